@@ -1,0 +1,6 @@
+//! Verbs: pure functions from a state and an event to a state and effects.
+//!
+//! No clock, no `await`, no random, no I/O: what comes out depends on what goes in, so every
+//! decision is tested by data alone.
+
+pub mod redact;

@@ -1,0 +1,13 @@
+//! Nouns: what the house talks about. Data only; nothing here decides.
+
+pub mod agent;
+pub mod code;
+pub mod event;
+pub mod execution;
+pub mod failure;
+pub mod id;
+pub mod principal;
+pub mod program;
+pub mod record;
+pub mod request;
+pub mod status;

@@ -1,0 +1,69 @@
+//! Who may ask, and for what.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::id::{AgentId, PrincipalId};
+
+/// What a token allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Right {
+    /// See agents, status and one's own executions.
+    Read,
+    /// Send messages and cancel one's own executions.
+    Run,
+    /// Answer questions of agents.
+    Approve,
+    /// See and cancel everybody's executions.
+    Admin,
+}
+
+/// The rights of a token and the agents they hold for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scope {
+    /// What may be done.
+    pub rights: Vec<Right>,
+    /// With which agents; `None` is all of them.
+    pub agents: Option<Vec<AgentId>>,
+}
+
+impl Scope {
+    /// Whether `right` holds for `agent`; for no agent in particular when `None`.
+    #[must_use]
+    pub fn allows(&self, right: Right, agent: Option<&AgentId>) -> bool {
+        let agent_fits = match (agent, &self.agents) {
+            (Some(agent), Some(named)) => named.contains(agent),
+            (None, _) | (_, None) => true,
+        };
+        agent_fits && self.rights.contains(&right)
+    }
+}
+
+/// A token as stored: never its text, only its hash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Token {
+    /// Whose it is.
+    pub principal: PrincipalId,
+    /// The principal's name for people.
+    pub name: String,
+    /// SHA-256 of the token's text.
+    pub hash: [u8; 32],
+    /// What it allows.
+    pub scope: Scope,
+    /// When it stops to count.
+    pub expires: Option<DateTime<Utc>>,
+}
+
+/// A token of the configuration; it makes or keeps the principal of that name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenSeed {
+    /// The principal's name.
+    pub name: String,
+    /// SHA-256 of the token's text.
+    pub hash: [u8; 32],
+    /// What it allows.
+    pub scope: Scope,
+    /// When it stops to count.
+    pub expires: Option<DateTime<Utc>>,
+}

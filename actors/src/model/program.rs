@@ -1,0 +1,105 @@
+//! A command-line program, as configured: how it is started, fed, read and judged.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use regex::Regex;
+
+/// How the program receives its input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputPattern {
+    /// On standard input, which is then closed.
+    Stdin,
+    /// In a file of mode 0600 whose path is `{{ input_file }}`.
+    File,
+    /// In an argument that names `{{ input }}`.
+    Args,
+}
+
+/// How the program gives its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputPattern {
+    /// Standard output is the answer.
+    Stdout,
+    /// The file whose path is `{{ output_file }}` is the answer.
+    File,
+    /// Each line of standard output is one JSON event.
+    Events,
+}
+
+/// Where the value of one environment variable comes from.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Secrecy {
+    /// May be shown.
+    Plain,
+    /// Came from the service's environment or a file; masked wherever it turns up.
+    Secret,
+}
+
+/// One variable of the program's environment.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Variable {
+    /// The value the program sees.
+    pub value: String,
+    /// Whether the value is registered for redaction.
+    pub secrecy: Secrecy,
+}
+
+impl std::fmt::Debug for Variable {
+    /// Hides the value: a specification must be printable without giving a secret away.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self.secrecy {
+            Secrecy::Plain => "Variable(plain)",
+            Secrecy::Secret => "Variable(secret)",
+        })
+    }
+}
+
+/// When an attempt counts as a success.
+#[derive(Debug, Clone)]
+pub struct SuccessContract {
+    /// Exit codes of a success.
+    pub exit_codes: Vec<i32>,
+    /// Whether an answer of white space alone is a failure.
+    pub require_output: bool,
+    /// A match in the answer or in standard error makes a failure of it.
+    pub fail_regex: Option<Regex>,
+    /// Where the answer stands in a JSON document on the output, as an RFC 6901 pointer.
+    pub json_pointer: Option<String>,
+}
+
+/// Which failures may pass by themselves.
+#[derive(Debug, Clone)]
+pub struct TransientContract {
+    /// Exit codes that say "try again".
+    pub exit_codes: Vec<i32>,
+    /// A match in the output or in standard error says so too.
+    pub regex: Option<Regex>,
+}
+
+/// A checked program. Templates are strict: an unknown variable was refused at load.
+#[derive(Debug, Clone)]
+pub struct ProgramSpec {
+    /// Absolute path of the executable.
+    pub command: PathBuf,
+    /// Templates of the arguments, in order.
+    pub args: Vec<String>,
+    /// Values of `{{ param.x }}` when the request gives none.
+    pub params: BTreeMap<String, String>,
+    /// Variables besides the allow-list.
+    pub env: BTreeMap<String, Variable>,
+    /// Absolute folder to start in.
+    pub working_dir: PathBuf,
+    /// How input goes in.
+    pub input: InputPattern,
+    /// How the answer comes out.
+    pub output: OutputPattern,
+    /// File name of the input within the execution's own folder, as a template.
+    pub input_file: String,
+    /// File name of the output within the execution's own folder, as a template.
+    pub output_file: String,
+    /// When it is a success.
+    pub success: SuccessContract,
+    /// When it is worth another attempt.
+    pub transient: TransientContract,
+}

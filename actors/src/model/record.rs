@@ -1,0 +1,67 @@
+//! The account of one execution, as the ledger holds it.
+
+use chrono::{DateTime, Utc};
+
+use super::agent::Access;
+use super::event::Span;
+use super::execution::{Fence, Outcome, Stamp, State};
+use super::failure::Failure;
+use super::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
+use super::request::Trigger;
+
+/// One execution: what was asked, where it is, how it ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Its id.
+    pub id: ExecutionId,
+    /// Who was asked.
+    pub agent: AgentId,
+    /// Who asked.
+    pub owner: PrincipalId,
+    /// The caller's id of the message.
+    pub message: MessageId,
+    /// The conversation.
+    pub context: ContextId,
+    /// What made it.
+    pub trigger: Trigger,
+    /// Whether its agent changes things.
+    pub access: Access,
+    /// Where it is. Cleanup and the rest after it do not hide how it ended: see `outcome`.
+    pub state: State,
+    /// How it ended; `None` while it has not.
+    pub outcome: Option<Outcome>,
+    /// Why it did not work.
+    pub failure: Option<Failure>,
+    /// The latest attempt.
+    pub stamp: Stamp,
+    /// The generation of its claim.
+    pub fence: Fence,
+    /// Where the redacted input stands.
+    pub input: Span,
+    /// Redacted parameters of the request.
+    pub params: std::collections::BTreeMap<String, String>,
+    /// Whether the stored input is the raw input, so that it can be run from the ledger.
+    pub replayable: bool,
+    /// When it was accepted.
+    pub accepted_at: DateTime<Utc>,
+    /// When its first attempt started.
+    pub started_at: Option<DateTime<Utc>>,
+    /// When its state last changed.
+    pub changed_at: DateTime<Utc>,
+    /// When it ended.
+    pub ended_at: Option<DateTime<Utc>>,
+    /// The latest process.
+    pub pid: Option<u32>,
+    /// The latest exit code.
+    pub exit_code: Option<i32>,
+    /// The number of its latest event.
+    pub last_event: u64,
+}
+
+impl Record {
+    /// The state that callers see: how it ended, once it has; where it is, before.
+    #[must_use]
+    pub fn shown(&self) -> State {
+        self.outcome.map_or(self.state, Outcome::state)
+    }
+}

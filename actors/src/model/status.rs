@@ -1,0 +1,119 @@
+//! What can be seen of the living tree. Every value was answered by its actor when asked.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::execution::{Outcome, Stamp, State};
+use super::id::{AgentId, ExecutionId};
+
+/// How an actor is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Health {
+    /// It answered.
+    Alive,
+    /// It did not answer within the deadline.
+    Silent,
+    /// It failed too often and is not started again.
+    Quarantined,
+    /// It finishes what it has and takes nothing new.
+    Draining,
+}
+
+/// One execution that an agent holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecutionStatus {
+    /// Its id.
+    pub id: ExecutionId,
+    /// Whether its actor answered.
+    pub health: Health,
+    /// Where it is.
+    pub state: Option<State>,
+    /// Since when.
+    pub since: Option<DateTime<Utc>>,
+    /// Which attempt.
+    pub stamp: Option<Stamp>,
+    /// The living process.
+    pub pid: Option<u32>,
+    /// When the present phase must be over.
+    pub deadline: Option<DateTime<Utc>>,
+}
+
+/// One execution in the queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueuedStatus {
+    /// Its id.
+    pub id: ExecutionId,
+    /// Its place, from 1.
+    pub position: usize,
+    /// Since when it waits.
+    pub since: DateTime<Utc>,
+    /// When it will have waited too long.
+    pub deadline: DateTime<Utc>,
+}
+
+/// The last execution of an agent that ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastOutcome {
+    /// Its id.
+    pub id: ExecutionId,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// When.
+    pub at: DateTime<Utc>,
+}
+
+/// One agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentStatus {
+    /// Its id.
+    pub id: AgentId,
+    /// Its name for people.
+    pub name: String,
+    /// How its actor is.
+    pub health: Health,
+    /// Whether it takes work by configuration.
+    pub enabled: bool,
+    /// Since when this actor lives.
+    pub since: Option<DateTime<Utc>>,
+    /// How often the actor was started again.
+    pub restarts: u32,
+    /// Why it was last started again or quarantined.
+    pub last_fault: Option<String>,
+    /// Executions at once; `None` is unlimited.
+    pub capacity: Option<u32>,
+    /// Places in the queue.
+    pub queue_depth: u32,
+    /// Executions that hold a slot.
+    pub running: Vec<ExecutionStatus>,
+    /// Executions that wait.
+    pub queued: Vec<QueuedStatus>,
+    /// The last one that ended in the life of this actor.
+    pub last: Option<LastOutcome>,
+}
+
+/// One actor that is not an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActorStatus {
+    /// What it is.
+    pub name: String,
+    /// How it is.
+    pub health: Health,
+    /// Since when it lives.
+    pub since: Option<DateTime<Utc>>,
+    /// How often it was started again.
+    pub restarts: u32,
+}
+
+/// The whole tree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TreeStatus {
+    /// When it was asked.
+    pub at: DateTime<Utc>,
+    /// The root.
+    pub root: ActorStatus,
+    /// The door.
+    pub gateway: ActorStatus,
+    /// The agents, in the order of their ids.
+    pub agents: Vec<AgentStatus>,
+}

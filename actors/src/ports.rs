@@ -1,0 +1,5 @@
+//! What the tree needs from the world, as traits. The edge implements them; tests script them.
+
+pub mod clock;
+pub mod driver;
+pub mod ledger;

@@ -1,0 +1,45 @@
+//! What does an agent's work: a process, later a session, a remote agent, a team.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::model::agent::AgentSpec;
+use crate::model::execution::Stamp;
+use crate::model::id::ExecutionId;
+use crate::model::request::Request;
+use crate::report::Reporter;
+
+/// One attempt to be made.
+#[derive(Debug, Clone)]
+pub struct Work {
+    /// The execution.
+    pub execution: ExecutionId,
+    /// Which attempt of it.
+    pub stamp: Stamp,
+    /// The agent, with its deadlines and sizes.
+    pub spec: Arc<AgentSpec>,
+    /// What was asked, raw.
+    pub request: Arc<Request>,
+}
+
+/// Does the work of one agent.
+pub trait Driver: Send + Sync + 'static {
+    /// Begins an attempt and returns at once. The driver tells `report` when the work lives and,
+    /// exactly once, how it ended; after that nothing of the attempt writes any more.
+    fn start(&self, work: Work, report: Reporter) -> Lease;
+}
+
+/// Holds the work of one attempt. Dropping it kills the work and all that the work started.
+pub type Lease = Box<dyn Hold>;
+
+/// What can be done with held work.
+#[async_trait]
+pub trait Hold: Send + Sync {
+    /// Asks the work to end: politely, then after the grace by force. Returns at once; the end is
+    /// told to the reporter. Asking twice changes nothing.
+    fn stop(&self);
+
+    /// Removes what an ended attempt left: processes, files. Returns when nothing is left.
+    async fn clean(self: Box<Self>);
+}

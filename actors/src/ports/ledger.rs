@@ -1,0 +1,215 @@
+//! The truth: every accepted execution, its moves, events, text and outcome.
+//!
+//! An implementation commits before it answers. Calls that carry a [`Fence`] change nothing when
+//! the execution was claimed again or settled since.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use crate::model::agent::Access;
+use crate::model::event::{Chunk, Event, Fact, Span};
+use crate::model::execution::{Fence, Move, Outcome, Stamp};
+use crate::model::failure::Failure;
+use crate::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
+use crate::model::principal::{Token, TokenSeed};
+use crate::model::record::Record;
+use crate::model::request::Trigger;
+
+/// Why the ledger did not do what was asked.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum LedgerError {
+    /// The store is full, closed or broken. Nothing of the call was committed.
+    #[error("the ledger could not commit: {cause}")]
+    Unavailable {
+        /// For the log; never shown to a caller.
+        cause: String,
+    },
+    /// A row cannot be read as what it should be.
+    #[error("the ledger holds a row that cannot be read: {cause}")]
+    Unreadable {
+        /// For the log; never shown to a caller.
+        cause: String,
+    },
+}
+
+/// A request to be accepted. All text in it is redacted.
+#[derive(Debug, Clone)]
+pub struct Accept {
+    /// The id it will have.
+    pub id: ExecutionId,
+    /// Who is asked.
+    pub agent: AgentId,
+    /// Who asks.
+    pub owner: PrincipalId,
+    /// The caller's id of the message.
+    pub message: MessageId,
+    /// Key of (owner, agent, message): the same key is the same execution.
+    pub key: [u8; 32],
+    /// Digest of what was asked: the same key with another digest is refused.
+    pub digest: [u8; 32],
+    /// The conversation.
+    pub context: ContextId,
+    /// What made it.
+    pub trigger: Trigger,
+    /// Whether the agent changes things.
+    pub access: Access,
+    /// Redacted input.
+    pub input: String,
+    /// Redacted parameters.
+    pub params: BTreeMap<String, String>,
+    /// Whether redaction left the input as it was.
+    pub replayable: bool,
+    /// When it was accepted.
+    pub at: DateTime<Utc>,
+}
+
+/// What became of an [`Accept`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acceptance {
+    /// It is a new row.
+    Fresh,
+    /// The same request was accepted before, as this execution.
+    Twin(ExecutionId),
+    /// The same key was accepted before with another digest.
+    Conflict,
+}
+
+/// An order to start an attempt.
+#[derive(Debug, Clone)]
+pub struct ClaimOrder {
+    /// The execution.
+    pub id: ExecutionId,
+    /// Its agent.
+    pub agent: AgentId,
+    /// Executions of that agent that may hold a slot; `None` is unlimited.
+    pub limit: Option<u32>,
+    /// The generation the claimer knows.
+    pub fence: Fence,
+    /// The move to Starting.
+    pub moved: Move,
+}
+
+/// What became of a [`ClaimOrder`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// The slot is held under this new generation.
+    Granted(Fence),
+    /// All slots are held; try later.
+    Busy,
+    /// It was settled or claimed by somebody else.
+    Gone,
+}
+
+/// The end of an execution.
+#[derive(Debug, Clone)]
+pub struct Settlement {
+    /// The execution.
+    pub id: ExecutionId,
+    /// The generation under which it ran; the last one known for what never ran.
+    pub fence: Fence,
+    /// The latest attempt.
+    pub stamp: Stamp,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Why it did not work.
+    pub failure: Option<Failure>,
+    /// The exit code of the last process.
+    pub exit_code: Option<i32>,
+    /// The moves that led to the end.
+    pub moves: Vec<Move>,
+    /// When.
+    pub at: DateTime<Utc>,
+}
+
+/// Which executions to list.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Of this agent only.
+    pub agent: Option<AgentId>,
+    /// Of this owner only.
+    pub owner: Option<PrincipalId>,
+    /// Only those that have not ended.
+    pub unfinished: bool,
+    /// Only those accepted before this one, for paging; newest first.
+    pub before: Option<ExecutionId>,
+    /// At most so many; 0 is no limit.
+    pub limit: u32,
+}
+
+/// The ledger.
+#[async_trait]
+pub trait Ledger: Send + Sync + 'static {
+    /// Records a request, unless the same one was recorded before.
+    ///
+    /// # Errors
+    /// When nothing was committed.
+    async fn accept(&self, accept: Accept) -> Result<Acceptance, LedgerError>;
+
+    /// Takes a slot for an attempt, by compare-and-set.
+    ///
+    /// # Errors
+    /// When nothing was committed.
+    async fn claim(&self, order: ClaimOrder) -> Result<Claim, LedgerError>;
+
+    /// Appends facts in their order, and lets the row follow the moves among them. Answers
+    /// whether the fence still held.
+    ///
+    /// # Errors
+    /// When nothing was committed.
+    async fn record(
+        &self,
+        id: ExecutionId,
+        fence: Fence,
+        facts: Vec<(DateTime<Utc>, Fact)>,
+    ) -> Result<bool, LedgerError>;
+
+    /// Appends redacted text.
+    ///
+    /// # Errors
+    /// When nothing was committed.
+    async fn append(&self, id: ExecutionId, chunk: Chunk) -> Result<(), LedgerError>;
+
+    /// Ends an execution once. Answers whether this call ended it.
+    ///
+    /// # Errors
+    /// When nothing was committed.
+    async fn settle(&self, settlement: Settlement) -> Result<bool, LedgerError>;
+
+    /// One execution.
+    ///
+    /// # Errors
+    /// When it could not be read.
+    async fn execution(&self, id: ExecutionId) -> Result<Option<Record>, LedgerError>;
+
+    /// Executions, newest first.
+    ///
+    /// # Errors
+    /// When they could not be read.
+    async fn executions(&self, filter: Filter) -> Result<Vec<Record>, LedgerError>;
+
+    /// Events of an execution after the given number, in order.
+    ///
+    /// # Errors
+    /// When they could not be read.
+    async fn events(&self, id: ExecutionId, after: u64) -> Result<Vec<Event>, LedgerError>;
+
+    /// The redacted text of a range.
+    ///
+    /// # Errors
+    /// When it could not be read.
+    async fn text(&self, id: ExecutionId, span: Span) -> Result<String, LedgerError>;
+
+    /// Makes or keeps the principals of the configuration and replaces their seeded tokens.
+    ///
+    /// # Errors
+    /// When nothing was committed.
+    async fn seed(&self, tokens: Vec<TokenSeed>, at: DateTime<Utc>) -> Result<(), LedgerError>;
+
+    /// Every token that counts.
+    ///
+    /// # Errors
+    /// When they could not be read.
+    async fn tokens(&self) -> Result<Vec<Token>, LedgerError>;
+}

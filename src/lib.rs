@@ -1,0 +1,1 @@
+//! algonius-supervisor: serves any command-line AI agent as a supervised, durable A2A agent.

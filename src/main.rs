@@ -1,0 +1,3 @@
+//! The `algonius` program.
+
+fn main() {}

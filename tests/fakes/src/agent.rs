@@ -1,0 +1,3 @@
+//! A scripted fake agent.
+
+fn main() {}
