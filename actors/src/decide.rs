@@ -3,4 +3,10 @@
 //! No clock, no `await`, no random, no I/O: what comes out depends on what goes in, so every
 //! decision is tested by data alone.
 
+pub mod admission;
+pub mod execution;
+pub mod key;
+pub mod recovery;
 pub mod redact;
+pub mod restart;
+pub mod retry;

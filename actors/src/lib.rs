@@ -7,9 +7,20 @@
 //! - [`model`]: nouns. Data only.
 //! - [`decide`]: verbs. Pure functions `(state, event) -> (state, effects)`.
 //! - [`ports`]: what the tree needs from the world, as traits.
+//! - [`root`], [`gateway`], [`agent`], [`execution`]: the actors, which only perform effects.
+//! - [`tree`] and [`door`]: how the edge starts the tree, and how it enters.
 #![forbid(unsafe_code)]
 
+pub mod agent;
 pub mod decide;
+pub mod door;
+pub mod execution;
+pub mod gateway;
+pub mod kit;
 pub mod model;
+mod pen;
 pub mod ports;
+mod recover;
 pub mod report;
+pub mod root;
+pub mod tree;

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::id::{AgentId, PrincipalId};
+use super::record::Record;
 
 /// What a token allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -66,4 +67,25 @@ pub struct TokenSeed {
     pub scope: Scope,
     /// When it stops to count.
     pub expires: Option<DateTime<Utc>>,
+}
+
+/// Who asks now: a principal, by one of its tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// Whose token it is.
+    pub principal: PrincipalId,
+    /// The principal's name for people.
+    pub name: String,
+    /// What the token allows.
+    pub scope: Scope,
+}
+
+impl Caller {
+    /// Whether an execution is there for this caller.
+    #[must_use]
+    pub fn may_see(&self, record: &Record) -> bool {
+        let agent = Some(&record.agent);
+        let own = record.owner == self.principal && self.scope.allows(Right::Read, agent);
+        own || self.scope.allows(Right::Admin, agent)
+    }
 }

@@ -1,0 +1,76 @@
+//! Keys of requests: digests under a key of this instance, so that nothing can be guessed back.
+
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+
+use crate::model::request::Request;
+
+/// Makes digests under one instance's key.
+#[derive(Clone)]
+pub struct Keyring {
+    key: [u8; 32],
+}
+
+impl std::fmt::Debug for Keyring {
+    /// Hides the key.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Keyring")
+    }
+}
+
+impl Keyring {
+    /// A keyring of the persisted key.
+    #[must_use]
+    pub const fn new(key: [u8; 32]) -> Self {
+        Self { key }
+    }
+
+    /// The key of (owner, agent, message): the same key is the same request.
+    #[must_use]
+    pub fn key(&self, request: &Request) -> [u8; 32] {
+        self.digest([
+            "message",
+            &request.owner.to_string(),
+            request.agent.as_str(),
+            &request.message.0,
+        ])
+    }
+
+    /// The digest of what is asked: the same key with another digest is a conflict. The context
+    /// is not part of it, since a caller that names none gets a new one each time.
+    #[must_use]
+    pub fn body(&self, request: &Request) -> [u8; 32] {
+        let params = request.input.params.iter().flat_map(|(name, value)| [&**name, &**value]);
+        self.digest(["body", &*request.input.text].into_iter().chain(params))
+    }
+
+    /// Each part is preceded by its length, so that no two lists of parts run together.
+    fn digest<'p>(&self, parts: impl IntoIterator<Item = &'p str>) -> [u8; 32] {
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.key) else {
+            return [0; 32]; // An HMAC takes a key of any length.
+        };
+        for part in parts {
+            mac.update(&(part.len() as u64).to_le_bytes());
+            mac.update(part.as_bytes());
+        }
+        mac.finalize().into_bytes().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_do_not_run_together() {
+        let ring = Keyring::new([7; 32]);
+        assert_ne!(ring.digest(["ab", "c"]), ring.digest(["a", "bc"]));
+        assert_ne!(ring.digest(["ab"]), ring.digest(["ab", ""]));
+        assert_eq!(ring.digest(["ab", "c"]), ring.digest(["ab", "c"]));
+    }
+
+    #[test]
+    fn another_instance_has_other_keys() {
+        assert_ne!(Keyring::new([7; 32]).digest(["a"]), Keyring::new([8; 32]).digest(["a"]));
+    }
+}

@@ -1,0 +1,57 @@
+//! What becomes of an execution that a former supervisor, or a crashed actor, left unfinished.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use crate::model::code::Code;
+use crate::model::execution::State;
+use crate::model::failure::Failure;
+use crate::model::record::Record;
+
+/// What becomes of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It never began and its input is whole: it takes its place in the queue again.
+    Requeue,
+    /// It waits for input, which it can do without any process.
+    Keep,
+    /// It ends here.
+    Fail(Failure),
+}
+
+/// Decides about one unfinished execution.
+///
+/// What began is never begun again by itself: nobody can tell how far it came.
+#[must_use]
+pub fn recover(record: &Record, now: DateTime<Utc>, patience: Duration) -> Verdict {
+    match record.state {
+        State::Waiting => Verdict::Keep,
+        State::Idle if waited_too_long(record, now, patience) => Verdict::Fail(Failure::new(
+            Code::QueueTimeout,
+            "it waited in the queue for longer than allowed",
+        )),
+        State::Idle if record.replayable => Verdict::Requeue,
+        State::Idle => Verdict::Fail(Failure::new(
+            Code::InterruptedNotRun,
+            "the service stopped before it ran, and its input held secrets that are not stored",
+        )),
+        State::Starting
+        | State::Running
+        | State::Completed
+        | State::Failed
+        | State::Timeout
+        | State::Cancelled
+        | State::Cleanup => Verdict::Fail(interrupted()),
+    }
+}
+
+/// The failure of what was cut off.
+#[must_use]
+pub fn interrupted() -> Failure {
+    Failure::new(Code::Interrupted, "the service was interrupted while it ran")
+}
+
+fn waited_too_long(record: &Record, now: DateTime<Utc>, patience: Duration) -> bool {
+    (now - record.accepted_at).to_std().is_ok_and(|waited| waited > patience)
+}

@@ -1,0 +1,164 @@
+//! The only door: HTTP, schedules, teams and the command line all enter here.
+
+use std::time::Duration;
+
+use ractor::{ActorRef, rpc::CallResult};
+use tokio::sync::watch;
+
+use crate::agent::Ticket;
+use crate::execution::Progress;
+use crate::gateway::GatewayMsg;
+use crate::kit::Kit;
+use crate::model::code::Code;
+use crate::model::failure::Failure;
+use crate::model::id::ExecutionId;
+use crate::model::principal::{Caller, Right};
+use crate::model::record::Record;
+use crate::model::request::Request;
+use crate::ports::ledger::{Filter, LedgerError};
+use crate::root::RootMsg;
+
+/// How long an actor may take to answer what never waits for work.
+const ANSWER: Duration = Duration::from_secs(10);
+/// How long until an execution that lost its actor is looked for again.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// The door to the tree. Cheap to clone.
+#[derive(Clone)]
+pub struct Gateway {
+    pub(crate) root: ActorRef<RootMsg>,
+    pub(crate) gateway: watch::Receiver<Option<ActorRef<GatewayMsg>>>,
+    pub(crate) draining: watch::Receiver<bool>,
+    /// The world, for reading.
+    pub(crate) kit: Kit,
+}
+
+impl Gateway {
+    /// Asks for an execution. Answers when it is recorded, not when it has run.
+    ///
+    /// # Errors
+    /// When it is refused; then nothing was recorded.
+    pub async fn submit(&self, request: Request) -> Result<Ticket, Failure> {
+        let request = Box::new(request);
+        self.ask(|reply| GatewayMsg::Submit(request, reply)).await.unwrap_or_else(|| {
+            let message = "the agent's actor failed while it took the message";
+            Err(Failure::new(Code::Internal, message))
+        })
+    }
+
+    /// Calls an execution off and answers when the order is given, with its progress while it
+    /// still has some.
+    ///
+    /// # Errors
+    /// When there is no such execution for the caller, or when it has ended.
+    pub async fn cancel(&self, caller: &Caller, id: ExecutionId) -> Result<Record, Failure> {
+        let record = self.execution(caller, id).await?;
+        if record.outcome.is_some() {
+            let state = record.shown();
+            let message = format!("the execution has ended already: {state}");
+            return Err(Failure::new(Code::ExecutionEnded, message));
+        }
+        let (agent, why) = (record.agent.clone(), format!("called off by {}", caller.name));
+        self.ask(|reply| GatewayMsg::Cancel { agent, id, why, reply }).await;
+        Ok(record)
+    }
+
+    /// Waits until an execution has ended, or waits for input. Returns early when the service
+    /// drains and the execution has not begun: it will run after the next start.
+    pub async fn settled(&self, record: &Record, mut progress: Option<watch::Receiver<Progress>>) {
+        let mut draining = self.draining.clone();
+        loop {
+            tokio::select! {
+                ended = ended(&mut progress) => if ended { return },
+                () = drained(&mut draining) => if !is_begun(progress.as_ref()) { return },
+            }
+            if self.is_over(record.id).await {
+                return;
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+            let (agent, id) = (record.agent.clone(), record.id);
+            progress = self.ask(|reply| GatewayMsg::Watch(agent, id, reply)).await.flatten();
+        }
+    }
+
+    async fn is_over(&self, id: ExecutionId) -> bool {
+        match self.kit.ledger.execution(id).await {
+            Ok(Some(record)) => record.outcome.is_some(),
+            Ok(None) => true,
+            Err(error) => {
+                tracing::error!(execution = %id, %error, "read failed");
+                false
+            }
+        }
+    }
+
+    /// One execution, if it is there for the caller: its own, or any for an administrator.
+    ///
+    /// # Errors
+    /// `execution-unknown` both when it is not there and when it is somebody else's.
+    pub async fn execution(&self, caller: &Caller, id: ExecutionId) -> Result<Record, Failure> {
+        let record = self.kit.ledger.execution(id).await.map_err(|error| unreadable(&error))?;
+        record.filter(|record| caller.may_see(record)).ok_or_else(|| {
+            Failure::new(Code::ExecutionUnknown, format!("there is no execution `{id}`"))
+        })
+    }
+
+    /// Executions of the caller, or of everybody for an administrator; newest first.
+    ///
+    /// # Errors
+    /// When they could not be read.
+    pub async fn executions(
+        &self,
+        caller: &Caller,
+        mut filter: Filter,
+    ) -> Result<Vec<Record>, Failure> {
+        if !caller.scope.allows(Right::Admin, None) {
+            filter.owner = Some(caller.principal);
+        }
+        let records = self.kit.ledger.executions(filter).await;
+        let mut records = records.map_err(|error| unreadable(&error))?;
+        records.retain(|record| caller.may_see(record));
+        Ok(records)
+    }
+
+    /// The world, to read what an execution wrote.
+    #[must_use]
+    pub const fn kit(&self) -> &Kit {
+        &self.kit
+    }
+
+    /// Asks the gateway; `None` when no actor answered.
+    async fn ask<T: Send + 'static>(
+        &self,
+        msg: impl FnOnce(ractor::RpcReplyPort<T>) -> GatewayMsg + Send,
+    ) -> Option<T> {
+        let gateway = self.gateway.borrow().clone()?;
+        match gateway.call(msg, Some(ANSWER)).await {
+            Ok(CallResult::Success(answer)) => Some(answer),
+            Ok(CallResult::Timeout | CallResult::SenderError) | Err(_) => None,
+        }
+    }
+}
+
+/// Waits for the end; `false` when the actor was lost before it.
+async fn ended(progress: &mut Option<watch::Receiver<Progress>>) -> bool {
+    match progress {
+        Some(progress) => progress.wait_for(|progress| progress.outcome.is_some()).await.is_ok(),
+        None => false,
+    }
+}
+
+async fn drained(draining: &mut watch::Receiver<bool>) {
+    if draining.wait_for(|draining| *draining).await.is_err() {
+        std::future::pending().await
+    }
+}
+
+fn is_begun(progress: Option<&watch::Receiver<Progress>>) -> bool {
+    progress.is_some_and(|progress| progress.borrow().state != crate::model::execution::State::Idle)
+}
+
+pub(crate) fn unreadable(error: &LedgerError) -> Failure {
+    tracing::error!(%error, "read failed");
+    Failure::new(Code::LedgerUnavailable, "the ledger could not be read")
+}

@@ -1,0 +1,344 @@
+//! ExecutionActor: one per execution; performs what [`decide::execution`](crate::decide::execution)
+//! decides.
+
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use crate::decide::execution::{Effect, Ending, Event, Phase, Policy, step};
+use crate::kit::Kit;
+use crate::model::agent::AgentSpec;
+use crate::model::event::Fact;
+use crate::model::execution::{Fence, Move, Outcome, Stamp, State};
+use crate::model::id::ExecutionId;
+use crate::model::request::Request;
+use crate::model::status::{ExecutionStatus, Health};
+use crate::pen::{Pen, Stroke};
+use crate::ports::driver::{Driver, Lease, Work};
+use crate::ports::ledger::{ClaimOrder, Settlement};
+use crate::report::{Desk, Report, Reporter};
+
+/// Drives one execution to its outcome, then stops.
+pub struct ExecutionActor;
+
+/// What an execution is told.
+pub enum ExecutionMsg {
+    /// Something happened. Sent by a timer, by the pen, or by the owner.
+    Happened(Event),
+    /// The ledger gave the slot under this generation.
+    Claimed(Stamp, Fence),
+    /// The driver tells something.
+    Reported(Report),
+    /// Everything is written: the actor may stop.
+    Written,
+    /// Asks for the present state. The answer never waits for the work.
+    Inspect(RpcReplyPort<ExecutionStatus>),
+}
+
+/// How far an execution is, for those who wait for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Where it is.
+    pub state: State,
+    /// How it ended; set once the ledger has it.
+    pub outcome: Option<Outcome>,
+}
+
+/// What an execution begins with.
+pub struct ExecutionArgs {
+    /// Its id.
+    pub id: ExecutionId,
+    /// What happens to it first: `Begin`, or an end that comes before.
+    pub first: Event,
+    /// What was asked, raw.
+    pub request: Arc<Request>,
+    /// The agent as it is configured now.
+    pub spec: Arc<AgentSpec>,
+    /// What does the work.
+    pub driver: Arc<dyn Driver>,
+    /// The world.
+    pub kit: Kit,
+    /// Where its progress is told.
+    pub progress: watch::Sender<Progress>,
+}
+
+/// Loop data. The lease lives here because ractor drops this on every exit, also after a kill or a
+/// panic, while `post_stop` runs only after a stop.
+pub struct ExecutionData {
+    id: ExecutionId,
+    request: Arc<Request>,
+    spec: Arc<AgentSpec>,
+    driver: Arc<dyn Driver>,
+    kit: Kit,
+    progress: watch::Sender<Progress>,
+    policy: Policy,
+    phase: Phase,
+    state: State,
+    since: DateTime<Utc>,
+    stamp: Stamp,
+    fence: Fence,
+    pid: Option<u32>,
+    exit_code: Option<i32>,
+    deadline: Option<DateTime<Utc>>,
+    /// Facts that wait for the pen until the present event is dealt with.
+    facts: Vec<(DateTime<Utc>, Fact)>,
+    lease: Option<Lease>,
+    cleaning: bool,
+    pen: mpsc::UnboundedSender<Stroke>,
+    tasks: JoinSet<()>,
+}
+
+impl Actor for ExecutionActor {
+    type Msg = ExecutionMsg;
+    type State = ExecutionData;
+    type Arguments = ExecutionArgs;
+
+    async fn pre_start(
+        &self,
+        me: ActorRef<ExecutionMsg>,
+        args: ExecutionArgs,
+    ) -> Result<ExecutionData, ActorProcessingErr> {
+        let first = args.first.clone();
+        let data = ExecutionData::new(&me, args);
+        me.cast(ExecutionMsg::Happened(first))?;
+        Ok(data)
+    }
+
+    async fn handle(
+        &self,
+        me: ActorRef<ExecutionMsg>,
+        msg: ExecutionMsg,
+        data: &mut ExecutionData,
+    ) -> Result<(), ActorProcessingErr> {
+        match msg {
+            ExecutionMsg::Happened(event) => data.happened(&me, event),
+            ExecutionMsg::Claimed(at, fence) => data.claimed(&me, at, fence),
+            ExecutionMsg::Reported(report) => data.reported(&me, report),
+            ExecutionMsg::Written => me.stop(None),
+            ExecutionMsg::Inspect(reply) => _ = reply.send(data.status()),
+        }
+        Ok(())
+    }
+}
+
+impl ExecutionData {
+    fn new(me: &ActorRef<ExecutionMsg>, args: ExecutionArgs) -> Self {
+        let ExecutionArgs { id, request, spec, driver, kit, progress, .. } = args;
+        let policy = Policy { deadlines: spec.deadlines, retry: spec.retry, access: spec.access };
+        Self {
+            pen: Pen::begin(id, Arc::clone(&kit.ledger), me.clone()),
+            since: kit.clock.now(),
+            phase: Phase::Idle,
+            state: State::Idle,
+            stamp: Stamp::FIRST,
+            fence: Fence::default(),
+            pid: None,
+            exit_code: None,
+            deadline: None,
+            facts: Vec::new(),
+            lease: None,
+            cleaning: false,
+            tasks: JoinSet::new(),
+            id,
+            request,
+            spec,
+            driver,
+            kit,
+            progress,
+            policy,
+        }
+    }
+
+    /// The only place where the phase changes, and the only place where effects are performed.
+    fn happened(&mut self, me: &ActorRef<ExecutionMsg>, event: Event) {
+        match event {
+            Event::Settled => self.settled(),
+            Event::Cleaned { .. } => self.cleaning = false,
+            _ => {}
+        }
+        let phase = mem::replace(&mut self.phase, Phase::Idle);
+        let (phase, effects) = step(phase, event, &self.policy);
+        self.phase = phase;
+        for effect in effects {
+            self.perform(me, effect);
+        }
+        self.write_facts();
+    }
+
+    fn claimed(&mut self, me: &ActorRef<ExecutionMsg>, at: Stamp, fence: Fence) {
+        self.fence = fence;
+        self.stamp = at;
+        self.publish(State::Starting);
+        self.happened(me, Event::Claimed { at });
+    }
+
+    fn reported(&mut self, me: &ActorRef<ExecutionMsg>, report: Report) {
+        match report {
+            Report::Started { at, pid } => {
+                self.pid = pid.filter(|_| at == self.stamp);
+                self.happened(me, Event::Started { at });
+            }
+            Report::Ended { at, verdict, exit_code } => {
+                if at == self.stamp {
+                    self.pid = None;
+                    self.exit_code = exit_code;
+                }
+                self.happened(me, Event::Ended { at, verdict });
+            }
+        }
+    }
+
+    fn perform(&mut self, me: &ActorRef<ExecutionMsg>, effect: Effect) {
+        match effect {
+            Effect::Claim { stamp, from } => self.claim(stamp, from),
+            Effect::Start { stamp } => self.start(me, stamp),
+            Effect::Stop => self.lease.iter().for_each(|lease| lease.stop()),
+            Effect::Wake { after, with } => self.wake(me, after, with),
+            Effect::Move { from, to, stamp, why } => self.moved(from, to, stamp, why),
+            Effect::Note { failure } => {
+                self.facts.push((self.kit.clock.now(), Fact::AttemptFailed(failure)));
+            }
+            Effect::Clean { stamp } => self.clean(me, stamp),
+            Effect::Settle { stamp, ending } => self.settle(stamp, ending),
+            Effect::Park | Effect::Rest => self.rest(),
+            Effect::Ignore { event } => {
+                tracing::debug!(execution = %self.id, ?event, "ignored");
+            }
+        }
+    }
+
+    fn write_facts(&mut self) {
+        let facts = mem::take(&mut self.facts);
+        if !facts.is_empty() {
+            self.write(Stroke::Record(self.fence, facts));
+        }
+    }
+
+    fn write(&self, stroke: Stroke) {
+        _ = self.pen.send(stroke); // The pen ends after this actor.
+    }
+
+    fn claim(&self, stamp: Stamp, from: State) {
+        let (at, reason) = (self.kit.clock.now(), "its turn has come".to_owned());
+        let moved = Move { from, to: State::Starting, stamp, at, reason };
+        let limit = self.spec.capacity.running.map(Into::into);
+        let agent = self.spec.id.clone();
+        self.write(Stroke::Claim(ClaimOrder {
+            id: self.id,
+            agent,
+            limit,
+            fence: self.fence,
+            moved,
+        }));
+    }
+
+    fn start(&mut self, me: &ActorRef<ExecutionMsg>, stamp: Stamp) {
+        let desk = Desk {
+            id: self.id,
+            stamp,
+            fence: self.fence,
+            ledger: Arc::clone(&self.kit.ledger),
+            clock: Arc::clone(&self.kit.clock),
+            redactor: Arc::clone(&self.kit.redactor),
+            limit: self.spec.sizes.output,
+        };
+        let me = me.clone();
+        let reporter = Reporter::new(desk, move |report| {
+            _ = me.cast(ExecutionMsg::Reported(report)); // A late report finds nobody.
+        });
+        let (spec, request) = (Arc::clone(&self.spec), Arc::clone(&self.request));
+        let work = Work { execution: self.id, stamp, spec, request };
+        self.lease = Some(self.driver.start(work, reporter));
+    }
+
+    fn wake(&mut self, me: &ActorRef<ExecutionMsg>, after: Duration, with: Event) {
+        if matches!(with, Event::Overdue { .. } | Event::RetryDue { .. }) {
+            self.deadline = chrono::TimeDelta::from_std(after)
+                .ok()
+                .and_then(|after| self.kit.clock.now().checked_add_signed(after));
+        }
+        let me = me.clone();
+        self.tasks.spawn(async move {
+            tokio::time::sleep(after).await;
+            _ = me.cast(ExecutionMsg::Happened(with)); // The timer ends with the actor.
+        });
+    }
+
+    fn moved(&mut self, from: State, to: State, stamp: Stamp, reason: String) {
+        debug_assert!(from.may_become(to), "{from} -> {to}");
+        let at = self.kit.clock.now();
+        self.facts.push((at, Fact::Moved(Move { from, to, stamp, at, reason })));
+        self.publish(to);
+    }
+
+    fn publish(&mut self, state: State) {
+        self.state = state;
+        self.since = self.kit.clock.now();
+        self.deadline = None;
+        self.progress.send_modify(|progress| progress.state = state);
+        tracing::debug!(execution = %self.id, %state, "moved");
+    }
+
+    fn clean(&mut self, me: &ActorRef<ExecutionMsg>, stamp: Stamp) {
+        if self.cleaning {
+            return; // The clean-up under way will tell.
+        }
+        self.cleaning = true;
+        let (me, lease) = (me.clone(), self.lease.take());
+        self.tasks.spawn(async move {
+            if let Some(lease) = lease {
+                lease.clean().await;
+            }
+            _ = me.cast(ExecutionMsg::Happened(Event::Cleaned { at: stamp }));
+        });
+    }
+
+    fn settle(&mut self, stamp: Stamp, ending: Ending) {
+        let Ending { outcome, failure } = ending;
+        let code = failure.as_ref().map(|failure| failure.code.as_str());
+        tracing::info!(execution = %self.id, agent = %self.spec.id, %outcome, code, "ended");
+        let facts = mem::take(&mut self.facts);
+        let moves = facts.into_iter().filter_map(|(_, fact)| match fact {
+            Fact::Moved(moved) => Some(moved),
+            _ => None,
+        });
+        self.write(Stroke::Settle(Settlement {
+            id: self.id,
+            fence: self.fence,
+            stamp,
+            outcome,
+            failure,
+            exit_code: self.exit_code,
+            moves: moves.collect(),
+            at: self.kit.clock.now(),
+        }));
+    }
+
+    fn settled(&self) {
+        if let Phase::Ended { outcome, .. } = self.phase {
+            self.progress.send_modify(|progress| progress.outcome = Some(outcome));
+        }
+    }
+
+    fn rest(&mut self) {
+        self.write_facts();
+        self.write(Stroke::Rest);
+    }
+
+    fn status(&self) -> ExecutionStatus {
+        ExecutionStatus {
+            id: self.id,
+            health: Health::Alive,
+            state: Some(self.state),
+            since: Some(self.since),
+            stamp: Some(self.stamp),
+            pid: self.pid,
+            deadline: self.deadline,
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! GatewayActor: routes each request to its agent, and awaits nothing.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
+use tokio::sync::watch;
+
+use crate::agent::{AgentMsg, Ticket};
+use crate::execution::Progress;
+use crate::kit::Kit;
+use crate::model::code::Code;
+use crate::model::failure::Failure;
+use crate::model::id::{AgentId, ExecutionId};
+use crate::model::request::Request;
+
+/// Bridges the door to the agents.
+pub struct GatewayActor;
+
+/// Where the requests of an agent go.
+#[derive(Clone)]
+pub enum Route {
+    /// To its actor.
+    Open(ActorRef<AgentMsg>),
+    /// Nowhere, for this reason.
+    Shut(Failure),
+}
+
+/// What the gateway is told.
+pub enum GatewayMsg {
+    /// A request for one agent. Answered by the agent.
+    Submit(Box<Request>, RpcReplyPort<Result<Ticket, Failure>>),
+    /// Calls an execution off. Answered by the agent.
+    Cancel {
+        /// Whose.
+        agent: AgentId,
+        /// Which.
+        id: ExecutionId,
+        /// Why, for its history.
+        why: String,
+        /// Its progress; `None` when no actor holds it.
+        reply: RpcReplyPort<Option<watch::Receiver<Progress>>>,
+    },
+    /// Asks for progress. Answered by the agent.
+    Watch(AgentId, ExecutionId, RpcReplyPort<Option<watch::Receiver<Progress>>>),
+    /// The actor of an agent is another one now, or is gone. Sent by the root.
+    Routed(AgentId, Route),
+    /// Refuses all that comes from now on.
+    Drain,
+    /// Asks since when it lives.
+    Inspect(RpcReplyPort<DateTime<Utc>>),
+}
+
+/// Loop data.
+pub struct GatewayData {
+    routes: HashMap<AgentId, Route>,
+    draining: bool,
+    since: DateTime<Utc>,
+}
+
+impl Actor for GatewayActor {
+    type Msg = GatewayMsg;
+    type State = GatewayData;
+    type Arguments = (Kit, HashMap<AgentId, Route>);
+
+    async fn pre_start(
+        &self,
+        _: ActorRef<GatewayMsg>,
+        (kit, routes): Self::Arguments,
+    ) -> Result<GatewayData, ActorProcessingErr> {
+        Ok(GatewayData { routes, draining: false, since: kit.clock.now() })
+    }
+
+    async fn handle(
+        &self,
+        _: ActorRef<GatewayMsg>,
+        msg: GatewayMsg,
+        data: &mut GatewayData,
+    ) -> Result<(), ActorProcessingErr> {
+        match msg {
+            GatewayMsg::Submit(request, reply) => data.submit(request, reply),
+            GatewayMsg::Cancel { agent, id, why, reply } => {
+                data.pass(&agent, AgentMsg::Cancel { id, why, reply });
+            }
+            GatewayMsg::Watch(agent, id, reply) => data.pass(&agent, AgentMsg::Watch(id, reply)),
+            GatewayMsg::Routed(agent, route) => _ = data.routes.insert(agent, route),
+            GatewayMsg::Drain => data.draining = true,
+            GatewayMsg::Inspect(reply) => _ = reply.send(data.since),
+        }
+        Ok(())
+    }
+
+    /// Written out because the default stops the supervisor when any child ends, even well.
+    async fn handle_supervisor_evt(
+        &self,
+        _: ActorRef<GatewayMsg>,
+        _: SupervisionEvent,
+        _: &mut GatewayData,
+    ) -> Result<(), ActorProcessingErr> {
+        Ok(()) // It has no children.
+    }
+}
+
+impl GatewayData {
+    fn submit(&self, request: Box<Request>, reply: RpcReplyPort<Result<Ticket, Failure>>) {
+        let refusal = match self.routes.get(&request.agent) {
+            _ if self.draining => Failure::new(Code::Draining, "the service is stopping"),
+            None => unknown(&request.agent),
+            Some(Route::Shut(failure)) => failure.clone(),
+            Some(Route::Open(actor)) => {
+                _ = actor.cast(AgentMsg::Submit(request, reply)); // A dropped reply is an answer.
+                return;
+            }
+        };
+        _ = reply.send(Err(refusal));
+    }
+
+    /// Passes a question on. Where there is no actor the reply is dropped, which is an answer.
+    fn pass(&self, agent: &AgentId, msg: AgentMsg) {
+        if let Some(Route::Open(actor)) = self.routes.get(agent) {
+            _ = actor.cast(msg);
+        }
+    }
+}
+
+/// The refusal of an agent that is not configured.
+pub(crate) fn unknown(agent: &AgentId) -> Failure {
+    Failure::new(Code::AgentUnknown, format!("there is no agent `{agent}`"))
+}

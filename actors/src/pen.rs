@@ -1,0 +1,98 @@
+//! Writes what one execution does into the ledger, in order, and tells when it is there.
+//!
+//! A task of its own, so that no actor waits for a disk. It does not give up: what happened must
+//! be written, so a store that is full is asked again until it takes the record.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use ractor::ActorRef;
+use tokio::sync::mpsc;
+
+use crate::decide::execution::Event;
+use crate::execution::ExecutionMsg;
+use crate::model::event::Fact;
+use crate::model::execution::Fence;
+use crate::model::id::ExecutionId;
+use crate::ports::ledger::{Claim, ClaimOrder, Ledger, LedgerError, Settlement};
+
+/// Pause before a store that did not commit is asked again.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// One thing to write.
+pub(crate) enum Stroke {
+    /// Take the slot.
+    Claim(ClaimOrder),
+    /// Append facts.
+    Record(Fence, Vec<(DateTime<Utc>, Fact)>),
+    /// End it.
+    Settle(Settlement),
+    /// Nothing more will come.
+    Rest,
+}
+
+/// The writer of one execution.
+pub(crate) struct Pen {
+    id: ExecutionId,
+    ledger: Arc<dyn Ledger>,
+    actor: ActorRef<ExecutionMsg>,
+}
+
+impl Pen {
+    /// Begins to write. It ends when the execution's actor is gone.
+    pub(crate) fn begin(
+        id: ExecutionId,
+        ledger: Arc<dyn Ledger>,
+        actor: ActorRef<ExecutionMsg>,
+    ) -> mpsc::UnboundedSender<Stroke> {
+        let (strokes, mut waiting) = mpsc::unbounded_channel();
+        let pen = Self { id, ledger, actor };
+        tokio::spawn(async move {
+            while let Some(stroke) = waiting.recv().await {
+                pen.write(stroke).await;
+            }
+        });
+        strokes
+    }
+
+    async fn write(&self, stroke: Stroke) {
+        match stroke {
+            Stroke::Claim(order) => self.claim(order).await,
+            Stroke::Record(fence, facts) => {
+                while let Err(error) = self.ledger.record(self.id, fence, facts.clone()).await {
+                    self.wait(&error).await;
+                }
+            }
+            Stroke::Settle(settlement) => {
+                while let Err(error) = self.ledger.settle(settlement.clone()).await {
+                    self.wait(&error).await;
+                }
+                self.tell(ExecutionMsg::Happened(Event::Settled));
+            }
+            Stroke::Rest => self.tell(ExecutionMsg::Written),
+        }
+    }
+
+    async fn claim(&self, order: ClaimOrder) {
+        let at = order.moved.stamp;
+        self.tell(match self.ledger.claim(order).await {
+            Ok(Claim::Granted(fence)) => ExecutionMsg::Claimed(at, fence),
+            Ok(Claim::Busy) => ExecutionMsg::Happened(Event::Busy { at }),
+            Ok(Claim::Gone) => ExecutionMsg::Happened(Event::Gone),
+            Err(error) => {
+                tracing::error!(execution = %self.id, %error, "claim failed");
+                ExecutionMsg::Happened(Event::ClaimFailed { at })
+            }
+        });
+    }
+
+    async fn wait(&self, error: &LedgerError) {
+        tracing::error!(execution = %self.id, %error, "write failed, will be tried again");
+        tokio::time::sleep(PATIENCE).await;
+    }
+
+    fn tell(&self, msg: ExecutionMsg) {
+        _ = self.actor.cast(msg); // An actor that is gone needs to hear nothing.
+    }
+}

@@ -1,0 +1,294 @@
+//! RootActor: recovers, starts the agents and the gateway, starts them again when they fail, and
+//! gives up on an agent that fails too often, never on the service.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use ractor::{
+    Actor, ActorCell, ActorProcessingErr, ActorRef, RpcReplyPort, SpawnErr, SupervisionEvent,
+};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::agent::{AgentActor, AgentArgs, AgentMsg};
+use crate::decide::recovery::interrupted;
+use crate::decide::restart::{Intensity, Restarts, Verdict, step};
+use crate::gateway::{GatewayActor, GatewayMsg, Route};
+use crate::kit::Kit;
+use crate::model::agent::AgentSpec;
+use crate::model::code::Code;
+use crate::model::failure::Failure;
+use crate::model::id::AgentId;
+use crate::ports::driver::Driver;
+use crate::ports::ledger::Filter;
+use crate::recover::fail;
+
+/// Owns the whole tree.
+pub struct RootActor;
+
+/// One agent with what does its work.
+#[derive(Clone)]
+pub struct Seat {
+    /// The agent.
+    pub spec: Arc<AgentSpec>,
+    /// Its driver.
+    pub driver: Arc<dyn Driver>,
+}
+
+/// What the tree begins with.
+pub struct RootArgs {
+    /// The world.
+    pub kit: Kit,
+    /// The agents.
+    pub seats: Vec<Seat>,
+    /// Where the present gateway is told.
+    pub gateway: watch::Sender<Option<ActorRef<GatewayMsg>>>,
+}
+
+/// What the root knows of an agent.
+#[derive(Clone)]
+pub struct SeatView {
+    /// The agent.
+    pub spec: Arc<AgentSpec>,
+    /// Its actor; `None` in quarantine.
+    pub actor: Option<ActorRef<AgentMsg>>,
+    /// How often it was started again.
+    pub restarts: u32,
+    /// Why, the last time.
+    pub last_fault: Option<String>,
+}
+
+/// What the root knows.
+pub struct RootView {
+    /// Since when it lives.
+    pub since: DateTime<Utc>,
+    /// How often the gateway was started again.
+    pub gateway_restarts: u32,
+    /// The agents, in the order of their ids.
+    pub seats: Vec<SeatView>,
+}
+
+/// What the root is told.
+pub enum RootMsg {
+    /// Asks what it knows.
+    Inspect(RpcReplyPort<RootView>),
+}
+
+/// One agent and the actor that plays it.
+struct Part {
+    seat: Seat,
+    actor: Option<ActorRef<AgentMsg>>,
+    restarts: Restarts,
+    last_fault: Option<String>,
+}
+
+/// Loop data.
+pub struct RootData {
+    kit: Kit,
+    parts: BTreeMap<AgentId, Part>,
+    gateway: watch::Sender<Option<ActorRef<GatewayMsg>>>,
+    gateway_restarts: Restarts,
+    since: DateTime<Utc>,
+    born: Instant,
+}
+
+impl Actor for RootActor {
+    type Msg = RootMsg;
+    type State = RootData;
+    type Arguments = RootArgs;
+
+    /// Settles what nobody will take up, then starts the agents, then the gateway.
+    async fn pre_start(
+        &self,
+        me: ActorRef<RootMsg>,
+        args: RootArgs,
+    ) -> Result<RootData, ActorProcessingErr> {
+        let mut data = RootData::new(args);
+        data.settle_the_homeless().await?;
+        for id in data.parts.keys().cloned().collect::<Vec<_>>() {
+            data.start_agent(&me, &id).await?;
+        }
+        data.start_gateway(&me).await?;
+        Ok(data)
+    }
+
+    async fn handle(
+        &self,
+        _: ActorRef<RootMsg>,
+        msg: RootMsg,
+        data: &mut RootData,
+    ) -> Result<(), ActorProcessingErr> {
+        match msg {
+            RootMsg::Inspect(reply) => _ = reply.send(data.view()),
+        }
+        Ok(())
+    }
+
+    /// Written out because the default stops the supervisor when any child ends, even well.
+    async fn handle_supervisor_evt(
+        &self,
+        me: ActorRef<RootMsg>,
+        event: SupervisionEvent,
+        data: &mut RootData,
+    ) -> Result<(), ActorProcessingErr> {
+        match event {
+            SupervisionEvent::ActorFailed(child, fault) => {
+                data.failed(&me, &child, &fault.to_string()).await;
+            }
+            SupervisionEvent::ActorTerminated(..)
+            | SupervisionEvent::ActorStarted(_)
+            | SupervisionEvent::ProcessGroupChanged(_) => {}
+        }
+        Ok(())
+    }
+}
+
+impl RootData {
+    fn new(args: RootArgs) -> Self {
+        let part = |seat: Seat| {
+            let restarts = Restarts::default();
+            (seat.spec.id.clone(), Part { seat, actor: None, restarts, last_fault: None })
+        };
+        Self {
+            parts: args.seats.into_iter().map(part).collect(),
+            gateway: args.gateway,
+            gateway_restarts: Restarts::default(),
+            since: args.kit.clock.now(),
+            born: Instant::now(),
+            kit: args.kit,
+        }
+    }
+
+    /// Ends what belongs to agents that are no longer configured.
+    async fn settle_the_homeless(&self) -> Result<(), ActorProcessingErr> {
+        let filter = Filter { unfinished: true, ..Filter::default() };
+        for record in self.kit.ledger.executions(filter).await? {
+            if !self.parts.contains_key(&record.agent) {
+                fail(&self.kit, &record, interrupted()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn start_agent(&mut self, me: &ActorRef<RootMsg>, id: &AgentId) -> Result<(), SpawnErr> {
+        let Some(part) = self.parts.get_mut(id) else {
+            return Ok(());
+        };
+        let Seat { spec, driver } = part.seat.clone();
+        let args = AgentArgs { spec, driver, kit: self.kit.clone() };
+        let spawned = ractor::ActorRuntime::spawn_linked(None, AgentActor, args, me.get_cell());
+        part.actor = None;
+        let (actor, _) = spawned.await?;
+        part.actor = Some(actor);
+        self.tell_route(id);
+        Ok(())
+    }
+
+    async fn start_gateway(&mut self, me: &ActorRef<RootMsg>) -> Result<(), SpawnErr> {
+        let routes = self.parts.iter().map(|(id, part)| (id.clone(), part.route())).collect();
+        let args = (self.kit.clone(), routes);
+        let spawned = ractor::ActorRuntime::spawn_linked(None, GatewayActor, args, me.get_cell());
+        let (actor, _) = spawned.await?;
+        self.gateway.send_replace(Some(actor));
+        Ok(())
+    }
+
+    fn tell_route(&self, id: &AgentId) {
+        if let (Some(part), Some(gateway)) = (self.parts.get(id), &*self.gateway.borrow()) {
+            _ = gateway.cast(GatewayMsg::Routed(id.clone(), part.route())); // A new one is told all.
+        }
+    }
+
+    async fn failed(&mut self, me: &ActorRef<RootMsg>, child: &ActorCell, fault: &str) {
+        let is_it = |part: &&Part| {
+            part.actor.as_ref().is_some_and(|actor| actor.get_id() == child.get_id())
+        };
+        let agent = self.parts.values().find(is_it).map(|part| part.seat.spec.id.clone());
+        match agent {
+            Some(id) => self.agent_failed(me, &id, fault).await,
+            None if self.is_gateway(child) => self.gateway_failed(me, fault).await,
+            None => {} // A child that did not even start; whoever started it knows.
+        }
+    }
+
+    fn is_gateway(&self, child: &ActorCell) -> bool {
+        self.gateway.borrow().as_ref().is_some_and(|gateway| gateway.get_id() == child.get_id())
+    }
+
+    /// Starts a failed agent again until that was done too often.
+    async fn agent_failed(&mut self, me: &ActorRef<RootMsg>, id: &AgentId, fault: &str) {
+        let now = self.born.elapsed();
+        loop {
+            let Some(part) = self.parts.get_mut(id) else {
+                return;
+            };
+            tracing::error!(agent = %id, fault, "agent failed");
+            part.last_fault = Some(first_line(&self.kit.redactor.redact(fault)));
+            let restarts = std::mem::take(&mut part.restarts);
+            let (restarts, verdict) = step(restarts, now, Intensity::default());
+            part.restarts = restarts;
+            if verdict == Verdict::Quarantine {
+                return self.quarantine(id);
+            }
+            if self.start_agent(me, id).await.is_ok() {
+                return;
+            }
+        }
+    }
+
+    fn quarantine(&mut self, id: &AgentId) {
+        tracing::error!(agent = %id, "agent quarantined");
+        if let Some(part) = self.parts.get_mut(id) {
+            part.actor = None;
+        }
+        self.tell_route(id);
+    }
+
+    /// The gateway holds nothing but routes, so a new one is as good, however often.
+    async fn gateway_failed(&mut self, me: &ActorRef<RootMsg>, fault: &str) {
+        tracing::error!(fault, "gateway failed");
+        let restarts = std::mem::take(&mut self.gateway_restarts);
+        let (restarts, _) = step(
+            restarts,
+            self.born.elapsed(),
+            Intensity { max: usize::MAX, ..Intensity::default() },
+        );
+        self.gateway_restarts = restarts;
+        if let Err(error) = self.start_gateway(me).await {
+            tracing::error!(%error, "gateway did not start");
+            me.stop(None);
+        }
+    }
+
+    fn view(&self) -> RootView {
+        let seats = self.parts.values().map(|part| SeatView {
+            spec: Arc::clone(&part.seat.spec),
+            actor: part.actor.clone(),
+            restarts: part.restarts.total(),
+            last_fault: part.last_fault.clone(),
+        });
+        RootView {
+            since: self.since,
+            gateway_restarts: self.gateway_restarts.total(),
+            seats: seats.collect(),
+        }
+    }
+}
+
+impl Part {
+    fn route(&self) -> Route {
+        match &self.actor {
+            Some(actor) => Route::Open(actor.clone()),
+            None => Route::Shut(Failure::new(
+                Code::AgentQuarantined,
+                format!("agent `{}` failed too often and is quarantined", self.seat.spec.id),
+            )),
+        }
+    }
+}
+
+/// The first line of a fault: what follows in a panic is of no use to who reads `/status`.
+fn first_line(fault: &str) -> String {
+    fault.lines().next().unwrap_or_default().to_owned()
+}

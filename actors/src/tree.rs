@@ -1,0 +1,187 @@
+//! The living tree: how it is started, looked into and stopped.
+
+use std::time::Duration;
+
+use ractor::rpc::CallResult;
+use ractor::{ActorRef, RpcReplyPort, SpawnErr};
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::agent::AgentMsg;
+use crate::door::Gateway;
+use crate::execution::ExecutionMsg;
+use crate::gateway::GatewayMsg;
+use crate::kit::Kit;
+use crate::model::id::ExecutionId;
+use crate::model::status::{ActorStatus, AgentStatus, ExecutionStatus, Health, TreeStatus};
+use crate::root::{RootActor, RootArgs, RootMsg, RootView, Seat, SeatView};
+
+/// How long an actor may take to say how it is.
+const GLANCE: Duration = Duration::from_millis(500);
+
+/// The tree, held by whoever composed it.
+pub struct Tree {
+    gateway: Gateway,
+    draining: watch::Sender<bool>,
+    root: JoinHandle<()>,
+}
+
+impl Tree {
+    /// Recovers from the ledger, then starts the agents and the gateway.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read, or an agent does not start.
+    pub async fn start(kit: Kit, seats: Vec<Seat>) -> Result<Self, SpawnErr> {
+        let (sender, gateway) = watch::channel(None);
+        let (draining, drained) = watch::channel(false);
+        let args = RootArgs { kit: kit.clone(), seats, gateway: sender };
+        let (actor, root) = ractor::ActorRuntime::spawn(None, RootActor, args).await?;
+        let gateway = Gateway { root: actor, gateway, draining: drained, kit };
+        Ok(Self { gateway, draining, root })
+    }
+
+    /// The door.
+    #[must_use]
+    pub const fn gateway(&self) -> &Gateway {
+        &self.gateway
+    }
+
+    /// Stops in the reverse order of the start: the gateway refuses, what runs may finish until
+    /// the deadline and is then called off, what waits stays in the ledger.
+    pub async fn stop(self, deadline: Duration) {
+        self.draining.send_replace(true);
+        if let Some(gateway) = self.gateway.gateway.borrow().clone() {
+            _ = gateway.cast(GatewayMsg::Drain);
+        }
+        let seats = self.gateway.root_view().await.map(|view| view.seats).unwrap_or_default();
+        let agents: Vec<_> = seats.into_iter().filter_map(|seat| seat.actor).collect();
+        if !all_drained(&agents, deadline).await {
+            for agent in &agents {
+                _ = agent.cast(AgentMsg::CancelAll { why: "the service is stopping".to_owned() });
+            }
+            all_drained(&agents, Duration::from_secs(70)).await; // Longer than any grace.
+        }
+        self.stop_actors(&agents).await;
+    }
+
+    async fn stop_actors(self, agents: &[ActorRef<AgentMsg>]) {
+        let gateway = self.gateway.gateway.borrow().clone();
+        if let Some(gateway) = gateway {
+            _ = gateway.stop_and_wait(None, Some(GLANCE)).await; // Late answers change nothing.
+        }
+        for agent in agents {
+            _ = agent.stop_and_wait(None, Some(GLANCE)).await;
+        }
+        self.gateway.root.stop(None);
+        _ = self.root.await;
+    }
+}
+
+/// Waits until nothing runs; `false` when the deadline passed before.
+async fn all_drained(agents: &[ActorRef<AgentMsg>], deadline: Duration) -> bool {
+    let mut asked = JoinSet::new();
+    for agent in agents.iter().cloned() {
+        asked.spawn(async move { call(&agent, AgentMsg::Drain, deadline).await.is_some() });
+    }
+    asked.join_all().await.into_iter().all(|drained| drained)
+}
+
+impl Gateway {
+    /// The whole tree as it is now. Each value was answered by its actor; one that does not
+    /// answer within half a second is shown as silent.
+    pub async fn status(&self) -> TreeStatus {
+        let at = self.kit.clock.now();
+        let view = self.root_view().await;
+        let since = self.ask_gateway().await;
+        let (root, gateway) = (actor("root", view.as_ref().map(|view| view.since), 0), {
+            let restarts = view.as_ref().map_or(0, |view| view.gateway_restarts);
+            actor("gateway", since, restarts)
+        });
+        let mut asked = JoinSet::new();
+        for seat in view.map(|view| view.seats).unwrap_or_default() {
+            asked.spawn(agent_status(seat));
+        }
+        let mut agents = asked.join_all().await;
+        agents.sort_by(|one, other| one.id.cmp(&other.id));
+        TreeStatus { at, root, gateway, agents }
+    }
+
+    pub(crate) async fn root_view(&self) -> Option<RootView> {
+        call(&self.root, RootMsg::Inspect, GLANCE).await
+    }
+
+    async fn ask_gateway(&self) -> Option<chrono::DateTime<chrono::Utc>> {
+        let gateway = self.gateway.borrow().clone()?;
+        call(&gateway, GatewayMsg::Inspect, GLANCE).await
+    }
+}
+
+fn actor(name: &str, since: Option<chrono::DateTime<chrono::Utc>>, restarts: u32) -> ActorStatus {
+    let health = if since.is_some() { Health::Alive } else { Health::Silent };
+    ActorStatus { name: name.to_owned(), health, since, restarts }
+}
+
+async fn agent_status(seat: SeatView) -> AgentStatus {
+    let mut status = match &seat.actor {
+        None => unanswered(&seat, Health::Quarantined),
+        Some(actor) => match call(actor, AgentMsg::Inspect, GLANCE).await {
+            None => unanswered(&seat, Health::Silent),
+            Some(view) => {
+                let running = executions(view.executions).await;
+                AgentStatus { running, ..view.status }
+            }
+        },
+    };
+    status.restarts = seat.restarts;
+    status.last_fault = seat.last_fault;
+    status
+}
+
+async fn executions(actors: Vec<(ExecutionId, ActorRef<ExecutionMsg>)>) -> Vec<ExecutionStatus> {
+    let mut asked = JoinSet::new();
+    for (id, actor) in actors {
+        asked.spawn(async move {
+            call(&actor, ExecutionMsg::Inspect, GLANCE).await.unwrap_or(ExecutionStatus {
+                id,
+                health: Health::Silent,
+                state: None,
+                since: None,
+                stamp: None,
+                pid: None,
+                deadline: None,
+            })
+        });
+    }
+    let mut statuses = asked.join_all().await;
+    statuses.sort_by_key(|status| status.id);
+    statuses
+}
+
+/// What the root knows of an agent that says nothing itself.
+fn unanswered(seat: &SeatView, health: Health) -> AgentStatus {
+    AgentStatus {
+        id: seat.spec.id.clone(),
+        name: seat.spec.name.clone(),
+        health,
+        enabled: seat.spec.enabled,
+        since: None,
+        restarts: 0,
+        last_fault: None,
+        capacity: seat.spec.capacity.running.map(Into::into),
+        queue_depth: seat.spec.capacity.waiting,
+        running: Vec::new(),
+        queued: Vec::new(),
+        last: None,
+    }
+}
+
+async fn call<M: ractor::Message, T: Send + 'static>(
+    actor: &ActorRef<M>,
+    msg: impl FnOnce(RpcReplyPort<T>) -> M,
+    deadline: Duration,
+) -> Option<T> {
+    match actor.call(msg, Some(deadline)).await {
+        Ok(CallResult::Success(answer)) => Some(answer),
+        Ok(CallResult::Timeout | CallResult::SenderError) | Err(_) => None,
+    }
+}
