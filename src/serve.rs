@@ -1,0 +1,64 @@
+//! Transports over one gateway: HTTP in, messages to the tree, JSON out.
+
+pub mod a2a;
+pub mod answer;
+pub mod api;
+pub mod auth;
+pub mod body;
+pub mod card;
+pub mod counted;
+pub mod jsonrpc;
+pub mod listen;
+pub mod router;
+pub mod status;
+pub mod task;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::door::Gateway;
+use algonius_actors::model::agent::AgentSpec;
+use algonius_actors::model::id::AgentId;
+
+use auth::Guard;
+
+/// What every request can reach.
+#[derive(Clone)]
+pub struct App(Arc<Shared>);
+
+/// The shared part of an [`App`].
+pub struct Shared {
+    /// The tree.
+    pub gateway: Gateway,
+    /// Who may enter.
+    pub guard: Guard,
+    /// The agents, by id.
+    pub agents: BTreeMap<AgentId, Arc<AgentSpec>>,
+    /// The agent of the host's own card.
+    pub default_agent: Option<AgentId>,
+    /// Where callers reach the service, without a slash at the end.
+    pub public_url: String,
+    /// Whether cards are shown to everybody.
+    pub public_card: bool,
+    /// The longest body in bytes.
+    pub max_body: usize,
+    /// How long a body may take.
+    pub body_timeout: Duration,
+}
+
+impl App {
+    /// Shares what every request can reach.
+    #[must_use]
+    pub fn new(shared: Shared) -> Self {
+        Self(Arc::new(shared))
+    }
+}
+
+impl std::ops::Deref for App {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}

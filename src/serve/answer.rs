@@ -1,0 +1,62 @@
+//! Failures as whole HTTP answers.
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::Value;
+
+use crate::wire::problem;
+
+/// A failure on its way out, as a document of RFC 9457.
+#[derive(Debug)]
+pub struct Problem(pub Failure);
+
+impl From<Failure> for Problem {
+    fn from(failure: Failure) -> Self {
+        Self(failure)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = problem::document(&self.0);
+        with_failure(json("application/problem+json", status(self.0.code), &body), &self.0)
+    }
+}
+
+/// The HTTP status of a code.
+#[must_use]
+pub fn status(code: Code) -> StatusCode {
+    StatusCode::from_u16(problem::numbers(code).http).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+/// A JSON answer. It is never kept by caches: almost everything here belongs to one caller.
+#[must_use]
+pub fn json(content_type: &'static str, status: StatusCode, body: &Value) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static(content_type)),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    ];
+    (status, headers, body.to_string()).into_response()
+}
+
+/// A good answer.
+#[must_use]
+pub fn ok(body: &Value) -> Response {
+    json("application/json", StatusCode::OK, body)
+}
+
+/// Adds the headers that a failure calls for.
+#[must_use]
+pub fn with_failure(mut response: Response, failure: &Failure) -> Response {
+    let headers = response.headers_mut();
+    if failure.code == Code::Unauthenticated {
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if problem::is_unavailable(failure.code) {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+    }
+    response
+}

@@ -1,0 +1,164 @@
+//! `/api/v1`: agents and executions, for programs and for the command line.
+
+use algonius_actors::kit::Kit;
+use algonius_actors::model::agent::Access;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::event::{Channel, Event, Fact, Span};
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::{AgentId, ExecutionId};
+use algonius_actors::model::principal::Right;
+use algonius_actors::model::record::Record;
+use algonius_actors::ports::ledger::{Filter, LedgerError};
+use axum::extract::{Path, Query, State};
+use axum::response::Response;
+use serde::Deserialize;
+
+use super::a2a::unreadable;
+use super::answer::{Problem, ok};
+use super::auth::Who;
+use super::status::to_json;
+use super::{App, card};
+use crate::wire::api::{AgentEntry, AgentList, ExecutionDetail, ExecutionEntry, ExecutionList};
+
+/// Entries on a page when the caller does not say.
+const PAGE: u32 = 50;
+/// Entries on a page at most.
+const LONGEST_PAGE: u32 = 1000;
+
+/// The agents that the caller may use.
+///
+/// # Errors
+/// `forbidden`.
+pub async fn agents(State(app): State<App>, who: Who) -> Result<Response, Problem> {
+    let caller = who.may(Right::Read, None)?;
+    let seen = app.agents.values().filter(|spec| caller.scope.allows(Right::Read, Some(&spec.id)));
+    let agents = seen.map(|spec| {
+        let access = match spec.access {
+            Access::ReadOnly => "read-only",
+            Access::ReadWrite => "read-write",
+        };
+        AgentEntry {
+            id: spec.id.to_string(),
+            name: spec.name.clone(),
+            description: spec.description.clone(),
+            version: spec.version.clone(),
+            enabled: spec.enabled,
+            access: access.to_owned(),
+            url: card::url(&app, &spec.id),
+            card: format!("{}/agents/{}/.well-known/agent-card.json", app.public_url, spec.id),
+        }
+    });
+    Ok(ok(&to_json(&AgentList { agents: agents.collect() })?))
+}
+
+/// Which executions to list.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListQuery {
+    agent: Option<String>,
+    #[serde(default)]
+    unfinished: bool,
+    limit: Option<u32>,
+    before: Option<String>,
+}
+
+/// Executions that the caller may see, newest first.
+///
+/// # Errors
+/// `invalid-params`, or when the ledger could not be read.
+pub async fn executions(
+    State(app): State<App>,
+    who: Who,
+    query: Result<Query<ListQuery>, axum::extract::rejection::QueryRejection>,
+) -> Result<Response, Problem> {
+    let caller = who.may(Right::Read, None)?;
+    let wrong = |text: &str| Failure::new(Code::InvalidParams, text);
+    let Query(query) = query.map_err(|_rejected| {
+        wrong("the query takes `agent`, `unfinished`, `limit` and `before`")
+    })?;
+    let limit = query.limit.unwrap_or(PAGE);
+    if !(1..=LONGEST_PAGE).contains(&limit) {
+        return Err(wrong("`limit` must be 1 to 1000").into());
+    }
+    let agent = query.agent.map(AgentId::new).transpose();
+    let before = query.before.map(|text| {
+        ExecutionId::parse(&text).ok_or_else(|| wrong("`before` must be the id of an execution"))
+    });
+    let filter = Filter {
+        agent: agent.map_err(|error| wrong(&error.to_string()))?,
+        unfinished: query.unfinished,
+        before: before.transpose()?,
+        limit: limit + 1, // One more tells whether there is a next page.
+        ..Filter::default()
+    };
+    let mut records = app.gateway.executions(&caller, filter).await?;
+    let more = records.len() > limit as usize;
+    records.truncate(limit as usize);
+    let next = records.last().filter(|_| more).map(|record| record.id.to_string());
+    let executions = records.iter().map(ExecutionEntry::from).collect();
+    Ok(ok(&to_json(&ExecutionList { executions, next })?))
+}
+
+/// One execution with all that is known of it.
+///
+/// # Errors
+/// `execution-unknown`, or when the ledger could not be read.
+pub async fn execution(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    who: Who,
+) -> Result<Response, Problem> {
+    let caller = who.may(Right::Read, None)?;
+    let record = app.gateway.execution(&caller, parse(&id)?).await?;
+    let detail = detail(app.gateway.kit(), &record).await;
+    Ok(ok(&to_json(&detail.map_err(|error| unreadable(&error))?)?))
+}
+
+/// Calls an execution off and answers when it has ended.
+///
+/// # Errors
+/// `execution-unknown` or `execution-ended`.
+pub async fn cancel(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    who: Who,
+) -> Result<Response, Problem> {
+    let caller = who.may(Right::Run, None)?;
+    let record = app.gateway.cancel(&caller, parse(&id)?).await?;
+    app.gateway.settled(&record, None).await;
+    let record = app.gateway.execution(&caller, record.id).await?;
+    Ok(ok(&to_json(&ExecutionEntry::from(&record))?))
+}
+
+fn parse(id: &str) -> Result<ExecutionId, Failure> {
+    ExecutionId::parse(id)
+        .ok_or_else(|| Failure::new(Code::ExecutionUnknown, "there is no such execution"))
+}
+
+async fn detail(kit: &Kit, record: &Record) -> Result<ExecutionDetail, LedgerError> {
+    let events = kit.ledger.events(record.id, 0).await?;
+    let stderr = Span { stamp: record.stamp, channel: Channel::Stderr, from: 0, to: u64::MAX };
+    let output = match answer(&events, record) {
+        Some(span) => Some(kit.ledger.text(record.id, span).await?),
+        None => None,
+    };
+    Ok(ExecutionDetail {
+        entry: ExecutionEntry::from(record),
+        message_id: record.message.0.clone(),
+        owner: record.owner.to_string(),
+        input: kit.ledger.text(record.id, record.input).await?,
+        stderr: kit.ledger.text(record.id, stderr).await?,
+        output,
+        events,
+    })
+}
+
+/// The answer; for an execution without one, what the last attempt wrote to standard output.
+fn answer(events: &[Event], record: &Record) -> Option<Span> {
+    let artifact = events.iter().rev().find_map(|event| match &event.fact {
+        Fact::Artifact { text, .. } => Some(*text),
+        _ => None,
+    });
+    let stdout = Span { stamp: record.stamp, channel: Channel::Stdout, from: 0, to: u64::MAX };
+    artifact.or_else(|| record.outcome.map(|_| stdout))
+}

@@ -1,0 +1,64 @@
+//! Agent cards, at every place where clients look for them.
+
+use algonius_actors::model::agent::AgentSpec;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::AgentId;
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+
+use super::answer::{Problem, ok};
+use super::{App, jsonrpc};
+use crate::wire::a2a::v0_3;
+use crate::wire::a2a::v1::Card;
+
+/// The card of one agent.
+///
+/// # Errors
+/// `agent-unknown`, or `unauthenticated` where cards are not public.
+pub async fn of_agent(
+    State(app): State<App>,
+    Path(agent): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    show(&app, &jsonrpc::known(&app, &agent)?, &headers)
+}
+
+/// The card of the default agent.
+///
+/// # Errors
+/// `agent-unknown` when there is none, or `unauthenticated` where cards are not public.
+pub async fn of_host(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
+    let none = || Failure::new(Code::AgentUnknown, "this service has no default agent");
+    show(&app, app.default_agent.as_ref().ok_or_else(none)?, &headers)
+}
+
+fn show(app: &App, id: &AgentId, headers: &HeaderMap) -> Result<Response, Problem> {
+    if !app.public_card {
+        app.guard.admit(headers, app.gateway.kit().clock.now())?;
+    }
+    let none = || Failure::new(Code::AgentUnknown, "there is no such agent");
+    let spec = app.agents.get(id).ok_or_else(none)?;
+    Ok(ok(&v0_3::card(&card(app, spec))))
+}
+
+fn card(app: &App, spec: &AgentSpec) -> Card {
+    let skills = spec.skills.iter().map(|skill| {
+        let skill = skill.clone();
+        (skill.id, skill.name, skill.description, skill.tags)
+    });
+    Card {
+        name: spec.name.clone(),
+        description: spec.description.clone(),
+        version: spec.version.clone(),
+        jsonrpc_url: url(app, &spec.id),
+        skills: skills.collect(),
+    }
+}
+
+/// Where the JSON-RPC door of an agent is.
+#[must_use]
+pub fn url(app: &App, id: &AgentId) -> String {
+    format!("{}/agents/{id}/v1", app.public_url)
+}

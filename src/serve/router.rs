@@ -1,0 +1,31 @@
+//! Every path of the service, on one page.
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use axum::Router;
+use axum::routing::{get, post};
+
+use super::answer::Problem;
+use super::{App, api, card, jsonrpc, status};
+
+/// The paths.
+pub fn router(app: App) -> Router {
+    Router::new()
+        .route("/health", get(status::health))
+        .route("/status", get(status::tree))
+        .route("/status/agents/{agent}", get(status::agent))
+        .route("/.well-known/agent-card.json", get(card::of_host))
+        .route("/agents/{agent}/.well-known/agent-card.json", get(card::of_agent))
+        .route("/agents/{agent}/v1/.well-known/agent-card.json", get(card::of_agent))
+        .route("/agents/{agent}/v1", post(jsonrpc::call))
+        .route("/agents/{agent}/v1/", post(jsonrpc::call))
+        .route("/api/v1/agents", get(api::agents))
+        .route("/api/v1/executions", get(api::executions))
+        .route("/api/v1/executions/{id}", get(api::execution))
+        .route("/api/v1/executions/{id}/cancel", post(api::cancel))
+        .fallback(async || Problem(Failure::new(Code::PathUnknown, "there is nothing here")))
+        .method_not_allowed_fallback(async || {
+            Problem(Failure::new(Code::MethodNotAllowed, "this path takes another method"))
+        })
+        .with_state(app)
+}

@@ -1,0 +1,160 @@
+//! Shapes of `/api/v1`, the API for programs; the command line speaks it too.
+
+use algonius_actors::model::event::Event;
+use algonius_actors::model::execution::{Outcome, Stamp, State};
+use algonius_actors::model::record::Record;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+/// An agent in the directory.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentEntry {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// Its own version.
+    pub version: String,
+    /// Whether it takes work.
+    pub enabled: bool,
+    /// `read-only` or `read-write`.
+    pub access: String,
+    /// Where its JSON-RPC door is.
+    pub url: String,
+    /// Where its card is.
+    pub card: String,
+}
+
+/// The directory.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct AgentList {
+    /// The agents the caller may use.
+    pub agents: Vec<AgentEntry>,
+}
+
+/// Why something did not work.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Trouble {
+    /// The stable code.
+    pub code: String,
+    /// Whose turn it is.
+    pub category: String,
+    /// One sentence.
+    pub message: String,
+    /// What the reader can do.
+    pub hint: String,
+}
+
+/// An execution in a list.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExecutionEntry {
+    /// Its id, which is also the A2A task's.
+    pub id: String,
+    /// Who was asked.
+    pub agent: String,
+    /// The conversation.
+    pub context_id: String,
+    /// How it ended, or where it is.
+    pub state: State,
+    /// Where it is, also after its end.
+    pub phase: State,
+    /// How it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// The latest attempt.
+    #[serde(flatten)]
+    pub stamp: Stamp,
+    /// When it was accepted.
+    pub accepted_at: DateTime<Utc>,
+    /// When its first attempt began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<DateTime<Utc>>,
+    /// When it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<DateTime<Utc>>,
+    /// From its first attempt to its end, in microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_us: Option<i64>,
+    /// Its living process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// The exit code of its last process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Why it did not work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<Trouble>,
+}
+
+/// Executions, newest first.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ExecutionList {
+    /// This page.
+    pub executions: Vec<ExecutionEntry>,
+    /// Pass it as `before` for the next page; absent on the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// An execution with all that is known of it. Texts are redacted.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExecutionDetail {
+    /// What a list has.
+    #[serde(flatten)]
+    pub entry: ExecutionEntry,
+    /// The caller's id of the message.
+    pub message_id: String,
+    /// Who asked.
+    pub owner: String,
+    /// What was asked.
+    pub input: String,
+    /// The answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// Standard error of the last attempt.
+    pub stderr: String,
+    /// What happened.
+    pub events: Vec<Event>,
+}
+
+/// What the service tells about itself, beside its tree.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ServiceStatus {
+    /// The release.
+    pub version: String,
+    /// The tree.
+    #[serde(flatten)]
+    pub tree: algonius_actors::model::status::TreeStatus,
+}
+
+impl From<&Record> for ExecutionEntry {
+    fn from(record: &Record) -> Self {
+        let duration = record.started_at.zip(record.ended_at).map(|(begin, end)| end - begin);
+        Self {
+            id: record.id.to_string(),
+            agent: record.agent.to_string(),
+            context_id: record.context.0.clone(),
+            state: record.shown(),
+            phase: record.state,
+            outcome: record.outcome,
+            stamp: record.stamp,
+            accepted_at: record.accepted_at,
+            started_at: record.started_at,
+            ended_at: record.ended_at,
+            duration_us: duration.and_then(|duration| duration.num_microseconds()),
+            pid: record.pid,
+            exit_code: record.exit_code,
+            error: record.failure.as_ref().map(|failure| Trouble {
+                code: failure.code.to_string(),
+                category: failure.category().as_str().to_owned(),
+                message: failure.message.clone(),
+                hint: failure.hint().to_owned(),
+            }),
+        }
+    }
+}

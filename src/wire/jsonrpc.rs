@@ -1,0 +1,154 @@
+//! The JSON-RPC 2.0 envelope, read by hand so that each fault has its own code and no input makes
+//! a server error.
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use serde_json::{Map, Value, json};
+
+use super::problem;
+
+/// The id of a call: text, a number, or null. Echoed as it came.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Id(Value);
+
+impl Id {
+    /// The id of an answer to what had none that could be read.
+    pub const NULL: Self = Self(Value::Null);
+}
+
+/// One call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call {
+    /// Its id.
+    pub id: Id,
+    /// The method's name.
+    pub method: String,
+    /// Its parameters; null when there were none.
+    pub params: Value,
+}
+
+/// A call that cannot be made, with the id to answer to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Refusal {
+    /// The id, as far as it could be read.
+    pub id: Id,
+    /// Why.
+    pub failure: Failure,
+}
+
+/// Reads one call.
+///
+/// # Errors
+/// `malformed-json` for what is not JSON, `invalid-request` for what is not one call.
+pub fn parse(body: &[u8]) -> Result<Call, Refusal> {
+    let refuse = |id, code, message: &str| Refusal { id, failure: Failure::new(code, message) };
+    let value: Value = serde_json::from_slice(body).map_err(|_syntax| {
+        refuse(Id::NULL, Code::MalformedJson, "the body is not one JSON document")
+    })?;
+    let mut call = match value {
+        Value::Object(call) => call,
+        Value::Array(_) => {
+            let message = "batches are not supported; send one call for each request";
+            return Err(refuse(Id::NULL, Code::InvalidRequest, message));
+        }
+        _ => {
+            let message = "the body is not a JSON-RPC call";
+            return Err(refuse(Id::NULL, Code::InvalidRequest, message));
+        }
+    };
+    let id = id(&mut call)?;
+    let invalid = |message: &str| refuse(id.clone(), Code::InvalidRequest, message);
+    if call.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return Err(invalid("`jsonrpc` must be \"2.0\""));
+    }
+    let Some(Value::String(method)) = call.remove("method") else {
+        return Err(invalid("`method` must be a text"));
+    };
+    match call.remove("params").unwrap_or_default() {
+        params @ (Value::Null | Value::Object(_) | Value::Array(_)) => {
+            Ok(Call { id, method, params })
+        }
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            Err(invalid("`params` must be an object"))
+        }
+    }
+}
+
+fn id(call: &mut Map<String, Value>) -> Result<Id, Refusal> {
+    match call.remove("id").unwrap_or_default() {
+        id @ (Value::Null | Value::String(_) | Value::Number(_)) => Ok(Id(id)),
+        Value::Bool(_) | Value::Array(_) | Value::Object(_) => Err(Refusal {
+            id: Id::NULL,
+            failure: Failure::new(Code::InvalidRequest, "`id` must be a text, a number or null"),
+        }),
+    }
+}
+
+/// The answer of a call that worked.
+#[must_use]
+pub fn success(id: Id, result: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id.0, "result": result})
+}
+
+/// The answer of a call that did not work.
+#[must_use]
+pub fn failure(id: Id, failure: &Failure) -> Value {
+    let error = json!({
+        "code": problem::numbers(failure.code).jsonrpc,
+        "message": failure.message,
+        "data": problem::details(failure),
+    });
+    json!({"jsonrpc": "2.0", "id": id.0, "error": error})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn refused(body: &str) -> (Value, i64) {
+        let refusal = parse(body.as_bytes()).expect_err(body);
+        (refusal.id.0, problem::numbers(refusal.failure.code).jsonrpc)
+    }
+
+    #[test]
+    fn each_fault_of_an_envelope_has_its_code_and_echoes_the_id_it_can_read() {
+        for (body, id, code) in [
+            ("", json!(null), -32700),
+            ("{", json!(null), -32700),
+            ("{} {}", json!(null), -32700),
+            ("\u{feff}{}", json!(null), -32700),
+            ("[]", json!(null), -32600),
+            ("5", json!(null), -32600),
+            ("{}", json!(null), -32600),
+            (r#"{"jsonrpc":"1.0","id":7,"method":"m"}"#, json!(7), -32600),
+            (r#"{"jsonrpc":"2.0","id":"a"}"#, json!("a"), -32600),
+            (r#"{"jsonrpc":"2.0","id":{},"method":"m"}"#, json!(null), -32600),
+            (r#"{"jsonrpc":"2.0","id":1,"method":5}"#, json!(1), -32600),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":5}"#, json!(1), -32600),
+        ] {
+            assert_eq!(refused(body), (id, code), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_nest_of_a_hundred_thousand_arrays_is_refused_as_malformed() {
+        assert_eq!(refused(&"[".repeat(100_000)).1, -32700);
+    }
+
+    #[test]
+    fn a_call_keeps_its_id_as_it_came() {
+        for id in [json!(null), json!(1), json!(1.5), json!("x"), json!(u64::MAX)] {
+            let body = json!({"jsonrpc": "2.0", "id": id, "method": "m"}).to_string();
+            let call = parse(body.as_bytes()).expect("a call");
+            assert_eq!(success(call.id, json!(true))["id"], id);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(body in proptest::collection::vec(any::<u8>(), 0..200)) {
+            _ = parse(&body);
+        }
+    }
+}
