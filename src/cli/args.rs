@@ -1,0 +1,122 @@
+//! What can be typed.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  the service could not be reached, or something else went wrong
+  2  the token is missing, wrong, or does not allow this
+  3  there is no such agent or task
+  4  the command line or the configuration is wrong
+  5  the agent was asked and did not succeed";
+
+/// Serves command-line AI agents as supervised A2A agents.
+#[derive(Debug, Parser)]
+#[command(name = "algonius", version, arg_required_else_help = true, after_help = EXIT_CODES)]
+pub struct Args {
+    /// Where the service is.
+    #[arg(long, global = true, env = "ALGONIUS_URL", default_value = "http://127.0.0.1:8080")]
+    pub url: String,
+    /// The file with the token [default: the one that a service of this user made].
+    #[arg(long, global = true, env = "ALGONIUS_TOKEN_FILE", value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Print JSON for programs.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Write a configuration of your own and a token.
+    Init {
+        /// The folder to write into; made if it is not there.
+        #[arg(default_value = ".")]
+        folder: PathBuf,
+        /// Write over what is there.
+        #[arg(long)]
+        force: bool,
+    },
+    /// Start the service.
+    Serve {
+        /// The configuration [default: the shipped one].
+        #[arg(long, short, env = "ALGONIUS_CONFIG", value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// Listen here instead of where the configuration says.
+        #[arg(long, value_name = "ADDRESS:PORT")]
+        listen: Option<SocketAddr>,
+    },
+    /// Check a configuration and tell every fault in it.
+    Check {
+        /// The configuration [default: the shipped one].
+        #[arg(env = "ALGONIUS_CONFIG", value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+    /// Send a message to an agent and print its answer.
+    Send(Send),
+    /// Look into the supervision tree.
+    Status,
+    /// Look at tasks, or call one off.
+    #[command(subcommand)]
+    Tasks(TasksCommand),
+}
+
+/// A message to an agent.
+#[derive(Debug, clap::Args)]
+pub struct Send {
+    /// The agent's id.
+    pub agent: String,
+    /// The message; `-` or nothing reads it from standard input.
+    pub text: Option<String>,
+    /// Do not wait for the answer; print the task's id.
+    #[arg(long)]
+    pub no_wait: bool,
+    /// A value for `{{ param.NAME }}` of the agent; may be given several times.
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
+    pub params: Vec<(String, String)>,
+    /// The message's id: the same id is the same request, and is not run twice.
+    #[arg(long, value_name = "ID")]
+    pub message_id: Option<String>,
+    /// The conversation it belongs to.
+    #[arg(long, value_name = "ID")]
+    pub context: Option<String>,
+}
+
+/// What to do with tasks.
+#[derive(Debug, Subcommand)]
+pub enum TasksCommand {
+    /// List tasks, newest first.
+    List {
+        /// Only those of this agent.
+        #[arg(long)]
+        agent: Option<String>,
+        /// Only those that have not ended.
+        #[arg(long)]
+        unfinished: bool,
+        /// At most so many.
+        #[arg(long, default_value_t = 20)]
+        limit: u32,
+    },
+    /// Show one task with its history.
+    Show {
+        /// The task's id.
+        id: String,
+    },
+    /// Call a task off.
+    Cancel {
+        /// The task's id.
+        id: String,
+    },
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("it must be NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}

@@ -1,0 +1,124 @@
+//! HTTP to the service.
+
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE};
+use hyper::{Method, Request};
+use hyper_util::client::legacy::Client as HttpClient;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::args::Args;
+use super::fault::CliError;
+use crate::config;
+use crate::wire::api::Trouble;
+
+/// A service and the right to talk to it.
+pub struct Client {
+    url: String,
+    token: String,
+    http: HttpClient<HttpConnector, Full<Bytes>>,
+}
+
+impl Client {
+    /// Reads the token and sees that the address is one.
+    pub fn new(args: &Args) -> Result<Self, CliError> {
+        let url = args.url.trim_end_matches('/').to_owned();
+        if !url.starts_with("http://") {
+            return Err(CliError::Address { url });
+        }
+        let env = |name: &str| std::env::var(name).ok();
+        let file = args.token_file.clone().unwrap_or_else(|| config::token_file(&env));
+        let token = token(file)?;
+        Ok(Self { url, token, http: HttpClient::builder(TokioExecutor::new()).build_http() })
+    }
+
+    /// Gets a shape.
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CliError> {
+        self.call(Method::GET, path, None).await
+    }
+
+    /// Posts a document and gets a shape.
+    pub async fn post<T: DeserializeOwned>(&self, path: &str, body: Value) -> Result<T, CliError> {
+        self.call(Method::POST, path, Some(body)).await
+    }
+
+    /// Makes one JSON-RPC call to an agent.
+    pub async fn ask(&self, agent: &str, method: &str, params: Value) -> Result<Value, CliError> {
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let path = format!("/agents/{agent}/v1");
+        let mut answer: Value = self.call(Method::POST, &path, Some(call)).await?;
+        match (answer.get_mut("result").map(Value::take), answer.get("error")) {
+            (Some(result), None) => Ok(result),
+            (_, Some(error)) => Err(CliError::Refused(rpc_trouble(error))),
+            (None, None) => Err(CliError::Strange { about: "it has neither result nor error" }),
+        }
+    }
+
+    async fn call<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<T, CliError> {
+        let body = body.map(|body| body.to_string()).unwrap_or_default();
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.url))
+            .header(AUTHORIZATION, format!("Bearer {}", self.token))
+            .header(CONTENT_TYPE, "application/json")
+            .body(Full::from(body))
+            .map_err(|_malformed| CliError::Address { url: self.url.clone() })?;
+        let unreachable = |source| CliError::Unreachable { url: self.url.clone(), source };
+        let response = self.http.request(request).await.map_err(unreachable)?;
+        let is_good = response.status().is_success();
+        let collected = response.into_body().collect().await;
+        let bytes = collected.map_err(|source| CliError::Broken { source })?.to_bytes();
+        if is_good {
+            let strange = |_| CliError::Strange { about: "its shape is another one" };
+            serde_json::from_slice(&bytes).map_err(strange)
+        } else {
+            Err(refused(&bytes))
+        }
+    }
+}
+
+/// What a refusal says, in whichever of the two forms it came.
+fn refused(bytes: &[u8]) -> CliError {
+    let Ok(document) = serde_json::from_slice::<Value>(bytes) else {
+        return CliError::Strange { about: "it is not JSON" };
+    };
+    match document.get("error") {
+        Some(error) => CliError::Refused(rpc_trouble(error)),
+        None => CliError::Refused(trouble(&document, document.get("detail"))),
+    }
+}
+
+fn rpc_trouble(error: &Value) -> Trouble {
+    trouble(error.get("data").unwrap_or(error), error.get("message"))
+}
+
+fn trouble(details: &Value, message: Option<&Value>) -> Trouble {
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+    Trouble {
+        code: text(details.get("code")),
+        category: text(details.get("category")),
+        message: text(message),
+        hint: text(details.get("hint")),
+    }
+}
+
+/// The token of the environment, or of the file.
+fn token(file: PathBuf) -> Result<String, CliError> {
+    if let Some(token) = std::env::var("ALGONIUS_TOKEN").ok().filter(|token| !token.is_empty()) {
+        return Ok(token);
+    }
+    match std::fs::read_to_string(&file) {
+        Ok(text) => Ok(text.trim().to_owned()),
+        Err(source) => Err(CliError::NoToken { file, source }),
+    }
+}

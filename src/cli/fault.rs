@@ -1,0 +1,67 @@
+//! Why a command did not work, with the exit code that says so to scripts.
+
+use std::path::PathBuf;
+
+
+use crate::config::Faults;
+use crate::{StartError, wire::api::Trouble};
+
+/// Why a command did not work.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// The address is not one of ours.
+    #[error("`{url}` is not an address of the service: it must begin with `http://`")]
+    Address { url: String },
+    /// Nobody answers.
+    #[error("no service answers at {url}; start one with `algonius serve`")]
+    Unreachable { url: String, source: hyper_util::client::legacy::Error },
+    /// The connection broke.
+    #[error("the connection to the service broke")]
+    Broken { source: hyper::Error },
+    /// There is no token.
+    #[error("there is no token in {}; name one by --token-file", file.display())]
+    NoToken { file: PathBuf, source: std::io::Error },
+    /// A service answers, but not ours.
+    #[error("the answer is not one of this service: {about}")]
+    Strange { about: &'static str },
+    /// The service refuses.
+    #[error("{}\n  hint: {} ({})", .0.message, .0.hint, .0.code)]
+    Refused(Trouble),
+    /// The agent was asked and did not succeed.
+    #[error("{message}")]
+    NotDone { message: String },
+    /// The configuration is wrong.
+    #[error("{0}")]
+    Configuration(Faults),
+    /// A file could not be written or read.
+    #[error("{what} {}", file.display())]
+    File { what: &'static str, file: PathBuf, source: std::io::Error },
+    /// The service did not start.
+    #[error("{0}")]
+    Start(#[from] StartError),
+    /// The message could not be read.
+    #[error("standard input could not be read")]
+    Input { source: std::io::Error },
+}
+
+impl CliError {
+    /// The exit code, as the help lists them.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Address { .. } | Self::Configuration(_) => 4,
+            Self::NoToken { .. } => 2,
+            Self::NotDone { .. } => 5,
+            Self::Refused(trouble) => match trouble.code.as_str() {
+                "unauthenticated" | "forbidden" => 2,
+                "agent-unknown" | "execution-unknown" => 3,
+                _ => 1,
+            },
+            Self::Unreachable { .. }
+            | Self::Broken { .. }
+            | Self::Strange { .. }
+            | Self::File { .. }
+            | Self::Start(_)
+            | Self::Input { .. } => 1,
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! `algonius status`: the tree, as a person reads it.
+
+use algonius_actors::model::status::{AgentStatus, ExecutionStatus, Health, QueuedStatus};
+use chrono::{DateTime, Utc};
+
+use super::client::Client;
+use super::fault::CliError;
+use super::out::Out;
+use crate::wire::api::ServiceStatus;
+
+/// Asks and prints.
+pub async fn run(client: &Client, out: &Out) -> Result<(), CliError> {
+    let status: ServiceStatus = client.get("/status").await?;
+    if out.is_json() {
+        out.shape(&status);
+        return Ok(());
+    }
+    let tree = &status.tree;
+    let restarts = tree.gateway.restarts;
+    out.line(&format!("algonius {}", status.version));
+    out.line(&format!("root{}", life(tree.root.health, tree.root.since, 0, tree.at)));
+    for agent in &tree.agents {
+        print_agent(agent, tree.at, out);
+    }
+    let gateway = life(tree.gateway.health, tree.gateway.since, restarts, tree.at);
+    out.line(&format!("└─ gateway{gateway}"));
+    Ok(())
+}
+
+fn print_agent(agent: &AgentStatus, at: DateTime<Utc>, out: &Out) {
+    let capacity = agent.capacity.map_or("∞".to_owned(), |capacity| capacity.to_string());
+    let life = life(agent.health, agent.since, agent.restarts, at);
+    let off = if agent.enabled { "" } else { ", disabled" };
+    let (running, queued, depth) = (agent.running.len(), agent.queued.len(), agent.queue_depth);
+    let last = agent.last.as_ref().map_or(String::new(), |last| {
+        format!(", last {} {} ago", last.outcome, ago(at, last.at))
+    });
+    out.line(&format!(
+        "├─ {}{life}{off}, running {running}/{capacity}, queue {queued}/{depth}{last}",
+        agent.id
+    ));
+    if let Some(fault) = &agent.last_fault {
+        out.line(&format!("│    fault: {fault}"));
+    }
+    for execution in &agent.running {
+        out.line(&format!("│  ├─ {}", running_line(execution, at)));
+    }
+    for queued in &agent.queued {
+        out.line(&format!("│  ├─ {}", queued_line(queued, at)));
+    }
+}
+
+fn running_line(execution: &ExecutionStatus, at: DateTime<Utc>) -> String {
+    let state = execution.state.map_or("silent".to_owned(), |state| state.to_string());
+    let since = execution.since.map_or(String::new(), |since| format!(" for {}", ago(at, since)));
+    let stamp = execution.stamp.map_or(String::new(), |stamp| {
+        format!(", turn {}, attempt {}", stamp.turn, stamp.attempt)
+    });
+    let pid = execution.pid.map_or(String::new(), |pid| format!(", pid {pid}"));
+    let left = execution.deadline.map_or(String::new(), |by| format!(", {} left", ago(by, at)));
+    format!("{} {state}{since}{stamp}{pid}{left}", execution.id)
+}
+
+fn queued_line(queued: &QueuedStatus, at: DateTime<Utc>) -> String {
+    let (waited, left) = (ago(at, queued.since), ago(queued.deadline, at));
+    format!("{} queued at place {} for {waited}, {left} left", queued.id, queued.position)
+}
+
+fn life(health: Health, since: Option<DateTime<Utc>>, restarts: u32, at: DateTime<Utc>) -> String {
+    let word = match health {
+        Health::Alive => "",
+        Health::Silent => " silent",
+        Health::Quarantined => " quarantined",
+        Health::Draining => " draining",
+    };
+    let age = since.map_or(String::new(), |since| format!(" up {}", ago(at, since)));
+    let again = if restarts == 0 { String::new() } else { format!(", restarts {restarts}") };
+    format!("{word}{age}{again}")
+}
+
+/// The time from one moment to a later one, in its largest unit.
+pub fn ago(later: DateTime<Utc>, earlier: DateTime<Utc>) -> String {
+    let seconds = (later - earlier).num_seconds().max(0);
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        7200..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
