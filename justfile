@@ -1,0 +1,25 @@
+# One word per act. `just` lists them.
+set shell := ["bash", "-euo", "pipefail", "-c"]
+
+_default:
+    @just --list --unsorted
+
+# Format, lints, documents, house rules, supply chain.
+check:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets --locked -- -D warnings
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+    cargo test --locked --test tidy
+    if cargo deny --version >/dev/null 2>&1; then cargo deny --offline check --hide-inclusion-graph licenses bans sources; else echo "SKIPPED: cargo deny is not installed"; fi
+
+# The inside alone, in virtual time: seconds.
+core:
+    cargo test --locked -p algonius-actors
+
+# A real service with real children.
+it *ARGS:
+    cargo test --locked --test it {{ARGS}}
+
+# The request path next to a bare spawn of the same program.
+bench *ARGS:
+    cargo bench --locked --bench request_path -- {{ARGS}}

@@ -1,0 +1,104 @@
+//! Pages for people: each error has one, and every link leads somewhere.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use algonius_actors::model::code::Code;
+
+use crate::tree::{Faults, File, files, root};
+
+const FOLDER: &str = "docs/errors/";
+const INDEX: &str = "docs/errors/README.md";
+
+/// What each error page says, in this order.
+const PARTS: &[&str] =
+    &["**What happened**", "**Category**", "**Why**", "**What to do**", "**Seen as**"];
+
+#[test]
+fn every_code_has_a_page_and_every_page_a_code() {
+    let codes: BTreeSet<_> = Code::ALL.iter().map(|code| page_of(*code)).collect();
+    let pages: BTreeSet<_> = files()
+        .into_iter()
+        .map(|file| file.path)
+        .filter(|path| path.starts_with(FOLDER) && path != INDEX)
+        .collect();
+    let mut faults = Faults::default();
+    for path in codes.difference(&pages) {
+        faults.add(path, 1, "the code has no page");
+    }
+    for path in pages.difference(&codes) {
+        faults.add(path, 1, "the page has no code");
+    }
+    faults.settle("write or remove the page; codes stand in actors/src/model/code.rs");
+}
+
+#[test]
+fn error_pages_are_all_alike_and_in_the_index() {
+    let files = files();
+    let index = files.iter().find(|file| file.path == INDEX).map_or("", |file| &file.text);
+    let mut faults = Faults::default();
+    for &code in Code::ALL {
+        let path = page_of(code);
+        let Some(page) = files.iter().find(|file| file.path == path) else { continue };
+        let page = &page.text;
+        if !page.starts_with(&format!("# {code}\n")) {
+            faults.add(&path, 1, format!("the title is not `{code}`"));
+        }
+        if !page.contains(&format!("**Category**: {}", code.category().as_str())) {
+            faults.add(&path, 1, format!("the category is not `{}`", code.category().as_str()));
+        }
+        let places: Vec<_> = PARTS.iter().map(|part| page.find(part)).collect();
+        if places.contains(&None) || !places.is_sorted() {
+            faults.add(&path, 1, format!("the parts are not {}", PARTS.join(", ")));
+        }
+        if !index.contains(&format!("({code}.md)")) {
+            faults.add(INDEX, 1, format!("`{code}` is not listed"));
+        }
+    }
+    faults.settle("follow any other page of docs/errors");
+}
+
+fn page_of(code: Code) -> String {
+    format!("{FOLDER}{code}.md")
+}
+
+#[test]
+fn every_link_leads_to_a_file() {
+    let mut faults = Faults::default();
+    for file in files().iter().filter(|file| file.path.ends_with(".md")) {
+        for (line, target) in links(file) {
+            let folder = root().join(&file.path);
+            let place = folder.parent().unwrap_or(Path::new("")).join(&target);
+            if !place.exists() {
+                faults.add(&file.path, line, format!("`{target}` is not there"));
+            }
+        }
+    }
+    faults.settle("correct the link");
+}
+
+/// The relative links of a page, outside of code, without the part after `#`.
+fn links(file: &File) -> Vec<(usize, String)> {
+    let mut links = Vec::new();
+    let mut in_fence = false;
+    for (number, line) in file.lines() {
+        in_fence ^= line.trim_start().starts_with("```");
+        let prose: String = line.split('`').step_by(2).collect();
+        let targets = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        let relative = |target: &&str| !target.contains("://") && !target.starts_with("mailto:");
+        for target in targets.filter(relative).filter(|_| !in_fence) {
+            let path = target.split('#').next().unwrap_or_default();
+            if !path.is_empty() {
+                links.push((number, path.to_owned()));
+            }
+        }
+    }
+    links
+}
+
+#[test]
+fn links_are_read_outside_of_code() {
+    let text = "[a](b.md#c) `[d](e)` [f](#g) [`h`](i.md)\n```\n[j](k)\n```\n[l](https://m.n)";
+    let page = File { path: "page.md".to_owned(), text: text.to_owned() };
+    assert_eq!(links(&page), [(1, "b.md".to_owned()), (1, "i.md".to_owned())]);
+}

@@ -1,0 +1,45 @@
+//! What is built into the program: crates that must stay out.
+
+use crate::tree::{Faults, files};
+
+/// Crates that need more than Rust and a C compiler, or do again what we have.
+const BANNED: &[&str] = &[
+    "aws-lc-rs",
+    "aws-lc-sys",
+    "bindgen",
+    "cmake",
+    "native-tls",
+    "openssl",
+    "openssl-sys",
+    "protoc-bin-vendored",
+];
+
+#[test]
+fn no_banned_crate_is_in_the_lock_file() {
+    let mut faults = Faults::default();
+    let files = files();
+    let lock = files.iter().find(|file| file.path == "Cargo.lock");
+    assert!(lock.is_some(), "Cargo.lock is not tracked");
+    for (number, line) in lock.into_iter().flat_map(|file| file.lines()) {
+        let name = line.strip_prefix("name = \"").and_then(|rest| rest.strip_suffix('"'));
+        if let Some(name) = name.filter(|name| BANNED.contains(name)) {
+            faults.add("Cargo.lock", number, format!("`{name}`"));
+        }
+    }
+    faults.settle("`cargo tree -i NAME` tells who brings it; turn that feature off");
+}
+
+/// A crate from elsewhere cannot be checked by the registry's own sums.
+#[test]
+fn every_crate_comes_from_the_registry() {
+    let mut faults = Faults::default();
+    for file in files().iter().filter(|file| file.path == "Cargo.lock") {
+        for (number, line) in file.lines() {
+            let registry = "source = \"registry+https://github.com/rust-lang/crates.io-index\"";
+            if line.starts_with("source = ") && line != registry {
+                faults.add("Cargo.lock", number, line);
+            }
+        }
+    }
+    faults.settle("depend on a published version");
+}
