@@ -1,4 +1,192 @@
 //! algonius-supervisor: serves any command-line AI agent as a supervised, durable A2A agent.
+//!
+//! This file is the composition root: the only place where a port meets its implementation.
 
+pub mod cli;
+pub mod clock;
+pub mod config;
+pub mod drive;
 pub mod serve;
+pub mod store;
+mod telemetry;
+mod template;
+mod token;
+pub mod warden;
 pub mod wire;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::decide::key::Keyring;
+use algonius_actors::decide::redact::Redactor;
+use algonius_actors::kit::Kit;
+use algonius_actors::model::principal::{Right, Scope, TokenSeed};
+use algonius_actors::ports::clock::Clock;
+use algonius_actors::ports::ledger::{Ledger, LedgerError};
+use algonius_actors::root::Seat;
+use algonius_actors::tree::Tree;
+use axum_server::Handle;
+use sha2::{Digest, Sha256};
+use tokio::task::JoinHandle;
+
+use config::{Server, Settings};
+use drive::process::ProcessDriver;
+use serve::auth::Guard;
+use serve::listen::Bounds;
+use serve::{App, Shared, listen, router};
+use store::{Store, StoreError};
+
+/// Why the service did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The address is taken or not ours.
+    #[error("cannot listen on {address}; is a service running there? (--listen takes another)")]
+    Listen {
+        /// Where it was to listen.
+        address: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The store did not open.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The ledger did not do what a start needs.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The token file can be neither read nor made.
+    #[error("the token file can be neither read nor made")]
+    Token {
+        /// Why not.
+        source: io::Error,
+    },
+    /// The token in the file is no token.
+    #[error("the token in the token file has fewer than 32 characters; remove the file to get one")]
+    ShortToken,
+    /// The tree did not start.
+    #[error("the supervision tree did not start: {cause}")]
+    Tree {
+        /// Why not.
+        cause: String,
+    },
+}
+
+/// A service that runs.
+pub struct Running {
+    url: String,
+    address: SocketAddr,
+    tree: Tree,
+    store: Arc<Store>,
+    handle: Handle<SocketAddr>,
+    served: JoinHandle<io::Result<()>>,
+}
+
+/// Starts the service: takes the address, opens the ledger, sweeps what a crash left, recovers,
+/// starts the tree, opens the door.
+///
+/// # Errors
+/// When any of it does not work; nothing runs then.
+pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running, StartError> {
+    let Settings { server, agents, default_agent, tokens, mut secrets, .. } = settings;
+    let listener = TcpListener::bind(server.listen)
+        .map_err(|source| StartError::Listen { address: server.listen, source })?;
+    let address = listener.local_addr().unwrap_or(server.listen);
+    let store = Arc::new(Store::open(&server.data_dir, durability(&server)).await?);
+    let instance = store.instance();
+    let swept = warden::sweep_instance(instance.id).await;
+    if swept > 0 {
+        tracing::warn!(processes = swept, "swept what an earlier life left running");
+    }
+    secrets.extend(seed(&*store, &server.token_file, tokens, &*clock).await?);
+    let ledger: Arc<dyn Ledger> = Arc::clone(&store) as _;
+    let guard = Guard::new(ledger.tokens().await?);
+    let (redactor, keyring) = (Arc::new(Redactor::new(secrets)), Keyring::new(instance.key));
+    let kit = Kit { ledger, clock, redactor, keyring };
+    let seats: Vec<_> = agents
+        .into_iter()
+        .map(|agent| Seat {
+            spec: Arc::new(agent.spec),
+            driver: Arc::new(ProcessDriver::new(
+                agent.program,
+                instance.id,
+                server.runtime_dir.clone(),
+            )),
+        })
+        .collect();
+    let specs = seats.iter().map(|seat| (seat.spec.id.clone(), Arc::clone(&seat.spec))).collect();
+    let tree = Tree::start(kit, seats).await;
+    let tree = tree.map_err(|error| StartError::Tree { cause: error.to_string() })?;
+    let url = server.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+    let app = App::new(Shared {
+        gateway: tree.gateway().clone(),
+        guard,
+        agents: specs,
+        default_agent,
+        public_url: url.clone(),
+        public_card: server.public_card,
+        max_body: server.max_body_bytes,
+        body_timeout: server.body_timeout,
+    });
+    let handle = Handle::new();
+    let bounds = Bounds { connections: server.max_connections, head: server.header_timeout };
+    let served = listen::serve(listener, router::router(app), bounds, handle.clone());
+    let served = tokio::spawn(served);
+    Ok(Running { url, address, tree, store, handle, served })
+}
+
+impl Running {
+    /// Where callers reach it.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops: refuses new work, lets what runs finish until the deadline, answers who waits,
+    /// closes the ledger.
+    pub async fn stop(self, deadline: Duration) {
+        self.tree.stop(deadline).await;
+        self.handle.graceful_shutdown(Some(Duration::from_secs(2)));
+        if let Ok(Err(error)) = self.served.await {
+            tracing::error!(%error, "the listener had failed");
+        }
+        self.store.close().await;
+    }
+}
+
+fn durability(server: &Server) -> store::Durability {
+    match server.durability {
+        config::Durability::Process => store::Durability::Process,
+        config::Durability::Power => store::Durability::Power,
+    }
+}
+
+/// Puts the configured tokens and the command line's own into the ledger. Gives the texts that
+/// must be masked.
+async fn seed(
+    ledger: &dyn Ledger,
+    token_file: &Path,
+    mut tokens: Vec<TokenSeed>,
+    clock: &dyn Clock,
+) -> Result<Vec<String>, StartError> {
+    let text = token::ensure(token_file).map_err(|source| StartError::Token { source })?;
+    if text.len() < serve::auth::SHORTEST {
+        return Err(StartError::ShortToken);
+    }
+    let rights = vec![Right::Read, Right::Run, Right::Approve, Right::Admin];
+    tokens.push(TokenSeed {
+        name: "operator".to_owned(),
+        hash: Sha256::digest(text.as_bytes()).into(),
+        scope: Scope { rights, agents: None },
+        expires: None,
+    });
+    ledger.seed(tokens, clock.now()).await?;
+    Ok(vec![text])
+}

@@ -1,0 +1,84 @@
+//! `algonius serve`: starts the service, says where it is, stops when it is told to.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::check;
+use super::fault::CliError;
+use super::out::Out;
+use crate::clock::WallClock;
+use crate::config::{Checked, LogFormat};
+use crate::telemetry::{self, Form};
+use crate::{Running, start};
+
+/// Serves until SIGTERM or SIGINT, then drains; a second signal ends it at once.
+pub async fn run(
+    file: Option<&Path>,
+    listen: Option<SocketAddr>,
+    out: &Out,
+) -> Result<(), CliError> {
+    let Checked { mut settings, warnings } = check::load(file)?;
+    if let Some(listen) = listen {
+        settings.server.listen = listen;
+    }
+    let form = match settings.log.format {
+        LogFormat::Text => Form::Human,
+        LogFormat::Json => Form::Json,
+    };
+    telemetry::begin(form, settings.log.level.as_str());
+    for warning in &warnings {
+        tracing::warn!(%warning, "configuration");
+    }
+    let mut signals = signals()?;
+    let drain = settings.server.drain_timeout;
+    let agents: Vec<_> = settings.agents.iter().map(|agent| agent.spec.id.to_string()).collect();
+    let token_file = settings.server.token_file.clone();
+    let running = start(settings, std::sync::Arc::new(WallClock)).await?;
+    out.note(&banner(&running, file, &token_file, &agents));
+    asked_to_stop(&mut signals).await;
+    tracing::info!(deadline_s = drain.as_secs_f64(), "draining");
+    tokio::select! {
+        () = running.stop(drain) => tracing::info!("stopped"),
+        () = asked_to_stop(&mut signals) => tracing::warn!("stopped at once"),
+    }
+    Ok(())
+}
+
+fn signals() -> Result<[Signal; 2], CliError> {
+    let deaf = |source| CliError::Input { source };
+    let [terminate, interrupt] = [SignalKind::terminate(), SignalKind::interrupt()].map(signal);
+    Ok([terminate.map_err(deaf)?, interrupt.map_err(deaf)?])
+}
+
+async fn asked_to_stop([terminate, interrupt]: &mut [Signal; 2]) {
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}
+
+fn banner(running: &Running, file: Option<&Path>, token: &Path, agents: &[String]) -> String {
+    let (url, token) = (running.url(), token.display());
+    let config = file.map_or("shipped (`algonius init` writes one of your own)".to_owned(), |file| {
+        file.display().to_string()
+    });
+    let agent = agents.first().map_or("echo", String::as_str);
+    format!(
+        r#"algonius {version} is ready on {url}
+  agents  {agents}
+  config  {config}
+  token   {token}
+
+Ask an agent:
+  algonius send {agent} hello --url {url} --token-file {token}
+or from any program:
+  curl -s {url}/agents/{agent}/v1 -H "Authorization: Bearer $(cat {token})" \
+    -H 'Content-Type: application/json' -d '{{"jsonrpc":"2.0","id":1,"method":"message/send",
+    "params":{{"message":{{"kind":"message","role":"user","messageId":"'$(date +%s%N)'",
+    "parts":[{{"kind":"text","text":"hello"}}]}}}}}}'"#,
+        version = env!("CARGO_PKG_VERSION"),
+        agents = agents.join(", "),
+    )
+}
