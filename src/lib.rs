@@ -1,1 +1,4 @@
 //! algonius-supervisor: serves any command-line AI agent as a supervised, durable A2A agent.
+
+pub mod config;
+mod template;
