@@ -167,7 +167,7 @@ impl Template {
     /// The values it uses, and no others: the input may be long.
     fn context(&self, values: &Values) -> Value {
         let used = self.names.iter().map(|name| (name.as_str(), values.of(name)));
-        used.collect()
+        Value::from(used.collect::<BTreeMap<_, _>>())
     }
 
     /// Names the parameter that an undefined value stands for.
@@ -187,9 +187,7 @@ impl Values {
             "input" => Value::from(self.input.as_str()),
             "input_file" => Value::from(self.input_file.to_string_lossy()),
             "output_file" => Value::from(self.output_file.to_string_lossy()),
-            "param" => {
-                self.param.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect()
-            }
+            "param" => Value::from(self.param.clone()),
             "execution_id" => Value::from(self.execution_id.as_str()),
             "agent_id" => Value::from(self.agent_id.as_str()),
             "context_id" => Value::from(self.context_id.as_str()),

@@ -39,7 +39,7 @@ pub(super) fn read_all(
     let mut names = BTreeSet::new();
     let mut agents = Vec::new();
     for (id, mut section) in sections {
-        let name = section.words("name");
+        let name = section.nonblank("name");
         let name = name.unwrap_or(Found { value: id.value.to_string(), place: id.place });
         if !names.insert(name.value.clone()) {
             reader.error(&name.place, format!("another agent has the name `{}`", name.value));
@@ -60,10 +60,10 @@ fn read(mut from: Section<'_>, id: AgentId, name: String, limits: &Limits) -> Op
     let accesses = [("read-only", Access::ReadOnly), ("read-write", Access::ReadWrite)];
     let access = section.word("access", &accesses).map(|found| found.value).unwrap_or_default();
     let input = program.as_ref().map(|program| program.input);
-    let described = section.words("description").map(|text| text.value);
+    let described = section.nonblank("description").map(|text| text.value);
     let description = described.unwrap_or_else(|| format!("The agent `{name}`."));
     let spec = AgentSpec {
-        version: section.words("version").map_or_else(|| "1.0.0".to_owned(), |text| text.value),
+        version: section.nonblank("version").map_or_else(|| "1.0.0".to_owned(), |text| text.value),
         skills: skills(section, &id, &name, &description),
         enabled,
         access,
@@ -140,12 +140,13 @@ fn skills(from: &mut Section<'_>, id: &AgentId, name: &str, description: &str) -
 
 /// Reads one skill; its id is needed.
 fn skill(mut section: Section<'_>) -> Option<Skill> {
-    let id = section.words("id").map(|text| text.value);
+    let id = section.nonblank("id").map(|text| text.value);
     if id.is_none() {
         section.reader.error(&section.place.below("id").hidden(), "is needed");
     }
-    let name = section.words("name").map(|text| text.value).or_else(|| id.clone());
-    let description = section.words("description").map(|text| text.value).or_else(|| name.clone());
+    let name = section.nonblank("name").map(|text| text.value).or_else(|| id.clone());
+    let description =
+        section.nonblank("description").map(|text| text.value).or_else(|| name.clone());
     let tags = section.texts("tags").unwrap_or_default();
     let tags = tags.into_iter().map(|tag| tag.value).collect();
     section.finish();

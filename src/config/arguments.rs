@@ -87,7 +87,7 @@ impl Arguments {
 /// The name of a file within the execution's own folder, as a template.
 pub(super) fn file_name(section: &mut Section<'_>, key: &'static str, usual: &str) -> String {
     let reader = section.reader;
-    let Some(text) = section.words(key) else { return usual.to_owned() };
+    let Some(text) = section.nonblank(key) else { return usual.to_owned() };
     let names = checked(reader, &text).unwrap_or_default();
     if let Some(name) = names.iter().find(|name| !FILE_NAMES.contains(&name.as_str())) {
         let known = format!("allowed: {}", FILE_NAMES.join(", "));

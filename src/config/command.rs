@@ -22,7 +22,7 @@ pub(super) fn read(
         reader.error(&section.place.below("command").hidden(), "is needed");
         return None;
     }
-    let command = section.words("command")?;
+    let command = section.nonblank("command")?;
     let found = if command.value.contains('/') {
         let file = reader.resolve(&command.value);
         is_executable(&file).then_some(file)

@@ -85,7 +85,7 @@ fn pattern<T: Copy>(
 /// The folder the program starts in: as given, or the one the service was started in.
 fn working_dir(section: &mut Section<'_>, lacking: Severity) -> Option<PathBuf> {
     let reader = section.reader;
-    let Some(given) = section.words("working_dir") else {
+    let Some(given) = section.nonblank("working_dir") else {
         let current = std::env::current_dir();
         return current
             .map_err(|error| {
@@ -162,7 +162,7 @@ fn exit_codes(section: &mut Section<'_>, key: &'static str, usual: i32) -> Vec<i
 
 /// A regular expression.
 fn regex(section: &mut Section<'_>, key: &'static str) -> Option<Regex> {
-    let text = section.words(key)?;
+    let text = section.nonblank(key)?;
     let parsed = Regex::new(&text.value);
     let last = |error: &regex::Error| error.to_string().lines().last().map(str::to_owned);
     if let Err(error) = &parsed {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
 
-use super::fault::said;
+use super::fault::{nearest, said};
 use super::reader::{Found, Place, Reader};
 use super::value::{self, Bounds};
 
@@ -68,8 +68,14 @@ impl<'c> Section<'c> {
 
     /// The tables below a key with their names, in the order of the file.
     pub(super) fn sections(&mut self, key: &'static str) -> Vec<(Found<String>, Self)> {
-        let (reader, section) = (self.reader, self.section(key));
-        let rows = section.entries().into_iter();
+        let reader = self.reader;
+        if let Some(list) = self.entry(key).filter(|entry| entry.value.is_array()) {
+            let complaint =
+                said("must be tables with a name").hint(format!("write `[{key}.a-name]`"));
+            reader.error(&list.place.hidden(), complaint);
+            return Vec::new();
+        }
+        let rows = self.section(key).entries().into_iter();
         rows.filter_map(|(name, entry)| Some((name, Self::of(reader, entry)?))).collect()
     }
 
@@ -87,7 +93,7 @@ impl<'c> Section<'c> {
     }
 
     /// Text that may not be empty or blank.
-    pub(super) fn words(&mut self, key: &'static str) -> Option<Found<String>> {
+    pub(super) fn nonblank(&mut self, key: &'static str) -> Option<Found<String>> {
         let text = self.text(key)?;
         if text.value.trim().is_empty() {
             self.reader.error(&text.place, "must not be empty");
@@ -131,17 +137,13 @@ impl<'c> Section<'c> {
         if let Some((_, value)) = known.iter().find(|(word, _)| *word == text.value) {
             return Some(Found { value: *value, place: text.place });
         }
-        let words = known.iter().map(|(word, _)| *word);
-        let list: Vec<String> = words.clone().map(|word| format!("\"{word}\"")).collect();
-        let complaint = said(format!("must be {}", list.join(" or ")));
-        let near = super::fault::nearest(&text.value, &words.collect::<Vec<_>>());
-        self.reader.error(
-            &text.place,
-            match near {
-                Some(word) => complaint.hint(format!("did you mean `{word}`?")),
-                None => complaint,
-            },
-        );
+        let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
+        let complaint = said(format!("must be \"{}\"", words.join("\" or \"")));
+        let complaint = match nearest(&text.value, &words) {
+            Some(word) => complaint.hint(format!("did you mean `{word}`?")),
+            None => complaint,
+        };
+        self.reader.error(&text.place, complaint);
         None
     }
 

@@ -121,7 +121,7 @@ pub(super) fn read(
 
 /// The agent that is meant when nobody names one: the only one, unless another is given.
 fn default_agent(section: &mut Section<'_>, agents: &[AgentId]) -> Option<AgentId> {
-    match (section.words("default_agent"), agents) {
+    match (section.nonblank("default_agent"), agents) {
         (Some(word), _) => existing(section, &word, agents),
         (None, [only]) => Some(only.clone()),
         (None, _) => None,
@@ -147,7 +147,7 @@ fn listen(section: &mut Section<'_>) -> SocketAddr {
 
 /// How callers reach the service.
 fn public_url(section: &mut Section<'_>) -> Option<String> {
-    let text = section.words("public_url")?;
+    let text = section.nonblank("public_url")?;
     let reader = section.reader;
     let rest = ["https://", "http://"].iter().find_map(|scheme| text.value.strip_prefix(scheme));
     let host = rest.and_then(|rest| rest.split('/').next()).unwrap_or_default();
@@ -165,7 +165,7 @@ fn public_url(section: &mut Section<'_>) -> Option<String> {
 
 /// A path of the file, made absolute.
 fn folder(section: &mut Section<'_>, key: &'static str) -> Option<PathBuf> {
-    section.words(key).map(|path| section.reader.resolve(&path.value))
+    section.nonblank(key).map(|path| section.reader.resolve(&path.value))
 }
 
 /// Where the ledger is: as given, or in the user's folder of states.

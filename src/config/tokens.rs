@@ -65,7 +65,7 @@ fn text(section: &mut Section<'_>, name: &Found<String>) -> Option<String> {
         section.entry("token_file");
         return None;
     }
-    let from = (section.words("token_env"), section.words("token_file"));
+    let from = (section.nonblank("token_env"), section.nonblank("token_file"));
     let (given, place) = match from {
         (Some(env), None) => (reader.env(&env.value).ok_or(NOT_SET.to_owned()), env.place),
         (None, Some(file)) => (token_file(section, &file), file.place),
