@@ -13,7 +13,7 @@ use super::fault::{Severity, said};
 use super::limits::Limits;
 use super::program;
 use super::reader::{Found, Reader};
-use super::section::Section;
+use super::section::{Entry, Section};
 use super::value::{self, Bounds};
 
 /// The presets there are.
@@ -153,25 +153,32 @@ fn skill(mut section: Section<'_>) -> Option<Skill> {
     Some(Skill { id: id?, name: name?, description: description?, tags })
 }
 
-/// How many run and wait. An agent that changes things runs alone.
+/// How many run and wait.
 fn capacity(section: &mut Section<'_>, limits: &Limits, access: Access) -> Capacity {
-    let Bounds { max, default, .. } = limits.max_concurrent;
-    let bounds = match access {
-        Access::ReadOnly => Bounds::new(0, max, default),
-        Access::ReadWrite => Bounds::new(0, u64::MAX, 1),
+    let running = match access {
+        Access::ReadOnly => {
+            let Bounds { max, default, .. } = limits.max_concurrent;
+            NonZeroU32::new(whole(section.count("max_concurrent", Bounds::new(0, max, default))))
+        }
+        Access::ReadWrite => Some(alone(section)),
     };
-    let place = section.entry("max_concurrent").map(|entry| entry.place);
-    let running = section.count("max_concurrent", bounds);
-    if let (Access::ReadWrite, Some(place)) = (access, place.filter(|_| running != 1)) {
-        let complaint = said("must be 1: an agent with access = \"read-write\" runs alone")
-            .hint("leave it out, or make the agent read-only");
-        section.reader.error(&place, complaint);
-    }
     Capacity {
-        running: NonZeroU32::new(whole(running)),
+        running,
         waiting: whole(section.count("queue_depth", limits.queue_depth)),
         patience: section.seconds("queue_timeout", limits.queue_timeout),
     }
+}
+
+/// The one execution at once of an agent that changes things; another number is a fault.
+fn alone(section: &mut Section<'_>) -> NonZeroU32 {
+    let given = section.entry("max_concurrent");
+    let is_one = |entry: &Entry<'_>| entry.value.as_integer().and_then(value::whole) == Some(1);
+    if let Some(entry) = given.filter(|entry| !is_one(entry)) {
+        let complaint = said("must be 1: an agent with access = \"read-write\" runs alone")
+            .hint("leave it out, or make the agent read-only");
+        section.reader.error(&entry.place, complaint);
+    }
+    NonZeroU32::MIN
 }
 
 /// Which failures are tried again, and when.

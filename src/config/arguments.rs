@@ -29,6 +29,7 @@ impl Arguments {
     /// Reads `args`, then `cli_args` in the order of the file.
     pub(super) fn read(section: &mut Section<'_>) -> Self {
         let reader = section.reader;
+        let before = reader.count();
         let mut texts = section.texts("args").unwrap_or_default();
         for (key, entry) in section.section("cli_args").entries() {
             let entry = Found { place: entry.place.hidden(), ..entry };
@@ -42,14 +43,12 @@ impl Arguments {
                 }
             }
         }
-        let mut arguments = Self { list: Vec::new(), is_broken: false };
-        for text in texts {
-            match checked(reader, &text) {
-                Some(names) => arguments.list.push(Argument { template: text, names }),
-                None => arguments.is_broken = true,
-            }
-        }
-        arguments
+        let argument = |template| {
+            let names = checked(reader, &template)?;
+            Some(Argument { template, names })
+        };
+        let list = texts.into_iter().filter_map(argument).collect();
+        Self { list, is_broken: reader.count() > before }
     }
 
     /// The templates.
@@ -94,7 +93,7 @@ pub(super) fn file_name(section: &mut Section<'_>, key: &'static str, usual: &st
         let complaint = said(format!("`{name}` may not stand in the name of a file")).hint(known);
         reader.error(&text.place, complaint);
     }
-    if text.value.contains('/') || text.value.contains("..") {
+    if text.value.contains('/') || text.value.contains("..") || text.value == "." {
         reader.error(&text.place, "must be a file name alone, without `/` and `..`");
     }
     text.value

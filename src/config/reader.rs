@@ -110,6 +110,11 @@ impl<'c> Reader<'c> {
         self.faults.borrow_mut().push(fault);
     }
 
+    /// How much was found wrong so far.
+    pub(super) fn count(&self) -> usize {
+        self.faults.borrow().len()
+    }
+
     /// Ends the reading: what was found wrong, and what must be masked.
     pub(super) fn finish(self) -> (Vec<Fault>, Vec<String>) {
         (self.faults.into_inner(), self.secrets.into_inner())

@@ -95,11 +95,12 @@ pub(super) fn read(
     let from = &mut section;
     let default_agent = default_agent(from, agents);
     let listen = listen(from);
-    let data_dir = data_dir(from);
+    let found = data_dir(from);
+    let data_dir = found.clone().unwrap_or_default();
     let runtime_dir = folder(from, "runtime_dir");
     let token_file = folder(from, "token_file");
     let durabilities = [("process", Durability::Process), ("power", Durability::Power)];
-    let server = data_dir.map(|data_dir| Server {
+    let server = Server {
         listen,
         public_url: public_url(from),
         public_card: from.flag("public_card", true),
@@ -112,11 +113,9 @@ pub(super) fn read(
         body_timeout: from.seconds("body_timeout", Bounds::new(0.1, 3600.0, 30.0)),
         drain_timeout: from.seconds("drain_timeout", Bounds::new(0.0, 86_400.0, 30.0)),
         durability: from.word("durability", &durabilities).map(|d| d.value).unwrap_or_default(),
-    });
-    if server.is_some() {
-        section.finish();
-    }
-    (server, default_agent)
+    };
+    section.finish();
+    (found.map(|_| server), default_agent)
 }
 
 /// The agent that is meant when nobody names one: the only one, unless another is given.
@@ -165,7 +164,11 @@ fn public_url(section: &mut Section<'_>) -> Option<String> {
 
 /// A path of the file, made absolute.
 fn folder(section: &mut Section<'_>, key: &'static str) -> Option<PathBuf> {
-    section.nonblank(key).map(|path| section.reader.resolve(&path.value))
+    let path = section.nonblank(key)?;
+    if path.value.starts_with('~') {
+        section.reader.error(&path.place, "`~` means nothing here: write the whole path");
+    }
+    Some(section.reader.resolve(&path.value))
 }
 
 /// Where the ledger is: as given, or in the user's folder of states.

@@ -32,6 +32,8 @@ fn env(name: &str) -> Option<String> {
         "PATH" => "/nowhere:/usr/bin:/bin",
         "MY_KEY" | "CI_TOKEN" | "SAME_TOKEN" => CANARY,
         "BAD_TOKEN" => "canary canary canary canary canary 1",
+        "LINE_TOKEN" => "canary-canary-canary-canary-32-c\n",
+        "NEARLY_TOKEN" => "canary-canary-canary-canary-31-\n",
         "SHORT" => "abc",
         _ => return None,
     };

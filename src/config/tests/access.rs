@@ -50,7 +50,7 @@ fn faults_of_tokens_are_reported() {
             "c:4:13: error: tokens.t.token_env: this variable is not set in the service's environment",
         ),
         (
-            "[tokens.t]\ntoken_env = \"SHORT\"",
+            "[tokens.t]\ntoken_env = \"NEARLY_TOKEN\"",
             "c:4:13: error: tokens.t.token_env: the token must have 32 characters at least",
         ),
         (
@@ -118,6 +118,10 @@ fn faults_of_the_server_are_reported() {
             "c:4:14: error: server.public_url: must not hold a name or password",
         ),
         (
+            "data_dir = \"~/x\"",
+            "c:4:12: error: server.data_dir = \"~/x\": `~` means nothing here: write the whole path",
+        ),
+        (
             "durability = \"disk\"",
             "c:4:14: error: server.durability = \"disk\": must be \"process\" or \"power\"",
         ),
@@ -153,4 +157,10 @@ fn a_secret_in_the_wrong_place_is_not_printed() {
         let faults = load_text(&format!("{CAT}{lines}\n")).unwrap_err();
         assert!(!format!("{faults} {faults:?}").contains("canary-canary"), "{lines}\n{faults}");
     }
+}
+
+#[test]
+fn a_token_of_32_characters_and_a_line_break_is_long_enough() {
+    let text = format!("{CAT}[tokens.t]\ntoken_env = \"LINE_TOKEN\"\n");
+    assert_eq!(settings(&text).secrets, ["canary-canary-canary-canary-32-c"]);
 }

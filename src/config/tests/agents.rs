@@ -159,6 +159,22 @@ fn arguments_and_patterns_agree() {
             &["c:5:19: error: agents.a.max_input_bytes = 200_000: must be 1 to 102400"],
         ),
         (
+            "input = \"args\"\nargs = \"{{ input }}\"",
+            &["c:4:8: error: agents.a.args: must be a list in brackets, not text"],
+        ),
+    ]);
+}
+
+#[test]
+fn files_stay_in_the_folder_of_their_execution() {
+    check_agent(&[
+        (
+            "output_file = \"sub/x\"",
+            &[
+                "c:3:15: error: agents.a.output_file = \"sub/x\": must be a file name alone, without `/` and `..`",
+            ],
+        ),
+        (
             "input_file = \"../{{ message_id }}\"",
             &[
                 "c:3:14: error: agents.a.input_file = \"../{{ message_id }}\": `message_id` may not stand in the name of a file; allowed: execution_id, agent_id, attempt, turn, timestamp",
