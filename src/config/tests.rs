@@ -1,3 +1,5 @@
+//! What the loader says of whole files; the helper of all its tests.
+
 use std::fs;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;

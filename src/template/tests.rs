@@ -1,3 +1,5 @@
+//! What templates give, and what they refuse.
+
 use super::*;
 
 /// Values as one execution has them.

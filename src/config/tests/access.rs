@@ -1,3 +1,5 @@
+//! Rules of tokens and of the server.
+
 use super::*;
 
 #[test]

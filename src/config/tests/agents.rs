@@ -1,3 +1,5 @@
+//! Rules of agents that the file alone decides.
+
 use super::*;
 
 #[test]
@@ -252,4 +254,12 @@ fn faults_of_agents_are_reported() {
             &["c:3:8: error: agents.a.name = \"a\\u0000\": must not hold a NUL character"],
         ),
     ]);
+}
+
+#[test]
+fn columns_count_characters() {
+    check_agent(&[(
+        "args = [\"é\", 7]",
+        &["c:3:14: error: agents.a.args[1] = 7: must be text in quotes, not a whole number"],
+    )]);
 }

@@ -1,3 +1,5 @@
+//! Rules that look at the machine: its programs, variables and folders.
+
 use super::*;
 
 #[test]

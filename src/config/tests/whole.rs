@@ -1,3 +1,5 @@
+//! The shipped files, and any text at all.
+
 use super::*;
 
 #[test]
