@@ -1,0 +1,147 @@
+//! The configuration: TOML as written, every fault at once with its place, checked settings.
+
+use std::path::Path;
+
+use algonius_actors::model::id::AgentId;
+use algonius_actors::model::principal::TokenSeed;
+use toml::de::DeTable;
+
+mod agent;
+mod arguments;
+mod command;
+mod environment;
+mod fault;
+mod limits;
+mod program;
+mod prompting;
+mod reader;
+mod section;
+mod server;
+mod tokens;
+mod value;
+
+pub use agent::Agent;
+pub use fault::{Fault, Faults, Severity};
+pub use server::{Durability, Log, LogFormat, Server};
+
+use limits::Limits;
+use reader::{Found, Place, Reader};
+use section::Section;
+
+/// A configuration without an error.
+#[derive(Clone)]
+pub struct Settings {
+    /// How the service is reached and where it keeps its things.
+    pub server: Server,
+    /// What is logged.
+    pub log: Log,
+    /// The agents in the order of the file; never empty.
+    pub agents: Vec<Agent>,
+    /// The agent that is meant when nobody names one.
+    pub default_agent: Option<AgentId>,
+    /// The configured tokens.
+    pub tokens: Vec<TokenSeed>,
+    /// Texts that must be masked wherever they turn up.
+    pub secrets: Vec<String>,
+}
+
+impl std::fmt::Debug for Settings {
+    /// Leaves the secrets out.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Settings")
+            .field("server", &self.server)
+            .field("log", &self.log)
+            .field("agents", &self.agents)
+            .field("default_agent", &self.default_agent)
+            .field("tokens", &self.tokens)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Settings that can be used, and what their writer should know.
+#[derive(Debug, Clone)]
+pub struct Checked {
+    /// The settings.
+    pub settings: Settings,
+    /// Faults that keep nothing from working, in the order of the file.
+    pub warnings: Vec<Fault>,
+}
+
+/// Reads a file and checks it against this machine. `env` is the service's environment.
+///
+/// # Errors
+/// When anything in the file is wrong: all of it, warnings included. A file that is not TOML
+/// yields its errors of syntax alone, for what it means is not known then.
+pub fn load(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> Result<Checked, Faults> {
+    let text = std::fs::read_to_string(path);
+    let text = text.map_err(|error| unreadable(path, &format!("cannot be read: {error}")))?;
+    let file = std::path::absolute(path);
+    let file = file.map_err(|error| unreadable(path, &format!("has no folder: {error}")))?;
+    let reader = Reader::new(path, &text, file.parent().unwrap_or(&file).to_owned(), env);
+    let (document, broken) = DeTable::parse_recoverable(&text);
+    for error in &broken {
+        let span = error.span().unwrap_or_default();
+        let place = Place { path: String::new(), span, shown: false };
+        reader.error(&place, error.message());
+    }
+    let settings = if broken.is_empty() { read(&reader, document.get_ref()) } else { None };
+    let (faults, secrets) = reader.finish();
+    let is_sound = faults.iter().all(|fault| fault.severity == Severity::Warning);
+    match settings {
+        Some(settings) if is_sound => Ok(Checked {
+            settings: Settings { secrets, ..settings },
+            warnings: fault::in_order(faults),
+        }),
+        _ => Err(Faults::new(faults)),
+    }
+}
+
+/// Reads the whole document. Nothing is given when there is nothing to give; a fault says why.
+fn read<'c>(reader: &'c Reader<'c>, document: &'c DeTable<'c>) -> Option<Settings> {
+    let top = Place { path: String::new(), span: 0..0, shown: true };
+    let mut root = Section::new(reader, top, Some(document));
+    let limits = Limits::read(root.section("limits"));
+    let sections = identified(reader, root.sections("agents"));
+    if sections.is_empty() {
+        reader.error(&root.place.below("agents"), "one agent at least is needed");
+    }
+    let ids: Vec<AgentId> = sections.iter().map(|(id, _)| id.value.clone()).collect();
+    let (server, default_agent) = server::read(root.section("server"), &ids);
+    let log = server::log(root.section("log"));
+    let tokens = tokens::read(&mut root, &ids);
+    let agents = agent::read_all(reader, sections, &limits);
+    root.finish();
+    Some(Settings { server: server?, log, agents, default_agent, tokens, secrets: Vec::new() })
+}
+
+/// The sections whose name can be an id.
+fn identified<'c>(
+    reader: &Reader<'c>,
+    sections: Vec<(Found<String>, Section<'c>)>,
+) -> Vec<(Found<AgentId>, Section<'c>)> {
+    let mut identified = Vec::new();
+    for (name, section) in sections {
+        match AgentId::new(name.value.as_str()) {
+            Ok(value) => identified.push((Found { value, place: name.place }, section)),
+            Err(error) => reader.error(&name.place, error.to_string()),
+        }
+    }
+    identified
+}
+
+/// The fault of a file as a whole.
+fn unreadable(path: &Path, message: &str) -> Faults {
+    Faults::new(vec![Fault {
+        file: path.to_owned(),
+        line: 0,
+        column: 0,
+        path: String::new(),
+        value: None,
+        message: message.to_owned(),
+        hint: None,
+        severity: Severity::Error,
+    }])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,212 @@
+//! `[agents.<id>]`: what the card and the tree need to know of an agent.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
+
+use algonius_actors::model::agent::{
+    Access, AgentSpec, Capacity, Deadlines, RetrySpec, Sizes, Skill,
+};
+use algonius_actors::model::id::AgentId;
+use algonius_actors::model::program::{InputPattern, ProgramSpec};
+
+use super::fault::{Severity, said};
+use super::limits::Limits;
+use super::program;
+use super::reader::{Found, Reader};
+use super::section::{Entry, Section};
+use super::value::{self, Bounds};
+
+/// The presets there are.
+const PRESETS: [&str; 1] = ["generic"];
+/// Longest input that fits into one argument of a program with room to spare.
+const ARGUMENT: u64 = 100 << 10;
+
+/// An agent and the program behind it.
+#[derive(Debug, Clone)]
+pub struct Agent {
+    /// What the card and the tree know of it.
+    pub spec: AgentSpec,
+    /// How its work is done.
+    pub program: ProgramSpec,
+}
+
+/// Reads every agent. A section whose name is no id is a fault and left out.
+pub(super) fn read_all(
+    reader: &Reader<'_>,
+    sections: Vec<(Found<AgentId>, Section<'_>)>,
+    limits: &Limits,
+) -> Vec<Agent> {
+    let mut names = BTreeSet::new();
+    let mut agents = Vec::new();
+    for (id, mut section) in sections {
+        let name = section.nonblank("name");
+        let name = name.unwrap_or(Found { value: id.value.to_string(), place: id.place });
+        if !names.insert(name.value.clone()) {
+            reader.error(&name.place, format!("another agent has the name `{}`", name.value));
+        }
+        agents.extend(read(section, id.value, name.value, limits));
+    }
+    agents
+}
+
+/// Reads one agent.
+fn read(mut from: Section<'_>, id: AgentId, name: String, limits: &Limits) -> Option<Agent> {
+    let section = &mut from;
+    preset(section);
+    mode(section, limits);
+    let enabled = section.flag("enabled", true);
+    let lacking = if enabled { Severity::Error } else { Severity::Warning };
+    let program = program::read(section, lacking);
+    let accesses = [("read-only", Access::ReadOnly), ("read-write", Access::ReadWrite)];
+    let access = section.word("access", &accesses).map(|found| found.value).unwrap_or_default();
+    let input = program.as_ref().map(|program| program.input);
+    let described = section.nonblank("description").map(|text| text.value);
+    let description = described.unwrap_or_else(|| format!("The agent `{name}`."));
+    let spec = AgentSpec {
+        version: section.nonblank("version").map_or_else(|| "1.0.0".to_owned(), |text| text.value),
+        skills: skills(section, &id, &name, &description),
+        enabled,
+        access,
+        capacity: capacity(section, limits, access),
+        deadlines: Deadlines {
+            start: section.seconds("start_timeout", limits.start_timeout),
+            run: section.seconds("timeout", limits.timeout),
+            grace: section.seconds("stop_grace", limits.stop_grace),
+        },
+        retry: retry(section.section("retry"), limits),
+        sizes: sizes(section, limits, input),
+        id,
+        name,
+        description,
+    };
+    from.finish();
+    Some(Agent { spec, program: program? })
+}
+
+/// Checks the preset. There is nothing to take from the only one.
+fn preset(section: &mut Section<'_>) {
+    let Some(preset) = section.text("preset") else { return };
+    if !PRESETS.contains(&preset.value.as_str()) {
+        let known = format!("known: {}", PRESETS.join(", "));
+        section.reader.error(&preset.place, said("there is no such preset").hint(known));
+    }
+}
+
+/// Checks that the agent is one that ends with its answer, and has no settings of one that stays.
+fn mode(section: &mut Section<'_>, limits: &Limits) {
+    let reader = section.reader;
+    let mode = section.word("mode", &[("task", true), ("interactive", false)]);
+    if let Some(mode) = mode.as_ref().filter(|mode| !mode.value) {
+        let complaint = said("sessions are not supported yet").hint("use `mode = \"task\"`");
+        reader.error(&mode.place, complaint);
+    }
+    let keep = section.entry("keep_alive");
+    let session = section.entry("session_timeout");
+    let is_flag = keep.as_ref().is_none_or(|keep| value::flag(reader, keep).is_some());
+    let is_time = session
+        .as_ref()
+        .is_none_or(|session| value::seconds(reader, session, limits.session_timeout).is_some());
+    if is_flag && is_time && mode.is_none_or(|mode| mode.value) {
+        for entry in keep.iter().chain(&session) {
+            reader.error(&entry.place, "has a meaning with `mode = \"interactive\"` only");
+        }
+    }
+}
+
+/// The skills on the card: as given, or one made from the agent itself.
+fn skills(from: &mut Section<'_>, id: &AgentId, name: &str, description: &str) -> Vec<Skill> {
+    let reader = from.reader;
+    let usual = || Skill {
+        id: id.to_string(),
+        name: name.to_owned(),
+        description: description.to_owned(),
+        tags: vec![id.to_string()],
+    };
+    let Some(items) = from.list("skills") else { return vec![usual()] };
+    if items.is_empty() {
+        reader.error(&from.place.below("skills").hidden(), "must hold one skill at least");
+    }
+    let mut skills: Vec<Skill> = Vec::new();
+    for item in items {
+        let place = item.place.clone().hidden();
+        let Some(skill) = Section::of(reader, item).and_then(skill) else { continue };
+        if skills.iter().any(|other| other.id == skill.id) {
+            reader.error(&place, format!("another skill has the id `{}`", skill.id));
+        }
+        skills.push(skill);
+    }
+    skills
+}
+
+/// Reads one skill; its id is needed.
+fn skill(mut section: Section<'_>) -> Option<Skill> {
+    let id = section.nonblank("id").map(|text| text.value);
+    if id.is_none() {
+        section.reader.error(&section.place.below("id").hidden(), "is needed");
+    }
+    let name = section.nonblank("name").map(|text| text.value).or_else(|| id.clone());
+    let description =
+        section.nonblank("description").map(|text| text.value).or_else(|| name.clone());
+    let tags = section.texts("tags").unwrap_or_default();
+    let tags = tags.into_iter().map(|tag| tag.value).collect();
+    section.finish();
+    Some(Skill { id: id?, name: name?, description: description?, tags })
+}
+
+/// How many run and wait.
+fn capacity(section: &mut Section<'_>, limits: &Limits, access: Access) -> Capacity {
+    let running = match access {
+        Access::ReadOnly => {
+            let Bounds { max, default, .. } = limits.max_concurrent;
+            NonZeroU32::new(whole(section.count("max_concurrent", Bounds::new(0, max, default))))
+        }
+        Access::ReadWrite => Some(alone(section)),
+    };
+    Capacity {
+        running,
+        waiting: whole(section.count("queue_depth", limits.queue_depth)),
+        patience: section.seconds("queue_timeout", limits.queue_timeout),
+    }
+}
+
+/// The one execution at once of an agent that changes things; another number is a fault.
+fn alone(section: &mut Section<'_>) -> NonZeroU32 {
+    let given = section.entry("max_concurrent");
+    let is_one = |entry: &Entry<'_>| entry.value.as_integer().and_then(value::whole) == Some(1);
+    if let Some(entry) = given.filter(|entry| !is_one(entry)) {
+        let complaint = said("must be 1: an agent with access = \"read-write\" runs alone")
+            .hint("leave it out, or make the agent read-only");
+        section.reader.error(&entry.place, complaint);
+    }
+    NonZeroU32::MIN
+}
+
+/// Which failures are tried again, and when.
+fn retry(mut section: Section<'_>, limits: &Limits) -> RetrySpec {
+    let usual = RetrySpec::default();
+    let retry = RetrySpec {
+        max: whole(section.count("max", limits.retry_max)),
+        base: section.seconds("base", limits.retry_base),
+        factor: section.number("factor", Bounds::new(1.0, 10.0, usual.factor)),
+        after_start: section.flag("after_start", usual.after_start),
+    };
+    section.finish();
+    retry
+}
+
+/// How much goes in and out. What is passed as an argument must fit into one.
+fn sizes(section: &mut Section<'_>, limits: &Limits, input: Option<InputPattern>) -> Sizes {
+    let Bounds { min, max, default } = limits.max_input_bytes;
+    let max = if input == Some(InputPattern::Args) { max.min(ARGUMENT) } else { max };
+    let inputs = Bounds::new(min, max, default.min(max));
+    let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+    Sizes {
+        input: size(section.count("max_input_bytes", inputs)),
+        output: size(section.count("max_output_bytes", limits.max_output_bytes)),
+    }
+}
+
+/// A number of a few thousand at most.
+fn whole(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

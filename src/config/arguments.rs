@@ -1,0 +1,122 @@
+//! The arguments of a program and its file names: templates, checked against its patterns.
+
+use algonius_actors::model::program::{InputPattern, OutputPattern};
+use toml::de::DeValue;
+
+use super::fault::{Complaint, said};
+use super::reader::{Found, Place, Reader};
+use super::section::Section;
+use super::value;
+use crate::template::{NAMES, Template, TemplateError};
+
+/// Names that may stand in the name of a file: what the caller chooses is not among them.
+const FILE_NAMES: [&str; 5] = ["execution_id", "agent_id", "attempt", "turn", "timestamp"];
+
+/// One argument: its template, and the names it uses.
+struct Argument {
+    template: Found<String>,
+    names: Vec<String>,
+}
+
+/// All arguments in their order.
+pub(super) struct Arguments {
+    list: Vec<Argument>,
+    /// Whether some argument could not be read, so that less can be said about all of them.
+    is_broken: bool,
+}
+
+impl Arguments {
+    /// Reads `args`, then `cli_args` in the order of the file.
+    pub(super) fn read(section: &mut Section<'_>) -> Self {
+        let reader = section.reader;
+        let before = reader.count();
+        let mut texts = section.texts("args").unwrap_or_default();
+        for (key, entry) in section.section("cli_args").entries() {
+            let entry = Found { place: entry.place.hidden(), ..entry };
+            match entry.value {
+                DeValue::Boolean(false) => {}
+                DeValue::Boolean(true) => texts.push(key),
+                _ => {
+                    texts.push(key);
+                    let value = value::scalar(reader, &entry).filter(|text| !text.is_empty());
+                    texts.extend(value.map(|value| Found { value, place: entry.place }));
+                }
+            }
+        }
+        let argument = |template| {
+            let names = checked(reader, &template)?;
+            Some(Argument { template, names })
+        };
+        let list = texts.into_iter().filter_map(argument).collect();
+        Self { list, is_broken: reader.count() > before }
+    }
+
+    /// The templates.
+    pub(super) fn templates(&self) -> Vec<String> {
+        self.list.iter().map(|argument| argument.template.value.clone()).collect()
+    }
+
+    /// The arguments as words, to look for options in.
+    pub(super) fn words(&self) -> Vec<&str> {
+        self.list.iter().map(|argument| argument.template.value.as_str()).collect()
+    }
+
+    /// Checks that the program gets what its patterns promise, and nothing else.
+    pub(super) fn suit(&self, section: &Section<'_>, input: InputPattern, output: OutputPattern) {
+        self.agree(section, ["input", "args", "input"], input == InputPattern::Args);
+        self.agree(section, ["input_file", "file", "input"], input == InputPattern::File);
+        self.agree(section, ["output_file", "file", "output"], output == OutputPattern::File);
+    }
+
+    /// Checks that a name is used by an argument exactly when the pattern calls for it.
+    fn agree(&self, section: &Section<'_>, [name, word, key]: [&str; 3], is_wanted: bool) {
+        let uses = |argument: &&Argument| argument.names.iter().any(|used| used == name);
+        let mut users = self.list.iter().filter(uses).peekable();
+        if is_wanted && users.peek().is_none() && !self.is_broken {
+            let message = format!("`{key} = \"{word}\"` needs an argument with `{{{{ {name} }}}}`");
+            section.reader.error(&section.place.below("args").hidden(), message);
+        }
+        for user in users.filter(|_| !is_wanted) {
+            let message = format!("`{{{{ {name} }}}}` has a value with `{key} = \"{word}\"` only");
+            section.reader.error(&user.template.place.clone().hidden(), message);
+        }
+    }
+}
+
+/// The name of a file within the execution's own folder, as a template.
+pub(super) fn file_name(section: &mut Section<'_>, key: &'static str, usual: &str) -> String {
+    let reader = section.reader;
+    let Some(text) = section.nonblank(key) else { return usual.to_owned() };
+    let names = checked(reader, &text).unwrap_or_default();
+    if let Some(name) = names.iter().find(|name| !FILE_NAMES.contains(&name.as_str())) {
+        let known = format!("allowed: {}", FILE_NAMES.join(", "));
+        let complaint = said(format!("`{name}` may not stand in the name of a file")).hint(known);
+        reader.error(&text.place, complaint);
+    }
+    if text.value.contains('/') || text.value.contains("..") || text.value == "." {
+        reader.error(&text.place, "must be a file name alone, without `/` and `..`");
+    }
+    text.value
+}
+
+/// The names a template uses; a fault when it is not a good one.
+fn checked(reader: &Reader<'_>, text: &Found<String>) -> Option<Vec<String>> {
+    match Template::new(&text.value) {
+        Ok(template) => Some(template.names().iter().cloned().collect()),
+        Err(error) => {
+            let place: Place = text.place.clone().hidden();
+            reader.error(&place, complaint(&error));
+            None
+        }
+    }
+}
+
+/// What is said of a template.
+fn complaint(error: &TemplateError) -> Complaint {
+    let complaint = said(error.to_string());
+    match error {
+        TemplateError::Unknown { name } => complaint.among(name, NAMES),
+        TemplateError::Syntax { .. } => complaint.hint("a literal `{{` is written `{{ '{{' }}`"),
+        _ => complaint,
+    }
+}

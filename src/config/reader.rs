@@ -1,0 +1,140 @@
+//! One reading of one file: its text, its surroundings, and what was found wrong so far.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::fault::{Complaint, Fault, Severity};
+
+/// Longest value shown in a fault, in characters.
+const SHOWN: usize = 60;
+
+/// Looks up a variable of the service's environment.
+pub(super) type Lookup<'c> = &'c dyn Fn(&str) -> Option<String>;
+
+/// Where a value stands.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    /// The key with its tables.
+    pub(super) path: String,
+    /// Bytes of the file; of the value, or of the key where there is no value to blame.
+    pub(super) span: Range<usize>,
+    /// Whether the text there may be printed.
+    pub(super) shown: bool,
+}
+
+impl Place {
+    /// The place of a key below this one, at the same bytes.
+    pub(super) fn below(&self, key: &str) -> Self {
+        let path =
+            if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
+        Self { path, ..self.clone() }
+    }
+
+    /// The same place at other bytes.
+    pub(super) fn at(self, span: Range<usize>) -> Self {
+        Self { span, ..self }
+    }
+
+    /// The same place, whose text is not printed.
+    pub(super) fn hidden(self) -> Self {
+        Self { shown: false, ..self }
+    }
+}
+
+/// A value and where it stands.
+#[derive(Debug, Clone)]
+pub(super) struct Found<T> {
+    pub(super) value: T,
+    pub(super) place: Place,
+}
+
+/// One reading of one file.
+pub(super) struct Reader<'c> {
+    file: &'c Path,
+    text: &'c str,
+    folder: PathBuf,
+    env: Lookup<'c>,
+    faults: RefCell<Vec<Fault>>,
+    secrets: RefCell<Vec<String>>,
+}
+
+impl<'c> Reader<'c> {
+    /// Starts to read `text`, which stands in `file`; relative paths are taken from `folder`.
+    pub(super) fn new(file: &'c Path, text: &'c str, folder: PathBuf, env: Lookup<'c>) -> Self {
+        let (faults, secrets) = (RefCell::default(), RefCell::default());
+        Self { file, text, folder, env, faults, secrets }
+    }
+
+    /// A variable of the service's environment; an empty one counts as absent.
+    pub(super) fn env(&self, name: &str) -> Option<String> {
+        (self.env)(name).filter(|value| !value.is_empty())
+    }
+
+    /// The path as it is seen from the file's folder.
+    pub(super) fn resolve(&self, path: &str) -> PathBuf {
+        self.folder.join(path)
+    }
+
+    /// Registers a text that must be masked wherever it turns up.
+    pub(super) fn keep_secret(&self, value: &str) {
+        let mut secrets = self.secrets.borrow_mut();
+        if !value.is_empty() && !secrets.iter().any(|known| known == value) {
+            secrets.push(value.to_owned());
+        }
+    }
+
+    /// Records something that makes the configuration unusable.
+    pub(super) fn error(&self, place: &Place, complaint: impl Into<Complaint>) {
+        self.record(Severity::Error, place, complaint.into());
+    }
+
+    /// Records something that the reader should know.
+    pub(super) fn warning(&self, place: &Place, complaint: impl Into<Complaint>) {
+        self.record(Severity::Warning, place, complaint.into());
+    }
+
+    /// Records something at a place.
+    pub(super) fn record(&self, severity: Severity, place: &Place, complaint: Complaint) {
+        let (line, column) = self.position(place.span.start);
+        let fault = Fault {
+            file: self.file.to_owned(),
+            line,
+            column,
+            path: place.path.clone(),
+            value: self.shown(place),
+            message: complaint.message,
+            hint: complaint.hint,
+            severity,
+        };
+        self.faults.borrow_mut().push(fault);
+    }
+
+    /// How much was found wrong so far.
+    pub(super) fn count(&self) -> usize {
+        self.faults.borrow().len()
+    }
+
+    /// Ends the reading: what was found wrong, and what must be masked.
+    pub(super) fn finish(self) -> (Vec<Fault>, Vec<String>) {
+        (self.faults.into_inner(), self.secrets.into_inner())
+    }
+
+    /// Line and column of a byte, from 1, the column in characters.
+    fn position(&self, offset: usize) -> (usize, usize) {
+        let before = self.text.get(..offset).unwrap_or(self.text);
+        let line = before.split('\n').next_back().unwrap_or_default();
+        (before.matches('\n').count() + 1, line.chars().count() + 1)
+    }
+
+    /// The first line of what is written at a place, shortened.
+    fn shown(&self, place: &Place) -> Option<String> {
+        let written = self.text.get(place.span.clone()).filter(|_| place.shown)?;
+        let line = written.lines().next().filter(|line| !line.is_empty())?;
+        let mut short: String = line.chars().take(SHOWN).collect();
+        if short.len() < written.len() {
+            short.push('…');
+        }
+        Some(short)
+    }
+}

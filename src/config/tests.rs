@@ -1,0 +1,200 @@
+//! What the loader says of whole files; the helper of all its tests.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use algonius_actors::model::agent::{
+    Access, AgentSpec, Capacity, Deadlines, RetrySpec, Sizes, Skill,
+};
+use algonius_actors::model::principal::Right;
+use algonius_actors::model::program::{InputPattern, OutputPattern, Secrecy};
+use proptest::prelude::*;
+
+use super::environment::{ExpandError, expand};
+use super::*;
+
+mod access;
+mod agents;
+mod machine;
+mod whole;
+
+/// The agent that most tests add a line to.
+const CAT: &str = "[agents.a]\ncommand = \"cat\"\n";
+/// A text that may be printed nowhere.
+const CANARY: &str = "canary-canary-canary-canary-canary-1";
+
+/// The environment of the tests.
+fn env(name: &str) -> Option<String> {
+    let value = match name {
+        "HOME" => "/home/me",
+        "PATH" => "/nowhere:/usr/bin:/bin",
+        "MY_KEY" | "CI_TOKEN" | "SAME_TOKEN" => CANARY,
+        "BAD_TOKEN" => "canary canary canary canary canary 1",
+        "LINE_TOKEN" => "canary-canary-canary-canary-32-c\n",
+        "NEARLY_TOKEN" => "canary-canary-canary-canary-31-\n",
+        "SHORT" => "abc",
+        _ => return None,
+    };
+    Some(value.to_owned())
+}
+
+/// Loads a text as `supervisor.toml` of a folder of its own.
+fn load_text(text: &str) -> Result<Checked, Faults> {
+    let folder = tempfile::tempdir().unwrap();
+    load_in(folder.path(), text)
+}
+
+/// Loads a text as `supervisor.toml` of a folder.
+fn load_in(folder: &Path, text: &str) -> Result<Checked, Faults> {
+    let file = folder.join("supervisor.toml");
+    fs::write(&file, text).unwrap();
+    load(&file, &env)
+}
+
+/// The lines said about a text, each from its position on.
+fn said_of(text: &str) -> Vec<String> {
+    let faults = match load_text(text) {
+        Ok(checked) => checked.warnings,
+        Err(faults) => faults.iter().cloned().collect(),
+    };
+    faults.iter().map(short).collect()
+}
+
+/// A fault's line without the path of the file, which differs from test to test.
+fn short(fault: &Fault) -> String {
+    Fault { file: PathBuf::from("c"), ..fault.clone() }.to_string()
+}
+
+/// The settings of a text without an error.
+fn settings(text: &str) -> Settings {
+    match load_text(text) {
+        Ok(checked) => checked.settings,
+        Err(faults) => panic!("{faults}"),
+    }
+}
+
+/// Checks what is said of `cat` with further lines; the first of them is line 3.
+fn check_agent(rows: &[(&str, &[&str])]) {
+    for (lines, wanted) in rows {
+        assert_eq!(said_of(&format!("{CAT}{lines}\n")), *wanted, "{lines}");
+    }
+}
+
+#[test]
+fn a_short_file_is_served_on_loopback_from_the_usual_places() {
+    let Settings { server, log, default_agent, tokens, secrets, .. } = settings(CAT);
+    let data_dir = PathBuf::from("/home/me/.local/state/algonius");
+    let wanted = Server {
+        listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+        public_url: None,
+        public_card: true,
+        token_file: data_dir.join("token"),
+        runtime_dir: server.runtime_dir.clone(),
+        data_dir,
+        max_body_bytes: 4 << 20,
+        max_connections: 1024,
+        header_timeout: Duration::from_secs(10),
+        body_timeout: Duration::from_secs(30),
+        drain_timeout: Duration::from_secs(30),
+        durability: Durability::Process,
+    };
+    assert_eq!(server, wanted);
+    assert_eq!(log, Log { level: tracing::Level::INFO, format: LogFormat::Text });
+    assert_eq!(default_agent, AgentId::new("a").ok());
+    assert!(tokens.is_empty() && secrets.is_empty());
+}
+
+#[test]
+fn an_agent_of_one_line_gets_every_default() {
+    let Agent { spec, program } = settings(CAT).agents.remove(0);
+    let seconds = Duration::from_secs;
+    let skill = Skill {
+        id: "a".into(),
+        name: "a".into(),
+        description: "The agent `a`.".into(),
+        tags: vec!["a".into()],
+    };
+    let wanted = AgentSpec {
+        id: AgentId::new("a").unwrap(),
+        name: "a".into(),
+        description: skill.description.clone(),
+        version: "1.0.0".into(),
+        skills: vec![skill],
+        enabled: true,
+        access: Access::ReadOnly,
+        capacity: Capacity { running: NonZeroU32::new(10), waiting: 10, patience: seconds(1800) },
+        deadlines: Deadlines { start: seconds(30), run: seconds(300), grace: seconds(5) },
+        retry: RetrySpec::default(),
+        sizes: Sizes { input: 1 << 20, output: 10 << 20 },
+    };
+    assert_eq!(spec, wanted);
+    assert_eq!((program.input, program.output), (InputPattern::Stdin, OutputPattern::Stdout));
+    assert!(program.command.ends_with("bin/cat") && program.command.is_absolute());
+    assert_eq!(program.working_dir, std::env::current_dir().unwrap());
+    assert_eq!([program.input_file, program.output_file], ["input.txt", "output.txt"]);
+    assert_eq!([program.success.exit_codes, program.transient.exit_codes], [[0], [75]]);
+}
+
+#[test]
+fn every_fault_is_reported_at_once_in_the_order_of_the_file() {
+    let text = r#"
+[server]
+listen = "localhost"
+max_conections = 5
+
+[agents.echo]
+command = "cat"
+timeout = 5
+acess = "read-only"
+access = "read-wirte"
+args = ["{{ inptu }}", 7]
+
+[agents."no id"]
+command = "cat"
+
+[agents.gone]
+command = "no-such-program"
+max_concurrent = "many"
+
+[limit]
+timeout_max = 5
+"#;
+    assert_eq!(
+        said_of(text),
+        [
+            "c:3:10: error: server.listen = \"localhost\": must be an address and a port, such as \"127.0.0.1:8080\"",
+            "c:4:1: error: server.max_conections: unknown key; did you mean `max_connections`?",
+            "c:8:11: error: agents.echo.timeout = 5: must be 60 to 3600 seconds",
+            "c:9:1: error: agents.echo.acess: unknown key; did you mean `access`?",
+            "c:10:10: error: agents.echo.access = \"read-wirte\": must be \"read-only\" or \"read-write\"; did you mean `read-write`?",
+            "c:11:9: error: agents.echo.args[0]: `inptu` is not known to templates; did you mean `input`?",
+            "c:11:24: error: agents.echo.args[1] = 7: must be text in quotes, not a whole number",
+            "c:13:9: error: agents.no id: `no id` is not an id: 1 to 64 of the characters A-Z a-z 0-9 _ -",
+            "c:17:11: error: agents.gone.command = \"no-such-program\": no such program on the PATH",
+            "c:18:18: error: agents.gone.max_concurrent: must be a whole number, not text",
+            "c:20:2: error: limit: unknown key; did you mean `limits`?",
+        ]
+    );
+}
+
+#[test]
+fn errors_of_syntax_are_all_reported_and_nothing_is_guessed_from_the_rest() {
+    let lines = said_of("[agents.a]\ncommand = cat\ntimeout = \n[agents.a]\n");
+    let places: Vec<_> =
+        lines.iter().map(|line| line.rsplit(": ").nth(2).unwrap_or(line)).collect();
+    assert_eq!(lines.len(), 3, "{lines:#?}");
+    assert!(places.iter().all(|place| place.starts_with("c:")), "{places:?}");
+    assert_eq!(lines[2], "c:4:9: error: duplicate key");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named_as_a_whole() {
+    let faults = load(Path::new("/no/such.toml"), &env).unwrap_err();
+    let wanted = "/no/such.toml: error: cannot be read: No such file or directory (os error 2)";
+    assert_eq!((faults.to_string().as_str(), faults.errors()), (wanted, 1));
+    assert_eq!(said_of(""), ["c:1:1: error: agents: one agent at least is needed"]);
+}

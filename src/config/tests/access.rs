@@ -1,0 +1,168 @@
+//! Rules of tokens and of the server.
+
+use super::*;
+
+#[test]
+fn tokens_are_hashed_and_scoped() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("me.token");
+    fs::write(&file, "another-another-another-another-1\n").unwrap();
+    let text = format!(
+        "{CAT}[tokens.ci]\ntoken_env = \"CI_TOKEN\"\n\
+         [tokens.me]\ntoken_file = \"me.token\"\nscopes = [\"admin\"]\nagents = [\"a\"]\nexpires = 2030-01-31T12:00:00+01:00\n"
+    );
+    let load = |mode| {
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        load_in(folder.path(), &text).unwrap()
+    };
+    let open = load(0o644);
+    assert_eq!(
+        open.warnings.iter().map(short).collect::<Vec<_>>(),
+        [
+            "c:6:14: warning: tokens.me.token_file = \"me.token\": others may read this file; chmod 600 it"
+        ]
+    );
+    let Checked { settings, warnings } = load(0o600);
+    assert_eq!(warnings, []);
+    assert_eq!(settings.secrets, [CANARY, "another-another-another-another-1"]);
+    let [ci, me] = settings.tokens.as_slice() else { panic!("{:?}", settings.tokens) };
+    assert_eq!(
+        (ci.name.as_str(), &ci.scope.rights, &ci.scope.agents),
+        ("ci", &vec![Right::Read, Right::Run], &None)
+    );
+    assert_eq!(
+        (&me.scope.rights, me.scope.agents.as_ref().unwrap().len()),
+        (&vec![Right::Admin], 1)
+    );
+    assert_eq!(me.expires.unwrap().to_rfc3339(), "2030-01-31T11:00:00+00:00");
+    let hash: String = ci.hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(hash, "ecbc28e39a74d4144ae3fddd66b21b435bb561ea5ad969cb8d4c1ab149b663f7");
+}
+
+#[test]
+fn faults_of_tokens_are_reported() {
+    for (lines, wanted) in [
+        ("[tokens.t]", "c:3:9: error: tokens.t: needs `token_env` or `token_file`"),
+        (
+            "[tokens.t]\ntoken = \"x\"",
+            "c:4:9: error: tokens.t.token: a token is not written into the configuration, which is read by many; use `token_file` or `token_env`",
+        ),
+        (
+            "[tokens.t]\ntoken_env = \"GONE\"",
+            "c:4:13: error: tokens.t.token_env: this variable is not set in the service's environment",
+        ),
+        (
+            "[tokens.t]\ntoken_env = \"NEARLY_TOKEN\"",
+            "c:4:13: error: tokens.t.token_env: the token must have 32 characters at least",
+        ),
+        (
+            "[tokens.t]\ntoken_env = \"BAD_TOKEN\"",
+            "c:4:13: error: tokens.t.token_env: the token must be of visible ASCII characters without spaces",
+        ),
+        (
+            "[tokens.t]\ntoken_file = \"gone\"",
+            "c:4:14: error: tokens.t.token_file: cannot be read: No such file or directory (os error 2)",
+        ),
+        (
+            "[tokens.t]\ntoken_file = \"/dev/zero\"",
+            "c:4:14: error: tokens.t.token_file: cannot be read: it is not a file",
+        ),
+        (
+            "[tokens.t]\ntoken_env = \"CI_TOKEN\"\ntoken_file = \"x\"",
+            "c:5:14: error: tokens.t.token_file: give one of `token_env`, `token_file`",
+        ),
+        (
+            "[tokens.t]\ntoken_env = \"CI_TOKEN\"\nscopes = [\"rnu\"]",
+            "c:5:11: error: tokens.t.scopes[0] = \"rnu\": unknown scope; did you mean `run`?",
+        ),
+        (
+            "[tokens.t]\ntoken_env = \"CI_TOKEN\"\nscopes = []",
+            "c:3:1: error: tokens.t.scopes: must name one scope at least",
+        ),
+        (
+            "[tokens.t]\ntoken_env = \"CI_TOKEN\"\nagents = [\"b\"]",
+            "c:5:11: error: tokens.t.agents[0] = \"b\": there is no such agent; did you mean `a`?",
+        ),
+        (
+            "[tokens.t]\ntoken_env = \"CI_TOKEN\"\nexpires = 2030-01-31",
+            "c:5:11: error: tokens.t.expires = 2030-01-31: must be a date and time with its zone, such as 2030-01-31T12:00:00Z",
+        ),
+        (
+            "[tokens.t]\ntoken_env = \"CI_TOKEN\"\n[tokens.u]\ntoken_env = \"SAME_TOKEN\"",
+            "c:5:9: error: tokens.u: has the same text as the token `t`",
+        ),
+        (
+            "[[tokens]]\nname = \"t\"",
+            "c:3:1: error: tokens: must be tables with a name; write `[tokens.a-name]`",
+        ),
+    ] {
+        assert_eq!(said_of(&format!("{CAT}{lines}\n")), [wanted], "{lines}");
+    }
+}
+
+#[test]
+fn faults_of_the_server_are_reported() {
+    for (line, wanted) in [
+        (
+            "default_agent = \"b\"",
+            "c:4:17: error: server.default_agent = \"b\": there is no such agent; did you mean `a`?",
+        ),
+        (
+            "listen = \"0.0.0.0:80\"",
+            "c:4:10: warning: server.listen = \"0.0.0.0:80\": others can reach this address, and the service does not speak TLS; put a proxy that does in front of it",
+        ),
+        (
+            "public_url = \"example.org\"",
+            "c:4:14: error: server.public_url = \"example.org\": must be an address such as \"https://agents.example.org\"",
+        ),
+        (
+            "public_url = \"https://me:pw@example.org\"",
+            "c:4:14: error: server.public_url: must not hold a name or password",
+        ),
+        (
+            "data_dir = \"~/x\"",
+            "c:4:12: error: server.data_dir = \"~/x\": `~` means nothing here: write the whole path",
+        ),
+        (
+            "durability = \"disk\"",
+            "c:4:14: error: server.durability = \"disk\": must be \"process\" or \"power\"",
+        ),
+        (
+            "max_body_bytes = 1",
+            "c:4:18: error: server.max_body_bytes = 1: must be 1024 to 1073741824",
+        ),
+    ] {
+        assert_eq!(said_of(&format!("{CAT}[server]\n{line}\n")), [wanted], "{line}");
+    }
+}
+
+#[test]
+fn a_secret_in_the_wrong_place_is_not_printed() {
+    for lines in [
+        format!("[tokens]\nci = \"{CANARY}\""),
+        format!("[tokens.ci]\ntoken = \"{CANARY}\""),
+        format!("[tokens.ci]\ntoken_env = \"{CANARY}\""),
+        format!("[tokens.ci]\ntoken_file = \"{CANARY}\""),
+        format!("[tokens.ci]\ntoken_env = [\"{CANARY}\"]"),
+        format!("[tokens.ci]\ntokn = \"{CANARY}\""),
+        format!("args = [\"--key={CANARY}\", \"{{{{ input }}}}{CANARY}\", \"{{{{ {CANARY}\"]"),
+        format!("args = \"{CANARY}\""),
+        format!("cli_args = {{ \"--key\" = \"{{{{ inptu }}}}{CANARY}\" }}"),
+        format!("params = {{ key = [\"{CANARY}\"], \"a-b\" = \"{CANARY}\" }}"),
+        format!("env = {{ KEY = \"$ {CANARY}\", OTHER = [\"{CANARY}\"] }}"),
+        format!("env_from = {{ KEY = \"{CANARY}\" }}"),
+        format!("env_file = {{ KEY = \"{CANARY}\" }}"),
+        format!("env = \"{CANARY}\""),
+        format!("api_key = \"{CANARY}\""),
+        format!("api_key = {CANARY}"),
+    ] {
+        let faults = load_text(&format!("{CAT}{lines}\n")).unwrap_err();
+        assert!(!format!("{faults} {faults:?}").contains("canary-canary"), "{lines}\n{faults}");
+    }
+}
+
+#[test]
+fn a_token_of_32_characters_and_a_line_break_is_long_enough() {
+    let text = format!("{CAT}[tokens.t]\ntoken_env = \"LINE_TOKEN\"\n");
+    assert_eq!(settings(&text).secrets, ["canary-canary-canary-canary-32-c"]);
+}

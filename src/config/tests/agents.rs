@@ -1,0 +1,265 @@
+//! Rules of agents that the file alone decides.
+
+use super::*;
+
+#[test]
+fn times_are_seconds_or_text_with_a_unit() {
+    for (written, seconds) in
+        [("90", 90.0), ("90.5", 90.5), ("\"90s\"", 90.0), ("\"1.5h\"", 5400.0), ("\"5m\"", 300.0)]
+    {
+        let text = format!("[limits]\ntimeout_max = \"2h\"\n{CAT}timeout = {written}\n");
+        let run = settings(&text).agents[0].spec.deadlines.run;
+        assert_eq!(run, Duration::from_secs_f64(seconds), "{written}");
+    }
+    check_agent(&[
+        (
+            "stop_grace = \"50ms\"",
+            &["c:3:14: error: agents.a.stop_grace = \"50ms\": must be 0.1 to 60 seconds"],
+        ),
+        (
+            "timeout = \"soon\"",
+            &[
+                "c:3:11: error: agents.a.timeout = \"soon\": is not a time; write seconds, or text such as `5m`",
+            ],
+        ),
+        ("timeout = nan", &["c:3:11: error: agents.a.timeout = nan: must be 60 to 3600 seconds"]),
+        (
+            "timeout = 1e300",
+            &["c:3:11: error: agents.a.timeout = 1e300: must be 60 to 3600 seconds"],
+        ),
+        ("timeout = -1", &["c:3:11: error: agents.a.timeout = -1: must be 60 to 3600 seconds"]),
+        (
+            "timeout = true",
+            &[
+                "c:3:11: error: agents.a.timeout = true: must be seconds, or text such as `5m`, not true or false",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn limits_move_the_bounds_and_the_defaults_with_them() {
+    let run =
+        |limits: &str| settings(&format!("[limits]\n{limits}\n{CAT}")).agents[0].spec.deadlines.run;
+    assert_eq!(run("timeout_max = 100").as_secs(), 100);
+    assert_eq!(run("timeout_min = 0.05\ntimeout_max = 0.5"), Duration::from_millis(500));
+    assert_eq!(
+        said_of(&format!("[limits]\ntimeout_min = 9\ntimeout_max = 8\n{CAT}")),
+        ["c:2:15: error: limits.timeout_min = 9: must not be more than timeout_max, which is 8"]
+    );
+}
+
+#[test]
+fn an_agent_that_writes_runs_alone() {
+    let running =
+        |lines: &str| settings(&format!("{CAT}{lines}\n")).agents[0].spec.capacity.running;
+    let running = |lines: &str| running(lines).map(NonZeroU32::get);
+    assert_eq!(running("access = \"read-write\""), Some(1));
+    assert_eq!(running("access = \"read-write\"\nmax_concurrent = 1"), Some(1));
+    assert_eq!(running("max_concurrent = 0"), None);
+    check_agent(&[(
+        "access = \"read-write\"\nmax_concurrent = 2",
+        &[
+            "c:4:18: error: agents.a.max_concurrent = 2: must be 1: an agent with access = \"read-write\" runs alone; leave it out, or make the agent read-only",
+        ],
+    )]);
+}
+
+#[test]
+fn what_is_planned_is_refused_by_its_name() {
+    check_agent(&[
+        (
+            "preset = \"claude\"",
+            &[
+                "c:3:10: error: agents.a.preset = \"claude\": there is no such preset; known: generic",
+            ],
+        ),
+        (
+            "input = \"json-rpc\"",
+            &[
+                "c:3:9: error: agents.a.input = \"json-rpc\": the input pattern \"json-rpc\" is not supported yet",
+            ],
+        ),
+        (
+            "output = \"json-rpc\"",
+            &[
+                "c:3:10: error: agents.a.output = \"json-rpc\": the output pattern \"json-rpc\" is not supported yet",
+            ],
+        ),
+        (
+            "mode = \"interactive\"\nkeep_alive = true",
+            &[
+                "c:3:8: error: agents.a.mode = \"interactive\": sessions are not supported yet; use `mode = \"task\"`",
+            ],
+        ),
+        (
+            "keep_alive = true",
+            &[
+                "c:3:14: error: agents.a.keep_alive = true: has a meaning with `mode = \"interactive\"` only",
+            ],
+        ),
+        (
+            "session_timeout = 60",
+            &[
+                "c:3:19: error: agents.a.session_timeout = 60: has a meaning with `mode = \"interactive\"` only",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn arguments_and_patterns_agree() {
+    check_agent(&[
+        ("input = \"args\"\nargs = [\"{{ input }}\"]", &[]),
+        ("input = \"file\"\nargs = [\"{{ input_file }}\"]", &[]),
+        ("output = \"file\"\nargs = [\"--to={{ output_file }}\"]", &[]),
+        ("input = \"file\"\ncli_args = { \"-f\" = \"{{ input_file }}\" }", &[]),
+        (
+            "input = \"args\"",
+            &[
+                "c:1:1: error: agents.a.args: `input = \"args\"` needs an argument with `{{ input }}`",
+            ],
+        ),
+        (
+            "input = \"file\"",
+            &[
+                "c:1:1: error: agents.a.args: `input = \"file\"` needs an argument with `{{ input_file }}`",
+            ],
+        ),
+        (
+            "output = \"file\"",
+            &[
+                "c:1:1: error: agents.a.args: `output = \"file\"` needs an argument with `{{ output_file }}`",
+            ],
+        ),
+        (
+            "args = [\"{{ input }}\"]",
+            &[
+                "c:3:9: error: agents.a.args[0]: `{{ input }}` has a value with `input = \"args\"` only",
+            ],
+        ),
+        (
+            "args = [\"{{ input_file }}\"]",
+            &[
+                "c:3:9: error: agents.a.args[0]: `{{ input_file }}` has a value with `input = \"file\"` only",
+            ],
+        ),
+        (
+            "args = [\"{{ output_file }}\"]",
+            &[
+                "c:3:9: error: agents.a.args[0]: `{{ output_file }}` has a value with `output = \"file\"` only",
+            ],
+        ),
+        (
+            "input = \"args\"\nargs = [\"{{ inptu }}\"]",
+            &[
+                "c:4:9: error: agents.a.args[0]: `inptu` is not known to templates; did you mean `input`?",
+            ],
+        ),
+        (
+            "input = \"args\"\nargs = [\"{{ input }}\"]\nmax_input_bytes = 200_000",
+            &["c:5:19: error: agents.a.max_input_bytes = 200_000: must be 1 to 102400"],
+        ),
+        (
+            "input = \"args\"\nargs = \"{{ input }}\"",
+            &["c:4:8: error: agents.a.args: must be a list in brackets, not text"],
+        ),
+    ]);
+}
+
+#[test]
+fn files_stay_in_the_folder_of_their_execution() {
+    check_agent(&[
+        (
+            "output_file = \"sub/x\"",
+            &[
+                "c:3:15: error: agents.a.output_file = \"sub/x\": must be a file name alone, without `/` and `..`",
+            ],
+        ),
+        (
+            "input_file = \"../{{ message_id }}\"",
+            &[
+                "c:3:14: error: agents.a.input_file = \"../{{ message_id }}\": `message_id` may not stand in the name of a file; allowed: execution_id, agent_id, attempt, turn, timestamp",
+                "c:3:14: error: agents.a.input_file = \"../{{ message_id }}\": must be a file name alone, without `/` and `..`",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn arguments_keep_the_order_of_the_file() {
+    let text = format!(
+        "{CAT}args = [\"z\", \"a\"]\n[agents.a.cli_args]\n--y = 2\n--b = \"\"\n--c = true\n--d = false\n--a = \"{{{{ param.m }}}}\"\n"
+    );
+    let args = &settings(&text).agents[0].program.args;
+    assert_eq!(*args, ["z", "a", "--y", "2", "--b", "--c", "--a", "{{ param.m }}"]);
+}
+
+#[test]
+fn faults_of_agents_are_reported() {
+    check_agent(&[
+        (
+            "[agents.b]\nname = \"a\"\ncommand = \"cat\"",
+            &["c:4:8: error: agents.b.name = \"a\": another agent has the name `a`"],
+        ),
+        ("skills = []", &["c:1:1: error: agents.a.skills: must hold one skill at least"]),
+        ("skills = [{ name = \"x\" }]", &["c:3:11: error: agents.a.skills[0].id: is needed"]),
+        (
+            "skills = [{ id = \"x\" }, { id = \"x\" }]",
+            &["c:3:25: error: agents.a.skills[1]: another skill has the id `x`"],
+        ),
+        (
+            "working_dir = \"gone\"",
+            &["c:3:15: error: agents.a.working_dir = \"gone\": there is no such folder"],
+        ),
+        (
+            "transient_exit_codes = [300]",
+            &[
+                "c:3:25: error: agents.a.transient_exit_codes[0] = 300: must be an exit code from 0 to 255",
+            ],
+        ),
+        (
+            "transient_regex = \"(\"",
+            &[
+                "c:3:19: error: agents.a.transient_regex = \"(\": is not a regular expression: unclosed group",
+            ],
+        ),
+        (
+            "success = { json_pointer = \"a\" }",
+            &[
+                "c:3:28: error: agents.a.success.json_pointer = \"a\": must be empty or start with `/`, with `~0` for `~` and `~1` for `/`",
+            ],
+        ),
+        ("retry = { max = 11 }", &["c:3:17: error: agents.a.retry.max = 11: must be 0 to 10"]),
+        (
+            "retry = { factor = 0.5 }",
+            &["c:3:20: error: agents.a.retry.factor = 0.5: must be 1 to 10"],
+        ),
+        (
+            "params = { \"a-b\" = 1 }",
+            &[
+                "c:3:12: error: agents.a.params.a-b: the name of a parameter has letters, digits and `_` only",
+            ],
+        ),
+        (
+            "enabled = \"yes\"",
+            &["c:3:11: error: agents.a.enabled: must be true or false, not text"],
+        ),
+        (
+            "description = \" \"",
+            &["c:3:15: error: agents.a.description = \" \": must not be empty"],
+        ),
+        (
+            "name = \"a\\u0000\"",
+            &["c:3:8: error: agents.a.name = \"a\\u0000\": must not hold a NUL character"],
+        ),
+    ]);
+}
+
+#[test]
+fn columns_count_characters() {
+    check_agent(&[(
+        "args = [\"é\", 7]",
+        &["c:3:14: error: agents.a.args[1] = 7: must be text in quotes, not a whole number"],
+    )]);
+}

@@ -1,0 +1,169 @@
+//! `[tokens.<name>]`: who may ask for what.
+
+use std::collections::BTreeMap;
+
+use algonius_actors::model::id::AgentId;
+use algonius_actors::model::principal::{Right, Scope, TokenSeed};
+use chrono::{DateTime, Utc};
+use sha2::{Digest, Sha256};
+use toml::de::DeValue;
+
+use super::environment::{NOT_SET, is_open_to_others, secret_file};
+use super::fault::said;
+use super::reader::Found;
+use super::section::Section;
+use super::value;
+
+/// Fewest characters of a token.
+const SHORTEST: usize = 32;
+
+const RIGHTS: [(&str, Right); 4] = [
+    ("read", Right::Read),
+    ("run", Right::Run),
+    ("approve", Right::Approve),
+    ("admin", Right::Admin),
+];
+
+/// Reads every token; `agents` are the ids that exist.
+pub(super) fn read(root: &mut Section<'_>, agents: &[AgentId]) -> Vec<TokenSeed> {
+    let reader = root.reader;
+    let mut names: BTreeMap<[u8; 32], String> = BTreeMap::new();
+    let mut seeds = Vec::new();
+    for (name, section) in root.sections("tokens") {
+        if name.value.trim().is_empty() || name.value.chars().count() > 64 {
+            reader.error(&name.place, "the name must have 1 to 64 characters");
+        }
+        let Some(seed) = token(section, &name, agents) else { continue };
+        if let Some(other) = names.insert(seed.hash, name.value.clone()) {
+            reader.error(&name.place, format!("has the same text as the token `{other}`"));
+        }
+        seeds.push(seed);
+    }
+    seeds
+}
+
+/// Reads one token.
+fn token(mut section: Section<'_>, name: &Found<String>, agents: &[AgentId]) -> Option<TokenSeed> {
+    let text = text(&mut section, name);
+    let rights = rights(&mut section);
+    let agents = allowed(&mut section, agents);
+    let expires = expires(&mut section);
+    section.finish();
+    let hash = Sha256::digest(text?).into();
+    Some(TokenSeed { name: name.value.clone(), hash, scope: Scope { rights, agents }, expires })
+}
+
+/// The token's text, from one place of two; registered for masking.
+fn text(section: &mut Section<'_>, name: &Found<String>) -> Option<String> {
+    let reader = section.reader;
+    if let Some(inline) = section.entry("token") {
+        let complaint =
+            said("a token is not written into the configuration, which is read by many")
+                .hint("use `token_file` or `token_env`");
+        reader.error(&inline.place.hidden(), complaint);
+        section.entry("token_env");
+        section.entry("token_file");
+        return None;
+    }
+    let from = (section.nonblank("token_env"), section.nonblank("token_file"));
+    let (given, place) = match from {
+        (Some(env), None) => (reader.env(&env.value).ok_or(NOT_SET.to_owned()), env.place),
+        (None, Some(file)) => (token_file(section, &file), file.place),
+        (Some(_), Some(file)) => (Err("give one of `token_env`, `token_file`".into()), file.place),
+        (None, None) => (Err("needs `token_env` or `token_file`".into()), name.place.clone()),
+    };
+    let text = given.and_then(|text| suitable(text.trim_end_matches(['\n', '\r'])));
+    match text {
+        Ok(text) => {
+            reader.keep_secret(&text);
+            Some(text)
+        }
+        Err(message) => {
+            reader.error(&place.hidden(), message);
+            None
+        }
+    }
+}
+
+/// The text of a token file; a file that others may read is worth a warning.
+fn token_file(section: &Section<'_>, file: &Found<String>) -> Result<String, String> {
+    let path = section.reader.resolve(&file.value);
+    let text = secret_file(&path).map_err(|error| format!("cannot be read: {error}"))?;
+    if is_open_to_others(&path) {
+        let complaint = said("others may read this file").hint("chmod 600 it");
+        section.reader.warning(&file.place, complaint);
+    }
+    Ok(text)
+}
+
+/// Whether a text may be a token.
+fn suitable(text: &str) -> Result<String, String> {
+    if text.chars().count() < SHORTEST {
+        return Err(format!("the token must have {SHORTEST} characters at least"));
+    }
+    if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err("the token must be of visible ASCII characters without spaces".into());
+    }
+    Ok(text.to_owned())
+}
+
+/// The rights of a token: to read and to run unless others are given.
+fn rights(section: &mut Section<'_>) -> Vec<Right> {
+    let reader = section.reader;
+    let Some(words) = section.texts("scopes") else { return vec![Right::Read, Right::Run] };
+    if words.is_empty() {
+        reader.error(&section.place.below("scopes").hidden(), "must name one scope at least");
+    }
+    let mut rights = Vec::new();
+    for word in words {
+        match RIGHTS.iter().find(|(known, _)| *known == word.value) {
+            Some((_, right)) if rights.contains(right) => {}
+            Some((_, right)) => rights.push(*right),
+            None => {
+                let known = RIGHTS.iter().map(|(known, _)| *known);
+                reader.error(&word.place, said("unknown scope").among(&word.value, known));
+            }
+        }
+    }
+    rights
+}
+
+/// The agents a token is good for; all of them when none is given.
+fn allowed(section: &mut Section<'_>, agents: &[AgentId]) -> Option<Vec<AgentId>> {
+    let words = section.texts("agents")?;
+    let known = words.iter().filter_map(|word| existing(section, word, agents));
+    Some(known.collect())
+}
+
+/// The agent of that id; a fault when there is none.
+pub(super) fn existing(
+    section: &Section<'_>,
+    word: &Found<String>,
+    agents: &[AgentId],
+) -> Option<AgentId> {
+    let agent = agents.iter().find(|agent| agent.as_str() == word.value);
+    if agent.is_none() {
+        let known = agents.iter().map(AgentId::as_str);
+        section.reader.error(&word.place, said("there is no such agent").among(&word.value, known));
+    }
+    agent.cloned()
+}
+
+/// When a token stops to count.
+fn expires(section: &mut Section<'_>) -> Option<DateTime<Utc>> {
+    let entry = section.entry("expires")?;
+    let written = match entry.value {
+        DeValue::Datetime(date) => date.to_string(),
+        DeValue::String(text) => text.to_string(),
+        _ => {
+            value::mistyped(section.reader, &entry, "a date and time");
+            return None;
+        }
+    };
+    let parsed = DateTime::parse_from_rfc3339(&written).ok();
+    if parsed.is_none() {
+        let complaint = said("must be a date and time with its zone, such as 2030-01-31T12:00:00Z");
+        section.reader.error(&entry.place, complaint);
+    }
+    parsed.map(|date| date.with_timezone(&Utc))
+}
