@@ -1,1 +1,3 @@
 //! algonius-supervisor: serves any command-line AI agent as a supervised, durable A2A agent.
+
+pub mod store;
