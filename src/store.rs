@@ -1,0 +1,163 @@
+//! The ledger on SQLite: one data directory, one daemon, one writer, a few readers.
+
+use std::fmt;
+use std::path::Path;
+
+use algonius_actors::model::event::{Chunk, Event, Fact, Span};
+use algonius_actors::model::execution::Fence;
+use algonius_actors::model::id::ExecutionId;
+use algonius_actors::model::principal::{Token, TokenSeed};
+use algonius_actors::model::record::Record;
+use algonius_actors::ports::ledger::{
+    Accept, Acceptance, Claim, ClaimOrder, Filter, Ledger, LedgerError, Settlement,
+};
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use sqlx::SqlitePool;
+use uuid::Uuid;
+
+use fault::ledger_error;
+use principals::Seeds;
+use record::Facts;
+use text::Append;
+use writer::Writer;
+
+pub use fault::StoreError;
+
+mod accept;
+mod claim;
+mod column;
+mod directory;
+mod events;
+mod fault;
+mod head;
+mod principals;
+mod record;
+mod records;
+mod settle;
+mod sqlite;
+mod text;
+mod writer;
+
+#[cfg(test)]
+mod conformance;
+#[cfg(test)]
+mod tests;
+
+/// What a commit survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Any crash of this program; a loss of power may take the latest commits.
+    #[default]
+    Process,
+    /// A loss of power too. Every commit waits for the disk.
+    Power,
+}
+
+/// Who this data directory is. Made when it is first opened, and kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Instance {
+    /// A random id.
+    pub id: Uuid,
+    /// Keys the digests by which equal requests are found. Secret.
+    pub key: [u8; 32],
+}
+
+impl fmt::Debug for Instance {
+    /// Shows the id only.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Instance({})", self.id)
+    }
+}
+
+/// The ledger of one data directory.
+///
+/// The directory stays locked until [`Store::close`] has returned; after a mere drop, until what
+/// was ordered is committed.
+#[derive(Debug)]
+pub struct Store {
+    instance: Instance,
+    readers: SqlitePool,
+    writer: Writer,
+}
+
+impl Store {
+    /// Opens the ledger in a data directory, and makes what is missing.
+    ///
+    /// # Errors
+    /// When another daemon uses the directory, when it cannot be written, or when the database is
+    /// damaged or of a later release.
+    pub async fn open(data_dir: &Path, durability: Durability) -> Result<Self, StoreError> {
+        let directory = directory::open(data_dir)?;
+        let mut connection = sqlite::writer(&directory.database, durability).await?;
+        let instance = sqlite::instance(&mut connection).await?;
+        let readers = sqlite::readers(&directory.database).await?;
+        let writer = Writer::spawn(connection, directory.lock);
+        Ok(Self { instance, readers, writer })
+    }
+
+    /// Who this data directory is.
+    #[must_use]
+    pub fn instance(&self) -> Instance {
+        self.instance
+    }
+
+    /// Commits what was ordered, brings the database file up to date and unlocks the directory.
+    /// Calls that come later are answered with [`LedgerError::Unavailable`].
+    pub async fn close(&self) {
+        self.readers.close().await;
+        self.writer.close().await;
+    }
+}
+
+#[async_trait]
+impl Ledger for Store {
+    async fn accept(&self, accept: Accept) -> Result<Acceptance, LedgerError> {
+        self.writer.order(accept).await
+    }
+
+    async fn claim(&self, order: ClaimOrder) -> Result<Claim, LedgerError> {
+        self.writer.order(order).await
+    }
+
+    async fn record(
+        &self,
+        id: ExecutionId,
+        fence: Fence,
+        facts: Vec<(DateTime<Utc>, Fact)>,
+    ) -> Result<bool, LedgerError> {
+        self.writer.order(Facts { id, fence, facts }).await
+    }
+
+    async fn append(&self, id: ExecutionId, chunk: Chunk) -> Result<(), LedgerError> {
+        self.writer.order(Append { id, chunk }).await
+    }
+
+    async fn settle(&self, settlement: Settlement) -> Result<bool, LedgerError> {
+        self.writer.order(settlement).await
+    }
+
+    async fn execution(&self, id: ExecutionId) -> Result<Option<Record>, LedgerError> {
+        records::one(&self.readers, id).await.map_err(ledger_error)
+    }
+
+    async fn executions(&self, filter: Filter) -> Result<Vec<Record>, LedgerError> {
+        records::many(&self.readers, filter).await.map_err(ledger_error)
+    }
+
+    async fn events(&self, id: ExecutionId, after: u64) -> Result<Vec<Event>, LedgerError> {
+        events::after(&self.readers, id, after).await.map_err(ledger_error)
+    }
+
+    async fn text(&self, id: ExecutionId, span: Span) -> Result<String, LedgerError> {
+        text::range(&self.readers, id, span).await.map_err(ledger_error)
+    }
+
+    async fn seed(&self, tokens: Vec<TokenSeed>, at: DateTime<Utc>) -> Result<(), LedgerError> {
+        self.writer.order(Seeds { tokens, at }).await
+    }
+
+    async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {
+        principals::tokens(&self.readers).await.map_err(ledger_error)
+    }
+}

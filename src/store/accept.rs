@@ -1,0 +1,87 @@
+//! Accepting a request: a new row, or the answer that there is one.
+
+use algonius_actors::model::event::{Channel, Chunk};
+use algonius_actors::model::execution::{Stamp, State};
+use algonius_actors::model::id::ExecutionId;
+use algonius_actors::ports::ledger::{Accept, Acceptance};
+use algonius_actors::report::pieces;
+use async_trait::async_trait;
+use sqlx::SqliteConnection;
+
+use super::column::{Columns, integer, json, micros};
+use super::text;
+use super::writer::Change;
+
+const INSERT: &str = "
+    INSERT INTO executions
+        (id, agent, owner, message, request_key, digest, context, origin, access, params,
+         replayable, input_length, accepted_at, changed_at, state, turn, attempt, fence, last_event)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14, $15, $16, 0, 0)
+    ON CONFLICT (owner, agent, request_key) DO NOTHING";
+
+const EARLIER: &str = "
+    SELECT id, digest FROM executions WHERE owner = $1 AND agent = $2 AND request_key = $3";
+
+#[async_trait]
+impl Change for Accept {
+    type Answer = Acceptance;
+
+    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<Acceptance> {
+        if insert(self, connection).await? {
+            store_input(self, connection).await?;
+            return Ok(Acceptance::Fresh);
+        }
+        earlier(self, connection).await
+    }
+}
+
+/// Answers whether the row is new.
+async fn insert(accept: &Accept, connection: &mut SqliteConnection) -> sqlx::Result<bool> {
+    let done = sqlx::query(INSERT)
+        .bind(accept.id.0)
+        .bind(accept.agent.as_str())
+        .bind(accept.owner.0)
+        .bind(accept.message.0.as_str())
+        .bind(accept.key.as_slice())
+        .bind(accept.digest.as_slice())
+        .bind(accept.context.0.as_str())
+        .bind(json(&accept.trigger)?)
+        .bind(json(&accept.access)?)
+        .bind(json(&accept.params)?)
+        .bind(accept.replayable)
+        .bind(integer(accept.input.len() as u64))
+        .bind(micros(accept.at))
+        .bind(State::Idle.as_str())
+        .bind(i64::from(Stamp::FIRST.turn))
+        .bind(i64::from(Stamp::FIRST.attempt))
+        .execute(connection)
+        .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+async fn store_input(accept: &Accept, connection: &mut SqliteConnection) -> sqlx::Result<()> {
+    let (stamp, channel) = (Stamp::FIRST, Channel::Input);
+    let mut offset = 0;
+    for (number, text) in (0..).zip(pieces(&accept.input)) {
+        let length = text.len() as u64;
+        let chunk = Chunk { stamp, channel, number, offset, text };
+        text::insert(connection, accept.id, &chunk).await?;
+        offset += length;
+    }
+    Ok(())
+}
+
+async fn earlier(accept: &Accept, connection: &mut SqliteConnection) -> sqlx::Result<Acceptance> {
+    let row = sqlx::query(EARLIER)
+        .bind(accept.owner.0)
+        .bind(accept.agent.as_str())
+        .bind(accept.key.as_slice())
+        .fetch_one(connection)
+        .await?;
+    let columns = Columns(&row);
+    if columns.bytes::<32>("digest")? == accept.digest {
+        Ok(Acceptance::Twin(ExecutionId(columns.uuid("id")?)))
+    } else {
+        Ok(Acceptance::Conflict)
+    }
+}

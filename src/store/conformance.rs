@@ -1,0 +1,155 @@
+//! What every ledger does, whatever its engine. Each story gets a fresh ledger.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use algonius_actors::model::agent::Access;
+use algonius_actors::model::event::Fact;
+use algonius_actors::model::execution::{Fence, Move, Outcome, Stamp, State};
+use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
+use algonius_actors::model::record::Record;
+use algonius_actors::model::request::Trigger;
+use algonius_actors::ports::ledger::{Accept, Acceptance, Claim, ClaimOrder, Ledger, Settlement};
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use State::{Failed, Idle, Running, Starting};
+
+pub(super) mod accepting;
+pub(super) mod claiming;
+pub(super) mod reading;
+pub(super) mod recording;
+
+pub(super) type AnyLedger = Arc<dyn Ledger>;
+
+/// Tells every story to a ledger that `$open` gives, with what must live as long.
+macro_rules! conformance {
+    ($open:path) => {
+        conformance! { $open:
+            accepting {
+                an_accepted_request_is_read_back_as_it_was_given
+                the_same_key_is_a_twin_or_a_conflict
+                of_100_equal_requests_one_is_fresh
+                a_request_that_cannot_be_stored_fails_alone
+            }
+            claiming {
+                claims_of_50_at_once_keep_the_limit
+                one_of_many_claims_of_an_execution_is_granted
+                only_what_may_start_is_claimed
+                an_old_fence_changes_nothing
+                a_claim_with_an_old_fence_is_gone
+            }
+            recording {
+                the_row_follows_its_facts
+                of_two_settlements_one_counts
+                after_the_end_only_the_cleanup_is_recorded
+                what_has_ended_is_not_claimed_again
+                what_never_ran_is_settled_with_its_reason
+                two_recorders_leave_no_gap_in_the_numbers
+            }
+            reading {
+                every_range_of_a_text_is_cut_to_the_byte
+                long_input_is_read_back_whole_and_in_part
+                executions_are_listed_newest_first_in_pages
+                executions_are_listed_by_what_they_are
+                seeded_tokens_are_replaced_and_their_principals_kept
+            }
+        }
+    };
+    ($open:path: $($group:ident { $($story:ident)* })*) => {
+        $($(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn $story() {
+            let (ledger, _kept) = $open().await;
+            crate::store::conformance::$group::$story(ledger).await;
+        })*)*
+    };
+}
+pub(super) use conformance;
+
+pub(super) fn second(second: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(1_800_000_000 + second, 0).unwrap()
+}
+
+pub(super) fn agent() -> AgentId {
+    AgentId::new("reviewer").unwrap()
+}
+
+/// A request under a key of its own.
+pub(in crate::store) fn request(input: &str) -> Accept {
+    let id = ExecutionId::fresh();
+    let mut key = [0; 32];
+    key[..16].copy_from_slice(id.0.as_bytes());
+    Accept {
+        id,
+        agent: agent(),
+        owner: PrincipalId(Uuid::nil()),
+        message: MessageId("message-1".to_owned()),
+        key,
+        digest: [7; 32],
+        context: ContextId("context-1".to_owned()),
+        trigger: Trigger::Api,
+        access: Access::ReadWrite,
+        input: input.to_owned(),
+        params: BTreeMap::from([("branch".to_owned(), "main".to_owned())]),
+        replayable: true,
+        at: second(0),
+    }
+}
+
+pub(in crate::store) async fn accepted(ledger: &AnyLedger) -> ExecutionId {
+    let request = request("look at this");
+    let id = request.id;
+    assert_eq!(ledger.accept(request).await.unwrap(), Acceptance::Fresh);
+    id
+}
+
+pub(super) fn moved(from: State, to: State, at: i64) -> Move {
+    Move { from, to, stamp: Stamp::FIRST, at: second(at), reason: "because".to_owned() }
+}
+
+pub(super) fn order(id: ExecutionId, limit: Option<u32>) -> ClaimOrder {
+    ClaimOrder { id, agent: agent(), limit, fence: Fence(0), moved: moved(Idle, Starting, 1) }
+}
+
+pub(super) async fn claimed(ledger: &AnyLedger) -> (ExecutionId, Fence) {
+    let id = accepted(ledger).await;
+    let Claim::Granted(fence) = ledger.claim(order(id, None)).await.unwrap() else {
+        panic!("a free slot was refused");
+    };
+    (id, fence)
+}
+
+/// Claimed a second time, after a failed attempt. Answers with the fence of the first.
+pub(super) async fn retried(ledger: &AnyLedger) -> (ExecutionId, Fence) {
+    let (id, fence) = claimed(ledger).await;
+    let failed = Fact::Moved(moved(Starting, Failed, 3));
+    assert!(ledger.record(id, fence, vec![(second(3), failed)]).await.unwrap());
+    let again = ClaimOrder { fence, ..order(id, None) };
+    assert_eq!(ledger.claim(again).await.unwrap(), Claim::Granted(Fence(2)));
+    (id, fence)
+}
+
+pub(super) fn settlement(id: ExecutionId, fence: Fence, outcome: Outcome) -> Settlement {
+    Settlement {
+        id,
+        fence,
+        stamp: Stamp::FIRST,
+        outcome,
+        failure: None,
+        exit_code: Some(0),
+        moves: vec![moved(Running, outcome.state(), 9)],
+        at: second(9),
+    }
+}
+
+pub(super) async fn record(ledger: &AnyLedger, id: ExecutionId) -> Record {
+    ledger.execution(id).await.unwrap().unwrap()
+}
+
+pub(super) async fn numbers(ledger: &AnyLedger, id: ExecutionId) -> Vec<u64> {
+    ledger.events(id, 0).await.unwrap().iter().map(|event| event.number).collect()
+}
+
+pub(super) fn warned(message: &str) -> (DateTime<Utc>, Fact) {
+    (second(2), Fact::Warned { message: message.to_owned() })
+}

@@ -1,0 +1,93 @@
+//! Stories of accepted requests.
+
+use algonius_actors::model::event::{Channel, Span};
+use algonius_actors::model::execution::{Fence, Stamp, State};
+use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
+use algonius_actors::model::record::Record;
+use algonius_actors::ports::ledger::{Accept, Acceptance, Filter};
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+use State::Idle;
+
+use super::{AnyLedger, accepted, record, request, second};
+
+pub(in crate::store) async fn an_accepted_request_is_read_back_as_it_was_given(ledger: AnyLedger) {
+    let given = request("look at this");
+    assert_eq!(ledger.accept(given.clone()).await.unwrap(), Acceptance::Fresh);
+    let expected = Record {
+        id: given.id,
+        agent: given.agent,
+        owner: given.owner,
+        message: given.message,
+        context: given.context,
+        trigger: given.trigger,
+        access: given.access,
+        state: Idle,
+        outcome: None,
+        failure: None,
+        stamp: Stamp::FIRST,
+        fence: Fence(0),
+        input: Span { stamp: Stamp::FIRST, channel: Channel::Input, from: 0, to: 12 },
+        params: given.params,
+        replayable: true,
+        accepted_at: second(0),
+        started_at: None,
+        changed_at: second(0),
+        ended_at: None,
+        pid: None,
+        exit_code: None,
+        last_event: 0,
+    };
+    assert_eq!(record(&ledger, given.id).await, expected);
+    assert_eq!(ledger.text(given.id, expected.input).await.unwrap(), "look at this");
+    assert_eq!(ledger.execution(ExecutionId::fresh()).await.unwrap(), None);
+}
+
+pub(in crate::store) async fn the_same_key_is_a_twin_or_a_conflict(ledger: AnyLedger) {
+    let first = request("look at this");
+    let twin = Accept { id: ExecutionId::fresh(), ..first.clone() };
+    let other = Accept { digest: [8; 32], ..twin.clone() };
+    let stranger = Accept { owner: PrincipalId(Uuid::max()), ..twin.clone() };
+    let elsewhere = AgentId::new("writer").unwrap();
+    let elsewhere = Accept { id: ExecutionId::fresh(), agent: elsewhere, ..twin.clone() };
+    assert_eq!(ledger.accept(first.clone()).await.unwrap(), Acceptance::Fresh);
+    assert_eq!(ledger.accept(twin.clone()).await.unwrap(), Acceptance::Twin(first.id));
+    assert_eq!(ledger.accept(other).await.unwrap(), Acceptance::Conflict);
+    assert_eq!(ledger.execution(twin.id).await.unwrap(), None);
+    assert_eq!(ledger.accept(stranger).await.unwrap(), Acceptance::Fresh);
+    assert_eq!(ledger.accept(elsewhere).await.unwrap(), Acceptance::Fresh);
+}
+
+pub(in crate::store) async fn of_100_equal_requests_one_is_fresh(ledger: AnyLedger) {
+    let first = request("look at this");
+    let mut all = JoinSet::new();
+    for _ in 0..100 {
+        let (ledger, given) =
+            (ledger.clone(), Accept { id: ExecutionId::fresh(), ..first.clone() });
+        all.spawn(async move { (given.id, ledger.accept(given).await.unwrap()) });
+    }
+    let answers = all.join_all().await;
+    let fresh: Vec<_> = answers
+        .iter()
+        .filter(|(_, answer)| *answer == Acceptance::Fresh)
+        .map(|(id, _)| *id)
+        .collect();
+    assert_eq!(fresh.len(), 1);
+    let twins = answers.iter().filter(|(_, answer)| *answer == Acceptance::Twin(fresh[0]));
+    assert_eq!(twins.count(), 99);
+    assert_eq!(ledger.executions(Filter::default()).await.unwrap().len(), 1);
+}
+
+pub(in crate::store) async fn a_request_that_cannot_be_stored_fails_alone(ledger: AnyLedger) {
+    let taken = accepted(&ledger).await;
+    let mut all = JoinSet::new();
+    for number in 0..50 {
+        let (ledger, mut given) = (ledger.clone(), request("look at this"));
+        given.id = if number == 25 { taken } else { given.id };
+        all.spawn(async move { ledger.accept(given).await.is_ok() });
+    }
+    let good = all.join_all().await.into_iter().filter(|good| *good).count();
+    assert_eq!(good, 49);
+    assert_eq!(ledger.executions(Filter::default()).await.unwrap().len(), 50);
+}

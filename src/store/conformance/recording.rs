@@ -1,0 +1,123 @@
+//! Stories of facts and of the end.
+
+use std::collections::BTreeSet;
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::event::Fact;
+use algonius_actors::model::execution::{Fence, Move, Outcome, Stamp, State};
+use algonius_actors::model::failure::Failure;
+use algonius_actors::ports::ledger::{Claim, ClaimOrder, Settlement};
+use tokio::task::JoinSet;
+
+use State::{Cleanup, Completed, Failed, Idle, Running, Starting};
+
+use super::{
+    AnyLedger, accepted, claimed, moved, numbers, order, record, second, settlement, warned,
+};
+
+pub(in crate::store) async fn the_row_follows_its_facts(ledger: AnyLedger) {
+    let (id, fence) = claimed(&ledger).await;
+    let next = Stamp::FIRST.continued();
+    let late = Move { stamp: next, ..moved(Starting, Running, 4) };
+    let failure = Failure::new(Code::Exit, "it went wrong");
+    let facts = vec![
+        (second(4), Fact::Spawned { pid: 4711 }),
+        (second(4), Fact::Moved(late)),
+        (second(5), Fact::AttemptFailed(failure.clone())),
+        warned("disk is slow"),
+    ];
+    assert!(ledger.record(id, fence, facts.clone()).await.unwrap());
+    let row = record(&ledger, id).await;
+    assert_eq!((row.state, row.stamp, row.changed_at), (Running, next, second(4)));
+    assert_eq!((row.pid, row.failure, row.last_event), (Some(4711), Some(failure), 5));
+    let events = ledger.events(id, 1).await.unwrap();
+    assert_eq!(events.iter().map(|event| event.number).collect::<Vec<_>>(), [2, 3, 4, 5]);
+    assert_eq!(events.into_iter().map(|event| (event.at, event.fact)).collect::<Vec<_>>(), facts);
+}
+
+pub(in crate::store) async fn of_two_settlements_one_counts(ledger: AnyLedger) {
+    let (id, fence) = claimed(&ledger).await;
+    let mut all = JoinSet::new();
+    for outcome in [Outcome::Completed, Outcome::Cancelled] {
+        let ledger = ledger.clone();
+        let end = settlement(id, fence, outcome);
+        all.spawn(async move { ledger.settle(end).await.unwrap().then_some(outcome) });
+    }
+    let ended: Vec<_> = all.join_all().await.into_iter().flatten().collect();
+    assert_eq!(ended.len(), 1);
+    let row = record(&ledger, id).await;
+    assert_eq!((row.outcome, row.state), (Some(ended[0]), ended[0].state()));
+    assert_eq!((row.ended_at, row.exit_code, row.pid), (Some(second(9)), Some(0), None));
+    assert_eq!(numbers(&ledger, id).await, [1, 2]);
+}
+
+pub(in crate::store) async fn after_the_end_only_the_cleanup_is_recorded(ledger: AnyLedger) {
+    let (id, fence) = claimed(&ledger).await;
+    assert!(ledger.settle(settlement(id, fence, Outcome::Completed)).await.unwrap());
+    let tidy = |from, to| vec![(second(10), Fact::Moved(moved(from, to, 10)))];
+    let mut answers = Vec::new();
+    for (fence, facts) in [
+        (fence, vec![warned("late")]),
+        (fence, tidy(Starting, Running)),
+        (fence, tidy(Completed, Cleanup)),
+        (Fence(7), tidy(Cleanup, Idle)),
+        (fence, tidy(Cleanup, Idle)),
+    ] {
+        answers.push(ledger.record(id, fence, facts).await.unwrap());
+    }
+    assert_eq!(answers, [false, false, true, false, true]);
+    let row = record(&ledger, id).await;
+    assert_eq!((row.state, row.outcome), (Idle, Some(Outcome::Completed)));
+    assert_eq!(numbers(&ledger, id).await, [1, 2, 3, 4]);
+}
+
+pub(in crate::store) async fn what_has_ended_is_not_claimed_again(ledger: AnyLedger) {
+    let (id, fence) = claimed(&ledger).await;
+    let spawned = vec![(second(2), Fact::Spawned { pid: 4711 })];
+    assert!(ledger.record(id, fence, spawned).await.unwrap());
+    assert!(ledger.settle(settlement(id, fence, Outcome::Failed)).await.unwrap());
+    let row = record(&ledger, id).await;
+    assert_eq!((row.state, row.pid), (Failed, None));
+    let again = ClaimOrder { fence, ..order(id, None) };
+    assert_eq!(ledger.claim(again).await.unwrap(), Claim::Gone);
+}
+
+pub(in crate::store) async fn what_never_ran_is_settled_with_its_reason(ledger: AnyLedger) {
+    let id = accepted(&ledger).await;
+    let failure = Some(Failure::new(Code::QueueTimeout, "it waited too long"));
+    let moves = vec![moved(Idle, Failed, 9)];
+    let end = Settlement {
+        failure: failure.clone(),
+        exit_code: None,
+        moves,
+        ..settlement(id, Fence(0), Outcome::Failed)
+    };
+    assert!(ledger.settle(end).await.unwrap());
+    let row = record(&ledger, id).await;
+    assert_eq!((row.failure, row.exit_code, row.started_at), (failure, None, None));
+}
+
+pub(in crate::store) async fn two_recorders_leave_no_gap_in_the_numbers(ledger: AnyLedger) {
+    let (id, fence) = claimed(&ledger).await;
+    let mut all = JoinSet::new();
+    for recorder in 0..2 {
+        let ledger = ledger.clone();
+        all.spawn(async move {
+            for number in 0..40 {
+                let facts = vec![warned(&format!("{recorder} {number}")), warned("and more")];
+                assert!(ledger.record(id, fence, facts).await.unwrap());
+            }
+        });
+    }
+    all.join_all().await;
+    assert_eq!(numbers(&ledger, id).await, (1..=161).collect::<Vec<_>>());
+    assert_eq!(record(&ledger, id).await.last_event, 161);
+    let distinct: BTreeSet<String> = ledger
+        .events(id, 1)
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|event| format!("{:?}", event.fact))
+        .collect();
+    assert_eq!(distinct.len(), 81);
+}

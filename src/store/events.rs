@@ -1,0 +1,55 @@
+//! The numbered stream of what happened in an execution.
+
+use algonius_actors::model::event::Event;
+use algonius_actors::model::execution::Stamp;
+use algonius_actors::model::id::ExecutionId;
+use sqlx::{SqliteConnection, SqlitePool};
+
+use super::column::{Columns, integer, micros};
+
+const INSERT: &str = "
+    INSERT INTO events (execution, number, turn, attempt, at, kind, body)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)";
+
+const AFTER: &str = "
+    SELECT number, at, body FROM events WHERE execution = $1 AND number > $2 ORDER BY number";
+
+/// Stores one event.
+pub(super) async fn insert(
+    connection: &mut SqliteConnection,
+    id: ExecutionId,
+    stamp: Stamp,
+    event: &Event,
+) -> sqlx::Result<()> {
+    let encode = |error: serde_json::Error| sqlx::Error::Encode(error.into());
+    let body = serde_json::to_value(&event.fact).map_err(encode)?;
+    let kind = body.get("kind").and_then(serde_json::Value::as_str).unwrap_or_default();
+    sqlx::query(INSERT)
+        .bind(id.0)
+        .bind(integer(event.number))
+        .bind(i64::from(stamp.turn))
+        .bind(i64::from(stamp.attempt))
+        .bind(micros(event.at))
+        .bind(kind)
+        .bind(body.to_string())
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Reads the events after a number, in order.
+pub(super) async fn after(
+    pool: &SqlitePool,
+    id: ExecutionId,
+    after: u64,
+) -> sqlx::Result<Vec<Event>> {
+    let rows = sqlx::query(AFTER).bind(id.0).bind(integer(after)).fetch_all(pool).await?;
+    let event = |columns: Columns<'_>| {
+        Ok(Event {
+            number: columns.number("number")?,
+            at: columns.time("at")?,
+            fact: columns.json("body")?,
+        })
+    };
+    rows.iter().map(|row| event(Columns(row))).collect()
+}

@@ -1,0 +1,70 @@
+//! What can go wrong with the store, and what of it the port may tell.
+
+use std::io;
+use std::path::PathBuf;
+
+use algonius_actors::ports::ledger::LedgerError;
+use sqlx::migrate::MigrateError;
+
+/// Each message completes the sentence "the store was not opened: ...".
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Two daemons on one directory would run everything twice.
+    #[error(
+        "data directory `{}` is used by another supervisor; stop that one, or give this one a \
+         directory of its own", folder.display()
+    )]
+    Locked {
+        /// The data directory.
+        folder: PathBuf,
+    },
+
+    /// A file or folder could not be made or opened.
+    #[error("data directory `{}` cannot be used", folder.display())]
+    Directory {
+        /// The data directory.
+        folder: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+
+    /// The database could not be opened or read.
+    #[error("the database cannot be opened")]
+    Database {
+        /// Why.
+        #[from]
+        source: sqlx::Error,
+    },
+
+    /// Its tables are damaged, or were made by a later release.
+    #[error("the tables of the database do not fit this release")]
+    Tables {
+        /// Why.
+        #[from]
+        source: MigrateError,
+    },
+}
+
+/// Says that a row is not what it should be.
+pub(super) fn unreadable(
+    cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> sqlx::Error {
+    sqlx::Error::Decode(cause.into())
+}
+
+/// Tells what the port may tell of a fault.
+pub(super) fn ledger_error(error: sqlx::Error) -> LedgerError {
+    let cause = error.to_string();
+    match error {
+        sqlx::Error::Decode(_)
+        | sqlx::Error::ColumnDecode { .. }
+        | sqlx::Error::ColumnNotFound(_) => LedgerError::Unreadable { cause },
+        _ => LedgerError::Unavailable { cause },
+    }
+}
+
+/// The answer to a call that comes after the end.
+pub(super) fn closed() -> LedgerError {
+    LedgerError::Unavailable { cause: "the store is closed".to_owned() }
+}

@@ -1,0 +1,137 @@
+//! The part of an execution's row that changes after it was accepted.
+
+use algonius_actors::model::event::{Event, Fact};
+use algonius_actors::model::execution::{Fence, Move, Outcome, Stamp, State};
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::ExecutionId;
+use chrono::{DateTime, Utc};
+use sqlx::SqliteConnection;
+
+use super::column::{Columns, integer, json, micros};
+use super::events;
+
+const LOAD: &str = "
+    SELECT agent, state, outcome, failure, turn, attempt, fence, started_at, changed_at, ended_at,
+        pid, exit_code, last_event
+    FROM executions WHERE id = $1";
+
+const SAVE: &str = "
+    UPDATE executions SET state = $2, outcome = $3, failure = $4, turn = $5, attempt = $6,
+        fence = $7, started_at = $8, changed_at = $9, ended_at = $10, pid = $11, exit_code = $12,
+        last_event = $13
+    WHERE id = $1";
+
+/// Loaded, changed and saved within one transaction.
+pub(super) struct Head {
+    id: ExecutionId,
+    /// Whose slot it takes.
+    pub(super) agent: String,
+    /// Where it is.
+    pub(super) state: State,
+    /// How it ended.
+    pub(super) outcome: Option<Outcome>,
+    /// The generation of its claim.
+    pub(super) fence: Fence,
+    /// The latest attempt.
+    pub(super) stamp: Stamp,
+    /// When its first attempt started.
+    pub(super) started_at: Option<DateTime<Utc>>,
+    /// When it ended.
+    pub(super) ended_at: Option<DateTime<Utc>>,
+    /// The latest process.
+    pub(super) pid: Option<u32>,
+    /// The latest exit code.
+    pub(super) exit_code: Option<i32>,
+    changed_at: DateTime<Utc>,
+    /// JSON, as it was read: a code of a later release must not be lost.
+    failure: Option<String>,
+    last_event: u64,
+}
+
+impl Head {
+    /// Reads it; `None` when there is no such execution.
+    pub(super) async fn load(
+        connection: &mut SqliteConnection,
+        id: ExecutionId,
+    ) -> sqlx::Result<Option<Self>> {
+        let row = sqlx::query(LOAD).bind(id.0).fetch_optional(connection).await?;
+        row.map(|row| Self::read(id, Columns(&row))).transpose()
+    }
+
+    /// Appends a fact under the next number, and follows it.
+    pub(super) async fn append(
+        &mut self,
+        connection: &mut SqliteConnection,
+        at: DateTime<Utc>,
+        fact: Fact,
+    ) -> sqlx::Result<()> {
+        self.follow(&fact)?;
+        self.last_event += 1;
+        let event = Event { number: self.last_event, at, fact };
+        events::insert(connection, self.id, self.stamp, &event).await
+    }
+
+    /// Replaces why it did not work.
+    pub(super) fn blame(&mut self, failure: Option<&Failure>) -> sqlx::Result<()> {
+        self.failure = failure.map(json).transpose()?;
+        Ok(())
+    }
+
+    /// Writes it back.
+    pub(super) async fn save(&self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
+        sqlx::query(SAVE)
+            .bind(self.id.0)
+            .bind(self.state.as_str())
+            .bind(self.outcome.map(|outcome| outcome.state().as_str()))
+            .bind(self.failure.as_deref())
+            .bind(i64::from(self.stamp.turn))
+            .bind(i64::from(self.stamp.attempt))
+            .bind(self.fence.0)
+            .bind(self.started_at.map(micros))
+            .bind(micros(self.changed_at))
+            .bind(self.ended_at.map(micros))
+            .bind(self.pid.map(i64::from))
+            .bind(self.exit_code.map(i64::from))
+            .bind(integer(self.last_event))
+            .execute(connection)
+            .await?;
+        Ok(())
+    }
+
+    fn follow(&mut self, fact: &Fact) -> sqlx::Result<()> {
+        match fact {
+            Fact::Moved(Move { to, stamp, at, .. }) => {
+                self.state = *to;
+                self.stamp = *stamp;
+                self.changed_at = *at;
+            }
+            Fact::Spawned { pid } => self.pid = Some(*pid),
+            Fact::AttemptFailed(failure) => self.blame(Some(failure))?,
+            Fact::Artifact { .. } | Fact::Truncated { .. } | Fact::Warned { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn read(id: ExecutionId, columns: Columns<'_>) -> sqlx::Result<Self> {
+        Ok(Self {
+            id,
+            agent: columns.plain("agent")?,
+            state: columns.word("state", State::parse)?,
+            outcome: columns.maybe_word("outcome", Outcome::parse)?,
+            fence: Fence(columns.plain("fence")?),
+            stamp: stamp(columns)?,
+            started_at: columns.maybe_time("started_at")?,
+            ended_at: columns.maybe_time("ended_at")?,
+            pid: columns.maybe_number("pid")?,
+            exit_code: columns.maybe_number("exit_code")?,
+            changed_at: columns.time("changed_at")?,
+            failure: columns.plain("failure")?,
+            last_event: columns.number("last_event")?,
+        })
+    }
+}
+
+/// The latest attempt of an execution's row.
+pub(super) fn stamp(columns: Columns<'_>) -> sqlx::Result<Stamp> {
+    Ok(Stamp { turn: columns.number("turn")?, attempt: columns.number("attempt")? })
+}

@@ -1,0 +1,98 @@
+//! Principals and their tokens.
+
+use algonius_actors::model::id::PrincipalId;
+use algonius_actors::model::principal::{Token, TokenSeed};
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use sqlx::{SqliteConnection, SqlitePool};
+use uuid::Uuid;
+
+use super::column::{Columns, json, micros};
+use super::writer::Change;
+
+/// The update changes nothing; it makes the statement answer with the id that is there.
+const KEEP_PRINCIPAL: &str = "
+    INSERT INTO principals (id, name, created_at) VALUES ($1, $2, $3)
+    ON CONFLICT (name) DO UPDATE SET name = excluded.name
+    RETURNING id";
+
+const INSERT_TOKEN: &str = "
+    INSERT INTO tokens (id, principal, hash, scope, expires_at, seeded, created_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)
+    ON CONFLICT (hash) DO NOTHING";
+
+const TOKENS: &str = "
+    SELECT principal, name, hash, scope, expires_at
+    FROM tokens JOIN principals ON principals.id = tokens.principal
+    ORDER BY name, tokens.id";
+
+/// The tokens of the configuration. They replace those of the configuration before.
+pub(super) struct Seeds {
+    /// All of them.
+    pub(super) tokens: Vec<TokenSeed>,
+    /// When.
+    pub(super) at: DateTime<Utc>,
+}
+
+#[async_trait]
+impl Change for Seeds {
+    type Answer = ();
+
+    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
+        sqlx::query("DELETE FROM tokens WHERE seeded").execute(&mut *connection).await?;
+        for seed in &self.tokens {
+            let principal = keep_principal(connection, &seed.name, self.at).await?;
+            insert_token(connection, principal, seed, self.at).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn keep_principal(
+    connection: &mut SqliteConnection,
+    name: &str,
+    at: DateTime<Utc>,
+) -> sqlx::Result<Uuid> {
+    let row = sqlx::query(KEEP_PRINCIPAL)
+        .bind(Uuid::now_v7())
+        .bind(name)
+        .bind(micros(at))
+        .fetch_one(connection)
+        .await?;
+    Columns(&row).uuid("id")
+}
+
+async fn insert_token(
+    connection: &mut SqliteConnection,
+    principal: Uuid,
+    seed: &TokenSeed,
+    at: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    sqlx::query(INSERT_TOKEN)
+        .bind(Uuid::now_v7())
+        .bind(principal)
+        .bind(seed.hash.as_slice())
+        .bind(json(&seed.scope)?)
+        .bind(seed.expires.map(micros))
+        .bind(true)
+        .bind(micros(at))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Reads every token, also those whose time is over.
+pub(super) async fn tokens(pool: &SqlitePool) -> sqlx::Result<Vec<Token>> {
+    let rows = sqlx::query(TOKENS).fetch_all(pool).await?;
+    rows.iter().map(|row| token(Columns(row))).collect()
+}
+
+fn token(columns: Columns<'_>) -> sqlx::Result<Token> {
+    Ok(Token {
+        principal: PrincipalId(columns.uuid("principal")?),
+        name: columns.plain("name")?,
+        hash: columns.bytes("hash")?,
+        scope: columns.json("scope")?,
+        expires: columns.maybe_time("expires_at")?,
+    })
+}

@@ -1,0 +1,39 @@
+//! Ending an execution: once.
+
+use algonius_actors::model::event::Fact;
+use algonius_actors::ports::ledger::Settlement;
+use async_trait::async_trait;
+use sqlx::SqliteConnection;
+
+use super::head::Head;
+use super::writer::Change;
+
+#[async_trait]
+impl Change for Settlement {
+    type Answer = bool;
+
+    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<bool> {
+        let Some(mut head) = Head::load(connection, self.id).await? else {
+            return Ok(false);
+        };
+        if head.outcome.is_some() || head.fence != self.fence {
+            return Ok(false);
+        }
+        for moved in &self.moves {
+            head.append(connection, moved.at, Fact::Moved(moved.clone())).await?;
+        }
+        end(self, &mut head)?;
+        head.save(connection).await?;
+        Ok(true)
+    }
+}
+
+fn end(settlement: &Settlement, head: &mut Head) -> sqlx::Result<()> {
+    head.outcome = Some(settlement.outcome);
+    head.blame(settlement.failure.as_ref())?;
+    head.stamp = settlement.stamp;
+    head.exit_code = settlement.exit_code;
+    head.ended_at = Some(settlement.at);
+    head.pid = None;
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! Opening the database: how SQLite is set, the tables, the instance.
+
+use std::path::Path;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::sqlite::{
+    SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
+};
+use sqlx::{ConnectOptions, SqlSafeStr, SqliteConnection, SqlitePool};
+use uuid::Uuid;
+
+use super::column::Columns;
+use super::{Durability, Instance, StoreError};
+
+/// How long a statement waits for a lock of the database.
+const BUSY: Duration = Duration::from_secs(5);
+
+/// How long a reader waits for a connection.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Connections of readers.
+const READERS: u32 = 4;
+
+/// The write-ahead log is cut back to this many bytes.
+const LOG_BYTES: &str = "67108864";
+
+/// Opens the connection of the writer, and brings the tables to this release.
+pub(super) async fn writer(
+    database: &Path,
+    durability: Durability,
+) -> Result<SqliteConnection, StoreError> {
+    let synchronous = match durability {
+        Durability::Process => SqliteSynchronous::Normal,
+        Durability::Power => SqliteSynchronous::Full,
+    };
+    let options = options(database)
+        .auto_vacuum(SqliteAutoVacuum::Incremental)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(synchronous)
+        .foreign_keys(true)
+        .pragma("journal_size_limit", LOG_BYTES);
+    let mut connection = options.connect().await?;
+    migrator().run_direct(None, &mut connection, false).await?;
+    Ok(connection)
+}
+
+/// Opens the pool of readers. The writer's connection must be open.
+pub(super) async fn readers(database: &Path) -> sqlx::Result<SqlitePool> {
+    let pool = SqlitePoolOptions::new()
+        .max_connections(READERS)
+        .acquire_timeout(PATIENCE)
+        .test_before_acquire(false);
+    pool.connect_with(options(database).read_only(true)).await
+}
+
+fn options(database: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new().filename(database).busy_timeout(BUSY).disable_statement_logging()
+}
+
+/// Reads who this database is; decides it, the first time.
+pub(super) async fn instance(connection: &mut SqliteConnection) -> sqlx::Result<Instance> {
+    sqlx::query("INSERT INTO instance (number, id, key) VALUES (1, $1, $2) ON CONFLICT DO NOTHING")
+        .bind(Uuid::new_v4())
+        .bind(random_key().as_slice())
+        .execute(&mut *connection)
+        .await?;
+    let row = sqlx::query("SELECT id, key FROM instance").fetch_one(connection).await?;
+    let columns = Columns(&row);
+    Ok(Instance { id: columns.uuid("id")?, key: columns.bytes("key")? })
+}
+
+/// Draws a key. Each of the hashed ids has 122 random bits from the system.
+fn random_key() -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for _ in 0..4 {
+        hash.update(Uuid::new_v4());
+    }
+    hash.finalize().into()
+}
+
+fn migrator() -> Migrator {
+    let first = include_str!("migrations/sqlite/0001_ledger.sql").into_sql_str();
+    let simple = MigrationType::Simple;
+    Migrator::with_migrations(vec![Migration::new(1, "ledger".into(), simple, first, false)])
+}

@@ -1,0 +1,237 @@
+//! What only the SQLite store promises: files, locks, reopening, a full disk.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::model::event::{Channel, Chunk};
+use algonius_actors::model::execution::Stamp;
+use algonius_actors::ports::ledger::{Acceptance, Filter, Ledger, LedgerError};
+use async_trait::async_trait;
+use sqlx::{AssertSqlSafe, SqliteConnection};
+use tempfile::TempDir;
+
+use super::conformance::{AnyLedger, accepted, conformance, request};
+use super::writer::Change;
+use super::{Durability, Store, StoreError};
+
+conformance!(fresh);
+
+async fn fresh() -> (AnyLedger, TempDir) {
+    let folder = TempDir::new().unwrap();
+    (Arc::new(open(folder.path()).await), folder)
+}
+
+async fn open(folder: &Path) -> Store {
+    Store::open(&folder.join("data"), Durability::Process).await.unwrap()
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+/// Runs one statement in the writer's own connection, and answers with its number.
+struct Pragma(String);
+
+#[async_trait]
+impl Change for Pragma {
+    type Answer = i64;
+
+    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<i64> {
+        sqlx::query_scalar(AssertSqlSafe(self.0.clone())).fetch_one(connection).await
+    }
+}
+
+async fn pragma(store: &Store, text: &str) -> i64 {
+    store.writer.order(Pragma(format!("PRAGMA {text}"))).await.unwrap()
+}
+
+#[tokio::test]
+async fn what_was_committed_is_there_after_reopening() {
+    let folder = TempDir::new().unwrap();
+    let first = Arc::new(open(folder.path()).await);
+    let id = accepted(&(first.clone() as AnyLedger)).await;
+    let before = (first.instance(), first.execution(id).await.unwrap());
+    first.close().await;
+
+    let second = open(folder.path()).await;
+    assert_eq!((second.instance(), second.execution(id).await.unwrap()), before);
+    assert_ne!(second.instance().key, [0; 32]);
+}
+
+#[tokio::test]
+async fn two_directories_are_two_instances() {
+    let folders = [TempDir::new().unwrap(), TempDir::new().unwrap()];
+    let [one, other] = [open(folders[0].path()).await, open(folders[1].path()).await];
+    assert_ne!(one.instance().id, other.instance().id);
+    assert_ne!(one.instance().key, other.instance().key);
+}
+
+#[tokio::test]
+async fn a_second_daemon_is_refused_until_the_first_is_closed() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let first = open(folder.path()).await;
+    let refused = Store::open(&data, Durability::Process).await.unwrap_err();
+    assert!(matches!(&refused, StoreError::Locked { folder } if *folder == data));
+    assert!(refused.to_string().contains("used by another supervisor; stop that one"));
+    first.close().await;
+    open(folder.path()).await;
+}
+
+/// The lock goes when the writer has ended, which a drop does not wait for.
+#[tokio::test]
+async fn a_dropped_store_commits_what_was_ordered_and_lets_the_directory_go() {
+    let folder = TempDir::new().unwrap();
+    let first = open(folder.path()).await;
+    // A child that lives on must not hold the lock.
+    let mut child =
+        Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let given = request("look at this");
+    let id = given.id;
+    let answer = first.accept(given);
+    let waits = tokio::time::timeout(Duration::ZERO, answer).await.is_err();
+    drop(first);
+
+    let data = folder.path().join("data");
+    let reopened = async {
+        loop {
+            match Store::open(&data, Durability::Process).await {
+                Err(StoreError::Locked { .. }) => tokio::task::yield_now().await,
+                opened => break opened.unwrap(),
+            }
+        }
+    };
+    let second = tokio::time::timeout(Duration::from_secs(10), reopened).await.unwrap();
+    assert!(waits, "the accept was answered before it could be given up");
+    assert!(second.execution(id).await.unwrap().is_some());
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[tokio::test]
+async fn the_directory_and_its_files_are_private() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let store = Arc::new(open(folder.path()).await);
+    accepted(&(store.clone() as AnyLedger)).await;
+    assert_eq!(mode(&data), 0o700);
+    for name in ["lock", "ledger.db", "ledger.db-wal", "ledger.db-shm"] {
+        assert_eq!((name, mode(&data.join(name))), (name, 0o600));
+    }
+    store.close().await;
+    fs::set_permissions(data.join("ledger.db"), Permissions::from_mode(0o644)).unwrap();
+    open(folder.path()).await;
+    assert_eq!(mode(&data.join("ledger.db")), 0o600);
+}
+
+#[tokio::test]
+async fn sqlite_is_set_as_promised() {
+    let folder = TempDir::new().unwrap();
+    let store = open(folder.path()).await;
+    assert_eq!(pragma(&store, "synchronous").await, 1);
+    assert_eq!(pragma(&store, "auto_vacuum").await, 2);
+    assert_eq!(pragma(&store, "foreign_keys").await, 1);
+    store.close().await;
+    let left: Vec<_> = fs::read_dir(folder.path().join("data"))
+        .unwrap()
+        .map(|file| file.unwrap().file_name())
+        .collect();
+    assert_eq!(left.len(), 2, "the write-ahead log is folded in: {left:?}");
+    let power = Store::open(&folder.path().join("data"), Durability::Power).await.unwrap();
+    assert_eq!(pragma(&power, "synchronous").await, 2);
+}
+
+#[tokio::test]
+async fn a_full_disk_is_told_and_recovered_from() {
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open(folder.path()).await);
+    let ledger: AnyLedger = store.clone();
+    let small = accepted(&ledger).await;
+    let pages = pragma(&store, "page_count").await;
+    pragma(&store, &format!("max_page_count = {}", pages + 4)).await;
+
+    let big = request(&"x".repeat(300_000));
+    for _ in 0..3 {
+        let refused = ledger.accept(big.clone()).await.unwrap_err();
+        assert!(matches!(&refused, LedgerError::Unavailable { cause } if cause.contains("full")));
+    }
+    let listed = ledger.executions(Filter::default()).await.unwrap();
+    assert_eq!(listed.iter().map(|row| row.id).collect::<Vec<_>>(), [small]);
+
+    pragma(&store, "max_page_count = 100000").await;
+    assert_eq!(ledger.accept(big).await.unwrap(), Acceptance::Fresh);
+}
+
+/// Stores what the database refuses only at the commit: a chunk of no execution.
+struct Orphan;
+
+#[async_trait]
+impl Change for Orphan {
+    type Answer = ();
+
+    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
+        sqlx::query("PRAGMA defer_foreign_keys = ON").execute(&mut *connection).await?;
+        sqlx::query("INSERT INTO chunks VALUES (x'00', 1, 1, 'input', 0, 0, 'lost')")
+            .execute(connection)
+            .await?;
+        Ok(())
+    }
+}
+
+/// One thread: all three are ordered before the writer's task wakes.
+#[tokio::test(flavor = "current_thread")]
+async fn a_commit_that_fails_takes_its_batch_and_nothing_later() {
+    let folder = TempDir::new().unwrap();
+    let store = open(folder.path()).await;
+    let (one, two) = (request("look at this"), request("and at this"));
+    let (first, lost, last) =
+        tokio::join!(store.accept(one.clone()), store.writer.order(Orphan), store.accept(two));
+    for refused in [first.map(drop), lost, last.map(drop)] {
+        assert!(matches!(refused, Err(LedgerError::Unavailable { .. })), "{refused:?}");
+    }
+    assert_eq!(store.executions(Filter::default()).await.unwrap(), []);
+    assert_eq!(store.accept(one).await.unwrap(), Acceptance::Fresh);
+}
+
+#[tokio::test]
+async fn a_closed_store_says_so() {
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open(folder.path()).await);
+    let ledger: AnyLedger = store.clone();
+    let id = accepted(&ledger).await;
+    store.close().await;
+    store.close().await;
+    let chunk = Chunk {
+        stamp: Stamp::FIRST,
+        channel: Channel::Stdout,
+        number: 0,
+        offset: 0,
+        text: "late".to_owned(),
+    };
+    let written = ledger.append(id, chunk).await.unwrap_err();
+    assert!(matches!(written, LedgerError::Unavailable { .. }));
+    let read = ledger.execution(id).await.unwrap_err();
+    assert!(matches!(read, LedgerError::Unavailable { .. }));
+}
+
+#[tokio::test]
+async fn a_damaged_row_and_a_missing_chunk_are_unreadable() {
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open(folder.path()).await);
+    let ledger: AnyLedger = store.clone();
+    let given = request(&"x".repeat(150_000));
+    ledger.accept(given.clone()).await.unwrap();
+    let span = ledger.execution(given.id).await.unwrap().unwrap().input;
+    let damage = "DELETE FROM chunks WHERE number = 1 RETURNING number";
+    store.writer.order(Pragma(damage.to_owned())).await.unwrap();
+    let text = ledger.text(given.id, span).await.unwrap_err();
+    assert!(matches!(text, LedgerError::Unreadable { .. }), "{text}");
+    let damage = "UPDATE executions SET state = 'asleep' RETURNING fence";
+    store.writer.order(Pragma(damage.to_owned())).await.unwrap();
+    let row = ledger.execution(given.id).await.unwrap_err();
+    assert!(matches!(row, LedgerError::Unreadable { .. }), "{row}");
+}

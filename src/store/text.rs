@@ -1,0 +1,101 @@
+//! Redacted text: chunks in, ranges out.
+
+use algonius_actors::model::event::{CHUNK, Chunk, Span};
+use algonius_actors::model::id::ExecutionId;
+use async_trait::async_trait;
+use sqlx::{SqliteConnection, SqlitePool};
+
+use super::column::{Columns, integer};
+use super::fault::unreadable;
+use super::writer::Change;
+
+const INSERT: &str = "
+    INSERT INTO chunks (execution, turn, attempt, channel, number, start, text)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)
+    ON CONFLICT (execution, turn, attempt, channel, number) DO NOTHING";
+
+const RANGE: &str = "
+    SELECT start, text FROM chunks
+    WHERE execution = $1 AND turn = $2 AND attempt = $3 AND channel = $4
+        AND start > $5 AND start < $6
+    ORDER BY number";
+
+/// A piece of text for an execution. The same number again changes nothing.
+pub(super) struct Append {
+    /// The execution.
+    pub(super) id: ExecutionId,
+    /// The piece.
+    pub(super) chunk: Chunk,
+}
+
+#[async_trait]
+impl Change for Append {
+    type Answer = ();
+
+    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
+        insert(connection, self.id, &self.chunk).await
+    }
+}
+
+/// Stores one chunk.
+pub(super) async fn insert(
+    connection: &mut SqliteConnection,
+    id: ExecutionId,
+    chunk: &Chunk,
+) -> sqlx::Result<()> {
+    sqlx::query(INSERT)
+        .bind(id.0)
+        .bind(i64::from(chunk.stamp.turn))
+        .bind(i64::from(chunk.stamp.attempt))
+        .bind(chunk.channel.as_str())
+        .bind(i64::from(chunk.number))
+        .bind(integer(chunk.offset))
+        .bind(chunk.text.as_str())
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Reads a range; what of it is not yet there is left out. A character that the range cuts
+/// through comes as U+FFFD.
+pub(super) async fn range(pool: &SqlitePool, id: ExecutionId, span: Span) -> sqlx::Result<String> {
+    let longest = i64::try_from(CHUNK).unwrap_or(i64::MAX);
+    let rows = sqlx::query(RANGE)
+        .bind(id.0)
+        .bind(i64::from(span.stamp.turn))
+        .bind(i64::from(span.stamp.attempt))
+        .bind(span.channel.as_str())
+        .bind(integer(span.from).saturating_sub(longest))
+        .bind(integer(span.to))
+        .fetch_all(pool)
+        .await?;
+    let mut cut = Cut { span, next: None, bytes: Vec::new() };
+    for row in &rows {
+        let columns = Columns(row);
+        cut.push(columns.number("start")?, columns.plain::<&str>("text")?.as_bytes())?;
+    }
+    Ok(String::from_utf8(cut.bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+}
+
+/// Puts chunks together and keeps what is in the range.
+struct Cut {
+    span: Span,
+    next: Option<u64>,
+    bytes: Vec<u8>,
+}
+
+impl Cut {
+    fn push(&mut self, start: u64, chunk: &[u8]) -> sqlx::Result<()> {
+        let expected = self.next.unwrap_or(start.min(self.span.from));
+        if start != expected {
+            return Err(unreadable("a chunk of text is missing"));
+        }
+        let end = start + chunk.len() as u64;
+        let place = |at: u64| usize::try_from(at.clamp(start, end) - start).unwrap_or(usize::MAX);
+        let kept = chunk.get(place(self.span.from)..place(self.span.to));
+        self.bytes.extend_from_slice(kept.unwrap_or_default());
+        self.next = Some(end);
+        Ok(())
+    }
+}

@@ -1,0 +1,183 @@
+//! The one writer: takes the changes that wait, commits them together, then answers each.
+
+use std::mem;
+
+use algonius_actors::ports::ledger::LedgerError;
+use async_trait::async_trait;
+use sqlx::{Connection, SqliteConnection};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::directory::Lock;
+use super::fault::{closed, ledger_error};
+
+/// Changes of one commit, at most.
+const BATCH: usize = 256;
+
+/// Changes that may wait; whoever brings one more waits with it.
+const WAITING: usize = 1024;
+
+/// A change of the ledger.
+///
+/// It is made again when its first commit is given up because of another change, so it is only
+/// read; what it could not do for reasons of its own, it says in its answer.
+#[async_trait]
+pub(super) trait Change: Send + Sync + 'static {
+    /// What the caller hears once the change is committed.
+    type Answer: Send + 'static;
+
+    /// Makes the change within the open transaction.
+    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<Self::Answer>;
+}
+
+/// The way to the writer's task.
+#[derive(Debug)]
+pub(super) struct Writer {
+    orders: mpsc::Sender<Box<dyn Order>>,
+    stop: watch::Sender<bool>,
+}
+
+impl Writer {
+    /// Starts the task. It ends on [`Writer::close`], or when the writer is dropped and all that
+    /// was ordered is committed.
+    pub(super) fn spawn(connection: SqliteConnection, lock: Lock) -> Self {
+        let (orders, waiting) = mpsc::channel(WAITING);
+        let (stop, stopped) = watch::channel(false);
+        tokio::spawn(async move {
+            write(connection, waiting, stopped.clone()).await;
+            drop(lock);
+            drop(stopped);
+        });
+        Self { orders, stop }
+    }
+
+    /// Orders a change, and waits until it is committed.
+    pub(super) async fn order<C: Change>(&self, change: C) -> Result<C::Answer, LedgerError> {
+        let (reply, answer) = oneshot::channel();
+        let order = Box::new(Pending { change, answer: None, reply });
+        self.orders.send(order).await.map_err(|_unsent| closed())?;
+        answer.await.map_err(|_dropped| closed())?
+    }
+
+    /// Commits what was ordered, and waits until the file is closed and the directory unlocked.
+    pub(super) async fn close(&self) {
+        self.stop.send_replace(true);
+        self.stop.closed().await;
+    }
+}
+
+/// An order, whatever its change.
+#[async_trait]
+trait Order: Send {
+    async fn run(&mut self, connection: &mut SqliteConnection) -> sqlx::Result<()>;
+    fn reply(self: Box<Self>, committed: Result<(), LedgerError>);
+}
+
+struct Pending<C: Change> {
+    change: C,
+    answer: Option<C::Answer>,
+    reply: oneshot::Sender<Result<C::Answer, LedgerError>>,
+}
+
+#[async_trait]
+impl<C: Change> Order for Pending<C> {
+    async fn run(&mut self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
+        self.answer = Some(self.change.make(connection).await?);
+        Ok(())
+    }
+
+    fn reply(self: Box<Self>, committed: Result<(), LedgerError>) {
+        let Self { answer, reply, .. } = *self;
+        // Whoever asked may have gone; the change holds all the same.
+        _ = reply.send(committed.and_then(|()| answer.ok_or_else(closed)));
+    }
+}
+
+/// Why a transaction was rolled back.
+enum Undone {
+    /// One of its changes failed; the others may be good.
+    Change(sqlx::Error),
+    /// The transaction itself could not begin or commit.
+    Commit(sqlx::Error),
+}
+
+async fn write(
+    mut connection: SqliteConnection,
+    mut orders: mpsc::Receiver<Box<dyn Order>>,
+    mut stop: watch::Receiver<bool>,
+) {
+    let mut batch = Vec::new();
+    loop {
+        let stopped = async { stop.wait_for(|stop| *stop).await.is_ok() };
+        let taken = tokio::select! {
+            biased;
+            taken = orders.recv_many(&mut batch, BATCH) => taken,
+            _ = stopped => {
+                orders.close();
+                continue;
+            }
+        };
+        if taken == 0 {
+            break;
+        }
+        commit(&mut connection, mem::take(&mut batch)).await;
+    }
+    finish(connection).await;
+}
+
+/// Commits orders together; one by one when one of them fails, so that it fails alone.
+async fn commit(connection: &mut SqliteConnection, mut orders: Vec<Box<dyn Order>>) {
+    match transact(connection, &mut orders).await {
+        Err(Undone::Change(_)) if orders.len() > 1 => {
+            for mut order in orders {
+                let committed = transact(connection, std::slice::from_mut(&mut order)).await;
+                reply_all(vec![order], committed);
+            }
+        }
+        committed => reply_all(orders, committed),
+    }
+}
+
+fn reply_all(orders: Vec<Box<dyn Order>>, committed: Result<(), Undone>) {
+    let committed = committed.map_err(|undone| {
+        let (Undone::Change(error) | Undone::Commit(error)) = undone;
+        tracing::error!(changes = orders.len(), %error, "ledger did not commit");
+        ledger_error(error)
+    });
+    for order in orders {
+        order.reply(committed.clone());
+    }
+}
+
+/// Runs orders in one transaction, and leaves none open.
+///
+/// The transaction is spelled out because SQLite ends it by itself when the disk is full; the
+/// driver's own would then count one that is no longer there, and refuse every later one.
+async fn transact(
+    connection: &mut SqliteConnection,
+    orders: &mut [Box<dyn Order>],
+) -> Result<(), Undone> {
+    let done = attempt(connection, orders).await;
+    if done.is_err() && sqlx::query("ROLLBACK").execute(connection).await.is_err() {
+        tracing::debug!("transaction had ended by itself");
+    }
+    done
+}
+
+async fn attempt(
+    connection: &mut SqliteConnection,
+    orders: &mut [Box<dyn Order>],
+) -> Result<(), Undone> {
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut *connection).await.map_err(Undone::Commit)?;
+    for order in orders {
+        order.run(connection).await.map_err(Undone::Change)?;
+    }
+    sqlx::query("COMMIT").execute(connection).await.map_err(Undone::Commit)?;
+    Ok(())
+}
+
+async fn finish(mut connection: SqliteConnection) {
+    let checkpoint = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut connection).await;
+    if let Err(error) = checkpoint.and(connection.close().await) {
+        tracing::warn!(%error, "database was not closed in order; the next start will repair it");
+    }
+}
