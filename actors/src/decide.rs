@@ -3,4 +3,5 @@
 //! No clock, no `await`, no random, no I/O: what comes out depends on what goes in, so every
 //! decision is tested by data alone.
 
+pub mod contract;
 pub mod redact;
