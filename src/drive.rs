@@ -9,3 +9,6 @@ mod folder;
 mod live;
 pub mod process;
 mod pump;
+
+#[cfg(test)]
+mod tests;
