@@ -354,11 +354,11 @@ impl Story {
 
     /// The text to which the one artifact refers.
     pub(super) fn answer(&self) -> Option<String> {
-        let spans = self.facts().into_iter().filter_map(|fact| match fact {
+        let mut spans = self.facts().into_iter().filter_map(|fact| match fact {
             Fact::Artifact { text, .. } => Some(*text),
             _ => None,
         });
-        let span = spans.last()?;
+        let span = spans.next_back()?;
         let range = usize::try_from(span.from).unwrap()..usize::try_from(span.to).unwrap();
         self.text(span.channel).get(range).map(ToOwned::to_owned)
     }
