@@ -1,3 +1,212 @@
-//! A scripted fake agent.
+//! A scripted fake agent. Its first argument names the part it plays; see `PARTS`.
 
-fn main() {}
+use std::env;
+use std::error::Error;
+use std::fs::OpenOptions;
+use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::json;
+
+/// What a part is told, and what comes of it.
+type Part = fn(&[String]) -> Result<u8, Box<dyn Error>>;
+
+/// Every part, with its arguments.
+const PARTS: &[(&str, Part, &str)] = &[
+    ("echo", echo, "standard input to standard output"),
+    ("exit", exit, "CODE [TEXT]: TEXT to standard error, then exits with CODE"),
+    ("sleep", sleep, "SECONDS [TEXT]: waits, then prints TEXT"),
+    ("stubborn", stubborn, "ignores SIGTERM, as does its child, whose process id it prints"),
+    ("daemonize", daemonize, "leaves a process in a session of its own; prints its process id"),
+    ("hold-pipe", hold_pipe, "prints `held`, leaves a process that holds its output, and exits"),
+    ("flood", flood, "BYTES: prints so many bytes"),
+    ("noisy", noisy, "prints colours, control characters and bytes that are no text"),
+    ("env", environment, "prints its environment, sorted"),
+    ("args", arguments, "ARGUMENTS: prints each as a JSON string on a line"),
+    ("cwd", folder, "prints its working folder"),
+    ("events", events, "WORDS: prints an event for each; see `event`"),
+    ("flaky", flaky, "FILE N CODE: fails N times with CODE, counted in FILE, then succeeds"),
+    ("once", once, "FILE: writes to FILE when it starts and ends; sleeps what its input says"),
+    ("no-stdin", no_stdin, "never reads its input"),
+    ("tty", tty, "tries to open the terminal and says how that went"),
+    ("in-own-session", in_own_session, "what `daemonize` leaves behind"),
+];
+
+/// Longer than any test: what sleeps so long ends only when it is killed.
+const FOREVER: &str = "600";
+
+fn main() -> ExitCode {
+    let told: Vec<String> = env::args().skip(1).collect();
+    let name = told.first().map(String::as_str);
+    let Some((_, part, _)) = PARTS.iter().find(|(part, ..)| Some(*part) == name) else {
+        return fail(&usage(), 64);
+    };
+    match part(told.get(1..).unwrap_or_default()) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => fail(&format!("{error}\n"), 70),
+    }
+}
+
+fn fail(text: &str, code: u8) -> ExitCode {
+    // With standard error closed there is nobody left to tell.
+    _ = io::stderr().write_all(text.as_bytes());
+    ExitCode::from(code)
+}
+
+fn usage() -> String {
+    PARTS.iter().map(|(name, _, what)| format!("fake-agent {name}: {what}\n")).collect()
+}
+
+fn echo(_: &[String]) -> Result<u8, Box<dyn Error>> {
+    io::copy(&mut io::stdin().lock(), &mut io::stdout().lock())?;
+    Ok(0)
+}
+
+fn exit(told: &[String]) -> Result<u8, Box<dyn Error>> {
+    io::stderr().write_all(word(told, 1).as_bytes())?;
+    Ok(word(told, 0).parse()?)
+}
+
+fn sleep(told: &[String]) -> Result<u8, Box<dyn Error>> {
+    pause(Duration::try_from_secs_f64(word(told, 0).parse()?)?);
+    say(word(told, 1))
+}
+
+/// A shell can ignore a signal without unsafe code, and what it starts inherits that.
+fn stubborn(_: &[String]) -> Result<u8, Box<dyn Error>> {
+    let script = r#"trap "" TERM; sleep "$0" & echo $!; exec sleep "$0""#;
+    Err(Command::new("sh").args(["-c", script, FOREVER]).exec().into())
+}
+
+/// Waits until the other has its session, so that no signal to the group can reach it.
+fn daemonize(_: &[String]) -> Result<u8, Box<dyn Error>> {
+    let mut daemon = Command::new(env::current_exe()?)
+        .arg("in-own-session")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let pipe = daemon.stdout.as_mut().ok_or("no pipe")?;
+    pipe.read_exact(&mut [0])?;
+    say(&format!("{}\n", daemon.id()))
+}
+
+fn in_own_session(_: &[String]) -> Result<u8, Box<dyn Error>> {
+    nix::unistd::setsid()?;
+    say("!")?;
+    Err(Command::new("sleep").arg(FOREVER).stdout(Stdio::null()).exec().into())
+}
+
+fn hold_pipe(_: &[String]) -> Result<u8, Box<dyn Error>> {
+    Command::new("sleep").arg(FOREVER).spawn()?;
+    say("held")
+}
+
+fn flood(told: &[String]) -> Result<u8, Box<dyn Error>> {
+    let line = [b'x'; 1023].iter().copied().chain([b'\n']).cycle().take(64 * 1024);
+    let block: Vec<u8> = line.collect();
+    let mut left: usize = word(told, 0).parse()?;
+    let mut stdout = io::stdout().lock();
+    while left > 0 {
+        let part = block.get(..left.min(block.len())).unwrap_or_default();
+        stdout.write_all(part)?;
+        left -= part.len();
+    }
+    Ok(0)
+}
+
+fn noisy(_: &[String]) -> Result<u8, Box<dyn Error>> {
+    io::stdout().write_all(b"\x1b[31mred\x1b[0m \xff\xfe bell\x07 zero\x00 half \xe2\x82")?;
+    io::stderr().write_all(b"\x1b]0;title\x07 warning \xc3\x28\n")?;
+    Ok(0)
+}
+
+fn environment(_: &[String]) -> Result<u8, Box<dyn Error>> {
+    let mut lines: Vec<String> = env::vars_os()
+        .map(|(name, value)| format!("{}={}\n", name.display(), value.display()))
+        .collect();
+    lines.sort();
+    say(&lines.concat())
+}
+
+fn arguments(told: &[String]) -> Result<u8, Box<dyn Error>> {
+    say(&told.iter().map(|word| format!("{}\n", json!(word))).collect::<String>())
+}
+
+fn folder(_: &[String]) -> Result<u8, Box<dyn Error>> {
+    say(&format!("{}\n", env::current_dir()?.display()))
+}
+
+fn events(told: &[String]) -> Result<u8, Box<dyn Error>> {
+    say(&told.iter().map(|word| event(word)).collect::<String>())
+}
+
+/// `failed:CATEGORY:MESSAGE`, `unknown` and `junk` are what they say; other words are text.
+fn event(word: &str) -> String {
+    let mut parts = word.splitn(3, ':');
+    let event = match (parts.next(), parts.next(), parts.next()) {
+        (Some("failed"), Some(category), Some(message)) => {
+            json!({"type": "failed", "category": category, "message": message})
+        }
+        (Some("unknown"), None, None) => json!({"type": "of-a-later-release"}),
+        (Some("junk"), None, None) => return "this is no JSON\n".to_owned(),
+        _ => json!({"type": "text", "text": word}),
+    };
+    format!("{event}\n")
+}
+
+fn flaky(told: &[String]) -> Result<u8, Box<dyn Error>> {
+    let (file, limit) = (word(told, 0), word(told, 1).parse::<usize>()?);
+    append(file, "run\n")?;
+    let runs = std::fs::read_to_string(file)?.lines().count();
+    if runs <= limit { Ok(word(told, 2).parse()?) } else { say(&format!("run {runs}")) }
+}
+
+fn once(told: &[String]) -> Result<u8, Box<dyn Error>> {
+    let file = word(told, 0);
+    append(file, &format!("start {} {}\n", nanoseconds()?, std::process::id()))?;
+    let mut input = String::new();
+    io::stdin().read_to_string(&mut input)?;
+    pause(Duration::try_from_secs_f64(input.trim().parse()?)?);
+    append(file, &format!("end {}\n", nanoseconds()?))?;
+    say("done")
+}
+
+fn no_stdin(_: &[String]) -> Result<u8, Box<dyn Error>> {
+    say("not read")
+}
+
+fn tty(_: &[String]) -> Result<u8, Box<dyn Error>> {
+    match OpenOptions::new().read(true).write(true).open("/dev/tty") {
+        Ok(_) => say("a terminal"),
+        Err(error) => say(&format!("no terminal: {error}")),
+    }
+}
+
+fn word(told: &[String], place: usize) -> &str {
+    told.get(place).map_or("", String::as_str)
+}
+
+fn say(text: &str) -> Result<u8, Box<dyn Error>> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()?;
+    Ok(0)
+}
+
+/// One write, so that lines of several agents do not mix.
+fn append(file: &str, text: &str) -> io::Result<()> {
+    OpenOptions::new().create(true).append(true).open(file)?.write_all(text.as_bytes())
+}
+
+#[expect(clippy::disallowed_methods, reason = "an agent that takes its time is the very part")]
+fn pause(time: Duration) {
+    std::thread::sleep(time);
+}
+
+#[expect(clippy::disallowed_methods, reason = "compared between processes, which share no clock")]
+fn nanoseconds() -> Result<u128, Box<dyn Error>> {
+    Ok(SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos())
+}

@@ -1,0 +1,150 @@
+//! The contract, as a table and as properties.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use proptest::prelude::*;
+use regex::Regex;
+
+use super::{Evidence, Exit, judge, spawn_failure};
+use crate::model::code::{Category, Code};
+use crate::model::failure::Failure;
+use crate::model::program::{
+    InputPattern, OutputPattern, ProgramSpec, SuccessContract, TransientContract,
+};
+
+/// Success is 0 or 4 with an answer and without `broken`; 75 and `busy` may pass by themselves.
+fn program() -> ProgramSpec {
+    ProgramSpec {
+        command: PathBuf::from("/bin/true"),
+        args: Vec::new(),
+        params: BTreeMap::new(),
+        env: BTreeMap::new(),
+        working_dir: PathBuf::from("/"),
+        input: InputPattern::Stdin,
+        output: OutputPattern::Stdout,
+        input_file: String::new(),
+        output_file: String::new(),
+        success: SuccessContract {
+            exit_codes: vec![0, 4],
+            require_output: true,
+            fail_regex: Some(Regex::new("broken").unwrap()),
+            json_pointer: None,
+        },
+        transient: TransientContract {
+            exit_codes: vec![4, 75],
+            regex: Some(Regex::new("busy").unwrap()),
+        },
+    }
+}
+
+fn reported() -> Option<Failure> {
+    Some(Failure::new(Code::Reported, "it said so"))
+}
+
+fn judged(exit: Exit, answer: Option<&str>, stderr: &str, told: Option<Failure>) -> Option<Code> {
+    let stdout = answer.unwrap_or_default();
+    let evidence = Evidence { exit, answer, stdout, stderr, reported: told };
+    judge(&program(), &evidence).err().map(|failure| failure.code)
+}
+
+#[test]
+fn the_first_thing_that_was_wrong_is_the_verdict() {
+    use Exit::{Code as C, Signal as S};
+    let table = [
+        ("success", C(0), Some("yes"), "", None, None),
+        ("another code of success, though also transient", C(4), Some("yes"), "", None, None),
+        ("busy words in a success", C(0), Some("busy"), "busy", None, None),
+        ("code", C(3), Some("yes"), "", None, Some(Code::Exit)),
+        ("code before what was reported", C(3), None, "broken", reported(), Some(Code::Exit)),
+        ("signal", S(9), Some("yes"), "", None, Some(Code::Killed)),
+        ("signal with busy words", S(9), Some("yes"), "busy", None, Some(Code::TransientFailure)),
+        ("transient code", C(75), Some("yes"), "", None, Some(Code::TransientFailure)),
+        ("transient words", C(3), Some("busy"), "", None, Some(Code::TransientFailure)),
+        ("transient and broken", C(0), Some("broken"), "busy", None, Some(Code::TransientFailure)),
+        ("reported", C(0), Some("broken"), "", reported(), Some(Code::Reported)),
+        ("failure pattern in the answer", C(0), Some("broken"), "", None, Some(Code::FailPattern)),
+        ("failure pattern in stderr", C(0), None, "broken", None, Some(Code::FailPattern)),
+        ("no answer", C(0), None, "", None, Some(Code::AnswerMissing)),
+        ("white space", C(0), Some(" \n\t"), "", None, Some(Code::EmptyAnswer)),
+        ("a transient code of success, empty", C(4), Some(""), "", None, Some(Code::EmptyAnswer)),
+    ];
+    for (case, exit, answer, stderr, told, expected) in table {
+        assert_eq!(judged(exit, answer, stderr, told), expected, "{case}");
+    }
+}
+
+#[test]
+fn an_empty_answer_is_well_where_no_output_is_required() {
+    let mut program = program();
+    program.success.require_output = false;
+    let evidence =
+        Evidence { exit: Exit::Code(0), answer: Some(""), stdout: "", stderr: "", reported: None };
+    assert_eq!(judge(&program, &evidence), Ok(()));
+}
+
+#[test]
+fn output_beside_the_answer_is_asked_for_transient_words_only() {
+    let besides = |stdout| Evidence {
+        exit: Exit::Code(0),
+        answer: Some("  "),
+        stdout,
+        stderr: "",
+        reported: None,
+    };
+    let code = |stdout| judge(&program(), &besides(stdout)).unwrap_err().code;
+    assert_eq!(code("broken"), Code::EmptyAnswer);
+    assert_eq!(code("busy"), Code::TransientFailure);
+}
+
+#[test]
+fn only_a_want_of_resources_may_pass_by_itself() {
+    for errno in 0..200 {
+        let transient = spawn_failure(errno).category() == Category::Transient;
+        assert_eq!(transient, [11, 12, 23, 24, 26].contains(&errno), "{errno}");
+    }
+    assert_eq!(spawn_failure(2).code, Code::NotStarted);
+    assert_eq!(spawn_failure(7).code, Code::InputRejected);
+}
+
+fn exits() -> impl Strategy<Value = Exit> {
+    prop_oneof![
+        prop_oneof![Just(0), Just(4), Just(75), any::<i32>()].prop_map(Exit::Code),
+        (1..65).prop_map(Exit::Signal),
+    ]
+}
+
+fn texts() -> impl Strategy<Value = String> {
+    "( |broken|busy|yes){0,3}"
+}
+
+proptest! {
+    #[test]
+    fn success_means_that_nothing_was_wrong(
+        exit in exits(),
+        answer in proptest::option::of(texts()),
+        stderr in texts(),
+        told in any::<bool>(),
+    ) {
+        let told = if told { reported() } else { None };
+        let wrong = !matches!(exit, Exit::Code(0 | 4))
+            || told.is_some()
+            || stderr.contains("broken")
+            || answer.as_ref().is_none_or(|text| text.trim().is_empty() || text.contains("broken"));
+        prop_assert_eq!(judged(exit, answer.as_deref(), &stderr, told).is_some(), wrong);
+    }
+
+    #[test]
+    fn no_verdict_repeats_what_the_program_wrote(
+        exit in exits(),
+        secret in "[a-z]{3}-[0-9]{9}",
+        word in "(broken|busy|)",
+    ) {
+        let text = format!("{secret} {word}");
+        let (answer, stderr) = (Some(text.as_str()), text.as_str());
+        let evidence = Evidence { exit, answer, stdout: &text, stderr, reported: None };
+        if let Err(failure) = judge(&program(), &evidence) {
+            prop_assert!(!failure.message.contains(&secret));
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Drivers: what does an agent's work, whatever its kind.
+
+mod answer;
+mod arguments;
+mod attempt;
+mod environment;
+mod events;
+mod folder;
+mod live;
+pub mod process;
+mod pump;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! Begins one attempt: fills in its command line, hands over its input, starts its program.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use algonius_actors::decide::contract::spawn_failure;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::program::{InputPattern, OutputPattern, ProgramSpec};
+use algonius_actors::ports::driver::Work;
+use chrono::{DateTime, SecondsFormat};
+
+use super::arguments::{arguments, file_name, fits};
+use super::environment::environment;
+use super::folder::Folder;
+use super::live::{Live, Process};
+use super::process::{Orders, Place};
+use crate::template::Values;
+use crate::warden::{Launch, Mark, Warden};
+
+/// An attempt that is to be made.
+pub(super) struct Attempt {
+    /// What is run.
+    pub(super) program: Arc<ProgramSpec>,
+    /// What all attempts share.
+    pub(super) place: Arc<Place>,
+    /// Starts it.
+    pub(super) warden: Arc<dyn Warden>,
+    /// What was asked.
+    pub(super) work: Work,
+}
+
+/// Where the files of an attempt stand.
+struct Files {
+    folder: PathBuf,
+    input_name: String,
+    output: PathBuf,
+}
+
+impl Attempt {
+    /// Starts the program. What cannot work is refused before anything exists.
+    pub(super) async fn begin(self, orders: &Orders) -> Result<(Live, Process), Failure> {
+        let mut values = self.values();
+        let files = self.files(&values)?;
+        values.input_file = shown(files.folder.join(&files.input_name));
+        values.output_file = shown(files.output.clone());
+        let launch = self.launch(&values)?;
+        let folder = self.folder(&files).await?;
+        if orders.is_stopped() {
+            return Err(Failure::new(Code::Cancelled, "called off before it was started"));
+        }
+        let spawned = self.warden.launch(launch).await.map_err(|error| unstarted(&error))?;
+        Ok(Live::new(self.program, self.work, spawned, folder, files.output))
+    }
+
+    fn values(&self) -> Values {
+        let Work { execution, stamp, spec, request } = &self.work;
+        let mut param = self.program.params.clone();
+        param.extend(request.input.params.clone());
+        Values {
+            input: request.input.text.clone(),
+            input_file: String::new(),
+            output_file: String::new(),
+            param,
+            execution_id: execution.to_string(),
+            agent_id: spec.id.to_string(),
+            context_id: request.context.0.clone(),
+            message_id: request.message.0.clone(),
+            attempt: stamp.attempt,
+            turn: stamp.turn,
+            timestamp: self.accepted_at(),
+        }
+    }
+
+    /// When the execution was accepted, as its id tells.
+    fn accepted_at(&self) -> String {
+        let (seconds, nanos) =
+            self.work.execution.0.get_timestamp().map_or((0, 0), |at| at.to_unix());
+        let at = i64::try_from(seconds).ok().and_then(|at| DateTime::from_timestamp(at, nanos));
+        at.unwrap_or_default().to_rfc3339_opts(SecondsFormat::Millis, true)
+    }
+
+    fn files(&self, values: &Values) -> Result<Files, Failure> {
+        let Work { execution, stamp, .. } = &self.work;
+        let own = format!("{execution}-{}-{}", stamp.turn, stamp.attempt);
+        let folder = self.place.runtime_dir.join(own);
+        let input_name = match self.program.input {
+            InputPattern::File => file_name(&self.program.input_file, values)?,
+            InputPattern::Stdin | InputPattern::Args => String::new(),
+        };
+        let output = match self.program.output {
+            OutputPattern::File => folder.join(file_name(&self.program.output_file, values)?),
+            OutputPattern::Stdout | OutputPattern::Events => PathBuf::new(),
+        };
+        Ok(Files { folder, input_name, output })
+    }
+
+    fn launch(&self, values: &Values) -> Result<Launch, Failure> {
+        let Place { instance, inherited, .. } = self.place.as_ref();
+        let args = arguments(&self.program, values)?;
+        let env = environment(&self.program, inherited, &self.work, *instance);
+        fits(&args, &env)?;
+        let stdin = match self.program.input {
+            InputPattern::Stdin => self.work.request.input.text.clone().into_bytes(),
+            InputPattern::File | InputPattern::Args => Vec::new(),
+        };
+        let mark = Mark::Attempt(self.work.execution, self.work.stamp);
+        let program = self.program.command.clone();
+        let working_dir = self.program.working_dir.clone();
+        Ok(Launch { program, args, env, working_dir, stdin, mark })
+    }
+
+    /// Makes the execution's own folder, where one is needed, with the input in it.
+    async fn folder(&self, files: &Files) -> Result<Option<Folder>, Failure> {
+        let takes_file = self.program.input == InputPattern::File;
+        if !takes_file && self.program.output != OutputPattern::File {
+            return Ok(None);
+        }
+        let (path, name) = (files.folder.clone(), files.input_name.clone());
+        let request = Arc::clone(&self.work.request);
+        let made = tokio::task::spawn_blocking(move || {
+            let folder = Folder::make(path)?;
+            if takes_file {
+                folder.write(&name, request.input.text.as_bytes())?;
+            }
+            Ok(folder)
+        });
+        let made: io::Result<Folder> = made.await.map_err(io::Error::other).flatten();
+        made.map(Some).map_err(|error| {
+            tracing::error!(execution = %self.work.execution, %error, "no folder for its files");
+            Failure::new(Code::Internal, "the folder for the agent's files could not be made")
+        })
+    }
+}
+
+fn shown(path: PathBuf) -> String {
+    path.into_os_string().into_string().unwrap_or_default()
+}
+
+fn unstarted(error: &io::Error) -> Failure {
+    error.raw_os_error().map_or_else(
+        || Failure::new(Code::NotStarted, "the program could not be started"),
+        spawn_failure,
+    )
+}

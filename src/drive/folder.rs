@@ -1,0 +1,81 @@
+//! The execution's own folder, for its input and output files.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::OFlag;
+
+/// A folder of mode 0700. Dropping it removes it with all that is in it; let it be dropped where
+/// files may be waited for.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+}
+
+/// The head of a file.
+#[derive(Debug)]
+pub(super) struct Head {
+    /// At most as many bytes as were asked for.
+    pub(super) bytes: Vec<u8>,
+    /// How many more there are.
+    pub(super) dropped: u64,
+}
+
+impl Folder {
+    /// Makes the folder, and its parents where they do not exist.
+    ///
+    /// # Errors
+    /// When it exists already or cannot be made.
+    pub(super) fn make(path: PathBuf) -> io::Result<Self> {
+        if let Some(parent) = path.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+        }
+        DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self { path })
+    }
+
+    /// Writes a new file of mode 0600.
+    ///
+    /// # Errors
+    /// When the file exists or cannot be written.
+    pub(super) fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let place = self.path.join(name);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(place)?;
+        file.write_all(bytes)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.path) {
+            tracing::warn!(%error, "an execution's folder was not removed");
+        }
+    }
+}
+
+/// Reads the head of a file that a program wrote. `None` when there is no regular file: neither
+/// a link is followed, nor does a pipe make the reader wait.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(super) fn head(path: &Path, limit: usize) -> io::Result<Option<Head>> {
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+    let Ok(file) = OpenOptions::new().read(true).custom_flags(flags.bits()).open(path) else {
+        return Ok(None);
+    };
+    let facts = file.metadata()?;
+    if !facts.is_file() {
+        return Ok(None);
+    }
+    let bytes = at_most(&file, limit)?;
+    let dropped = facts.len().saturating_sub(bytes.len() as u64);
+    Ok(Some(Head { bytes, dropped }))
+}
+
+fn at_most(file: &File, limit: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(limit as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

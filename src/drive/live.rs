@@ -1,0 +1,230 @@
+//! An attempt whose program lives: reads it, ends it when told to, and judges how it ended.
+
+use std::borrow::Cow;
+use std::io;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::decide::contract::{Evidence, Exit, judge};
+use algonius_actors::model::agent::Access;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::event::{Channel, Fact};
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::program::{OutputPattern, ProgramSpec};
+use algonius_actors::ports::driver::Work;
+use algonius_actors::ports::ledger::LedgerError;
+use algonius_actors::report::Reporter;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::answer::{Answer, of_file, of_stdout};
+use super::events::Events;
+use super::folder::Folder;
+use super::process::Orders;
+use super::pump::{Note, Source, Text, pump, pump_events};
+use crate::warden::{Ending, Pipe, Spawned, Tree};
+
+/// How long the pipes may stay open after the program has ended.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// A running attempt. Dropping it kills the group and removes the folder.
+pub(super) struct Live {
+    program: Arc<ProgramSpec>,
+    work: Work,
+    pid: u32,
+    tree: Box<dyn Tree>,
+    output: PathBuf,
+    folder: Option<Folder>,
+}
+
+/// The ends of a program that are used up by the run.
+pub(super) struct Process {
+    stdout: Pipe,
+    stderr: Pipe,
+    ending: Ending,
+}
+
+/// How a run ended.
+pub(super) struct Ended {
+    /// Whether it succeeded.
+    pub(super) verdict: Result<(), Failure>,
+    /// The exit code, where there was one.
+    pub(super) exit_code: Option<i32>,
+}
+
+/// What the program wrote.
+struct Heard {
+    stdout: Text,
+    stderr: Text,
+    events: Option<(Text, Option<Failure>)>,
+}
+
+impl Live {
+    /// Takes over a program that was started.
+    pub(super) fn new(
+        program: Arc<ProgramSpec>,
+        work: Work,
+        spawned: Spawned,
+        folder: Option<Folder>,
+        output: PathBuf,
+    ) -> (Self, Process) {
+        let Spawned { pid, stdout, stderr, ending, tree } = spawned;
+        let live = Self { program, work, pid, tree, output, folder };
+        (live, Process { stdout, stderr, ending })
+    }
+
+    /// Runs to the end. When it returns, everything is written and the group is dead; so is what
+    /// left the group, where that could still do harm.
+    pub(super) async fn run(&self, process: Process, report: &Reporter, orders: Orders) -> Ended {
+        let Process { stdout, stderr, ending } = process;
+        report.started(Some(self.pid));
+        let (cut, is_cut) = watch::channel(false);
+        let sources = (Source::new(stdout, is_cut.clone()), Source::new(stderr, is_cut));
+        let mut listening = std::pin::pin!(self.listen(report, sources));
+        let mut exiting = std::pin::pin!(self.see_to_the_end(ending, orders.clone()));
+        let (exit, heard) = tokio::select! {
+            exit = &mut exiting => (exit, self.drain(listening.as_mut(), &cut).await),
+            heard = &mut listening => {
+                // Nobody reads on, so nobody waits for a program that would write.
+                if heard.is_err() { self.tree.kill(); }
+                (exiting.await, heard)
+            }
+        };
+        let was_cut = *cut.borrow();
+        self.end_what_stayed(&orders, was_cut).await;
+        self.conclude(exit, heard, report).await
+    }
+
+    /// Removes what the attempt left. Returns when nothing is left.
+    pub(super) async fn clear(self) {
+        self.tree.kill();
+        self.tree.sweep().await;
+        if let Some(folder) = self.folder {
+            _ = tokio::task::spawn_blocking(move || drop(folder)).await;
+        }
+    }
+
+    async fn listen(
+        &self,
+        report: &Reporter,
+        (stdout, stderr): (Source, Source),
+    ) -> Result<Heard, LedgerError> {
+        let limit = self.work.spec.sizes.output;
+        let note = |channel| Note::open(report, channel, limit);
+        let spawned = report.note(Fact::Spawned { pid: self.pid });
+        let errors = pump(stderr, note(Channel::Stderr));
+        if self.program.output == OutputPattern::Events {
+            let mut events = Events::open(report, limit);
+            let output = pump_events(stdout, note(Channel::Stdout), &mut events);
+            let ((), stdout, stderr) = tokio::try_join!(spawned, output, errors)?;
+            return Ok(Heard { stdout, stderr, events: Some(events.close().await?) });
+        }
+        let output = pump(stdout, note(Channel::Stdout));
+        let ((), stdout, stderr) = tokio::try_join!(spawned, output, errors)?;
+        Ok(Heard { stdout, stderr, events: None })
+    }
+
+    /// Waits for the program's end; once it is asked for, brings it about.
+    async fn see_to_the_end(&self, mut ending: Ending, mut orders: Orders) -> io::Result<Exit> {
+        tokio::select! {
+            exit = &mut ending => return exit,
+            () = orders.stopped() => self.tree.terminate(),
+        }
+        if let Ok(exit) = timeout(self.work.spec.deadlines.grace, &mut ending).await {
+            return exit;
+        }
+        self.tree.kill();
+        ending.await
+    }
+
+    /// Reads what the pipes still hold. Somebody else may hold them open, so it is not their end
+    /// that is waited for.
+    async fn drain(
+        &self,
+        mut listening: Pin<&mut impl Future<Output = Result<Heard, LedgerError>>>,
+        cut: &watch::Sender<bool>,
+    ) -> Result<Heard, LedgerError> {
+        if let Ok(heard) = timeout(DRAIN, &mut listening).await {
+            return heard;
+        }
+        self.tree.kill();
+        cut.send_replace(true);
+        listening.await
+    }
+
+    /// Ends what outlived the program. The search through all processes costs milliseconds, so a
+    /// read-only agent that ended well is spared it here; its lease does it when it is cleaned.
+    async fn end_what_stayed(&self, orders: &Orders, was_cut: bool) {
+        let has_survivors = self.tree.has_survivors();
+        self.tree.kill();
+        let is_writer = self.work.spec.access == Access::ReadWrite;
+        if has_survivors || was_cut || is_writer || orders.is_stopped() {
+            self.tree.sweep().await;
+        }
+    }
+
+    async fn conclude(
+        &self,
+        exit: io::Result<Exit>,
+        heard: Result<Heard, LedgerError>,
+        report: &Reporter,
+    ) -> Ended {
+        let exit = match exit {
+            Ok(exit) => exit,
+            Err(error) => {
+                tracing::error!(execution = %self.work.execution, %error, "no exit status");
+                return Ended::unexplained("how the agent's process ended is not known");
+            }
+        };
+        let verdict = match heard {
+            Ok(heard) => self.verdict(exit, heard, report).await,
+            Err(error) => Err(error),
+        };
+        Ended {
+            verdict: verdict.unwrap_or_else(|error| Err(self.unwritten(&error))),
+            exit_code: exit.code(),
+        }
+    }
+
+    async fn verdict(
+        &self,
+        exit: Exit,
+        heard: Heard,
+        report: &Reporter,
+    ) -> Result<Result<(), Failure>, LedgerError> {
+        let Heard { stdout, stderr, events } = heard;
+        let (told, reported) = events.map_or((None, None), |(told, failure)| (Some(told), failure));
+        let limit = self.work.spec.sizes.output;
+        let answer = match (self.program.output, &told) {
+            (OutputPattern::File, _) => of_file(&self.program, &self.output, limit, report).await?,
+            (_, Some(told)) => Some(Answer { raw: Cow::Borrowed(&told.raw), span: told.span }),
+            (_, None) => of_stdout(&self.program, &stdout, report).await?,
+        };
+        let evidence = Evidence {
+            exit,
+            answer: answer.as_ref().map(|answer| answer.raw.as_ref()),
+            stdout: &stdout.raw,
+            stderr: &stderr.raw,
+            reported,
+        };
+        let verdict = judge(&self.program, &evidence);
+        if let (Ok(()), Some(Answer { span, .. })) = (&verdict, &answer) {
+            let (id, name) = ("answer".to_owned(), "answer".to_owned());
+            report.note(Fact::Artifact { id, name, text: *span }).await?;
+        }
+        Ok(verdict)
+    }
+
+    fn unwritten(&self, error: &LedgerError) -> Failure {
+        tracing::error!(execution = %self.work.execution, %error, "what the agent wrote is lost");
+        Failure::new(Code::LedgerUnavailable, "what the agent wrote could not be recorded")
+    }
+}
+
+impl Ended {
+    fn unexplained(message: &str) -> Self {
+        Self { verdict: Err(Failure::new(Code::Internal, message)), exit_code: None }
+    }
+}

@@ -1,0 +1,144 @@
+//! The driver of command-line programs: one process for each attempt.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::Stamp;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::ExecutionId;
+use algonius_actors::model::program::ProgramSpec;
+use algonius_actors::ports::driver::{Driver, Hold, Lease, Work};
+use algonius_actors::report::Reporter;
+use async_trait::async_trait;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+use super::attempt::Attempt;
+use super::environment::{self, Inherited};
+use crate::warden::direct::Direct;
+use crate::warden::{self, Warden};
+
+/// Does an agent's work by running its program. Needs a tokio runtime around it.
+pub struct ProcessDriver {
+    program: Arc<ProgramSpec>,
+    place: Arc<Place>,
+    warden: Arc<dyn Warden>,
+}
+
+/// What all attempts of a service share.
+pub(super) struct Place {
+    /// Marks the processes of one data directory.
+    pub(super) instance: Uuid,
+    /// Where executions get their own folders.
+    pub(super) runtime_dir: PathBuf,
+    /// What programs see of the service's environment.
+    pub(super) inherited: Inherited,
+}
+
+impl ProcessDriver {
+    /// A driver of one program. `instance` marks its processes as those of one data directory;
+    /// folders for input and output files are made under `runtime_dir`.
+    #[must_use]
+    pub fn new(program: ProgramSpec, instance: Uuid, runtime_dir: PathBuf) -> Self {
+        let place = Place { instance, runtime_dir, inherited: environment::inherited() };
+        Self { program: Arc::new(program), place: Arc::new(place), warden: Arc::new(Direct) }
+    }
+}
+
+impl Driver for ProcessDriver {
+    fn start(&self, work: Work, report: Reporter) -> Lease {
+        let (orders, received) = watch::channel(Order::Run);
+        let (execution, stamp) = (work.execution, work.stamp);
+        let attempt = Attempt {
+            program: Arc::clone(&self.program),
+            place: Arc::clone(&self.place),
+            warden: Arc::clone(&self.warden),
+            work,
+        };
+        let task = tokio::spawn(serve(attempt, report, Orders(received)));
+        Box::new(ProcessLease { orders, task, execution, stamp })
+    }
+}
+
+/// What the holder of the lease wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Run,
+    Stop,
+    Release,
+}
+
+/// The holder's orders. A lease that was dropped has ordered the release.
+#[derive(Clone)]
+pub(super) struct Orders(watch::Receiver<Order>);
+
+impl Orders {
+    /// Whether the end was asked for.
+    pub(super) fn is_stopped(&self) -> bool {
+        *self.0.borrow() != Order::Run || self.0.has_changed().is_err()
+    }
+
+    /// Returns when the end was asked for.
+    pub(super) async fn stopped(&mut self) {
+        _ = self.0.wait_for(|order| *order != Order::Run).await;
+    }
+
+    /// Returns when the lease was cleaned or dropped.
+    async fn released(&mut self) {
+        _ = self.0.wait_for(|order| *order == Order::Release).await;
+    }
+}
+
+/// Dropping it is an order too: the task sees the channel close, kills and cleans.
+struct ProcessLease {
+    orders: watch::Sender<Order>,
+    task: JoinHandle<()>,
+    execution: ExecutionId,
+    stamp: Stamp,
+}
+
+#[async_trait]
+impl Hold for ProcessLease {
+    fn stop(&self) {
+        self.orders.send_if_modified(|order| {
+            let is_new = *order == Order::Run;
+            if is_new {
+                *order = Order::Stop;
+            }
+            is_new
+        });
+    }
+
+    async fn clean(self: Box<Self>) {
+        let Self { orders, task, execution, stamp } = *self;
+        orders.send_replace(Order::Release);
+        if let Err(error) = task.await {
+            tracing::error!(%execution, %error, "the driver's task failed");
+            warden::sweep_attempt(execution, stamp).await;
+        }
+    }
+}
+
+/// The whole life of an attempt, from the order to start until nothing of it is left.
+async fn serve(attempt: Attempt, report: Reporter, mut orders: Orders) {
+    // A start is not called off half-way, so that nothing can come to life after the clean-up.
+    let (live, process) = match attempt.begin(&orders).await {
+        Ok(begun) => begun,
+        Err(failure) => return report.ended(Err(failure), None),
+    };
+    let ended = tokio::select! {
+        ended = live.run(process, &report, orders.clone()) => Some(ended),
+        () = orders.released() => None,
+    };
+    if let Some(ended) = ended {
+        report.ended(ended.verdict, ended.exit_code);
+        orders.released().await;
+        live.clear().await;
+    } else {
+        live.clear().await;
+        let failure = Failure::new(Code::Interrupted, "its holder let it go");
+        report.ended(Err(failure), None);
+    }
+}

@@ -1,0 +1,129 @@
+//! Moves what a program writes into the ledger, as fast as the ledger takes it.
+
+use algonius_actors::model::event::{Channel, Span};
+use algonius_actors::ports::ledger::LedgerError;
+use algonius_actors::report::{Reporter, Scribe};
+use tokio::io::AsyncReadExt;
+use tokio::sync::watch;
+
+use super::events::Events;
+use crate::warden::Pipe;
+
+/// Bytes read at once.
+const PIECE: usize = 32 * 1024;
+
+/// Bytes that are still read after the cut: more than a pipe can hold, and an end to a program
+/// that never stops writing.
+const LEFT_IN_PIPE: usize = 1024 * 1024;
+
+/// The text of one channel.
+#[derive(Debug)]
+pub(super) struct Text {
+    /// The raw text, up to the limit. Lives in memory only.
+    pub(super) raw: String,
+    /// Where the redacted text stands.
+    pub(super) span: Span,
+}
+
+/// Writes raw bytes to the ledger, and keeps the head of them.
+pub(super) struct Note {
+    scribe: Scribe,
+    kept: Vec<u8>,
+    limit: usize,
+}
+
+impl Note {
+    /// Opens a channel of the attempt.
+    pub(super) fn open(report: &Reporter, channel: Channel, limit: usize) -> Self {
+        Self { scribe: report.scribe(channel), kept: Vec::new(), limit }
+    }
+
+    /// Takes the next bytes.
+    ///
+    /// # Errors
+    /// When the ledger did not commit.
+    pub(super) async fn take(&mut self, bytes: &[u8]) -> Result<(), LedgerError> {
+        let room = self.limit.saturating_sub(self.kept.len()).min(bytes.len());
+        self.kept.extend_from_slice(bytes.get(..room).unwrap_or_default());
+        self.scribe.write(bytes).await
+    }
+
+    /// Ends the channel.
+    ///
+    /// # Errors
+    /// When the ledger did not commit.
+    pub(super) async fn close(self) -> Result<Text, LedgerError> {
+        Ok(Text { raw: text(self.kept), span: self.scribe.close().await? })
+    }
+}
+
+/// Text of bytes; what is not UTF-8 becomes U+FFFD.
+pub(super) fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// A pipe that is read until it ends or, after the cut, until it is empty.
+pub(super) struct Source {
+    pipe: Pipe,
+    cut: watch::Receiver<bool>,
+    piece: Vec<u8>,
+    left: usize,
+}
+
+impl Source {
+    /// Reads `pipe` until `cut` turns true.
+    pub(super) fn new(pipe: Pipe, cut: watch::Receiver<bool>) -> Self {
+        Self { pipe, cut, piece: vec![0; PIECE], left: LEFT_IN_PIPE }
+    }
+
+    /// The next bytes; nothing at the end.
+    async fn next(&mut self) -> &[u8] {
+        let room = if *self.cut.borrow() { self.left.min(PIECE) } else { PIECE };
+        let target = self.piece.get_mut(..room).unwrap_or_default();
+        // The pipe is asked first, so that what it holds is read before the cut is heeded.
+        let read = tokio::select! {
+            biased;
+            read = self.pipe.read(target) => read.unwrap_or(0),
+            _ = self.cut.wait_for(|cut| *cut) => 0,
+        };
+        if *self.cut.borrow() {
+            self.left = self.left.saturating_sub(read);
+        }
+        self.piece.get(..read).unwrap_or_default()
+    }
+}
+
+/// Moves one pipe into its channel.
+///
+/// # Errors
+/// When the ledger did not commit.
+pub(super) async fn pump(mut source: Source, mut note: Note) -> Result<Text, LedgerError> {
+    loop {
+        let bytes = source.next().await;
+        if bytes.is_empty() {
+            return note.close().await;
+        }
+        note.take(bytes).await?;
+    }
+}
+
+/// Moves a pipe of events into its channel, and what they say to where it belongs.
+///
+/// # Errors
+/// When the ledger did not commit.
+pub(super) async fn pump_events(
+    mut source: Source,
+    mut note: Note,
+    events: &mut Events<'_>,
+) -> Result<Text, LedgerError> {
+    loop {
+        let bytes = source.next().await;
+        if bytes.is_empty() {
+            events.finish().await?;
+            return note.close().await;
+        }
+        note.take(bytes).await?;
+        events.hear(bytes).await?;
+    }
+}

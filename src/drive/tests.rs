@@ -1,0 +1,6 @@
+//! Real programs, driven to their ends. Every wait has a deadline.
+
+mod answers;
+mod endings;
+mod guards;
+mod world;

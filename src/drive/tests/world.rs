@@ -1,0 +1,365 @@
+//! A ledger that only listens, a program that is one line of shell, and eyes on `/proc`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use algonius_actors::decide::redact::Redactor;
+use algonius_actors::model::agent::{Access, AgentSpec, Capacity, Deadlines, RetrySpec, Sizes};
+use algonius_actors::model::code::Code;
+use algonius_actors::model::event::{Channel, Chunk, Event, Fact, Span};
+use algonius_actors::model::execution::{Fence, Stamp};
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
+use algonius_actors::model::principal::{Token, TokenSeed};
+use algonius_actors::model::program::{
+    InputPattern, OutputPattern, ProgramSpec, SuccessContract, TransientContract,
+};
+use algonius_actors::model::record::Record;
+use algonius_actors::model::request::{Input, Request, Trigger};
+use algonius_actors::ports::clock::Clock;
+use algonius_actors::ports::driver::{Driver, Lease, Work};
+use algonius_actors::ports::ledger::{
+    Accept, Acceptance, Claim, ClaimOrder, Filter, Ledger, LedgerError, Settlement,
+};
+use algonius_actors::report::{Desk, Report, Reporter};
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use uuid::Uuid;
+
+use crate::drive::process::ProcessDriver;
+
+/// No wait of these tests is longer.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// What was written and told, in its order.
+#[derive(Debug)]
+pub(super) enum Entry {
+    Fact(Fact),
+    Chunk(Chunk),
+    Report(Report),
+}
+
+struct Listener {
+    entries: UnboundedSender<Entry>,
+    is_full: Arc<AtomicBool>,
+}
+
+impl Listener {
+    fn hear(&self, entry: Entry) -> Result<(), LedgerError> {
+        if self.is_full.load(Ordering::SeqCst) {
+            return Err(unavailable());
+        }
+        _ = self.entries.send(entry);
+        Ok(())
+    }
+}
+
+fn unavailable() -> LedgerError {
+    LedgerError::Unavailable { cause: "scripted".to_owned() }
+}
+
+#[async_trait]
+impl Ledger for Listener {
+    async fn accept(&self, _: Accept) -> Result<Acceptance, LedgerError> {
+        Err(unavailable())
+    }
+
+    async fn claim(&self, _: ClaimOrder) -> Result<Claim, LedgerError> {
+        Err(unavailable())
+    }
+
+    async fn record(
+        &self,
+        _: ExecutionId,
+        _: Fence,
+        facts: Vec<(DateTime<Utc>, Fact)>,
+    ) -> Result<bool, LedgerError> {
+        for (_, fact) in facts {
+            self.hear(Entry::Fact(fact))?;
+        }
+        Ok(true)
+    }
+
+    async fn append(&self, _: ExecutionId, chunk: Chunk) -> Result<(), LedgerError> {
+        self.hear(Entry::Chunk(chunk))
+    }
+
+    async fn settle(&self, _: Settlement) -> Result<bool, LedgerError> {
+        Err(unavailable())
+    }
+
+    async fn execution(&self, _: ExecutionId) -> Result<Option<Record>, LedgerError> {
+        Err(unavailable())
+    }
+
+    async fn executions(&self, _: Filter) -> Result<Vec<Record>, LedgerError> {
+        Err(unavailable())
+    }
+
+    async fn events(&self, _: ExecutionId, _: u64) -> Result<Vec<Event>, LedgerError> {
+        Err(unavailable())
+    }
+
+    async fn text(&self, _: ExecutionId, _: Span) -> Result<String, LedgerError> {
+        Err(unavailable())
+    }
+
+    async fn seed(&self, _: Vec<TokenSeed>, _: DateTime<Utc>) -> Result<(), LedgerError> {
+        Err(unavailable())
+    }
+
+    async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {
+        Err(unavailable())
+    }
+}
+
+struct Still;
+
+impl Clock for Still {
+    fn now(&self) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH
+    }
+}
+
+/// What is run, and around it what an agent's specification says.
+pub(super) struct Stage {
+    pub(super) program: ProgramSpec,
+    pub(super) spec: AgentSpec,
+    pub(super) input: Input,
+    pub(super) context: String,
+    pub(super) execution: ExecutionId,
+    pub(super) stamp: Stamp,
+    pub(super) instance: Uuid,
+    pub(super) home: tempfile::TempDir,
+}
+
+/// A stage for `sh -c script args…`, read-only, with standard input and output.
+pub(super) fn shell(script: &str, args: &[&str]) -> Stage {
+    let mut words = vec!["-c", script];
+    words.extend(args);
+    program("/bin/sh", &words)
+}
+
+/// A stage for a program with templates of its arguments.
+pub(super) fn program(command: &str, args: &[&str]) -> Stage {
+    let home = tempfile::tempdir().unwrap();
+    Stage {
+        program: ProgramSpec {
+            command: PathBuf::from(command),
+            args: args.iter().map(ToString::to_string).collect(),
+            params: BTreeMap::new(),
+            env: BTreeMap::new(),
+            working_dir: home.path().to_owned(),
+            input: InputPattern::Stdin,
+            output: OutputPattern::Stdout,
+            input_file: "input.txt".to_owned(),
+            output_file: "{{ agent_id }}.out".to_owned(),
+            success: SuccessContract {
+                exit_codes: vec![0],
+                require_output: false,
+                fail_regex: None,
+                json_pointer: None,
+            },
+            transient: TransientContract { exit_codes: vec![75], regex: None },
+        },
+        spec: spec(),
+        input: Input::default(),
+        context: "context".to_owned(),
+        execution: ExecutionId::fresh(),
+        stamp: Stamp::FIRST,
+        instance: Uuid::new_v4(),
+        home,
+    }
+}
+
+fn spec() -> AgentSpec {
+    let day = Duration::from_secs(86_400);
+    AgentSpec {
+        id: AgentId::new("agent").unwrap(),
+        name: "Agent".to_owned(),
+        description: String::new(),
+        version: String::new(),
+        skills: Vec::new(),
+        enabled: true,
+        access: Access::ReadOnly,
+        capacity: Capacity { running: None, waiting: 0, patience: day },
+        deadlines: Deadlines { start: day, run: day, grace: Duration::from_millis(200) },
+        retry: RetrySpec::default(),
+        sizes: Sizes { input: 16 << 20, output: 8 << 20 },
+    }
+}
+
+impl Stage {
+    pub(super) fn says(mut self, input: impl Into<String>) -> Self {
+        self.input.text = input.into();
+        self
+    }
+
+    pub(super) fn runtime_dir(&self) -> PathBuf {
+        self.home.path().join("run")
+    }
+
+    pub(super) fn start(&self) -> Run {
+        let (sender, entries) = unbounded_channel();
+        let is_full = Arc::new(AtomicBool::new(false));
+        let ledger = Arc::new(Listener { entries: sender.clone(), is_full: Arc::clone(&is_full) });
+        let desk = Desk {
+            id: self.execution,
+            stamp: self.stamp,
+            fence: Fence(1),
+            ledger,
+            clock: Arc::new(Still),
+            redactor: Arc::new(Redactor::new([])),
+            limit: self.spec.sizes.output,
+        };
+        let report = Reporter::new(desk, move |report| _ = sender.send(Entry::Report(report)));
+        let driver = ProcessDriver::new(self.program.clone(), self.instance, self.runtime_dir());
+        let lease = Some(driver.start(self.work(), report));
+        Run { lease, entries, is_full, seen: Vec::new() }
+    }
+
+    fn work(&self) -> Work {
+        let request = Request {
+            agent: self.spec.id.clone(),
+            owner: PrincipalId(Uuid::nil()),
+            message: MessageId("message".to_owned()),
+            context: ContextId(self.context.clone()),
+            trigger: Trigger::Api,
+            input: self.input.clone(),
+        };
+        Work {
+            execution: self.execution,
+            stamp: self.stamp,
+            spec: Arc::new(self.spec.clone()),
+            request: Arc::new(request),
+        }
+    }
+
+    /// Runs it to its end and cleans up.
+    pub(super) async fn play(&self) -> Story {
+        let mut run = self.start();
+        let verdict = run.ended().await;
+        run.clean().await;
+        assert_eq!(self.alive(), Vec::<i32>::new(), "something outlived the clean-up");
+        let left = fs::read_dir(self.runtime_dir()).map_or(0, Iterator::count);
+        assert_eq!(left, 0, "files outlived the clean-up");
+        Story { verdict, seen: run.seen }
+    }
+
+    /// Processes of this execution.
+    pub(super) fn alive(&self) -> Vec<i32> {
+        let entry = format!("ALGONIUS_EXECUTION_ID={}", self.execution);
+        let carries = |pid: &i32| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|have| have == entry.as_bytes())
+        };
+        let names = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.file_name());
+        names.filter_map(|name| name.to_str()?.parse().ok()).filter(carries).collect()
+    }
+
+    /// Waits until so many of its processes run `program`.
+    pub(super) async fn until_running(&self, count: usize, program: &str) {
+        let runs = |pid: &i32| {
+            fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == program)
+        };
+        until(|| self.alive().iter().filter(|pid| runs(pid)).count() == count).await;
+    }
+}
+
+/// Waits until a claim is true.
+pub(super) async fn until(claim: impl Fn() -> bool) {
+    let mut ticks = tokio::time::interval(Duration::from_millis(10));
+    let waiting = async {
+        while !claim() {
+            ticks.tick().await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, waiting).await.expect("it did not become true in time");
+}
+
+/// Whether a file or folder is there.
+pub(super) fn exists(path: &Path) -> bool {
+    path.try_exists().unwrap()
+}
+
+/// A running attempt.
+pub(super) struct Run {
+    pub(super) lease: Option<Lease>,
+    entries: UnboundedReceiver<Entry>,
+    is_full: Arc<AtomicBool>,
+    seen: Vec<Entry>,
+}
+
+impl Run {
+    /// Waits for the one end.
+    pub(super) async fn ended(&mut self) -> Result<(), Failure> {
+        loop {
+            let entry = tokio::time::timeout(DEADLINE, self.entries.recv()).await;
+            let entry = entry.expect("it did not end in time").expect("it ended without a word");
+            self.seen.push(entry);
+            if let Some(Entry::Report(Report::Ended { verdict, .. })) = self.seen.last() {
+                return verdict.clone();
+            }
+        }
+    }
+
+    pub(super) fn stop(&self) {
+        self.lease.as_ref().unwrap().stop();
+    }
+
+    /// Cleans, and sees that nothing was written or told after the end.
+    pub(super) async fn clean(&mut self) {
+        let cleaning = self.lease.take().unwrap().clean();
+        tokio::time::timeout(DEADLINE, cleaning).await.expect("it was not cleaned in time");
+        let late = self.entries.try_recv();
+        assert!(late.is_err(), "told after the end: {late:?}");
+    }
+
+    pub(super) fn fill_the_ledger(&self) {
+        self.is_full.store(true, Ordering::SeqCst);
+    }
+}
+
+/// A whole attempt.
+pub(super) struct Story {
+    pub(super) verdict: Result<(), Failure>,
+    pub(super) seen: Vec<Entry>,
+}
+
+impl Story {
+    pub(super) fn code(&self) -> Option<Code> {
+        self.verdict.as_ref().err().map(|failure| failure.code)
+    }
+
+    pub(super) fn facts(&self) -> Vec<&Fact> {
+        let facts = self.seen.iter().filter_map(|entry| match entry {
+            Entry::Fact(fact) => Some(fact),
+            Entry::Chunk(_) | Entry::Report(_) => None,
+        });
+        facts.collect()
+    }
+
+    pub(super) fn text(&self, channel: Channel) -> String {
+        let texts = self.seen.iter().filter_map(|entry| match entry {
+            Entry::Chunk(chunk) if chunk.channel == channel => Some(chunk.text.as_str()),
+            Entry::Chunk(_) | Entry::Fact(_) | Entry::Report(_) => None,
+        });
+        texts.collect()
+    }
+
+    /// The text to which the one artifact refers.
+    pub(super) fn answer(&self) -> Option<String> {
+        let mut spans = self.facts().into_iter().filter_map(|fact| match fact {
+            Fact::Artifact { text, .. } => Some(*text),
+            _ => None,
+        });
+        let span = spans.next_back()?;
+        let range = usize::try_from(span.from).unwrap()..usize::try_from(span.to).unwrap();
+        self.text(span.channel).get(range).map(ToOwned::to_owned)
+    }
+}

@@ -1,0 +1,146 @@
+//! The fake agent plays the parts that other tests rely on.
+#![expect(clippy::unwrap_used, reason = "a helper that cannot help fails the test")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+
+const FAKE: &str = env!("CARGO_BIN_EXE_fake-agent");
+
+fn start(told: &[&str]) -> Child {
+    use std::os::unix::process::CommandExt;
+    let mut command = Command::new(FAKE);
+    command.args(told).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.process_group(0).spawn().unwrap()
+}
+
+fn play_with(told: &[&str], input: &str) -> Output {
+    let mut child = start(told);
+    let fed = child.stdin.take().unwrap().write_all(input.as_bytes());
+    assert!(fed.is_ok() || told == ["no-stdin"]);
+    child.wait_with_output().unwrap()
+}
+
+fn play(told: &[&str]) -> (Option<i32>, String) {
+    let output = play_with(told, "");
+    (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn said(text: &str) -> (Option<i32>, String) {
+    (Some(0), text.to_owned())
+}
+
+fn line(child: &mut Child) -> i32 {
+    let pipe = child.stdout.as_mut().unwrap();
+    let mut line = String::new();
+    BufReader::new(pipe).read_line(&mut line).unwrap();
+    line.trim().parse().unwrap()
+}
+
+/// Fields 3, 5 and 6 of the process's line: its state, group and session.
+fn place(pid: i32) -> (String, String, String) {
+    let line = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let rest = line.rsplit_once(')').unwrap().1.to_owned();
+    let field = |index: usize| rest.split_whitespace().nth(index).unwrap().to_owned();
+    (field(0), field(2), field(3))
+}
+
+fn scratch(name: &str) -> PathBuf {
+    let file =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+    _ = fs::remove_file(&file);
+    file
+}
+
+#[test]
+fn it_answers_what_it_was_told() {
+    assert_eq!(play_with(&["echo"], "hello\0ö").stdout, "hello\0ö".as_bytes());
+    assert_eq!(play(&["sleep", "0.01", "late"]), said("late"));
+    assert_eq!(play(&["args", "a b", "\"", "--"]), said("\"a b\"\n\"\\\"\"\n\"--\"\n"));
+    assert_eq!(play(&["flood", "100000"]).1.len(), 100_000);
+    assert_eq!(play_with(&["no-stdin"], &"x".repeat(10)).stdout, b"not read");
+    assert!(play(&["tty"]).1.contains("terminal"));
+    assert!(play(&["env"]).1.lines().is_sorted());
+    assert!(Path::new(play(&["cwd"]).1.trim()).is_absolute());
+    assert!(String::from_utf8(play_with(&["noisy"], "").stdout).is_err());
+}
+
+#[test]
+fn it_fails_as_it_was_told() {
+    let output = play_with(&["exit", "7", "sorry"], "");
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(7), &b"sorry"[..]));
+    assert_eq!(play(&["no such part"]).0, Some(64));
+    assert_eq!(play(&["exit", "words"]).0, Some(70));
+}
+
+#[test]
+fn events_are_lines_of_json() {
+    let (_, text) = play(&["events", "a: b", "failed:transient:busy: 9", "unknown", "junk"]);
+    let lines: Vec<_> = text.lines().collect();
+    let read = |line: &str| serde_json::from_str::<serde_json::Value>(line).ok();
+    assert_eq!(read(lines[0]).unwrap()["text"], "a: b");
+    assert_eq!(read(lines[1]).unwrap()["message"], "busy: 9");
+    assert_eq!(read(lines[2]).unwrap()["type"], "of-a-later-release");
+    assert_eq!(read(lines[3]), None);
+}
+
+#[test]
+fn a_flaky_agent_fails_as_often_as_told() {
+    let file = scratch("flaky");
+    let run = || play(&["flaky", file.to_str().unwrap(), "2", "75"]);
+    assert_eq!([run().0, run().0], [Some(75), Some(75)]);
+    assert_eq!(run(), said("run 3"));
+}
+
+#[test]
+fn a_run_is_written_down_from_start_to_end() {
+    let file = scratch("once");
+    let output = play_with(&["once", file.to_str().unwrap()], "0.02\n");
+    assert_eq!(output.stdout, b"done");
+    let lines = fs::read_to_string(file).unwrap();
+    let time = |line: &str| line.split(' ').nth(1).unwrap().parse::<u128>().unwrap();
+    let (start, end) = lines.trim().split_once('\n').unwrap();
+    assert!(start.starts_with("start ") && end.starts_with("end "));
+    assert!(time(end) - time(start) >= 20_000_000);
+}
+
+#[test]
+fn a_stubborn_agent_and_its_child_outlive_sigterm() {
+    let mut child = start(&["stubborn"]);
+    let (leader, grandchild) = (i32::try_from(child.id()).unwrap(), line(&mut child));
+    killpg(Pid::from_raw(leader), Signal::SIGTERM).unwrap();
+    let ignored = |pid| fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    for pid in [leader, grandchild] {
+        let status = ignored(pid);
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+        let mask = u64::from_str_radix(mask.trim(), 16).unwrap();
+        assert_eq!(mask >> (Signal::SIGTERM as u32 - 1) & 1, 1);
+        assert_eq!(place(pid).1, leader.to_string());
+    }
+    killpg(Pid::from_raw(leader), Signal::SIGKILL).unwrap();
+    assert!(!child.wait().unwrap().success());
+}
+
+#[test]
+fn a_daemon_stays_in_a_session_of_its_own() {
+    let daemon = play(&["daemonize"]).1.trim().parse().unwrap();
+    let (state, _, session) = place(daemon);
+    assert_eq!((state == "Z", session), (false, daemon.to_string()));
+    kill(Pid::from_raw(daemon), Signal::SIGKILL).unwrap();
+}
+
+#[test]
+fn a_held_pipe_stays_open_after_the_end() {
+    let mut child = start(&["hold-pipe"]);
+    assert!(child.wait().unwrap().success());
+    let leader = Pid::from_raw(i32::try_from(child.id()).unwrap());
+    killpg(leader, None).unwrap();
+    let mut answer = [0; 4];
+    child.stdout.as_mut().unwrap().read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"held");
+    killpg(leader, Signal::SIGKILL).unwrap();
+}
