@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-
 use crate::config::Faults;
 use crate::{StartError, wire::api::Trouble};
 

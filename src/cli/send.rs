@@ -79,7 +79,8 @@ fn answer(task: &Value) -> String {
 fn sentence(task: &Value, state: &str) -> String {
     let text = |pointer: &str| task.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (id, why) = (text("/id"), text("/status/message/parts/0/text"));
-    let (code, hint) = (text("/status/message/metadata/code"), text("/status/message/metadata/hint"));
+    let (code, hint) =
+        (text("/status/message/metadata/code"), text("/status/message/metadata/hint"));
     if why.is_empty() {
         return format!("task {id} is {state}");
     }

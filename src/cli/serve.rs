@@ -61,9 +61,10 @@ async fn asked_to_stop([terminate, interrupt]: &mut [Signal; 2]) {
 
 fn banner(running: &Running, file: Option<&Path>, token: &Path, agents: &[String]) -> String {
     let (url, token) = (running.url(), token.display());
-    let config = file.map_or("shipped (`algonius init` writes one of your own)".to_owned(), |file| {
-        file.display().to_string()
-    });
+    let config = file
+        .map_or("shipped (`algonius init` writes one of your own)".to_owned(), |file| {
+            file.display().to_string()
+        });
     let agent = agents.first().map_or("echo", String::as_str);
     format!(
         r#"algonius {version} is ready on {url}

@@ -32,9 +32,10 @@ fn print_agent(agent: &AgentStatus, at: DateTime<Utc>, out: &Out) {
     let life = life(agent.health, agent.since, agent.restarts, at);
     let off = if agent.enabled { "" } else { ", disabled" };
     let (running, queued, depth) = (agent.running.len(), agent.queued.len(), agent.queue_depth);
-    let last = agent.last.as_ref().map_or(String::new(), |last| {
-        format!(", last {} {} ago", last.outcome, ago(at, last.at))
-    });
+    let last = agent
+        .last
+        .as_ref()
+        .map_or(String::new(), |last| format!(", last {} {} ago", last.outcome, ago(at, last.at)));
     out.line(&format!(
         "├─ {}{life}{off}, running {running}/{capacity}, queue {queued}/{depth}{last}",
         agent.id
@@ -53,9 +54,9 @@ fn print_agent(agent: &AgentStatus, at: DateTime<Utc>, out: &Out) {
 fn running_line(execution: &ExecutionStatus, at: DateTime<Utc>) -> String {
     let state = execution.state.map_or("silent".to_owned(), |state| state.to_string());
     let since = execution.since.map_or(String::new(), |since| format!(" for {}", ago(at, since)));
-    let stamp = execution.stamp.map_or(String::new(), |stamp| {
-        format!(", turn {}, attempt {}", stamp.turn, stamp.attempt)
-    });
+    let stamp = execution
+        .stamp
+        .map_or(String::new(), |stamp| format!(", turn {}, attempt {}", stamp.turn, stamp.attempt));
     let pid = execution.pid.map_or(String::new(), |pid| format!(", pid {pid}"));
     let left = execution.deadline.map_or(String::new(), |by| format!(", {} left", ago(by, at)));
     format!("{} {state}{since}{stamp}{pid}{left}", execution.id)

@@ -42,7 +42,10 @@ fn row(entry: &ExecutionEntry) -> [String; 7] {
 fn took(microseconds: i64) -> String {
     match microseconds {
         ..1_000_000 => format!("{microseconds} µs"),
-        ..60_000_000 => format!("{:.1} s", std::time::Duration::from_micros(microseconds.unsigned_abs()).as_secs_f64()),
+        ..60_000_000 => format!(
+            "{:.1} s",
+            std::time::Duration::from_micros(microseconds.unsigned_abs()).as_secs_f64()
+        ),
         _ => format!("{} min", microseconds / 60_000_000),
     }
 }
