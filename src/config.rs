@@ -22,7 +22,7 @@ mod value;
 
 pub use agent::Agent;
 pub use fault::{Fault, Faults, Severity};
-pub use server::{Durability, Log, LogFormat, Server};
+pub use server::{Durability, Log, LogFormat, Server, usual_token_file};
 
 use limits::Limits;
 use reader::{Found, Place, Reader};
@@ -58,6 +58,9 @@ impl std::fmt::Debug for Settings {
     }
 }
 
+/// The configuration that comes with the program; it works as it stands.
+pub const SHIPPED: &str = include_str!("../config/supervisor.toml");
+
 /// Settings that can be used, and what their writer should know.
 #[derive(Debug, Clone)]
 pub struct Checked {
@@ -75,10 +78,23 @@ pub struct Checked {
 pub fn load(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> Result<Checked, Faults> {
     let text = std::fs::read_to_string(path);
     let text = text.map_err(|error| unreadable(path, &format!("cannot be read: {error}")))?;
+    check(path, &text, env)
+}
+
+/// Reads the configuration that comes with the program.
+///
+/// # Errors
+/// When it does not suit this machine.
+pub fn load_shipped(env: &dyn Fn(&str) -> Option<String>) -> Result<Checked, Faults> {
+    check(Path::new("supervisor.toml"), SHIPPED, env)
+}
+
+/// Checks the text of a file. Relative paths are seen from the file's folder.
+fn check(path: &Path, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Checked, Faults> {
     let file = std::path::absolute(path);
     let file = file.map_err(|error| unreadable(path, &format!("has no folder: {error}")))?;
-    let reader = Reader::new(path, &text, file.parent().unwrap_or(&file).to_owned(), env);
-    let (document, broken) = DeTable::parse_recoverable(&text);
+    let reader = Reader::new(path, text, file.parent().unwrap_or(&file).to_owned(), env);
+    let (document, broken) = DeTable::parse_recoverable(text);
     for error in &broken {
         let span = error.span().unwrap_or_default();
         let place = Place { path: String::new(), span, shown: false };

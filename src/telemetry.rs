@@ -4,7 +4,7 @@ use tracing_subscriber::EnvFilter;
 
 /// In which form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub(crate) enum Form {
     /// Lines for people.
     Human,
     /// One JSON object a line.
@@ -12,7 +12,7 @@ pub enum Form {
 }
 
 /// Begins to log. `RUST_LOG` wins over `level`. A second call changes nothing.
-pub fn begin(form: Form, level: &str) {
+pub(crate) fn begin(form: Form, level: &str) {
     let filter = EnvFilter::try_from_default_env()
         .or_else(|_unset| EnvFilter::try_new(level))
         .unwrap_or_else(|_malformed| EnvFilter::new("info"));

@@ -9,7 +9,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// When the file can be neither read nor made.
-pub fn ensure(file: &Path) -> io::Result<String> {
+pub(crate) fn ensure(file: &Path) -> io::Result<String> {
     match std::fs::read_to_string(file) {
         Ok(text) => Ok(text.trim().to_owned()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => make(file),

@@ -7,7 +7,7 @@ use super::out::Out;
 use crate::config::{self, Checked};
 
 /// Checks and prints what a writer should know.
-pub fn run(file: Option<&Path>, out: &Out) -> Result<(), CliError> {
+pub(super) fn run(file: Option<&Path>, out: &Out) -> Result<(), CliError> {
     let Checked { settings, warnings } = load(file)?;
     for warning in &warnings {
         out.note(&warning.to_string());
@@ -23,7 +23,7 @@ pub fn run(file: Option<&Path>, out: &Out) -> Result<(), CliError> {
 }
 
 /// The configuration of a file, or the shipped one.
-pub fn load(file: Option<&Path>) -> Result<Checked, CliError> {
+pub(super) fn load(file: Option<&Path>) -> Result<Checked, CliError> {
     let env = |name: &str| std::env::var(name).ok();
     let checked = match file {
         Some(file) => config::load(file, &env),

@@ -18,7 +18,7 @@ use crate::config;
 use crate::wire::api::Trouble;
 
 /// A service and the right to talk to it.
-pub struct Client {
+pub(super) struct Client {
     url: String,
     token: String,
     http: HttpClient<HttpConnector, Full<Bytes>>,
@@ -26,29 +26,38 @@ pub struct Client {
 
 impl Client {
     /// Reads the token and sees that the address is one.
-    pub fn new(args: &Args) -> Result<Self, CliError> {
+    pub(super) fn new(args: &Args) -> Result<Self, CliError> {
         let url = args.url.trim_end_matches('/').to_owned();
         if !url.starts_with("http://") {
             return Err(CliError::Address { url });
         }
         let env = |name: &str| std::env::var(name).ok();
-        let file = args.token_file.clone().unwrap_or_else(|| config::token_file(&env));
+        let file = args.token_file.clone().unwrap_or_else(|| config::usual_token_file(&env));
         let token = token(file)?;
         Ok(Self { url, token, http: HttpClient::builder(TokioExecutor::new()).build_http() })
     }
 
     /// Gets a shape.
-    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CliError> {
+    pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CliError> {
         self.call(Method::GET, path, None).await
     }
 
     /// Posts a document and gets a shape.
-    pub async fn post<T: DeserializeOwned>(&self, path: &str, body: Value) -> Result<T, CliError> {
+    pub(super) async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: Value,
+    ) -> Result<T, CliError> {
         self.call(Method::POST, path, Some(body)).await
     }
 
     /// Makes one JSON-RPC call to an agent.
-    pub async fn ask(&self, agent: &str, method: &str, params: Value) -> Result<Value, CliError> {
+    pub(super) async fn ask(
+        &self,
+        agent: &str,
+        method: &str,
+        params: Value,
+    ) -> Result<Value, CliError> {
         let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let path = format!("/agents/{agent}/v1");
         let mut answer: Value = self.call(Method::POST, &path, Some(call)).await?;

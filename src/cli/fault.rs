@@ -7,7 +7,7 @@ use crate::{StartError, wire::api::Trouble};
 
 /// Why a command did not work.
 #[derive(Debug, thiserror::Error)]
-pub enum CliError {
+pub(super) enum CliError {
     /// The address is not one of ours.
     #[error("`{url}` is not an address of the service: it must begin with `http://`")]
     Address { url: String },
@@ -45,7 +45,7 @@ pub enum CliError {
 
 impl CliError {
     /// The exit code, as the help lists them.
-    pub fn exit_code(&self) -> u8 {
+    pub(super) fn exit_code(&self) -> u8 {
         match self {
             Self::Address { .. } | Self::Configuration(_) => 4,
             Self::NoToken { .. } => 2,

@@ -8,7 +8,7 @@ use crate::config;
 use crate::token;
 
 /// Writes both, and says how to go on.
-pub fn run(folder: &Path, force: bool, out: &Out) -> Result<(), CliError> {
+pub(super) fn run(folder: &Path, force: bool, out: &Out) -> Result<(), CliError> {
     let fault = |what, file: &Path| {
         let file = file.to_owned();
         move |source| CliError::File { what, file, source }
@@ -21,7 +21,7 @@ pub fn run(folder: &Path, force: bool, out: &Out) -> Result<(), CliError> {
     std::io::Write::write_all(&mut { opened }, config::SHIPPED.as_bytes())
         .map_err(fault("cannot write", &file))?;
     let env = |name: &str| std::env::var(name).ok();
-    let token_file = config::token_file(&env);
+    let token_file = config::usual_token_file(&env);
     token::ensure(&token_file).map_err(fault("cannot write", &token_file))?;
     out.line(&format!("configuration  {}", file.display()));
     out.line(&format!("token          {}", token_file.display()));

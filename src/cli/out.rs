@@ -3,36 +3,35 @@
 use std::error::Error;
 use std::io::{IsTerminal, Write};
 
-use comfy_table::Table;
-use comfy_table::presets::NOTHING;
+use comfy_table::{Table, presets};
 use serde::Serialize;
 use serde_json::json;
 
 use super::fault::CliError;
 
 /// Where a command prints to.
-pub struct Out {
+pub(super) struct Out {
     json: bool,
 }
 
 impl Out {
     /// For programs when `json`, else for people.
-    pub const fn new(json: bool) -> Self {
+    pub(super) const fn new(json: bool) -> Self {
         Self { json }
     }
 
     /// Whether a program reads.
-    pub const fn is_json(&self) -> bool {
+    pub(super) const fn is_json(&self) -> bool {
         self.json
     }
 
     /// A line.
-    pub fn line(&self, text: &str) {
+    pub(super) fn line(&self, text: &str) {
         _ = writeln!(std::io::stdout(), "{text}"); // A reader that has gone wants no more.
     }
 
     /// A text as it is; on a terminal it ends with a line.
-    pub fn text(&self, text: &str) {
+    pub(super) fn text(&self, text: &str) {
         let mut stdout = std::io::stdout();
         _ = stdout.write_all(text.as_bytes());
         if stdout.is_terminal() && !text.ends_with('\n') {
@@ -41,29 +40,34 @@ impl Out {
     }
 
     /// A shape as JSON.
-    pub fn shape(&self, shape: &impl Serialize) {
+    pub(super) fn shape(&self, shape: &impl Serialize) {
         if let Ok(text) = serde_json::to_string_pretty(shape) {
             self.line(&text);
         }
     }
 
     /// Rows under headings, or a sentence when there are none.
-    pub fn table<const N: usize>(&self, head: [&str; N], rows: Vec<[String; N]>, none: &str) {
+    pub(super) fn table<const N: usize>(
+        &self,
+        head: [&str; N],
+        rows: Vec<[String; N]>,
+        none: &str,
+    ) {
         if rows.is_empty() {
             return self.line(none);
         }
         let mut table = Table::new();
-        table.load_preset(NOTHING).set_header(head).add_rows(rows);
+        table.load_style(presets::NOTHING).set_header(head).add_rows(rows);
         self.line(&table.trim_fmt());
     }
 
     /// A remark that is not part of the answer.
-    pub fn note(&self, text: &str) {
+    pub(super) fn note(&self, text: &str) {
         _ = writeln!(std::io::stderr(), "{text}");
     }
 
     /// An error with all its causes.
-    pub fn trouble(&self, error: &CliError) {
+    pub(super) fn trouble(&self, error: &CliError) {
         if self.json {
             let (code, text) = (error.exit_code(), chain(error));
             return self.note(&json!({"error": text, "exitCode": code}).to_string());

@@ -12,7 +12,7 @@ use super::out::Out;
 use crate::serve::a2a::PARAMETERS;
 
 /// Sends, waits unless told otherwise, prints.
-pub async fn run(client: &Client, send: Send, out: &Out) -> Result<(), CliError> {
+pub(super) async fn run(client: &Client, send: Send, out: &Out) -> Result<(), CliError> {
     let (agent, wait) = (send.agent.clone(), !send.no_wait);
     let task = client.ask(&agent, "message/send", params(send)?).await?;
     if out.is_json() {

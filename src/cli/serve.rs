@@ -14,7 +14,7 @@ use crate::telemetry::{self, Form};
 use crate::{Running, start};
 
 /// Serves until SIGTERM or SIGINT, then drains; a second signal ends it at once.
-pub async fn run(
+pub(super) async fn run(
     file: Option<&Path>,
     listen: Option<SocketAddr>,
     out: &Out,

@@ -9,7 +9,7 @@ use super::out::Out;
 use crate::wire::api::ServiceStatus;
 
 /// Asks and prints.
-pub async fn run(client: &Client, out: &Out) -> Result<(), CliError> {
+pub(super) async fn run(client: &Client, out: &Out) -> Result<(), CliError> {
     let status: ServiceStatus = client.get("/status").await?;
     if out.is_json() {
         out.shape(&status);
@@ -80,7 +80,7 @@ fn life(health: Health, since: Option<DateTime<Utc>>, restarts: u32, at: DateTim
 }
 
 /// The time from one moment to a later one, in its largest unit.
-pub fn ago(later: DateTime<Utc>, earlier: DateTime<Utc>) -> String {
+pub(super) fn ago(later: DateTime<Utc>, earlier: DateTime<Utc>) -> String {
     let seconds = (later - earlier).num_seconds().max(0);
     match seconds {
         0..120 => format!("{seconds} s"),

@@ -8,7 +8,7 @@ use super::out::Out;
 use crate::wire::api::{ExecutionDetail, ExecutionEntry, ExecutionList};
 
 /// Lists tasks.
-pub async fn list(
+pub(super) async fn list(
     client: &Client,
     agent: Option<String>,
     unfinished: bool,
@@ -51,7 +51,7 @@ fn took(microseconds: i64) -> String {
 }
 
 /// Shows one task.
-pub async fn show(client: &Client, id: &str, out: &Out) -> Result<(), CliError> {
+pub(super) async fn show(client: &Client, id: &str, out: &Out) -> Result<(), CliError> {
     let detail: ExecutionDetail = client.get(&format!("/api/v1/executions/{id}")).await?;
     if out.is_json() {
         out.shape(&detail);
@@ -94,7 +94,7 @@ fn print_events(detail: &ExecutionDetail, out: &Out) {
 }
 
 /// Calls a task off.
-pub async fn cancel(client: &Client, id: &str, out: &Out) -> Result<(), CliError> {
+pub(super) async fn cancel(client: &Client, id: &str, out: &Out) -> Result<(), CliError> {
     let path = format!("/api/v1/executions/{id}/cancel");
     let entry: ExecutionEntry = client.post(&path, json!({})).await?;
     if out.is_json() {

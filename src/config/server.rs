@@ -174,17 +174,25 @@ fn folder(section: &mut Section<'_>, key: &'static str) -> Option<PathBuf> {
 /// Where the ledger is: as given, or in the user's folder of states.
 fn data_dir(section: &mut Section<'_>) -> Option<PathBuf> {
     let reader = section.reader;
-    let absolute = |path: &String| path.starts_with('/');
-    let given = folder(section, "data_dir");
-    let state = || reader.env("XDG_STATE_HOME").filter(absolute).map(PathBuf::from);
-    let home =
-        || reader.env("HOME").filter(absolute).map(|home| PathBuf::from(home).join(".local/state"));
-    let found = given.or_else(|| Some(state().or_else(home)?.join("algonius")));
+    let found = folder(section, "data_dir").or_else(|| usual_data_dir(&|name| reader.env(name)));
     if found.is_none() {
         let complaint = "is needed where neither XDG_STATE_HOME nor HOME is set";
         reader.error(&section.place.below("data_dir").hidden(), complaint);
     }
     found
+}
+
+/// Where the ledger is when no configuration says: in the user's folder of states.
+fn usual_data_dir(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let absolute = |name| env(name).filter(|path| path.starts_with('/')).map(PathBuf::from);
+    let home = || absolute("HOME").map(|home| home.join(".local/state"));
+    Some(absolute("XDG_STATE_HOME").or_else(home)?.join("algonius"))
+}
+
+/// Where the command line's own token is when no configuration says.
+#[must_use]
+pub fn usual_token_file(env: &dyn Fn(&str) -> Option<String>) -> PathBuf {
+    usual_data_dir(env).unwrap_or_default().join("token")
 }
 
 /// Where sockets and running executions live: in memory wherever the machine offers it.

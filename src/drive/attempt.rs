@@ -43,8 +43,8 @@ impl Attempt {
     pub(super) async fn begin(self, orders: &Orders) -> Result<(Live, Process), Failure> {
         let mut values = self.values();
         let files = self.files(&values)?;
-        values.input_file = shown(files.folder.join(&files.input_name));
-        values.output_file = shown(files.output.clone());
+        values.input_file = files.folder.join(&files.input_name);
+        values.output_file = files.output.clone();
         let launch = self.launch(&values)?;
         let folder = self.folder(&files).await?;
         if orders.is_stopped() {
@@ -60,8 +60,8 @@ impl Attempt {
         param.extend(request.input.params.clone());
         Values {
             input: request.input.text.clone(),
-            input_file: String::new(),
-            output_file: String::new(),
+            input_file: PathBuf::new(),
+            output_file: PathBuf::new(),
             param,
             execution_id: execution.to_string(),
             agent_id: spec.id.to_string(),
@@ -132,10 +132,6 @@ impl Attempt {
             Failure::new(Code::Internal, "the folder for the agent's files could not be made")
         })
     }
-}
-
-fn shown(path: PathBuf) -> String {
-    path.into_os_string().into_string().unwrap_or_default()
 }
 
 fn unstarted(error: &io::Error) -> Failure {

@@ -77,7 +77,7 @@ codes! {
         "set `enabled = true` for this agent and start the service again";
     /// No such agent.
     AgentUnknown = "agent-unknown", Permanent,
-        "choose one of the agents that `GET /agents` lists";
+        "choose one of the agents that `algonius status` lists";
     /// The agent's actor failed too often.
     AgentQuarantined = "agent-quarantined", System,
         "look at `/status` for the reason, then start the service again";
