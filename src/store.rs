@@ -92,7 +92,7 @@ impl Store {
         let mut connection = sqlite::writer(&directory.database, durability).await?;
         let instance = sqlite::instance(&mut connection).await?;
         let readers = sqlite::readers(&directory.database).await?;
-        let writer = Writer::spawn(connection, directory.lock);
+        let writer = Writer::spawn(connection, readers.clone(), directory.lock);
         Ok(Self { instance, readers, writer })
     }
 
@@ -105,7 +105,6 @@ impl Store {
     /// Commits what was ordered, brings the database file up to date and unlocks the directory.
     /// Calls that come later are answered with [`LedgerError::Unavailable`].
     pub async fn close(&self) {
-        self.readers.close().await;
         self.writer.close().await;
     }
 }

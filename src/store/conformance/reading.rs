@@ -11,7 +11,7 @@ use super::{AnyLedger, accepted, agent, claimed, record, request, second, settle
 
 pub(in crate::store) async fn every_range_of_a_text_is_cut_to_the_byte(ledger: AnyLedger) {
     let id = accepted(&ledger).await;
-    let pieces = ["aé", "", "€", "x𝄞", "zß"];
+    let pieces = ["aé", "", "€\0", "x𝄞", "zß"];
     let whole: String = pieces.concat();
     let mut offset = 0;
     for (number, text) in (0..).zip(pieces) {
