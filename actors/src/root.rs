@@ -1,4 +1,4 @@
-//! RootActor: recovers, starts the agents and the gateway, starts them again when they fail, and
+//! `RootActor`: recovers, starts the agents and the gateway, starts them again when they fail, and
 //! gives up on an agent that fails too often, never on the service.
 
 use std::collections::BTreeMap;
