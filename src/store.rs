@@ -7,9 +7,10 @@ use algonius_actors::model::event::{Chunk, Event, Fact, Span};
 use algonius_actors::model::execution::Fence;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::principal::{Token, TokenSeed};
+use algonius_actors::model::record::Filter;
 use algonius_actors::model::record::Record;
 use algonius_actors::ports::ledger::{
-    Accept, Acceptance, Claim, ClaimOrder, Filter, Ledger, LedgerError, Settlement,
+    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Settlement,
 };
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};

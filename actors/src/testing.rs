@@ -18,9 +18,9 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use self::gate::Gate;
 pub use self::clock::VirtualClock;
 pub use self::driver::{Act, ScriptedDriver, Stage};
+use self::gate::Gate;
 pub use self::gate::{Call, Faults};
 pub use self::ledger::MemoryLedger;
 use crate::agent::Ticket;

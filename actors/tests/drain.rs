@@ -24,7 +24,10 @@ async fn what_still_runs_at_the_deadline_is_called_off() {
     let id = world.submit("a").await.unwrap();
     world.at(5).await;
     world.stop(30).await;
-    assert_eq!((world.end_of(id).await.as_str(), world.second()), ("cancelled: execution-cancelled", 38));
+    assert_eq!(
+        (world.end_of(id).await.as_str(), world.second()),
+        ("cancelled: execution-cancelled", 38)
+    );
     world.end().await;
 }
 

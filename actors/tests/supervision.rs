@@ -134,7 +134,10 @@ async fn four_executions_that_panic_in_a_minute_restart_their_agent() {
         assert_eq!(world.run("bomb").await, "failed: interrupted at 0");
     }
     world.at(5).await;
-    assert_eq!((world.agent(WORKER).await.restarts, world.run("next").await.as_str()), (1, "completed at 5"));
+    assert_eq!(
+        (world.agent(WORKER).await.restarts, world.run("next").await.as_str()),
+        (1, "completed at 5")
+    );
     world.end().await;
 }
 

@@ -13,9 +13,10 @@ use crate::model::event::{Channel, Chunk, Event, Fact, Span};
 use crate::model::execution::{Fence, Stamp, State};
 use crate::model::id::{ExecutionId, PrincipalId};
 use crate::model::principal::{Token, TokenSeed};
+use crate::model::record::Filter;
 use crate::model::record::Record;
 use crate::ports::ledger::{
-    Accept, Acceptance, Claim, ClaimOrder, Filter, Ledger, LedgerError, Settlement,
+    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Settlement,
 };
 use crate::report::pieces;
 

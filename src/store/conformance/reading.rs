@@ -4,7 +4,8 @@ use algonius_actors::model::event::{Channel, Chunk, Span};
 use algonius_actors::model::execution::{Fence, Outcome, Stamp};
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
 use algonius_actors::model::principal::{Right, Scope, TokenSeed};
-use algonius_actors::ports::ledger::{Accept, Filter};
+use algonius_actors::model::record::Filter;
+use algonius_actors::ports::ledger::Accept;
 use uuid::Uuid;
 
 use super::{AnyLedger, accepted, agent, claimed, record, request, second, settlement};
