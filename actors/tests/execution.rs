@@ -306,6 +306,7 @@ async fn the_pid_shown_is_that_of_the_living_attempt() {
     let mut pids = Vec::new();
     for (second, moment) in [(5, "first"), (10, "between"), (15, "second")] {
         world.at(second).await;
+        // Past the instant at which the act ends; virtual time, nothing waits.
         tokio::time::sleep(std::time::Duration::from_millis(500)).await;
         let running = world.agent("worker").await.running;
         pids.push((moment, running[0].pid, running[0].stamp.map(|stamp| stamp.attempt)));

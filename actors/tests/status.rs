@@ -45,6 +45,7 @@ async fn each_phase_is_shown_with_its_beginning_and_its_deadline() {
         shown.push((one.state, one.since.map(second), one.deadline.map(second), attempt));
     }
     world.at(30).await;
+    // Past the second at which the act ends; virtual time, nothing waits.
     tokio::time::sleep(Duration::from_millis(500)).await;
     let one = world.agent(WORKER).await.running.remove(0);
     let attempt = one.stamp.map(|stamp| stamp.attempt);
