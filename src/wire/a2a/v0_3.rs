@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::v1::{
-    Artifact, Card, Content, History, Message, Metadata, Part, Role, SendRequest, Task, TaskState,
-    Wait,
+    Artifact, Binding, Card, Content, History, Interface, Message, Metadata, Part, Reply, Role,
+    SendRequest, Task, TaskQuery, TaskState, Version, Wait,
 };
 
 /// The parameters of `message/send`.
@@ -29,6 +29,7 @@ struct ConfigurationShape {
     blocking: Option<bool>,
     history_length: Option<i64>,
     push_notification_config: Option<Value>,
+    accepted_output_modes: Option<Vec<String>>,
 }
 
 /// The parameters of `tasks/get` and `tasks/cancel`.
@@ -52,6 +53,10 @@ struct MessageShape {
     parts: Vec<PartShape>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Metadata>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extensions: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reference_task_ids: Option<Vec<String>>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -107,7 +112,13 @@ struct ArtifactShape {
     artifact_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
     parts: Vec<PartShape>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Metadata>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extensions: Option<Vec<String>>,
 }
 
 fn invalid(message: impl Into<String>) -> Failure {
@@ -129,22 +140,25 @@ pub fn send_request(params: Value) -> Result<SendRequest, Failure> {
         let message = "this agent does not send push notifications";
         return Err(Failure::new(Code::PushUnsupported, message));
     }
+    let modes = configuration.and_then(|configuration| configuration.accepted_output_modes.clone());
     let blocking = configuration.and_then(|configuration| configuration.blocking).unwrap_or(true);
     Ok(SendRequest {
         wait: if blocking { Wait::ForTheEnd } else { Wait::ForAcceptance },
         history: history(configuration.and_then(|configuration| configuration.history_length))?,
+        accepted_output_modes: modes.unwrap_or_default(),
+        push: None,
         message: message(file.message)?,
         metadata: file.metadata.unwrap_or_default(),
     })
 }
 
-/// Reads the parameters of `tasks/get`: the task's id, and how much history is wanted.
+/// Reads the parameters of `tasks/get` and `tasks/cancel`.
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn task_query(params: Value) -> Result<(String, History), Failure> {
+pub fn task_query(params: Value) -> Result<TaskQuery, Failure> {
     let file: QueryShape = read(params)?;
-    Ok((file.id, history(file.history_length)?))
+    Ok(TaskQuery { id: file.id, history: history(file.history_length)? })
 }
 
 fn history(length: Option<i64>) -> Result<History, Failure> {
@@ -179,6 +193,8 @@ fn message(file: MessageShape) -> Result<Message, Failure> {
         role,
         parts: parts?,
         metadata: file.metadata.unwrap_or_default(),
+        extensions: file.extensions.unwrap_or_default(),
+        reference_task_ids: file.reference_task_ids.unwrap_or_default(),
     })
 }
 
@@ -218,6 +234,18 @@ pub const fn state(state: TaskState) -> &'static str {
     }
 }
 
+/// The answer to a message as JSON.
+///
+/// # Errors
+/// `internal`, when metadata cannot be written.
+pub fn reply(reply: Reply) -> Result<Value, Failure> {
+    match reply {
+        Reply::Task(answer) => task(answer),
+        Reply::Message(message) => serde_json::to_value(MessageShape::from(message))
+            .map_err(|_| Failure::new(Code::Internal, "the message could not be written as JSON")),
+    }
+}
+
 /// A task as JSON.
 ///
 /// # Errors
@@ -254,6 +282,8 @@ impl From<Message> for MessageShape {
             role: role.to_owned(),
             parts: message.parts.into_iter().map(PartShape::from).collect(),
             metadata: some(message.metadata),
+            extensions: listed(message.extensions),
+            reference_task_ids: listed(message.reference_task_ids),
         }
     }
 }
@@ -261,7 +291,14 @@ impl From<Message> for MessageShape {
 impl From<Artifact> for ArtifactShape {
     fn from(artifact: Artifact) -> Self {
         let parts = artifact.parts.into_iter().map(PartShape::from).collect();
-        Self { artifact_id: artifact.artifact_id, name: artifact.name, parts }
+        Self {
+            artifact_id: artifact.artifact_id,
+            name: artifact.name,
+            description: artifact.description,
+            parts,
+            metadata: some(artifact.metadata),
+            extensions: listed(artifact.extensions),
+        }
     }
 }
 
@@ -292,30 +329,38 @@ fn some(metadata: Metadata) -> Option<Metadata> {
     Some(metadata).filter(|metadata| !metadata.is_empty())
 }
 
+fn listed(list: Vec<String>) -> Option<Vec<String>> {
+    Some(list).filter(|list| !list.is_empty())
+}
+
 /// A card as JSON.
 #[must_use]
 pub fn card(card: &Card) -> Value {
-    let skills = card.skills.iter().map(|(id, name, description, tags)| {
-        json!({"id": id, "name": name, "description": description, "tags": tags})
+    let skills = card.skills.iter().map(|skill| {
+        json!({"id": skill.id, "name": skill.name, "description": skill.description,
+            "tags": skill.tags})
     });
+    let jsonrpc =
+        |way: &&Interface| (way.binding, way.version) == (Binding::JsonRpc, Version::V0_3);
+    let url = card.interfaces.iter().find(jsonrpc).map(|way| &way.url);
     json!({
         "protocolVersion": "0.3.0",
         "name": card.name,
         "description": card.description,
         "version": card.version,
-        "url": card.jsonrpc_url,
+        "url": url,
         "preferredTransport": "JSONRPC",
-        "additionalInterfaces": [{"url": card.jsonrpc_url, "transport": "JSONRPC"}],
+        "additionalInterfaces": [{"url": url, "transport": "JSONRPC"}],
         "capabilities": {
-            "streaming": false,
-            "pushNotifications": false,
+            "streaming": card.streaming,
+            "pushNotifications": card.push,
             "stateTransitionHistory": false,
         },
-        "defaultInputModes": ["text/plain", "application/json"],
-        "defaultOutputModes": ["text/plain"],
+        "defaultInputModes": card.input_modes,
+        "defaultOutputModes": card.output_modes,
         "skills": skills.collect::<Vec<_>>(),
         "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
         "security": [{"bearer": []}],
-        "supportsAuthenticatedExtendedCard": false,
+        "supportsAuthenticatedExtendedCard": card.extended,
     })
 }
