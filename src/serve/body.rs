@@ -2,6 +2,7 @@
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
+use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, header};
 use bytes::Bytes;
@@ -18,8 +19,15 @@ pub async fn json(app: &App, request: Request) -> Result<Bytes, Failure> {
     if !says_json(request.headers()) {
         return Err(Failure::new(Code::ContentType, "the body must be `application/json`"));
     }
-    let limit = app.max_body;
-    let body = Limited::new(request.into_body(), limit).collect();
+    whole(app, request.into_body(), app.max_body).await
+}
+
+/// The whole of a body.
+///
+/// # Errors
+/// `body-too-large`, `body-timeout`, or `invalid-request` when the connection broke.
+pub async fn whole(app: &App, body: Body, limit: usize) -> Result<Bytes, Failure> {
+    let body = Limited::new(body, limit).collect();
     match tokio::time::timeout(app.body_timeout, body).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {

@@ -38,9 +38,16 @@ fn show(app: &App, id: &AgentId, headers: &HeaderMap) -> Result<Response, Proble
     if !app.public_card {
         app.guard.admit(headers, app.gateway.now())?;
     }
+    Ok(ok(&v0_3::card(&of(app, id)?)))
+}
+
+/// What the card of an agent tells.
+///
+/// # Errors
+/// `agent-unknown`.
+pub fn of(app: &App, id: &AgentId) -> Result<Card, Failure> {
     let none = || Failure::new(Code::AgentUnknown, "there is no such agent");
-    let spec = app.agents.get(id).ok_or_else(none)?;
-    Ok(ok(&v0_3::card(&card(app, spec))))
+    app.agents.get(id).map(|spec| card(app, spec)).ok_or_else(none)
 }
 
 fn card(app: &App, spec: &AgentSpec) -> Card {

@@ -6,10 +6,11 @@ use axum::Router;
 use axum::routing::{get, post};
 
 use super::answer::Problem;
-use super::{App, api, card, jsonrpc, status};
+use super::{App, api, card, grpc, jsonrpc, status};
 
 /// The paths.
 pub fn router(app: App) -> Router {
+    let grpc = grpc::routes(&app);
     Router::new()
         .route("/health", get(status::health))
         .route("/status", get(status::tree))
@@ -28,4 +29,5 @@ pub fn router(app: App) -> Router {
             Problem(Failure::new(Code::MethodNotAllowed, "this path takes another method"))
         })
         .with_state(app)
+        .merge(grpc)
 }
