@@ -45,16 +45,23 @@ pub(super) fn routes(app: &App) -> Router {
         .route_layer(from_fn_with_state(app.clone(), arrival::admit))
 }
 
+/// How a version tells failures.
+type Tell = fn(&Failure) -> Status;
+
 /// Ends a call: a failure becomes a status.
-async fn settle<T>(work: impl Future<Output = Result<T, Failure>>) -> Answer<T> {
-    work.await.map(Response::new).map_err(|failure| status::of(&failure))
+async fn settle<T>(tell: Tell, work: impl Future<Output = Result<T, Failure>>) -> Answer<T> {
+    work.await.map(Response::new).map_err(|failure| tell(&failure))
 }
 
 /// Events in the words of a version.
-fn stream<T: 'static>(events: Events, write: fn(StreamEvent) -> Result<T, Failure>) -> Answers<T> {
+fn stream<T: 'static>(
+    tell: Tell,
+    events: Events,
+    write: fn(StreamEvent) -> Result<T, Failure>,
+) -> Answers<T> {
     let written = events.map(move |event| {
         let event = event.and_then(|(_, event)| write(event));
-        event.map_err(|failure| status::of(&failure))
+        event.map_err(|failure| tell(&failure))
     });
     Box::pin(written)
 }

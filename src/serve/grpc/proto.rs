@@ -5,6 +5,7 @@
 #[expect(
     clippy::allow_attributes,
     clippy::allow_attributes_without_reason,
+    clippy::excessive_nesting,
     reason = "generated"
 )]
 pub mod a2a_v1;
@@ -12,6 +13,7 @@ pub mod a2a_v1;
 #[expect(
     clippy::allow_attributes,
     clippy::allow_attributes_without_reason,
+    clippy::excessive_nesting,
     reason = "generated"
 )]
 pub mod lf_a2a_v1;

@@ -41,17 +41,30 @@ struct ErrorInfo {
 
 /// A failure as a status.
 pub(super) fn of(failure: &Failure) -> Status {
+    with_message(failure, failure.message.clone())
+}
+
+/// A failure as a status of 0.3, which has no details: its SDKs know an error by the name before
+/// the sentence.
+pub(super) fn of_old(failure: &Failure) -> Status {
+    match protocol_names(failure.code) {
+        Some((_, name)) => with_message(failure, format!("{name}: {}", failure.message)),
+        None => of(failure),
+    }
+}
+
+fn with_message(failure: &Failure, message: String) -> Status {
     let code = code(problem::numbers(failure.code));
     let info = info(failure).encode_to_vec();
     let details = RpcStatus {
         code: code.into(),
-        message: failure.message.clone(),
+        message: message.clone(),
         details: vec![Any {
             type_url: "type.googleapis.com/google.rpc.ErrorInfo".to_owned(),
             value: info,
         }],
     };
-    Status::with_details(code, failure.message.clone(), details.encode_to_vec().into())
+    Status::with_details(code, message, details.encode_to_vec().into())
 }
 
 /// The number of gRPC, from the other two: the map of A2A 1.0.1, and what gRPC itself means by its
@@ -73,8 +86,8 @@ const fn code(numbers: Numbers) -> Code {
 }
 
 fn info(failure: &Failure) -> ErrorInfo {
-    let (reason, domain) = match protocol_reason(failure.code) {
-        Some(reason) => (reason.to_owned(), PROTOCOL),
+    let (reason, domain) = match protocol_names(failure.code) {
+        Some((reason, _)) => (reason.to_owned(), PROTOCOL),
         None => (failure.code.as_str().replace('-', "_").to_uppercase(), OURS),
     };
     let details = match problem::details(failure) {
@@ -94,18 +107,20 @@ fn info(failure: &Failure) -> ErrorInfo {
     ErrorInfo { reason, domain: domain.to_owned(), metadata: metadata.collect() }
 }
 
-/// The protocol's word for what the protocol knows.
-const fn protocol_reason(kind: Kind) -> Option<&'static str> {
+/// What the protocol calls its own errors: the reason of 1.0 and the name of 0.3.
+const fn protocol_names(kind: Kind) -> Option<(&'static str, &'static str)> {
     match problem::numbers(kind).jsonrpc {
-        -32001 => Some("TASK_NOT_FOUND"),
-        -32002 => Some("TASK_NOT_CANCELABLE"),
-        -32003 => Some("PUSH_NOTIFICATION_NOT_SUPPORTED"),
-        -32004 => Some("UNSUPPORTED_OPERATION"),
-        -32005 => Some("CONTENT_TYPE_NOT_SUPPORTED"),
-        -32006 => Some("INVALID_AGENT_RESPONSE"),
-        -32007 => Some("EXTENDED_AGENT_CARD_NOT_CONFIGURED"),
-        -32008 => Some("EXTENSION_SUPPORT_REQUIRED"),
-        -32009 => Some("VERSION_NOT_SUPPORTED"),
+        -32001 => Some(("TASK_NOT_FOUND", "TaskNotFoundError")),
+        -32002 => Some(("TASK_NOT_CANCELABLE", "TaskNotCancelableError")),
+        -32003 => Some(("PUSH_NOTIFICATION_NOT_SUPPORTED", "PushNotificationNotSupportedError")),
+        -32004 => Some(("UNSUPPORTED_OPERATION", "UnsupportedOperationError")),
+        -32005 => Some(("CONTENT_TYPE_NOT_SUPPORTED", "ContentTypeNotSupportedError")),
+        -32006 => Some(("INVALID_AGENT_RESPONSE", "InvalidAgentResponseError")),
+        -32007 => {
+            Some(("EXTENDED_AGENT_CARD_NOT_CONFIGURED", "ExtendedAgentCardNotConfiguredError"))
+        }
+        -32008 => Some(("EXTENSION_SUPPORT_REQUIRED", "ExtensionSupportRequiredError")),
+        -32009 => Some(("VERSION_NOT_SUPPORTED", "VersionNotSupportedError")),
         _ => None,
     }
 }
@@ -153,5 +168,7 @@ mod tests {
         assert_eq!((details.code, status.message()), (5, "there is no such task"));
         assert_eq!((&*info.reason, &*info.domain), ("TASK_NOT_FOUND", PROTOCOL));
         assert_eq!(info.metadata["code"], "execution-unknown");
+        let status = of_old(&Failure::new(Kind::ExecutionUnknown, "there is no such task"));
+        assert_eq!(status.message(), "TaskNotFoundError: there is no such task");
     }
 }

@@ -12,7 +12,7 @@ use tonic::Request;
 use super::arrival::Arrival;
 use super::proto::a2a_v1 as pb;
 use super::push::{push_delete, push_get, push_list, push_set, unasked};
-use super::{Answer, Answers, settle, stream};
+use super::{Answer, Answers, settle, status, stream};
 use crate::serve::{App, a2a, card};
 use crate::wire::a2a::v1::TaskQuery;
 
@@ -44,7 +44,7 @@ impl pb::a2a_service_server::A2aService for Service {
         &self,
         request: Request<pb::SendMessageRequest>,
     ) -> Answer<pb::SendMessageResponse> {
-        settle(async {
+        settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, speaks)?;
             let (caller, agent) = arrival.at(&self.app, NO_TENANT, Right::Run)?;
             let send = unasked(read::send_request(asked)?)?;
@@ -57,18 +57,18 @@ impl pb::a2a_service_server::A2aService for Service {
         &self,
         request: Request<pb::SendMessageRequest>,
     ) -> Answer<Self::SendStreamingMessageStream> {
-        settle(async {
+        settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, speaks)?;
             let (caller, agent) = arrival.at(&self.app, NO_TENANT, Right::Run)?;
             let send = unasked(read::send_request(asked)?)?;
             let events = a2a::stream(&self.app, &caller, &agent, send).await?;
-            Ok(stream(events, write::event))
+            Ok(stream(status::of_old, events, write::event))
         })
         .await
     }
 
     async fn get_task(&self, request: Request<pb::GetTaskRequest>) -> Answer<pb::Task> {
-        settle(async {
+        settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, speaks)?;
             let (caller, agent) = arrival.at(&self.app, NO_TENANT, Right::Read)?;
             let history = read::history(asked.history_length)?;
@@ -79,7 +79,7 @@ impl pb::a2a_service_server::A2aService for Service {
     }
 
     async fn cancel_task(&self, request: Request<pb::CancelTaskRequest>) -> Answer<pb::Task> {
-        settle(async {
+        settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, speaks)?;
             let (caller, agent) = arrival.at(&self.app, NO_TENANT, Right::Run)?;
             let id = read::task_name(&asked.name)?;
@@ -92,12 +92,12 @@ impl pb::a2a_service_server::A2aService for Service {
         &self,
         request: Request<pb::TaskSubscriptionRequest>,
     ) -> Answer<Self::TaskSubscriptionStream> {
-        settle(async {
+        settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, speaks)?;
             let (caller, agent) = arrival.at(&self.app, NO_TENANT, Right::Read)?;
             let id = read::task_name(&asked.name)?;
             let events = a2a::subscribe(&self.app, &caller, &agent, id, None).await?;
-            Ok(stream(events, write::event))
+            Ok(stream(status::of_old, events, write::event))
         })
         .await
     }
@@ -106,7 +106,7 @@ impl pb::a2a_service_server::A2aService for Service {
         &self,
         request: Request<pb::CreateTaskPushNotificationConfigRequest>,
     ) -> Answer<pb::TaskPushNotificationConfig> {
-        settle(async {
+        settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, speaks)?;
             let (caller, agent) = arrival.at(&self.app, NO_TENANT, Right::Run)?;
             let config = read::registration(asked)?;
@@ -119,7 +119,7 @@ impl pb::a2a_service_server::A2aService for Service {
         &self,
         request: Request<pb::GetTaskPushNotificationConfigRequest>,
     ) -> Answer<pb::TaskPushNotificationConfig> {
-        settle(async {
+        settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, speaks)?;
             let (caller, agent) = arrival.at(&self.app, NO_TENANT, Right::Read)?;
             let (task, config) = read::config_name(&asked.name)?;
@@ -133,7 +133,7 @@ impl pb::a2a_service_server::A2aService for Service {
         &self,
         request: Request<pb::ListTaskPushNotificationConfigRequest>,
     ) -> Answer<pb::ListTaskPushNotificationConfigResponse> {
-        settle(async {
+        settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, speaks)?;
             let (caller, agent) = arrival.at(&self.app, NO_TENANT, Right::Read)?;
             let task = read::task_name(&asked.parent)?;
@@ -150,7 +150,7 @@ impl pb::a2a_service_server::A2aService for Service {
         &self,
         request: Request<pb::DeleteTaskPushNotificationConfigRequest>,
     ) -> Answer<()> {
-        settle(async {
+        settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, speaks)?;
             let (caller, agent) = arrival.at(&self.app, NO_TENANT, Right::Run)?;
             let (task, config) = read::config_name(&asked.name)?;
@@ -164,7 +164,7 @@ impl pb::a2a_service_server::A2aService for Service {
         &self,
         request: Request<pb::GetAgentCardRequest>,
     ) -> Answer<pb::AgentCard> {
-        settle(async {
+        settle(status::of_old, async {
             let (arrival, _) = Arrival::of(request, speaks)?;
             let (_, agent) = arrival.at(&self.app, NO_TENANT, Right::Read)?;
             card::of(&self.app, &agent).map(write::card)

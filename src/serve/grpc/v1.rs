@@ -14,7 +14,7 @@ use tonic::Request;
 use super::arrival::Arrival;
 use super::proto::lf_a2a_v1 as pb;
 use super::push::{push_delete, push_get, push_list, push_set, unasked};
-use super::{Answer, Answers, settle, stream};
+use super::{Answer, Answers, settle, status, stream};
 use crate::serve::{App, a2a, card};
 use crate::wire::a2a::v1::TaskQuery;
 
@@ -43,7 +43,7 @@ impl pb::a2a_service_server::A2aService for Service {
         &self,
         request: Request<pb::SendMessageRequest>,
     ) -> Answer<pb::SendMessageResponse> {
-        settle(async {
+        settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, speaks)?;
             let (caller, agent) = arrival.at(&self.app, &asked.tenant, Right::Run)?;
             let send = unasked(read::send_request(asked)?)?;
@@ -56,18 +56,18 @@ impl pb::a2a_service_server::A2aService for Service {
         &self,
         request: Request<pb::SendMessageRequest>,
     ) -> Answer<Self::SendStreamingMessageStream> {
-        settle(async {
+        settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, speaks)?;
             let (caller, agent) = arrival.at(&self.app, &asked.tenant, Right::Run)?;
             let send = unasked(read::send_request(asked)?)?;
             let events = a2a::stream(&self.app, &caller, &agent, send).await?;
-            Ok(stream(events, write::event))
+            Ok(stream(status::of, events, write::event))
         })
         .await
     }
 
     async fn get_task(&self, request: Request<pb::GetTaskRequest>) -> Answer<pb::Task> {
-        settle(async {
+        settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, speaks)?;
             let (caller, agent) = arrival.at(&self.app, &asked.tenant, Right::Read)?;
             let history = read::history(asked.history_length)?;
@@ -81,7 +81,7 @@ impl pb::a2a_service_server::A2aService for Service {
         &self,
         request: Request<pb::ListTasksRequest>,
     ) -> Answer<pb::ListTasksResponse> {
-        settle(async {
+        settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, speaks)?;
             let (caller, agent) = arrival.at(&self.app, &asked.tenant, Right::Read)?;
             let list = read::list_request(asked)?;
@@ -91,7 +91,7 @@ impl pb::a2a_service_server::A2aService for Service {
     }
 
     async fn cancel_task(&self, request: Request<pb::CancelTaskRequest>) -> Answer<pb::Task> {
-        settle(async {
+        settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, speaks)?;
             let (caller, agent) = arrival.at(&self.app, &asked.tenant, Right::Run)?;
             a2a::cancel(&self.app, &caller, &agent, &asked.id).await.and_then(write::task)
@@ -103,11 +103,11 @@ impl pb::a2a_service_server::A2aService for Service {
         &self,
         request: Request<pb::SubscribeToTaskRequest>,
     ) -> Answer<Self::SubscribeToTaskStream> {
-        settle(async {
+        settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, speaks)?;
             let (caller, agent) = arrival.at(&self.app, &asked.tenant, Right::Read)?;
             let events = a2a::subscribe(&self.app, &caller, &agent, &asked.id, None).await?;
-            Ok(stream(events, write::event))
+            Ok(stream(status::of, events, write::event))
         })
         .await
     }
@@ -116,7 +116,7 @@ impl pb::a2a_service_server::A2aService for Service {
         &self,
         request: Request<pb::TaskPushNotificationConfig>,
     ) -> Answer<pb::TaskPushNotificationConfig> {
-        settle(async {
+        settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, speaks)?;
             let (caller, agent) = arrival.at(&self.app, &asked.tenant, Right::Run)?;
             let config = read::push(asked)?;
@@ -129,7 +129,7 @@ impl pb::a2a_service_server::A2aService for Service {
         &self,
         request: Request<pb::GetTaskPushNotificationConfigRequest>,
     ) -> Answer<pb::TaskPushNotificationConfig> {
-        settle(async {
+        settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, speaks)?;
             let (caller, agent) = arrival.at(&self.app, &asked.tenant, Right::Read)?;
             let config = Some(asked.id.as_str()).filter(|id| !id.is_empty());
@@ -143,7 +143,7 @@ impl pb::a2a_service_server::A2aService for Service {
         &self,
         request: Request<pb::ListTaskPushNotificationConfigsRequest>,
     ) -> Answer<pb::ListTaskPushNotificationConfigsResponse> {
-        settle(async {
+        settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, speaks)?;
             let (caller, agent) = arrival.at(&self.app, &asked.tenant, Right::Read)?;
             let configs = push_list(&self.app, &caller, &agent, &asked.task_id).await?;
@@ -159,7 +159,7 @@ impl pb::a2a_service_server::A2aService for Service {
         &self,
         request: Request<pb::DeleteTaskPushNotificationConfigRequest>,
     ) -> Answer<()> {
-        settle(async {
+        settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, speaks)?;
             let (caller, agent) = arrival.at(&self.app, &asked.tenant, Right::Run)?;
             push_delete(&self.app, &caller, &agent, &asked.task_id, &asked.id).await
@@ -171,7 +171,7 @@ impl pb::a2a_service_server::A2aService for Service {
         &self,
         request: Request<pb::GetExtendedAgentCardRequest>,
     ) -> Answer<pb::AgentCard> {
-        settle(async {
+        settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, speaks)?;
             let (_, agent) = arrival.at(&self.app, &asked.tenant, Right::Read)?;
             let card = card::of(&self.app, &agent)?;
