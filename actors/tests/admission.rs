@@ -18,7 +18,9 @@ mod futures_of {
         let mut answers: Vec<Option<T>> = futures.iter().map(|_| None).collect();
         std::future::poll_fn(move |context| {
             for (future, answer) in futures.iter_mut().zip(&mut answers) {
-                if answer.is_none() && let Poll::Ready(value) = future.as_mut().poll(context) {
+                if answer.is_none()
+                    && let Poll::Ready(value) = future.as_mut().poll(context)
+                {
                     *answer = Some(value);
                 }
             }
@@ -220,7 +222,10 @@ async fn the_same_message_with_another_body_is_refused() {
     world.submit_as(WORKER, "message", "a").await.unwrap();
     let conflict = world.submit_as(WORKER, "message", "b").await;
     let next = world.submit("c").await.unwrap();
-    assert_eq!((conflict, world.wait(next).await.as_str()), (Err(Code::MessageReused), "completed"));
+    assert_eq!(
+        (conflict, world.wait(next).await.as_str()),
+        (Err(Code::MessageReused), "completed")
+    );
     world.end().await;
 }
 
@@ -264,7 +269,10 @@ async fn agents_do_not_share_their_lines() {
     world.script("text", [Act::ok(10)]);
     let (one, _) = world.submit_as("one", "message", "text").await.unwrap();
     let (two, _) = world.submit_as("two", "message", "text").await.unwrap();
-    assert_eq!((world.wait(one).await, world.wait(two).await), ("completed".into(), "completed".into()));
+    assert_eq!(
+        (world.wait(one).await, world.wait(two).await),
+        ("completed".into(), "completed".into())
+    );
     assert_eq!((world.second(), one == two), (10, false));
     world.end().await;
 }

@@ -122,10 +122,7 @@ async fn an_agent_that_writes_is_not_retried_once_it_had_its_input() {
     let writes = |spec: &mut AgentSpec| spec.access = Access::ReadWrite;
     let had_input = run_tuned(writes, [Act::fail(1, TRANSIENT)]).await;
     let had_none = run_tuned(writes, [Act::stillborn(Code::NoResources), Act::ok(0)]).await;
-    assert_eq!(
-        [&*had_input[0], &*had_none[0]],
-        ["failed: agent-transient at 1", "completed at 1"]
-    );
+    assert_eq!([&*had_input[0], &*had_none[0]], ["failed: agent-transient at 1", "completed at 1"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -225,7 +222,10 @@ async fn a_second_cancel_changes_nothing() {
     world.cancel(id).await.unwrap();
     world.at(4).await;
     world.cancel(id).await.unwrap();
-    assert_eq!((world.wait(id).await.as_str(), world.second()), ("cancelled: execution-cancelled", 5));
+    assert_eq!(
+        (world.wait(id).await.as_str(), world.second()),
+        ("cancelled: execution-cancelled", 5)
+    );
     world.end().await;
 }
 

@@ -68,9 +68,7 @@ async fn an_agent_that_fails_four_times_in_a_minute_is_quarantined() {
     world.at(4).await;
     world.crash_agent("one").await;
     world.at(5).await;
-    let shown = ["one", "two"].map(async |id| world.agent(id).await);
-    let [one, two] = shown;
-    let (one, two) = (one.await, two.await);
+    let (one, two) = (world.agent("one").await, world.agent("two").await);
     assert_eq!((one.health, one.restarts, two.health), (Health::Quarantined, 3, Health::Alive));
     let refused = world.submit_to("one", "c").await;
     let taken = world.submit_to("two", "c").await.map(drop);
@@ -134,7 +132,10 @@ async fn four_executions_that_panic_in_a_minute_restart_their_agent() {
         assert_eq!(world.run("bomb").await, "failed: interrupted at 0");
     }
     world.at(5).await;
-    assert_eq!((world.agent(WORKER).await.restarts, world.run("next").await.as_str()), (1, "completed at 5"));
+    assert_eq!(
+        (world.agent(WORKER).await.restarts, world.run("next").await.as_str()),
+        (1, "completed at 5")
+    );
     world.end().await;
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::decide::{recovery, retry};
+use crate::decide::retry;
 use crate::model::agent::{Access, Deadlines, RetrySpec};
 use crate::model::code::Code;
 use crate::model::execution::{Outcome, Stamp, State};
@@ -411,10 +411,4 @@ fn overdue(deadline: Deadline, policy: &Policy) -> Ending {
     };
     let message = format!("it {what} within {} s", limit.as_secs_f64());
     Ending { outcome: Outcome::Timeout, failure: Some(Failure::new(code, message)) }
-}
-
-/// The end of what was cut off, for whoever finds it in the ledger.
-#[must_use]
-pub fn cut_off() -> Ending {
-    failed(recovery::interrupted())
 }
