@@ -1,7 +1,11 @@
 //! Drives one execution from acceptance to exactly one outcome.
 
+mod ending;
+
 use std::time::Duration;
 
+pub use self::ending::{Ending, way_out};
+use self::ending::{cancelled, end, failed, moved, overdue, rest_if};
 use crate::decide::retry;
 use crate::model::agent::{Access, Deadlines, RetrySpec};
 use crate::model::code::Code;
@@ -91,15 +95,6 @@ pub enum Phase {
         /// How it ended; `None` when somebody else settled it.
         outcome: Option<Outcome>,
     },
-}
-
-/// How something ends.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ending {
-    /// Which way.
-    pub outcome: Outcome,
-    /// Why; `None` only when it ends well.
-    pub failure: Option<Failure>,
 }
 
 /// Which deadline passed.
@@ -354,61 +349,4 @@ fn paused(stamp: Stamp, event: Event) -> (Phase, Vec<Effect>) {
         E::Cancel { why } => end(stamp, State::Failed, cancelled(why)),
         event => (P::Paused { stamp }, vec![Do::Ignore { event }]),
     }
-}
-
-fn rest_if(stamp: Stamp, outcome: Outcome, settled: bool, cleaned: bool) -> (Phase, Vec<Effect>) {
-    if settled && cleaned {
-        let moved = moved(stamp, State::Cleanup, State::Idle, "nothing is left of it");
-        (P::Rest { outcome: Some(outcome) }, vec![moved, Do::Rest])
-    } else {
-        (P::Ended { stamp, outcome, settled, cleaned }, Vec::new())
-    }
-}
-
-fn end(stamp: Stamp, from: State, ending: Ending) -> (Phase, Vec<Effect>) {
-    let outcome = ending.outcome;
-    let why = ending.failure.as_ref().map_or("it answered", |failure| &failure.message);
-    let mut effects: Vec<_> =
-        way_out(from, outcome).into_iter().map(|(from, to)| moved(stamp, from, to, why)).collect();
-    effects.push(Do::Settle { stamp, ending });
-    effects.push(Do::Clean { stamp });
-    (P::Ended { stamp, outcome, settled: false, cleaned: false }, effects)
-}
-
-/// The moves from a state to an outcome and into the clean-up.
-#[must_use]
-pub fn way_out(from: State, outcome: Outcome) -> Vec<(State, State)> {
-    let to = outcome.state();
-    let mut moves = match (from, to) {
-        (State::Starting, State::Completed) => {
-            vec![(from, State::Running), (State::Running, to)]
-        }
-        (from, to) if from == to => Vec::new(),
-        (from, to) => vec![(from, to)],
-    };
-    moves.push((to, State::Cleanup));
-    moves
-}
-
-fn moved(stamp: Stamp, from: State, to: State, why: &str) -> Effect {
-    Do::Move { from, to, stamp, why: why.to_owned() }
-}
-
-fn cancelled(why: String) -> Ending {
-    Ending { outcome: Outcome::Cancelled, failure: Some(Failure::new(Code::Cancelled, why)) }
-}
-
-fn failed(failure: Failure) -> Ending {
-    Ending { outcome: Outcome::Failed, failure: Some(failure) }
-}
-
-fn overdue(deadline: Deadline, policy: &Policy) -> Ending {
-    let (code, what, limit) = match deadline {
-        Deadline::Start => (Code::StartTimeout, "did not start", policy.deadlines.start),
-        Deadline::Run | Deadline::Stop | Deadline::Answer => {
-            (Code::Timeout, "did not finish", policy.deadlines.run)
-        }
-    };
-    let message = format!("it {what} within {} s", limit.as_secs_f64());
-    Ending { outcome: Outcome::Timeout, failure: Some(Failure::new(code, message)) }
 }
