@@ -150,7 +150,7 @@ async fn ended(progress: &mut Option<watch::Receiver<Progress>>) -> bool {
 
 async fn drained(draining: &mut watch::Receiver<bool>) {
     if draining.wait_for(|draining| *draining).await.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

@@ -1,5 +1,4 @@
 //! Actors that fail are started again, and nobody's work is lost by it.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::status::Health;
