@@ -2,16 +2,20 @@
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
-use super::encode::forms;
+use super::encode::{SHORTEST, forms};
 use super::rules::by_shapes;
 use super::shapes::SHAPES;
 use super::span::{Form, Span};
 
 /// Up to this many bytes of patterns the fastest automaton is affordable.
-const FAST: usize = 8 * 1024;
+const FAST: usize = 12 * 1024;
+
+/// Only so much of a form is searched for; the rest is compared. This keeps the automaton small.
+const HEAD: usize = SHORTEST;
 
 /// The literals of all shapes, then the forms of all registered values.
 pub(super) struct Exact {
+    /// Finds literals, and heads of forms.
     automaton: Option<AhoCorasick>,
     patterns: Vec<Vec<u8>>,
     /// The shape of each literal; patterns beyond are forms.
@@ -38,9 +42,14 @@ impl Exact {
         let beginnings = values.iter().flat_map(|value| beginnings(value)).collect();
         let patterns: Vec<Vec<u8>> =
             literals().map(|(_, text)| text.as_bytes().to_vec()).chain(values).collect();
-        let size: usize = patterns.iter().map(Vec::len).sum();
+        let heads = || {
+            let (literals, forms) = patterns.split_at_checked(shapes.len()).unwrap_or_default();
+            let heads = forms.iter().map(|form| form.get(..HEAD).unwrap_or(form));
+            literals.iter().map(Vec::as_slice).chain(heads)
+        };
+        let size: usize = heads().map(<[u8]>::len).sum();
         let kind = (size <= FAST).then_some(AhoCorasickKind::DFA);
-        let automaton = AhoCorasick::builder().kind(kind).build(&patterns).ok();
+        let automaton = AhoCorasick::builder().kind(kind).build(heads()).ok();
         Self { automaton, patterns, shapes, beginnings, longest }
     }
 
@@ -58,27 +67,28 @@ impl Exact {
     /// Finds registered values, and runs the shapes whose literals are in the line.
     pub(super) fn spans(&self, line: &[u8], spans: &mut Vec<Span>) {
         let mut shapes = 0_u128;
-        let mut visit = |pattern: usize, start: usize, end: usize| match self.shapes.get(pattern) {
-            Some(row) => shapes |= 1 << row,
-            None => spans.push(Span::shape(start..end, Form::Stars(0))),
+        let mut visit = |number: usize, start: usize| {
+            let Some(pattern) = self.patterns.get(number) else { return };
+            let is_whole = line.get(start..).is_some_and(|rest| rest.starts_with(pattern));
+            match self.shapes.get(number) {
+                _ if !is_whole => {}
+                Some(row) => shapes |= 1 << row,
+                None => spans.push(Span::shape(start..start + pattern.len(), Form::Stars(0))),
+            }
         };
         match self.automaton.as_ref() {
             Some(automaton) => automaton
                 .find_overlapping_iter(line)
-                .for_each(|found| visit(found.pattern().as_usize(), found.start(), found.end())),
+                .for_each(|found| visit(found.pattern().as_usize(), found.start())),
             None => self.one_by_one(line, &mut visit),
         }
         by_shapes(line, shapes, spans);
     }
 
     /// The slow way, for more patterns than an automaton can hold.
-    fn one_by_one(&self, line: &[u8], visit: &mut impl FnMut(usize, usize, usize)) {
-        for (number, pattern) in self.patterns.iter().enumerate() {
-            for (start, window) in line.windows(pattern.len().max(1)).enumerate() {
-                if window == pattern.as_slice() {
-                    visit(number, start, start + pattern.len());
-                }
-            }
+    fn one_by_one(&self, line: &[u8], visit: &mut impl FnMut(usize, usize)) {
+        for number in 0..self.patterns.len() {
+            (0..line.len()).for_each(|start| visit(number, start));
         }
     }
 

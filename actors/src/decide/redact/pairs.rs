@@ -146,6 +146,6 @@ fn is_closing(line: &[u8], at: usize, place: &Place) -> bool {
     if line.get(at) != Some(&b'"') || !next.is_some_and(|next| b"),;:]}+ ".contains(&next)) {
         return false;
     }
-    let head = line.get(at.saturating_sub(4096)..at).unwrap_or_default();
+    let head = line.get(at.saturating_sub(512)..at).unwrap_or_default();
     head.iter().filter(|byte| **byte == b'"').count() % 2 == 1
 }

@@ -46,7 +46,7 @@ pub(super) const FAMILIES: &[(&[&str], &[Family])] = &[
     (&["authorization", "bearer"], &[headers]),
     (&["cookie"], &[cookies]),
     (&["@"], &[userinfo, emails]),
-    (&["-u", "--user", "--proxy-user"], &[options]),
+    (&[" -u", "-u ", "-u=", "\"-u", "'-u", "--user", "--proxy-user"], &[options]),
 ];
 
 /// What is in a line besides known literals and must be looked at: escapes and keys in PEM.

@@ -7,6 +7,9 @@ use super::pem::{Block, FORGOTTEN, block, compact, possible_foot};
 use super::span::STARS;
 use super::window::{Cut, cut};
 
+/// A longer piece is taken in parts, so that a long line is not searched again and again.
+const PIECE: usize = 8 * 1024;
+
 /// Masks a text that arrives in pieces.
 ///
 /// However the text is cut, the pieces that come out are together what [`Redactor::redact`] makes
@@ -20,6 +23,8 @@ pub struct Stream {
     /// How much of `pending` holds no line end that has not been tried.
     tried: usize,
     swallowing: bool,
+    /// So long `pending` may become before it is looked at again.
+    patience: usize,
     count: u64,
 }
 
@@ -28,16 +33,26 @@ impl Stream {
     #[must_use]
     pub fn new(redactor: Arc<Redactor>) -> Self {
         let pending = String::new();
-        Self { redactor, undecoded: Vec::new(), pending, tried: 0, swallowing: false, count: 0 }
+        Self {
+            redactor,
+            undecoded: Vec::new(),
+            pending,
+            tried: 0,
+            swallowing: false,
+            patience: 0,
+            count: 0,
+        }
     }
 
     /// Takes bytes and gives what is safe to show by now.
     ///
     /// Bytes that are not UTF-8 become U+FFFD; a character may be split between two calls.
     pub fn push(&mut self, bytes: &[u8]) -> String {
-        self.decode(bytes);
         let mut out = String::new();
-        while self.advance(&mut out) {}
+        for piece in bytes.chunks(PIECE) {
+            self.decode(piece);
+            while self.advance(&mut out) {}
+        }
         out
     }
 
@@ -63,7 +78,7 @@ impl Stream {
         let edits = self.redactor.scanner.work(&rest, true);
         edits.write(&rest, &mut out);
         self.count += edits.count;
-        (self.tried, self.swallowing) = (0, false);
+        (self.tried, self.swallowing, self.patience) = (0, false, 0);
         out
     }
 
@@ -102,7 +117,7 @@ impl Stream {
             self.lines(self.tried + newline + 1, out);
         }
         self.tried = self.pending.len();
-        self.pending.len() >= self.redactor.window() && self.shorten(out)
+        self.pending.len() >= self.redactor.window().max(self.patience) && self.shorten(out)
     }
 
     /// Masks all whole lines but those that go on.
@@ -118,28 +133,37 @@ impl Stream {
     /// Makes room in a line that is too long; whether that succeeded.
     fn shorten(&mut self, out: &mut String) -> bool {
         self.forget_body();
-        if self.pending.len() < self.redactor.window() {
+        if self.pending.len() < self.redactor.window().max(self.patience) {
             return false;
         }
         match cut(&self.redactor, &self.pending) {
-            Cut::Later => false,
-            Cut::At(at) => {
-                let piece = self.take(at);
-                let edits = self.redactor.scanner.work(&piece, true);
-                edits.write(&piece, out);
-                self.count += edits.count;
-                self.tried = 0;
-                true
+            Cut::Later => {
+                self.patience = 2 * self.pending.len();
+                return false;
             }
-            Cut::Swallow(head) => {
-                self.take(head);
-                self.swallowing = self.pending.is_empty();
-                self.count += 1;
-                self.tried = 0;
-                out.push_str(STARS);
-                true
+            Cut::At(at) => self.release(at, out),
+            Cut::Swallow(at, end) => {
+                self.release(at, out);
+                self.drop_masked(end - at, out);
+                self.swallowing = true;
             }
+            Cut::Mask(end) => self.drop_masked(end, out),
         }
+        (self.tried, self.patience) = (0, 0);
+        true
+    }
+
+    fn release(&mut self, at: usize, out: &mut String) {
+        let piece = self.take(at);
+        let edits = self.redactor.scanner.work(&piece, true);
+        edits.write(&piece, out);
+        self.count += edits.count;
+    }
+
+    fn drop_masked(&mut self, length: usize, out: &mut String) {
+        self.take(length);
+        self.count += 1;
+        out.push_str(STARS);
     }
 
     /// Drops what came of an open block's body, but for what may be its foot.

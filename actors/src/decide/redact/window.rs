@@ -15,12 +15,18 @@ const AHEAD: usize = 1024;
 /// Escapes may make a line so many times longer than what is seen of it.
 const STRETCH: usize = 16;
 
+/// A cut that leaves less than this part of a window behind is none.
+const LEAST: usize = 8;
+
 /// What to do with a long line.
 pub(super) enum Cut {
     /// Release what stands before this place.
     At(usize),
-    /// Mask what stands before this place; if that is all, then also what follows up to white space.
-    Swallow(usize),
+    /// Release what stands before the first place, and mask from there over the second up to white
+    /// space.
+    Swallow(usize, usize),
+    /// Mask what stands before this place.
+    Mask(usize),
     /// Wait for more: there is little to see as yet.
     Later,
 }
@@ -71,9 +77,15 @@ pub(super) fn cut(redactor: &Redactor, text: &str) -> Cut {
         .filter(|at| *at >= most / 2)
         .or_else(|| last_place(line, most, |byte| !is_token(byte) && byte.is_ascii(), free));
     match (place, block) {
-        (Some(at), _) => Cut::At(visible.raw_at(at)),
-        (None, Some(head)) if head > 0 => Cut::Swallow(head),
-        (None, _) => Cut::Swallow(text.len()),
+        (Some(at), _) if at >= most / LEAST => Cut::At(visible.raw_at(at)),
+        (Some(at), Some(_)) => Cut::At(visible.raw_at(at)),
+        (None, Some(head)) if head > 0 => Cut::Mask(head),
+        (place, _) => {
+            let at = place.unwrap_or(0);
+            let crossing = spans.iter().find(|span| span.secret.end > at && span.context < most);
+            let end = crossing.map_or(at, |span| span.secret.end);
+            Cut::Swallow(visible.raw_at(at), visible.raw_at(end))
+        }
     }
 }
 
