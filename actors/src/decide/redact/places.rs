@@ -31,7 +31,7 @@ pub(super) const USER: &str = r#"(?:^|[\s"'`])(?:-u|-U|--user|--proxy-user)(?:[ 
 pub(super) const NETRC: &str =
     r"(?i)(?:\blogin[ \t]+\S{1,64}[ \t]+|^[ \t]*)(?:password|passwd)[ \t]+(\S+)";
 /// `password is …`.
-pub(super) const SENTENCE: &str = r"(?i)(?:password|passphrase|passcode|passwd|token|secret|api[-_ ]?key|credential)s?[ \t]+(?:is|was|will be|=)[ \t]*:?[ \t]+";
+pub(super) const SENTENCE: &str = r"(?i)(?:password|passphrase|passcode|passwd|token|secret|api[-_ ]?key|credential)s?[ \t]+(?:is|was|will be)[ \t]*:?[ \t]+";
 /// A cookie header.
 pub(super) const COOKIES: &str =
     r#"(?i)cookie[\\"'`\]]{0,8}[ \t]{0,8}[:=,][ \t\[]{0,8}[\\"'`]{0,8}([^\r\n"'`\\]+)"#;

@@ -253,15 +253,21 @@ fn is_prose(text: &[u8]) -> bool {
 
 /// Names of code and of types: `userPassword`, `config.token`, `API_TOKEN`, `String`, `oauth-flow`.
 fn is_name(text: &[u8], promise: Promise, tight: bool) -> bool {
-    let letters = |part: &[u8]| part.iter().all(|byte| byte.is_ascii_alphabetic() || *byte == b'_');
+    let name = |part: &[u8]| {
+        part.iter().all(|byte| is_word(*byte))
+            && part.iter().filter(|byte| byte.is_ascii_digit()).count() <= 1
+    };
     let chosen = promise == Promise::Password && tight;
     let dotted = text.contains(&b'.')
-        && text.split(|byte| *byte == b'.').all(|part| !part.is_empty() && letters(part));
+        && text.len() < 48
+        && text.split(|byte| *byte == b'.').all(|part| !part.is_empty() && name(part));
     let capitals = text.iter().all(|byte| byte.is_ascii_uppercase() || *byte == b'_');
-    let constant = capitals && (text.contains(&b'_') || text.len() <= 8);
+    let constant = capitals && (text.contains(&b'_') || text.len() <= 12);
     let kebab = promise == Promise::Token
         && text.iter().all(|byte| byte.is_ascii_lowercase() || b"-_.".contains(byte));
-    dotted || (constant && !chosen) || kebab || (!chosen && is_camel(text))
+    let short =
+        promise == Promise::Token && text.len() <= 10 && text.iter().all(u8::is_ascii_alphabetic);
+    short || dotted || (constant && !chosen) || kebab || (!chosen && is_camel(text))
 }
 
 /// `someName`, `SomeName`, `Some`: humps of at least three letters.

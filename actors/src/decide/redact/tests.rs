@@ -158,6 +158,14 @@ fn contexts_keep_what_is_not_secret() {
 }
 
 #[test]
+fn a_password_never_shows_its_end_whatever_its_shape() {
+    let token = Dice(4).fill("ghp_{a36}");
+    let masked = none().redact(&format!("password={token} url=db://me:{token}@host")).into_owned();
+    assert_eq!(masked, "password=*** url=db://me:***@host");
+    assert_eq!(registered(&token).redact(&token), "***");
+}
+
+#[test]
 fn a_private_key_is_masked_to_its_end_wherever_that_is() {
     let body = Dice(5).fill("{b64}\n{b64}\n{b30}==\n");
     for kind in ["RSA ", "", "EC ", "OPENSSH ", "ENCRYPTED "] {

@@ -34,6 +34,16 @@ fn no_boundary_shows_what_the_whole_hides() {
 }
 
 #[test]
+fn a_registered_value_of_more_lines_is_held_until_it_ends() {
+    let text = "x ab\ncd\nefgh\nlast\nx ab\ncd\nx\n";
+    let whole = "x ***\nx ab\ncd\nx\n";
+    for size in [1, 2, 3, 5, 8, 100] {
+        let redactor = Arc::new(registered("ab\ncd\nefgh\nlast"));
+        assert_eq!(streamed(redactor, text.as_bytes(), || size), whole);
+    }
+}
+
+#[test]
 fn long_lines_show_no_secret_and_hold_little_back() {
     let mut all = corpus(5);
     all.retain(|(_, text)| !text.starts_with("  password"));
@@ -133,6 +143,8 @@ const WORDS: &[&str] = &[
     "-u ",
     "is ",
     "ab\ncd",
+    "ab\n",
+    "ab\ncd\nefgh",
     "cd\nefgh",
     "secret",
     "<",
