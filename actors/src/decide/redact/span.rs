@@ -76,13 +76,16 @@ fn unite(group: &[Span]) -> Option<Span> {
     Some(Span { secret: whole, context, form })
 }
 
-/// Writes what stands instead of `secret`.
+/// Writes what stands instead of `secret`. It has as many lines, so that lines stay what they are.
 pub(super) fn render(secret: &str, form: Form) -> String {
-    let (prefix, rest) = match form {
-        Form::Tail(keep) | Form::Stars(keep) => (secret.get(..keep).unwrap_or(""), STARS),
-    };
+    if secret.contains('\n') {
+        let lines = secret.split('\n').map(|line| if line.is_empty() { "" } else { STARS });
+        return lines.collect::<Vec<_>>().join("\n");
+    }
+    let (Form::Tail(keep) | Form::Stars(keep)) = form;
+    let prefix = secret.get(..keep).unwrap_or("");
     match form {
-        Form::Stars(_) => format!("{prefix}{rest}"),
+        Form::Stars(_) => format!("{prefix}{STARS}"),
         Form::Tail(_) => last_four(secret)
             .filter(|_| secret.len() >= LONG)
             .map_or_else(|| STARS.to_owned(), |last| format!("{prefix}{DOTS}{last}")),
