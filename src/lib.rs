@@ -32,6 +32,7 @@ use axum_server::Handle;
 use sha2::{Digest, Sha256};
 use tokio::task::JoinHandle;
 
+use clock::WallClock;
 use config::{Server, Settings};
 use drive::process::ProcessDriver;
 use serve::auth::Guard;
@@ -83,12 +84,20 @@ pub struct Running {
     served: JoinHandle<io::Result<()>>,
 }
 
+/// Starts the service on this machine's clock.
+///
+/// # Errors
+/// When any of it does not work; nothing runs then.
+pub async fn start(settings: Settings) -> Result<Running, StartError> {
+    start_with(settings, Arc::new(WallClock)).await
+}
+
 /// Starts the service: takes the address, opens the ledger, sweeps what a crash left, recovers,
 /// starts the tree, opens the door.
 ///
 /// # Errors
 /// When any of it does not work; nothing runs then.
-pub async fn start(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running, StartError> {
+pub async fn start_with(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running, StartError> {
     let Settings { server, agents, default_agent, tokens, mut secrets, .. } = settings;
     let listener = TcpListener::bind(server.listen)
         .map_err(|source| StartError::Listen { address: server.listen, source })?;

@@ -7,9 +7,10 @@ use algonius_actors::model::event::{Chunk, Event, Fact, Span};
 use algonius_actors::model::execution::Fence;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::principal::{Token, TokenSeed};
+use algonius_actors::model::record::Filter;
 use algonius_actors::model::record::Record;
 use algonius_actors::ports::ledger::{
-    Accept, Acceptance, Claim, ClaimOrder, Filter, Ledger, LedgerError, Settlement,
+    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Settlement,
 };
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -92,7 +93,7 @@ impl Store {
         let mut connection = sqlite::writer(&directory.database, durability).await?;
         let instance = sqlite::instance(&mut connection).await?;
         let readers = sqlite::readers(&directory.database).await?;
-        let writer = Writer::spawn(connection, directory.lock);
+        let writer = Writer::spawn(connection, readers.clone(), directory.lock);
         Ok(Self { instance, readers, writer })
     }
 
@@ -105,7 +106,6 @@ impl Store {
     /// Commits what was ordered, brings the database file up to date and unlocks the directory.
     /// Calls that come later are answered with [`LedgerError::Unavailable`].
     pub async fn close(&self) {
-        self.readers.close().await;
         self.writer.close().await;
     }
 }

@@ -12,9 +12,9 @@ use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
 
-use algonius_actors::decide::contract::Exit;
 use algonius_actors::model::execution::Stamp;
 use algonius_actors::model::id::ExecutionId;
+use algonius_actors::model::program::Exit;
 use async_trait::async_trait;
 use tokio::io::AsyncRead;
 use uuid::Uuid;

@@ -1,4 +1,4 @@
-//! AgentActor: one per agent; lets requests in by its line, and owns their executions.
+//! `AgentActor`: one per agent; lets requests in by its line, and owns their executions.
 
 mod intake;
 

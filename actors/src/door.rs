@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use ractor::{ActorRef, rpc::CallResult};
 use tokio::sync::watch;
 
@@ -10,12 +11,14 @@ use crate::execution::Progress;
 use crate::gateway::GatewayMsg;
 use crate::kit::Kit;
 use crate::model::code::Code;
+use crate::model::event::{Event, Span};
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::model::principal::{Caller, Right};
+use crate::model::record::Filter;
 use crate::model::record::Record;
 use crate::model::request::Request;
-use crate::ports::ledger::{Filter, LedgerError};
+use crate::ports::ledger::LedgerError;
 use crate::root::RootMsg;
 
 /// How long an actor may take to answer what never waits for work.
@@ -29,7 +32,6 @@ pub struct Gateway {
     pub(crate) root: ActorRef<RootMsg>,
     pub(crate) gateway: watch::Receiver<Option<ActorRef<GatewayMsg>>>,
     pub(crate) draining: watch::Receiver<bool>,
-    /// The world, for reading.
     pub(crate) kit: Kit,
 }
 
@@ -46,12 +48,16 @@ impl Gateway {
         })
     }
 
-    /// Calls an execution off and answers when the order is given, with its progress while it
-    /// still has some.
+    /// Calls an execution off and answers when the order is given, with its progress while an
+    /// actor holds it.
     ///
     /// # Errors
     /// When there is no such execution for the caller, or when it has ended.
-    pub async fn cancel(&self, caller: &Caller, id: ExecutionId) -> Result<Record, Failure> {
+    pub async fn cancel(
+        &self,
+        caller: &Caller,
+        id: ExecutionId,
+    ) -> Result<(Record, Option<watch::Receiver<Progress>>), Failure> {
         let record = self.execution(caller, id).await?;
         if record.outcome.is_some() {
             let state = record.shown();
@@ -59,8 +65,8 @@ impl Gateway {
             return Err(Failure::new(Code::ExecutionEnded, message));
         }
         let (agent, why) = (record.agent.clone(), format!("called off by {}", caller.name));
-        self.ask(|reply| GatewayMsg::Cancel { agent, id, why, reply }).await;
-        Ok(record)
+        let progress = self.ask(|reply| GatewayMsg::Cancel { agent, id, why, reply }).await;
+        Ok((record, progress.flatten()))
     }
 
     /// Waits until an execution has ended, or waits for input. Returns early when the service
@@ -121,10 +127,26 @@ impl Gateway {
         Ok(records)
     }
 
-    /// The world, to read what an execution wrote.
+    /// Events of an execution after the given number, in order.
+    ///
+    /// # Errors
+    /// When they could not be read.
+    pub async fn events(&self, record: &Record, after: u64) -> Result<Vec<Event>, Failure> {
+        self.kit.ledger.events(record.id, after).await.map_err(|error| unreadable(&error))
+    }
+
+    /// Redacted text of an execution.
+    ///
+    /// # Errors
+    /// When it could not be read.
+    pub async fn text(&self, record: &Record, span: Span) -> Result<String, Failure> {
+        self.kit.ledger.text(record.id, span).await.map_err(|error| unreadable(&error))
+    }
+
+    /// The wall time, as the whole tree has it.
     #[must_use]
-    pub const fn kit(&self) -> &Kit {
-        &self.kit
+    pub fn now(&self) -> DateTime<Utc> {
+        self.kit.clock.now()
     }
 
     /// Asks the gateway; `None` when no actor answered.
@@ -150,7 +172,7 @@ async fn ended(progress: &mut Option<watch::Receiver<Progress>>) -> bool {
 
 async fn drained(draining: &mut watch::Receiver<bool>) {
     if draining.wait_for(|draining| *draining).await.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

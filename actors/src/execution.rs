@@ -1,4 +1,4 @@
-//! ExecutionActor: one per execution; performs what [`decide::execution`](crate::decide::execution)
+//! `ExecutionActor`: one per execution; performs what [`decide::execution`](crate::decide::execution)
 //! decides.
 
 use std::mem;

@@ -1,4 +1,4 @@
-//! GatewayActor: routes each request to its agent, and awaits nothing.
+//! `GatewayActor`: routes each request to its agent, and awaits nothing.
 
 use std::collections::HashMap;
 

@@ -8,6 +8,7 @@
 //! - [`decide`]: verbs. Pure functions `(state, event) -> (state, effects)`.
 //! - [`ports`]: what the tree needs from the world, as traits.
 //! - [`root`], [`gateway`], [`agent`], [`execution`]: the actors, which only perform effects.
+//! - `testing` (feature): a world of scripted ports in virtual time, for tests.
 //! - [`tree`] and [`door`]: how the edge starts the tree, and how it enters.
 #![forbid(unsafe_code)]
 
@@ -23,4 +24,6 @@ pub mod ports;
 mod recover;
 pub mod report;
 pub mod root;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod tree;

@@ -9,9 +9,10 @@ use crate::model::agent::AgentSpec;
 use crate::model::execution::{Move, Outcome};
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
+use crate::model::record::Filter;
 use crate::model::record::Record;
 use crate::model::request::{Input, Request};
-use crate::ports::ledger::{Filter, LedgerError, Settlement};
+use crate::ports::ledger::{LedgerError, Settlement};
 
 /// An execution that takes its place in the queue again.
 pub(crate) struct Recovered {

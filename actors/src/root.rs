@@ -1,4 +1,4 @@
-//! RootActor: recovers, starts the agents and the gateway, starts them again when they fail, and
+//! `RootActor`: recovers, starts the agents and the gateway, starts them again when they fail, and
 //! gives up on an agent that fails too often, never on the service.
 
 use std::collections::BTreeMap;
@@ -20,8 +20,8 @@ use crate::model::agent::AgentSpec;
 use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::id::AgentId;
+use crate::model::record::Filter;
 use crate::ports::driver::Driver;
-use crate::ports::ledger::Filter;
 use crate::recover::fail;
 
 /// Owns the whole tree.

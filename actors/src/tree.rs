@@ -80,7 +80,8 @@ impl Tree {
 /// Waits until nothing runs; `false` when the deadline passed before.
 async fn all_drained(agents: &[ActorRef<AgentMsg>], deadline: Duration) -> bool {
     let mut asked = JoinSet::new();
-    for agent in agents.iter().cloned() {
+    for agent in agents {
+        let agent = agent.clone();
         asked.spawn(async move { call(&agent, AgentMsg::Drain, deadline).await.is_some() });
     }
     asked.join_all().await.into_iter().all(|drained| drained)

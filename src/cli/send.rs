@@ -9,7 +9,7 @@ use super::args::Send;
 use super::client::Client;
 use super::fault::CliError;
 use super::out::Out;
-use crate::serve::a2a::PARAMETERS;
+use crate::wire::a2a::PARAMETERS;
 
 /// Sends, waits unless told otherwise, prints.
 pub(super) async fn run(client: &Client, send: Send, out: &Out) -> Result<(), CliError> {

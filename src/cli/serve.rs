@@ -8,7 +8,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::check;
 use super::fault::CliError;
 use super::out::Out;
-use crate::clock::WallClock;
 use crate::config::{Checked, LogFormat};
 use crate::telemetry::{self, Form};
 use crate::{Running, start};
@@ -35,7 +34,7 @@ pub(super) async fn run(
     let drain = settings.server.drain_timeout;
     let agents: Vec<_> = settings.agents.iter().map(|agent| agent.spec.id.to_string()).collect();
     let token_file = settings.server.token_file.clone();
-    let running = start(settings, std::sync::Arc::new(WallClock)).await?;
+    let running = start(settings).await?;
     out.note(&banner(&running, file, &token_file, &agents));
     asked_to_stop(&mut signals).await;
     tracing::info!(deadline_s = drain.as_secs_f64(), "draining");

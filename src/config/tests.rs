@@ -30,7 +30,7 @@ const CANARY: &str = "canary-canary-canary-canary-canary-1";
 /// The environment of the tests.
 fn env(name: &str) -> Option<String> {
     let value = match name {
-        "HOME" => "/home/me",
+        "HOME" => "/people/me",
         "PATH" => "/nowhere:/usr/bin:/bin",
         "MY_KEY" | "CI_TOKEN" | "SAME_TOKEN" => CANARY,
         "BAD_TOKEN" => "canary canary canary canary canary 1",
@@ -87,7 +87,7 @@ fn check_agent(rows: &[(&str, &[&str])]) {
 #[test]
 fn a_short_file_is_served_on_loopback_from_the_usual_places() {
     let Settings { server, log, default_agent, tokens, secrets, .. } = settings(CAT);
-    let data_dir = PathBuf::from("/home/me/.local/state/algonius");
+    let data_dir = PathBuf::from("/people/me/.local/state/algonius");
     let wanted = Server {
         listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
         public_url: None,

@@ -7,12 +7,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::decide::contract::{Evidence, Exit, judge};
+use algonius_actors::decide::contract::{Evidence, judge};
 use algonius_actors::model::agent::Access;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::event::{Channel, Fact};
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::program::{OutputPattern, ProgramSpec};
+use algonius_actors::model::program::{Exit, OutputPattern, ProgramSpec};
 use algonius_actors::ports::driver::Work;
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::Reporter;

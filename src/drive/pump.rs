@@ -127,3 +127,40 @@ pub(super) async fn pump_events(
         events.hear(bytes).await?;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::io::{AsyncWriteExt, duplex, repeat};
+    use tokio::sync::watch;
+    use tokio::time::timeout;
+
+    use super::{LEFT_IN_PIPE, Pipe, Source};
+
+    /// Bytes that are read from a pipe which nobody closes, after the cut.
+    async fn after_the_cut(pipe: Pipe) -> usize {
+        let (_cut, is_cut) = watch::channel(true);
+        let mut source = Source::new(pipe, is_cut);
+        let mut count = 0;
+        loop {
+            let read = timeout(Duration::from_secs(20), source.next()).await.unwrap().len();
+            if read == 0 {
+                return count;
+            }
+            count += read;
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_pipe_holds_at_the_cut_is_read() {
+        let (mut writer, reader) = duplex(128 * 1024);
+        writer.write_all(&[1; 100_000]).await.unwrap();
+        assert_eq!(after_the_cut(Box::pin(reader)).await, 100_000);
+    }
+
+    #[tokio::test]
+    async fn a_pipe_that_never_runs_dry_is_left_after_the_cut() {
+        assert_eq!(after_the_cut(Box::pin(repeat(1))).await, LEFT_IN_PIPE);
+    }
+}

@@ -6,14 +6,11 @@ use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId};
 use algonius_actors::model::principal::Caller;
 use algonius_actors::model::record::Record;
 use algonius_actors::model::request::{Input, Request, Trigger};
-use algonius_actors::ports::ledger::LedgerError;
 use serde_json::Value;
 
 use super::{App, task};
+use crate::wire::a2a::PARAMETERS;
 use crate::wire::a2a::v1::{Content, History, Message, Part, Role, SendRequest, Task, Wait};
-
-/// Values of `{{ param.x }}` travel in a message's metadata under this name.
-pub const PARAMETERS: &str = "https://algonius.dev/a2a/ext/parameters/v1";
 
 /// The longest id that a caller may choose, in bytes.
 const LONGEST_ID: usize = 256;
@@ -52,8 +49,7 @@ pub async fn get(
     history: History,
 ) -> Result<Task, Failure> {
     let record = find(app, caller, agent, id).await?;
-    let task = task::task(app.gateway.kit(), &record, history).await;
-    task.map_err(|error| unreadable(&error))
+    task::task(&app.gateway, &record, history).await
 }
 
 /// Calls a task off and waits until it has ended.
@@ -67,8 +63,8 @@ pub async fn cancel(
     id: &str,
 ) -> Result<Task, Failure> {
     let record = find(app, caller, agent, id).await?;
-    app.gateway.cancel(caller, record.id).await?;
-    app.gateway.settled(&record, None).await;
+    let (record, progress) = app.gateway.cancel(caller, record.id).await?;
+    app.gateway.settled(&record, progress).await;
     get(app, caller, agent, id, History::All).await
 }
 
@@ -146,9 +142,4 @@ fn parameters(message: &Message) -> Result<std::collections::BTreeMap<String, St
             .collect(),
         Some(_) => Err(wrong()),
     }
-}
-
-pub(super) fn unreadable(error: &LedgerError) -> Failure {
-    tracing::error!(%error, "read failed");
-    Failure::new(Code::LedgerUnavailable, "the ledger could not be read")
 }

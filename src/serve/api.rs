@@ -1,19 +1,18 @@
 //! `/api/v1`: agents and executions, for programs and for the command line.
 
-use algonius_actors::kit::Kit;
+use algonius_actors::door::Gateway;
 use algonius_actors::model::agent::Access;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::event::{Channel, Event, Fact, Span};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ExecutionId};
 use algonius_actors::model::principal::Right;
+use algonius_actors::model::record::Filter;
 use algonius_actors::model::record::Record;
-use algonius_actors::ports::ledger::{Filter, LedgerError};
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use serde::Deserialize;
 
-use super::a2a::unreadable;
 use super::answer::{Problem, ok};
 use super::auth::Who;
 use super::status::to_json;
@@ -110,8 +109,7 @@ pub async fn execution(
 ) -> Result<Response, Problem> {
     let caller = who.may(Right::Read, None)?;
     let record = app.gateway.execution(&caller, parse(&id)?).await?;
-    let detail = detail(app.gateway.kit(), &record).await;
-    Ok(ok(&to_json(&detail.map_err(|error| unreadable(&error))?)?))
+    Ok(ok(&to_json(&detail(&app.gateway, &record).await?)?))
 }
 
 /// Calls an execution off and answers when it has ended.
@@ -124,8 +122,8 @@ pub async fn cancel(
     who: Who,
 ) -> Result<Response, Problem> {
     let caller = who.may(Right::Run, None)?;
-    let record = app.gateway.cancel(&caller, parse(&id)?).await?;
-    app.gateway.settled(&record, None).await;
+    let (record, progress) = app.gateway.cancel(&caller, parse(&id)?).await?;
+    app.gateway.settled(&record, progress).await;
     let record = app.gateway.execution(&caller, record.id).await?;
     Ok(ok(&to_json(&ExecutionEntry::from(&record))?))
 }
@@ -135,19 +133,19 @@ fn parse(id: &str) -> Result<ExecutionId, Failure> {
         .ok_or_else(|| Failure::new(Code::ExecutionUnknown, "there is no such execution"))
 }
 
-async fn detail(kit: &Kit, record: &Record) -> Result<ExecutionDetail, LedgerError> {
-    let events = kit.ledger.events(record.id, 0).await?;
+async fn detail(gateway: &Gateway, record: &Record) -> Result<ExecutionDetail, Failure> {
+    let events = gateway.events(record, 0).await?;
     let stderr = Span { stamp: record.stamp, channel: Channel::Stderr, from: 0, to: u64::MAX };
     let output = match answer(&events, record) {
-        Some(span) => Some(kit.ledger.text(record.id, span).await?),
+        Some(span) => Some(gateway.text(record, span).await?),
         None => None,
     };
     Ok(ExecutionDetail {
         entry: ExecutionEntry::from(record),
         message_id: record.message.0.clone(),
         owner: record.owner.to_string(),
-        input: kit.ledger.text(record.id, record.input).await?,
-        stderr: kit.ledger.text(record.id, stderr).await?,
+        input: gateway.text(record, record.input).await?,
+        stderr: gateway.text(record, stderr).await?,
         output,
         events,
     })

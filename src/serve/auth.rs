@@ -90,7 +90,7 @@ impl FromRequestParts<App> for Who {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let now = app.gateway.kit().clock.now();
+        let now = app.gateway.now();
         app.guard.admit(&parts.headers, now).map(Self).map_err(Problem)
     }
 }

@@ -36,7 +36,7 @@ pub async fn of_host(State(app): State<App>, headers: HeaderMap) -> Result<Respo
 
 fn show(app: &App, id: &AgentId, headers: &HeaderMap) -> Result<Response, Problem> {
     if !app.public_card {
-        app.guard.admit(headers, app.gateway.kit().clock.now())?;
+        app.guard.admit(headers, app.gateway.now())?;
     }
     let none = || Failure::new(Code::AgentUnknown, "there is no such agent");
     let spec = app.agents.get(id).ok_or_else(none)?;

@@ -1,12 +1,11 @@
 //! An execution as an A2A task: one machine inside, total mappings to the words outside.
 
-use algonius_actors::kit::Kit;
+use algonius_actors::door::Gateway;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::event::Fact;
 use algonius_actors::model::execution::{Outcome, State};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::record::Record;
-use algonius_actors::ports::ledger::LedgerError;
 use serde_json::Value;
 
 use crate::wire::a2a::v1::{
@@ -47,10 +46,10 @@ fn was_never_begun(record: &Record) -> bool {
 ///
 /// # Errors
 /// When the ledger could not be read.
-pub async fn task(kit: &Kit, record: &Record, history: History) -> Result<Task, LedgerError> {
+pub async fn task(gateway: &Gateway, record: &Record, history: History) -> Result<Task, Failure> {
     let messages = match history {
         History::Last(0) => Vec::new(),
-        History::All | History::Last(_) => vec![asked(kit, record).await?],
+        History::All | History::Last(_) => vec![asked(gateway, record).await?],
     };
     Ok(Task {
         id: record.id.to_string(),
@@ -60,15 +59,15 @@ pub async fn task(kit: &Kit, record: &Record, history: History) -> Result<Task, 
             message: record.failure.as_ref().map(|failure| told(record, failure)),
             timestamp: record.ended_at.unwrap_or(record.changed_at),
         },
-        artifacts: artifacts(kit, record).await?,
+        artifacts: artifacts(gateway, record).await?,
         history: messages,
         metadata: Metadata::new(),
     })
 }
 
 /// What the caller said, as it is stored: redacted.
-async fn asked(kit: &Kit, record: &Record) -> Result<Message, LedgerError> {
-    let text = kit.ledger.text(record.id, record.input).await?;
+async fn asked(gateway: &Gateway, record: &Record) -> Result<Message, Failure> {
+    let text = gateway.text(record, record.input).await?;
     Ok(message(record, record.message.0.clone(), Role::User, text))
 }
 
@@ -94,15 +93,15 @@ fn message(record: &Record, message_id: String, role: Role, text: String) -> Mes
 }
 
 /// What the successful attempt made. What failed attempts left is in the history of events only.
-async fn artifacts(kit: &Kit, record: &Record) -> Result<Vec<Artifact>, LedgerError> {
+async fn artifacts(gateway: &Gateway, record: &Record) -> Result<Vec<Artifact>, Failure> {
     let mut artifacts = Vec::new();
     if record.outcome != Some(Outcome::Completed) {
         return Ok(artifacts);
     }
-    for event in kit.ledger.events(record.id, 0).await? {
+    for event in gateway.events(record, 0).await? {
         match event.fact {
             Fact::Artifact { id, name, text } if text.stamp == record.stamp => {
-                let text = kit.ledger.text(record.id, text).await?;
+                let text = gateway.text(record, text).await?;
                 let parts = vec![Part::text(text)];
                 artifacts.push(Artifact { artifact_id: id, name: Some(name), parts });
             }

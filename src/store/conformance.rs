@@ -123,8 +123,9 @@ pub(super) async fn claimed(ledger: &AnyLedger) -> (ExecutionId, Fence) {
 pub(super) async fn retried(ledger: &AnyLedger) -> (ExecutionId, Fence) {
     let (id, fence) = claimed(ledger).await;
     let failed = Fact::Moved(moved(Starting, Failed, 3));
-    assert!(ledger.record(id, fence, vec![(second(3), failed)]).await.unwrap());
-    let again = ClaimOrder { fence, ..order(id, None) };
+    let facts = [Fact::Spawned { pid: 4711 }, failed].map(|fact| (second(3), fact));
+    assert!(ledger.record(id, fence, facts.into()).await.unwrap());
+    let again = ClaimOrder { fence, moved: moved(Failed, Starting, 4), ..order(id, None) };
     assert_eq!(ledger.claim(again).await.unwrap(), Claim::Granted(Fence(2)));
     (id, fence)
 }

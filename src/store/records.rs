@@ -3,8 +3,8 @@
 use algonius_actors::model::event::{Channel, Span};
 use algonius_actors::model::execution::{Fence, Outcome, Stamp, State};
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
+use algonius_actors::model::record::Filter;
 use algonius_actors::model::record::Record;
-use algonius_actors::ports::ledger::Filter;
 use sqlx::sqlite::Sqlite;
 use sqlx::{QueryBuilder, SqlitePool};
 

@@ -7,14 +7,17 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::model::event::{Channel, Chunk};
+use algonius_actors::model::event::{Channel, Chunk, Span};
 use algonius_actors::model::execution::Stamp;
-use algonius_actors::ports::ledger::{Acceptance, Filter, Ledger, LedgerError};
+use algonius_actors::model::principal::{Right, Scope, TokenSeed};
+use algonius_actors::model::record::Filter;
+use algonius_actors::ports::ledger::{Acceptance, Ledger, LedgerError};
 use async_trait::async_trait;
 use sqlx::{AssertSqlSafe, SqliteConnection};
 use tempfile::TempDir;
+use tokio::task::JoinSet;
 
-use super::conformance::{AnyLedger, accepted, conformance, request};
+use super::conformance::{AnyLedger, accepted, conformance, request, second};
 use super::writer::Change;
 use super::{Durability, Store, StoreError};
 
@@ -33,11 +36,11 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// Runs one statement in the writer's own connection, and answers with its number.
-struct Pragma(String);
+/// Runs one statement in the writer's own connection, and answers with the number it gives.
+struct Raw(String);
 
 #[async_trait]
-impl Change for Pragma {
+impl Change for Raw {
     type Answer = i64;
 
     async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<i64> {
@@ -46,7 +49,7 @@ impl Change for Pragma {
 }
 
 async fn pragma(store: &Store, text: &str) -> i64 {
-    store.writer.order(Pragma(format!("PRAGMA {text}"))).await.unwrap()
+    store.writer.order(Raw(format!("PRAGMA {text}"))).await.unwrap()
 }
 
 #[tokio::test]
@@ -57,9 +60,9 @@ async fn what_was_committed_is_there_after_reopening() {
     let before = (first.instance(), first.execution(id).await.unwrap());
     first.close().await;
 
-    let second = open(folder.path()).await;
-    assert_eq!((second.instance(), second.execution(id).await.unwrap()), before);
-    assert_ne!(second.instance().key, [0; 32]);
+    let again = open(folder.path()).await;
+    assert_eq!((again.instance(), again.execution(id).await.unwrap()), before);
+    assert_ne!(again.instance().key, [0; 32]);
 }
 
 #[tokio::test]
@@ -92,8 +95,11 @@ async fn a_dropped_store_commits_what_was_ordered_and_lets_the_directory_go() {
         Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     let given = request("look at this");
     let id = given.id;
-    let answer = first.accept(given);
-    let waits = tokio::time::timeout(Duration::ZERO, answer).await.is_err();
+    tokio::select! {
+        biased;
+        answer = first.accept(given) => panic!("answered at once: {answer:?}"),
+        () = std::future::ready(()) => {}
+    }
     drop(first);
 
     let data = folder.path().join("data");
@@ -105,9 +111,8 @@ async fn a_dropped_store_commits_what_was_ordered_and_lets_the_directory_go() {
             }
         }
     };
-    let second = tokio::time::timeout(Duration::from_secs(10), reopened).await.unwrap();
-    assert!(waits, "the accept was answered before it could be given up");
-    assert!(second.execution(id).await.unwrap().is_some());
+    let again = tokio::time::timeout(Duration::from_secs(10), reopened).await.unwrap();
+    assert!(again.execution(id).await.unwrap().is_some());
     child.kill().unwrap();
     child.wait().unwrap();
 }
@@ -197,6 +202,39 @@ async fn a_commit_that_fails_takes_its_batch_and_nothing_later() {
     assert_eq!(store.accept(one).await.unwrap(), Acceptance::Fresh);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn closing_under_load_ends_and_keeps_what_was_answered() {
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open(folder.path()).await);
+    let (first, mut busy) = tokio::sync::mpsc::channel(1);
+    let mut callers = JoinSet::new();
+    for _ in 0..20 {
+        let (store, first) = (store.clone(), first.clone());
+        callers.spawn(async move {
+            let mut answered = 0;
+            while store.accept(request("look at this")).await.is_ok() {
+                answered += 1;
+                _ = first.try_send(());
+            }
+            answered
+        });
+    }
+    busy.recv().await.unwrap();
+    tokio::time::timeout(Duration::from_secs(10), store.close()).await.unwrap();
+    let answered: usize = callers.join_all().await.into_iter().sum();
+    let again = open(folder.path()).await;
+    assert_eq!(again.executions(Filter::default()).await.unwrap().len(), answered);
+}
+
+/// One thread: the writer's task wakes when both are asked.
+#[tokio::test(flavor = "current_thread")]
+async fn closing_commits_what_was_ordered_before() {
+    let folder = TempDir::new().unwrap();
+    let store = open(folder.path()).await;
+    let (answer, ()) = tokio::join!(store.accept(request("look at this")), store.close());
+    assert_eq!(answer.unwrap(), Acceptance::Fresh);
+}
+
 #[tokio::test]
 async fn a_closed_store_says_so() {
     let folder = TempDir::new().unwrap();
@@ -227,11 +265,26 @@ async fn a_damaged_row_and_a_missing_chunk_are_unreadable() {
     ledger.accept(given.clone()).await.unwrap();
     let span = ledger.execution(given.id).await.unwrap().unwrap().input;
     let damage = "DELETE FROM chunks WHERE number = 1 RETURNING number";
-    store.writer.order(Pragma(damage.to_owned())).await.unwrap();
-    let text = ledger.text(given.id, span).await.unwrap_err();
-    assert!(matches!(text, LedgerError::Unreadable { .. }), "{text}");
+    store.writer.order(Raw(damage.to_owned())).await.unwrap();
+    for from in [0, 70_000] {
+        let text = ledger.text(given.id, Span { from, ..span }).await.unwrap_err();
+        assert!(matches!(text, LedgerError::Unreadable { .. }), "{text}");
+    }
     let damage = "UPDATE executions SET state = 'asleep' RETURNING fence";
-    store.writer.order(Pragma(damage.to_owned())).await.unwrap();
+    store.writer.order(Raw(damage.to_owned())).await.unwrap();
     let row = ledger.execution(given.id).await.unwrap_err();
     assert!(matches!(row, LedgerError::Unreadable { .. }), "{row}");
+}
+
+#[tokio::test]
+async fn a_token_that_is_not_seeded_stays() {
+    let folder = TempDir::new().unwrap();
+    let store = open(folder.path()).await;
+    let scope = Scope { rights: vec![Right::Read], agents: None };
+    let seed = TokenSeed { name: "ann".to_owned(), hash: [1; 32], scope, expires: None };
+    store.seed(vec![seed], second(0)).await.unwrap();
+    let adopt = "UPDATE tokens SET seeded = 0 RETURNING seeded";
+    store.writer.order(Raw(adopt.to_owned())).await.unwrap();
+    store.seed(Vec::new(), second(1)).await.unwrap();
+    assert_eq!(store.tokens().await.unwrap().len(), 1);
 }

@@ -4,7 +4,7 @@ use std::mem;
 
 use algonius_actors::ports::ledger::LedgerError;
 use async_trait::async_trait;
-use sqlx::{Connection, SqliteConnection};
+use sqlx::{Connection, SqliteConnection, SqlitePool};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::directory::Lock;
@@ -39,11 +39,16 @@ pub(super) struct Writer {
 impl Writer {
     /// Starts the task. It ends on [`Writer::close`], or when the writer is dropped and all that
     /// was ordered is committed.
-    pub(super) fn spawn(connection: SqliteConnection, lock: Lock) -> Self {
+    ///
+    /// The readers are closed with it: SQLite folds its log in when its last connection goes, and
+    /// that must be over when the lock goes.
+    pub(super) fn spawn(connection: SqliteConnection, readers: SqlitePool, lock: Lock) -> Self {
         let (orders, waiting) = mpsc::channel(WAITING);
         let (stop, stopped) = watch::channel(false);
         tokio::spawn(async move {
-            write(connection, waiting, stopped.clone()).await;
+            let connection = write(connection, waiting, stopped.clone()).await;
+            readers.close().await;
+            finish(connection).await;
             drop(lock);
             drop(stopped);
         });
@@ -100,28 +105,26 @@ enum Undone {
     Commit(sqlx::Error),
 }
 
+/// Commits what is ordered, until there will be no more.
 async fn write(
     mut connection: SqliteConnection,
     mut orders: mpsc::Receiver<Box<dyn Order>>,
     mut stop: watch::Receiver<bool>,
-) {
+) -> SqliteConnection {
     let mut batch = Vec::new();
     loop {
-        let stopped = async { stop.wait_for(|stop| *stop).await.is_ok() };
+        if *stop.borrow() {
+            orders.close();
+        }
         let taken = tokio::select! {
-            biased;
             taken = orders.recv_many(&mut batch, BATCH) => taken,
-            _ = stopped => {
-                orders.close();
-                continue;
-            }
+            _ = stop.changed(), if !orders.is_closed() => continue,
         };
         if taken == 0 {
-            break;
+            return connection;
         }
         commit(&mut connection, mem::take(&mut batch)).await;
     }
-    finish(connection).await;
 }
 
 /// Commits orders together; one by one when one of them fails, so that it fails alone.

@@ -19,18 +19,23 @@ const fn room(
     Room { name, ours, inside }
 }
 
-/// The edge. `start` and `Running` are the composition root's own items.
+/// The edge. `start`, `Running` and `StartError` are the composition root's own items.
 const EDGE: &[Room] = &[
-    room("cli", &["config", "wire", "start", "Running"], &["model"]),
-    room("serve", &["wire"], &["gateway", "model"]),
+    room(
+        "cli",
+        &["config", "telemetry", "token", "wire", "start", "Running", "StartError"],
+        &["model"],
+    ),
+    room("serve", &["wire"], &["door", "model"]),
     room("wire", &[], &["model"]),
     room("config", &["template"], &["model"]),
     room("template", &[], &[]),
     room("drive", &["template", "warden"], &["decide", "model", "ports", "report"]),
-    room("warden", &[], &[]),
+    room("warden", &[], &["model"]),
     room("store", &[], &["model", "ports", "report"]),
     room("clock", &[], &["model", "ports"]),
-    room("telemetry", &[], &["model", "ports"]),
+    room("telemetry", &[], &[]),
+    room("token", &[], &[]),
 ];
 
 /// The inside. Every other room of it is an actor or a part of one: it performs what is decided,

@@ -4,27 +4,7 @@
 
 use crate::model::code::Code;
 use crate::model::failure::Failure;
-use crate::model::program::ProgramSpec;
-
-/// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
-    /// By itself, with this code.
-    Code(i32),
-    /// By this signal.
-    Signal(i32),
-}
-
-impl Exit {
-    /// The exit code, where there is one.
-    #[must_use]
-    pub const fn code(self) -> Option<i32> {
-        match self {
-            Self::Code(code) => Some(code),
-            Self::Signal(_) => None,
-        }
-    }
-}
+use crate::model::program::{Exit, ProgramSpec};
 
 /// What an ended attempt left to judge it by. All text is raw.
 #[derive(Debug, Clone)]

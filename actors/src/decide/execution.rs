@@ -1,12 +1,17 @@
 //! Drives one execution from acceptance to exactly one outcome.
 
+mod after;
+mod before;
+mod between;
+mod work;
+
 use std::time::Duration;
 
-use crate::decide::{recovery, retry};
 use crate::model::agent::{Access, Deadlines, RetrySpec};
-use crate::model::code::Code;
 use crate::model::execution::{Outcome, Stamp, State};
 use crate::model::failure::Failure;
+
+pub use after::{cut_off, way_out};
 
 /// What of the agent's configuration matters here. A running execution keeps the one it began with.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -181,240 +186,22 @@ pub enum Effect {
     Ignore { event: Event },
 }
 
-use {Effect as Do, Event as E, Phase as P};
-
 /// Decides the next phase and the effects that lead to it.
 #[must_use]
 pub fn step(phase: Phase, event: Event, policy: &Policy) -> (Phase, Vec<Effect>) {
+    use Phase as P;
     match phase {
-        P::Idle => idle(event),
-        P::Claiming { stamp, from, off } => claiming(stamp, from, off, event, policy),
-        P::Starting { stamp } => working(stamp, State::Starting, event, policy),
-        P::Running { stamp } => working(stamp, State::Running, event, policy),
-        P::Stopping { stamp, from, ending } => stopping(stamp, from, ending, event),
-        P::Waiting { stamp } => waiting(stamp, event),
-        P::Clearing { stamp, pause } => clearing(stamp, pause, event),
-        P::Paused { stamp } => paused(stamp, event),
-        P::Ended { stamp, outcome, settled, cleaned } => match event {
-            E::Settled if !settled => rest_if(stamp, outcome, true, cleaned),
-            E::Cleaned { at } if at == stamp && !cleaned => rest_if(stamp, outcome, settled, true),
-            event => (P::Ended { stamp, outcome, settled, cleaned }, vec![Do::Ignore { event }]),
-        },
-        P::Rest { outcome } => (P::Rest { outcome }, vec![Do::Ignore { event }]),
+        P::Idle => before::idle(event),
+        P::Claiming { stamp, from, off } => before::claiming(stamp, from, off, event, policy),
+        P::Starting { stamp } => work::working(stamp, State::Starting, event, policy),
+        P::Running { stamp } => work::working(stamp, State::Running, event, policy),
+        P::Stopping { stamp, from, ending } => work::stopping(stamp, from, ending, event),
+        P::Waiting { stamp } => between::waiting(stamp, event),
+        P::Clearing { stamp, pause } => between::clearing(stamp, pause, event),
+        P::Paused { stamp } => between::paused(stamp, event),
+        P::Ended { stamp, outcome, settled, cleaned } => {
+            after::ended(stamp, outcome, settled, cleaned, event)
+        }
+        P::Rest { outcome } => (P::Rest { outcome }, vec![Effect::Ignore { event }]),
     }
-}
-
-fn idle(event: Event) -> (Phase, Vec<Effect>) {
-    match event {
-        E::Begin => claim(Stamp::FIRST, State::Idle),
-        E::Cancel { why } => end(Stamp::FIRST, State::Idle, cancelled(why)),
-        E::QueueExpired => {
-            let why = "it waited in the queue for longer than allowed";
-            end(Stamp::FIRST, State::Idle, failed(Failure::new(Code::QueueTimeout, why)))
-        }
-        event => (P::Idle, vec![Do::Ignore { event }]),
-    }
-}
-
-fn claim(stamp: Stamp, from: State) -> (Phase, Vec<Effect>) {
-    (P::Claiming { stamp, from, off: None }, vec![Do::Claim { stamp, from }])
-}
-
-fn claiming(
-    stamp: Stamp,
-    from: State,
-    off: Option<Ending>,
-    event: Event,
-    policy: &Policy,
-) -> (Phase, Vec<Effect>) {
-    match (event, off) {
-        (E::Claimed { at }, None) if at == stamp => {
-            let with = E::Overdue { at, deadline: Deadline::Start };
-            let wake = Do::Wake { after: policy.deadlines.start, with };
-            (P::Starting { stamp }, vec![Do::Start { stamp }, wake])
-        }
-        (E::Claimed { at }, Some(ending)) if at == stamp => end(stamp, State::Starting, ending),
-        (E::Busy { at }, None) if at == stamp => {
-            let wake = Do::Wake { after: BUSY, with: E::ClaimDue { at } };
-            (P::Claiming { stamp, from, off: None }, vec![wake])
-        }
-        (E::Busy { at } | E::ClaimFailed { at }, Some(ending)) if at == stamp => {
-            end(stamp, from, ending)
-        }
-        (E::ClaimDue { at }, None) if at == stamp => claim(stamp, from),
-        (E::ClaimDue { at }, Some(ending)) if at == stamp => end(stamp, from, ending),
-        (E::ClaimFailed { at }, None) if at == stamp => {
-            let why = "the ledger did not take the order to start";
-            end(stamp, from, failed(Failure::new(Code::LedgerUnavailable, why)))
-        }
-        (E::Gone, _) => (P::Rest { outcome: None }, vec![Do::Rest]),
-        (E::Cancel { why }, None) => {
-            (P::Claiming { stamp, from, off: Some(cancelled(why)) }, Vec::new())
-        }
-        (event, off) => (P::Claiming { stamp, from, off }, vec![Do::Ignore { event }]),
-    }
-}
-
-fn working(stamp: Stamp, state: State, event: Event, policy: &Policy) -> (Phase, Vec<Effect>) {
-    match event {
-        E::Started { at } if at == stamp && state == State::Starting => {
-            let with = E::Overdue { at, deadline: Deadline::Run };
-            let moved = moved(stamp, state, State::Running, "its process lives");
-            (P::Running { stamp }, vec![moved, Do::Wake { after: policy.deadlines.run, with }])
-        }
-        E::Ended { at, verdict: Ok(()) } if at == stamp => {
-            end(stamp, state, Ending { outcome: Outcome::Completed, failure: None })
-        }
-        E::Ended { at, verdict: Err(failure) } if at == stamp => {
-            attempt_failed(stamp, state, failure, policy)
-        }
-        E::Asked { at } if at == stamp && state == State::Running => {
-            let moved = moved(stamp, state, State::Waiting, "it asked for input");
-            (P::Waiting { stamp }, vec![moved, Do::Clean { stamp }, Do::Park])
-        }
-        E::Overdue { at, deadline } if at == stamp && fits(deadline, state) => {
-            stop(stamp, state, overdue(deadline, policy), policy)
-        }
-        E::Cancel { why } => stop(stamp, state, cancelled(why), policy),
-        event if state == State::Starting => (P::Starting { stamp }, vec![Do::Ignore { event }]),
-        event => (P::Running { stamp }, vec![Do::Ignore { event }]),
-    }
-}
-
-/// The start deadline means nothing once the work runs.
-fn fits(deadline: Deadline, state: State) -> bool {
-    matches!(
-        (deadline, state),
-        (Deadline::Start, State::Starting) | (Deadline::Run, State::Running)
-    )
-}
-
-fn attempt_failed(
-    stamp: Stamp,
-    state: State,
-    failure: Failure,
-    policy: &Policy,
-) -> (Phase, Vec<Effect>) {
-    let had_input = state == State::Running;
-    match retry::pause(&policy.retry, policy.access, stamp.attempt, had_input, &failure) {
-        None => end(stamp, state, failed(failure)),
-        Some(pause) => {
-            let moved = moved(stamp, state, State::Failed, &failure.message);
-            let effects = vec![Do::Note { failure }, moved, Do::Clean { stamp }];
-            (P::Clearing { stamp, pause }, effects)
-        }
-    }
-}
-
-fn stop(stamp: Stamp, from: State, ending: Ending, policy: &Policy) -> (Phase, Vec<Effect>) {
-    let with = E::Overdue { at: stamp, deadline: Deadline::Stop };
-    let wake = Do::Wake { after: policy.deadlines.grace + OBDURACY, with };
-    (P::Stopping { stamp, from, ending }, vec![Do::Stop, wake])
-}
-
-/// Our own order decides how it ended, never what the dying work says.
-fn stopping(stamp: Stamp, from: State, ending: Ending, event: Event) -> (Phase, Vec<Effect>) {
-    match event {
-        E::Ended { at, .. } | E::Asked { at } | E::Overdue { at, deadline: Deadline::Stop }
-            if at == stamp =>
-        {
-            end(stamp, from, ending)
-        }
-        event => (P::Stopping { stamp, from, ending }, vec![Do::Ignore { event }]),
-    }
-}
-
-fn waiting(stamp: Stamp, event: Event) -> (Phase, Vec<Effect>) {
-    match event {
-        E::Answered => claim(stamp.continued(), State::Waiting),
-        E::Cancel { why } => end(stamp, State::Waiting, cancelled(why)),
-        E::Overdue { at, deadline: Deadline::Answer } if at == stamp => {
-            let failure = Failure::new(Code::Timeout, "nobody answered its question in time");
-            let ending = Ending { outcome: Outcome::Timeout, failure: Some(failure) };
-            end(stamp, State::Waiting, ending)
-        }
-        event => (P::Waiting { stamp }, vec![Do::Ignore { event }]),
-    }
-}
-
-fn clearing(stamp: Stamp, pause: Duration, event: Event) -> (Phase, Vec<Effect>) {
-    match event {
-        E::Cleaned { at } if at == stamp => {
-            let wake = Do::Wake { after: pause, with: E::RetryDue { at } };
-            (P::Paused { stamp }, vec![wake])
-        }
-        E::Cancel { why } => end(stamp, State::Failed, cancelled(why)),
-        event => (P::Clearing { stamp, pause }, vec![Do::Ignore { event }]),
-    }
-}
-
-fn paused(stamp: Stamp, event: Event) -> (Phase, Vec<Effect>) {
-    match event {
-        E::RetryDue { at } if at == stamp => claim(stamp.retried(), State::Failed),
-        E::Cancel { why } => end(stamp, State::Failed, cancelled(why)),
-        event => (P::Paused { stamp }, vec![Do::Ignore { event }]),
-    }
-}
-
-fn rest_if(stamp: Stamp, outcome: Outcome, settled: bool, cleaned: bool) -> (Phase, Vec<Effect>) {
-    if settled && cleaned {
-        let moved = moved(stamp, State::Cleanup, State::Idle, "nothing is left of it");
-        (P::Rest { outcome: Some(outcome) }, vec![moved, Do::Rest])
-    } else {
-        (P::Ended { stamp, outcome, settled, cleaned }, Vec::new())
-    }
-}
-
-fn end(stamp: Stamp, from: State, ending: Ending) -> (Phase, Vec<Effect>) {
-    let outcome = ending.outcome;
-    let why = ending.failure.as_ref().map_or("it answered", |failure| &failure.message);
-    let mut effects: Vec<_> =
-        way_out(from, outcome).into_iter().map(|(from, to)| moved(stamp, from, to, why)).collect();
-    effects.push(Do::Settle { stamp, ending });
-    effects.push(Do::Clean { stamp });
-    (P::Ended { stamp, outcome, settled: false, cleaned: false }, effects)
-}
-
-/// The moves from a state to an outcome and into the clean-up.
-#[must_use]
-pub fn way_out(from: State, outcome: Outcome) -> Vec<(State, State)> {
-    let to = outcome.state();
-    let mut moves = match (from, to) {
-        (State::Starting, State::Completed) => {
-            vec![(from, State::Running), (State::Running, to)]
-        }
-        (from, to) if from == to => Vec::new(),
-        (from, to) => vec![(from, to)],
-    };
-    moves.push((to, State::Cleanup));
-    moves
-}
-
-fn moved(stamp: Stamp, from: State, to: State, why: &str) -> Effect {
-    Do::Move { from, to, stamp, why: why.to_owned() }
-}
-
-fn cancelled(why: String) -> Ending {
-    Ending { outcome: Outcome::Cancelled, failure: Some(Failure::new(Code::Cancelled, why)) }
-}
-
-fn failed(failure: Failure) -> Ending {
-    Ending { outcome: Outcome::Failed, failure: Some(failure) }
-}
-
-fn overdue(deadline: Deadline, policy: &Policy) -> Ending {
-    let (code, what, limit) = match deadline {
-        Deadline::Start => (Code::StartTimeout, "did not start", policy.deadlines.start),
-        Deadline::Run | Deadline::Stop | Deadline::Answer => {
-            (Code::Timeout, "did not finish", policy.deadlines.run)
-        }
-    };
-    let message = format!("it {what} within {} s", limit.as_secs_f64());
-    Ending { outcome: Outcome::Timeout, failure: Some(Failure::new(code, message)) }
-}
-
-/// The end of what was cut off, for whoever finds it in the ledger.
-#[must_use]
-pub fn cut_off() -> Ending {
-    failed(recovery::interrupted())
 }

@@ -103,3 +103,23 @@ pub struct ProgramSpec {
     /// When it is worth another attempt.
     pub transient: TransientContract,
 }
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl Exit {
+    /// The exit code, where there is one.
+    #[must_use]
+    pub const fn code(self) -> Option<i32> {
+        match self {
+            Self::Code(code) => Some(code),
+            Self::Signal(_) => None,
+        }
+    }
+}

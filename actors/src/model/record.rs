@@ -65,3 +65,18 @@ impl Record {
         self.outcome.map_or(self.state, Outcome::state)
     }
 }
+
+/// Which executions to list.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Of this agent only.
+    pub agent: Option<AgentId>,
+    /// Of this owner only.
+    pub owner: Option<PrincipalId>,
+    /// Only those that have not ended.
+    pub unfinished: bool,
+    /// Only those accepted before this one, for paging; newest first.
+    pub before: Option<ExecutionId>,
+    /// At most so many; 0 is no limit.
+    pub limit: u32,
+}

@@ -14,7 +14,7 @@ use crate::model::execution::{Fence, Move, Outcome, Stamp};
 use crate::model::failure::Failure;
 use crate::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use crate::model::principal::{Token, TokenSeed};
-use crate::model::record::Record;
+use crate::model::record::{Filter, Record};
 use crate::model::request::Trigger;
 
 /// Why the ledger did not do what was asked.
@@ -121,21 +121,6 @@ pub struct Settlement {
     pub moves: Vec<Move>,
     /// When.
     pub at: DateTime<Utc>,
-}
-
-/// Which executions to list.
-#[derive(Debug, Clone, Default)]
-pub struct Filter {
-    /// Of this agent only.
-    pub agent: Option<AgentId>,
-    /// Of this owner only.
-    pub owner: Option<PrincipalId>,
-    /// Only those that have not ended.
-    pub unfinished: bool,
-    /// Only those accepted before this one, for paging; newest first.
-    pub before: Option<ExecutionId>,
-    /// At most so many; 0 is no limit.
-    pub limit: u32,
 }
 
 /// The ledger.

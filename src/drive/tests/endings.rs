@@ -89,6 +89,15 @@ async fn a_held_pipe_delays_the_end_by_a_second_at_most() {
     }
 }
 
+/// Its environment is empty, so that only its group tells whose it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_stays_in_the_group_is_dead_before_the_end_is_told() {
+    let story = shell("env -i sleep 600 >/dev/null 2>&1 & echo $!", &[]).play().await;
+    let place = format!("/proc/{}/stat", story.answer().unwrap().trim());
+    let is_alive = || std::fs::read_to_string(&place).is_ok_and(|line| !line.contains(") Z "));
+    until(|| !is_alive()).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_holder_wrote_in_that_second_is_read() {
     let story = shell("(sleep 0.3; echo late) & echo early", &[]).play().await;
@@ -99,6 +108,7 @@ async fn what_a_holder_wrote_in_that_second_is_read() {
 async fn a_dropped_lease_kills_and_cleans() {
     let mut stage = shell(STUBBORN, &["{{ output_file }}"]);
     stage.program.output = OutputPattern::File;
+    stage.spec.deadlines.grace = Duration::from_secs(3_600);
     let mut run = stage.start();
     stage.until_running(2, "sleep").await;
     assert!(exists(&stage.runtime_dir().join(format!("{}-1-1", stage.execution))));
@@ -157,10 +167,12 @@ async fn a_start_up_sweep_ends_what_the_instance_left_and_nothing_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ledger_that_takes_no_more_ends_the_run() {
-    let stage = shell("sleep 600 & exec yes", &[]);
+    let script = "until [ -e go ]; do sleep 0.01; done; head -c 99999 /dev/zero; exec sleep 600";
+    let stage = shell(script, &[]);
     let mut run = stage.start();
-    stage.until_running(1, "sleep").await;
+    stage.until_running(1, "sh").await;
     run.fill_the_ledger();
+    std::fs::write(stage.home.path().join("go"), "").unwrap();
     assert_eq!(run.ended().await.unwrap_err().code, Code::LedgerUnavailable);
     assert_eq!(stage.alive(), NOBODY);
     run.clean().await;

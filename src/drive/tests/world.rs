@@ -18,12 +18,13 @@ use algonius_actors::model::principal::{Token, TokenSeed};
 use algonius_actors::model::program::{
     InputPattern, OutputPattern, ProgramSpec, SuccessContract, TransientContract,
 };
+use algonius_actors::model::record::Filter;
 use algonius_actors::model::record::Record;
 use algonius_actors::model::request::{Input, Request, Trigger};
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::driver::{Driver, Lease, Work};
 use algonius_actors::ports::ledger::{
-    Accept, Acceptance, Claim, ClaimOrder, Filter, Ledger, LedgerError, Settlement,
+    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Settlement,
 };
 use algonius_actors::report::{Desk, Report, Reporter};
 use async_trait::async_trait;

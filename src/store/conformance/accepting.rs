@@ -3,8 +3,9 @@
 use algonius_actors::model::event::{Channel, Span};
 use algonius_actors::model::execution::{Fence, Stamp, State};
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
+use algonius_actors::model::record::Filter;
 use algonius_actors::model::record::Record;
-use algonius_actors::ports::ledger::{Accept, Acceptance, Filter};
+use algonius_actors::ports::ledger::{Accept, Acceptance};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 

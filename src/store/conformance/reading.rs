@@ -4,14 +4,15 @@ use algonius_actors::model::event::{Channel, Chunk, Span};
 use algonius_actors::model::execution::{Fence, Outcome, Stamp};
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
 use algonius_actors::model::principal::{Right, Scope, TokenSeed};
-use algonius_actors::ports::ledger::{Accept, Filter};
+use algonius_actors::model::record::Filter;
+use algonius_actors::ports::ledger::Accept;
 use uuid::Uuid;
 
 use super::{AnyLedger, accepted, agent, claimed, record, request, second, settlement};
 
 pub(in crate::store) async fn every_range_of_a_text_is_cut_to_the_byte(ledger: AnyLedger) {
     let id = accepted(&ledger).await;
-    let pieces = ["aé", "", "€", "x𝄞", "zß"];
+    let pieces = ["aé", "", "€\0", "x𝄞", "zß"];
     let whole: String = pieces.concat();
     let mut offset = 0;
     for (number, text) in (0..).zip(pieces) {

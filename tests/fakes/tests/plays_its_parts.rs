@@ -144,3 +144,9 @@ fn a_held_pipe_stays_open_after_the_end() {
     assert_eq!(&answer, b"held");
     killpg(leader, Signal::SIGKILL).unwrap();
 }
+
+#[test]
+fn it_is_found_beside_a_running_test() {
+    let found = algonius_fakes::fake_agent_path(&std::env::current_exe().unwrap());
+    assert_eq!(found, Path::new(FAKE));
+}

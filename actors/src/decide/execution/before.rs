@@ -1,0 +1,59 @@
+//! Before the work: nothing done yet, and the ledger asked for a slot.
+
+use super::after::{cancelled, end, failed};
+use super::{BUSY, Deadline, Effect as Do, Ending, Event as E, Phase as P, Policy};
+use super::{Effect, Event, Phase};
+use crate::model::code::Code;
+use crate::model::execution::{Stamp, State};
+use crate::model::failure::Failure;
+
+pub(super) fn idle(event: Event) -> (Phase, Vec<Effect>) {
+    match event {
+        E::Begin => claim(Stamp::FIRST, State::Idle),
+        E::Cancel { why } => end(Stamp::FIRST, State::Idle, cancelled(why)),
+        E::QueueExpired => {
+            let why = "it waited in the queue for longer than allowed";
+            end(Stamp::FIRST, State::Idle, failed(Failure::new(Code::QueueTimeout, why)))
+        }
+        event => (P::Idle, vec![Do::Ignore { event }]),
+    }
+}
+
+pub(super) fn claim(stamp: Stamp, from: State) -> (Phase, Vec<Effect>) {
+    (P::Claiming { stamp, from, off: None }, vec![Do::Claim { stamp, from }])
+}
+
+pub(super) fn claiming(
+    stamp: Stamp,
+    from: State,
+    off: Option<Ending>,
+    event: Event,
+    policy: &Policy,
+) -> (Phase, Vec<Effect>) {
+    match (event, off) {
+        (E::Claimed { at }, None) if at == stamp => {
+            let with = E::Overdue { at, deadline: Deadline::Start };
+            let wake = Do::Wake { after: policy.deadlines.start, with };
+            (P::Starting { stamp }, vec![Do::Start { stamp }, wake])
+        }
+        (E::Claimed { at }, Some(ending)) if at == stamp => end(stamp, State::Starting, ending),
+        (E::Busy { at }, None) if at == stamp => {
+            let wake = Do::Wake { after: BUSY, with: E::ClaimDue { at } };
+            (P::Claiming { stamp, from, off: None }, vec![wake])
+        }
+        (E::Busy { at } | E::ClaimFailed { at }, Some(ending)) if at == stamp => {
+            end(stamp, from, ending)
+        }
+        (E::ClaimDue { at }, None) if at == stamp => claim(stamp, from),
+        (E::ClaimDue { at }, Some(ending)) if at == stamp => end(stamp, from, ending),
+        (E::ClaimFailed { at }, None) if at == stamp => {
+            let why = "the ledger did not take the order to start";
+            end(stamp, from, failed(Failure::new(Code::LedgerUnavailable, why)))
+        }
+        (E::Gone, _) => (P::Rest { outcome: None }, vec![Do::Rest]),
+        (E::Cancel { why }, None) => {
+            (P::Claiming { stamp, from, off: Some(cancelled(why)) }, Vec::new())
+        }
+        (event, off) => (P::Claiming { stamp, from, off }, vec![Do::Ignore { event }]),
+    }
+}

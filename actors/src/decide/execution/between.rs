@@ -1,0 +1,43 @@
+//! Between two pieces of work: a question is open, or a pause goes on before the next attempt.
+
+use std::time::Duration;
+
+use super::after::{cancelled, end};
+use super::before::claim;
+use super::{Deadline, Effect as Do, Ending, Event as E, Phase as P};
+use super::{Effect, Event, Phase};
+use crate::model::code::Code;
+use crate::model::execution::{Outcome, Stamp, State};
+use crate::model::failure::Failure;
+
+pub(super) fn waiting(stamp: Stamp, event: Event) -> (Phase, Vec<Effect>) {
+    match event {
+        E::Answered => claim(stamp.continued(), State::Waiting),
+        E::Cancel { why } => end(stamp, State::Waiting, cancelled(why)),
+        E::Overdue { at, deadline: Deadline::Answer } if at == stamp => {
+            let failure = Failure::new(Code::Timeout, "nobody answered its question in time");
+            let ending = Ending { outcome: Outcome::Timeout, failure: Some(failure) };
+            end(stamp, State::Waiting, ending)
+        }
+        event => (P::Waiting { stamp }, vec![Do::Ignore { event }]),
+    }
+}
+
+pub(super) fn clearing(stamp: Stamp, pause: Duration, event: Event) -> (Phase, Vec<Effect>) {
+    match event {
+        E::Cleaned { at } if at == stamp => {
+            let wake = Do::Wake { after: pause, with: E::RetryDue { at } };
+            (P::Paused { stamp }, vec![wake])
+        }
+        E::Cancel { why } => end(stamp, State::Failed, cancelled(why)),
+        event => (P::Clearing { stamp, pause }, vec![Do::Ignore { event }]),
+    }
+}
+
+pub(super) fn paused(stamp: Stamp, event: Event) -> (Phase, Vec<Effect>) {
+    match event {
+        E::RetryDue { at } if at == stamp => claim(stamp.retried(), State::Failed),
+        E::Cancel { why } => end(stamp, State::Failed, cancelled(why)),
+        event => (P::Paused { stamp }, vec![Do::Ignore { event }]),
+    }
+}

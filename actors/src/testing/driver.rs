@@ -1,0 +1,303 @@
+//! Work that follows a script: one [`Act`] for each attempt.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+use crate::model::code::Code;
+use crate::model::event::{Channel, Fact};
+use crate::model::failure::Failure;
+use crate::ports::driver::{Driver, Hold, Lease, Work};
+use crate::report::Reporter;
+
+/// What one attempt does. Made by [`Act::ok`], [`Act::fail`] and their kin, then refined.
+#[derive(Debug, Clone)]
+pub struct Act {
+    starts_after: Duration,
+    runs_for: Duration,
+    verdict: Result<(), Code>,
+    says: String,
+    manner: Manner,
+    ends_after_stop: Duration,
+    clears_for: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    Proper,
+    /// Never hears a stop.
+    Deaf,
+    /// Lives, but does not say so.
+    Mute,
+    /// Ends without starting.
+    Stillborn,
+    /// Drops its reporter.
+    Deserter,
+    /// Panics in `start`.
+    Bomb,
+}
+
+impl Act {
+    const fn new(seconds: u64, verdict: Result<(), Code>, manner: Manner) -> Self {
+        Self {
+            starts_after: Duration::ZERO,
+            runs_for: Duration::from_secs(seconds),
+            verdict,
+            says: String::new(),
+            manner,
+            ends_after_stop: Duration::ZERO,
+            clears_for: Duration::ZERO,
+        }
+    }
+
+    /// Runs so long, then succeeds. When stopped, it says that it succeeded.
+    #[must_use]
+    pub const fn ok(seconds: u64) -> Self {
+        Self::new(seconds, Ok(()), Manner::Proper)
+    }
+
+    /// Runs so long, then fails.
+    #[must_use]
+    pub const fn fail(seconds: u64, code: Code) -> Self {
+        Self::new(seconds, Err(code), Manner::Proper)
+    }
+
+    /// Fails before it lives.
+    #[must_use]
+    pub const fn stillborn(code: Code) -> Self {
+        Self::new(0, Err(code), Manner::Stillborn)
+    }
+
+    /// Runs until it is killed, whatever it is told.
+    #[must_use]
+    pub const fn deaf() -> Self {
+        Self::new(u32::MAX as u64, Ok(()), Manner::Deaf)
+    }
+
+    /// Never says that it lives.
+    #[must_use]
+    pub const fn mute() -> Self {
+        Self::new(u32::MAX as u64, Ok(()), Manner::Mute)
+    }
+
+    /// Runs so long, then drops its reporter without a word.
+    #[must_use]
+    pub const fn desert(seconds: u64) -> Self {
+        Self::new(seconds, Ok(()), Manner::Deserter)
+    }
+
+    /// Panics in the driver's `start`, hence in the execution's actor.
+    #[must_use]
+    pub const fn bomb() -> Self {
+        Self::new(0, Ok(()), Manner::Bomb)
+    }
+
+    /// Lives only after a while.
+    #[must_use]
+    pub const fn starting_for(mut self, seconds: u64) -> Self {
+        self.starts_after = Duration::from_secs(seconds);
+        self
+    }
+
+    /// Ends only a while after it is told to stop.
+    #[must_use]
+    pub const fn stopping_for(mut self, seconds: u64) -> Self {
+        self.ends_after_stop = Duration::from_secs(seconds);
+        self
+    }
+
+    /// Needs a while to be cleaned.
+    #[must_use]
+    pub const fn clearing_for(mut self, seconds: u64) -> Self {
+        self.clears_for = Duration::from_secs(seconds);
+        self
+    }
+
+    /// Writes an answer.
+    #[must_use]
+    pub fn saying(mut self, text: &str) -> Self {
+        text.clone_into(&mut self.says);
+        self
+    }
+}
+
+/// A driver whose work is chosen by the input's text. What was not scripted succeeds at once.
+pub struct ScriptedDriver {
+    born: Instant,
+    acts: watch::Sender<HashMap<String, Vec<Act>>>,
+    stage: Arc<watch::Sender<Stage>>,
+}
+
+/// What can be seen of the work.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stage {
+    /// Attempts in the order in which they were started, as `text#attempt@second`.
+    pub begun: Vec<String>,
+    /// Work that lives.
+    pub alive: usize,
+    /// The most that lived at one time.
+    pub most_alive: usize,
+    /// Leases that are held.
+    pub leases: usize,
+}
+
+impl Default for ScriptedDriver {
+    fn default() -> Self {
+        Self {
+            born: Instant::now(),
+            acts: watch::Sender::default(),
+            stage: Arc::new(watch::Sender::default()),
+        }
+    }
+}
+
+impl ScriptedDriver {
+    /// Scripts the attempts of executions with this input; the last act serves all later ones.
+    pub fn script(&self, text: &str, acts: impl IntoIterator<Item = Act>) {
+        let acts = acts.into_iter().collect();
+        self.acts.send_modify(|all| _ = all.insert(text.to_owned(), acts));
+    }
+
+    /// What can be seen now.
+    #[must_use]
+    pub fn stage(&self) -> Stage {
+        self.stage.borrow().clone()
+    }
+
+    fn act(&self, text: &str, attempt: u32) -> Act {
+        let all = self.acts.borrow();
+        let acts = all.get(text).map(Vec::as_slice).unwrap_or_default();
+        let index = attempt.saturating_sub(1) as usize;
+        acts.get(index).or(acts.last()).cloned().unwrap_or(Act::ok(0))
+    }
+}
+
+impl Driver for ScriptedDriver {
+    fn start(&self, work: Work, report: Reporter) -> Lease {
+        let text = &work.request.input.text;
+        let attempt = work.stamp.attempt;
+        let begun = format!("{text}#{attempt}@{}", self.born.elapsed().as_secs());
+        let pid = 1 + u32::try_from(self.stage.borrow().begun.len()).unwrap_or(u32::MAX);
+        self.stage.send_modify(|stage| stage.begun.push(begun));
+        let act = self.act(text, attempt);
+        assert_ne!(act.manner, Manner::Bomb, "the driver panics as scripted");
+        let (stop, stopped) = watch::channel(false);
+        let alive = Alive::enter(&self.stage);
+        let held = Held::enter(&self.stage);
+        let clears_for = act.clears_for;
+        let task = tokio::spawn(play(act, pid, report, stopped, alive));
+        Box::new(ScriptedLease { stop, task, clears_for, _held: held })
+    }
+}
+
+async fn play(
+    act: Act,
+    pid: u32,
+    report: Reporter,
+    mut stopped: watch::Receiver<bool>,
+    alive: Alive,
+) {
+    let is_deaf = act.manner == Manner::Deaf;
+    let stop = async {
+        let asked = stopped.wait_for(|stopped| *stopped).await.is_ok();
+        if !asked || is_deaf {
+            std::future::pending::<()>().await;
+        }
+        sleep(act.ends_after_stop).await;
+    };
+    tokio::select! {
+        () = stop => {}
+        () = live(&act, pid, &report) => {}
+    }
+    drop(alive);
+    if act.manner != Manner::Deserter {
+        let verdict = act.verdict.map_err(|code| Failure::new(code, "it failed as scripted"));
+        let exit_code = i32::from(verdict.is_err());
+        report.ended(verdict, Some(exit_code));
+    }
+}
+
+async fn live(act: &Act, pid: u32, report: &Reporter) {
+    sleep(act.starts_after).await;
+    match act.manner {
+        Manner::Stillborn => return,
+        Manner::Mute => {}
+        Manner::Proper | Manner::Deaf | Manner::Deserter | Manner::Bomb => {
+            report.started(Some(pid));
+        }
+    }
+    if !act.says.is_empty() {
+        let mut scribe = report.scribe(Channel::Stdout);
+        let written = scribe.write(act.says.as_bytes()).await;
+        if let (Ok(()), Ok(text)) = (written, scribe.close().await) {
+            let (id, name) = ("answer".to_owned(), "answer".to_owned());
+            _ = report.note(Fact::Artifact { id, name, text }).await; // A lost note is seen.
+        }
+    }
+    sleep(act.runs_for).await;
+}
+
+struct ScriptedLease {
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+    clears_for: Duration,
+    _held: Held,
+}
+
+impl Drop for ScriptedLease {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+#[async_trait]
+impl Hold for ScriptedLease {
+    fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    async fn clean(self: Box<Self>) {
+        self.task.abort();
+        sleep(self.clears_for).await;
+    }
+}
+
+/// Counts living work while it is held.
+struct Alive(Arc<watch::Sender<Stage>>);
+
+impl Alive {
+    fn enter(stage: &Arc<watch::Sender<Stage>>) -> Self {
+        stage.send_modify(|stage| {
+            stage.alive += 1;
+            stage.most_alive = stage.most_alive.max(stage.alive);
+        });
+        Self(Arc::clone(stage))
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.send_modify(|stage| stage.alive -= 1);
+    }
+}
+
+/// Counts leases while they are held.
+struct Held(Arc<watch::Sender<Stage>>);
+
+impl Held {
+    fn enter(stage: &Arc<watch::Sender<Stage>>) -> Self {
+        stage.send_modify(|stage| stage.leases += 1);
+        Self(Arc::clone(stage))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.send_modify(|stage| stage.leases -= 1);
+    }
+}

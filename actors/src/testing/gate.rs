@@ -1,0 +1,116 @@
+//! Stands before the ledger: lets calls fail, take time, or die with the service.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::ports::ledger::LedgerError;
+
+/// A kind of call to the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Call {
+    /// `accept`.
+    Accept,
+    /// `claim`.
+    Claim,
+    /// `record`.
+    Record,
+    /// `append`.
+    Append,
+    /// `settle`.
+    Settle,
+    /// `execution`, `events`, `text`, `tokens`.
+    Read,
+    /// `executions`.
+    List,
+    /// `seed`.
+    Seed,
+}
+
+#[derive(Default)]
+struct Fault {
+    fails: u32,
+    delays: VecDeque<Duration>,
+    delay: Duration,
+}
+
+/// The faults of a ledger, shared by all lives of a service.
+#[derive(Default)]
+pub struct Faults(watch::Sender<HashMap<Call, Fault>>);
+
+impl Faults {
+    /// Lets the next calls of a kind fail; `u32::MAX` is all of them.
+    pub fn fail(&self, call: Call, times: u32) {
+        self.0.send_modify(|faults| faults.entry(call).or_default().fails = times);
+    }
+
+    /// Lets the next calls of a kind take so many seconds each before they commit.
+    pub fn slow(&self, call: Call, seconds: impl IntoIterator<Item = u64>) {
+        let delays = seconds.into_iter().map(Duration::from_secs).collect();
+        self.0.send_modify(|faults| faults.entry(call).or_default().delays = delays);
+    }
+
+    /// Lets every call of a kind take so many seconds before it commits.
+    pub fn slow_all(&self, call: Call, seconds: u64) {
+        let delay = Duration::from_secs(seconds);
+        self.0.send_modify(|faults| faults.entry(call).or_default().delay = delay);
+    }
+
+    /// Ends all faults.
+    pub fn heal(&self) {
+        self.0.send_modify(HashMap::clear);
+    }
+
+    /// Takes what the next call of a kind suffers: a delay, then perhaps a failure.
+    fn take(&self, call: Call) -> (Duration, bool) {
+        let mut taken = (Duration::ZERO, false);
+        self.0.send_modify(|faults| {
+            let fault = faults.entry(call).or_default();
+            taken = (fault.delays.pop_front().unwrap_or(fault.delay), fault.fails > 0);
+            if fault.fails < u32::MAX {
+                fault.fails = fault.fails.saturating_sub(1);
+            }
+        });
+        taken
+    }
+}
+
+/// The way of one life of the service to the ledger.
+pub(super) struct Gate {
+    faults: Arc<Faults>,
+    dead: AtomicBool,
+}
+
+impl Gate {
+    pub(super) fn new(faults: Arc<Faults>) -> Self {
+        Self { faults, dead: AtomicBool::new(false) }
+    }
+
+    /// Ends this life: whoever calls from it, or is in a call, ends without having changed a row.
+    pub(super) fn shut(&self) {
+        self.dead.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) async fn enter(&self, call: Call) -> Result<(), LedgerError> {
+        self.die_with_the_service();
+        let (delay, fails) = self.faults.take(call);
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+            self.die_with_the_service();
+        }
+        if fails {
+            return Err(LedgerError::Unavailable { cause: format!("{call:?} fails as scripted") });
+        }
+        Ok(())
+    }
+
+    /// Unwinds the calling task without a message: a killed process does not return from a call.
+    fn die_with_the_service(&self) {
+        if self.dead.load(Ordering::SeqCst) {
+            std::panic::resume_unwind(Box::new("the service was killed"));
+        }
+    }
+}

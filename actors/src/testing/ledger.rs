@@ -1,0 +1,299 @@
+//! The ledger in memory. It keeps what the port promises, and notes every breach by its callers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use tokio::sync::Mutex;
+use uuid::Uuid;
+
+use super::gate::{Call, Gate};
+use crate::model::event::{Channel, Chunk, Event, Fact, Span};
+use crate::model::execution::{Fence, Stamp, State};
+use crate::model::id::{ExecutionId, PrincipalId};
+use crate::model::principal::{Token, TokenSeed};
+use crate::model::record::Filter;
+use crate::model::record::Record;
+use crate::ports::ledger::{
+    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Settlement,
+};
+use crate::report::pieces;
+
+/// A way to the rows. All ways of one world lead to the same rows.
+#[derive(Clone, Default)]
+pub struct MemoryLedger {
+    rows: Arc<Mutex<Rows>>,
+    gate: Option<Arc<Gate>>,
+}
+
+#[derive(Default)]
+struct Rows {
+    executions: BTreeMap<ExecutionId, Row>,
+    tokens: Vec<Token>,
+    breaches: Vec<String>,
+}
+
+struct Row {
+    record: Record,
+    key: [u8; 32],
+    digest: [u8; 32],
+    events: Vec<Event>,
+    chunks: Vec<Chunk>,
+    settle_calls: usize,
+}
+
+impl MemoryLedger {
+    /// Another way to the same rows, through a gate.
+    pub(super) fn through(&self, gate: Arc<Gate>) -> Self {
+        Self { rows: Arc::clone(&self.rows), gate: Some(gate) }
+    }
+
+    /// What callers did that the port forbids: moves that are in no table or do not follow.
+    pub async fn breaches(&self) -> Vec<String> {
+        self.rows.lock().await.breaches.clone()
+    }
+
+    /// How often the end of an execution was written or tried to be written.
+    pub async fn settle_calls(&self, id: ExecutionId) -> usize {
+        let rows = self.rows.lock().await;
+        rows.executions.get(&id).map_or(0, |row| row.settle_calls)
+    }
+
+    /// Lets the row of an execution look as if redaction had changed its input.
+    pub async fn mask(&self, id: ExecutionId) {
+        if let Some(row) = self.rows.lock().await.executions.get_mut(&id) {
+            row.record.replayable = false;
+        }
+    }
+
+    async fn enter(&self, call: Call) -> Result<(), LedgerError> {
+        match &self.gate {
+            Some(gate) => gate.enter(call).await,
+            None => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl Ledger for MemoryLedger {
+    async fn accept(&self, accept: Accept) -> Result<Acceptance, LedgerError> {
+        self.enter(Call::Accept).await?;
+        let mut rows = self.rows.lock().await;
+        let same = |row: &&Row| {
+            let record = &row.record;
+            (record.owner, &record.agent, row.key) == (accept.owner, &accept.agent, accept.key)
+        };
+        if let Some(earlier) = rows.executions.values().find(same) {
+            let is_twin = earlier.digest == accept.digest;
+            let twin = Acceptance::Twin(earlier.record.id);
+            return Ok(if is_twin { twin } else { Acceptance::Conflict });
+        }
+        rows.executions.insert(accept.id, Row::new(accept));
+        Ok(Acceptance::Fresh)
+    }
+
+    async fn claim(&self, order: ClaimOrder) -> Result<Claim, LedgerError> {
+        self.enter(Call::Claim).await?;
+        let mut rows = self.rows.lock().await;
+        let holds_slot = |row: &&Row| {
+            let record = &row.record;
+            let other = record.agent == order.agent && record.id != order.id;
+            let active = matches!(record.state, State::Starting | State::Running);
+            other && active && record.outcome.is_none()
+        };
+        let held = rows.executions.values().filter(holds_slot).count();
+        let Rows { executions, breaches, .. } = &mut *rows;
+        let Some(row) = executions.get_mut(&order.id) else {
+            return Ok(Claim::Gone);
+        };
+        if row.record.outcome.is_some() || row.record.fence != order.fence {
+            return Ok(Claim::Gone);
+        }
+        if order.limit.is_some_and(|limit| held >= limit as usize) {
+            return Ok(Claim::Busy);
+        }
+        row.record.fence = Fence(row.record.fence.0 + 1);
+        row.record.started_at = row.record.started_at.or(Some(order.moved.at));
+        row.append(order.moved.at, Fact::Moved(order.moved), breaches);
+        Ok(Claim::Granted(row.record.fence))
+    }
+
+    async fn record(
+        &self,
+        id: ExecutionId,
+        fence: Fence,
+        facts: Vec<(DateTime<Utc>, Fact)>,
+    ) -> Result<bool, LedgerError> {
+        self.enter(Call::Record).await?;
+        let mut rows = self.rows.lock().await;
+        let Rows { executions, breaches, .. } = &mut *rows;
+        let Some(row) = executions.get_mut(&id) else {
+            return Ok(false);
+        };
+        let is_over = row.record.outcome.is_some() && !facts.iter().all(|(_, fact)| is_rest(fact));
+        if row.record.fence != fence || is_over {
+            return Ok(false);
+        }
+        for (at, fact) in facts {
+            row.append(at, fact, breaches);
+        }
+        Ok(true)
+    }
+
+    async fn append(&self, id: ExecutionId, chunk: Chunk) -> Result<(), LedgerError> {
+        self.enter(Call::Append).await?;
+        if let Some(row) = self.rows.lock().await.executions.get_mut(&id) {
+            row.chunks.push(chunk);
+        }
+        Ok(())
+    }
+
+    async fn settle(&self, settlement: Settlement) -> Result<bool, LedgerError> {
+        self.enter(Call::Settle).await?;
+        let mut rows = self.rows.lock().await;
+        let Rows { executions, breaches, .. } = &mut *rows;
+        let Some(row) = executions.get_mut(&settlement.id) else {
+            breaches.push(format!("{} was settled and never accepted", settlement.id));
+            return Ok(false);
+        };
+        row.settle_calls += 1;
+        if row.record.outcome.is_some() || row.record.fence != settlement.fence {
+            return Ok(false);
+        }
+        for moved in settlement.moves {
+            row.append(moved.at, Fact::Moved(moved), breaches);
+        }
+        row.record.outcome = Some(settlement.outcome);
+        row.record.failure = settlement.failure;
+        row.record.stamp = settlement.stamp;
+        row.record.exit_code = settlement.exit_code;
+        row.record.ended_at = Some(settlement.at);
+        row.record.pid = None;
+        Ok(true)
+    }
+
+    async fn execution(&self, id: ExecutionId) -> Result<Option<Record>, LedgerError> {
+        self.enter(Call::Read).await?;
+        Ok(self.rows.lock().await.executions.get(&id).map(|row| row.record.clone()))
+    }
+
+    async fn executions(&self, filter: Filter) -> Result<Vec<Record>, LedgerError> {
+        self.enter(Call::List).await?;
+        let fits = |record: &&Record| {
+            filter.agent.as_ref().is_none_or(|agent| record.agent == *agent)
+                && filter.owner.is_none_or(|owner| record.owner == owner)
+                && filter.before.is_none_or(|before| record.id < before)
+                && !(filter.unfinished && record.outcome.is_some())
+        };
+        let limit = if filter.limit == 0 { usize::MAX } else { filter.limit as usize };
+        let rows = self.rows.lock().await;
+        let newest_first = rows.executions.values().rev().map(|row| &row.record);
+        Ok(newest_first.filter(fits).take(limit).cloned().collect())
+    }
+
+    async fn events(&self, id: ExecutionId, after: u64) -> Result<Vec<Event>, LedgerError> {
+        self.enter(Call::Read).await?;
+        let rows = self.rows.lock().await;
+        let events = rows.executions.get(&id).map(|row| row.events.clone()).unwrap_or_default();
+        Ok(events.into_iter().filter(|event| event.number > after).collect())
+    }
+
+    async fn text(&self, id: ExecutionId, span: Span) -> Result<String, LedgerError> {
+        self.enter(Call::Read).await?;
+        let rows = self.rows.lock().await;
+        Ok(rows.executions.get(&id).map(|row| row.text(span)).unwrap_or_default())
+    }
+
+    async fn seed(&self, seeds: Vec<TokenSeed>, _: DateTime<Utc>) -> Result<(), LedgerError> {
+        self.enter(Call::Seed).await?;
+        let mut rows = self.rows.lock().await;
+        let earlier = std::mem::take(&mut rows.tokens);
+        let mut kept: BTreeMap<_, _> =
+            earlier.into_iter().map(|token| (token.name, token.principal)).collect();
+        for TokenSeed { name, hash, scope, expires } in seeds {
+            let principal = *kept.entry(name.clone()).or_insert(PrincipalId(Uuid::now_v7()));
+            rows.tokens.push(Token { principal, name, hash, scope, expires });
+        }
+        Ok(())
+    }
+
+    async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {
+        self.enter(Call::Read).await?;
+        Ok(self.rows.lock().await.tokens.clone())
+    }
+}
+
+/// Whether a fact may come after the end.
+fn is_rest(fact: &Fact) -> bool {
+    matches!(fact, Fact::Moved(moved) if [moved.from, moved.to].contains(&State::Cleanup))
+}
+
+impl Row {
+    fn new(accept: Accept) -> Self {
+        let (stamp, channel) = (Stamp::FIRST, Channel::Input);
+        let mut chunks = Vec::new();
+        let mut to = 0;
+        for (number, text) in (0..).zip(pieces(&accept.input)) {
+            let offset = to;
+            to += text.len() as u64;
+            chunks.push(Chunk { stamp, channel, number, offset, text });
+        }
+        let record = Record {
+            id: accept.id,
+            agent: accept.agent,
+            owner: accept.owner,
+            message: accept.message,
+            context: accept.context,
+            trigger: accept.trigger,
+            access: accept.access,
+            state: State::Idle,
+            outcome: None,
+            failure: None,
+            stamp,
+            fence: Fence::default(),
+            input: Span { stamp, channel, from: 0, to },
+            params: accept.params,
+            replayable: accept.replayable,
+            accepted_at: accept.at,
+            started_at: None,
+            changed_at: accept.at,
+            ended_at: None,
+            pid: None,
+            exit_code: None,
+            last_event: 0,
+        };
+        let (key, digest) = (accept.key, accept.digest);
+        Self { record, key, digest, events: Vec::new(), chunks, settle_calls: 0 }
+    }
+
+    fn append(&mut self, at: DateTime<Utc>, fact: Fact, breaches: &mut Vec<String>) {
+        match &fact {
+            Fact::Moved(moved) => {
+                if moved.from != self.record.state || !moved.from.may_become(moved.to) {
+                    let is = self.record.state;
+                    breaches.push(format!("{} moves from {is} by {moved:?}", self.record.id));
+                }
+                self.record.state = moved.to;
+                self.record.stamp = moved.stamp;
+                self.record.changed_at = moved.at;
+            }
+            Fact::Spawned { pid } => self.record.pid = Some(*pid),
+            Fact::AttemptFailed(failure) => self.record.failure = Some(failure.clone()),
+            Fact::Artifact { .. } | Fact::Truncated { .. } | Fact::Warned { .. } => {}
+        }
+        self.record.last_event += 1;
+        self.events.push(Event { number: self.record.last_event, at, fact });
+    }
+
+    fn text(&self, span: Span) -> String {
+        let fits = |chunk: &&Chunk| (chunk.stamp, chunk.channel) == (span.stamp, span.channel);
+        let mut chunks: Vec<_> = self.chunks.iter().filter(fits).collect();
+        chunks.sort_by_key(|chunk| chunk.offset);
+        let bytes = chunks.into_iter().flat_map(|chunk| chunk.text.bytes());
+        let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+        let length = index(span.to.saturating_sub(span.from));
+        let bytes: Vec<u8> = bytes.skip(index(span.from)).take(length).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}

@@ -1,0 +1,165 @@
+//! The service stops without losing what it has.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::status::Health;
+use algonius_actors::testing::{Act, Call, WORKER, World};
+
+#[tokio::test(start_paused = true)]
+async fn what_runs_may_finish_within_the_deadline() {
+    let mut world = World::new().await;
+    world.script("a", [Act::ok(20)]);
+    let id = world.submit("a").await.unwrap();
+    world.at(5).await;
+    world.stop(30).await;
+    assert_eq!((world.end_of(id).await.as_str(), world.second()), ("completed", 20));
+    assert_eq!(world.path(id).await, "idle starting running completed cleanup idle");
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_still_runs_at_the_deadline_is_called_off() {
+    let mut world = World::new().await;
+    world.script("a", [Act::ok(200).stopping_for(3)]);
+    let id = world.submit("a").await.unwrap();
+    world.at(5).await;
+    world.stop(30).await;
+    assert_eq!(
+        (world.end_of(id).await.as_str(), world.second()),
+        ("cancelled: execution-cancelled", 38)
+    );
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_with_nothing_to_do_stops_at_once() {
+    let mut world = World::new().await;
+    world.stop(30).await;
+    assert_eq!(world.second(), 0);
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_stays_and_runs_after_the_next_start() {
+    let mut world = World::new().await;
+    let mut ids = Vec::new();
+    for text in ["a", "b", "c"] {
+        world.script(text, [Act::ok(10)]);
+        ids.push(world.submit(text).await.unwrap());
+    }
+    world.at(5).await;
+    world.stop(30).await;
+    let mut stopped = Vec::new();
+    for id in &ids {
+        stopped.push(world.end_of(*id).await);
+    }
+    world.start().await;
+    world.at(100).await;
+    assert_eq!(stopped, ["completed", "unfinished", "unfinished"]);
+    assert_eq!(world.driver.stage().begun, ["a#1@0", "b#1@10", "c#1@20"]);
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_stops_takes_nothing_new() {
+    let mut world = World::new().await;
+    world.script("a", [Act::ok(20)]);
+    world.submit("a").await.unwrap();
+    let stopping = world.stopping(30);
+    let asked = async {
+        world.at(5).await;
+        world.submit("b").await
+    };
+    let (refused, ()) = tokio::join!(asked, stopping);
+    assert_eq!((refused, world.second()), (Err(Code::Draining), 20));
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_stops_shows_it() {
+    let mut world = World::new().await;
+    world.script("a", [Act::ok(20)]);
+    world.submit("a").await.unwrap();
+    let stopping = world.stopping(30);
+    let asked = async {
+        world.at(5).await;
+        world.agent(WORKER).await.health
+    };
+    assert_eq!(tokio::join!(asked, stopping).0, Health::Draining);
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_for_what_has_not_begun_is_released() {
+    let mut world = World::new().await;
+    world.script("a", [Act::ok(20)]);
+    let running = world.submit("a").await.unwrap();
+    let queued = world.submit("b").await.unwrap();
+    let stopping = async {
+        let stopping = world.stopping(30);
+        world.at(5).await;
+        stopping
+    };
+    let stopping = stopping.await;
+    let wait = async |id| format!("{} at {}", world.wait(id).await, world.second());
+    let (running, queued, ()) = tokio::join!(wait(running), wait(queued), stopping);
+    assert_eq!([running, queued], ["completed at 20", "unfinished at 5"]);
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_can_be_cancelled_while_the_service_stops() {
+    let mut world = World::new().await;
+    world.script("a", [Act::ok(20)]);
+    world.submit("a").await.unwrap();
+    let queued = world.submit("b").await.unwrap();
+    let stopping = world.stopping(30);
+    let asked = async {
+        world.at(5).await;
+        world.cancel(queued).await
+    };
+    let (cancelled, ()) = tokio::join!(asked, stopping);
+    assert_eq!(
+        (cancelled, world.end_of(queued).await.as_str()),
+        (Ok(()), "cancelled: execution-cancelled")
+    );
+    world.end().await;
+}
+
+/// The record is under way when the service begins to stop: its caller gets an answer that is
+/// true, and the execution runs after the next start.
+#[tokio::test(start_paused = true)]
+async fn a_record_that_is_under_way_is_finished_and_answered() {
+    let mut world = World::new().await;
+    world.faults.slow(Call::Accept, [5]);
+    let stopping = world.stopping(30);
+    let submitted = async { world.submit("a").await };
+    let (submitted, ()) = tokio::join!(submitted, async {
+        world.at(1).await;
+        stopping.await;
+    });
+    let id = submitted.unwrap();
+    let stopped = (world.end_of(id).await, world.second());
+    world.start().await;
+    assert_eq!((stopped, world.wait(id).await), (("unfinished".into(), 5), "completed".into()));
+    world.end().await;
+}
+
+/// A crash while the service stops must not begin what was held back.
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_crashes_while_the_service_stops_begins_nothing() {
+    let mut world = World::new().await;
+    world.script("a", [Act::ok(20)]);
+    let running = world.submit("a").await.unwrap();
+    let queued = world.submit("b").await.unwrap();
+    let stopping = world.stopping(30);
+    let crashed = async {
+        world.at(5).await;
+        world.clock.arm(1);
+        world.cancel(queued).await
+    };
+    let (cancelled, ()) = tokio::join!(crashed, stopping);
+    assert_eq!((cancelled, world.end_of(running).await.as_str()), (Ok(()), "failed: interrupted"));
+    assert_eq!(world.end_of(queued).await, "unfinished");
+    world.end().await;
+}

@@ -1,0 +1,177 @@
+//! What a killed service left is settled or taken up by the next one.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::time::Duration;
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::id::ExecutionId;
+use algonius_actors::testing::{Act, Call, WORKER, World, spec};
+
+/// One runs and two wait; then, at second 5, the service is killed.
+async fn killed_with_one_running_and_two_queued() -> (World, Vec<ExecutionId>) {
+    let mut world = World::new().await;
+    let mut ids = Vec::new();
+    for text in ["a", "b", "c"] {
+        world.script(text, [Act::ok(10)]);
+        ids.push(world.submit(text).await.unwrap());
+    }
+    world.at(5).await;
+    world.kill().await;
+    (world, ids)
+}
+
+async fn ends(world: &World, ids: &[ExecutionId]) -> Vec<String> {
+    let mut ends = Vec::new();
+    for id in ids {
+        ends.push(format!("{} at {}", world.wait(*id).await, world.second()));
+    }
+    ends
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_ran_is_interrupted_and_what_waited_runs_in_its_order() {
+    let (mut world, ids) = killed_with_one_running_and_two_queued().await;
+    world.start().await;
+    assert_eq!(
+        ends(&world, &ids).await,
+        ["failed: interrupted at 5", "completed at 15", "completed at 25"]
+    );
+    assert_eq!(world.driver.stage().begun, ["a#1@0", "b#1@5", "c#1@15"]);
+    assert_eq!(world.path(ids[0]).await, "idle starting running failed cleanup");
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waited_keeps_its_place_before_what_comes_later() {
+    let (mut world, _) = killed_with_one_running_and_two_queued().await;
+    world.start().await;
+    world.submit("d").await.unwrap();
+    world.at(100).await;
+    assert_eq!(world.driver.stage().begun, ["a#1@0", "b#1@5", "c#1@15", "d#1@25"]);
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn input_that_was_masked_is_not_run_again() {
+    let (mut world, ids) = killed_with_one_running_and_two_queued().await;
+    world.ledger.mask(ids[1]).await;
+    world.start().await;
+    assert_eq!(
+        ends(&world, &ids).await,
+        ["failed: interrupted at 5", "failed: interrupted-not-run at 5", "completed at 15"]
+    );
+    assert_eq!(world.driver.stage().begun, ["a#1@0", "c#1@5"]);
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn executions_of_an_agent_that_is_no_longer_there_are_settled() {
+    let (mut world, ids) = killed_with_one_running_and_two_queued().await;
+    world.restart_with(|specs| *specs = vec![spec("another")]).await;
+    assert_eq!(ends(&world, &ids).await, ["failed: interrupted at 5"; 3]);
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn patience_counts_over_restarts() {
+    let mut world = World::tuned(|spec| spec.capacity.patience = Duration::from_secs(60)).await;
+    for text in ["a", "b"] {
+        world.script(text, [Act::ok(200)]);
+    }
+    world.submit("a").await.unwrap();
+    let first = world.submit("b").await.unwrap();
+    world.at(20).await;
+    let second = world.submit("c").await.unwrap();
+    world.at(30).await;
+    world.restart().await; // `b` runs now.
+    world.at(50).await;
+    world.restart().await; // `b` is interrupted and `c` runs: it has waited 30 s.
+    let story = ends(&world, &[first, second]).await;
+    assert_eq!(story, ["failed: interrupted at 50", "completed at 50"]);
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waited_too_long_while_the_service_was_away_fails() {
+    let mut world = World::tuned(|spec| spec.capacity.patience = Duration::from_secs(60)).await;
+    world.script("a", [Act::ok(200)]);
+    world.submit("a").await.unwrap();
+    let early = world.submit("b").await.unwrap();
+    world.at(30).await;
+    let late = world.submit("c").await.unwrap();
+    world.kill().await;
+    world.at(70).await;
+    world.start().await;
+    assert_eq!(
+        ends(&world, &[early, late]).await,
+        ["failed: queue-timeout at 70", "completed at 70"]
+    );
+    world.end().await;
+}
+
+/// Taken up again behind a long run, it has 40 of its 60 seconds left.
+#[tokio::test(start_paused = true)]
+async fn who_is_taken_up_waits_only_for_what_is_left_of_its_patience() {
+    let mut world = World::tuned(|spec| spec.capacity.patience = Duration::from_secs(60)).await;
+    for text in ["a", "b"] {
+        world.script(text, [Act::ok(200)]);
+    }
+    world.submit("a").await.unwrap();
+    world.submit("b").await.unwrap();
+    let id = world.submit("c").await.unwrap();
+    world.at(20).await;
+    world.restart().await;
+    assert_eq!(ends(&world, &[id]).await, ["failed: queue-timeout at 60"]);
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_between_two_attempts_is_interrupted() {
+    let mut world = World::new().await;
+    world.script("a", [Act::fail(0, Code::TransientFailure)]);
+    let id = world.submit("a").await.unwrap();
+    world.at(5).await; // The pause of 4 s.
+    world.restart().await;
+    assert_eq!(ends(&world, &[id]).await, ["failed: interrupted at 5"]);
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_is_sent_again_after_a_restart_joins() {
+    let mut world = World::new().await;
+    world.script("a", [Act::ok(10)]);
+    world.submit("a").await.unwrap();
+    let (id, _) = world.submit_as(WORKER, "message", "b").await.unwrap();
+    world.restart().await;
+    let joined = world.submit_as(WORKER, "message", "b").await;
+    assert_eq!((joined, world.wait(id).await.as_str()), (Ok((id, true)), "completed"));
+    world.end().await;
+}
+
+/// The claim is under way when the service is killed: it was not committed, so nothing began.
+#[tokio::test(start_paused = true)]
+async fn what_was_being_claimed_runs_after_a_restart() {
+    let mut world = World::new().await;
+    world.faults.slow(Call::Claim, [10]);
+    let id = world.submit("a").await.unwrap();
+    world.at(5).await;
+    world.restart().await;
+    assert_eq!(ends(&world, &[id]).await, ["completed at 5"]);
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_takes_up_more_than_the_queue_holds() {
+    let mut world = World::tuned(|spec| spec.capacity.waiting = 2).await;
+    for text in ["a", "b", "c"] {
+        world.script(text, [Act::ok(10)]);
+        world.submit(text).await.unwrap();
+    }
+    world.restart_with(|specs| specs[0].capacity.waiting = 0).await;
+    let refused = world.submit("d").await;
+    world.at(100).await;
+    let begun = world.driver.stage().begun;
+    assert_eq!(begun, ["a#1@0", "b#1@0", "c#1@10"]);
+    assert_eq!(refused, Err(Code::QueueFull));
+    world.end().await;
+}
