@@ -6,8 +6,9 @@
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use chrono::SecondsFormat;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value, json};
 
 use super::v1::{
     Artifact, Card, Content, History, Message, Metadata, Part, Role, SendRequest, Task, TaskState,
@@ -18,8 +19,8 @@ use super::v1::{
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct SendShape {
-    message: MessageShape,
-    configuration: Option<ConfigurationShape>,
+    message: Object<MessageShape>,
+    configuration: Option<Object<ConfigurationShape>>,
     metadata: Option<Metadata>,
 }
 
@@ -49,7 +50,7 @@ struct MessageShape {
     #[serde(skip_serializing_if = "Option::is_none")]
     task_id: Option<String>,
     role: String,
-    parts: Vec<PartShape>,
+    parts: Vec<Object<PartShape>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Metadata>,
 }
@@ -62,7 +63,7 @@ struct PartShape {
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<FileShape>,
+    file: Option<Object<FileShape>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Metadata>,
 }
@@ -107,15 +108,28 @@ struct ArtifactShape {
     artifact_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    parts: Vec<PartShape>,
+    parts: Vec<Object<PartShape>>,
+}
+
+/// An object. What is derived would take its fields from a list as well, which no dialect knows.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Object<T>(T);
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let fields = Map::deserialize(from)?;
+        serde_json::from_value(Value::Object(fields)).map(Self).map_err(D::Error::custom)
+    }
 }
 
 fn invalid(message: impl Into<String>) -> Failure {
     Failure::new(Code::InvalidParams, message)
 }
 
-fn read<T: serde::de::DeserializeOwned>(params: Value) -> Result<T, Failure> {
-    serde_json::from_value(params).map_err(|error| invalid(format!("wrong parameters: {error}")))
+fn read<T: DeserializeOwned>(params: Value) -> Result<T, Failure> {
+    let read = serde_json::from_value(params).map(|Object(shape)| shape);
+    read.map_err(|error| invalid(format!("wrong parameters: {error}")))
 }
 
 /// Reads the parameters of `message/send`.
@@ -124,7 +138,8 @@ fn read<T: serde::de::DeserializeOwned>(params: Value) -> Result<T, Failure> {
 /// `invalid-params`, naming the field.
 pub fn send_request(params: Value) -> Result<SendRequest, Failure> {
     let file: SendShape = read(params)?;
-    let configuration = file.configuration.as_ref();
+    let configuration = file.configuration.map(|Object(configuration)| configuration);
+    let configuration = configuration.as_ref();
     if configuration.is_some_and(|configuration| configuration.push_notification_config.is_some()) {
         let message = "this agent does not send push notifications";
         return Err(Failure::new(Code::PushUnsupported, message));
@@ -133,7 +148,7 @@ pub fn send_request(params: Value) -> Result<SendRequest, Failure> {
     Ok(SendRequest {
         wait: if blocking { Wait::ForTheEnd } else { Wait::ForAcceptance },
         history: history(configuration.and_then(|configuration| configuration.history_length))?,
-        message: message(file.message)?,
+        message: message(file.message.0)?,
         metadata: file.metadata.unwrap_or_default(),
     })
 }
@@ -171,7 +186,7 @@ fn message(file: MessageShape) -> Result<Message, Failure> {
         "agent" => Role::Agent,
         _ => return Err(invalid("`message.role` must be \"user\" or \"agent\"")),
     };
-    let parts: Result<_, _> = file.parts.into_iter().map(part).collect();
+    let parts: Result<_, _> = file.parts.into_iter().map(|Object(shape)| part(shape)).collect();
     Ok(Message {
         message_id: file.message_id,
         context_id: file.context_id,
@@ -188,7 +203,7 @@ fn part(file: PartShape) -> Result<Part, Failure> {
     match (file.kind.as_deref(), file.text, file.data, file.file) {
         (Some("text") | None, Some(text), None, None) => Ok(plain(Content::Text(text))),
         (Some("data") | None, None, Some(data), None) => Ok(plain(Content::Data(data))),
-        (Some("file") | None, None, None, Some(file)) => {
+        (Some("file") | None, None, None, Some(Object(file))) => {
             let content = match (file.bytes, file.uri) {
                 (Some(bytes), None) => Content::Raw(bytes),
                 (None, Some(uri)) => Content::Url(uri),
@@ -252,7 +267,7 @@ impl From<Message> for MessageShape {
             context_id: message.context_id,
             task_id: message.task_id,
             role: role.to_owned(),
-            parts: message.parts.into_iter().map(PartShape::from).collect(),
+            parts: message.parts.into_iter().map(PartShape::from).map(Object).collect(),
             metadata: some(message.metadata),
         }
     }
@@ -260,7 +275,7 @@ impl From<Message> for MessageShape {
 
 impl From<Artifact> for ArtifactShape {
     fn from(artifact: Artifact) -> Self {
-        let parts = artifact.parts.into_iter().map(PartShape::from).collect();
+        let parts = artifact.parts.into_iter().map(PartShape::from).map(Object).collect();
         Self { artifact_id: artifact.artifact_id, name: artifact.name, parts }
     }
 }
@@ -269,7 +284,7 @@ impl From<Part> for PartShape {
     fn from(part: Part) -> Self {
         let metadata = some(part.metadata);
         let (name, mime_type) = (part.filename, part.media_type);
-        let file = |bytes, uri| Some(FileShape { bytes, uri, name, mime_type });
+        let file = |bytes, uri| Some(Object(FileShape { bytes, uri, name, mime_type }));
         let kind = |kind: &str| Some(kind.to_owned());
         let plain = Self { metadata, ..Self::default() };
         match part.content {
@@ -318,4 +333,142 @@ pub fn card(card: &Card) -> Value {
         "security": [{"bearer": []}],
         "supportsAuthenticatedExtendedCard": false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::v1::TaskStatus;
+    use super::*;
+
+    fn message(parts: Vec<Part>) -> Message {
+        Message {
+            message_id: "m".to_owned(),
+            context_id: Some("c".to_owned()),
+            task_id: Some("t".to_owned()),
+            role: Role::User,
+            parts,
+            metadata: Metadata::new(),
+        }
+    }
+
+    #[test]
+    fn a_task_is_spelled_as_the_protocol_spells_it() {
+        let part = |content| Part { content, ..Part::text("") };
+        let file = |content| Part {
+            filename: Some("f".to_owned()),
+            media_type: Some("text/plain".to_owned()),
+            ..part(content)
+        };
+        let told = task(Task {
+            id: "t".to_owned(),
+            context_id: "c".to_owned(),
+            status: TaskStatus {
+                state: TaskState::InputRequired,
+                message: Some(Message { role: Role::Agent, ..message(vec![Part::text("what?")]) }),
+                timestamp: "2030-01-31T12:00:00.0009Z".parse().expect("a time"),
+            },
+            artifacts: vec![Artifact {
+                artifact_id: "a".to_owned(),
+                name: None,
+                parts: vec![part(Content::Data(json!(5))), file(Content::Raw("eA==".to_owned()))],
+            }],
+            history: vec![message(vec![file(Content::Url("https://example.org".to_owned()))])],
+            metadata: Metadata::new(),
+        });
+        let ids = json!({"kind": "message", "messageId": "m", "contextId": "c", "taskId": "t"});
+        let said = |role: &str, parts: Value| {
+            let mut said = ids.clone();
+            said["role"] = json!(role);
+            said["parts"] = parts;
+            said
+        };
+        let file = |key: &str, value: &str| json!({"kind": "file", "file": {key: value, "name": "f", "mimeType": "text/plain"}});
+        let wanted = json!({
+            "kind": "task",
+            "id": "t",
+            "contextId": "c",
+            "status": {
+                "state": "input-required",
+                "message": said("agent", json!([{"kind": "text", "text": "what?"}])),
+                "timestamp": "2030-01-31T12:00:00.000Z",
+            },
+            "artifacts": [{
+                "artifactId": "a",
+                "parts": [{"kind": "data", "data": {"value": 5}}, file("bytes", "eA==")],
+            }],
+            "history": [said("user", json!([file("uri", "https://example.org")]))],
+        });
+        assert_eq!(told.expect("a task"), wanted);
+    }
+
+    #[test]
+    fn states_are_the_words_of_the_protocol() {
+        let words: Vec<_> = TaskState::ALL.iter().map(|state| super::state(*state)).collect();
+        assert_eq!(
+            words.join(" "),
+            "submitted working input-required completed canceled failed rejected auth-required"
+        );
+    }
+
+    #[test]
+    fn what_is_said_is_read_whole_and_waits_for_the_end_unless_told_otherwise() {
+        let parts = json!([
+            {"kind": "text", "text": "x"},
+            {"kind": "data", "data": {"a": 1}},
+            {"kind": "file", "file": {"bytes": "eA==", "name": "f", "mimeType": "text/plain"}},
+        ]);
+        let said = json!({
+            "kind": "message", "messageId": "m", "contextId": "c", "taskId": "t", "role": "user",
+            "parts": parts, "metadata": {"k": 1}, "extensions": ["not known here"],
+        });
+        let read = |configuration: Value| {
+            let params = json!({"message": said, "configuration": configuration});
+            send_request(params).expect("a request")
+        };
+        let SendRequest { message, wait, history, .. } = read(Value::Null);
+        let contents: Vec<_> = message.parts.into_iter().map(|part| part.content).collect();
+        let raw = Content::Raw("eA==".to_owned());
+        let wanted = [Content::Text("x".to_owned()), Content::Data(json!({"a": 1})), raw];
+        assert_eq!((contents.as_slice(), message.metadata["k"].as_i64()), (&wanted[..], Some(1)));
+        assert_eq!(
+            (message.context_id.as_deref(), message.task_id.as_deref()),
+            (Some("c"), Some("t"))
+        );
+        assert_eq!((wait, history), (Wait::ForTheEnd, History::All));
+        assert_eq!(read(json!({})).wait, Wait::ForTheEnd);
+        let quick = read(json!({"blocking": false, "historyLength": 0}));
+        assert_eq!((quick.wait, quick.history), (Wait::ForAcceptance, History::Last(0)));
+    }
+
+    #[test]
+    fn parameters_of_the_wrong_shape_are_refused_also_as_lists_in_the_order_of_our_fields() {
+        let part = json!({"kind": "text", "text": "x"});
+        let with_parts =
+            |parts: Value| json!({"message": {"messageId": "m", "role": "user", "parts": parts}});
+        assert!(send_request(with_parts(json!([part]))).is_ok());
+        for params in [
+            Value::Null,
+            json!({}),
+            json!([{"messageId": "m", "role": "user", "parts": [part]}, null, null]),
+            json!({"message": ["message", "m", null, null, "user", [part], null]}),
+            with_parts(json!([["text", "x", null, null, null]])),
+            with_parts(json!([{"kind": "file", "file": ["eA==", null, null, null]}])),
+            with_parts(json!([{"kind": "file", "file": {"bytes": "", "uri": ""}}])),
+            with_parts(json!([{"kind": "text", "data": {}}])),
+            with_parts(json!([{"kind": "other", "text": "x"}])),
+            with_parts(json!([])),
+            with_parts(json!("x")),
+            json!({"message": {"messageId": "", "role": "user", "parts": [part]}}),
+            json!({"message": {"messageId": "m", "role": "root", "parts": [part]}}),
+        ] {
+            let refusal = send_request(params.clone()).err().map(|failure| failure.code);
+            assert_eq!(refusal, Some(Code::InvalidParams), "{params}");
+        }
+        for params in
+            [json!(["t", null]), json!({"id": 5}), json!({"id": "t", "historyLength": -1})]
+        {
+            let refusal = task_query(params.clone()).err().map(|failure| failure.code);
+            assert_eq!(refusal, Some(Code::InvalidParams), "{params}");
+        }
+    }
 }
