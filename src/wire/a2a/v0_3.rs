@@ -186,11 +186,13 @@ fn message(file: MessageShape) -> Result<Message, Failure> {
         "agent" => Role::Agent,
         _ => return Err(invalid("`message.role` must be \"user\" or \"agent\"")),
     };
+    // Clients whose shapes come from protobuf write an id that is not there as an empty text.
+    let given = |id: Option<String>| id.filter(|id| !id.is_empty());
     let parts: Result<_, _> = file.parts.into_iter().map(|Object(shape)| part(shape)).collect();
     Ok(Message {
         message_id: file.message_id,
-        context_id: file.context_id,
-        task_id: file.task_id,
+        context_id: given(file.context_id),
+        task_id: given(file.task_id),
         role,
         parts: parts?,
         metadata: file.metadata.unwrap_or_default(),
@@ -438,6 +440,16 @@ mod tests {
         assert_eq!(read(json!({})).wait, Wait::ForTheEnd);
         let quick = read(json!({"blocking": false, "historyLength": 0}));
         assert_eq!((quick.wait, quick.history), (Wait::ForAcceptance, History::Last(0)));
+    }
+
+    #[test]
+    fn an_empty_id_of_a_task_or_a_conversation_is_none() {
+        let parts = json!([{"kind": "text", "text": "x"}]);
+        let message = json!({
+            "messageId": "m", "contextId": "", "taskId": "", "role": "user", "parts": parts,
+        });
+        let read = send_request(json!({"message": message})).expect("a request").message;
+        assert_eq!((read.context_id, read.task_id), (None, None));
     }
 
     #[test]
