@@ -1,5 +1,7 @@
 //! The operations of A2A, in core shapes, over the gateway. Every binding comes down to these.
 
+use std::pin::Pin;
+
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId};
@@ -7,13 +9,20 @@ use algonius_actors::model::principal::Caller;
 use algonius_actors::model::record::Record;
 use algonius_actors::model::request::{Input, Request, Trigger};
 use serde_json::Value;
+use tokio_stream::Stream;
 
 use super::{App, task};
 use crate::wire::a2a::PARAMETERS;
-use crate::wire::a2a::v1::{Content, History, Message, Part, Role, SendRequest, Task, Wait};
+use crate::wire::a2a::v1::{
+    Content, History, ListPage, ListRequest, Message, Part, Reply, Role, SendRequest, StreamEvent,
+    Task, TaskQuery, Wait,
+};
 
 /// The longest id that a caller may choose, in bytes.
 const LONGEST_ID: usize = 256;
+
+/// Events with the number after which each stands; a stream can be taken up after any of them.
+pub type Events = Pin<Box<dyn Stream<Item = Result<(u64, StreamEvent), Failure>> + Send>>;
 
 /// Sends a message to an agent.
 ///
@@ -24,7 +33,7 @@ pub async fn send(
     caller: &Caller,
     agent: &AgentId,
     send: SendRequest,
-) -> Result<Task, Failure> {
+) -> Result<Reply, Failure> {
     let SendRequest { message, wait, history, .. } = send;
     if let Some(id) = &message.task_id {
         return Err(not_continued(app, caller, agent, id).await);
@@ -34,7 +43,30 @@ pub async fn send(
     if wait == Wait::ForTheEnd {
         app.gateway.settled(&record, ticket.progress).await;
     }
-    get(app, caller, agent, &ticket.execution.to_string(), history).await
+    let query = TaskQuery { id: ticket.execution.to_string(), history };
+    get(app, caller, agent, query).await.map(Reply::Task)
+}
+
+/// Sends a message and follows what comes of it.
+///
+/// # Errors
+/// When it is refused.
+pub async fn stream(_: &App, _: &Caller, _: &AgentId, _: SendRequest) -> Result<Events, Failure> {
+    Err(not_offered())
+}
+
+/// Follows a task: a snapshot first, or, after a known event, what came since.
+///
+/// # Errors
+/// When it is not there for the caller at this agent.
+pub async fn subscribe(
+    _: &App,
+    _: &Caller,
+    _: &AgentId,
+    _: &str,
+    _: Option<u64>,
+) -> Result<Events, Failure> {
+    Err(not_offered())
 }
 
 /// Looks a task up.
@@ -45,11 +77,18 @@ pub async fn get(
     app: &App,
     caller: &Caller,
     agent: &AgentId,
-    id: &str,
-    history: History,
+    query: TaskQuery,
 ) -> Result<Task, Failure> {
-    let record = find(app, caller, agent, id).await?;
-    task::task(&app.gateway, &record, history).await
+    let record = find(app, caller, agent, &query.id).await?;
+    task::task(&app.gateway, &record, query.history).await
+}
+
+/// Lists tasks.
+///
+/// # Errors
+/// When the request is not a sound one.
+pub async fn list(_: &App, _: &Caller, _: &AgentId, _: ListRequest) -> Result<ListPage, Failure> {
+    Err(not_offered())
 }
 
 /// Calls a task off and waits until it has ended.
@@ -65,7 +104,11 @@ pub async fn cancel(
     let record = find(app, caller, agent, id).await?;
     let (record, progress) = app.gateway.cancel(caller, record.id).await?;
     app.gateway.settled(&record, progress).await;
-    get(app, caller, agent, id, History::All).await
+    get(app, caller, agent, TaskQuery { id: id.to_owned(), history: History::All }).await
+}
+
+fn not_offered() -> Failure {
+    Failure::new(Code::Unsupported, "this agent does not offer this operation; see its card")
 }
 
 /// An execution of this agent that the caller may see; all else is simply not there.

@@ -1,6 +1,6 @@
 //! Agent cards, at every place where clients look for them.
 
-use algonius_actors::model::agent::AgentSpec;
+use algonius_actors::model::agent::{AgentSpec, Skill};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::AgentId;
@@ -11,7 +11,7 @@ use axum::response::Response;
 use super::answer::{Problem, ok};
 use super::{App, jsonrpc};
 use crate::wire::a2a::v0_3;
-use crate::wire::a2a::v1::Card;
+use crate::wire::a2a::v1::{Binding, Card, CardSecurity, CardSkill, Interface, Version};
 
 /// The card of one agent.
 ///
@@ -45,15 +45,23 @@ fn show(app: &App, id: &AgentId, headers: &HeaderMap) -> Result<Response, Proble
 
 fn card(app: &App, spec: &AgentSpec) -> Card {
     let skills = spec.skills.iter().map(|skill| {
-        let skill = skill.clone();
-        (skill.id, skill.name, skill.description, skill.tags)
+        let Skill { id, name, description, tags } = skill.clone();
+        CardSkill { id, name, description, tags }
     });
+    let (binding, version) = (Binding::JsonRpc, Version::V0_3);
     Card {
         name: spec.name.clone(),
         description: spec.description.clone(),
         version: spec.version.clone(),
-        jsonrpc_url: url(app, &spec.id),
+        interfaces: vec![Interface { url: url(app, &spec.id), binding, version, tenant: None }],
+        streaming: false,
+        push: false,
+        extended: false,
+        extensions: Vec::new(),
+        input_modes: vec!["text/plain".to_owned(), "application/json".to_owned()],
+        output_modes: vec!["text/plain".to_owned()],
         skills: skills.collect(),
+        security: CardSecurity::Bearer,
     }
 }
 

@@ -56,12 +56,12 @@ async fn dispatch(
         "message/send" => {
             let caller = who.may(Right::Run, Some(&agent))?;
             let request = v0_3::send_request(params)?;
-            a2a::send(app, &caller, &agent, request).await.and_then(v0_3::task)
+            a2a::send(app, &caller, &agent, request).await.and_then(v0_3::reply)
         }
         "tasks/get" => {
             let caller = who.may(Right::Read, Some(&agent))?;
-            let (id, history) = v0_3::task_query(params)?;
-            a2a::get(app, &caller, &agent, &id, history).await.and_then(v0_3::task)
+            let query = v0_3::task_query(params)?;
+            a2a::get(app, &caller, &agent, query).await.and_then(v0_3::task)
         }
         "tasks/cancel" => {
             let caller = who.may(Right::Run, Some(&agent))?;
@@ -85,8 +85,8 @@ async fn cancel(
     agent: &AgentId,
     params: Value,
 ) -> Result<Value, Failure> {
-    let (id, _) = v0_3::task_query(params)?;
-    a2a::cancel(app, caller, agent, &id).await.and_then(v0_3::task)
+    let query = v0_3::task_query(params)?;
+    a2a::cancel(app, caller, agent, &query.id).await.and_then(v0_3::task)
 }
 
 /// The id of a configured agent.

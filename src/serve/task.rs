@@ -89,6 +89,8 @@ fn message(record: &Record, message_id: String, role: Role, text: String) -> Mes
         role,
         parts: vec![Part::text(text)],
         metadata: Metadata::new(),
+        extensions: Vec::new(),
+        reference_task_ids: Vec::new(),
     }
 }
 
@@ -103,7 +105,14 @@ async fn artifacts(gateway: &Gateway, record: &Record) -> Result<Vec<Artifact>, 
             Fact::Artifact { id, name, text } if text.stamp == record.stamp => {
                 let text = gateway.text(record, text).await?;
                 let parts = vec![Part::text(text)];
-                artifacts.push(Artifact { artifact_id: id, name: Some(name), parts });
+                artifacts.push(Artifact {
+                    artifact_id: id,
+                    name: Some(name),
+                    description: None,
+                    parts,
+                    metadata: Metadata::new(),
+                    extensions: Vec::new(),
+                });
             }
             _ => {}
         }

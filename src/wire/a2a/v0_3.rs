@@ -11,8 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::v1::{
-    Artifact, Card, Content, History, Message, Metadata, Part, Role, SendRequest, Task, TaskState,
-    Wait,
+    Artifact, Binding, Card, Content, History, Interface, Message, Metadata, Part, Reply, Role,
+    SendRequest, Task, TaskQuery, TaskState, Version, Wait,
 };
 
 /// The parameters of `message/send`.
@@ -30,6 +30,7 @@ struct ConfigurationShape {
     blocking: Option<bool>,
     history_length: Option<i64>,
     push_notification_config: Option<Value>,
+    accepted_output_modes: Option<Vec<String>>,
 }
 
 /// The parameters of `tasks/get` and `tasks/cancel`.
@@ -53,6 +54,10 @@ struct MessageShape {
     parts: Vec<Object<PartShape>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Metadata>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extensions: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reference_task_ids: Option<Vec<String>>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -108,7 +113,13 @@ struct ArtifactShape {
     artifact_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
     parts: Vec<Object<PartShape>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Metadata>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extensions: Option<Vec<String>>,
 }
 
 /// An object. What is derived would take its fields from a list as well, which no dialect knows.
@@ -144,22 +155,25 @@ pub fn send_request(params: Value) -> Result<SendRequest, Failure> {
         let message = "this agent does not send push notifications";
         return Err(Failure::new(Code::PushUnsupported, message));
     }
+    let modes = configuration.and_then(|configuration| configuration.accepted_output_modes.clone());
     let blocking = configuration.and_then(|configuration| configuration.blocking).unwrap_or(true);
     Ok(SendRequest {
         wait: if blocking { Wait::ForTheEnd } else { Wait::ForAcceptance },
         history: history(configuration.and_then(|configuration| configuration.history_length))?,
+        accepted_output_modes: modes.unwrap_or_default(),
+        push: None,
         message: message(file.message.0)?,
         metadata: file.metadata.unwrap_or_default(),
     })
 }
 
-/// Reads the parameters of `tasks/get`: the task's id, and how much history is wanted.
+/// Reads the parameters of `tasks/get` and `tasks/cancel`.
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn task_query(params: Value) -> Result<(String, History), Failure> {
+pub fn task_query(params: Value) -> Result<TaskQuery, Failure> {
     let file: QueryShape = read(params)?;
-    Ok((file.id, history(file.history_length)?))
+    Ok(TaskQuery { id: file.id, history: history(file.history_length)? })
 }
 
 fn history(length: Option<i64>) -> Result<History, Failure> {
@@ -196,6 +210,8 @@ fn message(file: MessageShape) -> Result<Message, Failure> {
         role,
         parts: parts?,
         metadata: file.metadata.unwrap_or_default(),
+        extensions: file.extensions.unwrap_or_default(),
+        reference_task_ids: file.reference_task_ids.unwrap_or_default(),
     })
 }
 
@@ -235,6 +251,18 @@ pub const fn state(state: TaskState) -> &'static str {
     }
 }
 
+/// The answer to a message as JSON.
+///
+/// # Errors
+/// `internal`, when metadata cannot be written.
+pub fn reply(reply: Reply) -> Result<Value, Failure> {
+    match reply {
+        Reply::Task(answer) => task(answer),
+        Reply::Message(message) => serde_json::to_value(MessageShape::from(message))
+            .map_err(|_| Failure::new(Code::Internal, "the message could not be written as JSON")),
+    }
+}
+
 /// A task as JSON.
 ///
 /// # Errors
@@ -271,6 +299,8 @@ impl From<Message> for MessageShape {
             role: role.to_owned(),
             parts: message.parts.into_iter().map(PartShape::from).map(Object).collect(),
             metadata: some(message.metadata),
+            extensions: listed(message.extensions),
+            reference_task_ids: listed(message.reference_task_ids),
         }
     }
 }
@@ -278,7 +308,14 @@ impl From<Message> for MessageShape {
 impl From<Artifact> for ArtifactShape {
     fn from(artifact: Artifact) -> Self {
         let parts = artifact.parts.into_iter().map(PartShape::from).map(Object).collect();
-        Self { artifact_id: artifact.artifact_id, name: artifact.name, parts }
+        Self {
+            artifact_id: artifact.artifact_id,
+            name: artifact.name,
+            description: artifact.description,
+            parts,
+            metadata: some(artifact.metadata),
+            extensions: listed(artifact.extensions),
+        }
     }
 }
 
@@ -309,31 +346,39 @@ fn some(metadata: Metadata) -> Option<Metadata> {
     Some(metadata).filter(|metadata| !metadata.is_empty())
 }
 
+fn listed(list: Vec<String>) -> Option<Vec<String>> {
+    Some(list).filter(|list| !list.is_empty())
+}
+
 /// A card as JSON.
 #[must_use]
 pub fn card(card: &Card) -> Value {
-    let skills = card.skills.iter().map(|(id, name, description, tags)| {
-        json!({"id": id, "name": name, "description": description, "tags": tags})
+    let skills = card.skills.iter().map(|skill| {
+        json!({"id": skill.id, "name": skill.name, "description": skill.description,
+            "tags": skill.tags})
     });
+    let jsonrpc =
+        |way: &&Interface| (way.binding, way.version) == (Binding::JsonRpc, Version::V0_3);
+    let url = card.interfaces.iter().find(jsonrpc).map(|way| &way.url);
     json!({
         "protocolVersion": "0.3.0",
         "name": card.name,
         "description": card.description,
         "version": card.version,
-        "url": card.jsonrpc_url,
+        "url": url,
         "preferredTransport": "JSONRPC",
-        "additionalInterfaces": [{"url": card.jsonrpc_url, "transport": "JSONRPC"}],
+        "additionalInterfaces": [{"url": url, "transport": "JSONRPC"}],
         "capabilities": {
-            "streaming": false,
-            "pushNotifications": false,
+            "streaming": card.streaming,
+            "pushNotifications": card.push,
             "stateTransitionHistory": false,
         },
-        "defaultInputModes": ["text/plain", "application/json"],
-        "defaultOutputModes": ["text/plain"],
+        "defaultInputModes": card.input_modes,
+        "defaultOutputModes": card.output_modes,
         "skills": skills.collect::<Vec<_>>(),
         "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
         "security": [{"bearer": []}],
-        "supportsAuthenticatedExtendedCard": false,
+        "supportsAuthenticatedExtendedCard": card.extended,
     })
 }
 
@@ -350,16 +395,17 @@ mod tests {
             role: Role::User,
             parts,
             metadata: Metadata::new(),
+            extensions: vec!["urn:e".to_owned()],
+            reference_task_ids: vec!["r".to_owned()],
         }
     }
 
     #[test]
     fn a_task_is_spelled_as_the_protocol_spells_it() {
-        let part = |content| Part { content, ..Part::text("") };
         let file = |content| Part {
             filename: Some("f".to_owned()),
             media_type: Some("text/plain".to_owned()),
-            ..part(content)
+            ..Part::of(content)
         };
         let told = task(Task {
             id: "t".to_owned(),
@@ -372,19 +418,31 @@ mod tests {
             artifacts: vec![Artifact {
                 artifact_id: "a".to_owned(),
                 name: None,
-                parts: vec![part(Content::Data(json!(5))), file(Content::Raw("eA==".to_owned()))],
+                description: Some("d".to_owned()),
+                metadata: Metadata::new(),
+                extensions: Vec::new(),
+                parts: vec![
+                    Part::of(Content::Data(json!(5))),
+                    file(Content::Raw("eA==".to_owned())),
+                ],
             }],
             history: vec![message(vec![file(Content::Url("https://example.org".to_owned()))])],
             metadata: Metadata::new(),
         });
-        let ids = json!({"kind": "message", "messageId": "m", "contextId": "c", "taskId": "t"});
+        let ids = json!({
+            "kind": "message", "messageId": "m", "contextId": "c", "taskId": "t",
+            "extensions": ["urn:e"], "referenceTaskIds": ["r"],
+        });
         let said = |role: &str, parts: Value| {
             let mut said = ids.clone();
             said["role"] = json!(role);
             said["parts"] = parts;
             said
         };
-        let file = |key: &str, value: &str| json!({"kind": "file", "file": {key: value, "name": "f", "mimeType": "text/plain"}});
+        let file = |key: &str, value: &str| {
+            let file = json!({key: value, "name": "f", "mimeType": "text/plain"});
+            json!({"kind": "file", "file": file})
+        };
         let wanted = json!({
             "kind": "task",
             "id": "t",
@@ -396,6 +454,7 @@ mod tests {
             },
             "artifacts": [{
                 "artifactId": "a",
+                "description": "d",
                 "parts": [{"kind": "data", "data": {"value": 5}}, file("bytes", "eA==")],
             }],
             "history": [said("user", json!([file("uri", "https://example.org")]))],
@@ -421,7 +480,7 @@ mod tests {
         ]);
         let said = json!({
             "kind": "message", "messageId": "m", "contextId": "c", "taskId": "t", "role": "user",
-            "parts": parts, "metadata": {"k": 1}, "extensions": ["not known here"],
+            "parts": parts, "metadata": {"k": 1}, "not known": true,
         });
         let read = |configuration: Value| {
             let params = json!({"message": said, "configuration": configuration});

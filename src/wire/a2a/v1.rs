@@ -1,7 +1,15 @@
 //! The core shapes, as A2A 1.0 has them. What the service says and hears, in any dialect.
 
+mod card;
+mod operation;
+
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
+
+pub use card::{Binding, Card, CardSecurity, CardSkill, Interface, Version};
+pub use operation::{
+    History, ListPage, ListRequest, PushAuthentication, PushConfig, SendRequest, TaskQuery, Wait,
+};
 
 /// Free data beside a shape.
 pub type Metadata = Map<String, Value>;
@@ -25,6 +33,17 @@ pub enum TaskState {
     Rejected,
     /// Asks for credentials.
     AuthRequired,
+}
+
+impl TaskState {
+    /// Whether nothing changes any more.
+    #[must_use]
+    pub const fn is_terminal(self) -> bool {
+        match self {
+            Self::Completed | Self::Canceled | Self::Failed | Self::Rejected => true,
+            Self::Submitted | Self::Working | Self::InputRequired | Self::AuthRequired => false,
+        }
+    }
 }
 
 impl TaskState {
@@ -77,11 +96,16 @@ pub struct Part {
 }
 
 impl Part {
+    /// A part that holds this and says nothing more about it.
+    #[must_use]
+    pub fn of(content: Content) -> Self {
+        Self { content, filename: None, media_type: None, metadata: Metadata::new() }
+    }
+
     /// A part of text.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
-        let content = Content::Text(text.into());
-        Self { content, filename: None, media_type: None, metadata: Metadata::new() }
+        Self::of(Content::Text(text.into()))
     }
 }
 
@@ -100,6 +124,10 @@ pub struct Message {
     pub parts: Vec<Part>,
     /// Free data.
     pub metadata: Metadata,
+    /// Extensions that it makes use of.
+    pub extensions: Vec<String>,
+    /// Tasks that it refers to.
+    pub reference_task_ids: Vec<String>,
 }
 
 /// Something made.
@@ -109,8 +137,14 @@ pub struct Artifact {
     pub artifact_id: String,
     /// Its name.
     pub name: Option<String>,
+    /// What it is.
+    pub description: Option<String>,
     /// What it is made of.
     pub parts: Vec<Part>,
+    /// Free data.
+    pub metadata: Metadata,
+    /// Extensions that it makes use of.
+    pub extensions: Vec<String>,
 }
 
 /// Where a task is, since when, and what is to be said about it.
@@ -141,48 +175,56 @@ pub struct Task {
     pub metadata: Metadata,
 }
 
-/// Whether an answer waits for the end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wait {
-    /// Until the task has ended or asks for something.
-    ForTheEnd,
-    /// Until it is accepted.
-    ForAcceptance,
-}
-
-/// How much of the history is wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum History {
-    /// All of it.
-    All,
-    /// The last so many messages.
-    Last(usize),
-}
-
-/// A message to an agent.
+/// A task is somewhere else now.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SendRequest {
-    /// What is said.
-    pub message: Message,
-    /// Whether to wait.
-    pub wait: Wait,
-    /// How much history the answer has.
-    pub history: History,
-    /// Free data of the request.
+pub struct StatusUpdate {
+    /// Which task.
+    pub task_id: String,
+    /// Its conversation.
+    pub context_id: String,
+    /// Where it is.
+    pub status: TaskStatus,
+    /// Whether the stream ends with this; 1.0 says so by ending it.
+    pub is_final: bool,
+    /// Free data.
     pub metadata: Metadata,
 }
 
-/// What a card tells about an agent.
+/// Something was made, or a piece of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Card {
-    /// Name for people.
-    pub name: String,
-    /// What it does.
-    pub description: String,
-    /// The agent's own version.
-    pub version: String,
-    /// Where its JSON-RPC door is.
-    pub jsonrpc_url: String,
-    /// What it can do: id, name, description, tags.
-    pub skills: Vec<(String, String, String, Vec<String>)>,
+pub struct ArtifactUpdate {
+    /// Which task.
+    pub task_id: String,
+    /// Its conversation.
+    pub context_id: String,
+    /// What was made.
+    pub artifact: Artifact,
+    /// Whether its parts follow those that came before.
+    pub append: bool,
+    /// Whether nothing more of it will come.
+    pub last_chunk: bool,
+    /// Free data.
+    pub metadata: Metadata,
+}
+
+/// One event of a stream.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StreamEvent {
+    /// The whole task; always first.
+    Task(Task),
+    /// An answer without a task; then the only one.
+    Message(Message),
+    /// Somewhere else now.
+    Status(StatusUpdate),
+    /// Something made.
+    Artifact(ArtifactUpdate),
+}
+
+/// What a message is answered with.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    /// A task.
+    Task(Task),
+    /// A word, without a task.
+    Message(Message),
 }
