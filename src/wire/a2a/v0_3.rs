@@ -258,8 +258,11 @@ pub const fn state(state: TaskState) -> &'static str {
 pub fn reply(reply: Reply) -> Result<Value, Failure> {
     match reply {
         Reply::Task(answer) => task(answer),
-        Reply::Message(message) => serde_json::to_value(MessageShape::from(message))
-            .map_err(|_| Failure::new(Code::Internal, "the message could not be written as JSON")),
+        Reply::Message(message) => {
+            serde_json::to_value(MessageShape::from(message)).map_err(|_unwritten| {
+                Failure::new(Code::Internal, "the message could not be written as JSON")
+            })
+        }
     }
 }
 
