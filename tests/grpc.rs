@@ -1,4 +1,10 @@
 //! A2A over gRPC against a real service with real children, on the one port it has.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -264,6 +270,51 @@ async fn a_task_can_be_called_off_once() {
     assert_eq!(again.code(), Code::FailedPrecondition);
     world.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_begins_with_the_task_and_ends_with_its_end_in_both_versions() {
+    let world = World::begin(|settings| settings.default_agent = Some(id("echo"))).await;
+    let call = world.call(old_text("tea"));
+    let mut events = soon(world.old("service").send_streaming_message(call))
+        .await
+        .expect("a stream")
+        .into_inner();
+    let (mut texts, mut last) = (Vec::new(), None);
+    while let Some(event) = soon(events.message()).await.expect("an event") {
+        use old::stream_response::Payload;
+        let event = event.payload.expect("a payload");
+        assert_eq!(last.is_none(), matches!(event, Payload::Task(_)));
+        if let Payload::ArtifactUpdate(update) = &event {
+            texts.extend(update.artifact.clone().into_iter().flat_map(|made| made.parts));
+        }
+        last = Some(event);
+    }
+    let Some(old::stream_response::Payload::StatusUpdate(end)) = last else {
+        panic!("not an end: {last:?}")
+    };
+    assert_eq!((end.status.expect("a status").state(), end.r#final), (OLD_DONE, true));
+    assert_eq!(texts[0].part, Some(old::part::Part::Text("tea".to_owned())));
+
+    let call = world.call(new_text("", "tea"));
+    let mut events = soon(world.new("service").send_streaming_message(call))
+        .await
+        .expect("a stream")
+        .into_inner();
+    let mut last = None;
+    while let Some(event) = soon(events.message()).await.expect("an event") {
+        use new::stream_response::Payload;
+        let event = event.payload.expect("a payload");
+        assert_eq!(last.is_none(), matches!(event, Payload::Task(_)));
+        last = Some(event);
+    }
+    let Some(new::stream_response::Payload::StatusUpdate(end)) = last else {
+        panic!("not an end: {last:?}")
+    };
+    assert_eq!(end.status.expect("a status").state(), new::TaskState::Completed);
+    world.end().await;
+}
+
+const OLD_DONE: old::TaskState = old::TaskState::Completed;
 
 const NOT_CANCELABLE: &str = "TASK_NOT_CANCELABLE";
 

@@ -19,7 +19,7 @@ use std::pin::Pin;
 use algonius_actors::model::failure::Failure;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use tokio_stream::{Stream, StreamExt};
+use futures_util::stream::{Stream, StreamExt};
 use tonic::service::Routes;
 use tonic::{Response, Status};
 

@@ -6,6 +6,7 @@
 //! ```text
 //! REGENERATE=1 cargo test -p algonius-proto
 //! ```
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -5,7 +5,9 @@
 #[expect(
     clippy::allow_attributes,
     clippy::allow_attributes_without_reason,
+    clippy::doc_markdown,
     clippy::excessive_nesting,
+    clippy::too_many_lines,
     reason = "generated"
 )]
 pub mod a2a_v1;
@@ -13,7 +15,9 @@ pub mod a2a_v1;
 #[expect(
     clippy::allow_attributes,
     clippy::allow_attributes_without_reason,
+    clippy::doc_markdown,
     clippy::excessive_nesting,
+    clippy::too_many_lines,
     reason = "generated"
 )]
 pub mod lf_a2a_v1;
