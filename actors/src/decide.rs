@@ -7,6 +7,8 @@ pub mod admission;
 pub mod contract;
 pub mod execution;
 pub mod key;
+pub mod lockout;
+pub mod rate;
 pub mod recovery;
 pub mod redact;
 pub mod restart;

@@ -4,6 +4,7 @@ pub mod agent;
 pub mod code;
 pub mod event;
 pub mod execution;
+pub mod exposure;
 pub mod failure;
 pub mod id;
 pub mod principal;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use algonius_actors::model::agent::{
     Access, AgentSpec, Capacity, Deadlines, RetrySpec, Sizes, Skill,
 };
+use algonius_actors::model::exposure::Exposure;
 use algonius_actors::model::principal::Right;
 use algonius_actors::model::program::{InputPattern, OutputPattern, Secrecy};
 use proptest::prelude::*;
@@ -130,6 +131,7 @@ fn an_agent_of_one_line_gets_every_default() {
         deadlines: Deadlines { start: seconds(30), run: seconds(300), grace: seconds(5) },
         retry: RetrySpec::default(),
         sizes: Sizes { input: 1 << 20, output: 10 << 20 },
+        exposure: Exposure::default(),
     };
     assert_eq!(spec, wanted);
     assert_eq!((program.input, program.output), (InputPattern::Stdin, OutputPattern::Stdout));

@@ -12,6 +12,7 @@ use algonius_actors::model::agent::{Access, AgentSpec, Capacity, Deadlines, Retr
 use algonius_actors::model::code::Code;
 use algonius_actors::model::event::{Channel, Chunk, Event, Fact, Span};
 use algonius_actors::model::execution::{Fence, Stamp};
+use algonius_actors::model::exposure::Exposure;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use algonius_actors::model::principal::{Token, TokenSeed};
@@ -192,6 +193,7 @@ fn spec() -> AgentSpec {
         deadlines: Deadlines { start: day, run: day, grace: Duration::from_millis(200) },
         retry: RetrySpec::default(),
         sizes: Sizes { input: 16 << 20, output: 8 << 20 },
+        exposure: Exposure::default(),
     }
 }
 
