@@ -102,6 +102,7 @@ fn a_short_file_is_served_on_loopback_from_the_usual_places() {
         body_timeout: Duration::from_secs(30),
         drain_timeout: Duration::from_secs(30),
         durability: Durability::Process,
+        entry: Entry::default(),
     };
     assert_eq!(server, wanted);
     assert_eq!(log, Log { level: tracing::Level::INFO, format: LogFormat::Text });

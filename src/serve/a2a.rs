@@ -11,7 +11,7 @@ use algonius_actors::model::request::{Input, Request, Trigger};
 use serde_json::Value;
 use tokio_stream::Stream;
 
-use super::{App, task};
+use super::{App, exposure, task};
 use crate::wire::a2a::PARAMETERS;
 use crate::wire::a2a::v1::{
     Content, History, ListPage, ListRequest, Message, Part, Reply, Role, SendRequest, StreamEvent,
@@ -35,6 +35,9 @@ pub async fn send(
     send: SendRequest,
 ) -> Result<Reply, Failure> {
     let SendRequest { message, wait, history, .. } = send;
+    if let Some(spec) = app.agents.get(agent) {
+        exposure::reads(spec, &message.parts)?;
+    }
     if let Some(id) = &message.task_id {
         return Err(not_continued(app, caller, agent, id).await);
     }

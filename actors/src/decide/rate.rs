@@ -58,7 +58,10 @@ mod tests {
 
     #[test]
     fn three_at_once_and_then_one_each_half_second() {
-        assert_eq!(taken(&[0, 0, 0, 0, 499, 500, 501]), [true, true, true, false, false, true, false]);
+        assert_eq!(
+            taken(&[0, 0, 0, 0, 499, 500, 501]),
+            [true, true, true, false, false, true, false]
+        );
         assert_eq!(taken(&[0, 0, 0, 9000, 9000, 9000, 9000])[3..], [true, true, true, false]);
     }
 
