@@ -32,6 +32,7 @@ use algonius_actors::tree::Tree;
 use axum_server::Handle;
 use sha2::{Digest, Sha256};
 use tokio::task::JoinHandle;
+use uuid::Uuid;
 
 use clock::WallClock;
 use config::{Server, Settings};
@@ -132,17 +133,7 @@ pub async fn start_with(settings: Settings, clock: Arc<dyn Clock>) -> Result<Run
     let aliases = gate::aliases(specs);
     let (redactor, keyring) = (Arc::new(Redactor::new(secrets)), Keyring::new(instance.key));
     let kit = Kit { ledger, clock, redactor, keyring };
-    let seats: Vec<_> = agents
-        .into_iter()
-        .map(|agent| Seat {
-            spec: Arc::new(agent.spec),
-            driver: Arc::new(ProcessDriver::new(
-                agent.program,
-                instance.id,
-                server.runtime_dir.clone(),
-            )),
-        })
-        .collect();
+    let seats = seats(agents, instance.id, &server.runtime_dir);
     let specs = seats.iter().map(|seat| (seat.spec.id.clone(), Arc::clone(&seat.spec))).collect();
     let tree = Tree::start(kit, seats).await;
     let tree = tree.map_err(|error| StartError::Tree { cause: error.to_string() })?;
@@ -194,6 +185,15 @@ impl Running {
         }
         self.store.close().await;
     }
+}
+
+/// Each agent and what does its work.
+fn seats(agents: Vec<config::Agent>, instance: Uuid, runtime_dir: &Path) -> Vec<Seat> {
+    let seat = |config::Agent { spec, program }| Seat {
+        spec: Arc::new(spec),
+        driver: Arc::new(ProcessDriver::new(program, instance, runtime_dir.to_owned())),
+    };
+    agents.into_iter().map(seat).collect()
 }
 
 fn durability(server: &Server) -> store::Durability {

@@ -79,7 +79,8 @@ impl Guard {
         nobodies: &[TokenSeed],
     ) -> Self {
         let nobody = |id: &AgentId| {
-            let is_of = |seed: &&TokenSeed| seed.scope.agents.as_deref() == Some(&[id.clone()]);
+            let is_of =
+                |seed: &&TokenSeed| seed.scope.agents.as_deref() == Some(std::slice::from_ref(id));
             let hash = nobodies.iter().find(is_of)?.hash;
             tokens.iter().find(|token| token.hash == hash).map(caller)
         };

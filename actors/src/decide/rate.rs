@@ -24,7 +24,6 @@ impl Bucket {
 
 /// Decides about a call at `now`, which is the time since the service began. A refused one is told
 /// how long to wait, and costs nothing.
-#[must_use]
 pub fn step(bucket: Bucket, now: Duration, limit: RateLimit) -> (Bucket, Result<(), Duration>) {
     let passed = now.saturating_sub(bucket.at).as_secs_f64();
     let calls = (bucket.calls + passed * limit.per_second).min(f64::from(limit.burst));
