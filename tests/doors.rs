@@ -42,7 +42,7 @@ impl Answer {
     }
 
     fn code(&self) -> String {
-        self.json()["code"].as_str().unwrap_or_default().to_owned()
+        self.json().get("code").and_then(Value::as_str).unwrap_or_default().to_owned()
     }
 }
 
@@ -127,7 +127,7 @@ fn bearer(text: &str) -> String {
 }
 
 fn state(answer: &Answer) -> Value {
-    answer.json()["result"]["status"]["state"].clone()
+    answer.json().pointer("/result/status/state").cloned().unwrap_or_default()
 }
 
 #[tokio::test]
