@@ -42,6 +42,7 @@ data_dir = "data"
 runtime_dir = "run"
 token_file = "token"
 max_body_bytes = 100000
+allowed_hosts = ["*"]
 
 [agents.echo]
 name = "Echo"

@@ -1,19 +1,25 @@
 //! Lets a call in: who asks, in which version, of which agent. Before its message is read.
 
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::code::Code;
+use algonius_actors::model::exposure::{Binding, Credential, Operation, Version};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::principal::{Caller, Right};
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::status;
-use crate::serve::answer::Problem;
-use crate::serve::auth::Who;
-use crate::serve::{App, body};
+use crate::serve::answer::{Problem, Refused};
+use crate::serve::auth::{self, Who};
+use crate::serve::peer::Client;
+use crate::serve::{App, body, exposure};
 
 /// The metadata that names an agent.
 const AGENT: &str = "a2a-agent";
@@ -27,11 +33,14 @@ const PREFIX: usize = 5;
 /// What is known of a call before its message is read.
 #[derive(Clone)]
 pub(super) struct Arrival {
-    caller: Caller,
-    versions: Vec<String>,
-    agents: Vec<String>,
+    /// Who asks, where the call has a token. A key or nothing is good at the door of its agent
+    /// only, and the message may name another than the head.
+    caller: Option<Caller>,
+    client: Option<IpAddr>,
+    headers: HeaderMap,
     /// The agent whose name the host begins with.
     host: Option<AgentId>,
+    version: Version,
 }
 
 /// Answers what cannot be a call; hands on what can, with its [`Arrival`] and its whole message.
@@ -42,7 +51,7 @@ pub(super) async fn admit(State(app): State<App>, request: Request, next: Next) 
     }
     match arrived(&app, request).await {
         Ok(request) => next.run(request).await,
-        Err(failure) => status::of(&failure).into_http::<Body>(),
+        Err(refused) => status::of(&refused.failure).into_http::<Body>(),
     }
 }
 
@@ -52,23 +61,26 @@ fn says_grpc(headers: &HeaderMap) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['+', ';']))
 }
 
-async fn arrived(app: &App, request: Request) -> Result<Request, Failure> {
+async fn arrived(app: &App, request: Request) -> Result<Request, Refused> {
     let (mut parts, rest) = request.into_parts();
-    let caller = app.guard.admit(&parts.headers, app.gateway.now())?;
+    let client = parts.extensions.get().map(|Client(address)| *address);
+    let mut caller = None;
+    if parts.headers.contains_key(header::AUTHORIZATION) || !app.agents.values().any(has_door) {
+        caller = Some(auth::enter(app, client, &parts.headers, None).await?);
+    }
     let named = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let host = parts.uri.host().or(named).and_then(|host| by_host(app, host));
-    let versions = values(&parts.headers, VERSION)?;
-    let agents = values(&parts.headers, AGENT)?;
-    parts.extensions.insert(Arrival { caller, versions, agents, host });
+    let headers = parts.headers.clone();
+    let version = Version::V0_3;
+    parts.extensions.insert(Arrival { caller, client, headers, host, version });
     let message = body::whole(app, rest, app.max_body.saturating_add(PREFIX)).await?;
     Ok(Request::from_parts(parts, Body::from(message)))
 }
 
-fn values(headers: &HeaderMap, name: &str) -> Result<Vec<String>, Failure> {
-    let values = headers.get_all(name).iter().map(|value| value.to_str().map(str::to_owned));
-    values.collect::<Result<_, _>>().map_err(|_unreadable| {
-        Failure::new(Code::InvalidParams, format!("metadata `{name}` must be plain text"))
-    })
+/// Whether an agent lets callers in who have no token.
+fn has_door(spec: &Arc<AgentSpec>) -> bool {
+    let keyed = matches!(spec.exposure.credential, Credential::ApiKey(_));
+    keyed || spec.exposure.open
 }
 
 /// The agent that the first label of a host names. Hosts know no upper and lower case.
@@ -81,43 +93,79 @@ impl Arrival {
     /// Takes a call apart and sees that it speaks this version, if it names one.
     pub(super) fn of<T>(
         mut request: tonic::Request<T>,
-        speaks: fn(&str) -> bool,
+        version: Version,
     ) -> Result<(Self, T), Failure> {
         let arrival = request.extensions_mut().remove::<Self>();
         let lost = || Failure::new(Code::Internal, "the call lost its beginning");
-        let arrival = arrival.ok_or_else(lost)?;
-        if arrival.versions.iter().all(|version| version.is_empty() || speaks(version)) {
+        let arrival = Self { version, ..arrival.ok_or_else(lost)? };
+        if arrival.values(VERSION)?.iter().all(|said| said.is_empty() || speaks(version, said)) {
             return Ok((arrival, request.into_inner()));
         }
         let text = "`a2a-version` names another version than this service; see the agent's card";
         Err(Failure::new(Code::VersionUnsupported, text))
     }
 
-    /// The caller and the agent that is meant, if the caller's token allows this with it. Named
-    /// is, in this order: by the message's tenant, by metadata, by the host, by default.
-    pub(super) fn at(
+    /// The caller and the agent that is meant, if the agent offers this and the caller's token
+    /// allows it. Counts against the agent's rate.
+    pub(super) async fn at(
         self,
         app: &App,
         tenant: &str,
+        operation: Operation,
         right: Right,
     ) -> Result<(Caller, AgentId), Failure> {
-        let agent = match (tenant, self.agents.as_slice()) {
-            ("", []) => self.host.or_else(|| app.default_agent.clone()).ok_or_else(unnamed)?,
-            ("", [name]) => known(app, name)?,
+        let agent = self.agent(app, tenant)?;
+        let spec = app.agents.get(&agent).ok_or_else(unknown)?;
+        let entered = match self.caller {
+            Some(caller) => Ok(caller),
+            None => auth::enter(app, self.client, &self.headers, Some(&agent)).await,
+        };
+        let caller = entered.map_err(|refused| refused.failure)?;
+        app.rates.count(spec).await.map_err(|refused| refused.failure)?;
+        exposure::check(spec, self.version, Binding::Grpc, operation)?;
+        let caller = Who(caller).may(right, Some(&agent))?;
+        Ok((caller, agent))
+    }
+
+    /// Named is, in this order: by the message's tenant, by metadata, by the host, by default.
+    fn agent(&self, app: &App, tenant: &str) -> Result<AgentId, Failure> {
+        match (tenant, self.values(AGENT)?.as_slice()) {
+            ("", []) => self.host.clone().or_else(|| app.default_agent.clone()).ok_or_else(unnamed),
+            ("", [name]) => known(app, name),
             ("", _) => {
                 let text = "metadata `a2a-agent` must name one agent";
-                return Err(Failure::new(Code::InvalidParams, text));
+                Err(Failure::new(Code::InvalidParams, text))
             }
-            (tenant, _) => known(app, tenant)?,
-        };
-        let caller = Who(self.caller).may(right, Some(&agent))?;
-        Ok((caller, agent))
+            (tenant, _) => known(app, tenant),
+        }
+    }
+
+    fn values(&self, name: &str) -> Result<Vec<&str>, Failure> {
+        let values = self.headers.get_all(name).iter().map(HeaderValue::to_str);
+        values.collect::<Result<_, _>>().map_err(|_unreadable| {
+            Failure::new(Code::InvalidParams, format!("metadata `{name}` must be plain text"))
+        })
+    }
+}
+
+/// Whoever knows the package of 1.0 speaks 1; what comes after it tells of additions only.
+fn speaks(version: Version, said: &str) -> bool {
+    let is = |word: &str| {
+        said.strip_prefix(word).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    match version {
+        Version::V0_3 => is("0.3"),
+        Version::V1_0 => is("1"),
     }
 }
 
 fn known(app: &App, name: &str) -> Result<AgentId, Failure> {
     let id = AgentId::new(name).ok().filter(|id| app.agents.contains_key(id));
-    id.ok_or_else(|| Failure::new(Code::AgentUnknown, "there is no such agent"))
+    id.ok_or_else(unknown)
+}
+
+fn unknown() -> Failure {
+    Failure::new(Code::AgentUnknown, "there is no such agent")
 }
 
 fn unnamed() -> Failure {

@@ -75,11 +75,11 @@ const fn code(numbers: Numbers) -> Code {
         (-32004..=-32002 | -32009..=-32007 | -32052, _) => Code::FailedPrecondition,
         (-32005, _) | (-32700 | -32600 | -32602, 400) => Code::InvalidArgument,
         (_, 401) => Code::Unauthenticated,
-        (_, 403) => Code::PermissionDenied,
+        (_, 403 | 421) => Code::PermissionDenied,
         (_, 404 | 405) => Code::Unimplemented,
         (_, 408) => Code::DeadlineExceeded,
         (_, 409) => Code::AlreadyExists,
-        (_, 413) => Code::ResourceExhausted,
+        (_, 413 | 429) => Code::ResourceExhausted,
         (_, 503) => Code::Unavailable,
         _ => Code::Internal,
     }

@@ -6,6 +6,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+use algonius_actors::model::exposure::{Operation, Version};
 use algonius_actors::model::principal::Right;
 use tonic::Request;
 
@@ -27,11 +28,6 @@ impl Service {
     }
 }
 
-/// A caller of 0.3 says so or says nothing.
-fn speaks(version: &str) -> bool {
-    version == "0.3" || version.starts_with("0.3.")
-}
-
 /// No message of 0.3 names an agent.
 const NO_TENANT: &str = "";
 
@@ -45,8 +41,9 @@ impl pb::a2a_service_server::A2aService for Service {
         request: Request<pb::SendMessageRequest>,
     ) -> Answer<pb::SendMessageResponse> {
         settle(status::of_old, async {
-            let (arrival, asked) = Arrival::of(request, speaks)?;
-            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Right::Run)?;
+            let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
+            let (caller, agent) =
+                arrival.at(&self.app, NO_TENANT, Operation::Send, Right::Run).await?;
             let send = unasked(read::send_request(asked)?)?;
             a2a::send(&self.app, &caller, &agent, send).await.and_then(write::reply)
         })
@@ -58,8 +55,9 @@ impl pb::a2a_service_server::A2aService for Service {
         request: Request<pb::SendMessageRequest>,
     ) -> Answer<Self::SendStreamingMessageStream> {
         settle(status::of_old, async {
-            let (arrival, asked) = Arrival::of(request, speaks)?;
-            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Right::Run)?;
+            let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
+            let (caller, agent) =
+                arrival.at(&self.app, NO_TENANT, Operation::Stream, Right::Run).await?;
             let send = unasked(read::send_request(asked)?)?;
             let events = a2a::stream(&self.app, &caller, &agent, send).await?;
             Ok(stream(status::of_old, events, write::event))
@@ -69,8 +67,9 @@ impl pb::a2a_service_server::A2aService for Service {
 
     async fn get_task(&self, request: Request<pb::GetTaskRequest>) -> Answer<pb::Task> {
         settle(status::of_old, async {
-            let (arrival, asked) = Arrival::of(request, speaks)?;
-            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Right::Read)?;
+            let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
+            let (caller, agent) =
+                arrival.at(&self.app, NO_TENANT, Operation::Get, Right::Read).await?;
             let history = read::history(asked.history_length)?;
             let query = TaskQuery { id: read::task_name(&asked.name)?.to_owned(), history };
             a2a::get(&self.app, &caller, &agent, query).await.and_then(write::task)
@@ -80,8 +79,9 @@ impl pb::a2a_service_server::A2aService for Service {
 
     async fn cancel_task(&self, request: Request<pb::CancelTaskRequest>) -> Answer<pb::Task> {
         settle(status::of_old, async {
-            let (arrival, asked) = Arrival::of(request, speaks)?;
-            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Right::Run)?;
+            let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
+            let (caller, agent) =
+                arrival.at(&self.app, NO_TENANT, Operation::Cancel, Right::Run).await?;
             let id = read::task_name(&asked.name)?;
             a2a::cancel(&self.app, &caller, &agent, id).await.and_then(write::task)
         })
@@ -93,8 +93,9 @@ impl pb::a2a_service_server::A2aService for Service {
         request: Request<pb::TaskSubscriptionRequest>,
     ) -> Answer<Self::TaskSubscriptionStream> {
         settle(status::of_old, async {
-            let (arrival, asked) = Arrival::of(request, speaks)?;
-            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Right::Read)?;
+            let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
+            let (caller, agent) =
+                arrival.at(&self.app, NO_TENANT, Operation::Subscribe, Right::Read).await?;
             let id = read::task_name(&asked.name)?;
             let events = a2a::subscribe(&self.app, &caller, &agent, id, None).await?;
             Ok(stream(status::of_old, events, write::event))
@@ -107,8 +108,9 @@ impl pb::a2a_service_server::A2aService for Service {
         request: Request<pb::CreateTaskPushNotificationConfigRequest>,
     ) -> Answer<pb::TaskPushNotificationConfig> {
         settle(status::of_old, async {
-            let (arrival, asked) = Arrival::of(request, speaks)?;
-            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Right::Run)?;
+            let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
+            let (caller, agent) =
+                arrival.at(&self.app, NO_TENANT, Operation::Push, Right::Run).await?;
             let config = read::registration(asked)?;
             push_set(&self.app, &caller, &agent, config).await.map(write::registration)
         })
@@ -120,8 +122,9 @@ impl pb::a2a_service_server::A2aService for Service {
         request: Request<pb::GetTaskPushNotificationConfigRequest>,
     ) -> Answer<pb::TaskPushNotificationConfig> {
         settle(status::of_old, async {
-            let (arrival, asked) = Arrival::of(request, speaks)?;
-            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Right::Read)?;
+            let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
+            let (caller, agent) =
+                arrival.at(&self.app, NO_TENANT, Operation::Push, Right::Read).await?;
             let (task, config) = read::config_name(&asked.name)?;
             let found = push_get(&self.app, &caller, &agent, task, config).await;
             found.map(write::registration)
@@ -134,8 +137,9 @@ impl pb::a2a_service_server::A2aService for Service {
         request: Request<pb::ListTaskPushNotificationConfigRequest>,
     ) -> Answer<pb::ListTaskPushNotificationConfigResponse> {
         settle(status::of_old, async {
-            let (arrival, asked) = Arrival::of(request, speaks)?;
-            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Right::Read)?;
+            let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
+            let (caller, agent) =
+                arrival.at(&self.app, NO_TENANT, Operation::Push, Right::Read).await?;
             let task = read::task_name(&asked.parent)?;
             let configs = push_list(&self.app, &caller, &agent, task).await?;
             Ok(pb::ListTaskPushNotificationConfigResponse {
@@ -151,8 +155,9 @@ impl pb::a2a_service_server::A2aService for Service {
         request: Request<pb::DeleteTaskPushNotificationConfigRequest>,
     ) -> Answer<()> {
         settle(status::of_old, async {
-            let (arrival, asked) = Arrival::of(request, speaks)?;
-            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Right::Run)?;
+            let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
+            let (caller, agent) =
+                arrival.at(&self.app, NO_TENANT, Operation::Push, Right::Run).await?;
             let (task, config) = read::config_name(&asked.name)?;
             // The first registration without an id of its own has the task's.
             push_delete(&self.app, &caller, &agent, task, config.unwrap_or(task)).await
@@ -165,8 +170,9 @@ impl pb::a2a_service_server::A2aService for Service {
         request: Request<pb::GetAgentCardRequest>,
     ) -> Answer<pb::AgentCard> {
         settle(status::of_old, async {
-            let (arrival, _) = Arrival::of(request, speaks)?;
-            let (_, agent) = arrival.at(&self.app, NO_TENANT, Right::Read)?;
+            let (arrival, _) = Arrival::of(request, Version::V0_3)?;
+            let (_, agent) =
+                arrival.at(&self.app, NO_TENANT, Operation::ExtendedCard, Right::Read).await?;
             card::of(&self.app, &agent).map(write::card)
         })
         .await

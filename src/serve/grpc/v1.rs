@@ -7,6 +7,7 @@ mod write;
 mod tests;
 
 use algonius_actors::model::code::Code;
+use algonius_actors::model::exposure::{Operation, Version};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::principal::Right;
 use tonic::Request;
@@ -29,11 +30,6 @@ impl Service {
     }
 }
 
-/// Whoever knows this package speaks 1; what comes after it tells of additions only.
-fn speaks(version: &str) -> bool {
-    version == "1" || version.starts_with("1.")
-}
-
 #[tonic::async_trait]
 impl pb::a2a_service_server::A2aService for Service {
     type SendStreamingMessageStream = Answers<pb::StreamResponse>;
@@ -44,8 +40,9 @@ impl pb::a2a_service_server::A2aService for Service {
         request: Request<pb::SendMessageRequest>,
     ) -> Answer<pb::SendMessageResponse> {
         settle(status::of, async {
-            let (arrival, asked) = Arrival::of(request, speaks)?;
-            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Right::Run)?;
+            let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
+            let (caller, agent) =
+                arrival.at(&self.app, &asked.tenant, Operation::Send, Right::Run).await?;
             let send = unasked(read::send_request(asked)?)?;
             a2a::send(&self.app, &caller, &agent, send).await.and_then(write::reply)
         })
@@ -57,8 +54,9 @@ impl pb::a2a_service_server::A2aService for Service {
         request: Request<pb::SendMessageRequest>,
     ) -> Answer<Self::SendStreamingMessageStream> {
         settle(status::of, async {
-            let (arrival, asked) = Arrival::of(request, speaks)?;
-            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Right::Run)?;
+            let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
+            let (caller, agent) =
+                arrival.at(&self.app, &asked.tenant, Operation::Stream, Right::Run).await?;
             let send = unasked(read::send_request(asked)?)?;
             let events = a2a::stream(&self.app, &caller, &agent, send).await?;
             Ok(stream(status::of, events, write::event))
@@ -68,8 +66,9 @@ impl pb::a2a_service_server::A2aService for Service {
 
     async fn get_task(&self, request: Request<pb::GetTaskRequest>) -> Answer<pb::Task> {
         settle(status::of, async {
-            let (arrival, asked) = Arrival::of(request, speaks)?;
-            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Right::Read)?;
+            let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
+            let (caller, agent) =
+                arrival.at(&self.app, &asked.tenant, Operation::Get, Right::Read).await?;
             let history = read::history(asked.history_length)?;
             let query = TaskQuery { id: asked.id, history };
             a2a::get(&self.app, &caller, &agent, query).await.and_then(write::task)
@@ -82,8 +81,9 @@ impl pb::a2a_service_server::A2aService for Service {
         request: Request<pb::ListTasksRequest>,
     ) -> Answer<pb::ListTasksResponse> {
         settle(status::of, async {
-            let (arrival, asked) = Arrival::of(request, speaks)?;
-            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Right::Read)?;
+            let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
+            let (caller, agent) =
+                arrival.at(&self.app, &asked.tenant, Operation::List, Right::Read).await?;
             let list = read::list_request(asked)?;
             a2a::list(&self.app, &caller, &agent, list).await.and_then(write::page)
         })
@@ -92,8 +92,9 @@ impl pb::a2a_service_server::A2aService for Service {
 
     async fn cancel_task(&self, request: Request<pb::CancelTaskRequest>) -> Answer<pb::Task> {
         settle(status::of, async {
-            let (arrival, asked) = Arrival::of(request, speaks)?;
-            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Right::Run)?;
+            let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
+            let (caller, agent) =
+                arrival.at(&self.app, &asked.tenant, Operation::Cancel, Right::Run).await?;
             a2a::cancel(&self.app, &caller, &agent, &asked.id).await.and_then(write::task)
         })
         .await
@@ -104,8 +105,9 @@ impl pb::a2a_service_server::A2aService for Service {
         request: Request<pb::SubscribeToTaskRequest>,
     ) -> Answer<Self::SubscribeToTaskStream> {
         settle(status::of, async {
-            let (arrival, asked) = Arrival::of(request, speaks)?;
-            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Right::Read)?;
+            let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
+            let (caller, agent) =
+                arrival.at(&self.app, &asked.tenant, Operation::Subscribe, Right::Read).await?;
             let events = a2a::subscribe(&self.app, &caller, &agent, &asked.id, None).await?;
             Ok(stream(status::of, events, write::event))
         })
@@ -117,8 +119,9 @@ impl pb::a2a_service_server::A2aService for Service {
         request: Request<pb::TaskPushNotificationConfig>,
     ) -> Answer<pb::TaskPushNotificationConfig> {
         settle(status::of, async {
-            let (arrival, asked) = Arrival::of(request, speaks)?;
-            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Right::Run)?;
+            let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
+            let (caller, agent) =
+                arrival.at(&self.app, &asked.tenant, Operation::Push, Right::Run).await?;
             let config = read::push(asked)?;
             push_set(&self.app, &caller, &agent, config).await.map(write::registration)
         })
@@ -130,8 +133,9 @@ impl pb::a2a_service_server::A2aService for Service {
         request: Request<pb::GetTaskPushNotificationConfigRequest>,
     ) -> Answer<pb::TaskPushNotificationConfig> {
         settle(status::of, async {
-            let (arrival, asked) = Arrival::of(request, speaks)?;
-            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Right::Read)?;
+            let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
+            let (caller, agent) =
+                arrival.at(&self.app, &asked.tenant, Operation::Push, Right::Read).await?;
             let config = Some(asked.id.as_str()).filter(|id| !id.is_empty());
             let found = push_get(&self.app, &caller, &agent, &asked.task_id, config).await;
             found.map(write::registration)
@@ -144,8 +148,9 @@ impl pb::a2a_service_server::A2aService for Service {
         request: Request<pb::ListTaskPushNotificationConfigsRequest>,
     ) -> Answer<pb::ListTaskPushNotificationConfigsResponse> {
         settle(status::of, async {
-            let (arrival, asked) = Arrival::of(request, speaks)?;
-            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Right::Read)?;
+            let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
+            let (caller, agent) =
+                arrival.at(&self.app, &asked.tenant, Operation::Push, Right::Read).await?;
             let configs = push_list(&self.app, &caller, &agent, &asked.task_id).await?;
             Ok(pb::ListTaskPushNotificationConfigsResponse {
                 configs: configs.into_iter().map(write::registration).collect(),
@@ -160,8 +165,9 @@ impl pb::a2a_service_server::A2aService for Service {
         request: Request<pb::DeleteTaskPushNotificationConfigRequest>,
     ) -> Answer<()> {
         settle(status::of, async {
-            let (arrival, asked) = Arrival::of(request, speaks)?;
-            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Right::Run)?;
+            let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
+            let (caller, agent) =
+                arrival.at(&self.app, &asked.tenant, Operation::Push, Right::Run).await?;
             push_delete(&self.app, &caller, &agent, &asked.task_id, &asked.id).await
         })
         .await
@@ -172,8 +178,9 @@ impl pb::a2a_service_server::A2aService for Service {
         request: Request<pb::GetExtendedAgentCardRequest>,
     ) -> Answer<pb::AgentCard> {
         settle(status::of, async {
-            let (arrival, asked) = Arrival::of(request, speaks)?;
-            let (_, agent) = arrival.at(&self.app, &asked.tenant, Right::Read)?;
+            let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
+            let (_, agent) =
+                arrival.at(&self.app, &asked.tenant, Operation::ExtendedCard, Right::Read).await?;
             let card = card::of(&self.app, &agent)?;
             if !card.extended {
                 let text = "this agent has no extended card; see its card";

@@ -122,7 +122,7 @@ pub(super) fn push(read: pb::TaskPushNotificationConfig) -> Result<PushConfig, F
         read;
     let authentication = authentication.map(|given| {
         let scheme = filled(given.scheme, "authentication.scheme")?;
-        Ok(PushAuthentication { scheme, credentials: some(given.credentials) })
+        Ok::<_, Failure>(PushAuthentication { scheme, credentials: some(given.credentials) })
     });
     Ok(PushConfig {
         id: some(id),
