@@ -34,7 +34,11 @@ pub async fn send(
     agent: &AgentId,
     send: SendRequest,
 ) -> Result<Reply, Failure> {
-    let SendRequest { message, wait, history, .. } = send;
+    let SendRequest { message, wait, history, push, .. } = send;
+    if push.is_some() {
+        let text = "this agent does not send push notifications";
+        return Err(Failure::new(Code::PushUnsupported, text));
+    }
     if let Some(id) = &message.task_id {
         return Err(not_continued(app, caller, agent, id).await);
     }

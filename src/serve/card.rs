@@ -10,8 +10,8 @@ use axum::response::Response;
 
 use super::answer::{Problem, ok};
 use super::{App, jsonrpc};
-use crate::wire::a2a::v0_3;
 use crate::wire::a2a::v1::{Binding, Card, CardSecurity, CardSkill, Interface, Version};
+use crate::wire::a2a::{self, CardForm};
 
 /// The card of one agent.
 ///
@@ -40,7 +40,7 @@ fn show(app: &App, id: &AgentId, headers: &HeaderMap) -> Result<Response, Proble
     }
     let none = || Failure::new(Code::AgentUnknown, "there is no such agent");
     let spec = app.agents.get(id).ok_or_else(none)?;
-    Ok(ok(&v0_3::card(&card(app, spec))))
+    Ok(ok(&a2a::card(&card(app, spec), CardForm::Only0_3)))
 }
 
 fn card(app: &App, spec: &AgentSpec) -> Card {

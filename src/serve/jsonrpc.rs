@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use super::auth::Who;
 use super::{App, a2a, answer, body};
-use crate::wire::a2a::v0_3;
+use crate::wire::a2a::v0_3::{read, write};
+use crate::wire::a2a::v1::Version;
 use crate::wire::jsonrpc::{Call, Id, failure, parse, success};
 use crate::wire::problem;
 
@@ -40,7 +41,7 @@ pub async fn call(
 }
 
 fn refused(id: Id, refusal: &Failure, status: StatusCode) -> Response {
-    let body = failure(id, refusal);
+    let body = failure(id, refusal, Version::V0_3);
     answer::with_failure(answer::json("application/json", status, &body), refusal)
 }
 
@@ -55,13 +56,13 @@ async fn dispatch(
     match method {
         "message/send" => {
             let caller = who.may(Right::Run, Some(&agent))?;
-            let request = v0_3::send_request(params)?;
-            a2a::send(app, &caller, &agent, request).await.and_then(v0_3::reply)
+            let request = read::send(params)?;
+            a2a::send(app, &caller, &agent, request).await.map(write::reply)
         }
         "tasks/get" => {
             let caller = who.may(Right::Read, Some(&agent))?;
-            let query = v0_3::task_query(params)?;
-            a2a::get(app, &caller, &agent, query).await.and_then(v0_3::task)
+            let query = read::get(params)?;
+            a2a::get(app, &caller, &agent, query).await.map(write::task)
         }
         "tasks/cancel" => {
             let caller = who.may(Right::Run, Some(&agent))?;
@@ -85,8 +86,8 @@ async fn cancel(
     agent: &AgentId,
     params: Value,
 ) -> Result<Value, Failure> {
-    let query = v0_3::task_query(params)?;
-    a2a::cancel(app, caller, agent, &query.id).await.and_then(v0_3::task)
+    let id = read::cancel(params)?;
+    a2a::cancel(app, caller, agent, &id).await.map(write::task)
 }
 
 /// The id of a configured agent.
