@@ -3,6 +3,8 @@
 mod card;
 mod dialect;
 mod operation;
+#[cfg(test)]
+mod tests;
 pub mod v0_3;
 pub mod v1;
 
