@@ -106,6 +106,7 @@ pub const fn numbers(code: Code) -> Numbers {
         | Code::FailPattern
         | Code::AnswerMissing
         | Code::Reported
+        | Code::Rejected
         | Code::Timeout
         | Code::StartTimeout
         | Code::Cancelled

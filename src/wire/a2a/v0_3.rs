@@ -100,3 +100,170 @@ fn part_in(mut fields: Fields) -> Result<Part, Failure> {
     };
     Ok(Part { content, filename, media_type, metadata })
 }
+
+#[cfg(test)]
+mod tests {
+    use algonius_actors::model::code::Code;
+    use serde_json::json;
+
+    use super::*;
+    use crate::wire::a2a::v1::{
+        Artifact, History, Message, Metadata, SendRequest, Task, TaskStatus, Wait,
+    };
+
+    fn message(parts: Vec<Part>) -> Message {
+        Message {
+            message_id: "m".to_owned(),
+            context_id: Some("c".to_owned()),
+            task_id: Some("t".to_owned()),
+            role: Role::User,
+            parts,
+            metadata: Metadata::new(),
+            extensions: vec!["urn:e".to_owned()],
+            reference_task_ids: vec!["r".to_owned()],
+        }
+    }
+
+    #[test]
+    fn a_task_is_spelled_as_the_protocol_spells_it() {
+        let file = |content| Part {
+            filename: Some("f".to_owned()),
+            media_type: Some("text/plain".to_owned()),
+            ..Part::of(content)
+        };
+        let told = write::task(Task {
+            id: "t".to_owned(),
+            context_id: "c".to_owned(),
+            status: TaskStatus {
+                state: TaskState::InputRequired,
+                message: Some(Message { role: Role::Agent, ..message(vec![Part::text("what?")]) }),
+                timestamp: "2030-01-31T12:00:00.0009Z".parse().expect("a time"),
+            },
+            artifacts: vec![Artifact {
+                artifact_id: "a".to_owned(),
+                name: None,
+                description: Some("d".to_owned()),
+                metadata: Metadata::new(),
+                extensions: Vec::new(),
+                parts: vec![
+                    Part::of(Content::Data(json!(5))),
+                    file(Content::Raw("eA==".to_owned())),
+                ],
+            }],
+            history: vec![message(vec![file(Content::Url("https://example.org".to_owned()))])],
+            metadata: Metadata::new(),
+        });
+        let ids = json!({
+            "kind": "message", "messageId": "m", "contextId": "c", "taskId": "t",
+            "extensions": ["urn:e"], "referenceTaskIds": ["r"],
+        });
+        let said = |role: &str, parts: Value| {
+            let mut said = ids.clone();
+            said["role"] = json!(role);
+            said["parts"] = parts;
+            said
+        };
+        let file = |key: &str, value: &str| {
+            let file = json!({key: value, "name": "f", "mimeType": "text/plain"});
+            json!({"kind": "file", "file": file})
+        };
+        let wanted = json!({
+            "kind": "task",
+            "id": "t",
+            "contextId": "c",
+            "status": {
+                "state": "input-required",
+                "message": said("agent", json!([{"kind": "text", "text": "what?"}])),
+                "timestamp": "2030-01-31T12:00:00.000Z",
+            },
+            "artifacts": [{
+                "artifactId": "a",
+                "description": "d",
+                "parts": [{"kind": "data", "data": {"value": 5}}, file("bytes", "eA==")],
+            }],
+            "history": [said("user", json!([file("uri", "https://example.org")]))],
+        });
+        assert_eq!(told, wanted);
+    }
+
+    #[test]
+    fn states_are_the_words_of_the_protocol() {
+        let words: Vec<_> = TaskState::ALL.iter().map(|state| super::state(*state)).collect();
+        assert_eq!(
+            words.join(" "),
+            "submitted working input-required completed canceled failed rejected auth-required"
+        );
+    }
+
+    #[test]
+    fn what_is_said_is_read_whole_and_waits_for_the_end_unless_told_otherwise() {
+        let parts = json!([
+            {"kind": "text", "text": "x"},
+            {"kind": "data", "data": {"a": 1}},
+            {"kind": "file", "file": {"bytes": "eA==", "name": "f", "mimeType": "text/plain"}},
+        ]);
+        let said = json!({
+            "kind": "message", "messageId": "m", "contextId": "c", "taskId": "t", "role": "user",
+            "parts": parts, "metadata": {"k": 1}, "not known": true,
+        });
+        let said_with = |configuration: Value| {
+            let params = json!({"message": said, "configuration": configuration});
+            read::send(params).expect("a request")
+        };
+        let SendRequest { message, wait, history, .. } = said_with(Value::Null);
+        let contents: Vec<_> = message.parts.into_iter().map(|part| part.content).collect();
+        let raw = Content::Raw("eA==".to_owned());
+        let wanted = [Content::Text("x".to_owned()), Content::Data(json!({"a": 1})), raw];
+        assert_eq!((contents.as_slice(), message.metadata["k"].as_i64()), (&wanted[..], Some(1)));
+        assert_eq!(
+            (message.context_id.as_deref(), message.task_id.as_deref()),
+            (Some("c"), Some("t"))
+        );
+        assert_eq!((wait, history), (Wait::ForTheEnd, History::All));
+        assert_eq!(said_with(json!({})).wait, Wait::ForTheEnd);
+        let quick = said_with(json!({"blocking": false, "historyLength": 0}));
+        assert_eq!((quick.wait, quick.history), (Wait::ForAcceptance, History::Last(0)));
+    }
+
+    #[test]
+    fn an_empty_id_of_a_task_or_a_conversation_is_none() {
+        let parts = json!([{"kind": "text", "text": "x"}]);
+        let message = json!({
+            "messageId": "m", "contextId": "", "taskId": "", "role": "user", "parts": parts,
+        });
+        let read = read::send(json!({"message": message})).expect("a request").message;
+        assert_eq!((read.context_id, read.task_id), (None, None));
+    }
+
+    #[test]
+    fn parameters_of_the_wrong_shape_are_refused_also_as_lists_in_the_order_of_our_fields() {
+        let part = json!({"kind": "text", "text": "x"});
+        let with_parts =
+            |parts: Value| json!({"message": {"messageId": "m", "role": "user", "parts": parts}});
+        assert!(read::send(with_parts(json!([part]))).is_ok());
+        for params in [
+            Value::Null,
+            json!({}),
+            json!([{"messageId": "m", "role": "user", "parts": [part]}, null, null]),
+            json!({"message": ["message", "m", null, null, "user", [part], null]}),
+            with_parts(json!([["text", "x", null, null, null]])),
+            with_parts(json!([{"kind": "file", "file": ["eA==", null, null, null]}])),
+            with_parts(json!([{"kind": "file", "file": {"bytes": "", "uri": ""}}])),
+            with_parts(json!([{"kind": "text", "data": {}}])),
+            with_parts(json!([{"kind": "other", "text": "x"}])),
+            with_parts(json!([])),
+            with_parts(json!("x")),
+            json!({"message": {"messageId": "", "role": "user", "parts": [part]}}),
+            json!({"message": {"messageId": "m", "role": "root", "parts": [part]}}),
+        ] {
+            let refusal = read::send(params.clone()).err().map(|failure| failure.code);
+            assert_eq!(refusal, Some(Code::InvalidParams), "{params}");
+        }
+        for params in
+            [json!(["t", null]), json!({"id": 5}), json!({"id": "t", "historyLength": -1})]
+        {
+            let refusal = read::get(params.clone()).err().map(|failure| failure.code);
+            assert_eq!(refusal, Some(Code::InvalidParams), "{params}");
+        }
+    }
+}
