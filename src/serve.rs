@@ -16,9 +16,13 @@ pub mod jsonrpc;
 pub mod listen;
 pub mod lockout;
 pub mod peer;
+pub mod perform;
+pub mod rest;
 pub mod router;
+pub mod sse;
 pub mod status;
 pub mod task;
+pub mod version;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -38,6 +38,7 @@ pub async fn send(
     agent: &AgentId,
     send: SendRequest,
 ) -> Result<Reply, Failure> {
+    refuse_push(&send)?;
     let SendRequest { message, wait, history, .. } = send;
     let (record, progress) = submit(app, caller, agent, message).await?;
     if wait == Wait::ForTheEnd {
@@ -61,6 +62,7 @@ pub async fn stream(
     agent: &AgentId,
     send: SendRequest,
 ) -> Result<Events, Failure> {
+    refuse_push(&send)?;
     let SendRequest { message, history, .. } = send;
     let (record, _) = submit(app, caller, agent, message).await?;
     follow::stream(&app.gateway, record, None, history).await
@@ -78,6 +80,32 @@ pub async fn subscribe(
     after: Option<u64>,
 ) -> Result<Events, Failure> {
     let record = find(app, caller, agent, id).await?;
+    follow::stream(&app.gateway, record, after, History::All).await
+}
+
+fn refuse_push(send: &SendRequest) -> Result<(), Failure> {
+    if send.push.is_none() {
+        return Ok(());
+    }
+    let text = "this agent does not send push notifications";
+    Err(Failure::new(Code::PushUnsupported, text))
+}
+
+/// Follows a task as 1.0 has it: what has ended cannot be followed.
+///
+/// # Errors
+/// When it is not there for the caller at this agent, or has ended.
+pub async fn subscribe_live(
+    app: &App,
+    caller: &Caller,
+    agent: &AgentId,
+    id: &str,
+    after: Option<u64>,
+) -> Result<Events, Failure> {
+    let record = find(app, caller, agent, id).await?;
+    if record.outcome.is_some() && after.is_none() {
+        return Err(Failure::new(Code::Unsupported, "the task has ended; look it up instead"));
+    }
     follow::stream(&app.gateway, record, after, History::All).await
 }
 

@@ -22,6 +22,21 @@ pub async fn json(app: &App, request: Request) -> Result<Bytes, Failure> {
     whole(app, request.into_body(), app.max_body).await
 }
 
+/// The whole body of a request that says it is JSON, or that says nothing since it has none.
+///
+/// # Errors
+/// As for [`json`].
+pub async fn any(app: &App, request: Request) -> Result<Bytes, Failure> {
+    let is_said = request.headers().contains_key(header::CONTENT_TYPE);
+    let is_json = says_json(request.headers());
+    let body = whole(app, request.into_body(), app.max_body).await?;
+    if is_json || (!is_said && body.is_empty()) {
+        Ok(body)
+    } else {
+        Err(Failure::new(Code::ContentType, "the body must be `application/json`"))
+    }
+}
+
 /// The whole of a body.
 ///
 /// # Errors

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::code::Code;
-use algonius_actors::model::exposure::{Binding, Credential, Operation, Version};
+use algonius_actors::model::exposure::{Binding, Credential, Version};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::AgentId;
-use algonius_actors::model::principal::{Caller, Right};
+use algonius_actors::model::principal::Caller;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
@@ -19,7 +19,8 @@ use super::status;
 use crate::serve::answer::{Problem, Refused};
 use crate::serve::auth::{self, Who};
 use crate::serve::peer::Client;
-use crate::serve::{App, body, exposure};
+use crate::serve::{App, body, exposure, perform, version};
+use crate::wire::a2a::Operation;
 
 /// The metadata that names an agent.
 const AGENT: &str = "a2a-agent";
@@ -98,11 +99,13 @@ impl Arrival {
         let arrival = request.extensions_mut().remove::<Self>();
         let lost = || Failure::new(Code::Internal, "the call lost its beginning");
         let arrival = Self { version, ..arrival.ok_or_else(lost)? };
-        if arrival.values(VERSION)?.iter().all(|said| said.is_empty() || speaks(version, said)) {
-            return Ok((arrival, request.into_inner()));
+        for said in arrival.values(VERSION)? {
+            if !said.is_empty() && version::named(said)? != version {
+                let text = "`a2a-version` names another version than the service that is called";
+                return Err(Failure::new(Code::VersionUnsupported, text));
+            }
         }
-        let text = "`a2a-version` names another version than this service; see the agent's card";
-        Err(Failure::new(Code::VersionUnsupported, text))
+        Ok((arrival, request.into_inner()))
     }
 
     /// The caller and the agent that is meant, if the agent offers this and the caller's token
@@ -112,7 +115,6 @@ impl Arrival {
         app: &App,
         tenant: &str,
         operation: Operation,
-        right: Right,
     ) -> Result<(Caller, AgentId), Failure> {
         let agent = self.agent(app, tenant)?;
         let spec = app.agents.get(&agent).ok_or_else(unknown)?;
@@ -122,8 +124,8 @@ impl Arrival {
         };
         let caller = entered.map_err(|refused| refused.failure)?;
         app.rates.count(spec).await.map_err(|refused| refused.failure)?;
-        exposure::check(spec, self.version, Binding::Grpc, operation)?;
-        let caller = Who(caller).may(right, Some(&agent))?;
+        exposure::check(spec, self.version, Binding::Grpc, perform::offered(operation))?;
+        let caller = Who(caller).may(perform::right(operation), Some(&agent))?;
         Ok((caller, agent))
     }
 
@@ -145,17 +147,6 @@ impl Arrival {
         values.collect::<Result<_, _>>().map_err(|_unreadable| {
             Failure::new(Code::InvalidParams, format!("metadata `{name}` must be plain text"))
         })
-    }
-}
-
-/// Whoever knows the package of 1.0 speaks 1; what comes after it tells of additions only.
-fn speaks(version: Version, said: &str) -> bool {
-    let is = |word: &str| {
-        said.strip_prefix(word).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
-    match version {
-        Version::V0_3 => is("0.3"),
-        Version::V1_0 => is("1"),
     }
 }
 

@@ -6,15 +6,10 @@ use algonius_actors::model::id::AgentId;
 use algonius_actors::model::principal::Caller;
 
 use crate::serve::App;
-use crate::wire::a2a::v1::{PushConfig, SendRequest};
+use crate::wire::a2a::v1::PushConfig;
 
 fn not_offered() -> Failure {
     Failure::new(Code::PushUnsupported, "this agent does not send push notifications")
-}
-
-/// Lets a message on that asks for no push.
-pub(super) fn unasked(send: SendRequest) -> Result<SendRequest, Failure> {
-    if send.push.is_some() { Err(not_offered()) } else { Ok(send) }
 }
 
 pub(super) async fn push_set(

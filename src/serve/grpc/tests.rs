@@ -11,6 +11,7 @@ use crate::wire::a2a::v1::{
     Artifact, ArtifactUpdate, Content, Message, Metadata, Part, PushAuthentication, PushConfig,
     Role, StatusUpdate, StreamEvent, Task, TaskState, TaskStatus, Version,
 };
+use crate::wire::base64;
 
 fn word() -> impl Strategy<Value = String> {
     "[a-z0-9é ]{1,8}"
@@ -56,7 +57,7 @@ fn content(version: Version) -> impl Strategy<Value = Content> {
     };
     prop_oneof![
         word().prop_map(Content::Text),
-        vec(any::<u8>(), 0..9).prop_map(|bytes| Content::Raw(value::base64(&bytes))),
+        vec(any::<u8>(), 0..9).prop_map(|bytes| Content::Raw(base64::encode(&bytes))),
         word().prop_map(Content::Url),
         data.prop_map(Content::Data),
     ]

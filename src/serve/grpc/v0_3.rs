@@ -6,15 +6,15 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-use algonius_actors::model::exposure::{Operation, Version};
-use algonius_actors::model::principal::Right;
+use algonius_actors::model::exposure::Version;
 use tonic::Request;
 
 use super::arrival::Arrival;
 use super::proto::a2a_v1 as pb;
-use super::push::{push_delete, push_get, push_list, push_set, unasked};
+use super::push::{push_delete, push_get, push_list, push_set};
 use super::{Answer, Answers, settle, status, stream};
 use crate::serve::{App, a2a, card};
+use crate::wire::a2a::Operation;
 use crate::wire::a2a::v1::TaskQuery;
 
 /// Answers calls of 0.3.
@@ -42,9 +42,8 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<pb::SendMessageResponse> {
         settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
-            let (caller, agent) =
-                arrival.at(&self.app, NO_TENANT, Operation::Send, Right::Run).await?;
-            let send = unasked(read::send_request(asked)?)?;
+            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Operation::Send).await?;
+            let send = read::send_request(asked)?;
             a2a::send(&self.app, &caller, &agent, send).await.and_then(write::reply)
         })
         .await
@@ -56,9 +55,8 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<Self::SendStreamingMessageStream> {
         settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
-            let (caller, agent) =
-                arrival.at(&self.app, NO_TENANT, Operation::Stream, Right::Run).await?;
-            let send = unasked(read::send_request(asked)?)?;
+            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Operation::Stream).await?;
+            let send = read::send_request(asked)?;
             let events = a2a::stream(&self.app, &caller, &agent, send).await?;
             Ok(stream(status::of_old, events, write::event))
         })
@@ -68,8 +66,7 @@ impl pb::a2a_service_server::A2aService for Service {
     async fn get_task(&self, request: Request<pb::GetTaskRequest>) -> Answer<pb::Task> {
         settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
-            let (caller, agent) =
-                arrival.at(&self.app, NO_TENANT, Operation::Get, Right::Read).await?;
+            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Operation::Get).await?;
             let history = read::history(asked.history_length)?;
             let query = TaskQuery { id: read::task_name(&asked.name)?.to_owned(), history };
             a2a::get(&self.app, &caller, &agent, query).await.and_then(write::task)
@@ -80,8 +77,7 @@ impl pb::a2a_service_server::A2aService for Service {
     async fn cancel_task(&self, request: Request<pb::CancelTaskRequest>) -> Answer<pb::Task> {
         settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
-            let (caller, agent) =
-                arrival.at(&self.app, NO_TENANT, Operation::Cancel, Right::Run).await?;
+            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Operation::Cancel).await?;
             let id = read::task_name(&asked.name)?;
             a2a::cancel(&self.app, &caller, &agent, id).await.and_then(write::task)
         })
@@ -94,8 +90,7 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<Self::TaskSubscriptionStream> {
         settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
-            let (caller, agent) =
-                arrival.at(&self.app, NO_TENANT, Operation::Subscribe, Right::Read).await?;
+            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Operation::Subscribe).await?;
             let id = read::task_name(&asked.name)?;
             let events = a2a::subscribe(&self.app, &caller, &agent, id, None).await?;
             Ok(stream(status::of_old, events, write::event))
@@ -109,8 +104,7 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<pb::TaskPushNotificationConfig> {
         settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
-            let (caller, agent) =
-                arrival.at(&self.app, NO_TENANT, Operation::Push, Right::Run).await?;
+            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Operation::PushSet).await?;
             let config = read::registration(asked)?;
             push_set(&self.app, &caller, &agent, config).await.map(write::registration)
         })
@@ -123,8 +117,7 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<pb::TaskPushNotificationConfig> {
         settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
-            let (caller, agent) =
-                arrival.at(&self.app, NO_TENANT, Operation::Push, Right::Read).await?;
+            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Operation::PushGet).await?;
             let (task, config) = read::config_name(&asked.name)?;
             let found = push_get(&self.app, &caller, &agent, task, config).await;
             found.map(write::registration)
@@ -138,8 +131,7 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<pb::ListTaskPushNotificationConfigResponse> {
         settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
-            let (caller, agent) =
-                arrival.at(&self.app, NO_TENANT, Operation::Push, Right::Read).await?;
+            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Operation::PushList).await?;
             let task = read::task_name(&asked.parent)?;
             let configs = push_list(&self.app, &caller, &agent, task).await?;
             Ok(pb::ListTaskPushNotificationConfigResponse {
@@ -156,8 +148,7 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<()> {
         settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
-            let (caller, agent) =
-                arrival.at(&self.app, NO_TENANT, Operation::Push, Right::Run).await?;
+            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Operation::PushDelete).await?;
             let (task, config) = read::config_name(&asked.name)?;
             // The first registration without an id of its own has the task's.
             push_delete(&self.app, &caller, &agent, task, config.unwrap_or(task)).await
@@ -171,9 +162,8 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<pb::AgentCard> {
         settle(status::of_old, async {
             let (arrival, _) = Arrival::of(request, Version::V0_3)?;
-            let (_, agent) =
-                arrival.at(&self.app, NO_TENANT, Operation::ExtendedCard, Right::Read).await?;
-            card::of(&self.app, &agent).map(write::card)
+            let (_, agent) = arrival.at(&self.app, NO_TENANT, Operation::ExtendedCard).await?;
+            card::told(&self.app, &agent).map(write::card)
         })
         .await
     }

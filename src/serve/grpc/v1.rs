@@ -6,17 +6,15 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-use algonius_actors::model::code::Code;
-use algonius_actors::model::exposure::{Operation, Version};
-use algonius_actors::model::failure::Failure;
-use algonius_actors::model::principal::Right;
+use algonius_actors::model::exposure::Version;
 use tonic::Request;
 
 use super::arrival::Arrival;
 use super::proto::lf_a2a_v1 as pb;
-use super::push::{push_delete, push_get, push_list, push_set, unasked};
+use super::push::{push_delete, push_get, push_list, push_set};
 use super::{Answer, Answers, settle, status, stream};
 use crate::serve::{App, a2a, card};
+use crate::wire::a2a::Operation;
 use crate::wire::a2a::v1::TaskQuery;
 
 /// Answers calls of 1.0.
@@ -41,9 +39,8 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<pb::SendMessageResponse> {
         settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
-            let (caller, agent) =
-                arrival.at(&self.app, &asked.tenant, Operation::Send, Right::Run).await?;
-            let send = unasked(read::send_request(asked)?)?;
+            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Operation::Send).await?;
+            let send = read::send_request(asked)?;
             a2a::send(&self.app, &caller, &agent, send).await.and_then(write::reply)
         })
         .await
@@ -55,9 +52,8 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<Self::SendStreamingMessageStream> {
         settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
-            let (caller, agent) =
-                arrival.at(&self.app, &asked.tenant, Operation::Stream, Right::Run).await?;
-            let send = unasked(read::send_request(asked)?)?;
+            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Operation::Stream).await?;
+            let send = read::send_request(asked)?;
             let events = a2a::stream(&self.app, &caller, &agent, send).await?;
             Ok(stream(status::of, events, write::event))
         })
@@ -67,8 +63,7 @@ impl pb::a2a_service_server::A2aService for Service {
     async fn get_task(&self, request: Request<pb::GetTaskRequest>) -> Answer<pb::Task> {
         settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
-            let (caller, agent) =
-                arrival.at(&self.app, &asked.tenant, Operation::Get, Right::Read).await?;
+            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Operation::Get).await?;
             let history = read::history(asked.history_length)?;
             let query = TaskQuery { id: asked.id, history };
             a2a::get(&self.app, &caller, &agent, query).await.and_then(write::task)
@@ -82,8 +77,7 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<pb::ListTasksResponse> {
         settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
-            let (caller, agent) =
-                arrival.at(&self.app, &asked.tenant, Operation::List, Right::Read).await?;
+            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Operation::List).await?;
             let list = read::list_request(asked)?;
             a2a::list(&self.app, &caller, &agent, list).await.and_then(write::page)
         })
@@ -93,8 +87,7 @@ impl pb::a2a_service_server::A2aService for Service {
     async fn cancel_task(&self, request: Request<pb::CancelTaskRequest>) -> Answer<pb::Task> {
         settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
-            let (caller, agent) =
-                arrival.at(&self.app, &asked.tenant, Operation::Cancel, Right::Run).await?;
+            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Operation::Cancel).await?;
             a2a::cancel(&self.app, &caller, &agent, &asked.id).await.and_then(write::task)
         })
         .await
@@ -107,8 +100,8 @@ impl pb::a2a_service_server::A2aService for Service {
         settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
             let (caller, agent) =
-                arrival.at(&self.app, &asked.tenant, Operation::Subscribe, Right::Read).await?;
-            let events = a2a::subscribe(&self.app, &caller, &agent, &asked.id, None).await?;
+                arrival.at(&self.app, &asked.tenant, Operation::Subscribe).await?;
+            let events = a2a::subscribe_live(&self.app, &caller, &agent, &asked.id, None).await?;
             Ok(stream(status::of, events, write::event))
         })
         .await
@@ -120,8 +113,7 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<pb::TaskPushNotificationConfig> {
         settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
-            let (caller, agent) =
-                arrival.at(&self.app, &asked.tenant, Operation::Push, Right::Run).await?;
+            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Operation::PushSet).await?;
             let config = read::push(asked)?;
             push_set(&self.app, &caller, &agent, config).await.map(write::registration)
         })
@@ -134,8 +126,7 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<pb::TaskPushNotificationConfig> {
         settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
-            let (caller, agent) =
-                arrival.at(&self.app, &asked.tenant, Operation::Push, Right::Read).await?;
+            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Operation::PushGet).await?;
             let config = Some(asked.id.as_str()).filter(|id| !id.is_empty());
             let found = push_get(&self.app, &caller, &agent, &asked.task_id, config).await;
             found.map(write::registration)
@@ -149,8 +140,7 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<pb::ListTaskPushNotificationConfigsResponse> {
         settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
-            let (caller, agent) =
-                arrival.at(&self.app, &asked.tenant, Operation::Push, Right::Read).await?;
+            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Operation::PushList).await?;
             let configs = push_list(&self.app, &caller, &agent, &asked.task_id).await?;
             Ok(pb::ListTaskPushNotificationConfigsResponse {
                 configs: configs.into_iter().map(write::registration).collect(),
@@ -167,7 +157,7 @@ impl pb::a2a_service_server::A2aService for Service {
         settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
             let (caller, agent) =
-                arrival.at(&self.app, &asked.tenant, Operation::Push, Right::Run).await?;
+                arrival.at(&self.app, &asked.tenant, Operation::PushDelete).await?;
             push_delete(&self.app, &caller, &agent, &asked.task_id, &asked.id).await
         })
         .await
@@ -179,14 +169,8 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<pb::AgentCard> {
         settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
-            let (_, agent) =
-                arrival.at(&self.app, &asked.tenant, Operation::ExtendedCard, Right::Read).await?;
-            let card = card::of(&self.app, &agent)?;
-            if !card.extended {
-                let text = "this agent has no extended card; see its card";
-                return Err(Failure::new(Code::Unsupported, text));
-            }
-            Ok(write::card(card))
+            let (_, agent) = arrival.at(&self.app, &asked.tenant, Operation::ExtendedCard).await?;
+            card::told(&self.app, &agent).map(write::card)
         })
         .await
     }

@@ -2,14 +2,13 @@
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
-use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use chrono::{DateTime, Utc};
 use prost_types::value::Kind;
 use prost_types::{ListValue, Struct, Timestamp};
 use serde_json::{Number, Value};
 
 use crate::wire::a2a::v1::Metadata;
+use crate::wire::base64;
 
 /// Up to here a number of gRPC tells every whole number from its neighbours.
 const WHOLE: f64 = 9_007_199_254_740_992.0;
@@ -112,15 +111,10 @@ pub(super) fn to_timestamp(time: DateTime<Utc>) -> Timestamp {
     Timestamp { seconds: time.timestamp(), nanos: i32::try_from(nanos).unwrap_or_default() }
 }
 
-/// Reads a file's bytes.
-pub(super) fn base64(bytes: &[u8]) -> String {
-    STANDARD.encode(bytes)
-}
-
 /// Writes a file's bytes.
-pub(super) fn bytes(base64: &str) -> Result<Vec<u8>, Failure> {
-    let unreadable = |_| Failure::new(Code::Internal, "a file's bytes are not in base64");
-    STANDARD_NO_PAD.decode(base64.trim_end_matches('=')).map_err(unreadable)
+pub(super) fn bytes(text: &str) -> Result<Vec<u8>, Failure> {
+    let unreadable = || Failure::new(Code::Internal, "a file's bytes are not in base64");
+    base64::decode(text).ok_or_else(unreadable)
 }
 
 /// A number on the wire, as large as it can be there.

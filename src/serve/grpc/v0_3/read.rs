@@ -3,10 +3,12 @@
 use algonius_actors::model::failure::Failure;
 
 use crate::serve::grpc::proto::a2a_v1 as pb;
-use crate::serve::grpc::value::{base64, count, filled, invalid, metadata, needed, object, some};
+use crate::serve::grpc::value::{count, filled, invalid, metadata, needed, object, some};
+use crate::wire::a2a::v0_3::rest::name;
 use crate::wire::a2a::v1::{
     Content, History, Message, Part, PushAuthentication, PushConfig, Role, SendRequest, Wait,
 };
+use crate::wire::base64;
 
 /// Without a configuration the answer waits: the wire cannot tell `blocking: false` from nothing.
 pub(super) fn send_request(read: pb::SendMessageRequest) -> Result<SendRequest, Failure> {
@@ -82,7 +84,9 @@ pub(super) fn part(read: pb::Part) -> Result<Part, Failure> {
         pb::part::Part::File(file) => {
             let content = match file.file {
                 Some(pb::file_part::File::FileWithUri(uri)) => Content::Url(uri),
-                Some(pb::file_part::File::FileWithBytes(bytes)) => Content::Raw(base64(&bytes)),
+                Some(pb::file_part::File::FileWithBytes(bytes)) => {
+                    Content::Raw(base64::encode(&bytes))
+                }
                 None => return Err(invalid("a file must have its bytes or its address")),
             };
             let (filename, media_type) = (some(file.name), some(file.mime_type));
@@ -92,21 +96,14 @@ pub(super) fn part(read: pb::Part) -> Result<Part, Failure> {
 }
 
 /// The task's id in `tasks/ID`.
-pub(super) fn task_name(name: &str) -> Result<&str, Failure> {
-    let id = name.strip_prefix("tasks/").filter(|id| !id.is_empty() && !id.contains('/'));
-    id.ok_or_else(|| invalid("a task's name must be `tasks/ID`"))
+pub(super) fn task_name(read: &str) -> Result<&str, Failure> {
+    name::task_id(read).ok_or_else(|| invalid("a task's name must be `tasks/ID`"))
 }
 
 /// The ids in `tasks/ID/pushNotificationConfigs/ID`; the second may be left out.
-pub(super) fn config_name(name: &str) -> Result<(&str, Option<&str>), Failure> {
-    let Some((task, config)) = name.split_once("/pushNotificationConfigs") else {
-        return task_name(name).map(|task| (task, None));
-    };
-    match config.strip_prefix('/').unwrap_or(config) {
-        "" => Ok((task_name(task)?, None)),
-        id if config.starts_with('/') && !id.contains('/') => Ok((task_name(task)?, Some(id))),
-        _ => Err(invalid("a registration's name must be `tasks/ID/pushNotificationConfigs/ID`")),
-    }
+pub(super) fn config_name(read: &str) -> Result<(&str, Option<&str>), Failure> {
+    let text = "a registration's name must be `tasks/ID/pushNotificationConfigs/ID`";
+    name::push_ids(read).ok_or_else(|| invalid(text))
 }
 
 pub(super) fn registration(
@@ -128,14 +125,16 @@ pub(super) fn push(
         task_id,
         url: filled(url, "url")?,
         token: some(token),
-        authentication: authentication.and_then(credentials),
+        authentication: authentication.map(credentials).transpose()?.flatten(),
     })
 }
 
-/// Of several schemes the first counts; credentials alone are a bearer's.
-fn credentials(read: pb::AuthenticationInfo) -> Option<PushAuthentication> {
+/// Of several schemes the first counts.
+fn credentials(read: pb::AuthenticationInfo) -> Result<Option<PushAuthentication>, Failure> {
     let credentials = some(read.credentials);
-    let scheme = read.schemes.into_iter().find(|scheme| !scheme.is_empty());
-    let scheme = scheme.or_else(|| credentials.as_ref().map(|_| "Bearer".to_owned()))?;
-    Some(PushAuthentication { scheme, credentials })
+    match (read.schemes.into_iter().find(|scheme| !scheme.is_empty()), credentials) {
+        (Some(scheme), credentials) => Ok(Some(PushAuthentication { scheme, credentials })),
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(invalid("`authentication.schemes` must not be empty")),
+    }
 }

@@ -112,26 +112,6 @@ proptest! {
 }
 
 #[test]
-fn names_are_read_strictly_and_an_id_may_be_left_out() {
-    let read = |name| read::config_name(name).ok();
-    assert_eq!(read("tasks/t/pushNotificationConfigs/c"), Some(("t", Some("c"))));
-    assert_eq!(read("tasks/t/pushNotificationConfigs/"), Some(("t", None)));
-    assert_eq!(read("tasks/t/pushNotificationConfigs"), Some(("t", None)));
-    assert_eq!(read("tasks/t"), Some(("t", None)));
-    for name in [
-        "",
-        "t",
-        "tasks/",
-        "tasks/t/u",
-        "tasks/t/pushNotificationConfigsc",
-        "tasks//pushNotificationConfigs/c",
-        "tasks/t/pushNotificationConfigs/c/d",
-    ] {
-        assert_eq!(read(name), None, "{name}");
-    }
-}
-
-#[test]
 fn no_history_length_is_all_of_it() {
     assert_eq!(read::history(0), Ok(History::All));
     assert_eq!(read::history(2), Ok(History::Last(2)));

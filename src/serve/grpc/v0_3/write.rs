@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::serve::grpc::proto::a2a_v1 as pb;
 use crate::serve::grpc::value::{bytes, to_struct, to_timestamp, written};
+use crate::wire::a2a::v0_3::rest::name;
 use crate::wire::a2a::v1::{
     Artifact, ArtifactUpdate, Binding, Card, CardSecurity, CardSkill, Content, Message, Metadata,
     Part, PushConfig, Reply, Role, StatusUpdate, StreamEvent, Task, TaskState, TaskStatus, Version,
@@ -168,7 +169,7 @@ pub(super) fn registration(config: PushConfig) -> pb::TaskPushNotificationConfig
         credentials: given.credentials.unwrap_or_default(),
     });
     pb::TaskPushNotificationConfig {
-        name: format!("tasks/{task}/pushNotificationConfigs/{id}"),
+        name: name::push(&task, &id),
         push_notification_config: Some(pb::PushNotificationConfig {
             id,
             url,

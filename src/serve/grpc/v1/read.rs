@@ -3,13 +3,12 @@
 use algonius_actors::model::failure::Failure;
 
 use crate::serve::grpc::proto::lf_a2a_v1 as pb;
-use crate::serve::grpc::value::{
-    base64, count, filled, invalid, json, metadata, needed, some, time,
-};
+use crate::serve::grpc::value::{count, filled, invalid, json, metadata, needed, some, time};
 use crate::wire::a2a::v1::{
     Content, History, ListRequest, Message, Part, PushAuthentication, PushConfig, Role,
     SendRequest, TaskState, Wait,
 };
+use crate::wire::base64;
 
 pub(super) fn send_request(read: pb::SendMessageRequest) -> Result<SendRequest, Failure> {
     let pb::SendMessageRequest { tenant: _, message: said, configuration, metadata: data } = read;
@@ -108,7 +107,7 @@ pub(super) fn part(read: pb::Part) -> Result<Part, Failure> {
     let pb::Part { content, metadata: data, filename, media_type } = read;
     let content = match content {
         Some(pb::part::Content::Text(text)) => Content::Text(text),
-        Some(pb::part::Content::Raw(bytes)) => Content::Raw(base64(&bytes)),
+        Some(pb::part::Content::Raw(bytes)) => Content::Raw(base64::encode(&bytes)),
         Some(pb::part::Content::Url(url)) => Content::Url(url),
         Some(pb::part::Content::Data(data)) => Content::Data(json(data)?),
         None => return Err(invalid("a part must have `text`, `raw`, `url` or `data`")),
