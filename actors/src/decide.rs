@@ -7,6 +7,7 @@ pub mod admission;
 pub mod contract;
 pub mod execution;
 pub mod key;
+pub mod push;
 pub mod recovery;
 pub mod redact;
 pub mod restart;
