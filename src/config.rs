@@ -14,6 +14,7 @@ mod fault;
 mod limits;
 mod program;
 mod prompting;
+mod push;
 mod reader;
 mod section;
 mod server;
@@ -22,6 +23,7 @@ mod value;
 
 pub use agent::Agent;
 pub use fault::{Fault, Faults, Severity};
+pub use push::Push;
 pub use server::{Durability, Log, LogFormat, Server, usual_token_file};
 
 use limits::Limits;
@@ -35,6 +37,8 @@ pub struct Settings {
     pub server: Server,
     /// What is logged.
     pub log: Log,
+    /// Where may be told about executions; nobody is told without.
+    pub push: Option<Push>,
     /// The agents in the order of the file; never empty.
     pub agents: Vec<Agent>,
     /// The agent that is meant when nobody names one.
@@ -51,6 +55,7 @@ impl std::fmt::Debug for Settings {
         f.debug_struct("Settings")
             .field("server", &self.server)
             .field("log", &self.log)
+            .field("push", &self.push)
             .field("agents", &self.agents)
             .field("default_agent", &self.default_agent)
             .field("tokens", &self.tokens)
@@ -124,10 +129,12 @@ fn read<'c>(reader: &'c Reader<'c>, document: &'c DeTable<'c>) -> Option<Setting
     let ids: Vec<AgentId> = sections.iter().map(|(id, _)| id.value.clone()).collect();
     let (server, default_agent) = server::read(root.section("server"), &ids);
     let log = server::log(root.section("log"));
+    let push = push::read(root.section("push"));
     let tokens = tokens::read(&mut root, &ids);
     let agents = agent::read_all(reader, sections, &limits);
     root.finish();
-    Some(Settings { server: server?, log, agents, default_agent, tokens, secrets: Vec::new() })
+    let (server, secrets) = (server?, Vec::new());
+    Some(Settings { server, log, push, agents, default_agent, tokens, secrets })
 }
 
 /// The sections whose name can be an id.

@@ -9,6 +9,7 @@ pub mod card;
 pub mod counted;
 pub mod jsonrpc;
 pub mod listen;
+pub mod push;
 pub mod router;
 pub mod status;
 pub mod task;
@@ -23,6 +24,8 @@ use algonius_actors::model::id::AgentId;
 
 use auth::Guard;
 
+use crate::push::Desk;
+
 /// What every request can reach.
 #[derive(Clone)]
 pub struct App(Arc<Shared>);
@@ -33,6 +36,8 @@ pub struct Shared {
     pub gateway: Gateway,
     /// Who may enter.
     pub guard: Guard,
+    /// Takes push configurations; `None` when nobody is told.
+    pub push: Option<Desk>,
     /// The agents, by id.
     pub agents: BTreeMap<AgentId, Arc<AgentSpec>>,
     /// The agent of the host's own card.

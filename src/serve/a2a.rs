@@ -6,12 +6,13 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId};
 use algonius_actors::model::principal::Caller;
+use algonius_actors::model::push::PushVersion;
 use algonius_actors::model::record::Record;
 use algonius_actors::model::request::{Input, Request, Trigger};
 use serde_json::Value;
 use tokio_stream::Stream;
 
-use super::{App, task};
+use super::{App, push, task};
 use crate::wire::a2a::PARAMETERS;
 use crate::wire::a2a::v1::{
     Content, History, ListPage, ListRequest, Message, Part, Reply, Role, SendRequest, StreamEvent,
@@ -24,7 +25,7 @@ const LONGEST_ID: usize = 256;
 /// Events with the number after which each stands; a stream can be taken up after any of them.
 pub type Events = Pin<Box<dyn Stream<Item = Result<(u64, StreamEvent), Failure>> + Send>>;
 
-/// Sends a message to an agent.
+/// Sends a message to an agent. What it wants pushed is pushed in the version it came in.
 ///
 /// # Errors
 /// When it is refused; what was accepted never is an error, however it ends.
@@ -32,13 +33,20 @@ pub async fn send(
     app: &App,
     caller: &Caller,
     agent: &AgentId,
+    version: PushVersion,
     send: SendRequest,
 ) -> Result<Reply, Failure> {
-    let SendRequest { message, wait, history, .. } = send;
+    let SendRequest { message, wait, history, push: config, .. } = send;
     if let Some(id) = &message.task_id {
         return Err(not_continued(app, caller, agent, id).await);
     }
+    if let Some(config) = &config {
+        push::check(app, caller, version, config)?;
+    }
     let ticket = app.gateway.submit(request(caller, agent, message)?).await?;
+    if let Some(config) = config {
+        push::accompany(app, caller, ticket.execution, version, config).await?;
+    }
     let record = find(app, caller, agent, &ticket.execution.to_string()).await?;
     if wait == Wait::ForTheEnd {
         app.gateway.settled(&record, ticket.progress).await;
@@ -112,7 +120,12 @@ fn not_offered() -> Failure {
 }
 
 /// An execution of this agent that the caller may see; all else is simply not there.
-async fn find(app: &App, caller: &Caller, agent: &AgentId, id: &str) -> Result<Record, Failure> {
+pub(super) async fn find(
+    app: &App,
+    caller: &Caller,
+    agent: &AgentId,
+    id: &str,
+) -> Result<Record, Failure> {
     let unknown = || Failure::new(Code::ExecutionUnknown, "there is no such task");
     let id = ExecutionId::parse(id).ok_or_else(unknown)?;
     let record = app.gateway.execution(caller, id).await?;

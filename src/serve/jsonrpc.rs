@@ -4,6 +4,7 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::principal::{Caller, Right};
+use algonius_actors::model::push::PushVersion;
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -56,7 +57,7 @@ async fn dispatch(
         "message/send" => {
             let caller = who.may(Right::Run, Some(&agent))?;
             let request = v0_3::send_request(params)?;
-            a2a::send(app, &caller, &agent, request).await.and_then(v0_3::reply)
+            a2a::send(app, &caller, &agent, PushVersion::V0_3, request).await.and_then(v0_3::reply)
         }
         "tasks/get" => {
             let caller = who.may(Right::Read, Some(&agent))?;

@@ -26,7 +26,7 @@ const PLACE: &str = "
          due_at, stage)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $7, 'open')
     ON CONFLICT (execution, id) DO UPDATE SET registration = $3, owner = $4, version = $5,
-        sealed = $6, failures = 0, failing_since = NULL, due_at = $7, stage = 'open'";
+        sealed = $6, created_at = $7, failures = 0, failing_since = NULL, due_at = $7, stage = 'open'";
 
 const ONE: &str = "SELECT * FROM push_targets WHERE execution = $1 AND id = $2";
 

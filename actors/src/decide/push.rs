@@ -122,7 +122,7 @@ fn is_end(fact: &Fact) -> bool {
     matches!(fact, Fact::Moved(moved) if moved.to == State::Cleanup)
 }
 
-/// What callers see.
+/// What callers see of a state that does not belong to an end, or to a retry.
 #[derive(PartialEq, Eq)]
 enum Shown {
     Submitted,
@@ -133,8 +133,121 @@ enum Shown {
 fn shown(state: State) -> Option<Shown> {
     match state {
         State::Idle => Some(Shown::Submitted),
-        State::Starting | State::Running | State::Failed => Some(Shown::Working),
+        State::Starting | State::Running => Some(Shown::Working),
         State::Waiting => Some(Shown::Asking),
-        State::Completed | State::Timeout | State::Cancelled | State::Cleanup => None,
+        State::Completed | State::Failed | State::Timeout | State::Cancelled | State::Cleanup => {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::model::event::{Channel, Span};
+    use crate::model::execution::{MOVES, Move, Stamp};
+    use crate::model::id::{ExecutionId, PrincipalId};
+
+    fn second(second: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(second, 0).unwrap()
+    }
+
+    fn standing(delivered: u64) -> Standing {
+        let stage = PushStage::Open;
+        Standing { delivered, failures: 0, failing_since: None, due: second(0), stage }
+    }
+
+    fn pending(delivered: u64, ended: bool) -> Pending {
+        Pending {
+            execution: ExecutionId(Uuid::nil()),
+            id: "it".to_owned(),
+            registration: Uuid::nil(),
+            owner: PrincipalId(Uuid::nil()),
+            standing: standing(delivered),
+            ended,
+        }
+    }
+
+    fn moved((from, to): (State, State)) -> Fact {
+        let reason = "because".to_owned();
+        Fact::Moved(Move { from, to, stamp: Stamp::FIRST, at: second(0), reason })
+    }
+
+    fn events(facts: &[Fact]) -> Vec<Event> {
+        let numbered = (1..).zip(facts);
+        numbered.map(|(number, fact)| Event { number, at: second(0), fact: fact.clone() }).collect()
+    }
+
+    #[test]
+    fn callers_hear_of_work_of_questions_and_of_the_end() {
+        use State::{Cleanup, Idle, Running, Starting, Waiting};
+        let told: Vec<_> = MOVES.iter().filter(|made| is_told(&moved(**made))).copied().collect();
+        let mut wanted = vec![(Idle, Starting), (Running, Waiting), (Waiting, Starting)];
+        wanted.extend(MOVES.iter().filter(|(_, to)| *to == Cleanup));
+        assert_eq!(told.len(), wanted.len(), "{told:?}");
+        assert!(wanted.iter().all(|made| told.contains(made)), "{told:?}");
+    }
+
+    #[test]
+    fn events_are_told_one_by_one_and_a_retry_is_not_seen() {
+        use State::{Cleanup, Completed, Failed, Idle, Running, Starting};
+        let text = Span { stamp: Stamp::FIRST, channel: Channel::Stdout, from: 0, to: 1 };
+        let artifact = Fact::Artifact { id: "a".to_owned(), name: "a".to_owned(), text };
+        let all = events(&[
+            moved((Idle, Starting)),
+            moved((Starting, Running)),
+            Fact::Spawned { pid: 1 },
+            moved((Running, Failed)),
+            moved((Failed, Starting)),
+            moved((Starting, Running)),
+            artifact,
+            moved((Running, Completed)),
+            moved((Completed, Cleanup)),
+            moved((Cleanup, Idle)),
+        ]);
+        let tell = |event, last| Step::Tell { event, last };
+        let mut told = Vec::new();
+        let mut known = 0;
+        while let Step::Tell { event, last } = next(&pending(known, true), &all, second(0)) {
+            told.push(tell(event, last));
+            known = event;
+        }
+        assert_eq!(told, [tell(1, false), tell(7, false), tell(9, true)]);
+        assert_eq!(
+            next(&pending(1, false), &all[..4], second(5)),
+            Step::Note(Standing { due: second(5), ..standing(4) }),
+            "nothing to tell, and known"
+        );
+        assert_eq!(next(&pending(4, false), &[], second(5)), Step::Rest);
+        let finished = Standing { due: second(5), stage: PushStage::Finished, ..standing(10) };
+        assert_eq!(next(&pending(9, true), &all[9..], second(5)), Step::Note(finished));
+    }
+
+    #[test]
+    fn a_notice_that_fails_is_tried_again_after_1_2_4_seconds_and_20_times_at_most() {
+        let (mut standing, mut now, mut pauses) = (standing(3), second(0), Vec::new());
+        let day = Duration::from_secs(86_400);
+        while standing.stage == PushStage::Open {
+            standing = after(standing, 4, Told::Failed, now, day);
+            pauses.push((standing.due - now).num_seconds());
+            now = standing.due;
+        }
+        assert_eq!(pauses[..8], [1, 2, 4, 8, 16, 32, 60, 60]);
+        assert_eq!((pauses.len(), standing.stage, standing.delivered), (20, PushStage::GivenUp, 3));
+    }
+
+    #[test]
+    fn a_notice_that_is_too_old_is_given_up_and_one_that_arrives_begins_anew() {
+        let hour = Duration::from_secs(3600);
+        let failed = after(standing(3), 4, Told::Failed, second(0), hour);
+        let later = after(failed, 4, Told::Failed, second(3599), hour);
+        assert_eq!((later.stage, later.failures), (PushStage::Open, 2));
+        assert_eq!(after(later, 4, Told::Failed, second(3600), hour).stage, PushStage::GivenUp);
+        let received = after(later, 4, Told::Received { last: false }, second(9), hour);
+        assert_eq!(received, Standing { due: second(9), ..standing(4) });
+        let last = after(later, 4, Told::Received { last: true }, second(9), hour);
+        assert_eq!(last.stage, PushStage::Finished);
     }
 }
