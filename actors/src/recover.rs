@@ -1,25 +1,32 @@
 //! Takes up, from the ledger, what an earlier life left unfinished.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::decide::execution::{cut_off, way_out};
-use crate::decide::recovery::{Verdict, recover};
+use crate::decide::execution::way_out;
+use crate::decide::recovery::{Verdict, interrupted, recover};
 use crate::kit::Kit;
 use crate::model::agent::AgentSpec;
-use crate::model::execution::{Move, Outcome};
+use crate::model::code::Code;
+use crate::model::content::{Content, Kind, Part, Piece};
+use crate::model::event::{Event, Fact, Speaker};
+use crate::model::execution::{Move, Outcome, State};
 use crate::model::failure::Failure;
-use crate::model::id::ExecutionId;
-use crate::model::record::Filter;
-use crate::model::record::Record;
+use crate::model::id::{AgentId, ExecutionId, MessageId};
+use crate::model::record::{Filter, Record};
 use crate::model::request::{Input, Request};
 use crate::ports::ledger::{LedgerError, Settlement};
 
-/// An execution that takes its place in the queue again.
-pub(crate) struct Recovered {
-    /// Its record.
-    pub(crate) record: Record,
-    /// The request, as it can be read back because nothing of it was masked.
-    pub(crate) request: Arc<Request>,
+/// Pause before a store that did not commit is asked again.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// An execution of an earlier life that goes on.
+pub(crate) enum Recovered {
+    /// It takes its place in the queue again. Its request can be read back because nothing of it
+    /// was masked.
+    Requeued(Box<Record>, Arc<Request>),
+    /// It waits for an answer.
+    Asking(Box<Record>),
 }
 
 /// Gives each unfinished execution of an agent its end or its place, oldest first.
@@ -29,22 +36,80 @@ pub(crate) async fn take_up(kit: &Kit, spec: &AgentSpec) -> Result<Vec<Recovered
     let mut kept = Vec::new();
     for record in kit.ledger.executions(filter).await?.into_iter().rev() {
         match recover(&record, kit.clock.now(), spec.capacity.patience) {
-            Verdict::Keep => {}
+            Verdict::Keep => kept.push(Recovered::Asking(Box::new(record))),
             Verdict::Fail(failure) => fail(kit, &record, failure).await?,
-            Verdict::Requeue => kept.push(Recovered { request: read(kit, &record).await?, record }),
+            Verdict::Requeue => {
+                let request = read(kit, &record).await?;
+                kept.push(Recovered::Requeued(Box::new(record), request));
+            }
         }
     }
     Ok(kept)
 }
 
-/// Ends what a crashed actor left, under the generation that the ledger knows.
-pub(crate) async fn settle_cut_off(kit: &Kit, id: ExecutionId) -> Result<(), LedgerError> {
-    match (kit.ledger.execution(id).await?, cut_off().failure) {
-        (Some(record), Some(failure)) if record.outcome.is_none() => {
-            fail(kit, &record, failure).await
+/// Ends what an actor left that is gone, under the generation that the ledger knows. That one may
+/// change meanwhile, by a claim that was under way: then it is looked at again. Returns when the
+/// ledger has it.
+pub(crate) async fn settle_cut_off(kit: &Kit, id: ExecutionId) {
+    while let Err(error) = cut_off(kit, id).await {
+        pause(&error).await;
+    }
+}
+
+async fn cut_off(kit: &Kit, id: ExecutionId) -> Result<(), LedgerError> {
+    while let Some(record) = unfinished(kit, id).await? {
+        fail(kit, &record, interrupted()).await?;
+    }
+    Ok(())
+}
+
+/// Ends a request that was recorded for an actor that is gone, unless the next one took it up.
+/// Returns when the ledger has it.
+pub(crate) async fn settle_unheard(kit: &Kit, id: ExecutionId) {
+    while let Err(error) = unheard(kit, id).await {
+        pause(&error).await;
+    }
+}
+
+async fn unheard(kit: &Kit, id: ExecutionId) -> Result<(), LedgerError> {
+    match unfinished(kit, id).await? {
+        Some(record) if record.state == State::Idle => {
+            let why = "its agent failed while it took the message";
+            fail(kit, &record, Failure::new(Code::InterruptedNotRun, why)).await
         }
         _ => Ok(()),
     }
+}
+
+/// Ends everything of an agent that will not be started again: what began as interrupted, what
+/// did not as `unbegun`. Returns when the ledger has it.
+pub(crate) async fn settle_all(kit: &Kit, agent: &AgentId, unbegun: &Failure) {
+    while let Err(error) = all_of(kit, agent, unbegun).await {
+        pause(&error).await;
+    }
+}
+
+async fn all_of(kit: &Kit, agent: &AgentId, unbegun: &Failure) -> Result<(), LedgerError> {
+    let filter = Filter { agent: Some(agent.clone()), unfinished: true, ..Filter::default() };
+    for record in kit.ledger.executions(filter).await? {
+        match record.state {
+            State::Waiting => continue, // It holds nothing and may be answered later.
+            State::Idle => fail(kit, &record, unbegun.clone()).await?,
+            _ => {}
+        }
+        cut_off(kit, record.id).await?;
+    }
+    Ok(())
+}
+
+async fn pause(error: &LedgerError) {
+    tracing::error!(%error, "settlement failed, will be tried again");
+    tokio::time::sleep(PATIENCE).await;
+}
+
+async fn unfinished(kit: &Kit, id: ExecutionId) -> Result<Option<Record>, LedgerError> {
+    let record = kit.ledger.execution(id).await?;
+    Ok(record.filter(|record| record.outcome.is_none()))
 }
 
 /// Ends an execution badly, by the moves that lead there from where it is.
@@ -67,14 +132,41 @@ pub(crate) async fn fail(kit: &Kit, record: &Record, failure: Failure) -> Result
     kit.ledger.settle(settlement).await.map(|_| ())
 }
 
+/// The latest request of an execution, read back.
 async fn read(kit: &Kit, record: &Record) -> Result<Arc<Request>, LedgerError> {
-    let text = kit.ledger.text(record.id, record.input).await?;
+    let said = kit.ledger.events(record.id, 0).await?.into_iter().rev().find_map(said);
+    let (message, pieces) = said.unwrap_or_else(|| (record.message.clone(), Vec::new()));
+    let mut parts = Vec::new();
+    for piece in pieces {
+        let text = kit.ledger.text(record.id, piece.text).await?;
+        parts.push(raw(piece, text));
+    }
     Ok(Arc::new(Request {
         agent: record.agent.clone(),
         owner: record.owner,
-        message: record.message.clone(),
+        message,
         context: record.context.clone(),
+        continues: None,
         trigger: record.trigger.clone(),
-        input: Input { text, params: record.params.clone() },
+        input: Input { parts, params: record.params.clone() },
     }))
+}
+
+fn said(event: Event) -> Option<(MessageId, Vec<Piece>)> {
+    match event.fact {
+        Fact::Said { speaker: Speaker::Caller, message, pieces } => {
+            Some((MessageId(message), pieces))
+        }
+        _ => None,
+    }
+}
+
+fn raw(piece: Piece, text: String) -> Part {
+    let content = match piece.of {
+        Kind::Text => Content::Text(text),
+        Kind::Data => Content::Data(serde_json::from_str(&text).unwrap_or_default()),
+        Kind::Bytes => Content::Bytes(text),
+        Kind::Url => Content::Url(text),
+    };
+    Part { content, filename: piece.filename, media_type: piece.media_type }
 }

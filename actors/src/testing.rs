@@ -27,7 +27,6 @@ use crate::agent::Ticket;
 use crate::decide::key::Keyring;
 use crate::decide::redact::Redactor;
 use crate::door::Gateway;
-use crate::execution::Progress;
 use crate::kit::Kit;
 use crate::model::agent::{Access, AgentSpec, Capacity, Deadlines, RetrySpec, Sizes};
 use crate::model::code::Code;
@@ -39,8 +38,12 @@ use crate::model::request::{Input, Request, Trigger};
 use crate::model::status::{AgentStatus, TreeStatus};
 use crate::ports::driver::Driver;
 use crate::ports::ledger::Ledger;
+use crate::report::Progress;
 use crate::root::Seat;
 use crate::tree::Tree;
+
+/// The longest time that anybody waits for an end; then something is lost.
+const FOR_EVER: Duration = Duration::from_secs(3600);
 
 /// The agent of a world that has one.
 pub const WORKER: &str = "worker";
@@ -87,6 +90,7 @@ pub fn spec(id: &str) -> AgentSpec {
             start: Duration::from_secs(30),
             run: Duration::from_secs(300),
             grace: Duration::from_secs(5),
+            answer: Duration::from_secs(600),
         },
         retry: RetrySpec::default(),
         sizes: Sizes { input: 1000, output: 100_000 },
@@ -180,10 +184,11 @@ impl World {
             owner: caller().principal,
             message: MessageId(message.to_owned()),
             context: ContextId("context".to_owned()),
+            continues: None,
             trigger: Trigger::Api,
-            input: Input { text: text.to_owned(), ..Input::default() },
+            input: Input::text_of(text),
         };
-        let ticket = self.door.submit(request).await.map_err(|failure| failure.code)?;
+        let ticket = self.door.submit(&caller(), request).await.map_err(|failure| failure.code)?;
         let Ticket { execution, joined, progress } = ticket;
         if let Some(progress) = progress {
             self.progress.send_modify(|all| _ = all.insert(execution, progress));
@@ -192,11 +197,14 @@ impl World {
     }
 
     /// Waits for the end as a caller does, and tells it: `completed`, `failed: agent-exit`,
-    /// `unfinished`.
+    /// `unfinished`, and `lost` when it is still waited for after an hour.
     pub async fn wait(&self, id: ExecutionId) -> String {
         let progress = self.progress.borrow().get(&id).cloned();
         if let Some(record) = self.record(id).await {
-            self.door.settled(&record, progress).await;
+            let settled = tokio::time::timeout(FOR_EVER, self.door.settled(&record, progress));
+            if settled.await.is_err() {
+                return "lost".to_owned();
+            }
         }
         self.end_of(id).await
     }
@@ -250,8 +258,9 @@ impl World {
         let events = self.ledger.events(id, 0).await.unwrap_or_default();
         let mut answer = String::new();
         for event in events {
-            if let Fact::Artifact { text, .. } = event.fact {
-                answer += &self.ledger.text(id, text).await.unwrap_or_default();
+            let Fact::Artifact { pieces, .. } = event.fact else { continue };
+            for piece in pieces {
+                answer += &self.ledger.text(id, piece.text).await.unwrap_or_default();
             }
         }
         answer

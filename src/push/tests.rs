@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::model::agent::Access;
-use algonius_actors::model::event::{Channel, Fact, Span};
+use algonius_actors::model::event::Fact;
 use algonius_actors::model::execution::{Fence, Move, Outcome, Stamp, State};
 use algonius_actors::model::id::{AgentId, ContextId, MessageId, PrincipalId};
 use algonius_actors::model::push::{PushCredentials, Secret};
@@ -161,7 +161,7 @@ fn policy() -> Policy {
 fn scripted() -> Render {
     Arc::new(|_, version: PushVersion, event| {
         let body = format!("{} {event}", version.as_str());
-        let is_told = version == PushVersion::V0_3 || event != 3;
+        let is_told = version == PushVersion::V0_3 || event != 4;
         Box::pin(async move { Ok(is_told.then(|| body.into_bytes())) })
     })
 }
@@ -208,6 +208,7 @@ impl World {
             trigger: Trigger::Api,
             access: Access::ReadWrite,
             input: "look at this".to_owned(),
+            pieces: Vec::new(),
             params: Default::default(),
             replayable: true,
             at: moment(),
@@ -216,23 +217,24 @@ impl World {
         id
     }
 
-    /// Events 1 and 2: told and not told. Then the artifact, which is told.
+    /// After what the caller said, event 1: 2 is told, 3 is not, 4 is the artifact and told.
     async fn begun(&self, id: ExecutionId) {
         let moved = moved(State::Idle, State::Starting);
         let (agent, fence) = (agent(), Fence(0));
         let order = ClaimOrder { id, agent, limit: None, fence, moved };
         assert!(matches!(self.store.claim(order).await.unwrap(), Claim::Granted(Fence(1))));
-        let text = Span { stamp: Stamp::FIRST, channel: Channel::Stdout, from: 0, to: 0 };
-        let (name, art) = ("answer".to_owned(), "answer".to_owned());
         self.record(id, Fact::Moved(self::moved(State::Starting, State::Running))).await;
-        self.record(id, Fact::Artifact { id: art, name, text }).await;
+        let (artifact, name, description) = ("answer".to_owned(), None, None);
+        let (pieces, append, last) = (Vec::new(), false, true);
+        let made = Fact::Artifact { id: artifact, name, description, pieces, append, last };
+        self.record(id, made).await;
     }
 
     async fn record(&self, id: ExecutionId, fact: Fact) {
         assert!(self.store.record(id, Fence(1), vec![(moment(), fact)]).await.unwrap());
     }
 
-    /// Events 4 and 5, of which the last is told; 6 comes after the end.
+    /// Events 5 and 6, of which the last is told; 7 comes after the end.
     async fn ended(&self, id: ExecutionId) {
         let settlement = Settlement {
             id,

@@ -11,7 +11,8 @@ use algonius_actors::model::push::{PushCredentials, PushTarget, PushVersion, Sec
 use algonius_actors::model::record::Record;
 use uuid::Uuid;
 
-use super::{App, a2a, task};
+use super::task::Telling;
+use super::{App, a2a};
 use crate::push::Desk;
 use crate::wire::a2a::v0_3;
 use crate::wire::a2a::v1::{History, PushAuthentication, PushConfig};
@@ -106,7 +107,7 @@ pub async fn notice(
     version: PushVersion,
     _event: u64,
 ) -> Result<Option<Vec<u8>>, Failure> {
-    let task = task::task(gateway, record, History::All).await?;
+    let task = Telling::read(gateway, record).await?.task(History::All).await?;
     match version {
         PushVersion::V0_3 => Ok(Some(v0_3::task(task)?.to_string().into_bytes())),
         PushVersion::V1_0 => {
@@ -130,24 +131,31 @@ pub(super) fn check(
     desk.check(&target(desk, caller, nobody, version, config.clone())?)
 }
 
-/// Registers the configuration of a message that was accepted: the receiver hears all of it.
+/// The target of the configuration of a message that was accepted.
 ///
 /// A message that is sent again has the same task, so without an id of its own the configuration
 /// has the task's in each version, and is one all the same.
 ///
 /// # Errors
-/// When it was not recorded.
-pub(super) async fn accompany(
+/// When it is not a sound one.
+pub(super) fn beside(
     app: &App,
     caller: &Caller,
     id: ExecutionId,
     version: PushVersion,
     config: PushConfig,
-) -> Result<(), Failure> {
-    let desk = desk(app)?;
+) -> Result<PushTarget, Failure> {
     let named = config.id.filter(|id| !id.is_empty());
     let config = PushConfig { id: named.or_else(|| Some(id.to_string())), ..config };
-    desk.set(target(desk, caller, id, version, config)?, 0).await
+    target(desk(app)?, caller, id, version, config)
+}
+
+/// Registers a target that hears what comes after the event `known`.
+///
+/// # Errors
+/// When it was not recorded.
+pub(super) async fn register(app: &App, target: PushTarget, known: u64) -> Result<(), Failure> {
+    desk(app)?.set(target, known).await
 }
 
 fn desk(app: &App) -> Result<&Desk, Failure> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::model::event::{Event, Fact};
+use crate::model::event::{Event, Fact, Speaker};
 use crate::model::execution::State;
 use crate::model::push::{Pending, PushStage, Standing};
 
@@ -112,7 +112,7 @@ fn is_told(fact: &Fact) -> bool {
             (Some(from), Some(to)) => from != to,
             (None, _) | (_, None) => is_end(fact),
         },
-        Fact::Artifact { .. } => true,
+        Fact::Artifact { .. } | Fact::Said { speaker: Speaker::Agent, .. } => true,
         _ => false,
     }
 }
@@ -146,7 +146,6 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::model::event::{Channel, Span};
     use crate::model::execution::{MOVES, Move, Stamp};
     use crate::model::id::{ExecutionId, PrincipalId};
 
@@ -193,8 +192,13 @@ mod tests {
     #[test]
     fn events_are_told_one_by_one_and_a_retry_is_not_seen() {
         use State::{Cleanup, Completed, Failed, Idle, Running, Starting};
-        let text = Span { stamp: Stamp::FIRST, channel: Channel::Stdout, from: 0, to: 1 };
-        let artifact = Fact::Artifact { id: "a".to_owned(), name: "a".to_owned(), text };
+        let said = |speaker| {
+            let (message, pieces) = ("m".to_owned(), Vec::new());
+            Fact::Said { speaker, message, pieces }
+        };
+        let id = "a".to_owned();
+        let (name, description, pieces, append, last) = (None, None, Vec::new(), false, true);
+        let artifact = Fact::Artifact { id, name, description, pieces, append, last };
         let all = events(&[
             moved((Idle, Starting)),
             moved((Starting, Running)),
@@ -203,6 +207,8 @@ mod tests {
             moved((Failed, Starting)),
             moved((Starting, Running)),
             artifact,
+            said(Speaker::Agent),
+            said(Speaker::AgentEnds),
             moved((Running, Completed)),
             moved((Completed, Cleanup)),
             moved((Cleanup, Idle)),
@@ -214,15 +220,15 @@ mod tests {
             told.push(tell(event, last));
             known = event;
         }
-        assert_eq!(told, [tell(1, false), tell(7, false), tell(9, true)]);
+        assert_eq!(told, [tell(1, false), tell(7, false), tell(8, false), tell(11, true)]);
         assert_eq!(
             next(&pending(1, false), &all[..4], second(5)),
             Step::Note(Standing { due: second(5), ..standing(4) }),
             "nothing to tell, and known"
         );
         assert_eq!(next(&pending(4, false), &[], second(5)), Step::Rest);
-        let finished = Standing { due: second(5), stage: PushStage::Finished, ..standing(10) };
-        assert_eq!(next(&pending(9, true), &all[9..], second(5)), Step::Note(finished));
+        let finished = Standing { due: second(5), stage: PushStage::Finished, ..standing(12) };
+        assert_eq!(next(&pending(11, true), &all[11..], second(5)), Step::Note(finished));
     }
 
     #[test]

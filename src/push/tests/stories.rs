@@ -12,10 +12,10 @@ async fn each_visible_event_arrives_once_in_order_in_the_words_of_each_version()
         PushTarget { id: "second".to_owned(), ..target(id, PushVersion::V1_0, &new.url()) };
     world.desk.set(second, 0).await.unwrap();
     world.begun(id).await;
-    assert_eq!(old.bodies(2).await, ["0.3 1", "0.3 3"]);
+    assert_eq!(old.bodies(2).await, ["0.3 2", "0.3 4"]);
     world.ended(id).await;
-    assert_eq!(old.bodies(1).await, ["0.3 5"]);
-    assert_eq!(new.bodies(2).await, ["1.0 1", "1.0 5"]);
+    assert_eq!(old.bodies(1).await, ["0.3 6"]);
+    assert_eq!(new.bodies(2).await, ["1.0 2", "1.0 6"]);
     world.settled().await;
     assert!(old.is_quiet().await && new.is_quiet().await);
 }
@@ -46,7 +46,7 @@ async fn a_receiver_that_fails_twice_gets_the_same_notice_again_and_nothing_befo
     let id = world.ran().await;
     let began = tokio::time::Instant::now();
     world.desk.set(target(id, PushVersion::V0_3, &listener.url()), 0).await.unwrap();
-    assert_eq!(listener.bodies(5).await, ["0.3 1", "0.3 1", "0.3 1", "0.3 3", "0.3 5"]);
+    assert_eq!(listener.bodies(5).await, ["0.3 2", "0.3 2", "0.3 2", "0.3 4", "0.3 6"]);
     assert!(began.elapsed() >= Duration::from_secs(1 + 2), "{:?}", began.elapsed());
 }
 
@@ -57,11 +57,11 @@ async fn what_was_not_told_is_told_after_a_restart_and_what_was_is_not() {
     let id = world.accepted().await;
     world.desk.set(target(id, PushVersion::V0_3, &listener.url()), 0).await.unwrap();
     world.begun(id).await;
-    assert_eq!(listener.bodies(2).await, ["0.3 1", "0.3 3"]);
+    assert_eq!(listener.bodies(2).await, ["0.3 2", "0.3 4"]);
     let world = world.restarted().await;
-    assert_eq!(listener.bodies(1).await, ["0.3 3"]);
+    assert_eq!(listener.bodies(1).await, ["0.3 4"]);
     world.ended(id).await;
-    assert_eq!(listener.bodies(1).await, ["0.3 5"]);
+    assert_eq!(listener.bodies(1).await, ["0.3 6"]);
     world.settled().await;
     let world = world.restarted().await;
     assert!(listener.is_quiet().await);
@@ -77,7 +77,7 @@ async fn a_redirect_is_not_followed() {
     let mut listener = Listener::playing(&[Answer::Head(head.leak())]).await;
     let id = world.ran().await;
     world.desk.set(target(id, PushVersion::V0_3, &listener.url()), 0).await.unwrap();
-    assert_eq!(listener.bodies(2).await, ["0.3 1", "0.3 1"]);
+    assert_eq!(listener.bodies(2).await, ["0.3 2", "0.3 2"]);
     assert!(elsewhere.is_quiet().await);
 }
 
@@ -91,8 +91,8 @@ async fn a_slow_receiver_is_cut_off_and_holds_nobody_up() {
         world.desk.set(target(id, PushVersion::V0_3, &listener.url()), 0).await.unwrap();
     }
     let began = tokio::time::Instant::now();
-    assert_eq!(quick.bodies(3).await, ["0.3 1", "0.3 3", "0.3 5"]);
-    assert_eq!(slow.bodies(2).await, ["0.3 1", "0.3 1"]);
+    assert_eq!(quick.bodies(3).await, ["0.3 2", "0.3 4", "0.3 6"]);
+    assert_eq!(slow.bodies(2).await, ["0.3 2", "0.3 2"]);
     assert!(began.elapsed() < Duration::from_secs(15));
 }
 
@@ -130,7 +130,7 @@ async fn a_deleted_target_hears_nothing_more() {
     let mut listener = Listener::playing(&[BROKEN]).await;
     let id = world.ran().await;
     world.desk.set(target(id, PushVersion::V0_3, &listener.url()), 0).await.unwrap();
-    assert_eq!(listener.bodies(1).await, ["0.3 1"]);
+    assert_eq!(listener.bodies(1).await, ["0.3 2"]);
     assert!(world.desk.delete(id, "first").await.unwrap());
     assert!(listener.is_quiet().await);
 }

@@ -149,9 +149,9 @@ pub(in crate::store) async fn only_targets_with_something_to_hear_are_due(
 ) {
     let empty = outbox.due(second(9), TimeDelta::seconds(60), 9).await.unwrap();
     assert!(!empty.any_open);
-    let (id, fence) = claimed(&ledger).await; // One event.
+    let (id, fence) = claimed(&ledger).await; // Two events.
     let (early, late) = (target(id, "early"), target(id, "late"));
-    outbox.set(early.clone(), 1, 9).await.unwrap();
+    outbox.set(early.clone(), 2, 9).await.unwrap();
     outbox.set(PushTarget { created_at: second(5), ..late.clone() }, 0, 9).await.unwrap();
     assert_eq!(ids(&outbox, 4).await, [""; 0], "one knows all, the other is not due");
     assert!(outbox.due(second(4), TimeDelta::seconds(60), 9).await.unwrap().any_open);
@@ -160,7 +160,7 @@ pub(in crate::store) async fn only_targets_with_something_to_hear_are_due(
     assert_eq!(ids(&outbox, 5).await, ["early", "late"]);
     assert_eq!(ids(&outbox, -56).await, ["late"], "the clock was set back");
     for known in [&early, &late] {
-        assert!(outbox.note(known.registration, standing(2, 6, PushStage::Open)).await.unwrap());
+        assert!(outbox.note(known.registration, standing(3, 6, PushStage::Open)).await.unwrap());
     }
     assert_eq!(ids(&outbox, 6).await, [""; 0]);
     assert!(ledger.settle(settlement(id, fence, Outcome::Completed)).await.unwrap());
@@ -168,7 +168,7 @@ pub(in crate::store) async fn only_targets_with_something_to_hear_are_due(
     assert_eq!(ended, [true, true]);
     for known in [&early, &late] {
         assert!(
-            outbox.note(known.registration, standing(3, 6, PushStage::Finished)).await.unwrap()
+            outbox.note(known.registration, standing(4, 6, PushStage::Finished)).await.unwrap()
         );
     }
     assert!(!outbox.due(second(9), TimeDelta::seconds(60), 9).await.unwrap().any_open);
