@@ -10,11 +10,12 @@ use serde_json::Value;
 
 use super::a2a::{self, Events};
 use super::auth::Who;
-use super::{App, card, exposure};
+use super::{App, card, exposure, push};
 use crate::wire::a2a::Operation;
 use crate::wire::a2a::v0_3::{self, rest};
 use crate::wire::a2a::v1::{
-    ListPage, ListRequest, Reply, SendRequest, StreamEvent, Task, TaskQuery, json,
+    ListPage, ListRequest, PushConfig, PushQuery, Reply, SendRequest, StreamEvent, Task, TaskQuery,
+    json,
 };
 
 /// How a call is read and its answer written.
@@ -117,6 +118,54 @@ impl Dialect {
         }
     }
 
+    fn push(self, params: Value) -> Result<PushConfig, Failure> {
+        match self {
+            Self::Rpc0_3 => v0_3::read::push_set(params),
+            Self::Rest0_3 => rest::read::push_set(params),
+            Self::V1_0 => json::read::push_set(params),
+        }
+    }
+
+    fn push_query(self, params: Value) -> Result<PushQuery, Failure> {
+        match self {
+            Self::Rpc0_3 => v0_3::read::push_get(params),
+            Self::Rest0_3 => rest::read::push_get(params),
+            Self::V1_0 => json::read::push_get(params),
+        }
+    }
+
+    fn push_list(self, params: Value) -> Result<String, Failure> {
+        match self {
+            Self::Rpc0_3 => v0_3::read::push_list(params),
+            Self::Rest0_3 => rest::read::push_list(params),
+            Self::V1_0 => json::read::push_list(params),
+        }
+    }
+
+    fn pushed(self, config: PushConfig) -> Value {
+        match self {
+            Self::Rpc0_3 => v0_3::write::push(config),
+            Self::Rest0_3 => rest::write::push(config),
+            Self::V1_0 => json::write::push(config),
+        }
+    }
+
+    fn pushes(self, configs: Vec<PushConfig>) -> Value {
+        match self {
+            Self::Rpc0_3 => v0_3::write::pushes(configs),
+            Self::Rest0_3 => rest::write::pushes(configs),
+            Self::V1_0 => json::write::pushes(configs),
+        }
+    }
+
+    fn nothing(self) -> Value {
+        match self {
+            Self::Rpc0_3 => v0_3::write::nothing(),
+            Self::Rest0_3 => rest::write::nothing(),
+            Self::V1_0 => json::write::nothing(),
+        }
+    }
+
     fn page(self, page: ListPage) -> Value {
         match self {
             Self::Rpc0_3 | Self::V1_0 => json::write::page(page),
@@ -137,7 +186,8 @@ pub async fn perform(app: &App, who: Who, agent: &AgentId, asked: Asked) -> Resu
     let caller = who.may(right(operation), Some(agent))?;
     match operation {
         Operation::Stream => {
-            a2a::stream(app, &caller, agent, dialect.send(params)?).await.map(Told::Stream)
+            let (version, send) = (dialect.version(), dialect.send(params)?);
+            a2a::stream(app, &caller, agent, version, send).await.map(Told::Stream)
         }
         Operation::Subscribe => {
             let id = dialect.id(params)?;
@@ -160,7 +210,8 @@ async fn whole(
 ) -> Result<Value, Failure> {
     match operation {
         Operation::Send => {
-            let reply = a2a::send(app, caller, agent, dialect.send(params)?).await?;
+            let (version, send) = (dialect.version(), dialect.send(params)?);
+            let reply = a2a::send(app, caller, agent, version, send).await?;
             Ok(dialect.reply(reply))
         }
         Operation::Get => {
@@ -180,14 +231,29 @@ async fn whole(
             Ok(dialect.task(task))
         }
         Operation::ExtendedCard | Operation::Card => card::of(app, agent, dialect.version()),
-        Operation::PushSet
-        | Operation::PushGet
-        | Operation::PushList
-        | Operation::PushDelete
-        | Operation::Stream
-        | Operation::Subscribe => {
-            let message = "this agent does not send push notifications";
-            Err(Failure::new(Code::PushUnsupported, message))
+        Operation::PushSet => {
+            let (version, config) = (dialect.version(), dialect.push(params)?);
+            let config = push::push_set(app, caller, agent, version, config).await?;
+            Ok(dialect.pushed(config))
+        }
+        Operation::PushGet => {
+            let PushQuery { task_id, id } = dialect.push_query(params)?;
+            let config = push::push_get(app, caller, agent, &task_id, id.as_deref()).await?;
+            Ok(dialect.pushed(config))
+        }
+        Operation::PushList => {
+            let id = dialect.push_list(params)?;
+            let configs = push::push_list(app, caller, agent, &id).await?;
+            Ok(dialect.pushes(configs))
+        }
+        Operation::PushDelete => {
+            let PushQuery { task_id, id } = dialect.push_query(params)?;
+            let id = id.as_deref().unwrap_or(&task_id);
+            push::push_delete(app, caller, agent, &task_id, id).await?;
+            Ok(dialect.nothing())
+        }
+        Operation::Stream | Operation::Subscribe => {
+            Err(Failure::new(Code::Internal, "a stream was asked for as one answer"))
         }
     }
 }
