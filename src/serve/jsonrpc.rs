@@ -1,6 +1,7 @@
 //! A2A 0.3 over JSON-RPC: `POST /agents/<id>/v1`.
 
 use algonius_actors::model::code::Code;
+use algonius_actors::model::exposure::{Binding, Version};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::principal::{Caller, Right};
@@ -10,9 +11,9 @@ use axum::response::Response;
 use serde_json::Value;
 
 use super::auth::Who;
-use super::{App, a2a, answer, body};
+use super::{App, a2a, answer, body, exposure};
+use crate::wire::a2a::Method;
 use crate::wire::a2a::v0_3::{read, write};
-use crate::wire::a2a::v1::Version;
 use crate::wire::jsonrpc::{Call, Id, failure, parse, success};
 use crate::wire::problem;
 
@@ -53,6 +54,10 @@ async fn dispatch(
     params: Value,
 ) -> Result<Value, Failure> {
     let agent = known(app, agent)?;
+    let operation = Method::of_0_3(method).and_then(Method::operation);
+    if let (Some(spec), Some(operation)) = (app.agents.get(&agent), operation) {
+        exposure::check(spec, Version::V0_3, Binding::JsonRpc, operation)?;
+    }
     match method {
         "message/send" => {
             let caller = who.may(Right::Run, Some(&agent))?;

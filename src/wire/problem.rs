@@ -96,6 +96,9 @@ pub const fn numbers(code: Code) -> Numbers {
         Code::LedgerUnavailable => (-32056, 503, G::Unavailable),
         Code::Unauthenticated => (-32058, 401, G::Unauthenticated),
         Code::Forbidden => (-32059, 403, G::PermissionDenied),
+        Code::LockedOut | Code::RateLimited => (-32057, 429, G::ResourceExhausted),
+        Code::HostUnknown => (-32600, 421, G::InvalidArgument),
+        Code::OriginForeign => (-32600, 403, G::PermissionDenied),
         // Ends of executions. They are told as the state of a task, not as an answer's error.
         Code::NotStarted
         | Code::NoResources
