@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::a2a::{self, Events};
 use super::auth::Who;
 use super::{App, card, exposure, push};
-use crate::wire::a2a::Operation;
+use crate::wire::a2a::Method;
 use crate::wire::a2a::v0_3::{self, rest};
 use crate::wire::a2a::v1::{
     ListPage, ListRequest, PushConfig, PushQuery, Reply, SendRequest, StreamEvent, Task, TaskQuery,
@@ -32,7 +32,7 @@ pub enum Dialect {
 /// A call to an agent, its parameters unread.
 pub struct Asked {
     /// What for.
-    pub operation: Operation,
+    pub operation: Method,
     /// In which dialect.
     pub dialect: Dialect,
     /// How it came.
@@ -185,11 +185,11 @@ pub async fn perform(app: &App, who: Who, agent: &AgentId, asked: Asked) -> Resu
     }
     let caller = who.may(right(operation), Some(agent))?;
     match operation {
-        Operation::Stream => {
+        Method::Stream => {
             let (version, send) = (dialect.version(), dialect.send(params)?);
             a2a::stream(app, &caller, agent, version, send).await.map(Told::Stream)
         }
-        Operation::Subscribe => {
+        Method::Subscribe => {
             let id = dialect.id(params)?;
             let events = match dialect.version() {
                 Version::V1_0 => a2a::subscribe_live(app, &caller, agent, &id, after).await,
@@ -205,88 +205,88 @@ async fn whole(
     app: &App,
     caller: &Caller,
     agent: &AgentId,
-    operation: Operation,
+    operation: Method,
     (dialect, params): (Dialect, Value),
 ) -> Result<Value, Failure> {
     match operation {
-        Operation::Send => {
+        Method::Send => {
             let (version, send) = (dialect.version(), dialect.send(params)?);
             let reply = a2a::send(app, caller, agent, version, send).await?;
             Ok(dialect.reply(reply))
         }
-        Operation::Get => {
+        Method::Get => {
             let task = a2a::get(app, caller, agent, dialect.get(params)?).await?;
             Ok(dialect.task(task))
         }
-        Operation::Status => {
+        Method::Status => {
             let task = a2a::get(app, caller, agent, dialect.get(params)?).await?;
             Ok(v0_3::write::status(task.status))
         }
-        Operation::List => {
+        Method::List => {
             let page = a2a::list(app, caller, agent, dialect.list(params)?).await?;
             Ok(dialect.page(page))
         }
-        Operation::Cancel => {
+        Method::Cancel => {
             let task = a2a::cancel(app, caller, agent, &dialect.id(params)?).await?;
             Ok(dialect.task(task))
         }
-        Operation::ExtendedCard | Operation::Card => card::of(app, agent, dialect.version()),
-        Operation::PushSet => {
+        Method::ExtendedCard | Method::Card => card::of(app, agent, dialect.version()),
+        Method::PushSet => {
             let (version, config) = (dialect.version(), dialect.push(params)?);
             let config = push::push_set(app, caller, agent, version, config).await?;
             Ok(dialect.pushed(config))
         }
-        Operation::PushGet => {
+        Method::PushGet => {
             let PushQuery { task_id, id } = dialect.push_query(params)?;
             let config = push::push_get(app, caller, agent, &task_id, id.as_deref()).await?;
             Ok(dialect.pushed(config))
         }
-        Operation::PushList => {
+        Method::PushList => {
             let id = dialect.push_list(params)?;
             let configs = push::push_list(app, caller, agent, &id).await?;
             Ok(dialect.pushes(configs))
         }
-        Operation::PushDelete => {
+        Method::PushDelete => {
             let PushQuery { task_id, id } = dialect.push_query(params)?;
             let id = id.as_deref().unwrap_or(&task_id);
             push::push_delete(app, caller, agent, &task_id, id).await?;
             Ok(dialect.nothing())
         }
-        Operation::Stream | Operation::Subscribe => {
+        Method::Stream | Method::Subscribe => {
             Err(Failure::new(Code::Internal, "a stream was asked for as one answer"))
         }
     }
 }
 
 /// What an agent's exposure calls an operation.
-const fn offered(operation: Operation) -> offer::Operation {
+const fn offered(operation: Method) -> offer::Operation {
     match operation {
-        Operation::Send => offer::Operation::Send,
-        Operation::Stream => offer::Operation::Stream,
-        Operation::Get | Operation::Status | Operation::Card => offer::Operation::Get,
-        Operation::List => offer::Operation::List,
-        Operation::Cancel => offer::Operation::Cancel,
-        Operation::Subscribe => offer::Operation::Subscribe,
-        Operation::PushSet | Operation::PushGet | Operation::PushList | Operation::PushDelete => {
+        Method::Send => offer::Operation::Send,
+        Method::Stream => offer::Operation::Stream,
+        Method::Get | Method::Status | Method::Card => offer::Operation::Get,
+        Method::List => offer::Operation::List,
+        Method::Cancel => offer::Operation::Cancel,
+        Method::Subscribe => offer::Operation::Subscribe,
+        Method::PushSet | Method::PushGet | Method::PushList | Method::PushDelete => {
             offer::Operation::Push
         }
-        Operation::ExtendedCard => offer::Operation::ExtendedCard,
+        Method::ExtendedCard => offer::Operation::ExtendedCard,
     }
 }
 
 /// What a token must allow for it.
-const fn right(operation: Operation) -> Right {
+const fn right(operation: Method) -> Right {
     match operation {
-        Operation::Send | Operation::Stream | Operation::Cancel => Right::Run,
-        Operation::Get
-        | Operation::Status
-        | Operation::Card
-        | Operation::List
-        | Operation::Subscribe
-        | Operation::PushSet
-        | Operation::PushGet
-        | Operation::PushList
-        | Operation::PushDelete
-        | Operation::ExtendedCard => Right::Read,
+        Method::Send | Method::Stream | Method::Cancel => Right::Run,
+        Method::Get
+        | Method::Status
+        | Method::Card
+        | Method::List
+        | Method::Subscribe
+        | Method::PushSet
+        | Method::PushGet
+        | Method::PushList
+        | Method::PushDelete
+        | Method::ExtendedCard => Right::Read,
     }
 }
