@@ -10,6 +10,7 @@ check:
     cargo clippy --workspace --all-targets --locked -- -D warnings
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
     cargo test --locked --test tidy
+    cargo test --locked -p algonius-proto
     if cargo deny --version >/dev/null 2>&1; then cargo deny --offline check --hide-inclusion-graph licenses bans sources; else echo "SKIPPED: cargo deny is not installed"; fi
 
 # The inside alone, in virtual time: seconds.

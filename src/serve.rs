@@ -10,6 +10,7 @@ pub mod counted;
 pub mod exposure;
 pub mod follow;
 pub mod gate;
+pub mod grpc;
 pub mod host;
 pub mod jsonrpc;
 pub mod listen;

@@ -2,6 +2,7 @@
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
+use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, header};
 use bytes::Bytes;
@@ -18,7 +19,7 @@ pub async fn json(app: &App, request: Request) -> Result<Bytes, Failure> {
     if !says_json(request.headers()) {
         return Err(Failure::new(Code::ContentType, "the body must be `application/json`"));
     }
-    whole(app, request).await
+    whole(app, request.into_body(), app.max_body).await
 }
 
 /// The whole body of a request that says it is JSON, or that says nothing since it has none.
@@ -28,7 +29,7 @@ pub async fn json(app: &App, request: Request) -> Result<Bytes, Failure> {
 pub async fn any(app: &App, request: Request) -> Result<Bytes, Failure> {
     let is_said = request.headers().contains_key(header::CONTENT_TYPE);
     let is_json = says_json(request.headers());
-    let body = whole(app, request).await?;
+    let body = whole(app, request.into_body(), app.max_body).await?;
     if is_json || (!is_said && body.is_empty()) {
         Ok(body)
     } else {
@@ -36,9 +37,12 @@ pub async fn any(app: &App, request: Request) -> Result<Bytes, Failure> {
     }
 }
 
-async fn whole(app: &App, request: Request) -> Result<Bytes, Failure> {
-    let limit = app.max_body;
-    let body = Limited::new(request.into_body(), limit).collect();
+/// The whole of a body.
+///
+/// # Errors
+/// `body-too-large`, `body-timeout`, or `invalid-request` when the connection broke.
+pub async fn whole(app: &App, body: Body, limit: usize) -> Result<Bytes, Failure> {
+    let body = Limited::new(body, limit).collect();
     match tokio::time::timeout(app.body_timeout, body).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {

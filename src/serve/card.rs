@@ -30,10 +30,12 @@ pub const SERVED: Served = Served {
     ways: &[
         (Binding::JsonRpc, Version::V1_0),
         (Binding::HttpJson, Version::V1_0),
+        (Binding::Grpc, Version::V1_0),
         (Binding::JsonRpc, Version::V0_3),
         (Binding::HttpJson, Version::V0_3),
+        (Binding::Grpc, Version::V0_3),
     ],
-    operations: &[Operation::Stream, Operation::ExtendedCard],
+    operations: &[Operation::Stream, Operation::Push, Operation::ExtendedCard],
 };
 
 /// Where gRPC clients connect. `{agent}` stands for the agent's id.
@@ -104,23 +106,29 @@ pub async fn of_host(
 }
 
 fn show(app: &App, id: &AgentId, headers: &HeaderMap) -> Result<Response, Problem> {
-    let none = || Failure::new(Code::AgentUnknown, "there is no such agent");
-    let spec = app.agents.get(id).ok_or_else(none)?;
-    let body = written(&card(app, spec), headers);
+    let body = written(&of(app, id)?, headers);
     Ok(kept(&body, app.public_card, headers))
+}
+
+/// What the card of an agent tells.
+///
+/// # Errors
+/// `agent-unknown`.
+pub fn of(app: &App, id: &AgentId) -> Result<Card, Failure> {
+    let none = || Failure::new(Code::AgentUnknown, "there is no such agent");
+    app.agents.get(id).map(|spec| card(app, spec)).ok_or_else(none)
 }
 
 /// The card for an authenticated caller, in the form of its version.
 ///
 /// # Errors
 /// `agent-unknown`.
-pub fn of(app: &App, id: &AgentId, version: Version) -> Result<Value, Failure> {
-    let none = || Failure::new(Code::AgentUnknown, "there is no such agent");
+pub fn shown(app: &App, id: &AgentId, version: Version) -> Result<Value, Failure> {
     let form = match version {
         Version::V0_3 => CardForm::Only0_3,
         Version::V1_0 => CardForm::Pure1_0,
     };
-    app.agents.get(id).map(|spec| a2a::card(&card(app, spec), form)).ok_or_else(none)
+    of(app, id).map(|card| a2a::card(&card, form))
 }
 
 /// A card in the form that the request asks for by `A2A-Version`: readers of 1.0 may be strict

@@ -230,7 +230,7 @@ async fn whole(
             let task = a2a::cancel(app, caller, agent, &dialect.id(params)?).await?;
             Ok(dialect.task(task))
         }
-        Method::ExtendedCard | Method::Card => card::of(app, agent, dialect.version()),
+        Method::ExtendedCard | Method::Card => card::shown(app, agent, dialect.version()),
         Method::PushSet => {
             let (version, config) = (dialect.version(), dialect.push(params)?);
             let config = push::push_set(app, caller, agent, version, config).await?;

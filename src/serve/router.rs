@@ -6,10 +6,11 @@ use axum::Router;
 use axum::routing::{any, get, post};
 
 use super::answer::Problem;
-use super::{App, api, card, gate, jsonrpc, rest, status};
+use super::{App, api, card, gate, grpc, jsonrpc, rest, status};
 
 /// The paths, behind the gate.
 pub fn router(app: App) -> Router {
+    let grpc = grpc::routes(&app);
     let paths = Router::new()
         .route("/health", get(status::health))
         .route("/status", get(status::tree))
@@ -30,6 +31,7 @@ pub fn router(app: App) -> Router {
         .method_not_allowed_fallback(async || {
             Problem(Failure::new(Code::MethodNotAllowed, "this path takes another method"))
         })
-        .with_state(app.clone());
+        .with_state(app.clone())
+        .merge(grpc);
     gate::before(app, paths)
 }

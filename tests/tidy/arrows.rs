@@ -61,9 +61,13 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("axum_server", &["serve"]),
     ("clap", &["cli"]),
     ("minijinja", &["template"]),
+    ("prost", &["serve"]),
+    ("prost_types", &["serve"]),
     ("sqlx", &["store"]),
     ("std::process::Command", &["drive", "warden"]),
     ("tokio::process", &["drive", "warden"]),
+    ("tonic", &["serve"]),
+    ("tonic_prost", &["serve"]),
 ];
 
 /// What nobody inside names: the world.

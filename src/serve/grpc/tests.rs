@@ -1,0 +1,195 @@
+//! Core shapes of all kinds, as far as a version has words for them.
+
+use chrono::{DateTime, Utc};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::value;
+use crate::wire::a2a::v1::{
+    Artifact, ArtifactUpdate, Content, Message, Metadata, Part, PushAuthentication, PushConfig,
+    Role, StatusUpdate, StreamEvent, Task, TaskState, TaskStatus, Version,
+};
+
+fn word() -> impl Strategy<Value = String> {
+    "[a-z0-9é ]{1,8}"
+}
+
+fn words() -> impl Strategy<Value = Vec<String>> {
+    vec(word(), 0..3)
+}
+
+/// JSON as the wire gives it back: whole numbers within reach are integers.
+fn json() -> impl Strategy<Value = Value> {
+    let broken = any::<f64>().prop_filter("has a fraction", |number| number.fract() != 0.0);
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (-9_007_199_254_740_992_i64..=9_007_199_254_740_992).prop_map(Value::from),
+        broken.prop_filter_map("is finite", |number| {
+            serde_json::Number::from_f64(number).map(Value::Number)
+        }),
+        word().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..4).prop_map(Value::from),
+            vec((word(), inner), 0..4).prop_map(|list| Value::Object(list.into_iter().collect())),
+        ]
+    })
+}
+
+fn metadata() -> impl Strategy<Value = Metadata> {
+    vec((word(), json()), 0..3).prop_map(|list| list.into_iter().collect())
+}
+
+fn time() -> impl Strategy<Value = DateTime<Utc>> {
+    (-62_135_596_800_i64..253_402_300_800, 0_u32..1_000_000_000)
+        .prop_filter_map("a time", |(seconds, nanos)| DateTime::from_timestamp(seconds, nanos))
+}
+
+fn content(version: Version) -> impl Strategy<Value = Content> {
+    let data = match version {
+        Version::V0_3 => metadata().prop_map(Value::Object).boxed(),
+        Version::V1_0 => json().boxed(),
+    };
+    prop_oneof![
+        word().prop_map(Content::Text),
+        vec(any::<u8>(), 0..9).prop_map(|bytes| Content::Raw(value::base64(&bytes))),
+        word().prop_map(Content::Url),
+        data.prop_map(Content::Data),
+    ]
+}
+
+fn part(version: Version) -> impl Strategy<Value = Part> {
+    let named = (option::of(word()), option::of(word()));
+    (content(version), named, metadata()).prop_map(
+        move |(content, (filename, media_type), metadata)| match (version, &content) {
+            (Version::V0_3, Content::Text(_) | Content::Data(_)) => {
+                Part { metadata, ..Part::of(content) }
+            }
+            (Version::V0_3, Content::Raw(_) | Content::Url(_)) | (Version::V1_0, _) => {
+                Part { content, filename, media_type, metadata }
+            }
+        },
+    )
+}
+
+pub(super) fn message(version: Version) -> impl Strategy<Value = Message> {
+    let ids = (word(), option::of(word()), option::of(word()));
+    let role = prop_oneof![Just(Role::User), Just(Role::Agent)];
+    let references = match version {
+        Version::V0_3 => Just(Vec::new()).boxed(),
+        Version::V1_0 => words().boxed(),
+    };
+    (ids, role, vec(part(version), 1..3), metadata(), words(), references).prop_map(
+        |((message_id, context_id, task_id), role, parts, metadata, extensions, references)| {
+            Message {
+                message_id,
+                context_id,
+                task_id,
+                role,
+                parts,
+                metadata,
+                extensions,
+                reference_task_ids: references,
+            }
+        },
+    )
+}
+
+fn artifact(version: Version) -> impl Strategy<Value = Artifact> {
+    let texts = (word(), option::of(word()), option::of(word()));
+    (texts, vec(part(version), 0..3), metadata(), words()).prop_map(
+        |((artifact_id, name, description), parts, metadata, extensions)| Artifact {
+            artifact_id,
+            name,
+            description,
+            parts,
+            metadata,
+            extensions,
+        },
+    )
+}
+
+fn status(version: Version) -> impl Strategy<Value = TaskStatus> {
+    (proptest::sample::select(TaskState::ALL), option::of(message(version)), time())
+        .prop_map(|(state, message, timestamp)| TaskStatus { state, message, timestamp })
+}
+
+fn task(version: Version) -> impl Strategy<Value = Task> {
+    let made = vec(artifact(version), 0..3);
+    (word(), word(), status(version), made, vec(message(version), 0..3), metadata()).prop_map(
+        |(id, context_id, status, artifacts, history, metadata)| Task {
+            id,
+            context_id,
+            status,
+            artifacts,
+            history,
+            metadata,
+        },
+    )
+}
+
+pub(super) fn event(version: Version) -> impl Strategy<Value = StreamEvent> {
+    let of_status = (word(), word(), status(version), any::<bool>(), metadata()).prop_map(
+        move |(task_id, context_id, status, end, metadata)| {
+            // The end of a stream of 1.0 is told by its end.
+            let is_final = end && version == Version::V0_3;
+            StreamEvent::Status(StatusUpdate { task_id, context_id, status, is_final, metadata })
+        },
+    );
+    let flags = (any::<bool>(), any::<bool>());
+    let of_artifact = (word(), word(), artifact(version), flags, metadata()).prop_map(
+        |(task_id, context_id, artifact, (append, last_chunk), metadata)| {
+            StreamEvent::Artifact(ArtifactUpdate {
+                task_id,
+                context_id,
+                artifact,
+                append,
+                last_chunk,
+                metadata,
+            })
+        },
+    );
+    prop_oneof![
+        task(version).prop_map(StreamEvent::Task),
+        message(version).prop_map(StreamEvent::Message),
+        of_status,
+        of_artifact,
+    ]
+}
+
+pub(super) fn push() -> impl Strategy<Value = PushConfig> {
+    let proof = (word(), option::of(word()))
+        .prop_map(|(scheme, credentials)| PushAuthentication { scheme, credentials });
+    (word(), word(), word(), option::of(word()), option::of(proof)).prop_map(
+        |(id, task, url, token, authentication)| PushConfig {
+            id: Some(id),
+            task_id: Some(task),
+            url,
+            token,
+            authentication,
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn json_comes_back_as_it_went(went in json()) {
+        prop_assert_eq!(value::json(value::to_value(went.clone())), Ok(went));
+    }
+
+    #[test]
+    fn times_come_back_as_they_went(went in time()) {
+        prop_assert_eq!(value::time(value::to_timestamp(went), "t"), Ok(went));
+    }
+
+    #[test]
+    fn no_number_is_more_than_json_can_hold(bits in any::<u64>()) {
+        let kind = prost_types::value::Kind::NumberValue(f64::from_bits(bits));
+        let read = value::json(prost_types::Value { kind: Some(kind) });
+        prop_assert_eq!(read.is_ok(), f64::from_bits(bits).is_finite());
+    }
+}

@@ -1,0 +1,132 @@
+//! What both versions share: JSON, time, bytes, and texts that may be missing.
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use chrono::{DateTime, Utc};
+use prost_types::value::Kind;
+use prost_types::{ListValue, Struct, Timestamp};
+use serde_json::{Number, Value};
+
+use crate::wire::a2a::v1::Metadata;
+
+/// Up to here a number of gRPC tells every whole number from its neighbours.
+const WHOLE: f64 = 9_007_199_254_740_992.0;
+
+pub(super) fn invalid(message: impl Into<String>) -> Failure {
+    Failure::new(Code::InvalidParams, message)
+}
+
+/// A field that a message cannot do without.
+pub(super) fn needed<T>(field: Option<T>, name: &str) -> Result<T, Failure> {
+    field.ok_or_else(|| invalid(format!("`{name}` must be given")))
+}
+
+/// A text that cannot be empty.
+pub(super) fn filled(text: String, name: &str) -> Result<String, Failure> {
+    if text.is_empty() { Err(invalid(format!("`{name}` must not be empty"))) } else { Ok(text) }
+}
+
+/// The wire cannot tell an empty text from none.
+pub(super) fn some(text: String) -> Option<String> {
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// A count that cannot be negative.
+pub(super) fn count<T: TryFrom<i32>>(number: i32, name: &str) -> Result<T, Failure> {
+    T::try_from(number).map_err(|_negative| invalid(format!("`{name}` must not be negative")))
+}
+
+/// Reads free data.
+pub(super) fn metadata(read: Option<Struct>) -> Result<Metadata, Failure> {
+    read.map_or_else(|| Ok(Metadata::new()), object)
+}
+
+/// Writes free data; none at all when there is none.
+pub(super) fn written(metadata: Metadata) -> Option<Struct> {
+    Some(metadata).filter(|metadata| !metadata.is_empty()).map(to_struct)
+}
+
+/// Reads an object.
+pub(super) fn object(read: Struct) -> Result<Metadata, Failure> {
+    let fields = read.fields.into_iter();
+    fields.map(|(name, value)| json(value).map(|value| (name, value))).collect()
+}
+
+/// Writes an object.
+pub(super) fn to_struct(object: Metadata) -> Struct {
+    let fields = object.into_iter().map(|(name, value)| (name, to_value(value)));
+    Struct { fields: fields.collect() }
+}
+
+/// Reads any JSON. A whole number reads as one: the wire has only one kind of number.
+pub(super) fn json(read: prost_types::Value) -> Result<Value, Failure> {
+    Ok(match read.kind {
+        None | Some(Kind::NullValue(_)) => Value::Null,
+        Some(Kind::BoolValue(truth)) => Value::Bool(truth),
+        Some(Kind::NumberValue(number)) => Value::Number(number_of(number)?),
+        Some(Kind::StringValue(text)) => Value::String(text),
+        Some(Kind::ListValue(list)) => {
+            Value::Array(list.values.into_iter().map(json).collect::<Result<_, _>>()?)
+        }
+        Some(Kind::StructValue(read)) => Value::Object(object(read)?),
+    })
+}
+
+fn number_of(number: f64) -> Result<Number, Failure> {
+    if number.fract() == 0.0 && number.abs() <= WHOLE {
+        #[expect(clippy::cast_possible_truncation, reason = "whole and small enough")]
+        return Ok(Number::from(number as i64));
+    }
+    Number::from_f64(number).ok_or_else(|| invalid("a number must be finite"))
+}
+
+/// Writes any JSON.
+pub(super) fn to_value(json: Value) -> prost_types::Value {
+    let kind = match json {
+        Value::Null => Kind::NullValue(0),
+        Value::Bool(truth) => Kind::BoolValue(truth),
+        Value::Number(number) => Kind::NumberValue(number.as_f64().unwrap_or_default()),
+        Value::String(text) => Kind::StringValue(text),
+        Value::Array(list) => {
+            Kind::ListValue(ListValue { values: list.into_iter().map(to_value).collect() })
+        }
+        Value::Object(object) => Kind::StructValue(to_struct(object)),
+    };
+    prost_types::Value { kind: Some(kind) }
+}
+
+/// Reads a time.
+pub(super) fn time(read: Timestamp, name: &str) -> Result<DateTime<Utc>, Failure> {
+    let nanos = u32::try_from(read.nanos).ok();
+    nanos
+        .and_then(|nanos| DateTime::from_timestamp(read.seconds, nanos))
+        .ok_or_else(|| invalid(format!("`{name}` is no time")))
+}
+
+/// Writes a time.
+pub(super) fn to_timestamp(time: DateTime<Utc>) -> Timestamp {
+    // In a leap second the fraction passes a second; the wire does not have that.
+    let nanos = time.timestamp_subsec_nanos().min(999_999_999);
+    Timestamp { seconds: time.timestamp(), nanos: i32::try_from(nanos).unwrap_or_default() }
+}
+
+/// Reads a file's bytes.
+pub(super) fn base64(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
+}
+
+/// Writes a file's bytes.
+pub(super) fn bytes(base64: &str) -> Result<Vec<u8>, Failure> {
+    let unreadable = |_| Failure::new(Code::Internal, "a file's bytes are not in base64");
+    STANDARD_NO_PAD.decode(base64.trim_end_matches('=')).map_err(unreadable)
+}
+
+/// A number on the wire, as large as it can be there.
+pub(super) fn capped<T>(number: T) -> i32
+where
+    i32: TryFrom<T>,
+{
+    i32::try_from(number).unwrap_or(i32::MAX)
+}

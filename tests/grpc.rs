@@ -1,0 +1,452 @@
+//! A2A over gRPC against a real service with real children, on the one port it has.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use algonius_actors::model::principal::{Right, Scope, TokenSeed};
+use algonius_supervisor::config::{self, Settings};
+use algonius_supervisor::serve::grpc::proto::a2a_v1 as old;
+use algonius_supervisor::serve::grpc::proto::lf_a2a_v1 as new;
+use algonius_supervisor::{Running, start};
+use axum::http::{StatusCode, Uri};
+use http_body_util::{BodyExt, Empty};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use prost::Message as _;
+use sha2::{Digest, Sha256};
+use tempfile::TempDir;
+use tokio::net::TcpStream;
+use tonic::metadata::AsciiMetadataValue;
+use tonic::{Code, Request, Status};
+
+use new::a2a_service_client::A2aServiceClient as NewClient;
+use old::a2a_service_client::A2aServiceClient as OldClient;
+
+/// Longer than any step takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// May only read, and only `echo`.
+const READER: &str = "reader-reader-reader-reader-reader";
+
+const CONFIG: &str = r#"
+[server]
+listen = "127.0.0.1:0"
+data_dir = "data"
+runtime_dir = "run"
+token_file = "token"
+max_body_bytes = 100000
+allowed_hosts = ["*"]
+
+[agents.echo]
+name = "Echo"
+description = "Repeats."
+command = "cat"
+
+[agents.Greet]
+name = "Greet"
+description = "Greets."
+command = "printf"
+args = ["hello %s", "{{ input }}"]
+input = "args"
+
+[agents.slow]
+name = "Slow"
+description = "Takes its time."
+command = "sleep"
+args = ["600"]
+"#;
+
+/// A service of its own, in a folder of its own.
+struct World {
+    running: Running,
+    token: String,
+    _folder: TempDir,
+}
+
+impl World {
+    async fn begin(adapt: impl FnOnce(&mut Settings)) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("supervisor.toml");
+        std::fs::write(&file, CONFIG).expect("the configuration is written");
+        let env = |name: &str| std::env::var(name).ok();
+        let mut settings = config::load(&file, &env).expect("a sound configuration").settings;
+        settings.tokens.push(TokenSeed {
+            name: "reader".to_owned(),
+            hash: Sha256::digest(READER).into(),
+            scope: Scope { rights: vec![Right::Read], agents: Some(vec![id("echo")]) },
+            expires: None,
+        });
+        adapt(&mut settings);
+        let running = start(settings).await.expect("the service starts");
+        let token = std::fs::read_to_string(folder.path().join("token")).expect("a token");
+        Self { running, token: token.trim().to_owned(), _folder: folder }
+    }
+
+    fn old(&self, host: &str) -> OldClient<Http2> {
+        OldClient::with_origin(http2(self.running.address()), origin(host))
+    }
+
+    fn new(&self, host: &str) -> NewClient<Http2> {
+        NewClient::with_origin(http2(self.running.address()), origin(host))
+    }
+
+    /// A call with the operator's token.
+    fn call<T>(&self, message: T) -> Request<T> {
+        with(Request::new(message), "authorization", &format!("Bearer {}", self.token))
+    }
+
+    async fn end(self) {
+        self.running.stop(Duration::ZERO).await;
+    }
+}
+
+fn id(agent: &str) -> algonius_actors::model::id::AgentId {
+    algonius_actors::model::id::AgentId::new(agent).expect("an id")
+}
+
+fn origin(host: &str) -> Uri {
+    format!("http://{host}").parse().expect("an address")
+}
+
+fn with<T>(mut request: Request<T>, name: &'static str, value: &str) -> Request<T> {
+    let value: AsciiMetadataValue = value.parse().expect("plain text");
+    request.metadata_mut().append(name, value);
+    request
+}
+
+type Connected = TokioIo<TcpStream>;
+type Http2 = Client<Connector, tonic::body::Body>;
+
+/// Connects to the service, whatever name it is called by.
+#[derive(Clone)]
+struct Connector(SocketAddr);
+
+impl tower::Service<Uri> for Connector {
+    type Response = Connected;
+    type Error = std::io::Error;
+    type Future = std::pin::Pin<Box<dyn Future<Output = std::io::Result<Connected>> + Send>>;
+
+    fn poll_ready(
+        &mut self,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<std::io::Result<()>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let address = self.0;
+        Box::pin(async move { TcpStream::connect(address).await.map(TokioIo::new) })
+    }
+}
+
+fn http2(address: SocketAddr) -> Http2 {
+    Client::builder(TokioExecutor::new()).http2_only(true).build(Connector(address))
+}
+
+async fn soon<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, work).await.expect("in time")
+}
+
+fn old_text(text: &str) -> old::SendMessageRequest {
+    let part = old::Part { part: Some(old::part::Part::Text(text.to_owned())), metadata: None };
+    old::SendMessageRequest {
+        request: Some(old::Message {
+            message_id: uuid::Uuid::new_v4().to_string(),
+            role: old::Role::User.into(),
+            content: vec![part],
+            ..old::Message::default()
+        }),
+        ..old::SendMessageRequest::default()
+    }
+}
+
+fn new_text(tenant: &str, text: &str) -> new::SendMessageRequest {
+    let content = Some(new::part::Content::Text(text.to_owned()));
+    new::SendMessageRequest {
+        tenant: tenant.to_owned(),
+        message: Some(new::Message {
+            message_id: uuid::Uuid::new_v4().to_string(),
+            role: new::Role::User.into(),
+            parts: vec![new::Part { content, ..new::Part::default() }],
+            ..new::Message::default()
+        }),
+        ..new::SendMessageRequest::default()
+    }
+}
+
+fn old_task(answer: old::SendMessageResponse) -> old::Task {
+    match answer.payload {
+        Some(old::send_message_response::Payload::Task(task)) => task,
+        other => panic!("not a task: {other:?}"),
+    }
+}
+
+fn new_task(answer: new::SendMessageResponse) -> new::Task {
+    match answer.payload {
+        Some(new::send_message_response::Payload::Task(task)) => task,
+        other => panic!("not a task: {other:?}"),
+    }
+}
+
+fn old_answer(task: &old::Task) -> &str {
+    match &task.artifacts[0].parts[0].part {
+        Some(old::part::Part::Text(text)) => text,
+        other => panic!("not a text: {other:?}"),
+    }
+}
+
+fn new_answer(task: &new::Task) -> &str {
+    match &task.artifacts[0].parts[0].content {
+        Some(new::part::Content::Text(text)) => text,
+        other => panic!("not a text: {other:?}"),
+    }
+}
+
+async fn ask_new(world: &World, host: &str, tenant: &str, agent: Option<&str>) -> String {
+    let mut call = world.call(new_text(tenant, "you"));
+    if let Some(agent) = agent {
+        call = with(call, "a2a-agent", agent);
+    }
+    match soon(world.new(host).send_message(call)).await {
+        Ok(answer) => new_answer(&new_task(answer.into_inner())).to_owned(),
+        Err(status) => format!("{:?}", status.code()),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_sent_is_answered_and_can_be_looked_up_in_both_versions() {
+    let world = World::begin(|settings| settings.default_agent = Some(id("echo"))).await;
+    let mut client = world.old("service");
+    let sent = soon(client.send_message(world.call(old_text("tea")))).await.expect("an answer");
+    let sent = old_task(sent.into_inner());
+    assert_eq!(sent.status.as_ref().expect("a status").state(), old::TaskState::Completed);
+    assert_eq!(old_answer(&sent), "tea");
+    let name = format!("tasks/{}", sent.id);
+    let asked = old::GetTaskRequest { name, history_length: 0 };
+    let found = soon(client.get_task(world.call(asked))).await.expect("a task").into_inner();
+    assert_eq!(found, sent);
+
+    let mut client = world.new("service");
+    let id = sent.id;
+    let sent = soon(client.send_message(world.call(new_text("", "tea")))).await.expect("an answer");
+    assert_eq!(new_answer(&new_task(sent.into_inner())), "tea");
+    let asked = new::GetTaskRequest { id: id.clone(), ..new::GetTaskRequest::default() };
+    let found = soon(client.get_task(world.call(asked))).await.expect("a task").into_inner();
+    assert_eq!((&found.id, new_answer(&found)), (&id, "tea"));
+    assert_eq!(found.history.len(), 1);
+    let none = new::GetTaskRequest { id, history_length: Some(0), ..Default::default() };
+    let found = soon(client.get_task(world.call(none))).await.expect("a task").into_inner();
+    assert!(found.history.is_empty());
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_can_be_called_off_once() {
+    let world = World::begin(|_| {}).await;
+    let mut client = world.new("service");
+    let mut asked = new_text("slow", "x");
+    asked.configuration = Some(new::SendMessageConfiguration {
+        return_immediately: true,
+        ..new::SendMessageConfiguration::default()
+    });
+    let task = soon(client.send_message(world.call(asked))).await.expect("an answer");
+    let id = new_task(task.into_inner()).id;
+    let asked = new::CancelTaskRequest { tenant: "slow".to_owned(), id, metadata: None };
+    let task = soon(client.cancel_task(world.call(asked.clone()))).await.expect("a task");
+    let state = task.into_inner().status.expect("a status").state();
+    assert_eq!(state, new::TaskState::Canceled);
+    let again = soon(client.cancel_task(world.call(asked.clone()))).await.expect_err("too late");
+    assert_eq!((again.code(), reason(&again)), (Code::FailedPrecondition, NOT_CANCELABLE.into()));
+
+    let name = format!("tasks/{}", asked.id);
+    let call = with(world.call(old::CancelTaskRequest { name }), "a2a-agent", "slow");
+    let again = soon(world.old("service").cancel_task(call)).await.expect_err("too late");
+    assert_eq!(again.code(), Code::FailedPrecondition);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_begins_with_the_task_and_ends_with_its_end_in_both_versions() {
+    let world = World::begin(|settings| settings.default_agent = Some(id("echo"))).await;
+    let call = world.call(old_text("tea"));
+    let mut events = soon(world.old("service").send_streaming_message(call))
+        .await
+        .expect("a stream")
+        .into_inner();
+    let (mut texts, mut last) = (Vec::new(), None);
+    while let Some(event) = soon(events.message()).await.expect("an event") {
+        use old::stream_response::Payload;
+        let event = event.payload.expect("a payload");
+        assert_eq!(last.is_none(), matches!(event, Payload::Task(_)));
+        if let Payload::ArtifactUpdate(update) = &event {
+            texts.extend(update.artifact.clone().into_iter().flat_map(|made| made.parts));
+        }
+        last = Some(event);
+    }
+    let Some(old::stream_response::Payload::StatusUpdate(end)) = last else {
+        panic!("not an end: {last:?}")
+    };
+    assert_eq!((end.status.expect("a status").state(), end.r#final), (OLD_DONE, true));
+    assert_eq!(texts[0].part, Some(old::part::Part::Text("tea".to_owned())));
+
+    let call = world.call(new_text("", "tea"));
+    let mut events = soon(world.new("service").send_streaming_message(call))
+        .await
+        .expect("a stream")
+        .into_inner();
+    let mut last = None;
+    while let Some(event) = soon(events.message()).await.expect("an event") {
+        use new::stream_response::Payload;
+        let event = event.payload.expect("a payload");
+        assert_eq!(last.is_none(), matches!(event, Payload::Task(_)));
+        last = Some(event);
+    }
+    let Some(new::stream_response::Payload::StatusUpdate(end)) = last else {
+        panic!("not an end: {last:?}")
+    };
+    assert_eq!(end.status.expect("a status").state(), new::TaskState::Completed);
+    world.end().await;
+}
+
+const OLD_DONE: old::TaskState = old::TaskState::Completed;
+
+const NOT_CANCELABLE: &str = "TASK_NOT_CANCELABLE";
+
+/// The first two texts of the first detail: `google.rpc.Status` holds `Any`, which holds an
+/// `ErrorInfo`.
+fn reason(status: &Status) -> String {
+    #[derive(Clone, PartialEq, prost::Message)]
+    struct Outer {
+        #[prost(message, repeated, tag = "3")]
+        details: Vec<prost_types::Any>,
+    }
+    #[derive(Clone, PartialEq, prost::Message)]
+    struct Inner {
+        #[prost(string, tag = "1")]
+        reason: String,
+    }
+    let outer = Outer::decode(status.details()).expect("details");
+    Inner::decode(&*outer.details[0].value).expect("a reason").reason
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_is_named_by_tenant_then_metadata_then_host_then_default() {
+    let world = World::begin(|settings| settings.default_agent = Some(id("echo"))).await;
+    assert_eq!(ask_new(&world, "slow.example.org", "Greet", Some("slow")).await, "hello you");
+    assert_eq!(ask_new(&world, "slow.example.org", "", Some("Greet")).await, "hello you");
+    assert_eq!(ask_new(&world, "greet.example.org:80", "", None).await, "hello you");
+    assert_eq!(ask_new(&world, "127.0.0.1:80", "", None).await, "you");
+    assert_eq!(ask_new(&world, "other.example.org", "", None).await, "you");
+    assert_eq!(ask_new(&world, "greet.example.org", "nobody", None).await, "NotFound");
+    assert_eq!(ask_new(&world, "greet.example.org", "", Some("nobody")).await, "NotFound");
+
+    let call = with(world.call(old_text("you")), "a2a-agent", "Greet");
+    let sent = soon(world.old("service").send_message(call)).await.expect("an answer");
+    assert_eq!(old_answer(&old_task(sent.into_inner())), "hello you");
+    let sent = soon(world.old("greet.localhost").send_message(world.call(old_text("you")))).await;
+    assert_eq!(old_answer(&old_task(sent.expect("an answer").into_inner())), "hello you");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_names_no_agent_is_told_how_to() {
+    let world = World::begin(|settings| settings.default_agent = None).await;
+    let call = world.call(old_text("you"));
+    let status = soon(world.old("service").send_message(call)).await.expect_err("no agent");
+    assert_eq!(status.code(), Code::NotFound);
+    for way in ["tenant", "a2a-agent", "host", "default"] {
+        assert!(status.message().contains(way), "{}", status.message());
+    }
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_one_valid_token_lets_a_call_in_and_only_as_far_as_it_goes() {
+    let world = World::begin(|settings| settings.default_agent = Some(id("echo"))).await;
+    let good = format!("Bearer {}", world.token);
+    for tokens in [vec![], vec!["Bearer x"], vec![&*good, &*good]] {
+        let mut call = Request::new(new_text("", "x"));
+        for token in &tokens {
+            call = with(call, "authorization", token);
+        }
+        let status = soon(world.new("service").send_message(call)).await.expect_err("kept out");
+        assert_eq!(status.code(), Code::Unauthenticated, "{} tokens", tokens.len());
+        assert_eq!(status.message(), "a valid bearer token is required");
+    }
+    let reader = format!("Bearer {READER}");
+    let call = with(Request::new(old_text("x")), "authorization", &reader);
+    let status = soon(world.old("service").send_message(call)).await.expect_err("may not run");
+    assert_eq!(status.code(), Code::PermissionDenied);
+    let asked = new::GetTaskRequest { tenant: "slow".to_owned(), ..Default::default() };
+    let call = with(Request::new(asked), "authorization", &reader);
+    let status = soon(world.new("service").get_task(call)).await.expect_err("another agent");
+    assert_eq!(status.code(), Code::PermissionDenied);
+    let call = with(Request::new(old::GetAgentCardRequest {}), "authorization", &reader);
+    let card = soon(world.old("service").get_agent_card(call)).await.expect("a card").into_inner();
+    assert_eq!((&*card.name, &*card.protocol_version), ("Echo", "0.3.0"));
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn faults_of_a_call_have_their_numbers() {
+    let world = World::begin(|settings| settings.default_agent = Some(id("echo"))).await;
+    let (mut old, mut new) = (world.old("service"), world.new("service"));
+    let unknown = uuid::Uuid::now_v7().to_string();
+
+    let asked = new::GetTaskRequest { id: unknown, ..Default::default() };
+    let status = soon(new.get_task(world.call(asked))).await.expect_err("no task");
+    assert_eq!((status.code(), reason(&status)), (Code::NotFound, "TASK_NOT_FOUND".into()));
+
+    let asked = old::GetTaskRequest { name: "x".to_owned(), history_length: 0 };
+    let status = soon(old.get_task(world.call(asked))).await.expect_err("no name");
+    assert_eq!(status.code(), Code::InvalidArgument);
+
+    let asked = new::SendMessageRequest::default();
+    let status = soon(new.send_message(world.call(asked))).await.expect_err("no message");
+    assert_eq!(status.code(), Code::InvalidArgument);
+
+    let call = with(world.call(new_text("", "x")), "a2a-version", "2.0");
+    let status = soon(new.send_message(call)).await.expect_err("another version");
+    let unsupported = "VERSION_NOT_SUPPORTED".to_owned();
+    assert_eq!((status.code(), reason(&status)), (Code::FailedPrecondition, unsupported));
+    let call = with(world.call(new_text("", "x")), "a2a-version", "1.0");
+    assert!(soon(new.send_message(call)).await.is_ok());
+
+    let large = "x".repeat(200_000);
+    let status = soon(old.send_message(world.call(old_text(&large)))).await.expect_err("too much");
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_grpc_stays_what_it_was() {
+    let world = World::begin(|_| {}).await;
+    let address = world.running.address();
+    let one: Client<_, Empty<bytes::Bytes>> =
+        Client::builder(TokioExecutor::new()).build(Connector(address));
+    let two = Client::builder(TokioExecutor::new()).http2_only(true).build(Connector(address));
+    for client in [one, two] {
+        for (path, expected) in [
+            ("/nope", StatusCode::NOT_FOUND),
+            ("/a2a.v1.Other/SendMessage", StatusCode::NOT_FOUND),
+            ("/a2a.v1.A2AService/SendMessage", StatusCode::UNSUPPORTED_MEDIA_TYPE),
+            ("/lf.a2a.v1.A2AService/SendMessage", StatusCode::UNSUPPORTED_MEDIA_TYPE),
+            ("/health", StatusCode::OK),
+        ] {
+            let answer = soon(client.get(format!("http://x{path}").parse().expect("a path"))).await;
+            let answer = answer.expect("an answer");
+            assert_eq!(answer.status(), expected, "{path}");
+            assert!(
+                !soon(answer.into_body().collect()).await.expect("a body").to_bytes().is_empty()
+            );
+        }
+    }
+    world.end().await;
+}

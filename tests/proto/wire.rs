@@ -1,0 +1,153 @@
+//! The wire of gRPC: what `proto/` says is what the protocol says, and what the code says.
+//!
+//! The code in `src/serve/grpc/proto` is generated and checked in, so that a build needs no
+//! generator. After a change of `proto/`, or of the generator's version, write it anew:
+//!
+//! ```text
+//! REGENERATE=1 cargo test -p algonius-proto
+//! ```
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use prost_types::field_descriptor_proto::{Label, Type};
+use prost_types::{
+    DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorProto,
+    FileDescriptorSet, ServiceDescriptorProto,
+};
+
+/// The protocol's versions: their source, the facts about it, the package, our code.
+const VERSIONS: [(&str, &str, &str, &str); 2] = [
+    ("a2a/v1/a2a.proto", "facts_v03.txt", "a2a.v1", "a2a_v1.rs"),
+    ("lf/a2a/v1/a2a.proto", "facts_v10.txt", "lf.a2a.v1", "lf_a2a_v1.rs"),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn compiled(source: &str) -> FileDescriptorSet {
+    let folder = root().join("proto");
+    protox::compile([folder.join(source)], [folder]).expect("proto/ compiles")
+}
+
+#[test]
+fn our_proto_files_say_what_the_official_sdks_say() {
+    for (source, facts, package, _) in VERSIONS {
+        let set = compiled(source);
+        let file = set.file.iter().find(|file| file.package() == package).expect("our file");
+        let ours: BTreeSet<String> = facts_of_file(file).into_iter().collect();
+        let text = fs::read_to_string(root().join("tests/proto").join(facts)).expect("the facts");
+        let theirs: BTreeSet<String> = text.lines().map(str::to_owned).collect();
+        let mut differences = String::new();
+        for fact in ours.symmetric_difference(&theirs) {
+            let side = if ours.contains(fact) { "only ours" } else { "missing" };
+            _ = writeln!(differences, "  {side}: {fact}");
+        }
+        assert!(differences.is_empty(), "{source} differs from {facts}:\n{differences}");
+    }
+}
+
+#[test]
+fn the_code_is_what_the_generator_makes_of_our_proto_files() {
+    for (source, _, package, code) in VERSIONS {
+        let folder = tempfile::tempdir().expect("a folder");
+        tonic_prost_build::configure()
+            .out_dir(folder.path())
+            .emit_rerun_if_changed(false)
+            .compile_fds(compiled(source))
+            .expect("the generator runs");
+        let made = fs::read_to_string(folder.path().join(format!("{package}.rs"))).expect("code");
+        let made = format!(
+            "//! The messages and the service of `{package}`. Generated from `proto/{source}` by \
+             tests/proto; not to be edited.\n\n{made}"
+        );
+        let place = root().join("src/serve/grpc/proto").join(code);
+        if std::env::var_os("REGENERATE").is_some() {
+            fs::write(&place, &made).expect("the code is written");
+        }
+        let present = fs::read_to_string(&place).unwrap_or_default();
+        let line = present.lines().zip(made.lines()).position(|(left, right)| left != right);
+        assert!(
+            present == made,
+            "{code} is not what the generator makes (first difference in line {line:?}); run \
+             REGENERATE=1 cargo test -p algonius-proto"
+        );
+    }
+}
+
+fn facts_of_file(file: &FileDescriptorProto) -> Vec<String> {
+    let package = file.package();
+    let mut facts = Vec::new();
+    for message in &file.message_type {
+        facts_of_message(&mut facts, &format!("{package}.{}", message.name()), message);
+    }
+    for of in &file.enum_type {
+        facts_of_enum(&mut facts, &format!("{package}.{}", of.name()), of);
+    }
+    for service in &file.service {
+        facts_of_service(&mut facts, &format!("{package}.{}", service.name()), service);
+    }
+    facts
+}
+
+fn facts_of_message(facts: &mut Vec<String>, name: &str, message: &DescriptorProto) {
+    for field in &message.field {
+        let (number, kind) = (field.number(), kind(field));
+        facts.push(format!("{name}.{} = {number} {kind} {}", field.name(), label(message, field)));
+    }
+    for inner in &message.nested_type {
+        let inner_name = format!("{name}.{}", inner.name());
+        if inner.options.as_ref().is_some_and(prost_types::MessageOptions::map_entry) {
+            facts.push(format!("{inner_name} is a map"));
+        }
+        facts_of_message(facts, &inner_name, inner);
+    }
+    for inner in &message.enum_type {
+        facts_of_enum(facts, &format!("{name}.{}", inner.name()), inner);
+    }
+}
+
+fn facts_of_enum(facts: &mut Vec<String>, name: &str, of: &EnumDescriptorProto) {
+    for value in &of.value {
+        facts.push(format!("{name}.{} = {}", value.name(), value.number()));
+    }
+}
+
+fn facts_of_service(facts: &mut Vec<String>, name: &str, service: &ServiceDescriptorProto) {
+    let stream = |is_stream| if is_stream { "stream " } else { "" };
+    for method in &service.method {
+        facts.push(format!(
+            "{name}/{} = {}{} -> {}{}",
+            method.name(),
+            stream(method.client_streaming()),
+            method.input_type().trim_start_matches('.'),
+            stream(method.server_streaming()),
+            method.output_type().trim_start_matches('.'),
+        ));
+    }
+}
+
+fn kind(field: &FieldDescriptorProto) -> String {
+    if !field.type_name().is_empty() {
+        return field.type_name().trim_start_matches('.').to_owned();
+    }
+    Type::as_str_name(&field.r#type()).trim_start_matches("TYPE_").to_lowercase()
+}
+
+fn label(message: &DescriptorProto, field: &FieldDescriptorProto) -> String {
+    if field.label() == Label::Repeated {
+        return "repeated".to_owned();
+    }
+    if field.proto3_optional() {
+        return "optional".to_owned();
+    }
+    let oneof = field.oneof_index.and_then(|index| usize::try_from(index).ok());
+    match oneof.and_then(|index| message.oneof_decl.get(index)) {
+        Some(oneof) => format!("oneof {}", oneof.name()),
+        None => "single".to_owned(),
+    }
+}
