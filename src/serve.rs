@@ -17,6 +17,7 @@ pub mod listen;
 pub mod lockout;
 pub mod peer;
 pub mod perform;
+pub mod push;
 pub mod rest;
 pub mod router;
 pub mod sse;
@@ -40,6 +41,8 @@ use host::Hosts;
 use ipnet::IpNet;
 use lockout::Lockouts;
 
+use crate::push::Desk;
+
 /// What every request can reach.
 #[derive(Clone)]
 pub struct App(Arc<Shared>);
@@ -62,6 +65,8 @@ pub struct Shared {
     pub aliases: Aliases,
     /// Where gRPC clients connect.
     pub grpc: GrpcUrls,
+    /// Takes push configurations; `None` when nobody is told.
+    pub push: Option<Desk>,
     /// The agents, by id.
     pub agents: BTreeMap<AgentId, Arc<AgentSpec>>,
     /// The agent of the host's own card.

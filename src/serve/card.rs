@@ -35,7 +35,7 @@ pub const SERVED: Served = Served {
         (Binding::HttpJson, Version::V0_3),
         (Binding::Grpc, Version::V0_3),
     ],
-    operations: &[Operation::Stream, Operation::ExtendedCard],
+    operations: &[Operation::Stream, Operation::Push, Operation::ExtendedCard],
 };
 
 /// Where gRPC clients connect. `{agent}` stands for the agent's id.
@@ -106,7 +106,7 @@ pub async fn of_host(
 }
 
 fn show(app: &App, id: &AgentId, headers: &HeaderMap) -> Result<Response, Problem> {
-    let body = written(&told(app, id)?, headers);
+    let body = written(&of(app, id)?, headers);
     Ok(kept(&body, app.public_card, headers))
 }
 
@@ -114,7 +114,7 @@ fn show(app: &App, id: &AgentId, headers: &HeaderMap) -> Result<Response, Proble
 ///
 /// # Errors
 /// `agent-unknown`.
-pub fn told(app: &App, id: &AgentId) -> Result<Card, Failure> {
+pub fn of(app: &App, id: &AgentId) -> Result<Card, Failure> {
     let none = || Failure::new(Code::AgentUnknown, "there is no such agent");
     app.agents.get(id).map(|spec| card(app, spec)).ok_or_else(none)
 }
@@ -123,12 +123,12 @@ pub fn told(app: &App, id: &AgentId) -> Result<Card, Failure> {
 ///
 /// # Errors
 /// `agent-unknown`.
-pub fn of(app: &App, id: &AgentId, version: Version) -> Result<Value, Failure> {
+pub fn shown(app: &App, id: &AgentId, version: Version) -> Result<Value, Failure> {
     let form = match version {
         Version::V0_3 => CardForm::Only0_3,
         Version::V1_0 => CardForm::Pure1_0,
     };
-    told(app, id).map(|card| a2a::card(&card, form))
+    of(app, id).map(|card| a2a::card(&card, form))
 }
 
 /// A card in the form that the request asks for by `A2A-Version`: readers of 1.0 may be strict

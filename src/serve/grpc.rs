@@ -5,7 +5,6 @@
 
 mod arrival;
 pub mod proto;
-mod push;
 mod status;
 mod v0_3;
 mod v1;

@@ -12,7 +12,7 @@ use super::auth::Who;
 use super::perform::{Asked, Dialect, Told, perform};
 use super::version::{self, Wanted};
 use super::{App, answer, body, sse};
-use crate::wire::a2a::Operation;
+use crate::wire::a2a::Method;
 use crate::wire::jsonrpc::{Call, Id, Refusal, failure, parse, success};
 use crate::wire::problem;
 
@@ -64,11 +64,11 @@ async fn told(
 
 /// What a method means. Its name tells the version; a name that neither knows is refused in the
 /// version that the caller speaks.
-fn meant(method: &str, spoken: Version) -> Result<(Dialect, Operation), Failure> {
-    if let Some(operation) = Operation::of_1_0(method) {
+fn meant(method: &str, spoken: Version) -> Result<(Dialect, Method), Failure> {
+    if let Some(operation) = Method::of_1_0(method) {
         return Ok((Dialect::V1_0, operation));
     }
-    if let Some(operation) = Operation::of_0_3(method) {
+    if let Some(operation) = Method::of_0_3(method) {
         return Ok((Dialect::Rpc0_3, operation));
     }
     let message = format!("there is no such method in A2A {}", spoken.as_str());

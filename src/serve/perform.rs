@@ -10,11 +10,12 @@ use serde_json::Value;
 
 use super::a2a::{self, Events};
 use super::auth::Who;
-use super::{App, card, exposure};
-use crate::wire::a2a::Operation;
+use super::{App, card, exposure, push};
+use crate::wire::a2a::Method;
 use crate::wire::a2a::v0_3::{self, rest};
 use crate::wire::a2a::v1::{
-    ListPage, ListRequest, Reply, SendRequest, StreamEvent, Task, TaskQuery, json,
+    ListPage, ListRequest, PushConfig, PushQuery, Reply, SendRequest, StreamEvent, Task, TaskQuery,
+    json,
 };
 
 /// How a call is read and its answer written.
@@ -31,7 +32,7 @@ pub enum Dialect {
 /// A call to an agent, its parameters unread.
 pub struct Asked {
     /// What for.
-    pub operation: Operation,
+    pub operation: Method,
     /// In which dialect.
     pub dialect: Dialect,
     /// How it came.
@@ -117,6 +118,54 @@ impl Dialect {
         }
     }
 
+    fn push(self, params: Value) -> Result<PushConfig, Failure> {
+        match self {
+            Self::Rpc0_3 => v0_3::read::push_set(params),
+            Self::Rest0_3 => rest::read::push_set(params),
+            Self::V1_0 => json::read::push_set(params),
+        }
+    }
+
+    fn push_query(self, params: Value) -> Result<PushQuery, Failure> {
+        match self {
+            Self::Rpc0_3 => v0_3::read::push_get(params),
+            Self::Rest0_3 => rest::read::push_get(params),
+            Self::V1_0 => json::read::push_get(params),
+        }
+    }
+
+    fn push_list(self, params: Value) -> Result<String, Failure> {
+        match self {
+            Self::Rpc0_3 => v0_3::read::push_list(params),
+            Self::Rest0_3 => rest::read::push_list(params),
+            Self::V1_0 => json::read::push_list(params),
+        }
+    }
+
+    fn pushed(self, config: PushConfig) -> Value {
+        match self {
+            Self::Rpc0_3 => v0_3::write::push(config),
+            Self::Rest0_3 => rest::write::push(config),
+            Self::V1_0 => json::write::push(config),
+        }
+    }
+
+    fn pushes(self, configs: Vec<PushConfig>) -> Value {
+        match self {
+            Self::Rpc0_3 => v0_3::write::pushes(configs),
+            Self::Rest0_3 => rest::write::pushes(configs),
+            Self::V1_0 => json::write::pushes(configs),
+        }
+    }
+
+    fn nothing(self) -> Value {
+        match self {
+            Self::Rpc0_3 => v0_3::write::nothing(),
+            Self::Rest0_3 => rest::write::nothing(),
+            Self::V1_0 => json::write::nothing(),
+        }
+    }
+
     fn page(self, page: ListPage) -> Value {
         match self {
             Self::Rpc0_3 | Self::V1_0 => json::write::page(page),
@@ -136,10 +185,11 @@ pub async fn perform(app: &App, who: Who, agent: &AgentId, asked: Asked) -> Resu
     }
     let caller = who.may(right(operation), Some(agent))?;
     match operation {
-        Operation::Stream => {
-            a2a::stream(app, &caller, agent, dialect.send(params)?).await.map(Told::Stream)
+        Method::Stream => {
+            let (version, send) = (dialect.version(), dialect.send(params)?);
+            a2a::stream(app, &caller, agent, version, send).await.map(Told::Stream)
         }
-        Operation::Subscribe => {
+        Method::Subscribe => {
             let id = dialect.id(params)?;
             let events = match dialect.version() {
                 Version::V1_0 => a2a::subscribe_live(app, &caller, agent, &id, after).await,
@@ -155,72 +205,88 @@ async fn whole(
     app: &App,
     caller: &Caller,
     agent: &AgentId,
-    operation: Operation,
+    operation: Method,
     (dialect, params): (Dialect, Value),
 ) -> Result<Value, Failure> {
     match operation {
-        Operation::Send => {
-            let reply = a2a::send(app, caller, agent, dialect.send(params)?).await?;
+        Method::Send => {
+            let (version, send) = (dialect.version(), dialect.send(params)?);
+            let reply = a2a::send(app, caller, agent, version, send).await?;
             Ok(dialect.reply(reply))
         }
-        Operation::Get => {
+        Method::Get => {
             let task = a2a::get(app, caller, agent, dialect.get(params)?).await?;
             Ok(dialect.task(task))
         }
-        Operation::Status => {
+        Method::Status => {
             let task = a2a::get(app, caller, agent, dialect.get(params)?).await?;
             Ok(v0_3::write::status(task.status))
         }
-        Operation::List => {
+        Method::List => {
             let page = a2a::list(app, caller, agent, dialect.list(params)?).await?;
             Ok(dialect.page(page))
         }
-        Operation::Cancel => {
+        Method::Cancel => {
             let task = a2a::cancel(app, caller, agent, &dialect.id(params)?).await?;
             Ok(dialect.task(task))
         }
-        Operation::ExtendedCard | Operation::Card => card::of(app, agent, dialect.version()),
-        Operation::PushSet
-        | Operation::PushGet
-        | Operation::PushList
-        | Operation::PushDelete
-        | Operation::Stream
-        | Operation::Subscribe => {
-            let message = "this agent does not send push notifications";
-            Err(Failure::new(Code::PushUnsupported, message))
+        Method::ExtendedCard | Method::Card => card::shown(app, agent, dialect.version()),
+        Method::PushSet => {
+            let (version, config) = (dialect.version(), dialect.push(params)?);
+            let config = push::push_set(app, caller, agent, version, config).await?;
+            Ok(dialect.pushed(config))
+        }
+        Method::PushGet => {
+            let PushQuery { task_id, id } = dialect.push_query(params)?;
+            let config = push::push_get(app, caller, agent, &task_id, id.as_deref()).await?;
+            Ok(dialect.pushed(config))
+        }
+        Method::PushList => {
+            let id = dialect.push_list(params)?;
+            let configs = push::push_list(app, caller, agent, &id).await?;
+            Ok(dialect.pushes(configs))
+        }
+        Method::PushDelete => {
+            let PushQuery { task_id, id } = dialect.push_query(params)?;
+            let id = id.as_deref().unwrap_or(&task_id);
+            push::push_delete(app, caller, agent, &task_id, id).await?;
+            Ok(dialect.nothing())
+        }
+        Method::Stream | Method::Subscribe => {
+            Err(Failure::new(Code::Internal, "a stream was asked for as one answer"))
         }
     }
 }
 
 /// What an agent's exposure calls an operation.
-pub(super) const fn offered(operation: Operation) -> offer::Operation {
+pub(super) const fn offered(operation: Method) -> offer::Operation {
     match operation {
-        Operation::Send => offer::Operation::Send,
-        Operation::Stream => offer::Operation::Stream,
-        Operation::Get | Operation::Status | Operation::Card => offer::Operation::Get,
-        Operation::List => offer::Operation::List,
-        Operation::Cancel => offer::Operation::Cancel,
-        Operation::Subscribe => offer::Operation::Subscribe,
-        Operation::PushSet | Operation::PushGet | Operation::PushList | Operation::PushDelete => {
+        Method::Send => offer::Operation::Send,
+        Method::Stream => offer::Operation::Stream,
+        Method::Get | Method::Status | Method::Card => offer::Operation::Get,
+        Method::List => offer::Operation::List,
+        Method::Cancel => offer::Operation::Cancel,
+        Method::Subscribe => offer::Operation::Subscribe,
+        Method::PushSet | Method::PushGet | Method::PushList | Method::PushDelete => {
             offer::Operation::Push
         }
-        Operation::ExtendedCard => offer::Operation::ExtendedCard,
+        Method::ExtendedCard => offer::Operation::ExtendedCard,
     }
 }
 
 /// What a token must allow for it.
-pub(super) const fn right(operation: Operation) -> Right {
+pub(super) const fn right(operation: Method) -> Right {
     match operation {
-        Operation::Send | Operation::Stream | Operation::Cancel => Right::Run,
-        Operation::Get
-        | Operation::Status
-        | Operation::Card
-        | Operation::List
-        | Operation::Subscribe
-        | Operation::PushSet
-        | Operation::PushGet
-        | Operation::PushList
-        | Operation::PushDelete
-        | Operation::ExtendedCard => Right::Read,
+        Method::Send | Method::Stream | Method::Cancel => Right::Run,
+        Method::Get
+        | Method::Status
+        | Method::Card
+        | Method::List
+        | Method::Subscribe
+        | Method::PushSet
+        | Method::PushGet
+        | Method::PushList
+        | Method::PushDelete
+        | Method::ExtendedCard => Right::Read,
     }
 }

@@ -16,13 +16,13 @@ use super::jsonrpc::known;
 use super::perform::{Asked, Dialect, Told, perform};
 use super::version::{self, Wanted};
 use super::{App, answer, body, sse};
-use crate::wire::a2a::Operation;
+use crate::wire::a2a::Method as Asking;
 use crate::wire::a2a::v0_3::rest::read::body as parse;
 use crate::wire::{placed, problem};
 
 /// What a path and a method mean, with what the path says about the parameters.
 struct Meant {
-    operation: Operation,
+    operation: Asking,
     placed: Vec<(&'static str, String)>,
 }
 
@@ -80,27 +80,27 @@ fn meant(method: &Method, rest: &str) -> Result<Meant, Failure> {
         Ok(Meant { operation, placed })
     };
     match (method.as_str(), parts.as_slice()) {
-        ("POST", ["message:send"]) => of(Operation::Send, &[]),
-        ("POST", ["message:stream"]) => of(Operation::Stream, &[]),
-        ("GET", ["tasks"]) => of(Operation::List, &[]),
-        ("GET", ["card" | "extendedAgentCard"]) => of(Operation::ExtendedCard, &[]),
+        ("POST", ["message:send"]) => of(Asking::Send, &[]),
+        ("POST", ["message:stream"]) => of(Asking::Stream, &[]),
+        ("GET", ["tasks"]) => of(Asking::List, &[]),
+        ("GET", ["card" | "extendedAgentCard"]) => of(Asking::ExtendedCard, &[]),
         ("GET" | "POST", ["tasks", task]) => match (method.as_str(), task.split_once(':')) {
-            ("GET", None) => of(Operation::Get, &[("id", task)]),
-            ("POST", Some((id, "cancel"))) => of(Operation::Cancel, &[("id", id)]),
-            (_, Some((id, "subscribe"))) => of(Operation::Subscribe, &[("id", id)]),
+            ("GET", None) => of(Asking::Get, &[("id", task)]),
+            ("POST", Some((id, "cancel"))) => of(Asking::Cancel, &[("id", id)]),
+            (_, Some((id, "subscribe"))) => of(Asking::Subscribe, &[("id", id)]),
             _ => Err(nothing()),
         },
         ("POST", ["tasks", id, "pushNotificationConfigs"]) => {
-            of(Operation::PushSet, &[("taskId", id)])
+            of(Asking::PushSet, &[("taskId", id)])
         }
         ("GET", ["tasks", id, "pushNotificationConfigs"]) => {
-            of(Operation::PushList, &[("taskId", id)])
+            of(Asking::PushList, &[("taskId", id)])
         }
         ("GET", ["tasks", id, "pushNotificationConfigs", config]) => {
-            of(Operation::PushGet, &[("taskId", id), ("id", config)])
+            of(Asking::PushGet, &[("taskId", id), ("id", config)])
         }
         ("DELETE", ["tasks", id, "pushNotificationConfigs", config]) => {
-            of(Operation::PushDelete, &[("taskId", id), ("id", config)])
+            of(Asking::PushDelete, &[("taskId", id), ("id", config)])
         }
         _ => Err(nothing()),
     }

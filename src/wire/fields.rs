@@ -82,6 +82,11 @@ impl Fields {
         self.word(name)?.ok_or_else(|| self.wrong(name, "there and not empty"))
     }
 
+    /// An id that must be there. An empty one is an id too, of something that is not there.
+    pub(super) fn id(&mut self, name: &str) -> Result<String, Failure> {
+        self.text(name)?.ok_or_else(|| self.wrong(name, "there"))
+    }
+
     /// A list of texts.
     pub(super) fn words(&mut self, name: &str) -> Result<Vec<String>, Failure> {
         let texts = match self.value(name) {

@@ -20,7 +20,7 @@ use crate::serve::answer::{Problem, Refused};
 use crate::serve::auth::{self, Who};
 use crate::serve::peer::Client;
 use crate::serve::{App, body, exposure, perform, version};
-use crate::wire::a2a::Operation;
+use crate::wire::a2a::Method;
 
 /// The metadata that names an agent.
 const AGENT: &str = "a2a-agent";
@@ -114,7 +114,7 @@ impl Arrival {
         self,
         app: &App,
         tenant: &str,
-        operation: Operation,
+        method: Method,
     ) -> Result<(Caller, AgentId), Failure> {
         let agent = self.agent(app, tenant)?;
         let spec = app.agents.get(&agent).ok_or_else(unknown)?;
@@ -124,8 +124,8 @@ impl Arrival {
         };
         let caller = entered.map_err(|refused| refused.failure)?;
         app.rates.count(spec).await.map_err(|refused| refused.failure)?;
-        exposure::check(spec, self.version, Binding::Grpc, perform::offered(operation))?;
-        let caller = Who(caller).may(perform::right(operation), Some(&agent))?;
+        exposure::check(spec, self.version, Binding::Grpc, perform::offered(method))?;
+        let caller = Who(caller).may(perform::right(method), Some(&agent))?;
         Ok((caller, agent))
     }
 

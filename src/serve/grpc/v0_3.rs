@@ -11,10 +11,10 @@ use tonic::Request;
 
 use super::arrival::Arrival;
 use super::proto::a2a_v1 as pb;
-use super::push::{push_delete, push_get, push_list, push_set};
 use super::{Answer, Answers, settle, status, stream};
+use crate::serve::push::{push_delete, push_get, push_list, push_set};
 use crate::serve::{App, a2a, card};
-use crate::wire::a2a::Operation;
+use crate::wire::a2a::Method;
 use crate::wire::a2a::v1::TaskQuery;
 
 /// Answers calls of 0.3.
@@ -42,9 +42,9 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<pb::SendMessageResponse> {
         settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
-            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Operation::Send).await?;
+            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::Send).await?;
             let send = read::send_request(asked)?;
-            a2a::send(&self.app, &caller, &agent, send).await.and_then(write::reply)
+            a2a::send(&self.app, &caller, &agent, Version::V0_3, send).await.and_then(write::reply)
         })
         .await
     }
@@ -55,9 +55,9 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<Self::SendStreamingMessageStream> {
         settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
-            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Operation::Stream).await?;
+            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::Stream).await?;
             let send = read::send_request(asked)?;
-            let events = a2a::stream(&self.app, &caller, &agent, send).await?;
+            let events = a2a::stream(&self.app, &caller, &agent, Version::V0_3, send).await?;
             Ok(stream(status::of_old, events, write::event))
         })
         .await
@@ -66,7 +66,7 @@ impl pb::a2a_service_server::A2aService for Service {
     async fn get_task(&self, request: Request<pb::GetTaskRequest>) -> Answer<pb::Task> {
         settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
-            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Operation::Get).await?;
+            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::Get).await?;
             let history = read::history(asked.history_length)?;
             let query = TaskQuery { id: read::task_name(&asked.name)?.to_owned(), history };
             a2a::get(&self.app, &caller, &agent, query).await.and_then(write::task)
@@ -77,7 +77,7 @@ impl pb::a2a_service_server::A2aService for Service {
     async fn cancel_task(&self, request: Request<pb::CancelTaskRequest>) -> Answer<pb::Task> {
         settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
-            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Operation::Cancel).await?;
+            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::Cancel).await?;
             let id = read::task_name(&asked.name)?;
             a2a::cancel(&self.app, &caller, &agent, id).await.and_then(write::task)
         })
@@ -90,7 +90,7 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<Self::TaskSubscriptionStream> {
         settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
-            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Operation::Subscribe).await?;
+            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::Subscribe).await?;
             let id = read::task_name(&asked.name)?;
             let events = a2a::subscribe(&self.app, &caller, &agent, id, None).await?;
             Ok(stream(status::of_old, events, write::event))
@@ -104,9 +104,11 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<pb::TaskPushNotificationConfig> {
         settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
-            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Operation::PushSet).await?;
+            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::PushSet).await?;
             let config = read::registration(asked)?;
-            push_set(&self.app, &caller, &agent, config).await.map(write::registration)
+            push_set(&self.app, &caller, &agent, Version::V0_3, config)
+                .await
+                .map(write::registration)
         })
         .await
     }
@@ -117,7 +119,7 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<pb::TaskPushNotificationConfig> {
         settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
-            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Operation::PushGet).await?;
+            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::PushGet).await?;
             let (task, config) = read::config_name(&asked.name)?;
             let found = push_get(&self.app, &caller, &agent, task, config).await;
             found.map(write::registration)
@@ -131,7 +133,7 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<pb::ListTaskPushNotificationConfigResponse> {
         settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
-            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Operation::PushList).await?;
+            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::PushList).await?;
             let task = read::task_name(&asked.parent)?;
             let configs = push_list(&self.app, &caller, &agent, task).await?;
             Ok(pb::ListTaskPushNotificationConfigResponse {
@@ -148,7 +150,7 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<()> {
         settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
-            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Operation::PushDelete).await?;
+            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::PushDelete).await?;
             let (task, config) = read::config_name(&asked.name)?;
             // The first registration without an id of its own has the task's.
             push_delete(&self.app, &caller, &agent, task, config.unwrap_or(task)).await
@@ -162,8 +164,8 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<pb::AgentCard> {
         settle(status::of_old, async {
             let (arrival, _) = Arrival::of(request, Version::V0_3)?;
-            let (_, agent) = arrival.at(&self.app, NO_TENANT, Operation::ExtendedCard).await?;
-            card::told(&self.app, &agent).map(write::card)
+            let (_, agent) = arrival.at(&self.app, NO_TENANT, Method::ExtendedCard).await?;
+            card::of(&self.app, &agent).map(write::card)
         })
         .await
     }

@@ -11,10 +11,10 @@ use tonic::Request;
 
 use super::arrival::Arrival;
 use super::proto::lf_a2a_v1 as pb;
-use super::push::{push_delete, push_get, push_list, push_set};
 use super::{Answer, Answers, settle, status, stream};
+use crate::serve::push::{push_delete, push_get, push_list, push_set};
 use crate::serve::{App, a2a, card};
-use crate::wire::a2a::Operation;
+use crate::wire::a2a::Method;
 use crate::wire::a2a::v1::TaskQuery;
 
 /// Answers calls of 1.0.
@@ -39,9 +39,9 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<pb::SendMessageResponse> {
         settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
-            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Operation::Send).await?;
+            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Method::Send).await?;
             let send = read::send_request(asked)?;
-            a2a::send(&self.app, &caller, &agent, send).await.and_then(write::reply)
+            a2a::send(&self.app, &caller, &agent, Version::V1_0, send).await.and_then(write::reply)
         })
         .await
     }
@@ -52,9 +52,9 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<Self::SendStreamingMessageStream> {
         settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
-            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Operation::Stream).await?;
+            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Method::Stream).await?;
             let send = read::send_request(asked)?;
-            let events = a2a::stream(&self.app, &caller, &agent, send).await?;
+            let events = a2a::stream(&self.app, &caller, &agent, Version::V1_0, send).await?;
             Ok(stream(status::of, events, write::event))
         })
         .await
@@ -63,7 +63,7 @@ impl pb::a2a_service_server::A2aService for Service {
     async fn get_task(&self, request: Request<pb::GetTaskRequest>) -> Answer<pb::Task> {
         settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
-            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Operation::Get).await?;
+            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Method::Get).await?;
             let history = read::history(asked.history_length)?;
             let query = TaskQuery { id: asked.id, history };
             a2a::get(&self.app, &caller, &agent, query).await.and_then(write::task)
@@ -77,7 +77,7 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<pb::ListTasksResponse> {
         settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
-            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Operation::List).await?;
+            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Method::List).await?;
             let list = read::list_request(asked)?;
             a2a::list(&self.app, &caller, &agent, list).await.and_then(write::page)
         })
@@ -87,7 +87,7 @@ impl pb::a2a_service_server::A2aService for Service {
     async fn cancel_task(&self, request: Request<pb::CancelTaskRequest>) -> Answer<pb::Task> {
         settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
-            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Operation::Cancel).await?;
+            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Method::Cancel).await?;
             a2a::cancel(&self.app, &caller, &agent, &asked.id).await.and_then(write::task)
         })
         .await
@@ -99,8 +99,7 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<Self::SubscribeToTaskStream> {
         settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
-            let (caller, agent) =
-                arrival.at(&self.app, &asked.tenant, Operation::Subscribe).await?;
+            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Method::Subscribe).await?;
             let events = a2a::subscribe_live(&self.app, &caller, &agent, &asked.id, None).await?;
             Ok(stream(status::of, events, write::event))
         })
@@ -113,9 +112,11 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<pb::TaskPushNotificationConfig> {
         settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
-            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Operation::PushSet).await?;
+            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Method::PushSet).await?;
             let config = read::push(asked)?;
-            push_set(&self.app, &caller, &agent, config).await.map(write::registration)
+            push_set(&self.app, &caller, &agent, Version::V1_0, config)
+                .await
+                .map(write::registration)
         })
         .await
     }
@@ -126,7 +127,7 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<pb::TaskPushNotificationConfig> {
         settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
-            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Operation::PushGet).await?;
+            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Method::PushGet).await?;
             let config = Some(asked.id.as_str()).filter(|id| !id.is_empty());
             let found = push_get(&self.app, &caller, &agent, &asked.task_id, config).await;
             found.map(write::registration)
@@ -140,7 +141,7 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<pb::ListTaskPushNotificationConfigsResponse> {
         settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
-            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Operation::PushList).await?;
+            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Method::PushList).await?;
             let configs = push_list(&self.app, &caller, &agent, &asked.task_id).await?;
             Ok(pb::ListTaskPushNotificationConfigsResponse {
                 configs: configs.into_iter().map(write::registration).collect(),
@@ -156,8 +157,7 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<()> {
         settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
-            let (caller, agent) =
-                arrival.at(&self.app, &asked.tenant, Operation::PushDelete).await?;
+            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Method::PushDelete).await?;
             push_delete(&self.app, &caller, &agent, &asked.task_id, &asked.id).await
         })
         .await
@@ -169,8 +169,8 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<pb::AgentCard> {
         settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
-            let (_, agent) = arrival.at(&self.app, &asked.tenant, Operation::ExtendedCard).await?;
-            card::told(&self.app, &agent).map(write::card)
+            let (_, agent) = arrival.at(&self.app, &asked.tenant, Method::ExtendedCard).await?;
+            card::of(&self.app, &agent).map(write::card)
         })
         .await
     }

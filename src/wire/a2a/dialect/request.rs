@@ -25,12 +25,12 @@ fn length(fields: &mut Fields) -> Result<Option<usize>, Failure> {
 /// Which task is meant, and how much of it is wanted.
 pub(in crate::wire::a2a) fn task_query(params: Value) -> Result<TaskQuery, Failure> {
     let mut fields = Fields::of(params)?;
-    Ok(TaskQuery { id: fields.needed("id")?, history: history(&mut fields)? })
+    Ok(TaskQuery { id: fields.id("id")?, history: history(&mut fields)? })
 }
 
 /// Which task is meant.
 pub(in crate::wire::a2a) fn task(params: Value) -> Result<String, Failure> {
-    Fields::of(params)?.needed("id")
+    Fields::of(params)?.id("id")
 }
 
 /// Which tasks are wanted.
@@ -83,10 +83,10 @@ fn push_authentication(mut fields: Fields) -> Result<Option<PushAuthentication>,
 /// Which push configuration is meant, in the words of 1.0.
 pub(in crate::wire::a2a) fn push_query(params: Value) -> Result<PushQuery, Failure> {
     let mut fields = Fields::of(params)?;
-    Ok(PushQuery { task_id: fields.needed("taskId")?, id: fields.word("id")? })
+    Ok(PushQuery { task_id: fields.id("taskId")?, id: fields.word("id")? })
 }
 
 /// The task whose push configurations are meant, in the words of 1.0.
 pub(in crate::wire::a2a) fn push_list(params: Value) -> Result<String, Failure> {
-    Fields::of(params)?.needed("taskId")
+    Fields::of(params)?.id("taskId")
 }

@@ -61,7 +61,7 @@ pub fn subscribe(params: Value) -> Result<String, Failure> {
 /// `invalid-params`, naming the field.
 pub fn push_set(params: Value) -> Result<PushConfig, Failure> {
     let mut fields = Fields::of(params)?;
-    let task_id = fields.needed("taskId")?;
+    let task_id = fields.id("taskId")?;
     let config = dialect::push(fields.inner("pushNotificationConfig")?)?;
     Ok(PushConfig { task_id: Some(task_id), ..config })
 }
@@ -72,7 +72,7 @@ pub fn push_set(params: Value) -> Result<PushConfig, Failure> {
 /// `invalid-params`, naming the field.
 pub fn push_get(params: Value) -> Result<PushQuery, Failure> {
     let mut fields = Fields::of(params)?;
-    Ok(PushQuery { task_id: fields.needed("id")?, id: fields.word("pushNotificationConfigId")? })
+    Ok(PushQuery { task_id: fields.id("id")?, id: fields.word("pushNotificationConfigId")? })
 }
 
 /// The parameters of `tasks/pushNotificationConfig/list`: the task's id.

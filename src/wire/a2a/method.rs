@@ -1,10 +1,12 @@
-//! Method names: what each version calls what can be asked for.
+//! Method names: what each version calls what can be asked for, and what an agent must offer for it.
 
-use Operation as Op;
+use algonius_actors::model::exposure::Operation;
 
-/// What can be asked for.
+use Method as Op;
+
+/// What a method asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Operation {
+pub enum Method {
     /// Send a message and get one answer.
     Send,
     /// Send a message and follow what comes of it.
@@ -34,7 +36,7 @@ pub enum Operation {
 }
 
 /// The methods of 0.3, then the four names of older clients.
-const OF_0_3: &[(&str, Operation)] = &[
+const OF_0_3: &[(&str, Method)] = &[
     ("message/send", Op::Send),
     ("message/stream", Op::Stream),
     ("tasks/get", Op::Get),
@@ -52,7 +54,7 @@ const OF_0_3: &[(&str, Operation)] = &[
 ];
 
 /// The methods of 1.0.
-const OF_1_0: &[(&str, Operation)] = &[
+const OF_1_0: &[(&str, Method)] = &[
     ("SendMessage", Op::Send),
     ("SendStreamingMessage", Op::Stream),
     ("GetTask", Op::Get),
@@ -66,17 +68,35 @@ const OF_1_0: &[(&str, Operation)] = &[
     ("GetExtendedAgentCard", Op::ExtendedCard),
 ];
 
-impl Operation {
-    /// The operation that 0.3 calls so, or one of the four aliases.
+impl Method {
+    /// The method that 0.3 calls so, or one of the four aliases.
     #[must_use]
     pub fn of_0_3(method: &str) -> Option<Self> {
         named(OF_0_3, method)
     }
 
-    /// The operation that 1.0 calls so.
+    /// The method that 1.0 calls so.
     #[must_use]
     pub fn of_1_0(method: &str) -> Option<Self> {
         named(OF_1_0, method)
+    }
+
+    /// What the agent must offer for it; its public card is always there.
+    #[must_use]
+    pub const fn operation(self) -> Option<Operation> {
+        match self {
+            Self::Send => Some(Operation::Send),
+            Self::Stream => Some(Operation::Stream),
+            Self::Get | Self::Status => Some(Operation::Get),
+            Self::List => Some(Operation::List),
+            Self::Cancel => Some(Operation::Cancel),
+            Self::Subscribe => Some(Operation::Subscribe),
+            Self::PushSet | Self::PushGet | Self::PushList | Self::PushDelete => {
+                Some(Operation::Push)
+            }
+            Self::ExtendedCard => Some(Operation::ExtendedCard),
+            Self::Card => None,
+        }
     }
 
     /// Whether it is answered with a stream.
@@ -86,8 +106,8 @@ impl Operation {
     }
 }
 
-fn named(table: &[(&str, Operation)], method: &str) -> Option<Operation> {
-    table.iter().find(|(name, _)| *name == method).map(|(_, operation)| *operation)
+fn named(table: &[(&str, Method)], word: &str) -> Option<Method> {
+    table.iter().find(|(name, _)| *name == word).map(|(_, method)| *method)
 }
 
 #[cfg(test)]
@@ -101,8 +121,8 @@ mod tests {
         let count = names.len();
         names.dedup();
         assert_eq!(names.len(), count);
-        assert_eq!(Operation::of_1_0("message/send"), None);
-        assert_eq!(Operation::of_0_3("SendMessage"), None);
-        assert_eq!(Operation::of_0_3("tasks/list"), None);
+        assert_eq!(Method::of_1_0("message/send"), None);
+        assert_eq!(Method::of_0_3("SendMessage"), None);
+        assert_eq!(Method::of_0_3("tasks/list"), None);
     }
 }
