@@ -10,6 +10,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use algonius_actors::model::exposure::{Binding, Credential, Version};
 use algonius_actors::model::principal::{Right, Scope, TokenSeed};
 use algonius_supervisor::config::{self, Settings};
 use algonius_supervisor::serve::grpc::proto::a2a_v1 as old;
@@ -319,8 +320,7 @@ const OLD_DONE: old::TaskState = old::TaskState::Completed;
 
 const NOT_CANCELABLE: &str = "TASK_NOT_CANCELABLE";
 
-/// The first two texts of the first detail: `google.rpc.Status` holds `Any`, which holds an
-/// `ErrorInfo`.
+/// The reason in the first detail: `google.rpc.Status` holds `Any`, which holds an `ErrorInfo`.
 fn reason(status: &Status) -> String {
     #[derive(Clone, PartialEq, prost::Message)]
     struct Outer {
@@ -378,7 +378,7 @@ async fn only_one_valid_token_lets_a_call_in_and_only_as_far_as_it_goes() {
         }
         let status = soon(world.new("service").send_message(call)).await.expect_err("kept out");
         assert_eq!(status.code(), Code::Unauthenticated, "{} tokens", tokens.len());
-        assert_eq!(status.message(), "a valid bearer token is required");
+        assert_eq!(status.message(), "valid credentials are required");
     }
     let reader = format!("Bearer {READER}");
     let call = with(Request::new(old_text("x")), "authorization", &reader);
@@ -391,6 +391,48 @@ async fn only_one_valid_token_lets_a_call_in_and_only_as_far_as_it_goes() {
     let call = with(Request::new(old::GetAgentCardRequest {}), "authorization", &reader);
     let card = soon(world.old("service").get_agent_card(call)).await.expect("a card").into_inner();
     assert_eq!((&*card.name, &*card.protocol_version), ("Echo", "0.3.0"));
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_good_at_the_door_of_its_agent_however_that_is_named() {
+    let world = World::begin(|settings| {
+        settings.default_agent = Some(id("echo"));
+        for agent in settings.agents.iter_mut().filter(|agent| agent.spec.id == id("Greet")) {
+            agent.spec.exposure.credential = Credential::ApiKey("x-api-key".to_owned());
+        }
+    })
+    .await;
+    let call = |tenant| with(Request::new(new_text(tenant, "you")), "x-api-key", &world.token);
+    let mut client = world.new("service");
+    assert!(soon(client.send_message(call("Greet"))).await.is_ok());
+    assert!(soon(client.send_message(with(call(""), "a2a-agent", "Greet"))).await.is_ok());
+    let status = soon(client.send_message(call(""))).await.expect_err("another door");
+    assert_eq!(status.code(), Code::Unauthenticated);
+    let wrong = with(Request::new(new_text("Greet", "you")), "x-api-key", "x");
+    let status = soon(client.send_message(wrong)).await.expect_err("a wrong key");
+    assert_eq!(status.code(), Code::Unauthenticated);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_agent_does_not_offer_over_grpc_is_refused() {
+    let world = World::begin(|settings| {
+        for agent in &mut settings.agents {
+            match agent.spec.id.as_str() {
+                "echo" => agent.spec.exposure.bindings.retain(|binding| *binding != Binding::Grpc),
+                _ => agent.spec.exposure.versions.retain(|version| *version != Version::V0_3),
+            }
+        }
+    })
+    .await;
+    let call = world.call(new_text("echo", "x"));
+    let status = soon(world.new("service").send_message(call)).await.expect_err("no way in");
+    assert_eq!(reason(&status), "UNSUPPORTED_OPERATION");
+    let call = with(world.call(old_text("x")), "a2a-agent", "Greet");
+    let status = soon(world.old("service").send_message(call)).await.expect_err("only 1.0");
+    assert_eq!(reason(&status), "VERSION_NOT_SUPPORTED");
+    assert!(status.message().starts_with("VersionNotSupportedError: "));
     world.end().await;
 }
 
