@@ -90,11 +90,11 @@ impl World {
         Self { running, token: token.trim().to_owned(), _folder: folder }
     }
 
-    fn old(&self, host: &str) -> OldClient<Http2> {
+    fn client_of_0_3(&self, host: &str) -> OldClient<Http2> {
         OldClient::with_origin(http2(self.running.address()), origin(host))
     }
 
-    fn new(&self, host: &str) -> NewClient<Http2> {
+    fn client_of_1_0(&self, host: &str) -> NewClient<Http2> {
         NewClient::with_origin(http2(self.running.address()), origin(host))
     }
 
@@ -215,7 +215,7 @@ async fn ask_new(world: &World, host: &str, tenant: &str, agent: Option<&str>) -
     if let Some(agent) = agent {
         call = with(call, "a2a-agent", agent);
     }
-    match soon(world.new(host).send_message(call)).await {
+    match soon(world.client_of_1_0(host).send_message(call)).await {
         Ok(answer) => new_answer(&new_task(answer.into_inner())).to_owned(),
         Err(status) => format!("{:?}", status.code()),
     }
@@ -224,7 +224,7 @@ async fn ask_new(world: &World, host: &str, tenant: &str, agent: Option<&str>) -
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_sent_is_answered_and_can_be_looked_up_in_both_versions() {
     let world = World::begin(|settings| settings.default_agent = Some(id("echo"))).await;
-    let mut client = world.old("service");
+    let mut client = world.client_of_0_3("service");
     let sent = soon(client.send_message(world.call(old_text("tea")))).await.expect("an answer");
     let sent = old_task(sent.into_inner());
     assert_eq!(sent.status.as_ref().expect("a status").state(), old::TaskState::Completed);
@@ -234,7 +234,7 @@ async fn what_is_sent_is_answered_and_can_be_looked_up_in_both_versions() {
     let found = soon(client.get_task(world.call(asked))).await.expect("a task").into_inner();
     assert_eq!(found, sent);
 
-    let mut client = world.new("service");
+    let mut client = world.client_of_1_0("service");
     let id = sent.id;
     let sent = soon(client.send_message(world.call(new_text("", "tea")))).await.expect("an answer");
     assert_eq!(new_answer(&new_task(sent.into_inner())), "tea");
@@ -251,7 +251,7 @@ async fn what_is_sent_is_answered_and_can_be_looked_up_in_both_versions() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_can_be_called_off_once() {
     let world = World::begin(|_| {}).await;
-    let mut client = world.new("service");
+    let mut client = world.client_of_1_0("service");
     let mut asked = new_text("slow", "x");
     asked.configuration = Some(new::SendMessageConfiguration {
         return_immediately: true,
@@ -268,7 +268,7 @@ async fn a_task_can_be_called_off_once() {
 
     let name = format!("tasks/{}", asked.id);
     let call = with(world.call(old::CancelTaskRequest { name }), "a2a-agent", "slow");
-    let again = soon(world.old("service").cancel_task(call)).await.expect_err("too late");
+    let again = soon(world.client_of_0_3("service").cancel_task(call)).await.expect_err("too late");
     assert_eq!(again.code(), Code::FailedPrecondition);
     world.end().await;
 }
@@ -277,7 +277,7 @@ async fn a_task_can_be_called_off_once() {
 async fn a_stream_begins_with_the_task_and_ends_with_its_end_in_both_versions() {
     let world = World::begin(|settings| settings.default_agent = Some(id("echo"))).await;
     let call = world.call(old_text("tea"));
-    let mut events = soon(world.old("service").send_streaming_message(call))
+    let mut events = soon(world.client_of_0_3("service").send_streaming_message(call))
         .await
         .expect("a stream")
         .into_inner();
@@ -298,7 +298,7 @@ async fn a_stream_begins_with_the_task_and_ends_with_its_end_in_both_versions() 
     assert_eq!(texts[0].part, Some(old::part::Part::Text("tea".to_owned())));
 
     let call = world.call(new_text("", "tea"));
-    let mut events = soon(world.new("service").send_streaming_message(call))
+    let mut events = soon(world.client_of_1_0("service").send_streaming_message(call))
         .await
         .expect("a stream")
         .into_inner();
@@ -348,9 +348,11 @@ async fn an_agent_is_named_by_tenant_then_metadata_then_host_then_default() {
     assert_eq!(ask_new(&world, "greet.example.org", "", Some("nobody")).await, "NotFound");
 
     let call = with(world.call(old_text("you")), "a2a-agent", "Greet");
-    let sent = soon(world.old("service").send_message(call)).await.expect("an answer");
+    let sent = soon(world.client_of_0_3("service").send_message(call)).await.expect("an answer");
     assert_eq!(old_answer(&old_task(sent.into_inner())), "hello you");
-    let sent = soon(world.old("greet.localhost").send_message(world.call(old_text("you")))).await;
+    let sent =
+        soon(world.client_of_0_3("greet.localhost").send_message(world.call(old_text("you"))))
+            .await;
     assert_eq!(old_answer(&old_task(sent.expect("an answer").into_inner())), "hello you");
     world.end().await;
 }
@@ -359,7 +361,8 @@ async fn an_agent_is_named_by_tenant_then_metadata_then_host_then_default() {
 async fn a_call_that_names_no_agent_is_told_how_to() {
     let world = World::begin(|settings| settings.default_agent = None).await;
     let call = world.call(old_text("you"));
-    let status = soon(world.old("service").send_message(call)).await.expect_err("no agent");
+    let status =
+        soon(world.client_of_0_3("service").send_message(call)).await.expect_err("no agent");
     assert_eq!(status.code(), Code::NotFound);
     for way in ["tenant", "a2a-agent", "host", "default"] {
         assert!(status.message().contains(way), "{}", status.message());
@@ -376,20 +379,26 @@ async fn only_one_valid_token_lets_a_call_in_and_only_as_far_as_it_goes() {
         for token in &tokens {
             call = with(call, "authorization", token);
         }
-        let status = soon(world.new("service").send_message(call)).await.expect_err("kept out");
+        let status =
+            soon(world.client_of_1_0("service").send_message(call)).await.expect_err("kept out");
         assert_eq!(status.code(), Code::Unauthenticated, "{} tokens", tokens.len());
         assert_eq!(status.message(), "valid credentials are required");
     }
     let reader = format!("Bearer {READER}");
     let call = with(Request::new(old_text("x")), "authorization", &reader);
-    let status = soon(world.old("service").send_message(call)).await.expect_err("may not run");
+    let status =
+        soon(world.client_of_0_3("service").send_message(call)).await.expect_err("may not run");
     assert_eq!(status.code(), Code::PermissionDenied);
     let asked = new::GetTaskRequest { tenant: "slow".to_owned(), ..Default::default() };
     let call = with(Request::new(asked), "authorization", &reader);
-    let status = soon(world.new("service").get_task(call)).await.expect_err("another agent");
+    let status =
+        soon(world.client_of_1_0("service").get_task(call)).await.expect_err("another agent");
     assert_eq!(status.code(), Code::PermissionDenied);
     let call = with(Request::new(old::GetAgentCardRequest {}), "authorization", &reader);
-    let card = soon(world.old("service").get_agent_card(call)).await.expect("a card").into_inner();
+    let card = soon(world.client_of_0_3("service").get_agent_card(call))
+        .await
+        .expect("a card")
+        .into_inner();
     assert_eq!((&*card.name, &*card.protocol_version), ("Echo", "0.3.0"));
     world.end().await;
 }
@@ -404,7 +413,7 @@ async fn a_key_is_good_at_the_door_of_its_agent_however_that_is_named() {
     })
     .await;
     let call = |tenant| with(Request::new(new_text(tenant, "you")), "x-api-key", &world.token);
-    let mut client = world.new("service");
+    let mut client = world.client_of_1_0("service");
     assert!(soon(client.send_message(call("Greet"))).await.is_ok());
     assert!(soon(client.send_message(with(call(""), "a2a-agent", "Greet"))).await.is_ok());
     let status = soon(client.send_message(call(""))).await.expect_err("another door");
@@ -427,10 +436,12 @@ async fn what_an_agent_does_not_offer_over_grpc_is_refused() {
     })
     .await;
     let call = world.call(new_text("echo", "x"));
-    let status = soon(world.new("service").send_message(call)).await.expect_err("no way in");
+    let status =
+        soon(world.client_of_1_0("service").send_message(call)).await.expect_err("no way in");
     assert_eq!(reason(&status), "UNSUPPORTED_OPERATION");
     let call = with(world.call(old_text("x")), "a2a-agent", "Greet");
-    let status = soon(world.old("service").send_message(call)).await.expect_err("only 1.0");
+    let status =
+        soon(world.client_of_0_3("service").send_message(call)).await.expect_err("only 1.0");
     assert_eq!(reason(&status), "VERSION_NOT_SUPPORTED");
     assert!(status.message().starts_with("VersionNotSupportedError: "));
     world.end().await;
@@ -439,7 +450,7 @@ async fn what_an_agent_does_not_offer_over_grpc_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn faults_of_a_call_have_their_numbers() {
     let world = World::begin(|settings| settings.default_agent = Some(id("echo"))).await;
-    let (mut old, mut new) = (world.old("service"), world.new("service"));
+    let (mut old, mut new) = (world.client_of_0_3("service"), world.client_of_1_0("service"));
     let unknown = uuid::Uuid::now_v7().to_string();
 
     let asked = new::GetTaskRequest { id: unknown, ..Default::default() };
