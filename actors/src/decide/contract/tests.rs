@@ -78,8 +78,14 @@ fn the_first_thing_that_was_wrong_is_the_verdict() {
 fn an_empty_answer_is_well_where_no_output_is_required() {
     let mut program = program();
     program.success.require_output = false;
-    let evidence =
-        Evidence { exit: Exit::Code(0), answer: Some(""), has_more: false, stdout: "", stderr: "", reported: None };
+    let evidence = Evidence {
+        exit: Exit::Code(0),
+        answer: Some(""),
+        has_more: false,
+        stdout: "",
+        stderr: "",
+        reported: None,
+    };
     assert_eq!(judge(&program, &evidence), Ok(()));
 }
 
