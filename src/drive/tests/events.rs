@@ -10,6 +10,9 @@ use algonius_actors::report::Report;
 
 use super::world::{Entry, Stage, Story, shell};
 
+/// Parts, as they are kept.
+type Texts = Vec<(Kind, String)>;
+
 /// A program that prints these lines as its events, and must say something.
 fn telling(lines: &str) -> Stage {
     running("cat", &[]).says(lines)
@@ -24,15 +27,15 @@ fn running(script: &str, args: &[&str]) -> Stage {
 fn text_of(story: &Story, piece: &Piece) -> String {
     let place = |at| usize::try_from(at).unwrap();
     let range = place(piece.text.from)..place(piece.text.to);
-    story.text(piece.text.channel)[range].to_owned()
+    story.text(piece.text.channel).get(range).unwrap().to_owned()
 }
 
-fn texts(story: &Story, pieces: &[Piece]) -> Vec<(Kind, String)> {
+fn texts(story: &Story, pieces: &[Piece]) -> Texts {
     pieces.iter().map(|piece| (piece.of, text_of(story, piece))).collect()
 }
 
 /// What was said: by whom, under which id, and the texts of it.
-fn said(story: &Story) -> Vec<(Speaker, String, Vec<(Kind, String)>)> {
+fn said(story: &Story) -> Vec<(Speaker, String, Texts)> {
     let said = story.facts().into_iter().filter_map(|fact| match fact {
         Fact::Said { speaker, message, pieces } => {
             Some((*speaker, message.clone(), texts(story, pieces)))
@@ -43,7 +46,7 @@ fn said(story: &Story) -> Vec<(Speaker, String, Vec<(Kind, String)>)> {
 }
 
 /// What was made: the id, the texts, `append` and `last`.
-fn made(story: &Story) -> Vec<(String, Vec<(Kind, String)>, bool, bool)> {
+fn made(story: &Story) -> Vec<(String, Texts, bool, bool)> {
     let made = story.facts().into_iter().filter_map(|fact| match fact {
         Fact::Artifact { id, pieces, append, last, .. } => {
             Some((id.clone(), texts(story, pieces), *append, *last))

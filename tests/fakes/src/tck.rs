@@ -13,8 +13,11 @@ use super::{pause, say, word};
 /// What comes of it.
 type Played = Result<u8, Box<dyn Error>>;
 
+/// A prefix, and what is played for it.
+type Act = (&'static str, fn() -> Played);
+
 /// What is played for a prefix; a longer prefix stands before a shorter one that begins it.
-const ACTS: &[(&str, fn() -> Played)] = &[
+const ACTS: &[Act] = &[
     ("tck-complete-task", || end("Hello from TCK")),
     ("tck-artifact-text", || made(&json!({"text": "Generated text content"}))),
     ("tck-artifact-file-url", || made(&url())),
