@@ -16,11 +16,11 @@ use crate::model::execution::State;
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::model::principal::{Caller, Right};
+use crate::model::progress::Progress;
 use crate::model::record::Filter;
 use crate::model::record::Record;
 use crate::model::request::Request;
 use crate::ports::ledger::LedgerError;
-use crate::report::Progress;
 use crate::root::RootMsg;
 
 /// How long an actor may take to answer what never waits for work.

@@ -19,6 +19,7 @@ use algonius_actors::model::principal::{Token, TokenSeed};
 use algonius_actors::model::program::{
     InputPattern, OutputPattern, ProgramSpec, SuccessContract, TransientContract,
 };
+use algonius_actors::model::progress::Progress;
 use algonius_actors::model::record::Filter;
 use algonius_actors::model::record::Record;
 use algonius_actors::model::request::{Input, Request, Trigger};
@@ -27,7 +28,7 @@ use algonius_actors::ports::driver::{Driver, Lease, Work};
 use algonius_actors::ports::ledger::{
     Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Resume, Settlement,
 };
-use algonius_actors::report::{Desk, Progress, Report, Reporter};
+use algonius_actors::report::{Desk, Report, Reporter};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
