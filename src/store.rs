@@ -7,7 +7,7 @@ use algonius_actors::model::event::{Chunk, Event, Fact, Span};
 use algonius_actors::model::execution::Fence;
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
 use algonius_actors::model::principal::{Token, TokenSeed};
-use algonius_actors::model::record::{Filter, Record};
+use algonius_actors::model::record::{Filter, Page, PageQuery, Record};
 use algonius_actors::ports::ledger::{
     Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Resume, Settlement,
 };
@@ -31,6 +31,7 @@ mod directory;
 mod events;
 mod fault;
 mod head;
+mod page;
 mod principals;
 mod record;
 mod records;
@@ -156,6 +157,10 @@ impl Ledger for Store {
 
     async fn executions(&self, filter: Filter) -> Result<Vec<Record>, LedgerError> {
         records::many(&self.readers, filter).await.map_err(ledger_error)
+    }
+
+    async fn page(&self, query: PageQuery) -> Result<Page, LedgerError> {
+        page::read(&self.readers, &query).await.map_err(ledger_error)
     }
 
     async fn events(&self, id: ExecutionId, after: u64) -> Result<Vec<Event>, LedgerError> {
