@@ -7,6 +7,7 @@ pub mod auth;
 pub mod body;
 pub mod card;
 pub mod counted;
+pub mod cursor;
 pub mod exposure;
 pub mod follow;
 pub mod gate;

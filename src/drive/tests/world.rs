@@ -20,8 +20,7 @@ use algonius_actors::model::program::{
     InputPattern, OutputPattern, ProgramSpec, SuccessContract, TransientContract,
 };
 use algonius_actors::model::progress::Progress;
-use algonius_actors::model::record::Filter;
-use algonius_actors::model::record::Record;
+use algonius_actors::model::record::{Filter, Page, PageQuery, Record};
 use algonius_actors::model::request::{Input, Request, Trigger};
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::driver::{Driver, Lease, Work};
@@ -115,6 +114,10 @@ impl Ledger for Listener {
     }
 
     async fn executions(&self, _: Filter) -> Result<Vec<Record>, LedgerError> {
+        Err(unavailable())
+    }
+
+    async fn page(&self, _: PageQuery) -> Result<Page, LedgerError> {
         Err(unavailable())
     }
 
