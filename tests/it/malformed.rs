@@ -1,0 +1,222 @@
+//! Requests that are wrong: each has its code, none makes a server error, the id comes back.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Service, Setup, ask, fake, message};
+
+const DOOR: &str = "/agents/echo/v1";
+const JSON: &str = "application/json";
+
+/// A body for the door of `echo`, and the id and number of the error it is answered with.
+fn bodies() -> Vec<(String, Value, i64)> {
+    let call = |member: &str, value: Value| {
+        let mut call = json!({"jsonrpc": "2.0", "id": 7, "method": "message/send", "params": message("x")});
+        call[member] = value;
+        call.to_string()
+    };
+    let send = |path: &str, value: Value| {
+        let mut params = message("x");
+        *params.pointer_mut(path).unwrap() = value;
+        ask("message/send", &params)
+    };
+    let without = |path: &str, member: &str| {
+        let mut params = message("x");
+        params.pointer_mut(path).and_then(Value::as_object_mut).unwrap().remove(member);
+        ask("message/send", &params)
+    };
+    let with = |member: &str, value: Value| {
+        let mut params = message("x");
+        params["message"][member] = value;
+        ask("message/send", &params)
+    };
+    let configured = |configuration: Value| {
+        let mut params = message("x");
+        params["configuration"] = configuration;
+        ask("message/send", &params)
+    };
+    let parameters = |value: Value| {
+        with("metadata", json!({"https://algonius.dev/a2a/ext/parameters/v1": value}))
+    };
+    let (null, seven) = (Value::Null, json!(7));
+    let unread = ["", " ", "{", "}", "nonsense", "{'a': 1}", "{\"a\": 1,}", "\u{feff}{}", "{}{}", "NaN"];
+    let unread = unread.iter().map(|body| ((*body).to_owned(), null.clone(), -32700));
+    let deep = [
+        ("[".repeat(2_000_000), null.clone(), -32700),
+        (format!("{}{}", "{\"a\":".repeat(10_000), "}".repeat(10_000)), null.clone(), -32700),
+    ];
+    let envelopes = [
+        ("[]".to_owned(), null.clone(), -32600),
+        (format!("[{}]", ask("message/send", &message("x"))), null.clone(), -32600),
+        ("null".to_owned(), null.clone(), -32600),
+        ("7".to_owned(), null.clone(), -32600),
+        ("\"text\"".to_owned(), null.clone(), -32600),
+        ("{}".to_owned(), null.clone(), -32600),
+        (call("jsonrpc", json!("1.0")), seven.clone(), -32600),
+        (call("jsonrpc", json!(2.0)), seven.clone(), -32600),
+        (call("jsonrpc", null.clone()), seven.clone(), -32600),
+        (call("method", json!(5)), seven.clone(), -32600),
+        (call("method", null.clone()), seven.clone(), -32600),
+        (call("id", json!({})), null.clone(), -32600),
+        (call("id", json!([1])), null.clone(), -32600),
+        (call("id", json!(true)), null.clone(), -32600),
+        (call("params", json!("text")), seven.clone(), -32600),
+        (call("params", json!(5)), seven.clone(), -32600),
+    ];
+    let methods = [
+        (call("method", json!("")), seven.clone(), -32601),
+        (call("method", json!("message/sent")), seven.clone(), -32601),
+        (call("method", json!("MESSAGE/SEND")), seven.clone(), -32601),
+        (call("method", json!("SendMessage")), seven.clone(), -32601),
+        (call("method", json!("message/stream")), seven.clone(), -32004),
+        (call("method", json!("tasks/resubscribe")), seven.clone(), -32004),
+        (call("method", json!("tasks/pushNotificationConfig/set")), seven.clone(), -32003),
+    ];
+    let parameters = [
+        (call("params", null.clone()), seven.clone(), -32602),
+        (call("params", json!([])), seven.clone(), -32602),
+        (call("params", json!({})), seven.clone(), -32602),
+        (send("/message", json!("text")), seven.clone(), -32602),
+        (send("/message/kind", json!("task")), seven.clone(), -32602),
+        (send("/message/role", json!("system")), seven.clone(), -32602),
+        (send("/message/role", json!("agent")), seven.clone(), -32602),
+        (send("/message/messageId", json!("")), seven.clone(), -32602),
+        (send("/message/messageId", json!(5)), seven.clone(), -32602),
+        (send("/message/messageId", json!("m".repeat(257))), seven.clone(), -32602),
+        (send("/message/messageId", json!("m\u{0}")), seven.clone(), -32602),
+        (send("/message/parts", json!([])), seven.clone(), -32602),
+        (send("/message/parts", json!({})), seven.clone(), -32602),
+        (send("/message/parts/0", json!("text")), seven.clone(), -32602),
+        (send("/message/parts/0/kind", json!("image")), seven.clone(), -32602),
+        (send("/message/parts/0/text", json!(5)), seven.clone(), -32602),
+        (without("/message", "role"), seven.clone(), -32602),
+        (without("/message", "messageId"), seven.clone(), -32602),
+        (without("/message", "parts"), seven.clone(), -32602),
+        (without("/message/parts/0", "text"), seven.clone(), -32602),
+        (with("contextId", json!("c\n")), seven.clone(), -32602),
+        (with("contextId", json!(5)), seven.clone(), -32602),
+        (with("taskId", json!("no such task")), seven.clone(), -32001),
+        (configured(json!({"historyLength": -1})), seven.clone(), -32602),
+        (configured(json!({"blocking": "yes"})), seven.clone(), -32602),
+        (configured(json!({"pushNotificationConfig": {"url": "http://x"}})), seven.clone(), -32003),
+        (parameters(json!("text")), seven.clone(), -32602),
+        (parameters(json!({"a": [1]})), seven.clone(), -32602),
+        (ask("tasks/get", &json!({})), seven.clone(), -32602),
+        (ask("tasks/get", &json!({"id": 5})), seven.clone(), -32602),
+        (ask("tasks/get", &json!({"id": "../../etc/passwd"})), seven.clone(), -32001),
+        (ask("tasks/cancel", &json!({"id": "' OR 1=1 --"})), seven, -32001),
+    ];
+    unread.chain(deep).chain(envelopes).chain(methods).chain(parameters).collect()
+}
+
+#[tokio::test]
+async fn every_wrong_body_has_its_code_and_gets_its_id_back() {
+    let service = Service::start(&fake("echo", "echo", "")).await;
+    for (body, id, code) in bodies() {
+        let answer = service.post(DOOR, &body).await;
+        let shown = body.chars().take(300).collect::<String>();
+        assert_eq!(answer.status, 200, "{shown} {answer:?}");
+        assert_eq!(answer.header("content-type"), Some(JSON));
+        let document = answer.json();
+        assert_eq!(document["jsonrpc"], "2.0");
+        assert_eq!((&document["id"], &document["error"]["code"]), (&id, &json!(code)), "{shown}");
+        assert!(document.get("result").is_none());
+        let told = document["error"]["message"].as_str().unwrap();
+        assert!(!told.is_empty() && !document["error"]["data"]["hint"].is_null(), "{document}");
+    }
+    assert_eq!(service.get("/api/v1/executions").await.json()["executions"], json!([]));
+    assert_eq!(service.send("echo", "still here").await["status"]["state"], "completed");
+}
+
+#[tokio::test]
+async fn an_id_comes_back_as_it_was_given() {
+    let service = Service::start(&fake("echo", "echo", "")).await;
+    for id in [json!(0), json!(-1), json!(1.5), json!(u64::MAX), json!(""), json!("ü\""), Value::Null] {
+        for method in ["tasks/get", "none"] {
+            let call = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {"id": "x"}});
+            assert_eq!(service.post(DOOR, &call.to_string()).await.json()["id"], id);
+        }
+    }
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_text_are_malformed() {
+    let service = Service::start(&fake("echo", "echo", "")).await;
+    let good = ask("message/send", &message("MARK"));
+    let (before, after) = good.split_once("MARK").unwrap();
+    for bytes in [&b"\xff\xfe"[..], b"\xc3\x28", b"\xed\xa0\x80", b"\x00"] {
+        let body = [before.as_bytes(), bytes, after.as_bytes()].concat();
+        let token = format!("Authorization: Bearer {}", service.token);
+        let headers = [token, format!("Content-Type: {JSON}")];
+        let answer = service.request(&format!("POST {DOOR}"), &headers, &body).await;
+        assert_eq!((answer.status, &answer.json()["error"]["code"]), (200, &json!(-32700)));
+    }
+}
+
+#[tokio::test]
+async fn wrong_paths_methods_and_media_types_have_their_status() {
+    let service = Service::start(&fake("echo", "echo", "")).await;
+    let good = ask("message/send", &message("x"));
+    for (line, media_type, status, code) in [
+        ("GET /", JSON, 404, "path-unknown"),
+        ("GET /nowhere", JSON, 404, "path-unknown"),
+        ("GET /status/", JSON, 404, "path-unknown"),
+        ("GET /../../etc/passwd", JSON, 404, "path-unknown"),
+        ("GET /agents", JSON, 404, "path-unknown"),
+        ("POST /agents//v1", JSON, 404, "path-unknown"),
+        ("POST /agents/echo/v2", JSON, 404, "path-unknown"),
+        ("GET /status/agents/nobody", JSON, 404, "agent-unknown"),
+        ("GET /agents/nobody/.well-known/agent-card.json", JSON, 404, "agent-unknown"),
+        ("GET /api/v1/executions/x", JSON, 404, "execution-unknown"),
+        ("GET /api/v1/executions?limit=0", JSON, 400, "invalid-params"),
+        ("GET /api/v1/executions?limit=1001", JSON, 400, "invalid-params"),
+        ("GET /api/v1/executions?limit=many", JSON, 400, "invalid-params"),
+        ("GET /api/v1/executions?before=x", JSON, 400, "invalid-params"),
+        ("GET /api/v1/executions?agent=No%20Id", JSON, 400, "invalid-params"),
+        ("GET /api/v1/executions?else=1", JSON, 400, "invalid-params"),
+        ("GET /agents/echo/v1", JSON, 405, "method-not-allowed"),
+        ("DELETE /agents/echo/v1", JSON, 405, "method-not-allowed"),
+        ("PUT /status", JSON, 405, "method-not-allowed"),
+        ("POST /health", JSON, 405, "method-not-allowed"),
+        ("POST /api/v1/executions", JSON, 405, "method-not-allowed"),
+        ("BREW /status", JSON, 405, "method-not-allowed"),
+        ("GET /status/agents/%ff", JSON, 400, "invalid-params"),
+        ("GET /api/v1/executions/%ff", JSON, 400, "invalid-params"),
+        ("POST /agents/echo/v1", "text/plain", 415, "content-type-unsupported"),
+        ("POST /agents/echo/v1", "application/x-www-form-urlencoded", 415, "content-type-unsupported"),
+        ("POST /agents/echo/v1", "application/jsonx", 415, "content-type-unsupported"),
+        ("POST /agents/echo/v1", "", 415, "content-type-unsupported"),
+    ] {
+        let token = format!("Authorization: Bearer {}", service.token);
+        let headers = [token, format!("Content-Type: {media_type}")];
+        let answer = service.request(line, &headers, good.as_bytes()).await;
+        let document = answer.json();
+        let told = document.get("code").or(document.pointer("/error/data/code"));
+        assert_eq!((answer.status, told), (status, Some(&json!(code))), "{line} {media_type}");
+    }
+    for media_type in ["application/json; charset=utf-8", "APPLICATION/JSON", "application/a2a+json"] {
+        let token = format!("Authorization: Bearer {}", service.token);
+        let headers = [token, format!("Content-Type: {media_type}")];
+        let answer = service.request(&format!("POST {DOOR}"), &headers, good.as_bytes()).await;
+        assert_eq!(answer.json()["result"]["kind"], "task", "{media_type}");
+    }
+    let unknown = service.refused("nobody", "message/send", message("x")).await;
+    assert_eq!(unknown, (-32053, "agent-unknown".to_owned()));
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_refused_whether_or_not_it_says_so() {
+    let setup = Setup::server("max_body_bytes = 2048", &fake("echo", "echo", ""));
+    let service = setup.start().await;
+    let answer = service.post(DOOR, &ask("message/send", &message(&"x".repeat(2048)))).await;
+    assert_eq!(answer.status, 413);
+    assert_eq!(answer.json()["error"]["data"]["code"], "body-too-large");
+    let chunk = format!("800\r\n{}\r\n", "x".repeat(2048));
+    let head = format!(
+        "POST {DOOR} HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer {}\r\nContent-Type: {JSON}\r\n\
+         Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n{chunk}{chunk}0\r\n\r\n",
+        service.token
+    );
+    let answer = service.raw(head.as_bytes()).await;
+    assert!(answer.starts_with(b"HTTP/1.1 413 "), "{}", String::from_utf8_lossy(&answer));
+    assert_eq!(service.send("echo", "small").await["status"]["state"], "completed");
+}
