@@ -27,7 +27,8 @@ pub type Events = Pin<Box<dyn Stream<Item = Result<(u64, StreamEvent), Failure>>
 /// Sends a message to an agent.
 ///
 /// # Errors
-/// When it is refused; what was accepted never is an error, however it ends.
+/// When it is refused, or when a caller who waits has waited in the queue for too long; whatever
+/// else was accepted never is an error, however it ends.
 pub async fn send(
     app: &App,
     caller: &Caller,
@@ -42,6 +43,10 @@ pub async fn send(
     let record = find(app, caller, agent, &ticket.execution.to_string()).await?;
     if wait == Wait::ForTheEnd {
         app.gateway.settled(&record, ticket.progress).await;
+        let record = find(app, caller, agent, &record.id.to_string()).await?;
+        if let Some(failure) = record.failure.filter(|failure| failure.code == Code::QueueTimeout) {
+            return Err(failure);
+        }
     }
     let query = TaskQuery { id: ticket.execution.to_string(), history };
     get(app, caller, agent, query).await.map(Reply::Task)
