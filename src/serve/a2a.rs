@@ -120,8 +120,11 @@ fn not_offered() -> Failure {
 async fn find(app: &App, caller: &Caller, agent: &AgentId, id: &str) -> Result<Record, Failure> {
     let unknown = || Failure::new(Code::ExecutionUnknown, "there is no such task");
     let id = ExecutionId::parse(id).ok_or_else(unknown)?;
-    let record = app.gateway.execution(caller, id).await?;
-    if record.agent == *agent { Ok(record) } else { Err(unknown()) }
+    match app.gateway.execution(caller, id).await {
+        Ok(record) if record.agent == *agent => Ok(record),
+        Err(failure) if failure.code != Code::ExecutionUnknown => Err(failure),
+        Ok(_) | Err(_) => Err(unknown()),
+    }
 }
 
 /// Why a message cannot continue the task it names.
