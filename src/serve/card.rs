@@ -4,11 +4,12 @@ use algonius_actors::model::agent::{AgentSpec, Skill};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::AgentId;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 
 use super::answer::{Problem, ok};
+use super::segment::Segment;
 use super::{App, jsonrpc};
 use crate::wire::a2a::v0_3;
 use crate::wire::a2a::v1::{Binding, Card, CardSecurity, CardSkill, Interface, Version};
@@ -19,7 +20,7 @@ use crate::wire::a2a::v1::{Binding, Card, CardSecurity, CardSkill, Interface, Ve
 /// `agent-unknown`, or `unauthenticated` where cards are not public.
 pub async fn of_agent(
     State(app): State<App>,
-    Path(agent): Path<String>,
+    Segment(agent): Segment,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     show(&app, &jsonrpc::known(&app, &agent)?, &headers)

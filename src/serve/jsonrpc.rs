@@ -4,12 +4,13 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::principal::{Caller, Right};
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::Value;
 
 use super::auth::Who;
+use super::segment::Segment;
 use super::{App, a2a, answer, body};
 use crate::wire::a2a::v0_3;
 use crate::wire::jsonrpc::{Call, Id, failure, parse, success};
@@ -18,8 +19,8 @@ use crate::wire::problem;
 /// Answers one call. Authentication comes before anything else of the request is looked at.
 pub async fn call(
     State(app): State<App>,
-    Path(agent): Path<String>,
     who: Who,
+    Segment(agent): Segment,
     request: Request,
 ) -> Response {
     let bytes = match body::json(&app, request).await {
