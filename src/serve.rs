@@ -10,6 +10,7 @@ pub mod counted;
 pub mod jsonrpc;
 pub mod listen;
 pub mod router;
+pub mod segment;
 pub mod status;
 pub mod task;
 

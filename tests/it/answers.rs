@@ -76,7 +76,7 @@ async fn only_the_agent_that_is_asked_runs_and_different_agents_run_at_once() {
 async fn half_a_megabyte_goes_in_and_three_come_out() {
     let agents = [fake("echo", "echo", ""), fake("flood", "flood 3000000", "")].concat();
     let service = Service::start(&agents).await;
-    let text: String = (0..).map(|line| format!("line {line} of many\n")).take(25_000).collect();
+    let text: String = (0..).map(|line| format!("line {line} of many\n")).take(30_000).collect();
     assert!(text.len() > 500_000);
     assert_eq!(outcome(&service.send("echo", &text).await), completed(&text));
     let (state, answer) = outcome(&service.send("flood", "").await);

@@ -83,7 +83,10 @@ async fn a_task_of_another_caller_or_of_another_agent_is_not_there() {
     let nobodys = bob.get(&format!("/api/v1/executions/{nobodys}")).await;
     let known = bob.get(&path).await;
     assert_eq!((known.status, known.json()["code"].clone()), (404, json!("execution-unknown")));
-    assert_eq!(known.body.replace(&task, ""), nobodys.body.replace("018f0000-0000-7000-8000-000000000000", ""));
+    assert_eq!(
+        known.body.replace(&task, ""),
+        nobodys.body.replace("018f0000-0000-7000-8000-000000000000", "")
+    );
     assert_eq!(bob.post(&format!("{path}/cancel"), "{}").await.status, 404);
     assert_eq!(bob.get("/api/v1/executions").await.json()["executions"], json!([]));
     assert_eq!(state(&ann.task("one", &task).await), "working");

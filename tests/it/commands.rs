@@ -21,7 +21,16 @@ async fn check_tells_every_fault_with_its_place_and_exits_with_4() {
     let output = setup.run(&["check", &file], "").await;
     assert_eq!((output.code, output.stdout.as_str()), (Some(4), ""));
     for told in [
-        ":2:", "listn", "listen", ":4:", "no-such-program", ":5:", "60", ":6:", "access", ":9:",
+        ":2:",
+        "listn",
+        "listen",
+        ":4:",
+        "no-such-program",
+        ":5:",
+        "60",
+        ":6:",
+        "access",
+        ":9:",
         "json-rpc",
     ] {
         assert!(output.stderr.contains(told), "{told} is not in {}", output.stderr);
@@ -32,14 +41,15 @@ async fn check_tells_every_fault_with_its_place_and_exits_with_4() {
 
 #[tokio::test]
 async fn check_says_what_is_good_and_warns_of_programs_that_may_ask() {
-    let agents = [fake("echo", "echo", ""), "[agents.claude]\ncommand = 'HERE/claude'\n".to_owned()];
+    let agents =
+        [fake("echo", "echo", ""), "[agents.claude]\ncommand = 'HERE/claude'\n".to_owned()];
     let setup = Setup::new(&agents.concat()).executable("claude", "#!/bin/sh\n");
     let file = setup.write().display().to_string();
     let output = setup.run(&["check", &file], "").await;
-    assert_eq!((output.code, output.stdout.trim()), (Some(0), "good: 2 agents (claude, echo)"));
+    assert_eq!((output.code, output.stdout.trim()), (Some(0), "good: 2 agents (echo, claude)"));
     assert!(output.stderr.contains("warning") && output.stderr.contains("-p"), "{}", output.stderr);
     let output = setup.run(&["check", "--json", &file], "").await;
-    assert_eq!(json_of(&output.stdout)["agents"], json!(["claude", "echo"]));
+    assert_eq!(json_of(&output.stdout)["agents"], json!(["echo", "claude"]));
     let shipped = setup.run(&["check"], "").await;
     assert_eq!(shipped.code, Some(0), "{}", shipped.stderr);
 }
@@ -76,7 +86,16 @@ async fn send_takes_parameters_a_message_id_and_a_conversation() {
     let usual = service.command(&["send", "args", "x"], "").await;
     assert_eq!(usual.stdout, "\"usual\"\n");
     let words = [
-        "send", "--json", "--param", "word=a=b", "--message-id", "m-1", "--context", "c-1", "args", "x",
+        "send",
+        "--json",
+        "--param",
+        "word=a=b",
+        "--message-id",
+        "m-1",
+        "--context",
+        "c-1",
+        "args",
+        "x",
     ];
     let first = json_of(&service.command(&words, "").await.stdout);
     assert_eq!(first["artifacts"][0]["parts"][0]["text"], "\"a=b\"\n");
@@ -98,7 +117,10 @@ async fn tasks_are_listed_shown_and_called_off() {
     let show = service.command(&["tasks", "show", &id], "").await.stdout;
     assert!(show.contains("state    running (attempt 1)") && show.contains("ann"), "{show}");
     let off = service.command(&["tasks", "cancel", &id], "").await;
-    assert_eq!((off.code, off.stdout.trim()), (Some(0), format!("task {id} is cancelled").as_str()));
+    assert_eq!(
+        (off.code, off.stdout.trim()),
+        (Some(0), format!("task {id} is cancelled").as_str())
+    );
     let again = service.command(&["tasks", "cancel", &id], "").await;
     assert_eq!(again.code, Some(1), "{again:?}");
     let show = service.command(&["tasks", "show", "--json", &id], "").await.stdout;

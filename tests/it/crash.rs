@@ -52,7 +52,10 @@ async fn what_belongs_to_an_agent_that_is_no_longer_configured_is_ended() {
     service.setup.rewrite(&format!("{kept}\n[agents.echo]{echo}"));
     service.restart().await;
     let record = service.execution(&id).await;
-    assert_eq!((&record["state"], &record["error"]["code"]), (&json!("failed"), &json!("interrupted")));
+    assert_eq!(
+        (&record["state"], &record["error"]["code"]),
+        (&json!("failed"), &json!("interrupted"))
+    );
 }
 
 #[tokio::test]

@@ -79,10 +79,8 @@ async fn a_second_signal_ends_the_service_at_once() {
     service.begin("one", "ann").await;
     service.setup.written("log", "start ann\n").await;
     service.sigterm();
-    until("the drain", async || {
-        (service.agent("one").await["health"] == "draining").then_some(())
-    })
-    .await;
+    until("the drain", async || (service.agent("one").await["health"] == "draining").then_some(()))
+        .await;
     service.sigterm();
     service.exit().await;
 }

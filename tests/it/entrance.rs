@@ -44,7 +44,10 @@ async fn expect_refused(door: &Door, path: &str, headers: &[String]) -> Answer {
 #[tokio::test]
 async fn without_a_valid_token_every_path_gives_the_same_refusal() {
     let old = "o".repeat(40);
-    let config = [fake("echo", "echo", ""), "[tokens.old]\ntoken_env = 'OLD'\nexpires = 2020-01-01T00:00:00Z\n".to_owned()];
+    let config = [
+        fake("echo", "echo", ""),
+        "[tokens.old]\ntoken_env = 'OLD'\nexpires = 2020-01-01T00:00:00Z\n".to_owned(),
+    ];
     let setup = Setup::server("public_card = false\ndefault_agent = 'echo'", &config.concat());
     let service = setup.env("OLD", &old).start().await;
     let token = service.token.clone();

@@ -67,10 +67,8 @@ async fn a_task_stays_at_work_between_two_attempts_and_can_be_called_off_there()
     let agent = fake("flaky", "flaky HERE/runs 9 75", "retry.base = 60");
     let service = Service::start(&agent).await;
     let id = service.begin("flaky", "").await;
-    until("the pause", async || {
-        (service.execution(&id).await["phase"] == "failed").then_some(())
-    })
-    .await;
+    until("the pause", async || (service.execution(&id).await["phase"] == "failed").then_some(()))
+        .await;
     assert_eq!(state(&service.task("flaky", &id).await), "working");
     assert_eq!(outcome(&service.cancel("flaky", &id).await).0, "canceled");
     assert_eq!(service.setup.read("runs"), "run\n");
@@ -106,7 +104,10 @@ async fn a_disabled_agent_is_listed_and_takes_no_work() {
     let refused = service.refused("off", "message/send", message("x")).await;
     assert_eq!(refused, (-32052, "agent-disabled".to_owned()));
     let list = service.get("/api/v1/agents").await.json();
-    assert_eq!((&list["agents"][0]["id"], &list["agents"][0]["enabled"]), (&"off".into(), &false.into()));
+    assert_eq!(
+        (&list["agents"][0]["id"], &list["agents"][0]["enabled"]),
+        (&"off".into(), &false.into())
+    );
 }
 
 #[tokio::test]

@@ -46,7 +46,8 @@ impl World {
         let mut settings = checked.unwrap_or_else(|faults| panic!("{faults}")).settings;
         settings.server.listen = ([127, 0, 0, 1], 0).into();
         let clock = Arc::new(Fused::default());
-        let running = soon("the start", start_with(settings, Arc::clone(&clock) as _)).await.unwrap();
+        let running =
+            soon("the start", start_with(settings, Arc::clone(&clock) as _)).await.unwrap();
         let token = std::fs::read_to_string(setup.token_file()).unwrap().trim().to_owned();
         let door = Door { address: running.address(), token };
         Self { setup, clock, running, door }

@@ -31,13 +31,14 @@ async fn a_read_only_agent_runs_as_many_as_it_may_at_once_and_the_next_waits() {
     for word in ["ann", "bob", "cid"] {
         ids.push(service.begin("many", word).await);
     }
-    until("two at once", async || {
-        (service.setup.read("log").lines().count() == 2).then_some(())
-    })
-    .await;
+    until("two at once", async || (service.setup.read("log").lines().count() == 2).then_some(()))
+        .await;
     assert!(!service.setup.read("log").contains("cid"));
     let agent = service.agent("many").await;
-    assert_eq!((&agent["queued"][0]["id"], &agent["queued"][0]["position"]), (&json!(ids[2]), &json!(1)));
+    assert_eq!(
+        (&agent["queued"][0]["id"], &agent["queued"][0]["position"]),
+        (&json!(ids[2]), &json!(1))
+    );
     service.setup.open("go-bob");
     until("the third", async || service.setup.read("log").contains("start cid").then_some(()))
         .await;

@@ -18,7 +18,10 @@ async fn a_running_execution_shows_its_phase_process_attempt_and_deadline() {
     let status = service.get("/status").await.json();
     assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
     for actor in ["root", "gateway"] {
-        assert_eq!((&status[actor]["health"], &status[actor]["restarts"]), (&json!("alive"), &json!(0)));
+        assert_eq!(
+            (&status[actor]["health"], &status[actor]["restarts"]),
+            (&json!("alive"), &json!(0))
+        );
     }
     let agent = &status["agents"][0];
     assert_eq!((&agent["id"], &agent["health"]), (&json!("one"), &json!("alive")));

@@ -9,9 +9,8 @@ use crate::harness::{Service, Setup, fake, gated, messages, soon};
 async fn the_same_message_sent_twice_at_once_and_once_more_later_runs_once() {
     let service = Service::start(&gated("one", "")).await;
     let door = service.door.clone();
-    let first = tokio::spawn(async move {
-        door.rpc("one", "message/send", &messages("m-1", "ann")).await
-    });
+    let first =
+        tokio::spawn(async move { door.rpc("one", "message/send", &messages("m-1", "ann")).await });
     service.setup.written("log", "start ann\n").await;
     let second = service.submit("one", messages("m-1", "ann")).await;
     service.setup.open("go");
