@@ -4,8 +4,8 @@ use algonius_actors::model::agent::{AgentSpec, Skill};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::AgentId;
-use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
 use axum::response::Response;
 
 use super::answer::{Problem, ok};
@@ -14,31 +14,43 @@ use super::{App, jsonrpc};
 use crate::wire::a2a::v0_3;
 use crate::wire::a2a::v1::{Binding, Card, CardSecurity, CardSkill, Interface, Version};
 
+/// Whoever may look at cards: everybody, or those with a token where cards are not public. Asked
+/// for first, so that others do not learn which agents there are.
+pub struct Onlooker;
+
+impl FromRequestParts<App> for Onlooker {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        if !app.public_card {
+            app.guard.admit(&parts.headers, app.gateway.now())?;
+        }
+        Ok(Self)
+    }
+}
+
 /// The card of one agent.
 ///
 /// # Errors
-/// `agent-unknown`, or `unauthenticated` where cards are not public.
+/// `agent-unknown`.
 pub async fn of_agent(
     State(app): State<App>,
+    _: Onlooker,
     Segment(agent): Segment,
-    headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    show(&app, &jsonrpc::known(&app, &agent)?, &headers)
+    show(&app, &jsonrpc::known(&app, &agent)?)
 }
 
 /// The card of the default agent.
 ///
 /// # Errors
-/// `agent-unknown` when there is none, or `unauthenticated` where cards are not public.
-pub async fn of_host(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
+/// `agent-unknown` when there is none.
+pub async fn of_host(State(app): State<App>, _: Onlooker) -> Result<Response, Problem> {
     let none = || Failure::new(Code::AgentUnknown, "this service has no default agent");
-    show(&app, app.default_agent.as_ref().ok_or_else(none)?, &headers)
+    show(&app, app.default_agent.as_ref().ok_or_else(none)?)
 }
 
-fn show(app: &App, id: &AgentId, headers: &HeaderMap) -> Result<Response, Problem> {
-    if !app.public_card {
-        app.guard.admit(headers, app.gateway.now())?;
-    }
+fn show(app: &App, id: &AgentId) -> Result<Response, Problem> {
     let none = || Failure::new(Code::AgentUnknown, "there is no such agent");
     let spec = app.agents.get(id).ok_or_else(none)?;
     Ok(ok(&v0_3::card(&card(app, spec))))

@@ -30,6 +30,8 @@ const CARDS: &[&str] = &[
     "/.well-known/agent-card.json",
     "/agents/echo/.well-known/agent-card.json",
     "/agents/echo/v1/.well-known/agent-card.json",
+    "/agents/nobody/.well-known/agent-card.json",
+    "/agents/%ff/v1/.well-known/agent-card.json",
 ];
 
 async fn expect_refused(door: &Door, path: &str, headers: &[String]) -> Answer {
