@@ -68,7 +68,9 @@ pub enum AgentMsg {
     },
     /// Asks for the progress of an execution; `None` when it is not here.
     Watch(ExecutionId, RpcReplyPort<Option<watch::Receiver<Progress>>>),
-    /// What a crashed execution left is settled.
+    /// An execution's actor was not born.
+    Stillborn(ExecutionId),
+    /// What a lost execution left is settled.
     CutOffSettled(ExecutionId),
     /// Takes nothing new and begins nothing more. The answer comes when nothing runs.
     Drain(RpcReplyPort<()>),
@@ -90,6 +92,8 @@ pub struct AgentArgs {
     pub driver: Arc<dyn Driver>,
     /// The world.
     pub kit: Kit,
+    /// Whether the service is stopping: then what is taken up stays in the ledger.
+    pub draining: bool,
 }
 
 /// A request in the line.
@@ -156,6 +160,7 @@ impl Actor for AgentActor {
             AgentMsg::PatienceDue => data.patience_due(&me),
             AgentMsg::Cancel { id, why, reply } => _ = reply.send(data.cancel(&me, id, why)),
             AgentMsg::Watch(id, reply) => _ = reply.send(data.watch(id)),
+            AgentMsg::Stillborn(id) => data.cut_off(&me, id),
             AgentMsg::CutOffSettled(id) => data.gone(&me, id),
             AgentMsg::Drain(reply) => data.drain(reply),
             AgentMsg::CancelAll { why } => data.cancel_all(&why),
@@ -174,7 +179,7 @@ impl Actor for AgentActor {
         match event {
             SupervisionEvent::ActorTerminated(child, _, _) => {
                 if let Some(id) = data.by_actor.get(&child.get_id()).copied() {
-                    data.gone(&me, id);
+                    data.terminated(&me, id);
                 }
                 Ok(())
             }
@@ -197,7 +202,7 @@ impl AgentData {
             crashes: Restarts::default(),
             born: Instant::now(),
             watched: false,
-            draining: None,
+            draining: args.draining.then(Vec::new),
             tasks: JoinSet::new(),
             args,
         }
@@ -212,14 +217,20 @@ impl AgentData {
     /// Gives an execution its actor; `first` is what happens to it first.
     fn begin(&mut self, me: &ActorRef<AgentMsg>, id: ExecutionId, one: Waiting, first: Event) {
         let Waiting { request, progress, .. } = one;
-        let AgentArgs { spec, driver, kit } = self.args.clone();
+        let AgentArgs { spec, driver, kit, .. } = self.args.clone();
         let live = progress.clone();
         let args = ExecutionArgs { id, first, request, spec, driver, kit, progress };
         let spawned =
             ractor::ActorRuntime::spawn_linked_instant(None, ExecutionActor, args, me.get_cell());
-        let Ok((actor, _)) = spawned else {
+        let Ok((actor, birth)) = spawned else {
             return; // Only a name that is taken is refused, and it has none.
         };
+        let me = me.clone();
+        self.spawn(async move {
+            if !matches!(birth.await, Ok(Ok(_))) {
+                _ = me.cast(AgentMsg::Stillborn(id)); // No other event tells of it.
+            }
+        });
         self.by_actor.insert(actor.get_id(), id);
         self.live.insert(id, Live { actor, progress: live });
     }
@@ -253,6 +264,24 @@ impl AgentData {
         live.or_else(|| self.waiting.get(&id).map(|one| one.progress.subscribe()))
     }
 
+    /// An execution's actor has stopped. If it knows no outcome then the ledger refused it: an
+    /// actor of a former life had claimed it, and will not come back.
+    fn terminated(&mut self, me: &ActorRef<AgentMsg>, id: ExecutionId) {
+        match self.live.get(&id).and_then(|live| live.progress.borrow().outcome) {
+            Some(_) => self.gone(me, id),
+            None => self.cut_off(me, id),
+        }
+    }
+
+    /// Nobody drives it any more: what it left is settled before its slot is free.
+    fn cut_off(&mut self, me: &ActorRef<AgentMsg>, id: ExecutionId) {
+        let (me, kit) = (me.clone(), self.args.kit.clone());
+        self.spawn(async move {
+            settle_cut_off(&kit, id).await;
+            _ = me.cast(AgentMsg::CutOffSettled(id)); // A new actor takes it up from the ledger.
+        });
+    }
+
     /// An execution's actor is gone, and its outcome is in the ledger.
     fn gone(&mut self, me: &ActorRef<AgentMsg>, id: ExecutionId) {
         if let Some(live) = self.live.remove(&id) {
@@ -265,8 +294,8 @@ impl AgentData {
         self.tell_drained();
     }
 
-    /// An execution's actor has crashed: its work is killed by the drop of its lease, and what it
-    /// left is settled before its slot is free. Too many crashes are a fault of this agent.
+    /// An execution's actor has crashed: its work is killed by the drop of its lease. Too many
+    /// crashes are a fault of this agent.
     fn crashed(
         &mut self,
         me: &ActorRef<AgentMsg>,
@@ -277,14 +306,7 @@ impl AgentData {
             return Ok(());
         };
         tracing::error!(execution = %id, agent = %self.args.spec.id, %fault, "execution crashed");
-        let (me, kit) = (me.clone(), self.args.kit.clone());
-        self.spawn(async move {
-            while let Err(error) = settle_cut_off(&kit, id).await {
-                tracing::error!(execution = %id, %error, "settlement failed, will be tried again");
-                tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-            }
-            _ = me.cast(AgentMsg::CutOffSettled(id)); // A new actor takes it up from the ledger.
-        });
+        self.cut_off(me, id);
         let crashes = std::mem::take(&mut self.crashes);
         let (crashes, verdict) = restart(crashes, self.born.elapsed(), Intensity::default());
         self.crashes = crashes;
@@ -299,8 +321,10 @@ impl AgentData {
         self.tell_drained();
     }
 
+    /// Tells it when nothing runs and nobody waits to hear whether the request was recorded.
     fn tell_drained(&mut self) {
-        if self.live.is_empty() {
+        let is_unheard = |one: &Waiting| one.reply.is_some();
+        if self.live.is_empty() && !self.waiting.values().any(is_unheard) {
             for reply in self.draining.iter_mut().flat_map(std::mem::take) {
                 _ = reply.send(());
             }

@@ -180,7 +180,9 @@ impl ExecutionData {
     fn reported(&mut self, me: &ActorRef<ExecutionMsg>, report: Report) {
         match report {
             Report::Started { at, pid } => {
-                self.pid = pid.filter(|_| at == self.stamp);
+                if at == self.stamp {
+                    self.pid = pid;
+                }
                 self.happened(me, Event::Started { at });
             }
             Report::Ended { at, verdict, exit_code } => {

@@ -9,6 +9,7 @@ use ractor::{
     Actor, ActorCell, ActorProcessingErr, ActorRef, RpcReplyPort, SpawnErr, SupervisionEvent,
 };
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::agent::{AgentActor, AgentArgs, AgentMsg};
@@ -22,7 +23,7 @@ use crate::model::failure::Failure;
 use crate::model::id::AgentId;
 use crate::model::record::Filter;
 use crate::ports::driver::Driver;
-use crate::recover::fail;
+use crate::recover::{fail, settle_all};
 
 /// Owns the whole tree.
 pub struct RootActor;
@@ -73,6 +74,8 @@ pub struct RootView {
 pub enum RootMsg {
     /// Asks what it knows.
     Inspect(RpcReplyPort<RootView>),
+    /// The service is stopping: agents that are started again begin nothing.
+    Drain,
 }
 
 /// One agent and the actor that plays it.
@@ -91,6 +94,9 @@ pub struct RootData {
     gateway_restarts: Restarts,
     since: DateTime<Utc>,
     born: Instant,
+    draining: bool,
+    /// Settlements for agents in quarantine.
+    tasks: JoinSet<()>,
 }
 
 impl Actor for RootActor {
@@ -121,6 +127,7 @@ impl Actor for RootActor {
     ) -> Result<(), ActorProcessingErr> {
         match msg {
             RootMsg::Inspect(reply) => _ = reply.send(data.view()),
+            RootMsg::Drain => data.draining = true,
         }
         Ok(())
     }
@@ -156,6 +163,8 @@ impl RootData {
             gateway_restarts: Restarts::default(),
             since: args.kit.clock.now(),
             born: Instant::now(),
+            draining: false,
+            tasks: JoinSet::new(),
             kit: args.kit,
         }
     }
@@ -176,7 +185,7 @@ impl RootData {
             return Ok(());
         };
         let Seat { spec, driver } = part.seat.clone();
-        let args = AgentArgs { spec, driver, kit: self.kit.clone() };
+        let args = AgentArgs { spec, driver, kit: self.kit.clone(), draining: self.draining };
         let spawned = ractor::ActorRuntime::spawn_linked(None, AgentActor, args, me.get_cell());
         part.actor = None;
         let (actor, _) = spawned.await?;
@@ -237,8 +246,13 @@ impl RootData {
         }
     }
 
+    /// Leaves an agent dead, and ends what it had: nobody will take it up.
     fn quarantine(&mut self, id: &AgentId) {
         tracing::error!(agent = %id, "agent quarantined");
+        let (kit, agent) = (self.kit.clone(), id.clone());
+        self.tasks.spawn(async move {
+            settle_all(&kit, &agent, &quarantined(&agent)).await;
+        });
         if let Some(part) = self.parts.get_mut(id) {
             part.actor = None;
         }
@@ -280,12 +294,14 @@ impl Part {
     fn route(&self) -> Route {
         match &self.actor {
             Some(actor) => Route::Open(actor.clone()),
-            None => Route::Shut(Failure::new(
-                Code::AgentQuarantined,
-                format!("agent `{}` failed too often and is quarantined", self.seat.spec.id),
-            )),
+            None => Route::Shut(quarantined(&self.seat.spec.id)),
         }
     }
+}
+
+fn quarantined(agent: &AgentId) -> Failure {
+    let message = format!("agent `{agent}` failed too often and is quarantined");
+    Failure::new(Code::AgentQuarantined, message)
 }
 
 /// The first line of a fault: what follows in a panic is of no use to who reads `/status`.

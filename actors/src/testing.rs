@@ -42,6 +42,9 @@ use crate::ports::ledger::Ledger;
 use crate::root::Seat;
 use crate::tree::Tree;
 
+/// The longest time that anybody waits for an end; then something is lost.
+const FOR_EVER: Duration = Duration::from_secs(3600);
+
 /// The agent of a world that has one.
 pub const WORKER: &str = "worker";
 
@@ -192,11 +195,14 @@ impl World {
     }
 
     /// Waits for the end as a caller does, and tells it: `completed`, `failed: agent-exit`,
-    /// `unfinished`.
+    /// `unfinished`, and `lost` when it is still waited for after an hour.
     pub async fn wait(&self, id: ExecutionId) -> String {
         let progress = self.progress.borrow().get(&id).cloned();
         if let Some(record) = self.record(id).await {
-            self.door.settled(&record, progress).await;
+            let settled = tokio::time::timeout(FOR_EVER, self.door.settled(&record, progress));
+            if settled.await.is_err() {
+                return "lost".to_owned();
+            }
         }
         self.end_of(id).await
     }

@@ -53,6 +53,7 @@ impl Tree {
         if let Some(gateway) = self.gateway.gateway.borrow().clone() {
             _ = gateway.cast(GatewayMsg::Drain);
         }
+        _ = self.gateway.root.cast(RootMsg::Drain); // A root that is gone has no agents either.
         let seats = self.gateway.root_view().await.map(|view| view.seats).unwrap_or_default();
         let agents: Vec<_> = seats.into_iter().filter_map(|seat| seat.actor).collect();
         if !all_drained(&agents, deadline).await {

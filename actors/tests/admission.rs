@@ -1,5 +1,4 @@
 //! Who runs, who waits and who is refused, in virtual time.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::num::NonZeroU32;
 use std::time::Duration;

@@ -1,5 +1,4 @@
 //! What the tree shows of itself.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
 

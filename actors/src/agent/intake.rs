@@ -19,7 +19,7 @@ use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::model::request::Request;
 use crate::ports::ledger::{Accept, Acceptance, LedgerError};
-use crate::recover::Recovered;
+use crate::recover::{Recovered, settle_unheard};
 
 impl AgentData {
     /// Lets a request in, or refuses it at once.
@@ -106,7 +106,10 @@ impl AgentData {
         tokio::spawn(async move {
             let accept = accept(&kit, &request, id, access, since);
             let result = kit.ledger.accept(accept).await;
-            _ = me.cast(AgentMsg::Recorded(id, result)); // A new actor takes it up from the ledger.
+            let is_fresh = matches!(result, Ok(Acceptance::Fresh));
+            if me.cast(AgentMsg::Recorded(id, result)).is_err() && is_fresh {
+                settle_unheard(&kit, id).await; // A new actor may have looked too early.
+            }
         });
     }
 
@@ -118,8 +121,8 @@ impl AgentData {
         result: Result<Acceptance, LedgerError>,
     ) {
         let failure = match result {
-            Ok(Acceptance::Fresh) => return self.arrive(me, Arrival::Recorded(id)),
-            Ok(Acceptance::Twin(twin)) => return self.arrive(me, Arrival::Twin(id, twin)),
+            Ok(Acceptance::Fresh) => return self.heard(me, Arrival::Recorded(id)),
+            Ok(Acceptance::Twin(twin)) => return self.heard(me, Arrival::Twin(id, twin)),
             Ok(Acceptance::Conflict) => {
                 Failure::new(Code::MessageReused, "this message id was used for another message")
             }
@@ -130,7 +133,13 @@ impl AgentData {
         };
         self.answer(id, Err(failure));
         self.waiting.remove(&id);
-        self.arrive(me, Arrival::Left(id));
+        self.heard(me, Arrival::Left(id));
+    }
+
+    /// A submitter has its answer: the last one may be what a drain waits for.
+    fn heard(&mut self, me: &ActorRef<AgentMsg>, event: Arrival) {
+        self.arrive(me, event);
+        self.tell_drained();
     }
 
     fn run(&mut self, me: &ActorRef<AgentMsg>, id: ExecutionId) {
@@ -162,9 +171,9 @@ impl AgentData {
         }
     }
 
-    /// Lets one timer run for the first in line: all wait for equally long.
+    /// Lets one timer run for the first that is recorded: all wait for equally long.
     fn mind_patience(&mut self, me: &ActorRef<AgentMsg>) {
-        let first = self.line.waiting().next();
+        let first = self.line.waiting().find(|id| self.is_heard(*id));
         let left = first.and_then(|id| self.patience_left(id));
         let Some(left) = left.filter(|_| !self.watched) else {
             return;
@@ -181,11 +190,18 @@ impl AgentData {
     pub(super) fn patience_due(&mut self, me: &ActorRef<AgentMsg>) {
         self.watched = false;
         let is_due = |id: &ExecutionId| self.patience_left(*id) == Some(Duration::ZERO);
-        let due: Vec<_> = self.line.waiting().take_while(is_due).collect();
+        let heard = self.line.waiting().filter(|id| self.is_heard(*id));
+        let due: Vec<_> = heard.take_while(is_due).collect();
         for id in due {
             self.end_unrun(me, id, Event::QueueExpired);
         }
         self.mind_patience(me);
+    }
+
+    /// Whether its submitter was answered. Until then it cannot have waited too long: nobody can
+    /// end what is not recorded.
+    fn is_heard(&self, id: ExecutionId) -> bool {
+        self.waiting.get(&id).is_some_and(|one| one.reply.is_none())
     }
 
     /// How long one may wait still.

@@ -11,7 +11,7 @@ use crate::model::agent::{Access, Deadlines, RetrySpec};
 use crate::model::execution::{Outcome, Stamp, State};
 use crate::model::failure::Failure;
 
-pub use after::{cut_off, way_out};
+pub use after::way_out;
 
 /// What of the agent's configuration matters here. A running execution keeps the one it began with.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,7 +1,8 @@
 //! The truth: every accepted execution, its moves, events, text and outcome.
 //!
 //! An implementation commits before it answers. Calls that carry a [`Fence`] change nothing when
-//! the execution was claimed again or settled since.
+//! the execution was claimed again or settled since; only the moves into and out of the clean-up
+//! are still recorded after the end.
 
 use std::collections::BTreeMap;
 

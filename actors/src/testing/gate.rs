@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -81,36 +80,36 @@ impl Faults {
 /// The way of one life of the service to the ledger.
 pub(super) struct Gate {
     faults: Arc<Faults>,
-    dead: AtomicBool,
+    dead: watch::Sender<bool>,
 }
 
 impl Gate {
     pub(super) fn new(faults: Arc<Faults>) -> Self {
-        Self { faults, dead: AtomicBool::new(false) }
+        Self { faults, dead: watch::Sender::new(false) }
     }
 
     /// Ends this life: whoever calls from it, or is in a call, ends without having changed a row.
     pub(super) fn shut(&self) {
-        self.dead.store(true, Ordering::SeqCst);
+        self.dead.send_replace(true);
     }
 
     pub(super) async fn enter(&self, call: Call) -> Result<(), LedgerError> {
-        self.die_with_the_service();
         let (delay, fails) = self.faults.take(call);
-        if !delay.is_zero() {
-            tokio::time::sleep(delay).await;
-            self.die_with_the_service();
+        let mut dead = self.dead.subscribe();
+        tokio::select! {
+            biased;
+            _ = dead.wait_for(|dead| *dead) => die_with_the_service(),
+            () = tokio::time::sleep(delay), if !delay.is_zero() => {}
+            () = std::future::ready(()), if delay.is_zero() => {}
         }
         if fails {
             return Err(LedgerError::Unavailable { cause: format!("{call:?} fails as scripted") });
         }
         Ok(())
     }
+}
 
-    /// Unwinds the calling task without a message: a killed process does not return from a call.
-    fn die_with_the_service(&self) {
-        if self.dead.load(Ordering::SeqCst) {
-            std::panic::resume_unwind(Box::new("the service was killed"));
-        }
-    }
+/// Unwinds the calling task without a message: a killed process does not return from a call.
+fn die_with_the_service() -> ! {
+    std::panic::resume_unwind(Box::new("the service was killed"))
 }

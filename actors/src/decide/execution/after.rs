@@ -2,7 +2,6 @@
 
 use super::{Effect as Do, Ending, Event as E, Phase as P};
 use super::{Effect, Event, Phase};
-use crate::decide::recovery;
 use crate::model::code::Code;
 use crate::model::execution::{Outcome, Stamp, State};
 use crate::model::failure::Failure;
@@ -65,10 +64,4 @@ pub(super) fn cancelled(why: String) -> Ending {
 
 pub(super) fn failed(failure: Failure) -> Ending {
     Ending { outcome: Outcome::Failed, failure: Some(failure) }
-}
-
-/// The end of what was cut off, for whoever finds it in the ledger.
-#[must_use]
-pub fn cut_off() -> Ending {
-    failed(recovery::interrupted())
 }

@@ -1,0 +1,202 @@
+//! Whatever happens at the counter, its line is fair and loses nobody.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use algonius_actors::decide::admission::{Effect, Event, Line, step};
+use algonius_actors::model::id::ExecutionId;
+use proptest::prelude::*;
+use uuid::Uuid;
+
+fn id(number: usize) -> ExecutionId {
+    ExecutionId(Uuid::from_u128(number as u128))
+}
+
+/// What has become of somebody who came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Waits,
+    Refused,
+    Joined,
+    Left,
+    Runs,
+    Ended,
+}
+
+/// An onlooker who knows the rules and panics when one is broken.
+struct Witness {
+    line: Line,
+    capacity: usize,
+    depth: usize,
+    fates: BTreeMap<ExecutionId, Fate>,
+    recorded: BTreeSet<ExecutionId>,
+    /// Those who were taken up from an earlier life, whatever the depth.
+    recovered: usize,
+    /// The order in which they came, and in which they began.
+    came: Vec<ExecutionId>,
+    begun: Vec<ExecutionId>,
+}
+
+impl Witness {
+    fn new(capacity: u32, depth: u32) -> Self {
+        Self {
+            line: Line::new(Some(capacity), depth),
+            capacity: capacity as usize,
+            depth: depth as usize,
+            fates: BTreeMap::new(),
+            recorded: BTreeSet::new(),
+            recovered: 0,
+            came: Vec::new(),
+            begun: Vec::new(),
+        }
+    }
+
+    fn those(&self, fate: Fate) -> Vec<ExecutionId> {
+        self.came.iter().copied().filter(|id| self.fates.get(id) == Some(&fate)).collect()
+    }
+
+    fn see(&mut self, event: Event) {
+        match event {
+            Event::Arrived(id) | Event::Recovered(id) => {
+                self.came.push(id);
+                self.fates.insert(id, Fate::Waits);
+            }
+            Event::Left(id) => _ = self.fates.insert(id, Fate::Left),
+            Event::Ended(id) => _ = self.fates.insert(id, Fate::Ended),
+            Event::Recorded(_) | Event::Twin(..) => {}
+        }
+        match event {
+            Event::Recorded(id) => _ = self.recorded.insert(id),
+            Event::Recovered(id) => {
+                self.recorded.insert(id);
+                self.recovered += 1;
+            }
+            Event::Arrived(_) | Event::Left(_) | Event::Ended(_) | Event::Twin(..) => {}
+        }
+        let was_full = self.is_full_without(event);
+        let (line, effects) = step(std::mem::take(&mut self.line), event);
+        self.line = line;
+        for effect in effects {
+            self.follow(effect, was_full);
+        }
+        self.check();
+    }
+
+    /// Whether the one who arrives now finds no place.
+    fn is_full_without(&self, event: Event) -> bool {
+        let running = self.those(Fate::Runs).len();
+        let waiting = self.those(Fate::Waits).len();
+        let others = waiting - usize::from(matches!(event, Event::Arrived(_)));
+        others >= self.capacity - running + self.depth
+    }
+
+    fn follow(&mut self, effect: Effect, was_full: bool) {
+        match effect {
+            Effect::Record(_) => assert!(!was_full, "let in although full"),
+            Effect::Refuse(id) => {
+                assert!(was_full, "refused although there is a place");
+                self.fates.insert(id, Fate::Refused);
+            }
+            Effect::Run(id) => {
+                assert_eq!(self.fates.insert(id, Fate::Runs), Some(Fate::Waits), "runs twice");
+                assert!(self.recorded.contains(&id), "runs before it is recorded");
+                self.begun.push(id);
+            }
+            Effect::Join(id, _) => _ = self.fates.insert(id, Fate::Joined),
+            Effect::Queue(id, position) => {
+                let place = self.those(Fate::Waits).iter().position(|one| *one == id).unwrap();
+                assert_eq!(position, place + 1, "the wrong place");
+            }
+        }
+    }
+
+    fn check(&self) {
+        let (waiting, running) = (self.those(Fate::Waits), self.those(Fate::Runs));
+        assert!(running.len() <= self.capacity, "more run than may");
+        let free = self.capacity - running.len();
+        assert!(waiting.len() <= free + self.depth + self.recovered, "more wait than may");
+        assert_eq!(self.line.waiting().collect::<Vec<_>>(), waiting, "somebody is lost");
+        assert_eq!(
+            self.line.running().iter().copied().collect::<BTreeSet<_>>(),
+            running.into_iter().collect()
+        );
+        let order = |id: &ExecutionId| self.came.iter().position(|one| one == id);
+        assert!(self.begun.is_sorted_by_key(order), "somebody was overtaken");
+        let first = waiting.first().filter(|id| self.recorded.contains(*id));
+        assert!(free == 0 || first.is_none(), "a slot is free while somebody may run");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    /// Events that a caller, the ledger and executions can cause, in any order; at last all
+    /// records come and all who run end: nobody is left.
+    #[test]
+    fn the_line_is_fair_and_loses_nobody(
+        capacity in 1u32..4,
+        depth in 0u32..5,
+        recovered in 0usize..6,
+        events in proptest::collection::vec((0usize..6, any::<prop::sample::Index>()), 0..80),
+    ) {
+        let mut witness = Witness::new(capacity, depth);
+        let mut next = 0;
+        for _ in 0..recovered {
+            next += 1;
+            witness.see(Event::Recovered(id(next)));
+        }
+        for (kind, index) in events {
+            let waiting = witness.those(Fate::Waits);
+            let (recorded, unrecorded): (Vec<_>, Vec<_>) =
+                waiting.into_iter().partition(|id| witness.recorded.contains(id));
+            let running = witness.those(Fate::Runs);
+            let of = |those: &[ExecutionId]| (!those.is_empty()).then(|| *index.get(those));
+            let event = match kind {
+                0 | 1 => { next += 1; Some(Event::Arrived(id(next))) }
+                2 => of(&unrecorded).map(Event::Recorded),
+                3 => of(&unrecorded).map(|one| Event::Twin(one, id(0))),
+                4 => of(&recorded).or(of(&unrecorded)).map(Event::Left),
+                _ => of(&running).map(Event::Ended),
+            };
+            if let Some(event) = event {
+                witness.see(event);
+            }
+        }
+        for one in witness.came.clone() {
+            if witness.fates.get(&one) == Some(&Fate::Waits) && !witness.recorded.contains(&one) {
+                witness.see(Event::Recorded(one));
+            }
+        }
+        while let Some(one) = witness.those(Fate::Runs).first() {
+            witness.see(Event::Ended(*one));
+        }
+        prop_assert_eq!(witness.those(Fate::Waits), []);
+    }
+
+    /// Events that mean nothing, about strangers, change nothing.
+    #[test]
+    fn strangers_change_nothing(arrivals in 0usize..6) {
+        let mut line = Line::new(Some(1), 3);
+        for number in 0..arrivals {
+            line = step(line, Event::Arrived(id(number + 1))).0;
+        }
+        let stranger = id(1000);
+        for event in [Event::Recorded(stranger), Event::Left(stranger), Event::Ended(stranger)] {
+            prop_assert_eq!(step(line.clone(), event), (line.clone(), Vec::new()));
+        }
+    }
+}
+
+#[test]
+fn without_a_limit_nobody_waits_and_nobody_is_refused() {
+    let mut line = Line::new(None, 0);
+    for number in 1..=100 {
+        let (next, arrived) = step(line, Event::Arrived(id(number)));
+        let (next, recorded) = step(next, Event::Recorded(id(number)));
+        assert_eq!(
+            (arrived, recorded),
+            (vec![Effect::Record(id(number))], vec![Effect::Run(id(number))])
+        );
+        line = next;
+    }
+}

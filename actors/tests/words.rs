@@ -1,0 +1,88 @@
+//! The published words are read back as what they mean, and no two mean the same.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeSet;
+use std::fmt::{Debug, Display};
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::{MOVES, Outcome, State};
+use algonius_actors::model::id::{AgentId, ExecutionId};
+use proptest::prelude::*;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Each is parsed from its word and from its JSON, and all words differ.
+fn round_trip<T>(all: &[T], parse: impl Fn(&str) -> Option<T>)
+where
+    T: Display + Debug + PartialEq + Copy + Serialize + DeserializeOwned,
+{
+    let words: BTreeSet<_> = all.iter().map(ToString::to_string).collect();
+    assert_eq!(words.len(), all.len(), "two share a word: {words:?}");
+    for one in all {
+        let word = one.to_string();
+        let json = serde_json::to_string(one).unwrap();
+        assert_eq!(json, format!("\"{word}\""));
+        assert_eq!((parse(&word), serde_json::from_str(&json).ok()), (Some(*one), Some(*one)));
+    }
+    assert_eq!(parse("no such word"), None);
+}
+
+#[test]
+fn words_are_read_back() {
+    round_trip(State::ALL, State::parse);
+    round_trip(Outcome::ALL, Outcome::parse);
+    round_trip(Code::ALL, Code::parse);
+}
+
+#[test]
+fn every_code_has_a_hint_that_is_a_clause() {
+    for code in Code::ALL {
+        let hint = code.hint();
+        assert!(hint.starts_with(|first: char| first.is_lowercase()), "{code}: {hint}");
+        assert!(!hint.ends_with('.'), "{code}: {hint}");
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'-';
+        assert!(code.as_str().bytes().all(plain), "{code}");
+    }
+}
+
+#[test]
+fn an_unknown_code_reads_as_internal() {
+    assert_eq!(serde_json::from_str::<Code>("\"of-a-later-release\"").unwrap(), Code::Internal);
+}
+
+/// The table as a map: from every state the rest is reached, and no move is listed twice.
+#[test]
+fn every_state_leads_to_rest() {
+    let distinct: BTreeSet<_> = MOVES.iter().collect();
+    assert_eq!(distinct.len(), MOVES.len());
+    for state in State::ALL {
+        let mut reached = BTreeSet::from([*state]);
+        for _ in State::ALL {
+            let next = MOVES.iter().filter(|(from, _)| reached.contains(from)).map(|(_, to)| *to);
+            reached.extend(next.collect::<Vec<_>>());
+        }
+        assert!(reached.contains(&State::Idle), "{state} is a dead end");
+        assert!(MOVES.iter().any(|(_, to)| to == state), "{state} is never reached");
+    }
+}
+
+proptest! {
+    #[test]
+    fn an_agent_id_is_64_plain_characters_at_most(text in "\\PC{0,70}|[A-Za-z0-9_-]{0,70}") {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        let expected = (1..=64).contains(&text.len()) && text.chars().all(plain);
+        prop_assert_eq!(AgentId::new(text).is_ok(), expected);
+    }
+
+    #[test]
+    fn an_execution_id_is_read_back(number: u128) {
+        let id = ExecutionId(uuid::Uuid::from_u128(number));
+        prop_assert_eq!(ExecutionId::parse(&id.to_string()), Some(id));
+    }
+}
+
+#[test]
+fn fresh_ids_sort_in_the_order_in_which_they_were_made() {
+    let ids: Vec<_> = (0..10_000).map(|_| ExecutionId::fresh()).collect();
+    assert!(ids.is_sorted_by(|one, next| one < next));
+}
