@@ -8,112 +8,122 @@ const DOOR: &str = "/agents/echo/v1";
 const JSON: &str = "application/json";
 
 /// A body for the door of `echo`, and the id and number of the error it is answered with.
-fn bodies() -> Vec<(String, Value, i64)> {
-    let call = |member: &str, value: Value| {
-        let mut call =
-            json!({"jsonrpc": "2.0", "id": 7, "method": "message/send", "params": message("x")});
-        call[member] = value;
-        call.to_string()
-    };
-    let send = |path: &str, value: Value| {
-        let mut params = message("x");
-        *params.pointer_mut(path).unwrap() = value;
-        ask("message/send", &params)
-    };
-    let without = |path: &str, member: &str| {
-        let mut params = message("x");
-        params.pointer_mut(path).and_then(Value::as_object_mut).unwrap().remove(member);
-        ask("message/send", &params)
-    };
-    let with = |member: &str, value: Value| {
-        let mut params = message("x");
-        params["message"][member] = value;
-        ask("message/send", &params)
-    };
-    let configured = |configuration: Value| {
-        let mut params = message("x");
-        params["configuration"] = configuration;
-        ask("message/send", &params)
-    };
+type Row = (String, Value, i64);
+
+/// A good call with another member.
+fn call(member: &str, value: Value) -> String {
+    let params = message("x");
+    let mut call = json!({"jsonrpc": "2.0", "id": 7, "method": "message/send", "params": params});
+    call[member] = value;
+    call.to_string()
+}
+
+/// A good call whose parameters are changed.
+fn send(change: impl Fn(&mut Value)) -> String {
+    let mut params = message("x");
+    change(&mut params);
+    ask("message/send", &params)
+}
+
+/// A good call whose message has another value there.
+fn message_with(path: &str, value: &Value) -> String {
+    send(|params| {
+        let (parent, member) = path.rsplit_once('/').unwrap();
+        params["message"].pointer_mut(parent).unwrap()[member] = value.clone();
+    })
+}
+
+/// A good call whose message lacks this.
+fn message_without(path: &str) -> String {
+    send(|params| {
+        let (parent, member) = path.rsplit_once('/').unwrap();
+        let parent = params["message"].pointer_mut(parent).and_then(Value::as_object_mut);
+        parent.unwrap().remove(member);
+    })
+}
+
+/// What is not one call.
+fn no_calls() -> Vec<Row> {
+    let bom = "\u{feff}{}";
+    let unread = ["", " ", "{", "}", "nonsense", "{'a': 1}", "{\"a\": 1,}", bom, "{}{}", "NaN"];
+    let unread = unread.iter().map(|body| (*body).to_owned());
+    let deep = ["[".repeat(2_000_000), "{\"a\":".repeat(10_000) + &"}".repeat(10_000)];
+    let batch = format!("[{}]", ask("message/send", &message("x")));
+    let others = ["[]", &batch, "null", "7", "\"text\"", "{}"].map(str::to_owned);
+    let ids = [json!({}), json!([1]), json!(true)].map(|id| call("id", id));
+    let unread = unread.chain(deep).map(|body| (body, Value::Null, -32700));
+    let others = others.into_iter().chain(ids).map(|body| (body, Value::Null, -32600));
+    unread.chain(others).collect()
+}
+
+/// Calls that no method can take.
+fn wrong_calls() -> Vec<Row> {
+    let rows = [
+        (call("jsonrpc", json!("1.0")), -32600),
+        (call("jsonrpc", json!(2.0)), -32600),
+        (call("jsonrpc", Value::Null), -32600),
+        (call("method", json!(5)), -32600),
+        (call("method", Value::Null), -32600),
+        (call("params", json!("text")), -32600),
+        (call("params", json!(5)), -32600),
+        (call("method", json!("")), -32601),
+        (call("method", json!("message/sent")), -32601),
+        (call("method", json!("MESSAGE/SEND")), -32601),
+        (call("method", json!("SendMessage")), -32601),
+        (call("method", json!("message/stream")), -32004),
+        (call("method", json!("tasks/resubscribe")), -32004),
+        (call("method", json!("tasks/pushNotificationConfig/set")), -32003),
+        (call("params", Value::Null), -32602),
+        (call("params", json!([])), -32602),
+        (call("params", json!({})), -32602),
+    ];
+    rows.into_iter().map(|(body, code)| (body, json!(7), code)).collect()
+}
+
+/// Calls with wrong parameters.
+fn wrong_parameters() -> Vec<Row> {
+    let configured = |value: Value| send(|params| params["configuration"] = value.clone());
     let parameters = |value: Value| {
-        with("metadata", json!({"https://algonius.dev/a2a/ext/parameters/v1": value}))
+        message_with("/metadata", &json!({"https://algonius.dev/a2a/ext/parameters/v1": value}))
     };
-    let (null, seven) = (Value::Null, json!(7));
-    let unread =
-        ["", " ", "{", "}", "nonsense", "{'a': 1}", "{\"a\": 1,}", "\u{feff}{}", "{}{}", "NaN"];
-    let unread = unread.iter().map(|body| ((*body).to_owned(), null.clone(), -32700));
-    let deep = [
-        ("[".repeat(2_000_000), null.clone(), -32700),
-        (format!("{}{}", "{\"a\":".repeat(10_000), "}".repeat(10_000)), null.clone(), -32700),
+    let rows = [
+        (send(|params| params["message"] = json!("text")), -32602),
+        (message_with("/kind", &json!("task")), -32602),
+        (message_with("/role", &json!("system")), -32602),
+        (message_with("/role", &json!("agent")), -32602),
+        (message_with("/messageId", &json!("")), -32602),
+        (message_with("/messageId", &json!(5)), -32602),
+        (message_with("/messageId", &json!("m".repeat(257))), -32602),
+        (message_with("/messageId", &json!("m\u{0}")), -32602),
+        (message_with("/parts", &json!([])), -32602),
+        (message_with("/parts", &json!({})), -32602),
+        (message_with("/parts", &json!(["text"])), -32602),
+        (message_with("/parts/0/kind", &json!("image")), -32602),
+        (message_with("/parts/0/text", &json!(5)), -32602),
+        (message_with("/contextId", &json!("c\n")), -32602),
+        (message_with("/contextId", &json!(5)), -32602),
+        (message_with("/taskId", &json!("no such task")), -32001),
+        (message_without("/role"), -32602),
+        (message_without("/messageId"), -32602),
+        (message_without("/parts"), -32602),
+        (message_without("/parts/0/text"), -32602),
+        (configured(json!({"historyLength": -1})), -32602),
+        (configured(json!({"blocking": "yes"})), -32602),
+        (configured(json!({"pushNotificationConfig": {"url": "http://x"}})), -32003),
+        (parameters(json!("text")), -32602),
+        (parameters(json!({"a": [1]})), -32602),
+        (ask("tasks/get", &json!({})), -32602),
+        (ask("tasks/get", &json!({"id": 5})), -32602),
+        (ask("tasks/get", &json!({"id": "../../etc/passwd"})), -32001),
+        (ask("tasks/cancel", &json!({"id": "' OR 1=1 --"})), -32001),
     ];
-    let envelopes = [
-        ("[]".to_owned(), null.clone(), -32600),
-        (format!("[{}]", ask("message/send", &message("x"))), null.clone(), -32600),
-        ("null".to_owned(), null.clone(), -32600),
-        ("7".to_owned(), null.clone(), -32600),
-        ("\"text\"".to_owned(), null.clone(), -32600),
-        ("{}".to_owned(), null.clone(), -32600),
-        (call("jsonrpc", json!("1.0")), seven.clone(), -32600),
-        (call("jsonrpc", json!(2.0)), seven.clone(), -32600),
-        (call("jsonrpc", null.clone()), seven.clone(), -32600),
-        (call("method", json!(5)), seven.clone(), -32600),
-        (call("method", null.clone()), seven.clone(), -32600),
-        (call("id", json!({})), null.clone(), -32600),
-        (call("id", json!([1])), null.clone(), -32600),
-        (call("id", json!(true)), null.clone(), -32600),
-        (call("params", json!("text")), seven.clone(), -32600),
-        (call("params", json!(5)), seven.clone(), -32600),
-    ];
-    let methods = [
-        (call("method", json!("")), seven.clone(), -32601),
-        (call("method", json!("message/sent")), seven.clone(), -32601),
-        (call("method", json!("MESSAGE/SEND")), seven.clone(), -32601),
-        (call("method", json!("SendMessage")), seven.clone(), -32601),
-        (call("method", json!("message/stream")), seven.clone(), -32004),
-        (call("method", json!("tasks/resubscribe")), seven.clone(), -32004),
-        (call("method", json!("tasks/pushNotificationConfig/set")), seven.clone(), -32003),
-    ];
-    let parameters = [
-        (call("params", null.clone()), seven.clone(), -32602),
-        (call("params", json!([])), seven.clone(), -32602),
-        (call("params", json!({})), seven.clone(), -32602),
-        (send("/message", json!("text")), seven.clone(), -32602),
-        (send("/message/kind", json!("task")), seven.clone(), -32602),
-        (send("/message/role", json!("system")), seven.clone(), -32602),
-        (send("/message/role", json!("agent")), seven.clone(), -32602),
-        (send("/message/messageId", json!("")), seven.clone(), -32602),
-        (send("/message/messageId", json!(5)), seven.clone(), -32602),
-        (send("/message/messageId", json!("m".repeat(257))), seven.clone(), -32602),
-        (send("/message/messageId", json!("m\u{0}")), seven.clone(), -32602),
-        (send("/message/parts", json!([])), seven.clone(), -32602),
-        (send("/message/parts", json!({})), seven.clone(), -32602),
-        (send("/message/parts/0", json!("text")), seven.clone(), -32602),
-        (send("/message/parts/0/kind", json!("image")), seven.clone(), -32602),
-        (send("/message/parts/0/text", json!(5)), seven.clone(), -32602),
-        (without("/message", "role"), seven.clone(), -32602),
-        (without("/message", "messageId"), seven.clone(), -32602),
-        (without("/message", "parts"), seven.clone(), -32602),
-        (without("/message/parts/0", "text"), seven.clone(), -32602),
-        (with("contextId", json!("c\n")), seven.clone(), -32602),
-        (with("contextId", json!(5)), seven.clone(), -32602),
-        (with("taskId", json!("no such task")), seven.clone(), -32001),
-        (configured(json!({"historyLength": -1})), seven.clone(), -32602),
-        (configured(json!({"blocking": "yes"})), seven.clone(), -32602),
-        (configured(json!({"pushNotificationConfig": {"url": "http://x"}})), seven.clone(), -32003),
-        (parameters(json!("text")), seven.clone(), -32602),
-        (parameters(json!({"a": [1]})), seven.clone(), -32602),
-        (ask("tasks/get", &json!({})), seven.clone(), -32602),
-        (ask("tasks/get", &json!({"id": 5})), seven.clone(), -32602),
-        (ask("tasks/get", &json!({"id": "../../etc/passwd"})), seven.clone(), -32001),
-        (ask("tasks/cancel", &json!({"id": "' OR 1=1 --"})), seven, -32001),
-    ];
-    unread.chain(deep).chain(envelopes).chain(methods).chain(parameters).collect()
+    rows.into_iter().map(|(body, code)| (body, json!(7), code)).collect()
 }
 
 #[tokio::test]
 async fn every_wrong_body_has_its_code_and_gets_its_id_back() {
     let service = Service::start(&fake("echo", "echo", "")).await;
-    for (body, id, code) in bodies() {
+    for (body, id, code) in [no_calls(), wrong_calls(), wrong_parameters()].concat() {
         let answer = service.post(DOOR, &body).await;
         let shown = body.chars().take(300).collect::<String>();
         assert_eq!(answer.status, 200, "{shown} {answer:?}");
