@@ -202,8 +202,8 @@ async fn begin(setup: &Setup) -> (Child, Door, watch::Receiver<String>) {
             sender.send_modify(|said| said.extend([line.as_str(), "\n"]));
         }
     });
-    let ready = "is ready on http://";
-    let seen = soon("the banner", said.wait_for(|said| said.contains("curl -s"))).await;
+    let (ready, last) = ("is ready on http://", r#""text":"hello"}"#);
+    let seen = soon("the banner", said.wait_for(|said| said.contains(last))).await;
     let Some(banner) = seen.ok().map(|said| said.clone()) else {
         panic!("the service did not start: {}", said.borrow().clone())
     };
