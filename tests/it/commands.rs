@@ -198,7 +198,7 @@ async fn the_banner_s_request_works_as_it_is_printed() {
     let service = Service::start(&fake("echo", "echo", "")).await;
     let said = service.said();
     let request = said.split("or from any program:\n").nth(1).unwrap();
-    let script = request.lines().take(3).collect::<Vec<_>>().join("\n");
+    let script = request.lines().take(4).collect::<Vec<_>>().join("\n");
     let shell = async |script: &str| {
         let output = tokio::process::Command::new("sh").args(["-c", script]).output();
         String::from_utf8(soon("the shell", output).await.unwrap().stdout).unwrap()
