@@ -84,10 +84,11 @@ async fn a_message_with_a_secret_that_waited_at_a_kill_is_not_run() {
     let agent = crate::harness::gated("one", "access = 'read-write'");
     let mut service = Service::start(&agent).await;
     service.begin("one", "ann").await;
+    service.setup.written("log", "start ann\n").await;
     let waiting = service.begin("one", &secret).await;
     service.kill9().await;
-    service.setup.open("go");
     service.restart().await;
+    service.setup.open("go");
     let task = service.ended("one", &waiting).await;
     assert_eq!(outcome(&task), crate::harness::door::failed("interrupted-not-run"));
     assert_eq!(service.setup.read("log"), "start ann\n");
