@@ -7,6 +7,14 @@ use serde_json::json;
 use crate::harness::door::{completed, outcome, state};
 use crate::harness::{Service, Setup, gated, message, soon, until};
 
+/// Waits until the agent says that the service is on its way out.
+async fn draining(service: &Service) {
+    until("the drain", async || {
+        (service.agent("one").await["health"] == "draining").then_some(())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn on_sigterm_what_runs_is_finished_and_what_waits_runs_after_the_next_start() {
     let mut service = Service::start(&gated("one", "access = 'read-write'")).await;
@@ -15,13 +23,9 @@ async fn on_sigterm_what_runs_is_finished_and_what_waits_runs_after_the_next_sta
     service.setup.written("log", "start ann\n").await;
     let waiting = service.begin("one", "bob").await;
     service.sigterm();
-    until("the refusal", async || {
-        let answer = service.call("one", "message/send", &message("cid")).await;
-        let code = answer.json()["error"]["code"].clone();
-        (answer.status == 503 && code == json!(-32055)).then_some(())
-    })
-    .await;
-    assert_eq!(service.agent("one").await["health"], "draining");
+    draining(&service).await;
+    let answer = service.call("one", "message/send", &message("cid")).await;
+    assert_eq!((answer.status, &answer.json()["error"]["code"]), (503, &json!(-32055)));
     assert_eq!(service.request("GET /health", &[], b"").await.status, 200);
     service.setup.open("go-ann");
     assert_eq!(outcome(&soon("the answer", caller).await.unwrap()), completed("ann\n"));
@@ -79,8 +83,7 @@ async fn a_second_signal_ends_the_service_at_once() {
     service.begin("one", "ann").await;
     service.setup.written("log", "start ann\n").await;
     service.sigterm();
-    until("the drain", async || (service.agent("one").await["health"] == "draining").then_some(()))
-        .await;
+    draining(&service).await;
     service.sigterm();
     service.exit().await;
 }
