@@ -102,15 +102,17 @@ command = "sh"
 args = ["-c", 'printf "%s|%s|" "$1" "$2" > HERE/names; cp "$1" "$2"', "copy", "{{ input_file }}", "{{ output_file }}"]
 input = "file"
 output = "file"
-input_file = "in.md"
-output_file = "out.md"
+input_file = "{{ execution_id }}.md"
+output_file = "answer to {{ agent_id }}.md"
 "#;
     let service = Service::start(agent).await;
-    assert_eq!(outcome(&service.send("file", "some text").await), completed("some text"));
+    let task = service.send("file", "some text").await;
+    assert_eq!(outcome(&task), completed("some text"));
     let names = service.setup.read("names");
     let (input, output) = names.split_once('|').unwrap();
     let output = output.trim_end_matches('|');
-    assert!(input.ends_with("/in.md") && output.ends_with("/out.md"), "{names}");
+    assert!(input.ends_with(&format!("/{}.md", id(&task))), "{names}");
+    assert!(output.ends_with("/answer to file.md"), "{names}");
     until("an empty place", async || (!Path::new(input).exists()).then_some(())).await;
     assert!(!Path::new(output).exists());
 }

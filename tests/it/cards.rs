@@ -13,7 +13,7 @@ const PLACES: [&str; 3] = [
 
 fn agents() -> String {
     let settings = "name = 'Echo'\ndescription = 'Says it again.'\nversion = '2.1'";
-    [fake("echo", "echo", settings), fake("other", "echo", "")].concat()
+    [fake("echo", "echo", settings), fake("other", "echo", "access = 'read-write'")].concat()
 }
 
 #[tokio::test]
@@ -71,7 +71,8 @@ async fn the_directory_names_the_doors_and_cards_of_all_agents() {
     let list = service.get("/api/v1/agents").await.json();
     let base = format!("http://{}/agents/other", service.address);
     let other = &list["agents"][1];
-    assert_eq!((&other["id"], &other["access"]), (&json!("other"), &json!("read-only")));
+    assert_eq!((&other["id"], &other["access"]), (&json!("other"), &json!("read-write")));
+    assert_eq!(list["agents"][0]["access"], "read-only");
     assert_eq!(other["url"], format!("{base}/v1"));
     assert_eq!(other["card"], format!("{base}/.well-known/agent-card.json"));
 }

@@ -9,10 +9,8 @@ use crate::harness::{Service, Setup, gated, message, soon, until};
 
 /// Waits until the agent says that the service is on its way out.
 async fn draining(service: &Service) {
-    until("the drain", async || {
-        (service.agent("one").await["health"] == "draining").then_some(())
-    })
-    .await;
+    until("the drain", async || (service.agent("one").await["health"] == "draining").then_some(()))
+        .await;
 }
 
 #[tokio::test]
