@@ -110,25 +110,19 @@ async fn what_an_actor_had_when_it_panicked_is_settled_or_taken_up_again() {
 async fn an_agent_that_panics_too_often_is_quarantined_alone() {
     let agents = [fake("one", "echo", ""), fake("two", "echo", "")].concat();
     let world = World::start(Setup::new(&agents)).await;
-    let refusal = until("the quarantine", async || {
-        let answer = world.panic_or_refusal("one").await;
-        (answer["error"]["code"] == -32054).then_some(answer)
+    for restarts in 1..=3 {
+        world.panic_in("one").await;
+        world.restarts("one", restarts).await;
+    }
+    world.panic_in("one").await;
+    until("the quarantine", async || {
+        (world.door.agent("one").await["health"] == "quarantined").then_some(())
     })
     .await;
-    assert_eq!(refusal["error"]["data"]["code"], "agent-quarantined");
-    assert_eq!(world.door.agent("one").await["health"], "quarantined");
+    let refused = world.door.refused("one", "message/send", message("again")).await;
+    assert_eq!(refused, (-32054, "agent-quarantined".to_owned()));
     assert_eq!(outcome(&world.door.send("two", "hello").await), completed("hello"));
     world.stop().await;
-}
-
-impl World {
-    /// The same, where the actor may not be there any more to panic.
-    async fn panic_or_refusal(&self, agent: &str) -> Value {
-        self.clock.fuse.store(2, Ordering::SeqCst);
-        let answer = self.door.call(agent, "message/send", &message("again")).await.json();
-        self.clock.fuse.store(0, Ordering::SeqCst);
-        answer
-    }
 }
 
 #[tokio::test]
