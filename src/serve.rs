@@ -7,6 +7,7 @@ pub mod auth;
 pub mod body;
 pub mod card;
 pub mod counted;
+pub mod follow;
 pub mod jsonrpc;
 pub mod listen;
 pub mod router;

@@ -5,12 +5,11 @@ use std::path::Path;
 
 use algonius_actors::model::event::{Chunk, Event, Fact, Span};
 use algonius_actors::model::execution::Fence;
-use algonius_actors::model::id::ExecutionId;
+use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
 use algonius_actors::model::principal::{Token, TokenSeed};
-use algonius_actors::model::record::Filter;
-use algonius_actors::model::record::Record;
+use algonius_actors::model::record::{Filter, Record};
 use algonius_actors::ports::ledger::{
-    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Settlement,
+    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Resume, Settlement,
 };
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -35,6 +34,7 @@ mod head;
 mod principals;
 mod record;
 mod records;
+mod resume;
 mod settle;
 mod sqlite;
 mod text;
@@ -114,6 +114,19 @@ impl Store {
 impl Ledger for Store {
     async fn accept(&self, accept: Accept) -> Result<Acceptance, LedgerError> {
         self.writer.order(accept).await
+    }
+
+    async fn resume(&self, resume: Resume) -> Result<bool, LedgerError> {
+        self.writer.order(resume).await
+    }
+
+    async fn taken(
+        &self,
+        owner: PrincipalId,
+        agent: &AgentId,
+        key: [u8; 32],
+    ) -> Result<Option<(ExecutionId, [u8; 32])>, LedgerError> {
+        resume::taken(&self.readers, owner, agent, key).await.map_err(ledger_error)
     }
 
     async fn claim(&self, order: ClaimOrder) -> Result<Claim, LedgerError> {

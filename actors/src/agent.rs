@@ -1,31 +1,35 @@
 //! `AgentActor`: one per agent; lets requests in by its line, and owns their executions.
 
 mod intake;
+mod lives;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use ractor::{
-    Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent,
-};
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::decide::admission::{Event as Arrival, Line};
+use crate::decide::admission::Line;
 use crate::decide::execution::Event;
-use crate::decide::restart::{Intensity, Restarts, Verdict, step as restart};
-use crate::execution::{ExecutionActor, ExecutionArgs, ExecutionMsg, Progress};
+use crate::decide::restart::Restarts;
+use crate::execution::{ExecutionMsg, Resumption};
 use crate::kit::Kit;
 use crate::model::agent::AgentSpec;
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
-use crate::model::request::Request;
+use crate::model::record::Record;
+use crate::model::request::{Input, Request};
 use crate::model::status::{AgentStatus, Health, LastOutcome, QueuedStatus};
 use crate::ports::driver::Driver;
-use crate::ports::ledger::{Acceptance, LedgerError};
-use crate::recover::{settle_cut_off, take_up};
+use crate::ports::ledger::LedgerError;
+use crate::recover::{Recovered, take_up};
+use crate::report::Progress;
+
+pub(crate) use intake::{closed, reused};
 
 /// Owns everything that one agent does.
 pub struct AgentActor;
@@ -52,15 +56,15 @@ pub struct AgentView {
 /// What an agent is told.
 pub enum AgentMsg {
     /// Asks for an execution. The answer comes when it is recorded, not when it has run.
-    Submit(Box<Request>, RpcReplyPort<Result<Ticket, Failure>>),
+    Submit(Box<Submission>),
     /// The ledger has answered about a request that was let in.
-    Recorded(ExecutionId, Result<Acceptance, LedgerError>),
+    Recorded(ExecutionId, Result<Recording, LedgerError>),
     /// The first in line may have waited for as long as it may.
     PatienceDue,
     /// Calls an execution off, if it is here. The answer does not wait for its end.
     Cancel {
-        /// Which.
-        id: ExecutionId,
+        /// Which, as the ledger knows it.
+        record: Box<Record>,
         /// Why, for its history.
         why: String,
         /// Its progress; `None` when it is not here.
@@ -68,6 +72,8 @@ pub enum AgentMsg {
     },
     /// Asks for the progress of an execution; `None` when it is not here.
     Watch(ExecutionId, RpcReplyPort<Option<watch::Receiver<Progress>>>),
+    /// A question stayed open for as long as it may.
+    Unanswered(Box<Record>),
     /// An execution's actor was not born.
     Stillborn(ExecutionId),
     /// What a lost execution left is settled.
@@ -81,6 +87,29 @@ pub enum AgentMsg {
     },
     /// Asks what there is. The answer never waits for the work.
     Inspect(RpcReplyPort<AgentView>),
+}
+
+/// A request on its way in.
+pub struct Submission {
+    /// What is asked.
+    pub request: Request,
+    /// The execution that it continues, as the ledger knows it.
+    pub continues: Option<Record>,
+    /// Where the answer goes.
+    pub reply: RpcReplyPort<Result<Ticket, Failure>>,
+}
+
+/// What the ledger made of a request that was let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recording {
+    /// It is in.
+    In,
+    /// It is the same as an earlier one.
+    Twin(ExecutionId),
+    /// Its message id was used for another message.
+    Conflict,
+    /// The question that it answers is not open any more.
+    Closed,
 }
 
 /// What an agent begins with.
@@ -102,6 +131,29 @@ struct Waiting {
     reply: Option<RpcReplyPort<Result<Ticket, Failure>>>,
     progress: watch::Sender<Progress>,
     since: DateTime<Utc>,
+    from: Resumption,
+}
+
+impl Waiting {
+    /// What takes up an execution that asked, to end it.
+    fn asked(record: &Record) -> Self {
+        let request = Request {
+            agent: record.agent.clone(),
+            owner: record.owner,
+            message: record.message.clone(),
+            context: record.context.clone(),
+            continues: None,
+            trigger: record.trigger.clone(),
+            input: Input::default(),
+        };
+        Self {
+            request: Arc::new(request),
+            reply: None,
+            progress: watch::Sender::new(Progress::accepted()),
+            since: record.changed_at,
+            from: Resumption::asked(record.stamp, record.fence),
+        }
+    }
 }
 
 /// An execution with an actor.
@@ -117,6 +169,8 @@ pub struct AgentData {
     waiting: HashMap<ExecutionId, Waiting>,
     live: HashMap<ExecutionId, Live>,
     by_actor: HashMap<ActorId, ExecutionId>,
+    /// Answers that came while the actor that asked was still letting go.
+    early: HashMap<ExecutionId, Box<Submission>>,
     since: DateTime<Utc>,
     last: Option<LastOutcome>,
     /// Crashes of executions; too many at once are a fault of the agent.
@@ -143,7 +197,13 @@ impl Actor for AgentActor {
         let recovered = take_up(&args.kit, &args.spec).await?;
         let mut data = AgentData::new(args);
         for one in recovered {
-            data.recovered(&me, one);
+            match one {
+                Recovered::Requeued(record, request) => data.recovered(&me, &record, request),
+                Recovered::Asking(record) => {
+                    let left = data.answer_left(&record);
+                    data.mind_answer(&me, record.id, left);
+                }
+            }
         }
         Ok(data)
     }
@@ -155,10 +215,13 @@ impl Actor for AgentActor {
         data: &mut AgentData,
     ) -> Result<(), ActorProcessingErr> {
         match msg {
-            AgentMsg::Submit(request, reply) => data.submit(&me, *request, reply),
+            AgentMsg::Submit(submission) => data.submit(&me, *submission),
             AgentMsg::Recorded(id, result) => data.recorded(&me, id, result),
             AgentMsg::PatienceDue => data.patience_due(&me),
-            AgentMsg::Cancel { id, why, reply } => _ = reply.send(data.cancel(&me, id, why)),
+            AgentMsg::Cancel { record, why, reply } => {
+                _ = reply.send(data.cancel(&me, &record, why));
+            }
+            AgentMsg::Unanswered(record) => data.unanswered(&me, &record),
             AgentMsg::Watch(id, reply) => _ = reply.send(data.watch(id)),
             AgentMsg::Stillborn(id) => data.cut_off(&me, id),
             AgentMsg::CutOffSettled(id) => data.gone(&me, id),
@@ -197,6 +260,7 @@ impl AgentData {
             waiting: HashMap::new(),
             live: HashMap::new(),
             by_actor: HashMap::new(),
+            early: HashMap::new(),
             since: args.kit.clock.now(),
             last: None,
             crashes: Restarts::default(),
@@ -214,106 +278,10 @@ impl AgentData {
         self.tasks.spawn(task);
     }
 
-    /// Gives an execution its actor; `first` is what happens to it first.
-    fn begin(&mut self, me: &ActorRef<AgentMsg>, id: ExecutionId, one: Waiting, first: Event) {
-        let Waiting { request, progress, .. } = one;
-        let AgentArgs { spec, driver, kit, .. } = self.args.clone();
-        let live = progress.clone();
-        let args = ExecutionArgs { id, first, request, spec, driver, kit, progress };
-        let spawned =
-            ractor::ActorRuntime::spawn_linked_instant(None, ExecutionActor, args, me.get_cell());
-        let Ok((actor, birth)) = spawned else {
-            return; // Only a name that is taken is refused, and it has none.
-        };
-        let me = me.clone();
-        self.spawn(async move {
-            if !matches!(birth.await, Ok(Ok(_))) {
-                _ = me.cast(AgentMsg::Stillborn(id)); // No other event tells of it.
-            }
-        });
-        self.by_actor.insert(actor.get_id(), id);
-        self.live.insert(id, Live { actor, progress: live });
-    }
-
-    /// Ends a request that has not run. Answers whether it was waiting.
-    fn end_unrun(&mut self, me: &ActorRef<AgentMsg>, id: ExecutionId, first: Event) -> bool {
-        let Some(one) = self.waiting.remove(&id) else {
-            return false;
-        };
-        self.begin(me, id, one, first);
-        self.arrive(me, Arrival::Left(id));
-        true
-    }
-
-    fn cancel(
-        &mut self,
-        me: &ActorRef<AgentMsg>,
-        id: ExecutionId,
-        why: String,
-    ) -> Option<watch::Receiver<Progress>> {
-        if let Some(live) = self.live.get(&id) {
-            _ = live.actor.cast(ExecutionMsg::Happened(Event::Cancel { why }));
-        } else {
-            self.end_unrun(me, id, Event::Cancel { why });
-        }
-        self.watch(id)
-    }
-
-    fn watch(&self, id: ExecutionId) -> Option<watch::Receiver<Progress>> {
-        let live = self.live.get(&id).map(|live| live.progress.subscribe());
-        live.or_else(|| self.waiting.get(&id).map(|one| one.progress.subscribe()))
-    }
-
-    /// An execution's actor has stopped. If it knows no outcome then the ledger refused it: an
-    /// actor of a former life had claimed it, and will not come back.
-    fn terminated(&mut self, me: &ActorRef<AgentMsg>, id: ExecutionId) {
-        match self.live.get(&id).and_then(|live| live.progress.borrow().outcome) {
-            Some(_) => self.gone(me, id),
-            None => self.cut_off(me, id),
-        }
-    }
-
-    /// Nobody drives it any more: what it left is settled before its slot is free.
-    fn cut_off(&mut self, me: &ActorRef<AgentMsg>, id: ExecutionId) {
-        let (me, kit) = (me.clone(), self.args.kit.clone());
-        self.spawn(async move {
-            settle_cut_off(&kit, id).await;
-            _ = me.cast(AgentMsg::CutOffSettled(id)); // A new actor takes it up from the ledger.
-        });
-    }
-
-    /// An execution's actor is gone, and its outcome is in the ledger.
-    fn gone(&mut self, me: &ActorRef<AgentMsg>, id: ExecutionId) {
-        if let Some(live) = self.live.remove(&id) {
-            self.by_actor.remove(&live.actor.get_id());
-            if let Some(outcome) = live.progress.borrow().outcome {
-                self.last = Some(LastOutcome { id, outcome, at: self.args.kit.clock.now() });
-            }
-        }
-        self.arrive(me, Arrival::Ended(id));
-        self.tell_drained();
-    }
-
-    /// An execution's actor has crashed: its work is killed by the drop of its lease. Too many
-    /// crashes are a fault of this agent.
-    fn crashed(
-        &mut self,
-        me: &ActorRef<AgentMsg>,
-        child: &ActorCell,
-        fault: ActorProcessingErr,
-    ) -> Result<(), ActorProcessingErr> {
-        let Some(id) = self.by_actor.get(&child.get_id()).copied() else {
-            return Ok(());
-        };
-        tracing::error!(execution = %id, agent = %self.args.spec.id, %fault, "execution crashed");
-        self.cut_off(me, id);
-        let crashes = std::mem::take(&mut self.crashes);
-        let (crashes, verdict) = restart(crashes, self.born.elapsed(), Intensity::default());
-        self.crashes = crashes;
-        match verdict {
-            Verdict::Restart => Ok(()),
-            Verdict::Quarantine => Err(fault),
-        }
+    /// How long an open question may stay open still.
+    fn answer_left(&self, record: &Record) -> Duration {
+        let open = (self.args.kit.clock.now() - record.changed_at).to_std();
+        self.args.spec.deadlines.answer.saturating_sub(open.unwrap_or_default())
     }
 
     fn drain(&mut self, reply: RpcReplyPort<()>) {

@@ -6,12 +6,13 @@ use chrono::{DateTime, Utc};
 use ractor::{ActorRef, rpc::CallResult};
 use tokio::sync::watch;
 
-use crate::agent::Ticket;
-use crate::execution::Progress;
+use crate::agent::{Submission, Ticket, closed, reused};
+use crate::follow::{Follow, is_asking};
 use crate::gateway::GatewayMsg;
 use crate::kit::Kit;
 use crate::model::code::Code;
 use crate::model::event::{Event, Span};
+use crate::model::execution::State;
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::model::principal::{Caller, Right};
@@ -19,6 +20,7 @@ use crate::model::record::Filter;
 use crate::model::record::Record;
 use crate::model::request::Request;
 use crate::ports::ledger::LedgerError;
+use crate::report::Progress;
 use crate::root::RootMsg;
 
 /// How long an actor may take to answer what never waits for work.
@@ -36,16 +38,55 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Asks for an execution. Answers when it is recorded, not when it has run.
+    /// Asks for an execution, or answers the question of one. Answers when it is recorded, not
+    /// when it has run.
     ///
     /// # Errors
     /// When it is refused; then nothing was recorded.
-    pub async fn submit(&self, request: Request) -> Result<Ticket, Failure> {
-        let request = Box::new(request);
-        self.ask(|reply| GatewayMsg::Submit(request, reply)).await.unwrap_or_else(|| {
+    pub async fn submit(&self, caller: &Caller, request: Request) -> Result<Ticket, Failure> {
+        let continues = match request.continues {
+            None => None,
+            Some(id) => match self.taken(&request).await? {
+                Some(ticket) => return Ok(ticket),
+                None => Some(self.open_question(caller, id, &request).await?),
+            },
+        };
+        let submit = |reply| GatewayMsg::Submit(Box::new(Submission { request, continues, reply }));
+        self.ask(submit).await.unwrap_or_else(|| {
             let message = "the agent's actor failed while it took the message";
             Err(Failure::new(Code::Internal, message))
         })
+    }
+
+    /// The execution that has taken the same message before.
+    async fn taken(&self, request: &Request) -> Result<Option<Ticket>, Failure> {
+        let Kit { ledger, keyring, .. } = &self.kit;
+        let taken = ledger.taken(request.owner, &request.agent, keyring.key(request)).await;
+        match taken.map_err(|error| unreadable(&error))? {
+            None => Ok(None),
+            Some((_, digest)) if digest != keyring.body(request) => Err(reused()),
+            Some((execution, _)) => Ok(Some(Ticket { execution, joined: true, progress: None })),
+        }
+    }
+
+    async fn open_question(
+        &self,
+        caller: &Caller,
+        id: ExecutionId,
+        request: &Request,
+    ) -> Result<Record, Failure> {
+        let record = self.execution(caller, id).await?;
+        if record.context != request.context {
+            let message = "the context is not the one of the task";
+            Err(Failure::new(Code::InvalidParams, message))
+        } else if record.outcome.is_some() {
+            let message = "the task has ended; send the message without its id";
+            Err(Failure::new(Code::Unsupported, message))
+        } else if is_asking(&record) {
+            Ok(record)
+        } else {
+            Err(closed())
+        }
     }
 
     /// Calls an execution off and answers when the order is given, with its progress while an
@@ -64,8 +105,8 @@ impl Gateway {
             let message = format!("the execution has ended already: {state}");
             return Err(Failure::new(Code::ExecutionEnded, message));
         }
-        let (agent, why) = (record.agent.clone(), format!("called off by {}", caller.name));
-        let progress = self.ask(|reply| GatewayMsg::Cancel { agent, id, why, reply }).await;
+        let (named, why) = (Box::new(record.clone()), format!("called off by {}", caller.name));
+        let progress = self.ask(|reply| GatewayMsg::Cancel { record: named, why, reply }).await;
         Ok((record, progress.flatten()))
     }
 
@@ -82,14 +123,13 @@ impl Gateway {
                 return;
             }
             tokio::time::sleep(LOOK_AGAIN).await;
-            let (agent, id) = (record.agent.clone(), record.id);
-            progress = self.ask(|reply| GatewayMsg::Watch(agent, id, reply)).await.flatten();
+            progress = self.watch(record).await;
         }
     }
 
     async fn is_over(&self, id: ExecutionId) -> bool {
         match self.kit.ledger.execution(id).await {
-            Ok(Some(record)) => record.outcome.is_some(),
+            Ok(Some(record)) => record.outcome.is_some() || is_asking(&record),
             Ok(None) => true,
             Err(error) => {
                 tracing::error!(execution = %id, %error, "read failed");
@@ -143,6 +183,34 @@ impl Gateway {
         self.kit.ledger.text(record.id, span).await.map_err(|error| unreadable(&error))
     }
 
+    /// Follows an execution from after the given event on.
+    #[must_use]
+    pub fn follow(
+        &self,
+        record: Record,
+        after: u64,
+        progress: Option<watch::Receiver<Progress>>,
+    ) -> Follow {
+        Follow::new(self.clone(), record, after, progress)
+    }
+
+    /// The progress of an execution, while an actor holds it.
+    pub(crate) async fn watch(&self, record: &Record) -> Option<watch::Receiver<Progress>> {
+        let (agent, id) = (record.agent.clone(), record.id);
+        self.ask(|reply| GatewayMsg::Watch(agent, id, reply)).await.flatten()
+    }
+
+    /// The record as it is now.
+    ///
+    /// # Errors
+    /// When it could not be read, or is gone.
+    pub async fn reread(&self, record: &Record) -> Result<Record, Failure> {
+        let now = self.kit.ledger.execution(record.id).await.map_err(|error| unreadable(&error))?;
+        now.ok_or_else(|| {
+            Failure::new(Code::ExecutionUnknown, format!("there is no execution `{}`", record.id))
+        })
+    }
+
     /// The wall time, as the whole tree has it.
     #[must_use]
     pub fn now(&self) -> DateTime<Utc> {
@@ -162,10 +230,15 @@ impl Gateway {
     }
 }
 
-/// Waits for the end; `false` when the actor was lost before it.
+/// Waits for the end, or for a question; `false` when the actor was lost before it.
 async fn ended(progress: &mut Option<watch::Receiver<Progress>>) -> bool {
     match progress {
-        Some(progress) => progress.wait_for(|progress| progress.outcome.is_some()).await.is_ok(),
+        Some(progress) => {
+            let is_over = |progress: &Progress| {
+                progress.outcome.is_some() || progress.state == State::Waiting
+            };
+            progress.wait_for(is_over).await.is_ok()
+        }
         None => false,
     }
 }
@@ -177,7 +250,7 @@ async fn drained(draining: &mut watch::Receiver<bool>) {
 }
 
 fn is_begun(progress: Option<&watch::Receiver<Progress>>) -> bool {
-    progress.is_some_and(|progress| progress.borrow().state != crate::model::execution::State::Idle)
+    progress.is_some_and(|progress| progress.borrow().state != State::Idle)
 }
 
 pub(crate) fn unreadable(error: &LedgerError) -> Failure {

@@ -14,14 +14,14 @@ use crate::decide::execution::{Effect, Ending, Event, Phase, Policy, step};
 use crate::kit::Kit;
 use crate::model::agent::AgentSpec;
 use crate::model::event::Fact;
-use crate::model::execution::{Fence, Move, Outcome, Stamp, State};
+use crate::model::execution::{Fence, Move, Stamp, State};
 use crate::model::id::ExecutionId;
 use crate::model::request::Request;
 use crate::model::status::{ExecutionStatus, Health};
 use crate::pen::{Pen, Stroke};
 use crate::ports::driver::{Driver, Lease, Work};
 use crate::ports::ledger::{ClaimOrder, Settlement};
-use crate::report::{Desk, Report, Reporter};
+use crate::report::{Desk, Progress, Report, Reporter};
 
 /// Drives one execution to its outcome, then stops.
 pub struct ExecutionActor;
@@ -40,20 +40,41 @@ pub enum ExecutionMsg {
     Inspect(RpcReplyPort<ExecutionStatus>),
 }
 
-/// How far an execution is, for those who wait for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
-    /// Where it is.
+/// Where an execution's actor takes up from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resumption {
+    /// Its phase.
+    pub phase: Phase,
+    /// Its state, which is that of the phase.
     pub state: State,
-    /// How it ended; set once the ledger has it.
-    pub outcome: Option<Outcome>,
+    /// Its latest attempt.
+    pub stamp: Stamp,
+    /// The generation of its last claim.
+    pub fence: Fence,
+}
+
+impl Resumption {
+    /// Nothing was done yet.
+    #[must_use]
+    pub fn fresh() -> Self {
+        let (stamp, fence) = (Stamp::FIRST, Fence::default());
+        Self { phase: Phase::Idle, state: State::Idle, stamp, fence }
+    }
+
+    /// It asked for input in this turn.
+    #[must_use]
+    pub const fn asked(stamp: Stamp, fence: Fence) -> Self {
+        Self { phase: Phase::Waiting { stamp }, state: State::Waiting, stamp, fence }
+    }
 }
 
 /// What an execution begins with.
 pub struct ExecutionArgs {
     /// Its id.
     pub id: ExecutionId,
-    /// What happens to it first: `Begin`, or an end that comes before.
+    /// Where it takes up from: nothing done yet, or a question that was asked.
+    pub from: Resumption,
+    /// What happens to it first: `Begin` or `Answered`, or an end that comes before.
     pub first: Event,
     /// What was asked, raw.
     pub request: Arc<Request>,
@@ -89,6 +110,8 @@ pub struct ExecutionData {
     facts: Vec<(DateTime<Utc>, Fact)>,
     lease: Option<Lease>,
     cleaning: bool,
+    /// Whether it lets go once nothing is left of the attempt that asked.
+    parking: bool,
     pen: mpsc::UnboundedSender<Stroke>,
     tasks: JoinSet<()>,
 }
@@ -128,21 +151,22 @@ impl Actor for ExecutionActor {
 
 impl ExecutionData {
     fn new(me: &ActorRef<ExecutionMsg>, args: ExecutionArgs) -> Self {
-        let ExecutionArgs { id, request, spec, driver, kit, progress, .. } = args;
+        let ExecutionArgs { id, request, spec, driver, kit, progress, from, .. } = args;
         let policy = Policy { deadlines: spec.deadlines, retry: spec.retry, access: spec.access };
         Self {
-            pen: Pen::begin(id, Arc::clone(&kit.ledger), me.clone()),
+            pen: Pen::begin(id, Arc::clone(&kit.ledger), me.clone(), progress.clone()),
             since: kit.clock.now(),
-            phase: Phase::Idle,
-            state: State::Idle,
-            stamp: Stamp::FIRST,
-            fence: Fence::default(),
+            phase: from.phase,
+            state: from.state,
+            stamp: from.stamp,
+            fence: from.fence,
             pid: None,
             exit_code: None,
             deadline: None,
             facts: Vec::new(),
             lease: None,
             cleaning: false,
+            parking: false,
             tasks: JoinSet::new(),
             id,
             request,
@@ -168,6 +192,9 @@ impl ExecutionData {
             self.perform(me, effect);
         }
         self.write_facts();
+        if self.parking && !self.cleaning {
+            self.rest();
+        }
     }
 
     fn claimed(&mut self, me: &ActorRef<ExecutionMsg>, at: Stamp, fence: Fence) {
@@ -192,6 +219,13 @@ impl ExecutionData {
                 }
                 self.happened(me, Event::Ended { at, verdict });
             }
+            Report::Asked { at, exit_code } => {
+                if at == self.stamp {
+                    self.pid = None;
+                    self.exit_code = exit_code;
+                }
+                self.happened(me, Event::Asked { at });
+            }
         }
     }
 
@@ -207,7 +241,8 @@ impl ExecutionData {
             }
             Effect::Clean { stamp } => self.clean(me, stamp),
             Effect::Settle { stamp, ending } => self.settle(stamp, ending),
-            Effect::Park | Effect::Rest => self.rest(),
+            Effect::Park => self.parking = true,
+            Effect::Rest => self.rest(),
             Effect::Ignore { event } => {
                 tracing::debug!(execution = %self.id, ?event, "ignored");
             }
@@ -248,6 +283,7 @@ impl ExecutionData {
             clock: Arc::clone(&self.kit.clock),
             redactor: Arc::clone(&self.kit.redactor),
             limit: self.spec.sizes.output,
+            progress: self.progress.clone(),
         };
         let me = me.clone();
         let reporter = Reporter::new(desk, move |report| {

@@ -6,13 +6,13 @@ use chrono::{DateTime, Utc};
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 use tokio::sync::watch;
 
-use crate::agent::{AgentMsg, Ticket};
-use crate::execution::Progress;
+use crate::agent::{AgentMsg, Submission};
 use crate::kit::Kit;
 use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::id::{AgentId, ExecutionId};
-use crate::model::request::Request;
+use crate::model::record::Record;
+use crate::report::Progress;
 
 /// Bridges the door to the agents.
 pub struct GatewayActor;
@@ -29,13 +29,11 @@ pub enum Route {
 /// What the gateway is told.
 pub enum GatewayMsg {
     /// A request for one agent. Answered by the agent.
-    Submit(Box<Request>, RpcReplyPort<Result<Ticket, Failure>>),
+    Submit(Box<Submission>),
     /// Calls an execution off. Answered by the agent.
     Cancel {
-        /// Whose.
-        agent: AgentId,
-        /// Which.
-        id: ExecutionId,
+        /// Which, as the ledger knows it.
+        record: Box<Record>,
         /// Why, for its history.
         why: String,
         /// Its progress; `None` when no actor holds it.
@@ -78,9 +76,10 @@ impl Actor for GatewayActor {
         data: &mut GatewayData,
     ) -> Result<(), ActorProcessingErr> {
         match msg {
-            GatewayMsg::Submit(request, reply) => data.submit(request, reply),
-            GatewayMsg::Cancel { agent, id, why, reply } => {
-                data.pass(&agent, AgentMsg::Cancel { id, why, reply });
+            GatewayMsg::Submit(submission) => data.submit(submission),
+            GatewayMsg::Cancel { record, why, reply } => {
+                let agent = record.agent.clone();
+                data.pass(&agent, AgentMsg::Cancel { record, why, reply });
             }
             GatewayMsg::Watch(agent, id, reply) => data.pass(&agent, AgentMsg::Watch(id, reply)),
             GatewayMsg::Routed(agent, route) => _ = data.routes.insert(agent, route),
@@ -102,17 +101,18 @@ impl Actor for GatewayActor {
 }
 
 impl GatewayData {
-    fn submit(&self, request: Box<Request>, reply: RpcReplyPort<Result<Ticket, Failure>>) {
-        let refusal = match self.routes.get(&request.agent) {
+    fn submit(&self, submission: Box<Submission>) {
+        let agent = &submission.request.agent;
+        let refusal = match self.routes.get(agent) {
             _ if self.draining => Failure::new(Code::Draining, "the service is stopping"),
-            None => unknown(&request.agent),
+            None => unknown(agent),
             Some(Route::Shut(failure)) => failure.clone(),
             Some(Route::Open(actor)) => {
-                _ = actor.cast(AgentMsg::Submit(request, reply)); // A dropped reply is an answer.
+                _ = actor.cast(AgentMsg::Submit(submission)); // A dropped reply is an answer.
                 return;
             }
         };
-        _ = reply.send(Err(refusal));
+        _ = submission.reply.send(Err(refusal));
     }
 
     /// Passes a question on. Where there is no actor the reply is dropped, which is an answer.

@@ -16,6 +16,7 @@ pub mod agent;
 pub mod decide;
 pub mod door;
 pub mod execution;
+pub mod follow;
 pub mod gateway;
 pub mod kit;
 pub mod model;

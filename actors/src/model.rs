@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod code;
+pub mod content;
 pub mod event;
 pub mod execution;
 pub mod failure;

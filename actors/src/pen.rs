@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use ractor::ActorRef;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::decide::execution::Event;
 use crate::execution::ExecutionMsg;
@@ -16,6 +16,7 @@ use crate::model::event::Fact;
 use crate::model::execution::Fence;
 use crate::model::id::ExecutionId;
 use crate::ports::ledger::{Claim, ClaimOrder, Ledger, LedgerError, Settlement};
+use crate::report::Progress;
 
 /// Pause before a store that did not commit is asked again.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -37,6 +38,7 @@ pub(crate) struct Pen {
     id: ExecutionId,
     ledger: Arc<dyn Ledger>,
     actor: ActorRef<ExecutionMsg>,
+    progress: watch::Sender<Progress>,
 }
 
 impl Pen {
@@ -45,12 +47,14 @@ impl Pen {
         id: ExecutionId,
         ledger: Arc<dyn Ledger>,
         actor: ActorRef<ExecutionMsg>,
+        progress: watch::Sender<Progress>,
     ) -> mpsc::UnboundedSender<Stroke> {
         let (strokes, mut waiting) = mpsc::unbounded_channel();
-        let pen = Self { id, ledger, actor };
+        let pen = Self { id, ledger, actor, progress };
         tokio::spawn(async move {
             while let Some(stroke) = waiting.recv().await {
                 pen.write(stroke).await;
+                pen.progress.send_modify(Progress::has_news);
             }
         });
         strokes

@@ -8,9 +8,11 @@ use crate::decide::recovery::{Verdict, interrupted, recover};
 use crate::kit::Kit;
 use crate::model::agent::AgentSpec;
 use crate::model::code::Code;
+use crate::model::content::{Content, Kind, Part, Piece};
+use crate::model::event::{Event, Fact, Speaker};
 use crate::model::execution::{Move, Outcome, State};
 use crate::model::failure::Failure;
-use crate::model::id::{AgentId, ExecutionId};
+use crate::model::id::{AgentId, ExecutionId, MessageId};
 use crate::model::record::{Filter, Record};
 use crate::model::request::{Input, Request};
 use crate::ports::ledger::{LedgerError, Settlement};
@@ -18,12 +20,13 @@ use crate::ports::ledger::{LedgerError, Settlement};
 /// Pause before a store that did not commit is asked again.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// An execution that takes its place in the queue again.
-pub(crate) struct Recovered {
-    /// Its record.
-    pub(crate) record: Record,
-    /// The request, as it can be read back because nothing of it was masked.
-    pub(crate) request: Arc<Request>,
+/// An execution of an earlier life that goes on.
+pub(crate) enum Recovered {
+    /// It takes its place in the queue again. Its request can be read back because nothing of it
+    /// was masked.
+    Requeued(Box<Record>, Arc<Request>),
+    /// It waits for an answer.
+    Asking(Box<Record>),
 }
 
 /// Gives each unfinished execution of an agent its end or its place, oldest first.
@@ -33,9 +36,12 @@ pub(crate) async fn take_up(kit: &Kit, spec: &AgentSpec) -> Result<Vec<Recovered
     let mut kept = Vec::new();
     for record in kit.ledger.executions(filter).await?.into_iter().rev() {
         match recover(&record, kit.clock.now(), spec.capacity.patience) {
-            Verdict::Keep => {}
+            Verdict::Keep => kept.push(Recovered::Asking(Box::new(record))),
             Verdict::Fail(failure) => fail(kit, &record, failure).await?,
-            Verdict::Requeue => kept.push(Recovered { request: read(kit, &record).await?, record }),
+            Verdict::Requeue => {
+                let request = read(kit, &record).await?;
+                kept.push(Recovered::Requeued(Box::new(record), request));
+            }
         }
     }
     Ok(kept)
@@ -126,14 +132,41 @@ pub(crate) async fn fail(kit: &Kit, record: &Record, failure: Failure) -> Result
     kit.ledger.settle(settlement).await.map(|_| ())
 }
 
+/// The latest request of an execution, read back.
 async fn read(kit: &Kit, record: &Record) -> Result<Arc<Request>, LedgerError> {
-    let text = kit.ledger.text(record.id, record.input).await?;
+    let said = kit.ledger.events(record.id, 0).await?.into_iter().rev().find_map(said);
+    let (message, pieces) = said.unwrap_or_else(|| (record.message.clone(), Vec::new()));
+    let mut parts = Vec::new();
+    for piece in pieces {
+        let text = kit.ledger.text(record.id, piece.text).await?;
+        parts.push(raw(piece, text));
+    }
     Ok(Arc::new(Request {
         agent: record.agent.clone(),
         owner: record.owner,
-        message: record.message.clone(),
+        message,
         context: record.context.clone(),
+        continues: None,
         trigger: record.trigger.clone(),
-        input: Input { text, params: record.params.clone() },
+        input: Input { parts, params: record.params.clone() },
     }))
+}
+
+fn said(event: Event) -> Option<(MessageId, Vec<Piece>)> {
+    match event.fact {
+        Fact::Said { speaker: Speaker::Caller, message, pieces } => {
+            Some((MessageId(message), pieces))
+        }
+        _ => None,
+    }
+}
+
+fn raw(piece: Piece, text: String) -> Part {
+    let content = match piece.of {
+        Kind::Text => Content::Text(text),
+        Kind::Data => Content::Data(serde_json::from_str(&text).unwrap_or_default()),
+        Kind::Bytes => Content::Bytes(text),
+        Kind::Url => Content::Url(text),
+    };
+    Part { content, filename: piece.filename, media_type: piece.media_type }
 }

@@ -5,14 +5,42 @@
 
 use std::sync::Arc;
 
+use tokio::sync::watch;
+
+use crate::decide::keep::keep;
 use crate::decide::redact::{Redactor, Stream};
 use crate::model::code::Code;
+use crate::model::content::{Part, Piece};
 use crate::model::event::{CHUNK, Channel, Chunk, Fact, Span};
-use crate::model::execution::{Fence, Stamp};
+use crate::model::execution::{Fence, Outcome, Stamp, State};
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::ports::clock::Clock;
 use crate::ports::ledger::{Ledger, LedgerError};
+
+/// How far an execution is, for those who wait for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Where it is.
+    pub state: State,
+    /// How it ended; set once the ledger has it.
+    pub outcome: Option<Outcome>,
+    /// Grows with every record of it in the ledger.
+    pub news: u64,
+}
+
+impl Progress {
+    /// The progress of what has only been accepted.
+    #[must_use]
+    pub const fn accepted() -> Self {
+        Self { state: State::Idle, outcome: None, news: 0 }
+    }
+
+    /// Something was recorded.
+    pub const fn has_news(&mut self) {
+        self.news += 1;
+    }
+}
 
 /// Text is stored in pieces of at least this size, unless its stream ends.
 const SHORTEST: usize = 4 * 1024;
@@ -36,6 +64,13 @@ pub enum Report {
         /// The exit code of its process, where there was one.
         exit_code: Option<i32>,
     },
+    /// The work has asked for input and has ended.
+    Asked {
+        /// The attempt.
+        at: Stamp,
+        /// The exit code of its process, where there was one.
+        exit_code: Option<i32>,
+    },
 }
 
 /// Where an attempt writes to.
@@ -55,6 +90,17 @@ pub struct Desk {
     pub redactor: Arc<Redactor>,
     /// Bytes kept of each channel.
     pub limit: usize,
+    /// Where those who follow are told of news.
+    pub progress: watch::Sender<Progress>,
+}
+
+impl Desk {
+    async fn record(&self, fact: Fact) -> Result<(), LedgerError> {
+        let facts = vec![(self.clock.now(), fact)];
+        self.ledger.record(self.id, self.fence, facts).await?;
+        self.progress.send_modify(Progress::has_news);
+        Ok(())
+    }
 }
 
 /// A driver's line to its execution. Dropped without a word it tells an internal failure, so that
@@ -102,14 +148,19 @@ impl Reporter {
     /// # Errors
     /// When the ledger did not commit it.
     pub async fn note(&self, fact: Fact) -> Result<(), LedgerError> {
-        let facts = vec![(self.desk.clock.now(), fact)];
-        self.desk.ledger.record(self.desk.id, self.desk.fence, facts).await.map(|_| ())
+        self.desk.record(fact).await
     }
 
     /// Tells how the work ended. Everything it wrote must be written by now.
     pub fn ended(mut self, verdict: Result<(), Failure>, exit_code: Option<i32>) {
         self.ended = true;
         (self.tell)(Report::Ended { at: self.desk.stamp, verdict, exit_code });
+    }
+
+    /// Tells that the work has ended with a question, which is recorded by now.
+    pub fn asked(mut self, exit_code: Option<i32>) {
+        self.ended = true;
+        (self.tell)(Report::Asked { at: self.desk.stamp, exit_code });
     }
 }
 
@@ -146,6 +197,38 @@ impl Scribe {
         if self.ready.len() >= SHORTEST { self.flush().await } else { Ok(()) }
     }
 
+    /// Takes whole parts. Returns where each stands, when they are committed.
+    ///
+    /// # Errors
+    /// When the ledger did not commit.
+    pub async fn keep(&mut self, parts: &[Part]) -> Result<Vec<Piece>, LedgerError> {
+        let rest = self.stream.finish();
+        self.ready.push_str(&rest);
+        let from = self.offset + self.ready.len() as u64;
+        let kept = keep(parts, &self.desk.redactor, self.desk.stamp, self.channel, from);
+        self.ready.push_str(&kept.text);
+        self.flush().await?;
+        Ok(kept.pieces)
+    }
+
+    /// Takes the next raw bytes, and tells where what can be shown by now of the text stands, once
+    /// it is committed; `None` when nothing new can be shown.
+    ///
+    /// # Errors
+    /// When the ledger did not commit.
+    pub async fn show(&mut self, bytes: &[u8]) -> Result<Option<Span>, LedgerError> {
+        let from = self.offset;
+        self.write(bytes).await?;
+        self.flush().await?;
+        Ok(self.since(from))
+    }
+
+    /// Where the text after an offset stands.
+    fn since(&self, from: u64) -> Option<Span> {
+        let (stamp, channel) = (self.desk.stamp, self.channel);
+        (self.offset > from).then_some(Span { stamp, channel, from, to: self.offset })
+    }
+
     /// Writes what was held back, and tells where the whole text of the channel stands.
     ///
     /// # Errors
@@ -175,9 +258,7 @@ impl Scribe {
         if dropped == 0 {
             return Ok(());
         }
-        let fact = Fact::Truncated { channel: self.channel, dropped };
-        let facts = vec![(self.desk.clock.now(), fact)];
-        self.desk.ledger.record(self.desk.id, self.desk.fence, facts).await.map(|_| ())
+        self.desk.record(Fact::Truncated { channel: self.channel, dropped }).await
     }
 }
 

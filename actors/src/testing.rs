@@ -27,7 +27,6 @@ use crate::agent::Ticket;
 use crate::decide::key::Keyring;
 use crate::decide::redact::Redactor;
 use crate::door::Gateway;
-use crate::execution::Progress;
 use crate::kit::Kit;
 use crate::model::agent::{Access, AgentSpec, Capacity, Deadlines, RetrySpec, Sizes};
 use crate::model::code::Code;
@@ -39,6 +38,7 @@ use crate::model::request::{Input, Request, Trigger};
 use crate::model::status::{AgentStatus, TreeStatus};
 use crate::ports::driver::Driver;
 use crate::ports::ledger::Ledger;
+use crate::report::Progress;
 use crate::root::Seat;
 use crate::tree::Tree;
 
@@ -90,6 +90,7 @@ pub fn spec(id: &str) -> AgentSpec {
             start: Duration::from_secs(30),
             run: Duration::from_secs(300),
             grace: Duration::from_secs(5),
+            answer: Duration::from_secs(600),
         },
         retry: RetrySpec::default(),
         sizes: Sizes { input: 1000, output: 100_000 },
@@ -183,10 +184,11 @@ impl World {
             owner: caller().principal,
             message: MessageId(message.to_owned()),
             context: ContextId("context".to_owned()),
+            continues: None,
             trigger: Trigger::Api,
-            input: Input { text: text.to_owned(), ..Input::default() },
+            input: Input::text_of(text),
         };
-        let ticket = self.door.submit(request).await.map_err(|failure| failure.code)?;
+        let ticket = self.door.submit(&caller(), request).await.map_err(|failure| failure.code)?;
         let Ticket { execution, joined, progress } = ticket;
         if let Some(progress) = progress {
             self.progress.send_modify(|all| _ = all.insert(execution, progress));
@@ -256,8 +258,9 @@ impl World {
         let events = self.ledger.events(id, 0).await.unwrap_or_default();
         let mut answer = String::new();
         for event in events {
-            if let Fact::Artifact { text, .. } = event.fact {
-                answer += &self.ledger.text(id, text).await.unwrap_or_default();
+            let Fact::Artifact { pieces, .. } = event.fact else { continue };
+            for piece in pieces {
+                answer += &self.ledger.text(id, piece.text).await.unwrap_or_default();
             }
         }
         answer

@@ -15,6 +15,7 @@ fn policy(access: Access) -> Policy {
             start: Duration::from_secs(30),
             run: Duration::from_secs(300),
             grace: Duration::from_secs(5),
+            answer: Duration::from_secs(600),
         },
         retry: RetrySpec::default(),
         access,

@@ -7,7 +7,6 @@ use algonius_actors::decide::execution::way_out;
 use algonius_actors::decide::recovery::{Verdict, recover};
 use algonius_actors::model::agent::Access;
 use algonius_actors::model::code::Code;
-use algonius_actors::model::event::{Channel, Span};
 use algonius_actors::model::execution::{Fence, Outcome, Stamp, State};
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use algonius_actors::model::record::Record;
@@ -35,7 +34,7 @@ fn record(state: State, replayable: bool) -> Record {
         failure: None,
         stamp,
         fence: Fence::default(),
-        input: Span { stamp, channel: Channel::Input, from: 0, to: 0 },
+        answered: false,
         params: std::collections::BTreeMap::default(),
         replayable,
         accepted_at: at,

@@ -72,6 +72,7 @@ fn read(mut from: Section<'_>, id: AgentId, name: String, limits: &Limits) -> Op
             start: section.seconds("start_timeout", limits.start_timeout),
             run: section.seconds("timeout", limits.timeout),
             grace: section.seconds("stop_grace", limits.stop_grace),
+            answer: section.seconds("answer_timeout", limits.answer_timeout),
         },
         retry: retry(section.section("retry"), limits),
         sizes: sizes(section, limits, input),

@@ -15,6 +15,7 @@ pub(super) struct Limits {
     pub(super) queue_timeout: Bounds<f64>,
     pub(super) start_timeout: Bounds<f64>,
     pub(super) stop_grace: Bounds<f64>,
+    pub(super) answer_timeout: Bounds<f64>,
     pub(super) session_timeout: Bounds<f64>,
     pub(super) retry_base: Bounds<f64>,
     pub(super) queue_depth: Bounds<u64>,
@@ -41,6 +42,11 @@ impl Limits {
                 [0.1, 600.0, 30.0],
             ),
             stop_grace: time(section, ["stop_grace_min", "stop_grace_max"], [0.1, 60.0, 5.0]),
+            answer_timeout: time(
+                section,
+                ["answer_timeout_min", "answer_timeout_max"],
+                [1.0, 2_592_000.0, 86_400.0],
+            ),
             session_timeout: time(
                 section,
                 ["session_timeout_min", "session_timeout_max"],

@@ -127,7 +127,12 @@ fn an_agent_of_one_line_gets_every_default() {
         enabled: true,
         access: Access::ReadOnly,
         capacity: Capacity { running: NonZeroU32::new(10), waiting: 10, patience: seconds(1800) },
-        deadlines: Deadlines { start: seconds(30), run: seconds(300), grace: seconds(5) },
+        deadlines: Deadlines {
+            start: seconds(30),
+            run: seconds(300),
+            grace: seconds(5),
+            answer: seconds(86_400),
+        },
         retry: RetrySpec::default(),
         sizes: Sizes { input: 1 << 20, output: 10 << 20 },
     };

@@ -59,7 +59,7 @@ impl Attempt {
         let mut param = self.program.params.clone();
         param.extend(request.input.params.clone());
         Values {
-            input: request.input.text.clone(),
+            input: request.input.text(),
             input_file: PathBuf::new(),
             output_file: PathBuf::new(),
             param,
@@ -102,7 +102,7 @@ impl Attempt {
         let env = environment(&self.program, inherited, &self.work, *instance);
         fits(&args, &env)?;
         let stdin = match self.program.input {
-            InputPattern::Stdin => self.work.request.input.text.clone().into_bytes(),
+            InputPattern::Stdin => self.work.request.input.text().into_bytes(),
             InputPattern::File | InputPattern::Args => Vec::new(),
         };
         let mark = Mark::Attempt(self.work.execution, self.work.stamp);
@@ -122,7 +122,7 @@ impl Attempt {
         let made = tokio::task::spawn_blocking(move || {
             let folder = Folder::make(path)?;
             if takes_file {
-                folder.write(&name, request.input.text.as_bytes())?;
+                folder.write(&name, request.input.text().as_bytes())?;
             }
             Ok(folder)
         });

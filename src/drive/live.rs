@@ -211,8 +211,7 @@ impl Live {
         };
         let verdict = judge(&self.program, &evidence);
         if let (Ok(()), Some(Answer { span, .. })) = (&verdict, &answer) {
-            let (id, name) = ("answer".to_owned(), "answer".to_owned());
-            report.note(Fact::Artifact { id, name, text: *span }).await?;
+            report.note(Fact::answer(*span)).await?;
         }
         Ok(verdict)
     }

@@ -3,15 +3,19 @@
 use std::pin::Pin;
 
 use algonius_actors::model::code::Code;
+use algonius_actors::model::content;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId};
 use algonius_actors::model::principal::Caller;
 use algonius_actors::model::record::Record;
 use algonius_actors::model::request::{Input, Request, Trigger};
+use algonius_actors::report::Progress;
+use futures_util::Stream;
 use serde_json::Value;
-use tokio_stream::Stream;
+use tokio::sync::watch::Receiver;
 
-use super::{App, task};
+use super::task::Telling;
+use super::{App, follow};
 use crate::wire::a2a::PARAMETERS;
 use crate::wire::a2a::v1::{
     Content, History, ListPage, ListRequest, Message, Part, Reply, Role, SendRequest, StreamEvent,
@@ -36,28 +40,37 @@ pub async fn send(
     send: SendRequest,
 ) -> Result<Reply, Failure> {
     let SendRequest { message, wait, history, .. } = send;
-    if let Some(id) = &message.task_id {
-        return Err(not_continued(app, caller, agent, id).await);
-    }
-    let ticket = app.gateway.submit(request(caller, agent, message)?).await?;
-    let record = find(app, caller, agent, &ticket.execution.to_string()).await?;
+    let (record, progress) = submit(app, caller, agent, message).await?;
     if wait == Wait::ForTheEnd {
-        app.gateway.settled(&record, ticket.progress).await;
-        let record = find(app, caller, agent, &record.id.to_string()).await?;
-        if let Some(failure) = record.failure.filter(|failure| failure.code == Code::QueueTimeout) {
-            return Err(failure);
-        }
+        app.gateway.settled(&record, progress).await;
     }
-    let query = TaskQuery { id: ticket.execution.to_string(), history };
-    get(app, caller, agent, query).await.map(Reply::Task)
+    let record = app.gateway.reread(&record).await?;
+    match &record.failure {
+        Some(late) if late.code == Code::QueueTimeout && wait == Wait::ForTheEnd => {
+            return Err(late.clone());
+        }
+        _ => {}
+    }
+    let telling = Telling::read(&app.gateway, &record).await?;
+    match telling.reply().await? {
+        Some(message) => Ok(Reply::Message(message)),
+        None => telling.task(history).await.map(Reply::Task),
+    }
 }
 
 /// Sends a message and follows what comes of it.
 ///
 /// # Errors
 /// When it is refused.
-pub async fn stream(_: &App, _: &Caller, _: &AgentId, _: SendRequest) -> Result<Events, Failure> {
-    Err(not_offered())
+pub async fn stream(
+    app: &App,
+    caller: &Caller,
+    agent: &AgentId,
+    send: SendRequest,
+) -> Result<Events, Failure> {
+    let SendRequest { message, history, .. } = send;
+    let (record, _) = submit(app, caller, agent, message).await?;
+    follow::stream(&app.gateway, record, None, history).await
 }
 
 /// Follows a task: a snapshot first, or, after a known event, what came since.
@@ -65,13 +78,31 @@ pub async fn stream(_: &App, _: &Caller, _: &AgentId, _: SendRequest) -> Result<
 /// # Errors
 /// When it is not there for the caller at this agent.
 pub async fn subscribe(
-    _: &App,
-    _: &Caller,
-    _: &AgentId,
-    _: &str,
-    _: Option<u64>,
+    app: &App,
+    caller: &Caller,
+    agent: &AgentId,
+    id: &str,
+    after: Option<u64>,
 ) -> Result<Events, Failure> {
-    Err(not_offered())
+    let record = find(app, caller, agent, id).await?;
+    follow::stream(&app.gateway, record, after, History::All).await
+}
+
+/// Hands a message in: a new execution, or the answer to the question of one.
+async fn submit(
+    app: &App,
+    caller: &Caller,
+    agent: &AgentId,
+    message: Message,
+) -> Result<(Record, Option<Receiver<Progress>>), Failure> {
+    let continues = match &message.task_id {
+        None => None,
+        Some(id) => Some(find(app, caller, agent, id).await?),
+    };
+    let request = request(caller, agent, message, continues.as_ref())?;
+    let ticket = app.gateway.submit(caller, request).await?;
+    let record = find(app, caller, agent, &ticket.execution.to_string()).await?;
+    Ok((record, ticket.progress))
 }
 
 /// Looks a task up.
@@ -85,7 +116,7 @@ pub async fn get(
     query: TaskQuery,
 ) -> Result<Task, Failure> {
     let record = find(app, caller, agent, &query.id).await?;
-    task::task(&app.gateway, &record, query.history).await
+    Telling::read(&app.gateway, &record).await?.task(query.history).await
 }
 
 /// Lists tasks.
@@ -127,18 +158,12 @@ async fn find(app: &App, caller: &Caller, agent: &AgentId, id: &str) -> Result<R
     }
 }
 
-/// Why a message cannot continue the task it names.
-async fn not_continued(app: &App, caller: &Caller, agent: &AgentId, id: &str) -> Failure {
-    match find(app, caller, agent, id).await {
-        Err(failure) => failure,
-        Ok(record) if record.outcome.is_some() => {
-            Failure::new(Code::Unsupported, "the task has ended; send the message without `taskId`")
-        }
-        Ok(_) => Failure::new(Code::Unsupported, "the task has not asked for input"),
-    }
-}
-
-fn request(caller: &Caller, agent: &AgentId, message: Message) -> Result<Request, Failure> {
+fn request(
+    caller: &Caller,
+    agent: &AgentId,
+    message: Message,
+    continues: Option<&Record>,
+) -> Result<Request, Failure> {
     if message.role != Role::User {
         let text = "`message.role` must be \"user\"";
         return Err(Failure::new(Code::InvalidParams, text));
@@ -154,25 +179,35 @@ fn request(caller: &Caller, agent: &AgentId, message: Message) -> Result<Request
         agent: agent.clone(),
         owner: caller.principal,
         message: MessageId(message.message_id),
-        context: message.context_id.map_or_else(ContextId::fresh, ContextId),
+        context: context(message.context_id, continues),
+        continues: continues.map(|record| record.id),
         trigger: Trigger::Api,
-        input: Input { text: text(message.parts)?, params },
+        input: Input { parts: parts(message.parts)?, params },
     })
 }
 
-/// The text of a message: its parts, one under the other.
-fn text(parts: Vec<Part>) -> Result<String, Failure> {
-    let texts: Result<Vec<_>, _> = parts
-        .into_iter()
-        .map(|part| match part.content {
-            Content::Text(text) => Ok(text),
-            Content::Data(data) => Ok(data.to_string()),
+/// The conversation that the caller names, or that of the task, or a new one.
+fn context(named: Option<String>, continues: Option<&Record>) -> ContextId {
+    let own = || continues.map_or_else(ContextId::fresh, |record| record.context.clone());
+    named.map_or_else(own, ContextId)
+}
+
+/// The parts of a message, as the inside has them.
+fn parts(parts: Vec<Part>) -> Result<Vec<content::Part>, Failure> {
+    let part = |part: Part| {
+        let content = match part.content {
+            Content::Text(text) => content::Content::Text(text),
+            Content::Data(data) => content::Content::Data(data),
+            // No program is given files yet, and a message must not lose a part in silence.
             Content::Raw(_) | Content::Url(_) => {
-                Err(Failure::new(Code::ContentType, "this agent takes text and data, not files"))
+                let text = "this agent takes text and data, not files";
+                return Err(Failure::new(Code::ContentType, text));
             }
-        })
-        .collect();
-    texts.map(|texts| texts.join("\n"))
+        };
+        let Part { filename, media_type, .. } = part;
+        Ok(content::Part { content, filename, media_type })
+    };
+    parts.into_iter().map(part).collect()
 }
 
 fn parameters(message: &Message) -> Result<std::collections::BTreeMap<String, String>, Failure> {

@@ -3,7 +3,8 @@
 use algonius_actors::door::Gateway;
 use algonius_actors::model::agent::Access;
 use algonius_actors::model::code::Code;
-use algonius_actors::model::event::{Channel, Event, Fact, Span};
+use algonius_actors::model::content::Piece;
+use algonius_actors::model::event::{Channel, Fact, Span, Speaker};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ExecutionId};
 use algonius_actors::model::principal::Right;
@@ -137,27 +138,36 @@ fn parse(id: &str) -> Result<ExecutionId, Failure> {
 async fn detail(gateway: &Gateway, record: &Record) -> Result<ExecutionDetail, Failure> {
     let events = gateway.events(record, 0).await?;
     let stderr = Span { stamp: record.stamp, channel: Channel::Stderr, from: 0, to: u64::MAX };
-    let output = match answer(&events, record) {
-        Some(span) => Some(gateway.text(record, span).await?),
-        None => None,
-    };
+    let (mut input, mut output) = (String::new(), String::new());
+    for event in &events {
+        match &event.fact {
+            Fact::Said { speaker: Speaker::Caller, pieces, .. } => {
+                input = text(gateway, record, pieces).await?;
+            }
+            Fact::Artifact { pieces, .. } => output += &text(gateway, record, pieces).await?,
+            _ => {}
+        }
+    }
+    let stdout = Span { channel: Channel::Stdout, ..stderr };
+    if output.is_empty() && record.outcome.is_some() {
+        output = gateway.text(record, stdout).await?;
+    }
     Ok(ExecutionDetail {
         entry: ExecutionEntry::from(record),
         message_id: record.message.0.clone(),
         owner: record.owner.to_string(),
-        input: gateway.text(record, record.input).await?,
+        input,
         stderr: gateway.text(record, stderr).await?,
-        output,
+        output: record.outcome.map(|_| output),
         events,
     })
 }
 
-/// The answer; for an execution without one, what the last attempt wrote to standard output.
-fn answer(events: &[Event], record: &Record) -> Option<Span> {
-    let artifact = events.iter().rev().find_map(|event| match &event.fact {
-        Fact::Artifact { text, .. } => Some(*text),
-        _ => None,
-    });
-    let stdout = Span { stamp: record.stamp, channel: Channel::Stdout, from: 0, to: u64::MAX };
-    artifact.or_else(|| record.outcome.map(|_| stdout))
+/// The texts of pieces, one after the other.
+async fn text(gateway: &Gateway, record: &Record, pieces: &[Piece]) -> Result<String, Failure> {
+    let mut all = String::new();
+    for piece in pieces {
+        all += &gateway.text(record, piece.text).await?;
+    }
+    Ok(all)
 }

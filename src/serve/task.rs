@@ -1,15 +1,18 @@
 //! An execution as an A2A task: one machine inside, total mappings to the words outside.
 
+use std::collections::BTreeMap;
+
 use algonius_actors::door::Gateway;
 use algonius_actors::model::code::Code;
-use algonius_actors::model::event::Fact;
-use algonius_actors::model::execution::{Outcome, State};
+use algonius_actors::model::content::{Kind, Piece};
+use algonius_actors::model::event::{Event, Fact, Speaker};
+use algonius_actors::model::execution::{Outcome, Stamp, State};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::record::Record;
 use serde_json::Value;
 
 use crate::wire::a2a::v1::{
-    Artifact, History, Message, Metadata, Part, Role, Task, TaskState, TaskStatus,
+    Artifact, Content, History, Message, Metadata, Part, Role, Task, TaskState, TaskStatus,
 };
 use crate::wire::problem;
 
@@ -20,15 +23,16 @@ pub fn state(record: &Record) -> TaskState {
         (Some(Outcome::Completed), _) => TaskState::Completed,
         (Some(Outcome::Cancelled), _) => TaskState::Canceled,
         (Some(Outcome::Timeout), _) => TaskState::Failed,
-        (Some(Outcome::Failed), _) if was_never_begun(record) => TaskState::Rejected,
+        (Some(Outcome::Failed), _) if was_rejected(record) => TaskState::Rejected,
         (Some(Outcome::Failed), _) => TaskState::Failed,
         (None, State::Idle) => TaskState::Submitted,
-        (None, State::Waiting) => TaskState::InputRequired,
+        (None, State::Waiting) if !record.answered => TaskState::InputRequired,
         // Failed without an outcome waits for a retry: callers see work, not attempts.
         (
             None,
             State::Starting
             | State::Running
+            | State::Waiting
             | State::Completed
             | State::Failed
             | State::Timeout
@@ -38,84 +42,252 @@ pub fn state(record: &Record) -> TaskState {
     }
 }
 
-fn was_never_begun(record: &Record) -> bool {
-    record.failure.as_ref().is_some_and(|failure| failure.code == Code::QueueTimeout)
+/// Refused by the agent itself, or never begun.
+fn was_rejected(record: &Record) -> bool {
+    let code = record.failure.as_ref().map(|failure| failure.code);
+    matches!(code, Some(Code::QueueTimeout | Code::Rejected))
 }
 
-/// The whole task, with the texts that the ledger holds.
+/// An execution as read at one moment, to be told as a task.
+pub struct Telling<'r> {
+    gateway: &'r Gateway,
+    record: &'r Record,
+    events: Vec<Event>,
+}
+
+impl<'r> Telling<'r> {
+    /// Reads what the record knows of, and nothing later.
+    ///
+    /// # Errors
+    /// When the ledger could not be read.
+    pub async fn read(gateway: &'r Gateway, record: &'r Record) -> Result<Self, Failure> {
+        let mut events = gateway.events(record, 0).await?;
+        events.retain(|event| event.number <= record.last_event);
+        Ok(Self { gateway, record, events })
+    }
+
+    /// The whole task.
+    ///
+    /// # Errors
+    /// When the ledger could not be read.
+    pub async fn task(&self, history: History) -> Result<Task, Failure> {
+        Ok(Task {
+            id: self.record.id.to_string(),
+            context_id: self.record.context.0.clone(),
+            status: self.status().await?,
+            artifacts: self.artifacts().await?,
+            history: self.history(history).await?,
+            metadata: Metadata::new(),
+        })
+    }
+
+    /// Where it is, and what is to be said about it.
+    ///
+    /// # Errors
+    /// When the ledger could not be read.
+    pub async fn status(&self) -> Result<TaskStatus, Failure> {
+        let state = state(self.record);
+        let message = match &self.record.failure {
+            Some(failure) if state.is_terminal() => Some(told(self.record, failure)),
+            _ => self.word(state).await?,
+        };
+        let timestamp = self.record.ended_at.unwrap_or(self.record.changed_at);
+        Ok(TaskStatus { state, message, timestamp })
+    }
+
+    /// The answer without a task, where the agent gave only that.
+    ///
+    /// # Errors
+    /// When the ledger could not be read.
+    pub async fn reply(&self) -> Result<Option<Message>, Failure> {
+        let made = self.events.iter().any(|event| matches!(event.fact, Fact::Artifact { .. }));
+        if made || self.record.outcome != Some(Outcome::Completed) {
+            return Ok(None);
+        }
+        let message = self.last_said(Speaker::AgentReplies).await?;
+        Ok(message.map(|message| Message { task_id: None, ..message }))
+    }
+
+    /// What the agent said last that belongs to this state.
+    async fn word(&self, state: TaskState) -> Result<Option<Message>, Failure> {
+        match state {
+            TaskState::InputRequired | TaskState::AuthRequired => {
+                self.last_said(Speaker::AgentAsks).await
+            }
+            TaskState::Working => self.last_said(Speaker::Agent).await,
+            TaskState::Completed => match self.last_said(Speaker::AgentEnds).await? {
+                Some(message) => Ok(Some(message)),
+                None => self.last_said(Speaker::AgentReplies).await,
+            },
+            TaskState::Submitted
+            | TaskState::Canceled
+            | TaskState::Failed
+            | TaskState::Rejected => Ok(None),
+        }
+    }
+
+    async fn last_said(&self, by: Speaker) -> Result<Option<Message>, Failure> {
+        for event in self.events.iter().rev() {
+            if let Fact::Said { speaker, message, pieces } = &event.fact
+                && *speaker == by
+            {
+                return said(self.gateway, self.record, by, message, pieces).await.map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// What was said, but for what stands in the status.
+    async fn history(&self, wanted: History) -> Result<Vec<Message>, Failure> {
+        let is_open = state(self.record) == TaskState::InputRequired;
+        let mut said_all = Vec::new();
+        for event in &self.events {
+            if let Fact::Said { speaker, message, pieces } = &event.fact
+                && matches!(speaker, Speaker::Caller | Speaker::AgentAsks)
+            {
+                said_all.push((*speaker, message, pieces));
+            }
+        }
+        if is_open && said_all.last().is_some_and(|(by, ..)| *by == Speaker::AgentAsks) {
+            said_all.pop();
+        }
+        let skipped = match wanted {
+            History::All => 0,
+            History::Last(count) => said_all.len().saturating_sub(count),
+        };
+        let mut messages = Vec::new();
+        for (by, message, pieces) in said_all.into_iter().skip(skipped) {
+            messages.push(said(self.gateway, self.record, by, message, pieces).await?);
+        }
+        Ok(messages)
+    }
+
+    /// What was made, each artifact with all its pieces. What failed attempts left is in the
+    /// history of events only.
+    async fn artifacts(&self) -> Result<Vec<Artifact>, Failure> {
+        let attempts = last_attempts(&self.events);
+        let mut artifacts: Vec<Artifact> = Vec::new();
+        for event in &self.events {
+            let Fact::Artifact { id, name, description, pieces, append, .. } = &event.fact else {
+                continue;
+            };
+            let stamp = pieces.first().map(|piece| piece.text.stamp);
+            if stamp.is_none_or(|stamp| attempts.get(&stamp.turn) != Some(&stamp.attempt)) {
+                continue;
+            }
+            let parts = parts(self.gateway, self.record, pieces).await?;
+            let known = artifacts.iter_mut().find(|known| known.artifact_id == *id);
+            match known {
+                Some(known) if *append => extend(known, parts),
+                Some(known) => known.parts = parts,
+                None => artifacts.push(artifact(id, name.clone(), description.clone(), parts)),
+            }
+        }
+        Ok(artifacts)
+    }
+}
+
+/// Pieces of text that follow each other are one text.
+fn extend(artifact: &mut Artifact, parts: Vec<Part>) {
+    for part in parts {
+        match (artifact.parts.last_mut(), part) {
+            (
+                Some(Part { content: Content::Text(text), filename: None, .. }),
+                Part { content: Content::Text(more), filename: None, .. },
+            ) => text.push_str(&more),
+            (_, part) => artifact.parts.push(part),
+        }
+    }
+}
+
+/// The attempt that counts of each turn: its last.
+fn last_attempts(events: &[Event]) -> BTreeMap<u32, u32> {
+    let mut attempts = BTreeMap::new();
+    for event in events {
+        if let Fact::Moved(moved) = &event.fact {
+            let Stamp { turn, attempt } = moved.stamp;
+            attempts.insert(turn, attempt);
+        }
+    }
+    attempts
+}
+
+/// An artifact of these parts.
+#[must_use]
+pub fn artifact(
+    id: &str,
+    name: Option<String>,
+    description: Option<String>,
+    parts: Vec<Part>,
+) -> Artifact {
+    let (metadata, extensions) = (Metadata::new(), Vec::new());
+    Artifact { artifact_id: id.to_owned(), name, description, parts, metadata, extensions }
+}
+
+/// Parts with the texts that the ledger holds.
 ///
 /// # Errors
 /// When the ledger could not be read.
-pub async fn task(gateway: &Gateway, record: &Record, history: History) -> Result<Task, Failure> {
-    let messages = match history {
-        History::Last(0) => Vec::new(),
-        History::All | History::Last(_) => vec![asked(gateway, record).await?],
-    };
-    Ok(Task {
-        id: record.id.to_string(),
-        context_id: record.context.0.clone(),
-        status: TaskStatus {
-            state: state(record),
-            message: record.failure.as_ref().map(|failure| told(record, failure)),
-            timestamp: record.ended_at.unwrap_or(record.changed_at),
-        },
-        artifacts: artifacts(gateway, record).await?,
-        history: messages,
-        metadata: Metadata::new(),
-    })
+pub async fn parts(
+    gateway: &Gateway,
+    record: &Record,
+    pieces: &[Piece],
+) -> Result<Vec<Part>, Failure> {
+    let mut parts = Vec::new();
+    for piece in pieces {
+        let text = gateway.text(record, piece.text).await?;
+        let content = match piece.of {
+            Kind::Text => Content::Text(text),
+            Kind::Data => Content::Data(serde_json::from_str(&text).unwrap_or(Value::String(text))),
+            Kind::Bytes => Content::Raw(text),
+            Kind::Url => Content::Url(text),
+        };
+        let (filename, media_type) = (piece.filename.clone(), piece.media_type.clone());
+        parts.push(Part { content, filename, media_type, metadata: Metadata::new() });
+    }
+    Ok(parts)
 }
 
-/// What the caller said, as it is stored: redacted.
-async fn asked(gateway: &Gateway, record: &Record) -> Result<Message, Failure> {
-    let text = gateway.text(record, record.input).await?;
-    Ok(message(record, record.message.0.clone(), Role::User, text))
+/// Something said, with the texts that the ledger holds: redacted.
+///
+/// # Errors
+/// When the ledger could not be read.
+pub async fn said(
+    gateway: &Gateway,
+    record: &Record,
+    speaker: Speaker,
+    message_id: &str,
+    pieces: &[Piece],
+) -> Result<Message, Failure> {
+    let role = match speaker {
+        Speaker::Caller => Role::User,
+        Speaker::Agent | Speaker::AgentAsks | Speaker::AgentEnds | Speaker::AgentReplies => {
+            Role::Agent
+        }
+    };
+    let parts = parts(gateway, record, pieces).await?;
+    Ok(message(record, message_id.to_owned(), role, parts))
 }
 
 /// What the service says about a failure.
 fn told(record: &Record, failure: &Failure) -> Message {
     let id = format!("{}-failure", record.id);
-    let mut message = message(record, id, Role::Agent, failure.message.clone());
+    let mut message = message(record, id, Role::Agent, vec![Part::text(&*failure.message)]);
     if let Value::Object(details) = problem::details(failure) {
         message.metadata = details;
     }
     message
 }
 
-fn message(record: &Record, message_id: String, role: Role, text: String) -> Message {
+fn message(record: &Record, message_id: String, role: Role, parts: Vec<Part>) -> Message {
     Message {
         message_id,
         context_id: Some(record.context.0.clone()),
         task_id: Some(record.id.to_string()),
         role,
-        parts: vec![Part::text(text)],
+        parts,
         metadata: Metadata::new(),
         extensions: Vec::new(),
         reference_task_ids: Vec::new(),
     }
-}
-
-/// What the successful attempt made. What failed attempts left is in the history of events only.
-async fn artifacts(gateway: &Gateway, record: &Record) -> Result<Vec<Artifact>, Failure> {
-    let mut artifacts = Vec::new();
-    if record.outcome != Some(Outcome::Completed) {
-        return Ok(artifacts);
-    }
-    for event in gateway.events(record, 0).await? {
-        match event.fact {
-            Fact::Artifact { id, name, text } if text.stamp == record.stamp => {
-                let text = gateway.text(record, text).await?;
-                let parts = vec![Part::text(text)];
-                artifacts.push(Artifact {
-                    artifact_id: id,
-                    name: Some(name),
-                    description: None,
-                    parts,
-                    metadata: Metadata::new(),
-                    extensions: Vec::new(),
-                });
-            }
-            _ => {}
-        }
-    }
-    Ok(artifacts)
 }

@@ -1,22 +1,21 @@
 //! Accepting a request: a new row, or the answer that there is one.
 
-use algonius_actors::model::event::{Channel, Chunk};
+use algonius_actors::model::event::{Channel, Event, Fact, Speaker};
 use algonius_actors::model::execution::{Stamp, State};
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::ports::ledger::{Accept, Acceptance};
-use algonius_actors::report::pieces;
 use async_trait::async_trait;
 use sqlx::SqliteConnection;
 
-use super::column::{Columns, integer, json, micros};
-use super::text;
+use super::column::{Columns, json, micros};
 use super::writer::Change;
+use super::{events, text};
 
 const INSERT: &str = "
     INSERT INTO executions
         (id, agent, owner, message, request_key, digest, context, origin, access, params,
-         replayable, input_length, accepted_at, changed_at, state, turn, attempt, fence, last_event)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14, $15, $16, 0, 0)
+         replayable, answered, accepted_at, changed_at, state, turn, attempt, fence, last_event)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $12, $13, $14, $15, 0, 1)
     ON CONFLICT (owner, agent, request_key) DO NOTHING";
 
 const EARLIER: &str = "
@@ -28,7 +27,7 @@ impl Change for Accept {
 
     async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<Acceptance> {
         if insert(self, connection).await? {
-            store_input(self, connection).await?;
+            store_said(self, connection).await?;
             return Ok(Acceptance::Fresh);
         }
         earlier(self, connection).await
@@ -49,7 +48,6 @@ async fn insert(accept: &Accept, connection: &mut SqliteConnection) -> sqlx::Res
         .bind(json(&accept.access)?)
         .bind(json(&accept.params)?)
         .bind(accept.replayable)
-        .bind(integer(accept.input.len() as u64))
         .bind(micros(accept.at))
         .bind(State::Idle.as_str())
         .bind(i64::from(Stamp::FIRST.turn))
@@ -59,16 +57,13 @@ async fn insert(accept: &Accept, connection: &mut SqliteConnection) -> sqlx::Res
     Ok(done.rows_affected() == 1)
 }
 
-async fn store_input(accept: &Accept, connection: &mut SqliteConnection) -> sqlx::Result<()> {
-    let (stamp, channel) = (Stamp::FIRST, Channel::Input);
-    let mut offset = 0;
-    for (number, text) in (0..).zip(pieces(&accept.input)) {
-        let length = text.len() as u64;
-        let chunk = Chunk { stamp, channel, number, offset, text };
-        text::insert(connection, accept.id, &chunk).await?;
-        offset += length;
-    }
-    Ok(())
+/// What the caller said is the first event of an execution.
+async fn store_said(accept: &Accept, connection: &mut SqliteConnection) -> sqlx::Result<()> {
+    text::insert_whole(connection, accept.id, Stamp::FIRST, Channel::Input, &accept.input).await?;
+    let (message, pieces) = (accept.message.0.clone(), accept.pieces.clone());
+    let fact = Fact::Said { speaker: Speaker::Caller, message, pieces };
+    let event = Event { number: 1, at: accept.at, fact };
+    events::insert(connection, accept.id, Stamp::FIRST, &event).await
 }
 
 async fn earlier(accept: &Accept, connection: &mut SqliteConnection) -> sqlx::Result<Acceptance> {

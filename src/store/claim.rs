@@ -31,6 +31,7 @@ impl Change for ClaimOrder {
         head.started_at = head.started_at.or(Some(self.moved.at));
         // The process of the attempt before is not this attempt's.
         head.pid = None;
+        head.answered = false;
         head.append(connection, self.moved.at, Fact::Moved(self.moved.clone())).await?;
         head.save(connection).await?;
         Ok(Claim::Granted(head.fence))

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use algonius_actors::model::agent::Access;
-use algonius_actors::model::event::Fact;
+use algonius_actors::model::content::Piece;
+use algonius_actors::model::event::{Channel, Fact, Span};
 use algonius_actors::model::execution::{Fence, Move, Outcome, Stamp, State};
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use algonius_actors::model::record::Record;
@@ -90,10 +91,16 @@ pub(in crate::store) fn request(input: &str) -> Accept {
         trigger: Trigger::Api,
         access: Access::ReadWrite,
         input: input.to_owned(),
+        pieces: vec![Piece::text(said(input))],
         params: BTreeMap::from([("branch".to_owned(), "main".to_owned())]),
         replayable: true,
         at: second(0),
     }
+}
+
+/// Where the input of a request stands.
+pub(in crate::store) fn said(input: &str) -> Span {
+    Span { stamp: Stamp::FIRST, channel: Channel::Input, from: 0, to: input.len() as u64 }
 }
 
 pub(in crate::store) async fn accepted(ledger: &AnyLedger) -> ExecutionId {

@@ -12,13 +12,13 @@ use super::events;
 
 const LOAD: &str = "
     SELECT agent, state, outcome, failure, turn, attempt, fence, started_at, changed_at, ended_at,
-        pid, exit_code, last_event
+        pid, exit_code, last_event, answered
     FROM executions WHERE id = $1";
 
 const SAVE: &str = "
     UPDATE executions SET state = $2, outcome = $3, failure = $4, turn = $5, attempt = $6,
         fence = $7, started_at = $8, changed_at = $9, ended_at = $10, pid = $11, exit_code = $12,
-        last_event = $13
+        last_event = $13, answered = $14
     WHERE id = $1";
 
 /// Loaded, changed and saved within one transaction.
@@ -42,6 +42,8 @@ pub(super) struct Head {
     pub(super) pid: Option<u32>,
     /// The latest exit code.
     pub(super) exit_code: Option<i32>,
+    /// Whether its question was answered and the next turn has not begun.
+    pub(super) answered: bool,
     changed_at: DateTime<Utc>,
     /// JSON, as it was read: a code of a later release must not be lost.
     failure: Option<String>,
@@ -77,6 +79,11 @@ impl Head {
         Ok(())
     }
 
+    /// Its status is of this time.
+    pub(super) const fn touch(&mut self, at: DateTime<Utc>) {
+        self.changed_at = at;
+    }
+
     /// Writes it back.
     pub(super) async fn save(&self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
         sqlx::query(SAVE)
@@ -93,6 +100,7 @@ impl Head {
             .bind(self.pid.map(i64::from))
             .bind(self.exit_code.map(i64::from))
             .bind(integer(self.last_event))
+            .bind(self.answered)
             .execute(connection)
             .await?;
         Ok(())
@@ -107,7 +115,12 @@ impl Head {
             }
             Fact::Spawned { pid } => self.pid = Some(*pid),
             Fact::AttemptFailed(failure) => self.blame(Some(failure))?,
-            Fact::Artifact { .. } | Fact::Truncated { .. } | Fact::Warned { .. } => {}
+            Fact::Said { .. }
+            | Fact::Artifact { .. }
+            | Fact::Used { .. }
+            | Fact::Session { .. }
+            | Fact::Truncated { .. }
+            | Fact::Warned { .. } => {}
         }
         Ok(())
     }
@@ -124,6 +137,7 @@ impl Head {
             ended_at: columns.maybe_time("ended_at")?,
             pid: columns.maybe_number("pid")?,
             exit_code: columns.maybe_number("exit_code")?,
+            answered: columns.plain("answered")?,
             changed_at: columns.time("changed_at")?,
             failure: columns.plain("failure")?,
             last_event: columns.number("last_event")?,

@@ -46,7 +46,10 @@ impl Facts {
             Fact::Moved(moved) => [moved.from, moved.to].contains(&State::Cleanup),
             Fact::Spawned { .. }
             | Fact::AttemptFailed(_)
+            | Fact::Said { .. }
             | Fact::Artifact { .. }
+            | Fact::Used { .. }
+            | Fact::Session { .. }
             | Fact::Truncated { .. }
             | Fact::Warned { .. } => false,
         })

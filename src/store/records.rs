@@ -1,10 +1,8 @@
 //! Reading executions back.
 
-use algonius_actors::model::event::{Channel, Span};
-use algonius_actors::model::execution::{Fence, Outcome, Stamp, State};
+use algonius_actors::model::execution::{Fence, Outcome, State};
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
-use algonius_actors::model::record::Filter;
-use algonius_actors::model::record::Record;
+use algonius_actors::model::record::{Filter, Record};
 use sqlx::sqlite::Sqlite;
 use sqlx::{QueryBuilder, SqlitePool};
 
@@ -63,9 +61,9 @@ fn record(columns: Columns<'_>) -> sqlx::Result<Record> {
         failure: columns.maybe_json("failure")?,
         stamp: stamp(columns)?,
         fence: Fence(columns.plain("fence")?),
-        input: input(columns)?,
         params: columns.json("params")?,
         replayable: columns.plain("replayable")?,
+        answered: columns.plain("answered")?,
         accepted_at: columns.time("accepted_at")?,
         started_at: columns.maybe_time("started_at")?,
         changed_at: columns.time("changed_at")?,
@@ -74,9 +72,4 @@ fn record(columns: Columns<'_>) -> sqlx::Result<Record> {
         exit_code: columns.maybe_number("exit_code")?,
         last_event: columns.number("last_event")?,
     })
-}
-
-fn input(columns: Columns<'_>) -> sqlx::Result<Span> {
-    let to = columns.number("input_length")?;
-    Ok(Span { stamp: Stamp::FIRST, channel: Channel::Input, from: 0, to })
 }

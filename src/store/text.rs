@@ -1,7 +1,9 @@
 //! Redacted text: chunks in, ranges out.
 
-use algonius_actors::model::event::{CHUNK, Chunk, Span};
+use algonius_actors::model::event::{CHUNK, Channel, Chunk, Span};
+use algonius_actors::model::execution::Stamp;
 use algonius_actors::model::id::ExecutionId;
+use algonius_actors::report::pieces;
 use async_trait::async_trait;
 use sqlx::{SqliteConnection, SqlitePool};
 
@@ -53,6 +55,23 @@ pub(super) async fn insert(
         .bind(chunk.text.as_str())
         .execute(connection)
         .await?;
+    Ok(())
+}
+
+/// Stores a whole text of a channel that has none yet.
+pub(super) async fn insert_whole(
+    connection: &mut SqliteConnection,
+    id: ExecutionId,
+    stamp: Stamp,
+    channel: Channel,
+    text: &str,
+) -> sqlx::Result<()> {
+    let mut offset = 0;
+    for (number, text) in (0..).zip(pieces(text)) {
+        let length = text.len() as u64;
+        insert(connection, id, &Chunk { stamp, channel, number, offset, text }).await?;
+        offset += length;
+    }
     Ok(())
 }
 

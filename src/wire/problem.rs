@@ -52,6 +52,7 @@ pub const fn numbers(code: Code) -> Numbers {
         | Code::FailPattern
         | Code::AnswerMissing
         | Code::Reported
+        | Code::Rejected
         | Code::Timeout
         | Code::StartTimeout
         | Code::Cancelled

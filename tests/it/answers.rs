@@ -153,6 +153,7 @@ async fn parts_are_put_one_under_the_other_and_files_are_refused() {
     params["message"]["parts"] = parts;
     let task = service.rpc("echo", "message/send", &params).await;
     assert_eq!(outcome(&task), completed("a\n{\"b\":1}"));
+    let mut params = message("second");
     params["message"]["parts"] = json!([{"kind": "file", "file": {"bytes": "aGk="}}]);
     let refused = service.refused("echo", "message/send", params).await;
     assert_eq!(refused, (-32005, "content-type-unsupported".to_owned()));

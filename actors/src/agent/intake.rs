@@ -1,52 +1,64 @@
 //! How a request comes in: checked, put in line, recorded, answered, begun.
 
+use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ractor::{ActorRef, RpcReplyPort};
+use chrono::{DateTime, Utc};
+use ractor::ActorRef;
 use tokio::sync::watch;
 
-use super::{AgentData, AgentMsg, Ticket, Waiting};
+use super::{AgentData, AgentMsg, Recording, Submission, Ticket, Waiting};
 use crate::decide::admission::{Effect, Event as Arrival, step};
 use crate::decide::execution::Event;
-use crate::execution::Progress;
+use crate::decide::keep::keep;
+use crate::execution::Resumption;
 use crate::kit::Kit;
 use crate::model::agent::Access;
 use crate::model::code::Code;
-use crate::model::execution::State;
+use crate::model::event::Channel;
+use crate::model::execution::{Stamp, State};
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
+use crate::model::record::Record;
 use crate::model::request::Request;
-use crate::ports::ledger::{Accept, Acceptance, LedgerError};
-use crate::recover::{Recovered, settle_unheard};
+use crate::ports::ledger::{Accept, Acceptance, LedgerError, Resume};
+use crate::recover::settle_unheard;
+use crate::report::Progress;
 
 impl AgentData {
-    /// Lets a request in, or refuses it at once.
-    pub(super) fn submit(
-        &mut self,
-        me: &ActorRef<AgentMsg>,
-        request: Request,
-        reply: RpcReplyPort<Result<Ticket, Failure>>,
-    ) {
-        if let Err(failure) = self.check(&request) {
+    /// Lets a request in, or refuses it at once. An answer that comes while the actor that asked
+    /// is still letting go waits for that.
+    pub(super) fn submit(&mut self, me: &ActorRef<AgentMsg>, submission: Submission) {
+        let held =
+            submission.continues.as_ref().filter(|record| self.live.contains_key(&record.id));
+        if let Some(record) = held {
+            self.early.insert(record.id, Box::new(submission));
+            return;
+        }
+        let Submission { request, continues, reply } = submission;
+        if let Err(failure) = self.check(&request, continues.as_ref()) {
             _ = reply.send(Err(failure));
             return;
         }
-        let id = ExecutionId::fresh();
+        let id = continues.as_ref().map_or_else(ExecutionId::fresh, |record| record.id);
+        let from = continues
+            .map_or_else(Resumption::fresh, |record| Resumption::asked(record.stamp, record.fence));
         let one = Waiting {
             request: Arc::new(request),
             reply: Some(reply),
-            progress: watch::Sender::new(Progress { state: State::Idle, outcome: None }),
+            progress: watch::Sender::new(Progress::accepted()),
             since: self.args.kit.clock.now(),
+            from,
         };
         self.waiting.insert(id, one);
         self.arrive(me, Arrival::Arrived(id));
     }
 
-    fn check(&self, request: &Request) -> Result<(), Failure> {
+    fn check(&self, request: &Request, continues: Option<&Record>) -> Result<(), Failure> {
         let spec = &self.args.spec;
-        let (given, limit) = (request.input.text.len(), spec.sizes.input);
+        let (given, limit) = (request.input.size(), spec.sizes.input);
         if !spec.enabled {
             Err(Failure::new(Code::AgentDisabled, format!("agent `{}` is disabled", spec.id)))
         } else if self.draining.is_some() {
@@ -54,17 +66,26 @@ impl AgentData {
         } else if given > limit {
             let message = format!("the input has {given} bytes, agent `{}` takes {limit}", spec.id);
             Err(Failure::new(Code::InputTooLarge, message))
+        } else if continues.is_some_and(|record| self.waiting.contains_key(&record.id)) {
+            Err(closed())
         } else {
             Ok(())
         }
     }
 
     /// An execution of an earlier life takes its place again.
-    pub(super) fn recovered(&mut self, me: &ActorRef<AgentMsg>, one: Recovered) {
-        let Recovered { record, request } = one;
-        let progress = watch::Sender::new(Progress { state: State::Idle, outcome: None });
-        let since = record.accepted_at;
-        self.waiting.insert(record.id, Waiting { request, reply: None, progress, since });
+    pub(super) fn recovered(
+        &mut self,
+        me: &ActorRef<AgentMsg>,
+        record: &Record,
+        request: Arc<Request>,
+    ) {
+        let (since, from) = match record.state {
+            State::Waiting => (record.changed_at, Resumption::asked(record.stamp, record.fence)),
+            _ => (record.accepted_at, Resumption::fresh()),
+        };
+        let progress = watch::Sender::new(Progress::accepted());
+        self.waiting.insert(record.id, Waiting { request, reply: None, progress, since, from });
         self.arrive(me, Arrival::Recovered(record.id));
         self.mind_patience(me);
     }
@@ -102,12 +123,15 @@ impl AgentData {
         };
         let (me, kit, since) = (me.clone(), self.args.kit.clone(), one.since);
         let (request, access) = (Arc::clone(&one.request), self.args.spec.access);
+        let from = one.from.clone();
         // Not among the tasks that end with this actor: a record that is under way is finished.
         tokio::spawn(async move {
-            let accept = accept(&kit, &request, id, access, since);
-            let result = kit.ledger.accept(accept).await;
-            let is_fresh = matches!(result, Ok(Acceptance::Fresh));
-            if me.cast(AgentMsg::Recorded(id, result)).is_err() && is_fresh {
+            let result = match from.state {
+                State::Waiting => resume(&kit, &request, id, &from, since).await,
+                _ => accept(&kit, &request, id, access, since).await,
+            };
+            let is_in = matches!(result, Ok(Recording::In));
+            if me.cast(AgentMsg::Recorded(id, result)).is_err() && is_in {
                 settle_unheard(&kit, id).await; // A new actor may have looked too early.
             }
         });
@@ -118,14 +142,13 @@ impl AgentData {
         &mut self,
         me: &ActorRef<AgentMsg>,
         id: ExecutionId,
-        result: Result<Acceptance, LedgerError>,
+        result: Result<Recording, LedgerError>,
     ) {
         let failure = match result {
-            Ok(Acceptance::Fresh) => return self.heard(me, Arrival::Recorded(id)),
-            Ok(Acceptance::Twin(twin)) => return self.heard(me, Arrival::Twin(id, twin)),
-            Ok(Acceptance::Conflict) => {
-                Failure::new(Code::MessageReused, "this message id was used for another message")
-            }
+            Ok(Recording::In) => return self.heard(me, Arrival::Recorded(id)),
+            Ok(Recording::Twin(twin)) => return self.heard(me, Arrival::Twin(id, twin)),
+            Ok(Recording::Conflict) => reused(),
+            Ok(Recording::Closed) => closed(),
             Err(error) => {
                 tracing::error!(agent = %self.args.spec.id, %error, "accept failed");
                 Failure::new(Code::LedgerUnavailable, "the request could not be recorded")
@@ -148,7 +171,8 @@ impl AgentData {
             return; // It stays in the ledger, for the next start.
         }
         if let Some(one) = self.waiting.remove(&id) {
-            self.begin(me, id, one, Event::Begin);
+            let is_answer = one.from.state == State::Waiting;
+            self.begin(me, id, one, if is_answer { Event::Answered } else { Event::Begin });
         }
     }
 
@@ -212,19 +236,38 @@ impl AgentData {
     }
 }
 
-/// The record of a request: all text in it is redacted.
-fn accept(
+/// The refusal of a message whose id was used before.
+pub(crate) fn reused() -> Failure {
+    Failure::new(Code::MessageReused, "this message id was used for another message")
+}
+
+/// The refusal of an answer that nobody asked for.
+pub(crate) fn closed() -> Failure {
+    Failure::new(Code::Unsupported, "the task has not asked for input")
+}
+
+/// The params of a request, redacted, and whether redaction left them as they were.
+fn params(kit: &Kit, request: &Request) -> (BTreeMap<String, String>, bool) {
+    let mask = |text: &str| kit.redactor.redact(text).into_owned();
+    let given = &request.input.params;
+    let params: BTreeMap<_, _> =
+        given.iter().map(|(name, value)| (name.clone(), mask(value))).collect();
+    let is_whole = params == *given;
+    (params, is_whole)
+}
+
+/// Records a new request: all text of it is redacted.
+async fn accept(
     kit: &Kit,
     request: &Request,
     id: ExecutionId,
     access: Access,
-    at: chrono::DateTime<chrono::Utc>,
-) -> Accept {
-    let mask = |text: &str| kit.redactor.redact(text).into_owned();
-    let input = mask(&request.input.text);
-    let params: std::collections::BTreeMap<_, _> =
-        request.input.params.iter().map(|(name, value)| (name.clone(), mask(value))).collect();
-    Accept {
+    at: DateTime<Utc>,
+) -> Result<Recording, LedgerError> {
+    let (params, is_plain) = params(kit, request);
+    let parts = &request.input.parts;
+    let kept = keep(parts, &kit.redactor, Stamp::FIRST, Channel::Input, 0);
+    let accept = Accept {
         id,
         agent: request.agent.clone(),
         owner: request.owner,
@@ -234,9 +277,45 @@ fn accept(
         context: request.context.clone(),
         trigger: request.trigger.clone(),
         access,
-        replayable: input == request.input.text && params == request.input.params,
-        input,
+        replayable: kept.is_whole && is_plain,
+        input: kept.text,
+        pieces: kept.pieces,
         params,
         at,
-    }
+    };
+    kit.ledger.accept(accept).await.map(|acceptance| match acceptance {
+        Acceptance::Fresh => Recording::In,
+        Acceptance::Twin(twin) => Recording::Twin(twin),
+        Acceptance::Conflict => Recording::Conflict,
+    })
+}
+
+/// Records the answer to a question.
+async fn resume(
+    kit: &Kit,
+    request: &Request,
+    id: ExecutionId,
+    from: &Resumption,
+    at: DateTime<Utc>,
+) -> Result<Recording, LedgerError> {
+    let (params, is_plain) = params(kit, request);
+    let stamp = from.stamp.continued();
+    let kept = keep(&request.input.parts, &kit.redactor, stamp, Channel::Input, 0);
+    let resume = Resume {
+        id,
+        agent: request.agent.clone(),
+        owner: request.owner,
+        fence: from.fence,
+        stamp,
+        message: request.message.clone(),
+        key: kit.keyring.key(request),
+        digest: kit.keyring.body(request),
+        replayable: kept.is_whole && is_plain,
+        input: kept.text,
+        pieces: kept.pieces,
+        params,
+        at,
+    };
+    let taken = kit.ledger.resume(resume).await?;
+    Ok(if taken { Recording::In } else { Recording::Closed })
 }

@@ -3,6 +3,7 @@
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
+use crate::model::content::{Content, Part};
 use crate::model::request::Request;
 
 /// Makes digests under one instance's key.
@@ -40,8 +41,13 @@ impl Keyring {
     /// is not part of it, since a caller that names none gets a new one each time.
     #[must_use]
     pub fn body(&self, request: &Request) -> [u8; 32] {
-        let params = request.input.params.iter().flat_map(|(name, value)| [&**name, &**value]);
-        self.digest(["body", &*request.input.text].into_iter().chain(params))
+        let parts: Vec<_> =
+            request.input.parts.iter().map(|part| (kind(part), text(part))).collect();
+        let mut said = vec!["body"];
+        said.extend(parts.iter().flat_map(|(kind, text)| [*kind, &**text]));
+        said.push("params");
+        said.extend(request.input.params.iter().flat_map(|(name, value)| [&**name, &**value]));
+        self.digest(said)
     }
 
     /// Each part is preceded by its length, so that no two lists of parts run together.
@@ -54,6 +60,22 @@ impl Keyring {
             mac.update(part.as_bytes());
         }
         mac.finalize().into_bytes().into()
+    }
+}
+
+const fn kind(part: &Part) -> &'static str {
+    match part.content {
+        Content::Text(_) => "text",
+        Content::Data(_) => "data",
+        Content::Bytes(_) => "bytes",
+        Content::Url(_) => "url",
+    }
+}
+
+fn text(part: &Part) -> String {
+    match &part.content {
+        Content::Text(text) | Content::Bytes(text) | Content::Url(text) => text.clone(),
+        Content::Data(data) => data.to_string(),
     }
 }
 

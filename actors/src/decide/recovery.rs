@@ -26,13 +26,12 @@ pub enum Verdict {
 #[must_use]
 pub fn recover(record: &Record, now: DateTime<Utc>, patience: Duration) -> Verdict {
     match record.state {
-        State::Waiting => Verdict::Keep,
-        State::Idle if waited_too_long(record, now, patience) => Verdict::Fail(Failure::new(
-            Code::QueueTimeout,
-            "it waited in the queue for longer than allowed",
-        )),
-        State::Idle if record.replayable => Verdict::Requeue,
-        State::Idle => Verdict::Fail(Failure::new(
+        State::Waiting if !record.answered => Verdict::Keep,
+        State::Idle | State::Waiting if waited_too_long(record, now, patience) => Verdict::Fail(
+            Failure::new(Code::QueueTimeout, "it waited in the queue for longer than allowed"),
+        ),
+        State::Idle | State::Waiting if record.replayable => Verdict::Requeue,
+        State::Idle | State::Waiting => Verdict::Fail(Failure::new(
             Code::InterruptedNotRun,
             "the service stopped before it ran, and its input held secrets that are not stored",
         )),
@@ -53,5 +52,10 @@ pub fn interrupted() -> Failure {
 }
 
 fn waited_too_long(record: &Record, now: DateTime<Utc>, patience: Duration) -> bool {
-    (now - record.accepted_at).to_std().is_ok_and(|waited| waited > patience)
+    (now - begin(record)).to_std().is_ok_and(|waited| waited > patience)
+}
+
+/// Since when it waits in the queue.
+fn begin(record: &Record) -> DateTime<Utc> {
+    if record.answered { record.changed_at } else { record.accepted_at }
 }

@@ -1,36 +1,110 @@
-//! Masks secrets.
+//! The one redactor: masks secrets in all that is stored or shown.
+//!
+//! A secret is known by its own shape (vendors' prefixes, signed tokens, private keys), by where
+//! it stands (keys, headers, addresses, command lines) or because it was registered. Escapes of a
+//! terminal do not hide it. What is masked once is not changed by masking it again.
+//!
+//! A text is searched once for the literals that every rule needs, and rules run only on lines
+//! that have one. All work is linear in the length of the text.
+
 use std::borrow::Cow;
-use std::sync::Arc;
+
+use regex::bytes::Regex;
+
+mod ansi;
+mod edge;
+mod email;
+mod encode;
+mod exact;
+mod pairs;
+mod pattern;
+mod pem;
+mod personal;
+mod places;
+mod plausible;
+mod rules;
+mod scan;
+mod segment;
+mod shapes;
+mod span;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod value;
+mod window;
+
+use exact::Exact;
+use scan::Scanner;
+pub use stream::Stream;
+
+/// A pattern of the user that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("redaction pattern `{pattern}` is not a regular expression")]
+pub struct PatternError {
+    /// The pattern as it was given.
+    pub pattern: String,
+    source: Box<regex::Error>,
+}
+
 /// Masks secrets in text.
-pub struct Redactor {}
+pub struct Redactor {
+    scanner: Scanner,
+}
+
 impl Redactor {
     /// Takes exact values that are masked besides the known shapes.
+    ///
+    /// A value is masked also where it is encoded or escaped in a usual way, and each of its
+    /// lines by itself. Values and lines of fewer than eight characters are not taken.
     #[must_use]
-    pub fn new(_registered: impl IntoIterator<Item = String>) -> Self {
-        Self {}
+    pub fn new(registered: impl IntoIterator<Item = String>) -> Self {
+        let exact = Exact::new(registered);
+        Self { scanner: Scanner { exact, patterns: Vec::new(), personal: false } }
     }
-    /// Masks a whole text.
+
+    /// Takes patterns besides, of which every match is masked. They see one line at a time, as a
+    /// reader sees it, and are tried on every line, so they cost speed.
+    ///
+    /// # Errors
+    /// When a pattern is not a regular expression over bytes (so without Unicode classes).
+    pub fn with_patterns<'p>(
+        registered: impl IntoIterator<Item = String>,
+        patterns: impl IntoIterator<Item = &'p str>,
+    ) -> Result<Self, PatternError> {
+        let mut this = Self::new(registered);
+        for pattern in patterns {
+            this.scanner.patterns.push(user_pattern(pattern)?);
+        }
+        Ok(this)
+    }
+
+    /// Masks numbers of telephones, of payment cards and of social security besides.
+    #[must_use]
+    pub const fn with_personal_numbers(mut self) -> Self {
+        self.scanner.personal = true;
+        self
+    }
+
+    /// Masks a whole text. A text without a secret is given back as it is.
     #[must_use]
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        Cow::Borrowed(text)
+        self.redact_and_count(text).0
     }
-}
-/// Masks a text that arrives in pieces.
-pub struct Stream {
-    redactor: Arc<Redactor>,
-}
-impl Stream {
-    /// A new text.
+
+    /// Masks a whole text, and tells how many places were masked.
     #[must_use]
-    pub fn new(redactor: Arc<Redactor>) -> Self {
-        Self { redactor }
+    pub fn redact_and_count<'t>(&self, text: &'t str) -> (Cow<'t, str>, u64) {
+        let edits = self.scanner.work(text, true);
+        if edits.edits.is_empty() {
+            return (Cow::Borrowed(text), 0);
+        }
+        let mut out = String::with_capacity(text.len());
+        edits.write(text, &mut out);
+        (Cow::Owned(out), edits.count)
     }
-    /// Takes bytes and gives what is safe to show by now.
-    pub fn push(&mut self, bytes: &[u8]) -> String {
-        self.redactor.redact(&String::from_utf8_lossy(bytes)).into_owned()
-    }
-    /// Gives the rest.
-    pub fn finish(&mut self) -> String {
-        String::new()
-    }
+}
+
+fn user_pattern(pattern: &str) -> Result<Regex, PatternError> {
+    pattern::build(pattern)
+        .map_err(|source| PatternError { pattern: pattern.to_owned(), source: Box::new(source) })
 }

@@ -38,6 +38,8 @@ pub struct Deadlines {
     pub run: Duration,
     /// From the polite request to end to the kill.
     pub grace: Duration,
+    /// From a question of the agent to its answer.
+    pub answer: Duration,
 }
 
 /// Which failures are tried again, and when.

@@ -123,6 +123,9 @@ codes! {
     /// The agent itself said that it failed.
     Reported = "agent-reported", Agent,
         "read the agent's own message";
+    /// The agent itself refused the work.
+    Rejected = "agent-rejected", Agent,
+        "read the agent's own message, and ask for something that it does";
     /// The run deadline passed.
     Timeout = "execution-timeout", Agent,
         "give the agent less to do, or raise `timeout`";

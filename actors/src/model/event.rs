@@ -1,8 +1,12 @@
 //! What happened in an execution: a numbered stream, and the text it refers to.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use serde_json::Number;
 
+use super::content::Piece;
 use super::execution::{Move, Stamp};
 use super::failure::Failure;
 
@@ -18,6 +22,8 @@ pub enum Channel {
     Stderr,
     /// The answer, where it is not standard output itself.
     Answer,
+    /// Parts of what the agent said and made.
+    Parts,
 }
 
 impl Channel {
@@ -29,6 +35,7 @@ impl Channel {
             Self::Stdout => "stdout",
             Self::Stderr => "stderr",
             Self::Answer => "answer",
+            Self::Parts => "parts",
         }
     }
 }
@@ -64,6 +71,22 @@ pub struct Span {
     pub to: u64,
 }
 
+/// Who says something, and on which occasion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Speaker {
+    /// The caller: a message to the agent.
+    Caller,
+    /// The agent, about its progress.
+    Agent,
+    /// The agent asks, and waits for the answer.
+    AgentAsks,
+    /// The agent, about its end.
+    AgentEnds,
+    /// The agent answers by a word alone, without any artifact.
+    AgentReplies,
+}
+
 /// A past fact. Stored as JSON, so variants and fields are only ever added.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -77,14 +100,41 @@ pub enum Fact {
     },
     /// An attempt failed.
     AttemptFailed(Failure),
-    /// The answer, or a part of it, is there.
+    /// Somebody said something.
+    Said {
+        /// Who.
+        speaker: Speaker,
+        /// The id of the message.
+        message: String,
+        /// What.
+        pieces: Vec<Piece>,
+    },
+    /// Something was made, or a piece of it.
     Artifact {
         /// Its id within the execution.
         id: String,
         /// Its name for people.
-        name: String,
-        /// Where its text stands.
-        text: Span,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+        /// What it is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        description: Option<String>,
+        /// What it is made of.
+        pieces: Vec<Piece>,
+        /// Whether the pieces follow those that came before under this id.
+        append: bool,
+        /// Whether nothing more of it will come.
+        last: bool,
+    },
+    /// The agent counted what it used.
+    Used {
+        /// Numbers by name, such as `input_tokens`.
+        numbers: BTreeMap<String, Number>,
+    },
+    /// The agent named its own session.
+    Session {
+        /// The agent's id of it.
+        id: String,
     },
     /// The stream was longer than allowed; the rest was drained and counted.
     Truncated {
@@ -98,6 +148,16 @@ pub enum Fact {
         /// One clause.
         message: String,
     },
+}
+
+impl Fact {
+    /// The whole answer, at once.
+    #[must_use]
+    pub fn answer(text: Span) -> Self {
+        let (id, name) = ("answer".to_owned(), Some("answer".to_owned()));
+        let pieces = vec![Piece::text(text)];
+        Self::Artifact { id, name, description: None, pieces, append: false, last: true }
+    }
 }
 
 /// A fact with its place in the stream.

@@ -3,7 +3,6 @@
 use chrono::{DateTime, Utc};
 
 use super::agent::Access;
-use super::event::Span;
 use super::execution::{Fence, Outcome, Stamp, State};
 use super::failure::Failure;
 use super::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
@@ -36,12 +35,12 @@ pub struct Record {
     pub stamp: Stamp,
     /// The generation of its claim.
     pub fence: Fence,
-    /// Where the redacted input stands.
-    pub input: Span,
     /// Redacted parameters of the request.
     pub params: std::collections::BTreeMap<String, String>,
     /// Whether the stored input is the raw input, so that it can be run from the ledger.
     pub replayable: bool,
+    /// Whether its question was answered and the next turn has not begun yet.
+    pub answered: bool,
     /// When it was accepted.
     pub accepted_at: DateTime<Utc>,
     /// When its first attempt started.

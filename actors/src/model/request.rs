@@ -5,7 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::id::{AgentId, ContextId, MessageId, PrincipalId};
+use super::content::{Content, Part};
+use super::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 
 /// What made a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,8 +19,8 @@ pub enum Trigger {
 /// The raw input. It lives in memory only; what is stored of it is redacted.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Input {
-    /// The text for the agent.
-    pub text: String,
+    /// What is said.
+    pub parts: Vec<Part>,
     /// Values of `{{ param.x }}`.
     pub params: BTreeMap<String, String>,
 }
@@ -27,7 +28,37 @@ pub struct Input {
 impl fmt::Debug for Input {
     /// Shows sizes only: input may hold secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Input({} bytes, {} params)", self.text.len(), self.params.len())
+        write!(f, "Input({} parts, {} params)", self.parts.len(), self.params.len())
+    }
+}
+
+impl Input {
+    /// An input of text.
+    #[must_use]
+    pub fn text_of(text: impl Into<String>) -> Self {
+        Self { parts: vec![Part::text(text)], params: BTreeMap::new() }
+    }
+
+    /// The text for the agent: its parts of text and of data, one under the other. Files are
+    /// handed over as files.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let texts = self.parts.iter().filter_map(|part| match &part.content {
+            Content::Text(text) => Some(text.clone()),
+            Content::Data(data) => Some(data.to_string()),
+            Content::Bytes(_) | Content::Url(_) => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
+    /// How much it is, in bytes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let sizes = self.parts.iter().map(|part| match &part.content {
+            Content::Text(text) | Content::Bytes(text) | Content::Url(text) => text.len(),
+            Content::Data(data) => data.to_string().len(),
+        });
+        sizes.sum()
     }
 }
 
@@ -42,6 +73,8 @@ pub struct Request {
     pub message: MessageId,
     /// The conversation it belongs to.
     pub context: ContextId,
+    /// The execution that it continues, which asked for it.
+    pub continues: Option<ExecutionId>,
     /// What made it.
     pub trigger: Trigger,
     /// The raw input.

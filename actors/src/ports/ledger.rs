@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use crate::model::agent::Access;
+use crate::model::content::Piece;
 use crate::model::event::{Chunk, Event, Fact, Span};
 use crate::model::execution::{Fence, Move, Outcome, Stamp};
 use crate::model::failure::Failure;
@@ -56,13 +57,46 @@ pub struct Accept {
     pub trigger: Trigger,
     /// Whether the agent changes things.
     pub access: Access,
-    /// Redacted input.
+    /// Redacted text of all parts of the input.
     pub input: String,
+    /// Where each part stands in it.
+    pub pieces: Vec<Piece>,
     /// Redacted parameters.
     pub params: BTreeMap<String, String>,
     /// Whether redaction left the input as it was.
     pub replayable: bool,
     /// When it was accepted.
+    pub at: DateTime<Utc>,
+}
+
+/// The answer to a question. All text in it is redacted.
+#[derive(Debug, Clone)]
+pub struct Resume {
+    /// The execution that asked.
+    pub id: ExecutionId,
+    /// Its agent.
+    pub agent: AgentId,
+    /// Who answers, and owns it.
+    pub owner: PrincipalId,
+    /// The generation the answerer knows.
+    pub fence: Fence,
+    /// The turn that the answer begins.
+    pub stamp: Stamp,
+    /// The caller's id of the message.
+    pub message: MessageId,
+    /// Key of (owner, agent, message).
+    pub key: [u8; 32],
+    /// Digest of what was said.
+    pub digest: [u8; 32],
+    /// Redacted text of all parts.
+    pub input: String,
+    /// Where each part stands in it.
+    pub pieces: Vec<Piece>,
+    /// Redacted parameters.
+    pub params: BTreeMap<String, String>,
+    /// Whether redaction left it as it was.
+    pub replayable: bool,
+    /// When.
     pub at: DateTime<Utc>,
 }
 
@@ -132,6 +166,23 @@ pub trait Ledger: Send + Sync + 'static {
     /// # Errors
     /// When nothing was committed.
     async fn accept(&self, accept: Accept) -> Result<Acceptance, LedgerError>;
+
+    /// Records the answer to a question, if it is still open. Answers whether it was.
+    ///
+    /// # Errors
+    /// When nothing was committed.
+    async fn resume(&self, resume: Resume) -> Result<bool, LedgerError>;
+
+    /// The execution that has taken this message, and the digest under which it did.
+    ///
+    /// # Errors
+    /// When it could not be read.
+    async fn taken(
+        &self,
+        owner: PrincipalId,
+        agent: &AgentId,
+        key: [u8; 32],
+    ) -> Result<Option<(ExecutionId, [u8; 32])>, LedgerError>;
 
     /// Takes a slot for an attempt, by compare-and-set.
     ///

@@ -179,7 +179,7 @@ impl ScriptedDriver {
 
 impl Driver for ScriptedDriver {
     fn start(&self, work: Work, report: Reporter) -> Lease {
-        let text = &work.request.input.text;
+        let text = &work.request.input.text();
         let attempt = work.stamp.attempt;
         let begun = format!("{text}#{attempt}@{}", self.born.elapsed().as_secs());
         let pid = 1 + u32::try_from(self.stage.borrow().begun.len()).unwrap_or(u32::MAX);
@@ -235,8 +235,7 @@ async fn live(act: &Act, pid: u32, report: &Reporter) {
         let mut scribe = report.scribe(Channel::Stdout);
         let written = scribe.write(act.says.as_bytes()).await;
         if let (Ok(()), Ok(text)) = (written, scribe.close().await) {
-            let (id, name) = ("answer".to_owned(), "answer".to_owned());
-            _ = report.note(Fact::Artifact { id, name, text }).await; // A lost note is seen.
+            _ = report.note(Fact::answer(text)).await; // A lost note is seen.
         }
     }
     sleep(act.runs_for).await;

@@ -9,14 +9,13 @@ use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use super::gate::{Call, Gate};
-use crate::model::event::{Channel, Chunk, Event, Fact, Span};
+use crate::model::event::{Channel, Chunk, Event, Fact, Span, Speaker};
 use crate::model::execution::{Fence, Stamp, State};
-use crate::model::id::{ExecutionId, PrincipalId};
+use crate::model::id::{AgentId, ExecutionId, PrincipalId};
 use crate::model::principal::{Token, TokenSeed};
-use crate::model::record::Filter;
-use crate::model::record::Record;
+use crate::model::record::{Filter, Record};
 use crate::ports::ledger::{
-    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Settlement,
+    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Resume, Settlement,
 };
 use crate::report::pieces;
 
@@ -38,6 +37,7 @@ struct Row {
     record: Record,
     key: [u8; 32],
     digest: [u8; 32],
+    answers: Vec<([u8; 32], [u8; 32])>,
     events: Vec<Event>,
     chunks: Vec<Chunk>,
     settle_calls: usize,
@@ -93,6 +93,47 @@ impl Ledger for MemoryLedger {
         Ok(Acceptance::Fresh)
     }
 
+    async fn resume(&self, resume: Resume) -> Result<bool, LedgerError> {
+        self.enter(Call::Accept).await?;
+        let mut rows = self.rows.lock().await;
+        let Rows { executions, breaches, .. } = &mut *rows;
+        let Some(row) = executions.get_mut(&resume.id) else {
+            return Ok(false);
+        };
+        let Record { outcome, fence, state, answered, .. } = row.record;
+        if outcome.is_some() || fence != resume.fence || state != State::Waiting || answered {
+            return Ok(false);
+        }
+        row.answers.push((resume.key, resume.digest));
+        row.take_input(resume.stamp, &resume.input);
+        row.record.answered = true;
+        row.record.params = resume.params;
+        row.record.replayable = resume.replayable;
+        row.record.changed_at = resume.at;
+        let (message, pieces) = (resume.message.0, resume.pieces);
+        let said = Fact::Said { speaker: Speaker::Caller, message, pieces };
+        row.append(resume.at, said, breaches);
+        Ok(true)
+    }
+
+    async fn taken(
+        &self,
+        owner: PrincipalId,
+        agent: &AgentId,
+        key: [u8; 32],
+    ) -> Result<Option<(ExecutionId, [u8; 32])>, LedgerError> {
+        self.enter(Call::Read).await?;
+        let rows = self.rows.lock().await;
+        let of_caller = |row: &&Row| row.record.owner == owner && row.record.agent == *agent;
+        let found = rows.executions.values().filter(of_caller).find_map(|row| {
+            let first = (row.key, row.digest);
+            let all = std::iter::once(&first).chain(&row.answers);
+            let digest = all.filter(|(known, _)| *known == key).map(|(_, digest)| *digest).next();
+            digest.map(|digest| (row.record.id, digest))
+        });
+        Ok(found)
+    }
+
     async fn claim(&self, order: ClaimOrder) -> Result<Claim, LedgerError> {
         self.enter(Call::Claim).await?;
         let mut rows = self.rows.lock().await;
@@ -115,6 +156,7 @@ impl Ledger for MemoryLedger {
         }
         row.record.fence = Fence(row.record.fence.0 + 1);
         row.record.started_at = row.record.started_at.or(Some(order.moved.at));
+        row.record.answered = false;
         row.append(order.moved.at, Fact::Moved(order.moved), breaches);
         Ok(Claim::Granted(row.record.fence))
     }
@@ -231,14 +273,7 @@ fn is_rest(fact: &Fact) -> bool {
 
 impl Row {
     fn new(accept: Accept) -> Self {
-        let (stamp, channel) = (Stamp::FIRST, Channel::Input);
-        let mut chunks = Vec::new();
-        let mut to = 0;
-        for (number, text) in (0..).zip(pieces(&accept.input)) {
-            let offset = to;
-            to += text.len() as u64;
-            chunks.push(Chunk { stamp, channel, number, offset, text });
-        }
+        let stamp = Stamp::FIRST;
         let record = Record {
             id: accept.id,
             agent: accept.agent,
@@ -252,9 +287,9 @@ impl Row {
             failure: None,
             stamp,
             fence: Fence::default(),
-            input: Span { stamp, channel, from: 0, to },
             params: accept.params,
             replayable: accept.replayable,
+            answered: false,
             accepted_at: accept.at,
             started_at: None,
             changed_at: accept.at,
@@ -264,7 +299,25 @@ impl Row {
             last_event: 0,
         };
         let (key, digest) = (accept.key, accept.digest);
-        Self { record, key, digest, events: Vec::new(), chunks, settle_calls: 0 }
+        let (message, pieces) = (record.message.0.clone(), accept.pieces);
+        let (events, chunks, answers) = (Vec::new(), Vec::new(), Vec::new());
+        let mut row = Self { record, key, digest, answers, events, chunks, settle_calls: 0 };
+        row.take_input(stamp, &accept.input);
+        row.append(
+            accept.at,
+            Fact::Said { speaker: Speaker::Caller, message, pieces },
+            &mut Vec::new(),
+        );
+        row
+    }
+
+    fn take_input(&mut self, stamp: Stamp, input: &str) {
+        let (channel, mut offset) = (Channel::Input, 0);
+        for (number, text) in (0..).zip(pieces(input)) {
+            let length = text.len() as u64;
+            self.chunks.push(Chunk { stamp, channel, number, offset, text });
+            offset += length;
+        }
     }
 
     fn append(&mut self, at: DateTime<Utc>, fact: Fact, breaches: &mut Vec<String>) {
@@ -280,7 +333,12 @@ impl Row {
             }
             Fact::Spawned { pid } => self.record.pid = Some(*pid),
             Fact::AttemptFailed(failure) => self.record.failure = Some(failure.clone()),
-            Fact::Artifact { .. } | Fact::Truncated { .. } | Fact::Warned { .. } => {}
+            Fact::Said { .. }
+            | Fact::Artifact { .. }
+            | Fact::Used { .. }
+            | Fact::Session { .. }
+            | Fact::Truncated { .. }
+            | Fact::Warned { .. } => {}
         }
         self.record.last_event += 1;
         self.events.push(Event { number: self.record.last_event, at, fact });

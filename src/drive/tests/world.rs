@@ -24,12 +24,13 @@ use algonius_actors::model::request::{Input, Request, Trigger};
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::driver::{Driver, Lease, Work};
 use algonius_actors::ports::ledger::{
-    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Settlement,
+    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Resume, Settlement,
 };
-use algonius_actors::report::{Desk, Report, Reporter};
+use algonius_actors::report::{Desk, Progress, Report, Reporter};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::drive::process::ProcessDriver;
@@ -67,6 +68,19 @@ fn unavailable() -> LedgerError {
 #[async_trait]
 impl Ledger for Listener {
     async fn accept(&self, _: Accept) -> Result<Acceptance, LedgerError> {
+        Err(unavailable())
+    }
+
+    async fn resume(&self, _: Resume) -> Result<bool, LedgerError> {
+        Err(unavailable())
+    }
+
+    async fn taken(
+        &self,
+        _: PrincipalId,
+        _: &AgentId,
+        _: [u8; 32],
+    ) -> Result<Option<(ExecutionId, [u8; 32])>, LedgerError> {
         Err(unavailable())
     }
 
@@ -189,7 +203,12 @@ fn spec() -> AgentSpec {
         enabled: true,
         access: Access::ReadOnly,
         capacity: Capacity { running: None, waiting: 0, patience: day },
-        deadlines: Deadlines { start: day, run: day, grace: Duration::from_millis(200) },
+        deadlines: Deadlines {
+            start: day,
+            run: day,
+            grace: Duration::from_millis(200),
+            answer: day,
+        },
         retry: RetrySpec::default(),
         sizes: Sizes { input: 16 << 20, output: 8 << 20 },
     }
@@ -197,7 +216,7 @@ fn spec() -> AgentSpec {
 
 impl Stage {
     pub(super) fn says(mut self, input: impl Into<String>) -> Self {
-        self.input.text = input.into();
+        self.input.parts = vec![algonius_actors::model::content::Part::text(input)];
         self
     }
 
@@ -217,6 +236,7 @@ impl Stage {
             clock: Arc::new(Still),
             redactor: Arc::new(Redactor::new([])),
             limit: self.spec.sizes.output,
+            progress: watch::Sender::new(Progress::accepted()),
         };
         let report = Reporter::new(desk, move |report| _ = sender.send(Entry::Report(report)));
         let driver = ProcessDriver::new(self.program.clone(), self.instance, self.runtime_dir());
@@ -230,6 +250,7 @@ impl Stage {
             owner: PrincipalId(Uuid::nil()),
             message: MessageId("message".to_owned()),
             context: ContextId(self.context.clone()),
+            continues: None,
             trigger: Trigger::Api,
             input: self.input.clone(),
         };
@@ -356,7 +377,7 @@ impl Story {
     /// The text to which the one artifact refers.
     pub(super) fn answer(&self) -> Option<String> {
         let mut spans = self.facts().into_iter().filter_map(|fact| match fact {
-            Fact::Artifact { text, .. } => Some(*text),
+            Fact::Artifact { pieces, .. } => pieces.first().map(|piece| piece.text),
             _ => None,
         });
         let span = spans.next_back()?;

@@ -1,6 +1,5 @@
 //! Stories of accepted requests.
 
-use algonius_actors::model::event::{Channel, Span};
 use algonius_actors::model::execution::{Fence, Stamp, State};
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
 use algonius_actors::model::record::Filter;
@@ -11,7 +10,7 @@ use uuid::Uuid;
 
 use State::Idle;
 
-use super::{AnyLedger, accepted, record, request, second};
+use super::{AnyLedger, accepted, record, request, said, second};
 
 pub(in crate::store) async fn an_accepted_request_is_read_back_as_it_was_given(ledger: AnyLedger) {
     let given = request("look at this");
@@ -29,7 +28,7 @@ pub(in crate::store) async fn an_accepted_request_is_read_back_as_it_was_given(l
         failure: None,
         stamp: Stamp::FIRST,
         fence: Fence(0),
-        input: Span { stamp: Stamp::FIRST, channel: Channel::Input, from: 0, to: 12 },
+        answered: false,
         params: given.params,
         replayable: true,
         accepted_at: second(0),
@@ -38,10 +37,10 @@ pub(in crate::store) async fn an_accepted_request_is_read_back_as_it_was_given(l
         ended_at: None,
         pid: None,
         exit_code: None,
-        last_event: 0,
+        last_event: 1,
     };
     assert_eq!(record(&ledger, given.id).await, expected);
-    assert_eq!(ledger.text(given.id, expected.input).await.unwrap(), "look at this");
+    assert_eq!(ledger.text(given.id, said("look at this")).await.unwrap(), "look at this");
     assert_eq!(ledger.execution(ExecutionId::fresh()).await.unwrap(), None);
 }
 

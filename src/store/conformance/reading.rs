@@ -8,7 +8,7 @@ use algonius_actors::model::record::Filter;
 use algonius_actors::ports::ledger::Accept;
 use uuid::Uuid;
 
-use super::{AnyLedger, accepted, agent, claimed, record, request, second, settlement};
+use super::{AnyLedger, accepted, agent, claimed, request, said, second, settlement};
 
 pub(in crate::store) async fn every_range_of_a_text_is_cut_to_the_byte(ledger: AnyLedger) {
     let id = accepted(&ledger).await;
@@ -37,7 +37,7 @@ pub(in crate::store) async fn every_range_of_a_text_is_cut_to_the_byte(ledger: A
 pub(in crate::store) async fn long_input_is_read_back_whole_and_in_part(ledger: AnyLedger) {
     let given = request(&"€uro ".repeat(30_000));
     ledger.accept(given.clone()).await.unwrap();
-    let span = record(&ledger, given.id).await.input;
+    let span = said(&given.input);
     assert_eq!(ledger.text(given.id, span).await.unwrap(), given.input);
     let part = Span { from: 65_534, to: 131_075, ..span };
     let expected = String::from_utf8_lossy(&given.input.as_bytes()[65_534..131_075]);

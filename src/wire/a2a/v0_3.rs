@@ -6,8 +6,9 @@
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use chrono::SecondsFormat;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value, json};
 
 use super::v1::{
     Artifact, Binding, Card, Content, History, Interface, Message, Metadata, Part, Reply, Role,
@@ -18,8 +19,8 @@ use super::v1::{
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct SendShape {
-    message: MessageShape,
-    configuration: Option<ConfigurationShape>,
+    message: Object<MessageShape>,
+    configuration: Option<Object<ConfigurationShape>>,
     metadata: Option<Metadata>,
 }
 
@@ -50,7 +51,7 @@ struct MessageShape {
     #[serde(skip_serializing_if = "Option::is_none")]
     task_id: Option<String>,
     role: String,
-    parts: Vec<PartShape>,
+    parts: Vec<Object<PartShape>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Metadata>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,7 +68,7 @@ struct PartShape {
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<FileShape>,
+    file: Option<Object<FileShape>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Metadata>,
 }
@@ -114,19 +115,32 @@ struct ArtifactShape {
     name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    parts: Vec<PartShape>,
+    parts: Vec<Object<PartShape>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Metadata>,
     #[serde(skip_serializing_if = "Option::is_none")]
     extensions: Option<Vec<String>>,
 }
 
+/// An object. What is derived would take its fields from a list as well, which no dialect knows.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Object<T>(T);
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let fields = Map::deserialize(from)?;
+        serde_json::from_value(Value::Object(fields)).map(Self).map_err(D::Error::custom)
+    }
+}
+
 fn invalid(message: impl Into<String>) -> Failure {
     Failure::new(Code::InvalidParams, message)
 }
 
-fn read<T: serde::de::DeserializeOwned>(params: Value) -> Result<T, Failure> {
-    serde_json::from_value(params).map_err(|error| invalid(format!("wrong parameters: {error}")))
+fn read<T: DeserializeOwned>(params: Value) -> Result<T, Failure> {
+    let read = serde_json::from_value(params).map(|Object(shape)| shape);
+    read.map_err(|error| invalid(format!("wrong parameters: {error}")))
 }
 
 /// Reads the parameters of `message/send`.
@@ -135,7 +149,8 @@ fn read<T: serde::de::DeserializeOwned>(params: Value) -> Result<T, Failure> {
 /// `invalid-params`, naming the field.
 pub fn send_request(params: Value) -> Result<SendRequest, Failure> {
     let file: SendShape = read(params)?;
-    let configuration = file.configuration.as_ref();
+    let configuration = file.configuration.map(|Object(configuration)| configuration);
+    let configuration = configuration.as_ref();
     if configuration.is_some_and(|configuration| configuration.push_notification_config.is_some()) {
         let message = "this agent does not send push notifications";
         return Err(Failure::new(Code::PushUnsupported, message));
@@ -147,7 +162,7 @@ pub fn send_request(params: Value) -> Result<SendRequest, Failure> {
         history: history(configuration.and_then(|configuration| configuration.history_length))?,
         accepted_output_modes: modes.unwrap_or_default(),
         push: None,
-        message: message(file.message)?,
+        message: message(file.message.0)?,
         metadata: file.metadata.unwrap_or_default(),
     })
 }
@@ -185,11 +200,13 @@ fn message(file: MessageShape) -> Result<Message, Failure> {
         "agent" => Role::Agent,
         _ => return Err(invalid("`message.role` must be \"user\" or \"agent\"")),
     };
-    let parts: Result<_, _> = file.parts.into_iter().map(part).collect();
+    // Clients whose shapes come from protobuf write an id that is not there as an empty text.
+    let given = |id: Option<String>| id.filter(|id| !id.is_empty());
+    let parts: Result<_, _> = file.parts.into_iter().map(|Object(shape)| part(shape)).collect();
     Ok(Message {
         message_id: file.message_id,
-        context_id: file.context_id,
-        task_id: file.task_id,
+        context_id: given(file.context_id),
+        task_id: given(file.task_id),
         role,
         parts: parts?,
         metadata: file.metadata.unwrap_or_default(),
@@ -204,7 +221,7 @@ fn part(file: PartShape) -> Result<Part, Failure> {
     match (file.kind.as_deref(), file.text, file.data, file.file) {
         (Some("text") | None, Some(text), None, None) => Ok(plain(Content::Text(text))),
         (Some("data") | None, None, Some(data), None) => Ok(plain(Content::Data(data))),
-        (Some("file") | None, None, None, Some(file)) => {
+        (Some("file") | None, None, None, Some(Object(file))) => {
             let content = match (file.bytes, file.uri) {
                 (Some(bytes), None) => Content::Raw(bytes),
                 (None, Some(uri)) => Content::Url(uri),
@@ -241,8 +258,11 @@ pub const fn state(state: TaskState) -> &'static str {
 pub fn reply(reply: Reply) -> Result<Value, Failure> {
     match reply {
         Reply::Task(answer) => task(answer),
-        Reply::Message(message) => serde_json::to_value(MessageShape::from(message))
-            .map_err(|_| Failure::new(Code::Internal, "the message could not be written as JSON")),
+        Reply::Message(message) => {
+            serde_json::to_value(MessageShape::from(message)).map_err(|_unwritten| {
+                Failure::new(Code::Internal, "the message could not be written as JSON")
+            })
+        }
     }
 }
 
@@ -280,7 +300,7 @@ impl From<Message> for MessageShape {
             context_id: message.context_id,
             task_id: message.task_id,
             role: role.to_owned(),
-            parts: message.parts.into_iter().map(PartShape::from).collect(),
+            parts: message.parts.into_iter().map(PartShape::from).map(Object).collect(),
             metadata: some(message.metadata),
             extensions: listed(message.extensions),
             reference_task_ids: listed(message.reference_task_ids),
@@ -290,7 +310,7 @@ impl From<Message> for MessageShape {
 
 impl From<Artifact> for ArtifactShape {
     fn from(artifact: Artifact) -> Self {
-        let parts = artifact.parts.into_iter().map(PartShape::from).collect();
+        let parts = artifact.parts.into_iter().map(PartShape::from).map(Object).collect();
         Self {
             artifact_id: artifact.artifact_id,
             name: artifact.name,
@@ -306,7 +326,7 @@ impl From<Part> for PartShape {
     fn from(part: Part) -> Self {
         let metadata = some(part.metadata);
         let (name, mime_type) = (part.filename, part.media_type);
-        let file = |bytes, uri| Some(FileShape { bytes, uri, name, mime_type });
+        let file = |bytes, uri| Some(Object(FileShape { bytes, uri, name, mime_type }));
         let kind = |kind: &str| Some(kind.to_owned());
         let plain = Self { metadata, ..Self::default() };
         match part.content {
@@ -363,4 +383,166 @@ pub fn card(card: &Card) -> Value {
         "security": [{"bearer": []}],
         "supportsAuthenticatedExtendedCard": card.extended,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::v1::TaskStatus;
+    use super::*;
+
+    fn message(parts: Vec<Part>) -> Message {
+        Message {
+            message_id: "m".to_owned(),
+            context_id: Some("c".to_owned()),
+            task_id: Some("t".to_owned()),
+            role: Role::User,
+            parts,
+            metadata: Metadata::new(),
+            extensions: vec!["urn:e".to_owned()],
+            reference_task_ids: vec!["r".to_owned()],
+        }
+    }
+
+    #[test]
+    fn a_task_is_spelled_as_the_protocol_spells_it() {
+        let file = |content| Part {
+            filename: Some("f".to_owned()),
+            media_type: Some("text/plain".to_owned()),
+            ..Part::of(content)
+        };
+        let told = task(Task {
+            id: "t".to_owned(),
+            context_id: "c".to_owned(),
+            status: TaskStatus {
+                state: TaskState::InputRequired,
+                message: Some(Message { role: Role::Agent, ..message(vec![Part::text("what?")]) }),
+                timestamp: "2030-01-31T12:00:00.0009Z".parse().expect("a time"),
+            },
+            artifacts: vec![Artifact {
+                artifact_id: "a".to_owned(),
+                name: None,
+                description: Some("d".to_owned()),
+                metadata: Metadata::new(),
+                extensions: Vec::new(),
+                parts: vec![
+                    Part::of(Content::Data(json!(5))),
+                    file(Content::Raw("eA==".to_owned())),
+                ],
+            }],
+            history: vec![message(vec![file(Content::Url("https://example.org".to_owned()))])],
+            metadata: Metadata::new(),
+        });
+        let ids = json!({
+            "kind": "message", "messageId": "m", "contextId": "c", "taskId": "t",
+            "extensions": ["urn:e"], "referenceTaskIds": ["r"],
+        });
+        let said = |role: &str, parts: Value| {
+            let mut said = ids.clone();
+            said["role"] = json!(role);
+            said["parts"] = parts;
+            said
+        };
+        let file = |key: &str, value: &str| {
+            let file = json!({key: value, "name": "f", "mimeType": "text/plain"});
+            json!({"kind": "file", "file": file})
+        };
+        let wanted = json!({
+            "kind": "task",
+            "id": "t",
+            "contextId": "c",
+            "status": {
+                "state": "input-required",
+                "message": said("agent", json!([{"kind": "text", "text": "what?"}])),
+                "timestamp": "2030-01-31T12:00:00.000Z",
+            },
+            "artifacts": [{
+                "artifactId": "a",
+                "description": "d",
+                "parts": [{"kind": "data", "data": {"value": 5}}, file("bytes", "eA==")],
+            }],
+            "history": [said("user", json!([file("uri", "https://example.org")]))],
+        });
+        assert_eq!(told.expect("a task"), wanted);
+    }
+
+    #[test]
+    fn states_are_the_words_of_the_protocol() {
+        let words: Vec<_> = TaskState::ALL.iter().map(|state| super::state(*state)).collect();
+        assert_eq!(
+            words.join(" "),
+            "submitted working input-required completed canceled failed rejected auth-required"
+        );
+    }
+
+    #[test]
+    fn what_is_said_is_read_whole_and_waits_for_the_end_unless_told_otherwise() {
+        let parts = json!([
+            {"kind": "text", "text": "x"},
+            {"kind": "data", "data": {"a": 1}},
+            {"kind": "file", "file": {"bytes": "eA==", "name": "f", "mimeType": "text/plain"}},
+        ]);
+        let said = json!({
+            "kind": "message", "messageId": "m", "contextId": "c", "taskId": "t", "role": "user",
+            "parts": parts, "metadata": {"k": 1}, "not known": true,
+        });
+        let read = |configuration: Value| {
+            let params = json!({"message": said, "configuration": configuration});
+            send_request(params).expect("a request")
+        };
+        let SendRequest { message, wait, history, .. } = read(Value::Null);
+        let contents: Vec<_> = message.parts.into_iter().map(|part| part.content).collect();
+        let raw = Content::Raw("eA==".to_owned());
+        let wanted = [Content::Text("x".to_owned()), Content::Data(json!({"a": 1})), raw];
+        assert_eq!((contents.as_slice(), message.metadata["k"].as_i64()), (&wanted[..], Some(1)));
+        assert_eq!(
+            (message.context_id.as_deref(), message.task_id.as_deref()),
+            (Some("c"), Some("t"))
+        );
+        assert_eq!((wait, history), (Wait::ForTheEnd, History::All));
+        assert_eq!(read(json!({})).wait, Wait::ForTheEnd);
+        let quick = read(json!({"blocking": false, "historyLength": 0}));
+        assert_eq!((quick.wait, quick.history), (Wait::ForAcceptance, History::Last(0)));
+    }
+
+    #[test]
+    fn an_empty_id_of_a_task_or_a_conversation_is_none() {
+        let parts = json!([{"kind": "text", "text": "x"}]);
+        let message = json!({
+            "messageId": "m", "contextId": "", "taskId": "", "role": "user", "parts": parts,
+        });
+        let read = send_request(json!({"message": message})).expect("a request").message;
+        assert_eq!((read.context_id, read.task_id), (None, None));
+    }
+
+    #[test]
+    fn parameters_of_the_wrong_shape_are_refused_also_as_lists_in_the_order_of_our_fields() {
+        let part = json!({"kind": "text", "text": "x"});
+        let with_parts =
+            |parts: Value| json!({"message": {"messageId": "m", "role": "user", "parts": parts}});
+        assert!(send_request(with_parts(json!([part]))).is_ok());
+        for params in [
+            Value::Null,
+            json!({}),
+            json!([{"messageId": "m", "role": "user", "parts": [part]}, null, null]),
+            json!({"message": ["message", "m", null, null, "user", [part], null]}),
+            with_parts(json!([["text", "x", null, null, null]])),
+            with_parts(json!([{"kind": "file", "file": ["eA==", null, null, null]}])),
+            with_parts(json!([{"kind": "file", "file": {"bytes": "", "uri": ""}}])),
+            with_parts(json!([{"kind": "text", "data": {}}])),
+            with_parts(json!([{"kind": "other", "text": "x"}])),
+            with_parts(json!([])),
+            with_parts(json!("x")),
+            json!({"message": {"messageId": "", "role": "user", "parts": [part]}}),
+            json!({"message": {"messageId": "m", "role": "root", "parts": [part]}}),
+        ] {
+            let refusal = send_request(params.clone()).err().map(|failure| failure.code);
+            assert_eq!(refusal, Some(Code::InvalidParams), "{params}");
+        }
+        for params in
+            [json!(["t", null]), json!({"id": 5}), json!({"id": "t", "historyLength": -1})]
+        {
+            let refusal = task_query(params.clone()).err().map(|failure| failure.code);
+            assert_eq!(refusal, Some(Code::InvalidParams), "{params}");
+        }
+    }
 }

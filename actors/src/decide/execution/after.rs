@@ -65,3 +65,8 @@ pub(super) fn cancelled(why: String) -> Ending {
 pub(super) fn failed(failure: Failure) -> Ending {
     Ending { outcome: Outcome::Failed, failure: Some(failure) }
 }
+
+pub(super) fn queue_expired() -> Ending {
+    let why = "it waited in the queue for longer than allowed";
+    failed(Failure::new(Code::QueueTimeout, why))
+}

@@ -1,6 +1,6 @@
 //! Before the work: nothing done yet, and the ledger asked for a slot.
 
-use super::after::{cancelled, end, failed};
+use super::after::{cancelled, end, failed, queue_expired};
 use super::{BUSY, Deadline, Effect as Do, Ending, Event as E, Phase as P, Policy};
 use super::{Effect, Event, Phase};
 use crate::model::code::Code;
@@ -11,10 +11,7 @@ pub(super) fn idle(event: Event) -> (Phase, Vec<Effect>) {
     match event {
         E::Begin => claim(Stamp::FIRST, State::Idle),
         E::Cancel { why } => end(Stamp::FIRST, State::Idle, cancelled(why)),
-        E::QueueExpired => {
-            let why = "it waited in the queue for longer than allowed";
-            end(Stamp::FIRST, State::Idle, failed(Failure::new(Code::QueueTimeout, why)))
-        }
+        E::QueueExpired => end(Stamp::FIRST, State::Idle, queue_expired()),
         event => (P::Idle, vec![Do::Ignore { event }]),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::after::{cancelled, end};
+use super::after::{cancelled, end, queue_expired};
 use super::before::claim;
 use super::{Deadline, Effect as Do, Ending, Event as E, Phase as P};
 use super::{Effect, Event, Phase};
@@ -12,6 +12,7 @@ use crate::model::failure::Failure;
 
 pub(super) fn waiting(stamp: Stamp, event: Event) -> (Phase, Vec<Effect>) {
     match event {
+        E::QueueExpired => end(stamp, State::Waiting, queue_expired()),
         E::Answered => claim(stamp.continued(), State::Waiting),
         E::Cancel { why } => end(stamp, State::Waiting, cancelled(why)),
         E::Overdue { at, deadline: Deadline::Answer } if at == stamp => {

@@ -41,9 +41,9 @@ CREATE TABLE executions (
     turn INTEGER NOT NULL,
     attempt INTEGER NOT NULL,
     fence INTEGER NOT NULL,
-    input_length INTEGER NOT NULL, -- Bytes of the redacted input, whose text is in chunks.
     params TEXT NOT NULL, -- JSON
     replayable INTEGER NOT NULL,
+    answered INTEGER NOT NULL, -- Whether its question was answered and the next turn has not begun.
     accepted_at INTEGER NOT NULL,
     started_at INTEGER,
     changed_at INTEGER NOT NULL,
@@ -53,6 +53,18 @@ CREATE TABLE executions (
     last_event INTEGER NOT NULL,
     UNIQUE (owner, agent, request_key)
 ) STRICT, WITHOUT ROWID;
+
+-- Messages that answered a question; the message that began an execution is in its row.
+CREATE TABLE answers (
+    owner BLOB NOT NULL,
+    agent TEXT NOT NULL,
+    request_key BLOB NOT NULL,
+    digest BLOB NOT NULL,
+    execution BLOB NOT NULL REFERENCES executions (id) ON DELETE CASCADE,
+    PRIMARY KEY (owner, agent, request_key)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX answers_by_execution ON answers (execution);
 
 CREATE INDEX executions_by_agent ON executions (agent, id);
 CREATE INDEX executions_by_owner ON executions (owner, id);

@@ -1,0 +1,72 @@
+//! How raw parts are kept: what is written of each, and whether it is still what it was.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::decide::redact::Redactor;
+use crate::model::content::{Content, Kind, Part, Piece};
+use crate::model::event::{Channel, Span};
+use crate::model::execution::Stamp;
+
+/// Parts as they are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// The redacted text of all parts, one after the other.
+    pub text: String,
+    /// Where each part stands in it.
+    pub pieces: Vec<Piece>,
+    /// Whether nothing was masked, so that the parts can be read back as they were.
+    pub is_whole: bool,
+}
+
+/// Lays parts out on a channel from an offset on.
+#[must_use]
+pub fn keep(
+    parts: &[Part],
+    redactor: &Redactor,
+    stamp: Stamp,
+    channel: Channel,
+    from: u64,
+) -> Kept {
+    let mut kept = Kept { text: String::new(), pieces: Vec::new(), is_whole: true };
+    for part in parts {
+        let (of, text, is_whole) = masked(&part.content, redactor);
+        let begin = from + kept.text.len() as u64;
+        kept.text.push_str(&text);
+        let span = Span { stamp, channel, from: begin, to: from + kept.text.len() as u64 };
+        let (filename, media_type) = (part.filename.clone(), part.media_type.clone());
+        kept.pieces.push(Piece { of, text: span, filename, media_type });
+        kept.is_whole &= is_whole;
+    }
+    kept
+}
+
+fn masked(content: &Content, redactor: &Redactor) -> (Kind, String, bool) {
+    let mask = |kind, text: &str| {
+        let masked = redactor.redact(text).into_owned();
+        let is_whole = masked == text;
+        (kind, masked, is_whole)
+    };
+    match content {
+        Content::Text(text) => mask(Kind::Text, text),
+        Content::Url(url) => mask(Kind::Url, url),
+        Content::Data(data) => mask(Kind::Data, &data.to_string()),
+        Content::Bytes(encoded) => bytes(encoded, redactor),
+    }
+}
+
+/// Text inside a file is masked as any other; bytes that are no text are kept as they are.
+fn bytes(encoded: &str, redactor: &Redactor) -> (Kind, String, bool) {
+    let decoded = STANDARD.decode(encoded).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    match decoded {
+        None => (Kind::Bytes, encoded.to_owned(), true),
+        Some(text) => {
+            let masked = redactor.redact(&text);
+            if *masked == text {
+                (Kind::Bytes, encoded.to_owned(), true)
+            } else {
+                (Kind::Bytes, STANDARD.encode(masked.as_bytes()), false)
+            }
+        }
+    }
+}

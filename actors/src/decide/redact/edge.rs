@@ -1,0 +1,50 @@
+//! What stands beside a match: the search itself cannot look around.
+
+/// Letters, digits and the underscore.
+pub(super) const fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// Whatever a long token without a space is made of.
+pub(super) const fn is_token(byte: u8) -> bool {
+    is_word(byte)
+        || matches!(byte, b'-' | b'.' | b'+' | b'/' | b'=' | b'~' | b'%' | b'@' | b':' | b'\\')
+}
+
+/// The byte before `at`.
+pub(super) fn before(line: &[u8], at: usize) -> Option<u8> {
+    line.get(at.checked_sub(1)?).copied()
+}
+
+/// Whether a word may begin at `at`: after no word, or after an escape that ends in a letter or a
+/// digit (`\n`, `\u0022`, `%3D`).
+pub(super) fn begins_word(line: &[u8], at: usize) -> bool {
+    let Some(last) = before(line, at).filter(|byte| is_word(*byte)) else { return true };
+    if line.get(at).is_some_and(|first| !is_word(*first)) {
+        return true;
+    }
+    let head = line.get(..at).unwrap_or_default();
+    let hex = |count: usize| head.iter().rev().take(count).all(u8::is_ascii_hexdigit);
+    let back = |count: usize| before(line, at.saturating_sub(count));
+    let letter = b"nrtbf0".contains(&last) && back(1) == Some(b'\\');
+    let byte =
+        (hex(2) && back(2) == Some(b'%')) || (head.ends_with(b"x1b") && back(3) == Some(b'\\'));
+    let unit = hex(4) && back(4) == Some(b'u') && back(5) == Some(b'\\');
+    letter || byte || unit || ends_in_written_color(head)
+}
+
+/// Whether `head` ends in a colour code whose escape character is written out (`\u001b[31m`).
+fn ends_in_written_color(head: &[u8]) -> bool {
+    let Some(rest) = head.strip_suffix(b"m") else { return false };
+    let digits =
+        rest.iter().rev().take(24).take_while(|byte| matches!(byte, b'0'..=b'9' | b';')).count();
+    let rest = rest.get(..rest.len() - digits).unwrap_or_default();
+    let Some(rest) = rest.strip_suffix(b"[") else { return false };
+    let rest = rest.get(rest.len().saturating_sub(6)..).unwrap_or_default().to_ascii_lowercase();
+    [&b"\\u001b"[..], b"\\x1b", b"\\033", b"\\e"].iter().any(|escape| rest.ends_with(escape))
+}
+
+/// The position of `needle`.
+pub(super) fn find(line: &[u8], needle: &[u8]) -> Option<usize> {
+    line.windows(needle.len().max(1)).position(|window| window == needle)
+}

@@ -1,0 +1,109 @@
+//! Masks one stretch of text: finds all spans behind the escapes, until nothing is found any more.
+
+use std::ops::Range;
+
+use regex::bytes::Regex;
+
+use super::ansi::Visible;
+use super::exact::Exact;
+use super::personal::personal;
+use super::plausible::is_masked;
+use super::rules::by_words;
+use super::span::{Form, Span, merge, render};
+
+/// Masking may uncover another match beside it; so often it is tried again.
+const ROUNDS: usize = 8;
+
+/// All that is known of secrets.
+pub(super) struct Scanner {
+    pub(super) exact: Exact,
+    pub(super) patterns: Vec<Regex>,
+    pub(super) personal: bool,
+}
+
+/// A masked stretch.
+pub(super) struct Masked {
+    pub(super) text: String,
+    pub(super) count: u64,
+}
+
+impl Scanner {
+    /// Whether every line must be looked at.
+    pub(super) const fn is_thorough(&self) -> bool {
+        self.personal || !self.patterns.is_empty()
+    }
+
+    /// All places to mask in visible text, joined.
+    pub(super) fn spans(&self, line: &[u8]) -> Vec<Span> {
+        let mut spans = Vec::new();
+        self.exact.spans(line, &mut spans);
+        by_words(line, &mut spans);
+        for pattern in &self.patterns {
+            let found = pattern.find_iter(line).filter(|found| !is_masked(found.as_bytes()));
+            spans.extend(found.map(|found| Span::shape(found.range(), Form::Stars(0))));
+        }
+        if self.personal {
+            personal(line, &mut spans);
+        }
+        merge(spans)
+    }
+
+    /// Masks `text`. Nothing if there is nothing to mask.
+    pub(super) fn mask(&self, text: &str) -> Option<Masked> {
+        let mut masked: Option<Masked> = None;
+        for _ in 0..ROUNDS {
+            let current = masked.as_ref().map_or(text, |masked| masked.text.as_str());
+            let places = self.places(current);
+            if places.is_empty() {
+                break;
+            }
+            let count = masked.as_ref().map_or(0, |masked| masked.count) + places.len() as u64;
+            masked = Some(Masked { text: write(current, &places), count });
+        }
+        masked
+    }
+
+    /// All places to mask in raw text, in order.
+    fn places(&self, text: &str) -> Vec<(Range<usize>, String)> {
+        let visible = Visible::of(text.as_bytes());
+        let mut places: Vec<_> = self
+            .spans(&visible.text)
+            .into_iter()
+            .map(|span| {
+                let secret = visible.text.get(span.secret.clone()).unwrap_or_default();
+                (
+                    whole_characters(text, visible.raw(&span.secret)),
+                    render(&String::from_utf8_lossy(secret), span.form),
+                )
+            })
+            .collect();
+        for inner in &visible.inner {
+            let string = text.as_bytes().get(inner.clone()).unwrap_or_default();
+            places.extend(self.spans(string).into_iter().map(|span| {
+                let secret = string.get(span.secret.clone()).unwrap_or_default();
+                let range = inner.start + span.secret.start..inner.start + span.secret.end;
+                (whole_characters(text, range), render(&String::from_utf8_lossy(secret), span.form))
+            }));
+        }
+        places.sort_by_key(|(range, _)| range.start);
+        places
+    }
+}
+
+fn whole_characters(text: &str, range: Range<usize>) -> Range<usize> {
+    text.floor_char_boundary(range.start)..text.ceil_char_boundary(range.end)
+}
+
+fn write(text: &str, places: &[(Range<usize>, String)]) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut done = 0;
+    for (range, instead) in places {
+        if range.start >= done {
+            out.push_str(text.get(done..range.start).unwrap_or_default());
+            out.push_str(instead);
+            done = range.end;
+        }
+    }
+    out.push_str(text.get(done..).unwrap_or_default());
+    out
+}

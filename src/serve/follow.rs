@@ -1,0 +1,135 @@
+//! An execution as a stream: a snapshot first, then what happens, until it rests.
+
+use std::collections::VecDeque;
+
+use algonius_actors::door::Gateway;
+use algonius_actors::follow::{Follow, Next};
+use algonius_actors::model::event::{Event, Fact, Speaker};
+use algonius_actors::model::execution::State;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::record::Record;
+use chrono::{DateTime, Utc};
+
+use super::a2a::Events;
+use super::task::{self, Telling, artifact};
+use crate::wire::a2a::v1::{
+    ArtifactUpdate, History, Message, Metadata, StatusUpdate, StreamEvent, TaskState, TaskStatus,
+};
+
+/// What is left to be told of a stream.
+struct Teller {
+    gateway: Gateway,
+    record: Record,
+    follow: Follow,
+    ready: VecDeque<(u64, StreamEvent)>,
+    shown: TaskState,
+    is_over: bool,
+}
+
+/// Streams an execution. Without a known event it begins with a snapshot; after one, with what
+/// came since.
+///
+/// # Errors
+/// When the ledger could not be read.
+pub async fn stream(
+    gateway: &Gateway,
+    record: Record,
+    after: Option<u64>,
+    history: History,
+) -> Result<Events, Failure> {
+    let mut ready = VecDeque::new();
+    let mut shown = TaskState::Submitted;
+    if after.is_none() {
+        let task = Telling::read(gateway, &record).await?.task(history).await?;
+        shown = task.status.state;
+        ready.push_back((record.last_event, StreamEvent::Task(task)));
+    }
+    let follow = gateway.follow(record.clone(), after.unwrap_or(record.last_event), None);
+    let is_over = shown.is_terminal();
+    let gateway = gateway.clone();
+    let teller = Teller { gateway, record, follow, ready, shown, is_over };
+    Ok(Box::pin(futures_util::stream::unfold(teller, |mut teller| async move {
+        let next = teller.next().await.transpose()?;
+        Some((next, teller))
+    })))
+}
+
+impl Teller {
+    async fn next(&mut self) -> Result<Option<(u64, StreamEvent)>, Failure> {
+        loop {
+            if let Some(told) = self.ready.pop_front() {
+                return Ok(Some(told));
+            }
+            if self.is_over {
+                return Ok(None);
+            }
+            match self.follow.next().await {
+                Ok(Some(Next::Event(event))) => {
+                    let number = event.number;
+                    let told = self.tell(event).await?;
+                    self.ready.extend(told.map(|told| (number, told)));
+                }
+                Ok(Some(Next::Rest(record))) => self.end(&record).await?,
+                Ok(None) => self.is_over = true,
+                Err(failure) => {
+                    self.is_over = true;
+                    return Err(failure);
+                }
+            }
+        }
+    }
+
+    /// What callers see of an event: moves within one public state are none of theirs.
+    async fn tell(&mut self, event: Event) -> Result<Option<StreamEvent>, Failure> {
+        match event.fact {
+            Fact::Moved(moved) if moved.to == State::Starting => {
+                let is_news = self.shown != TaskState::Working;
+                self.shown = TaskState::Working;
+                Ok(is_news.then(|| self.working(event.at, None)))
+            }
+            Fact::Said { speaker: Speaker::Agent, message, pieces } => {
+                self.shown = TaskState::Working;
+                let said =
+                    task::said(&self.gateway, &self.record, Speaker::Agent, &message, &pieces);
+                let message = said.await?;
+                Ok(Some(self.working(event.at, Some(message))))
+            }
+            Fact::Artifact { id, name, description, pieces, append, last } => {
+                let parts = task::parts(&self.gateway, &self.record, &pieces).await?;
+                Ok(Some(StreamEvent::Artifact(ArtifactUpdate {
+                    task_id: self.record.id.to_string(),
+                    context_id: self.record.context.0.clone(),
+                    artifact: artifact(&id, name, description, parts),
+                    append,
+                    last_chunk: last,
+                    metadata: Metadata::new(),
+                })))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The last event of the stream: how it ended, or what it asks.
+    async fn end(&mut self, record: &Record) -> Result<(), Failure> {
+        let status = Telling::read(&self.gateway, record).await?.status().await?;
+        let is_known = status.state == self.shown && self.shown == TaskState::InputRequired;
+        if !is_known {
+            self.ready.push_back((record.last_event, self.update(status, true)));
+        }
+        Ok(())
+    }
+
+    fn working(&self, timestamp: DateTime<Utc>, message: Option<Message>) -> StreamEvent {
+        self.update(TaskStatus { state: TaskState::Working, message, timestamp }, false)
+    }
+
+    fn update(&self, status: TaskStatus, is_final: bool) -> StreamEvent {
+        StreamEvent::Status(StatusUpdate {
+            task_id: self.record.id.to_string(),
+            context_id: self.record.context.0.clone(),
+            status,
+            is_final,
+            metadata: Metadata::new(),
+        })
+    }
+}
