@@ -9,7 +9,9 @@ use toml::de::DeTable;
 mod agent;
 mod arguments;
 mod command;
+mod entry;
 mod environment;
+mod exposure;
 mod fault;
 mod limits;
 mod program;
@@ -21,9 +23,11 @@ mod tokens;
 mod value;
 
 pub use agent::Agent;
+pub use entry::{Entry, Lockout};
 pub use fault::{Fault, Faults, Severity};
 pub use server::{Durability, Log, LogFormat, Server, usual_token_file};
 
+use exposure::Doors;
 use limits::Limits;
 use reader::{Found, Place, Reader};
 use section::Section;
@@ -39,8 +43,10 @@ pub struct Settings {
     pub agents: Vec<Agent>,
     /// The agent that is meant when nobody names one.
     pub default_agent: Option<AgentId>,
-    /// The configured tokens.
+    /// The configured tokens, those of single agents among them.
     pub tokens: Vec<TokenSeed>,
+    /// What becomes of an address that shows wrong credentials.
+    pub lockout: Lockout,
     /// Texts that must be masked wherever they turn up.
     pub secrets: Vec<String>,
 }
@@ -54,6 +60,7 @@ impl std::fmt::Debug for Settings {
             .field("agents", &self.agents)
             .field("default_agent", &self.default_agent)
             .field("tokens", &self.tokens)
+            .field("lockout", &self.lockout)
             .finish_non_exhaustive()
     }
 }
@@ -124,10 +131,14 @@ fn read<'c>(reader: &'c Reader<'c>, document: &'c DeTable<'c>) -> Option<Setting
     let ids: Vec<AgentId> = sections.iter().map(|(id, _)| id.value.clone()).collect();
     let (server, default_agent) = server::read(root.section("server"), &ids);
     let log = server::log(root.section("log"));
+    let lockout = entry::lockout(root.section("lockout"));
+    let is_loopback = server.as_ref().is_none_or(|server| server.listen.ip().is_loopback());
     let tokens = tokens::read(&mut root, &ids);
-    let agents = agent::read_all(reader, sections, &limits);
+    let mut doors = Doors { is_loopback, tokens, paths: Vec::new() };
+    let agents = agent::read_all(reader, sections, &limits, &mut doors);
     root.finish();
-    Some(Settings { server: server?, log, agents, default_agent, tokens, secrets: Vec::new() })
+    let (tokens, secrets) = (doors.tokens, Vec::new());
+    Some(Settings { server: server?, log, agents, default_agent, tokens, lockout, secrets })
 }
 
 /// The sections whose name can be an id.

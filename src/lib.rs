@@ -23,6 +23,7 @@ use std::time::Duration;
 use algonius_actors::decide::key::Keyring;
 use algonius_actors::decide::redact::Redactor;
 use algonius_actors::kit::Kit;
+use algonius_actors::model::id::AgentId;
 use algonius_actors::model::principal::{Right, Scope, TokenSeed};
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::ledger::{Ledger, LedgerError};
@@ -31,13 +32,18 @@ use algonius_actors::tree::Tree;
 use axum_server::Handle;
 use sha2::{Digest, Sha256};
 use tokio::task::JoinHandle;
+use uuid::Uuid;
 
 use clock::WallClock;
 use config::{Server, Settings};
 use drive::process::ProcessDriver;
-use serve::auth::Guard;
+use serve::auth::{self, Guard};
+use serve::card::GrpcUrls;
+use serve::exposure::Rates;
+use serve::host::Hosts;
 use serve::listen::Bounds;
-use serve::{App, Shared, listen, router};
+use serve::lockout::Lockouts;
+use serve::{App, Shared, gate, listen, router};
 use store::{Store, StoreError};
 
 /// Why the service did not start.
@@ -50,6 +56,12 @@ pub enum StartError {
         address: SocketAddr,
         /// Why not.
         source: io::Error,
+    },
+    /// An agent lets everybody in, and others can reach it.
+    #[error("the agent `{agent}` lets everybody in, which needs an address on loopback")]
+    Open {
+        /// Which.
+        agent: AgentId,
     },
     /// The store did not open.
     #[error(transparent)]
@@ -98,39 +110,44 @@ pub async fn start(settings: Settings) -> Result<Running, StartError> {
 /// # Errors
 /// When any of it does not work; nothing runs then.
 pub async fn start_with(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running, StartError> {
-    let Settings { server, agents, default_agent, tokens, mut secrets, .. } = settings;
+    let Settings { server, agents, default_agent, mut tokens, mut secrets, lockout, .. } = settings;
     let listener = TcpListener::bind(server.listen)
         .map_err(|source| StartError::Listen { address: server.listen, source })?;
     let address = listener.local_addr().unwrap_or(server.listen);
+    let open = agents.iter().find(|agent| agent.spec.exposure.open);
+    if let Some(agent) = open.filter(|_| !address.ip().is_loopback()) {
+        return Err(StartError::Open { agent: agent.spec.id.clone() });
+    }
     let store = Arc::new(Store::open(&server.data_dir, durability(&server)).await?);
     let instance = store.instance();
     let swept = warden::sweep_instance(instance.id).await;
     if swept > 0 {
         tracing::warn!(processes = swept, "swept what an earlier life left running");
     }
+    let nobodies = auth::nobodies(agents.iter().map(|agent| &agent.spec));
+    tokens.extend(nobodies.iter().cloned());
     secrets.extend(seed(&*store, &server.token_file, tokens, &*clock).await?);
     let ledger: Arc<dyn Ledger> = Arc::clone(&store) as _;
-    let guard = Guard::new(ledger.tokens().await?);
+    let specs = agents.iter().map(|agent| &agent.spec);
+    let guard = Guard::new(ledger.tokens().await?, specs.clone(), &nobodies);
+    let aliases = gate::aliases(specs);
     let (redactor, keyring) = (Arc::new(Redactor::new(secrets)), Keyring::new(instance.key));
     let kit = Kit { ledger, clock, redactor, keyring };
-    let seats: Vec<_> = agents
-        .into_iter()
-        .map(|agent| Seat {
-            spec: Arc::new(agent.spec),
-            driver: Arc::new(ProcessDriver::new(
-                agent.program,
-                instance.id,
-                server.runtime_dir.clone(),
-            )),
-        })
-        .collect();
+    let seats = seats(agents, instance.id, &server.runtime_dir);
     let specs = seats.iter().map(|seat| (seat.spec.id.clone(), Arc::clone(&seat.spec))).collect();
     let tree = Tree::start(kit, seats).await;
     let tree = tree.map_err(|error| StartError::Tree { cause: error.to_string() })?;
     let url = server.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+    let entry = server.entry;
     let app = App::new(Shared {
         gateway: tree.gateway().clone(),
         guard,
+        lockouts: Lockouts::new(lockout.spec, lockout.exempt),
+        rates: Rates::default(),
+        hosts: Hosts::new(address, &url, entry.allowed_hosts).with_origins(entry.allowed_origins),
+        proxies: entry.trusted_proxies,
+        aliases,
+        grpc: GrpcUrls::new(entry.grpc_url_0_3, entry.grpc_url_1_0, &url),
         agents: specs,
         default_agent,
         public_url: url.clone(),
@@ -168,6 +185,15 @@ impl Running {
         }
         self.store.close().await;
     }
+}
+
+/// Each agent and what does its work.
+fn seats(agents: Vec<config::Agent>, instance: Uuid, runtime_dir: &Path) -> Vec<Seat> {
+    let seat = |config::Agent { spec, program }| Seat {
+        spec: Arc::new(spec),
+        driver: Arc::new(ProcessDriver::new(program, instance, runtime_dir.to_owned())),
+    };
+    agents.into_iter().map(seat).collect()
 }
 
 fn durability(server: &Server) -> store::Durability {

@@ -7,9 +7,14 @@ pub mod auth;
 pub mod body;
 pub mod card;
 pub mod counted;
+pub mod exposure;
 pub mod follow;
+pub mod gate;
+pub mod host;
 pub mod jsonrpc;
 pub mod listen;
+pub mod lockout;
+pub mod peer;
 pub mod router;
 pub mod segment;
 pub mod status;
@@ -24,6 +29,12 @@ use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::id::AgentId;
 
 use auth::Guard;
+use card::GrpcUrls;
+use exposure::Rates;
+use gate::Aliases;
+use host::Hosts;
+use ipnet::IpNet;
+use lockout::Lockouts;
 
 /// What every request can reach.
 #[derive(Clone)]
@@ -35,6 +46,18 @@ pub struct Shared {
     pub gateway: Gateway,
     /// Who may enter.
     pub guard: Guard,
+    /// The addresses that may not even try.
+    pub lockouts: Lockouts,
+    /// The calls that agents may still take.
+    pub rates: Rates,
+    /// The names of the service.
+    pub hosts: Hosts,
+    /// Proxies whose word about a caller's address counts.
+    pub proxies: Vec<IpNet>,
+    /// Paths of agents beside the usual ones.
+    pub aliases: Aliases,
+    /// Where gRPC clients connect.
+    pub grpc: GrpcUrls,
     /// The agents, by id.
     pub agents: BTreeMap<AgentId, Arc<AgentSpec>>,
     /// The agent of the host's own card.
@@ -64,3 +87,6 @@ impl std::ops::Deref for App {
         &self.0
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,8 @@ pub mod contract;
 pub mod execution;
 pub mod keep;
 pub mod key;
+pub mod lockout;
+pub mod rate;
 pub mod recovery;
 pub mod redact;
 pub mod restart;

@@ -5,6 +5,7 @@ pub mod code;
 pub mod content;
 pub mod event;
 pub mod execution;
+pub mod exposure;
 pub mod failure;
 pub mod id;
 pub mod principal;

@@ -31,6 +31,7 @@ use crate::kit::Kit;
 use crate::model::agent::{Access, AgentSpec, Capacity, Deadlines, RetrySpec, Sizes};
 use crate::model::code::Code;
 use crate::model::event::Fact;
+use crate::model::exposure::Exposure;
 use crate::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use crate::model::principal::{Caller, Right, Scope};
 use crate::model::record::Record;
@@ -94,6 +95,7 @@ pub fn spec(id: &str) -> AgentSpec {
         },
         retry: RetrySpec::default(),
         sizes: Sizes { input: 1000, output: 100_000 },
+        exposure: Exposure::default(),
     }
 }
 

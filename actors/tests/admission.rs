@@ -239,6 +239,17 @@ async fn what_could_not_be_recorded_is_refused_and_its_place_is_free() {
     world.end().await;
 }
 
+/// The first in line holds everybody up until it is known that it could not be recorded.
+#[tokio::test(start_paused = true)]
+async fn whoever_stood_behind_what_could_not_be_recorded_runs_at_once() {
+    let world = World::new().await;
+    world.faults.slow(Call::Accept, [5, 0]);
+    world.faults.fail(Call::Accept, 1);
+    let (refused, next) = tokio::join!(world.run("a"), world.run("b"));
+    assert_eq!([refused, next], ["refused: ledger-unavailable at 5", "completed at 5"]);
+    world.end().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_disabled_agent_takes_nothing() {
     let world = World::tuned(|spec| spec.enabled = false).await;

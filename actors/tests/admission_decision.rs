@@ -147,15 +147,15 @@ proptest! {
         }
         for (kind, index) in events {
             let waiting = witness.those(Fate::Waits);
-            let (recorded, unrecorded): (Vec<_>, Vec<_>) =
-                waiting.into_iter().partition(|id| witness.recorded.contains(id));
+            let is_unrecorded = |id: &ExecutionId| !witness.recorded.contains(id);
+            let unrecorded: Vec<_> = waiting.iter().copied().filter(is_unrecorded).collect();
             let running = witness.those(Fate::Runs);
             let of = |those: &[ExecutionId]| (!those.is_empty()).then(|| *index.get(those));
             let event = match kind {
                 0 | 1 => { next += 1; Some(Event::Arrived(id(next))) }
                 2 => of(&unrecorded).map(Event::Recorded),
                 3 => of(&unrecorded).map(|one| Event::Twin(one, id(0))),
-                4 => of(&recorded).or(of(&unrecorded)).map(Event::Left),
+                4 => of(&waiting).map(Event::Left),
                 _ => of(&running).map(Event::Ended),
             };
             if let Some(event) = event {

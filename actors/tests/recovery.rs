@@ -4,7 +4,10 @@
 use std::time::Duration;
 
 use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::{Fence, Move, Outcome, Stamp, State};
 use algonius_actors::model::id::ExecutionId;
+use algonius_actors::ports::clock::Clock;
+use algonius_actors::ports::ledger::{Claim, ClaimOrder, Ledger, Settlement};
 use algonius_actors::testing::{Act, Call, WORKER, World, spec};
 
 /// One runs and two wait; then, at second 5, the service is killed.
@@ -173,5 +176,42 @@ async fn a_restart_takes_up_more_than_the_queue_holds() {
     let begun = world.driver.stage().begun;
     assert_eq!(begun, ["a#1@0", "b#1@0", "c#1@10"]);
     assert_eq!(refused, Err(Code::QueueFull));
+    world.end().await;
+}
+
+/// Another holder of the same ledger has the slot from second 5 to second 15.
+#[tokio::test(start_paused = true)]
+async fn a_slot_that_is_held_elsewhere_is_asked_for_until_it_is_free() {
+    let world = World::new().await;
+    world.script("a", [Act::ok(10)]);
+    let mut ids = Vec::new();
+    for text in ["a", "b", "c"] {
+        ids.push(world.submit(text).await.unwrap());
+    }
+    world.at(5).await;
+    let moved = |from, to| Move {
+        from,
+        to,
+        stamp: Stamp::FIRST,
+        at: world.clock.now(),
+        reason: "elsewhere".to_owned(),
+    };
+    let (id, agent) = (ids[2], spec(WORKER).id);
+    let (fence, limit) = (Fence::default(), None);
+    let order = ClaimOrder { id, agent, limit, fence, moved: moved(State::Idle, State::Starting) };
+    assert_eq!(world.ledger.claim(order).await.unwrap(), Claim::Granted(Fence(1)));
+    world.at(15).await;
+    let settlement = Settlement {
+        id,
+        fence: Fence(1),
+        stamp: Stamp::FIRST,
+        outcome: Outcome::Cancelled,
+        failure: None,
+        exit_code: None,
+        moves: vec![moved(State::Starting, State::Cancelled)],
+        at: world.clock.now(),
+    };
+    assert!(world.ledger.settle(settlement).await.unwrap());
+    assert_eq!(ends(&world, &ids).await, ["completed at 15", "completed at 15", "cancelled at 15"]);
     world.end().await;
 }

@@ -60,6 +60,18 @@ async fn each_phase_is_shown_with_its_beginning_and_its_deadline() {
     world.end().await;
 }
 
+/// The run deadline was second 300; a clean-up has none.
+#[tokio::test(start_paused = true)]
+async fn a_deadline_that_counts_no_more_is_not_shown() {
+    let world = World::new().await;
+    world.script("a", [Act::fail(2, Code::TransientFailure).clearing_for(20)]);
+    world.submit("a").await.unwrap();
+    world.at(5).await;
+    let one = world.agent(WORKER).await.running.remove(0);
+    assert_eq!((one.state, one.deadline), (Some(State::Failed), None));
+    world.end().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_last_outcome_is_shown() {
     let world = World::new().await;

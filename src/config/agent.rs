@@ -9,6 +9,7 @@ use algonius_actors::model::agent::{
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::program::{InputPattern, ProgramSpec};
 
+use super::exposure::{self, Doors};
 use super::fault::{Severity, said};
 use super::limits::Limits;
 use super::program;
@@ -35,6 +36,7 @@ pub(super) fn read_all(
     reader: &Reader<'_>,
     sections: Vec<(Found<AgentId>, Section<'_>)>,
     limits: &Limits,
+    doors: &mut Doors,
 ) -> Vec<Agent> {
     let mut names = BTreeSet::new();
     let mut agents = Vec::new();
@@ -44,13 +46,19 @@ pub(super) fn read_all(
         if !names.insert(name.value.clone()) {
             reader.error(&name.place, format!("another agent has the name `{}`", name.value));
         }
-        agents.extend(read(section, id.value, name.value, limits));
+        agents.extend(read(section, id.value, name.value, limits, doors));
     }
     agents
 }
 
 /// Reads one agent.
-fn read(mut from: Section<'_>, id: AgentId, name: String, limits: &Limits) -> Option<Agent> {
+fn read(
+    mut from: Section<'_>,
+    id: AgentId,
+    name: String,
+    limits: &Limits,
+    doors: &mut Doors,
+) -> Option<Agent> {
     let section = &mut from;
     preset(section);
     mode(section, limits);
@@ -76,6 +84,7 @@ fn read(mut from: Section<'_>, id: AgentId, name: String, limits: &Limits) -> Op
         },
         retry: retry(section.section("retry"), limits),
         sizes: sizes(section, limits, input),
+        exposure: exposure::read(section, &id, doors),
         id,
         name,
         description,

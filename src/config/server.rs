@@ -7,6 +7,7 @@ use std::time::Duration;
 use algonius_actors::model::id::AgentId;
 use nix::unistd::{AccessFlags, Uid, access};
 
+use super::entry::{self, Entry};
 use super::fault::said;
 use super::section::Section;
 use super::tokens::existing;
@@ -49,6 +50,8 @@ pub struct Server {
     pub drain_timeout: Duration,
     /// What a commit survives.
     pub durability: Durability,
+    /// Which requests are looked at.
+    pub entry: Entry,
 }
 
 /// How a log line is written.
@@ -113,6 +116,7 @@ pub(super) fn read(
         body_timeout: from.seconds("body_timeout", Bounds::new(0.1, 3600.0, 30.0)),
         drain_timeout: from.seconds("drain_timeout", Bounds::new(0.0, 86_400.0, 30.0)),
         durability: from.word("durability", &durabilities).map(|d| d.value).unwrap_or_default(),
+        entry: entry::read(from),
     };
     section.finish();
     (found.map(|_| server), default_agent)

@@ -10,6 +10,7 @@ use std::time::Duration;
 use algonius_actors::model::agent::{
     Access, AgentSpec, Capacity, Deadlines, RetrySpec, Sizes, Skill,
 };
+use algonius_actors::model::exposure::Exposure;
 use algonius_actors::model::principal::Right;
 use algonius_actors::model::program::{InputPattern, OutputPattern, Secrecy};
 use proptest::prelude::*;
@@ -101,6 +102,7 @@ fn a_short_file_is_served_on_loopback_from_the_usual_places() {
         body_timeout: Duration::from_secs(30),
         drain_timeout: Duration::from_secs(30),
         durability: Durability::Process,
+        entry: Entry::default(),
     };
     assert_eq!(server, wanted);
     assert_eq!(log, Log { level: tracing::Level::INFO, format: LogFormat::Text });
@@ -135,6 +137,7 @@ fn an_agent_of_one_line_gets_every_default() {
         },
         retry: RetrySpec::default(),
         sizes: Sizes { input: 1 << 20, output: 10 << 20 },
+        exposure: Exposure::default(),
     };
     assert_eq!(spec, wanted);
     assert_eq!((program.input, program.output), (InputPattern::Stdin, OutputPattern::Stdout));

@@ -54,7 +54,7 @@ fn token(mut section: Section<'_>, name: &Found<String>, agents: &[AgentId]) -> 
 }
 
 /// The token's text, from one place of two; registered for masking.
-fn text(section: &mut Section<'_>, name: &Found<String>) -> Option<String> {
+pub(super) fn text(section: &mut Section<'_>, name: &Found<String>) -> Option<String> {
     let reader = section.reader;
     if let Some(inline) = section.entry("token") {
         let complaint =

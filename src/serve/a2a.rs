@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::sync::watch::Receiver;
 
 use super::task::Telling;
-use super::{App, follow};
+use super::{App, exposure, follow};
 use crate::wire::a2a::PARAMETERS;
 use crate::wire::a2a::v1::{
     Content, History, ListPage, ListRequest, Message, Part, Reply, Role, SendRequest, StreamEvent,
@@ -95,6 +95,9 @@ async fn submit(
     agent: &AgentId,
     message: Message,
 ) -> Result<(Record, Option<Receiver<Progress>>), Failure> {
+    if let Some(spec) = app.agents.get(agent) {
+        exposure::reads(spec, &message.parts)?;
+    }
     let continues = match &message.task_id {
         None => None,
         Some(id) => Some(find(app, caller, agent, id).await?),

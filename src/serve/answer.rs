@@ -1,11 +1,14 @@
 //! Failures as whole HTTP answers.
 
+use std::time::Duration;
+
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 
+use super::auth::Rejected;
 use crate::wire::problem;
 
 /// A failure on its way out, as a document of RFC 9457.
@@ -22,6 +25,48 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let body = problem::document(&self.0);
         with_failure(json("application/problem+json", status(self.0.code), &body), &self.0)
+    }
+}
+
+/// A refusal before the request itself is looked at, with the time after which to come again.
+#[derive(Debug)]
+pub struct Refused {
+    /// Why.
+    pub failure: Failure,
+    /// How long to wait, where waiting is what there is to do.
+    pub wait: Option<Duration>,
+}
+
+impl Refused {
+    /// The address is blocked for so long.
+    #[must_use]
+    pub fn locked_out(rest: Duration) -> Self {
+        let message = "too many wrong credentials came from this address";
+        Self { failure: Failure::new(Code::LockedOut, message), wait: Some(rest) }
+    }
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        Self { failure, wait: None }
+    }
+}
+
+impl From<Rejected> for Refused {
+    fn from(rejected: Rejected) -> Self {
+        Failure::from(rejected).into()
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let mut response = Problem(self.failure).into_response();
+        if let Some(wait) = self.wait {
+            // Whole seconds, rounded up: who comes then is not refused again.
+            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            response.headers_mut().insert(header::RETRY_AFTER, seconds.max(1).into());
+        }
+        response
     }
 }
 

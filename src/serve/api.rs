@@ -26,7 +26,7 @@ const PAGE: u32 = 50;
 /// Entries on a page at most.
 const LONGEST_PAGE: u32 = 1000;
 
-/// The agents that the caller may use.
+/// The directory: the agents that the caller may use.
 ///
 /// # Errors
 /// `forbidden`.
@@ -45,7 +45,7 @@ pub async fn agents(State(app): State<App>, who: Who) -> Result<Response, Proble
             version: spec.version.clone(),
             enabled: spec.enabled,
             access: access.to_owned(),
-            url: card::url(&app, &spec.id),
+            url: card::url(&app, spec),
             card: format!("{}/agents/{}/.well-known/agent-card.json", app.public_url, spec.id),
         }
     });

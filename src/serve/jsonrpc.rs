@@ -1,6 +1,7 @@
 //! A2A 0.3 over JSON-RPC: `POST /agents/<id>/v1`.
 
 use algonius_actors::model::code::Code;
+use algonius_actors::model::exposure::{Binding, Operation, Version};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::principal::{Caller, Right};
@@ -11,7 +12,7 @@ use serde_json::Value;
 
 use super::auth::Who;
 use super::segment::Segment;
-use super::{App, a2a, answer, body};
+use super::{App, a2a, answer, body, exposure};
 use crate::wire::a2a::v0_3;
 use crate::wire::jsonrpc::{Call, Id, failure, parse, success};
 use crate::wire::problem;
@@ -53,6 +54,9 @@ async fn dispatch(
     params: Value,
 ) -> Result<Value, Failure> {
     let agent = known(app, agent)?;
+    if let (Some(spec), Some(operation)) = (app.agents.get(&agent), operation(method)) {
+        exposure::check(spec, Version::V0_3, Binding::JsonRpc, operation)?;
+    }
     match method {
         "message/send" => {
             let caller = who.may(Right::Run, Some(&agent))?;
@@ -77,6 +81,20 @@ async fn dispatch(
             Err(Failure::new(Code::PushUnsupported, message))
         }
         _ => Err(Failure::new(Code::MethodUnknown, "there is no such method in A2A 0.3")),
+    }
+}
+
+/// What a method asks for.
+fn operation(method: &str) -> Option<Operation> {
+    match method {
+        "message/send" => Some(Operation::Send),
+        "message/stream" => Some(Operation::Stream),
+        "tasks/get" => Some(Operation::Get),
+        "tasks/cancel" => Some(Operation::Cancel),
+        "tasks/resubscribe" => Some(Operation::Subscribe),
+        "agent/getAuthenticatedExtendedCard" => Some(Operation::ExtendedCard),
+        _ if method.starts_with("tasks/pushNotificationConfig/") => Some(Operation::Push),
+        _ => None,
     }
 }
 

@@ -6,11 +6,11 @@ use axum::Router;
 use axum::routing::{get, post};
 
 use super::answer::Problem;
-use super::{App, api, card, jsonrpc, status};
+use super::{App, api, card, gate, jsonrpc, status};
 
-/// The paths.
+/// The paths, behind the gate.
 pub fn router(app: App) -> Router {
-    Router::new()
+    let paths = Router::new()
         .route("/health", get(status::health))
         .route("/status", get(status::tree))
         .route("/status/agents/{agent}", get(status::agent))
@@ -19,6 +19,8 @@ pub fn router(app: App) -> Router {
         .route("/agents/{agent}/v1/.well-known/agent-card.json", get(card::of_agent))
         .route("/agents/{agent}/v1", post(jsonrpc::call))
         .route("/agents/{agent}/v1/", post(jsonrpc::call))
+        .route("/agents", get(api::agents))
+        .route("/a2a/status", get(status::a2a))
         .route("/api/v1/agents", get(api::agents))
         .route("/api/v1/executions", get(api::executions))
         .route("/api/v1/executions/{id}", get(api::execution))
@@ -27,5 +29,6 @@ pub fn router(app: App) -> Router {
         .method_not_allowed_fallback(async || {
             Problem(Failure::new(Code::MethodNotAllowed, "this path takes another method"))
         })
-        .with_state(app)
+        .with_state(app.clone());
+    gate::before(app, paths)
 }

@@ -1,6 +1,7 @@
 //! The living tree, for those who may look.
 
 use algonius_actors::model::code::Code;
+use algonius_actors::model::exposure::{Binding, Version};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::principal::Right;
 use axum::extract::State;
@@ -10,8 +11,9 @@ use serde_json::{Value, json};
 use super::answer::{Problem, ok};
 use super::auth::Who;
 use super::segment::Segment;
-use super::{App, jsonrpc};
-use crate::wire::api::ServiceStatus;
+use super::{App, card, jsonrpc};
+use crate::wire::a2a::v1::Interface;
+use crate::wire::api::{A2aAgent, A2aStatus, A2aWay, ServiceStatus};
 
 /// Says that the service answers. Open to everybody, and tells nothing else.
 pub async fn health() -> Response {
@@ -45,6 +47,42 @@ pub async fn agent(
     let status = tree.agents.iter().find(|agent| agent.id == id);
     let none = || Failure::new(Code::AgentUnknown, "there is no such agent");
     Ok(ok(&to_json(status.ok_or_else(none)?)?))
+}
+
+/// What is spoken, by which agent, and how each is.
+///
+/// # Errors
+/// `forbidden`.
+pub async fn a2a(State(app): State<App>, who: Who) -> Result<Response, Problem> {
+    let caller = who.may(Right::Read, None)?;
+    let tree = app.gateway.status().await;
+    let seen = tree.agents.into_iter().filter_map(|agent| {
+        let spec = app.agents.get(&agent.id)?;
+        caller.scope.allows(Right::Read, Some(&agent.id)).then(|| A2aAgent {
+            interfaces: card::ways(&app, spec).into_iter().map(way).collect(),
+            id: agent.id.to_string(),
+            enabled: agent.enabled,
+            health: agent.health,
+            running: agent.running.len(),
+            queued: agent.queued.len(),
+        })
+    });
+    let agents = seen.collect();
+    let served = |word: fn(&(Binding, Version)) -> &'static str| {
+        let mut words: Vec<_> = card::SERVED.ways.iter().map(word).collect();
+        words.sort_unstable();
+        words.dedup();
+        words.into_iter().map(str::to_owned).collect()
+    };
+    let versions = served(|(_, version)| version.as_str());
+    let bindings = served(|(binding, _)| binding.as_str());
+    Ok(ok(&to_json(&A2aStatus { versions, bindings, agents })?))
+}
+
+fn way(way: Interface) -> A2aWay {
+    let Interface { url, binding, version, tenant } = way;
+    let (binding, version) = (binding.as_str().to_owned(), version.as_str().to_owned());
+    A2aWay { url, binding, version, tenant }
 }
 
 /// A shape as JSON.

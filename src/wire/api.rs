@@ -132,6 +132,48 @@ pub struct ServiceStatus {
     pub tree: algonius_actors::model::status::TreeStatus,
 }
 
+/// What is spoken, and how each agent is.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct A2aStatus {
+    /// Versions of the protocol.
+    pub versions: Vec<String>,
+    /// Ways for calls to travel.
+    pub bindings: Vec<String>,
+    /// The agents the caller may use.
+    pub agents: Vec<A2aAgent>,
+}
+
+/// How an agent can be reached, and how it is.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct A2aAgent {
+    /// Its id.
+    pub id: String,
+    /// Whether it takes work by configuration.
+    pub enabled: bool,
+    /// How its actor is.
+    pub health: algonius_actors::model::status::Health,
+    /// Executions that hold a slot.
+    pub running: usize,
+    /// Executions that wait.
+    pub queued: usize,
+    /// The ways in.
+    pub interfaces: Vec<A2aWay>,
+}
+
+/// One way in.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct A2aWay {
+    /// Where.
+    pub url: String,
+    /// How calls travel.
+    pub binding: String,
+    /// Which version is spoken.
+    pub version: String,
+    /// What a call must name where the address does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+}
+
 impl From<&Record> for ExecutionEntry {
     fn from(record: &Record) -> Self {
         let duration = record.started_at.zip(record.ended_at).map(|(begin, end)| end - begin);

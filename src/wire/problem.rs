@@ -42,6 +42,9 @@ pub const fn numbers(code: Code) -> Numbers {
         Code::LedgerUnavailable => (-32056, 503),
         Code::Unauthenticated => (-32058, 401),
         Code::Forbidden => (-32059, 403),
+        Code::LockedOut | Code::RateLimited => (-32057, 429),
+        Code::HostUnknown => (-32600, 421),
+        Code::OriginForeign => (-32600, 403),
         // Ends of executions. They are told as the state of a task, not as an answer's error.
         Code::NotStarted
         | Code::NoResources

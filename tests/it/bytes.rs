@@ -37,7 +37,7 @@ async fn a_body_that_does_not_end_is_answered_408() {
     let service = hurried().await;
     let mut stream = service.connect().await;
     let head = format!(
-        "POST /agents/echo/v1 HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer {}\r\n\
+        "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
          Content-Type: application/json\r\nConnection: close\r\nContent-Length: 100\r\n\r\n{{\"json",
         service.token
     );
@@ -82,16 +82,20 @@ async fn one_connection_too_many_is_closed_and_a_place_that_is_left_is_free_agai
     let mut held = Vec::new();
     for _ in 0..2 {
         let mut stream = service.connect().await;
-        stream.write_all(b"GET /health HTTP/1.1\r\nHost: test\r\n\r\n").await.unwrap();
+        stream.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
         let mut first = [0; 12];
         soon("an answer", stream.read_exact(&mut first)).await.unwrap();
         assert_eq!(&first, b"HTTP/1.1 200");
         held.push(stream);
     }
-    assert_eq!(service.raw(b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n").await, b"");
+    assert_eq!(
+        service.raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await,
+        b""
+    );
     held.clear();
     until("a free place", async || {
-        let answer = service.raw(b"GET /health HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n");
+        let answer =
+            service.raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         answer.await.starts_with(b"HTTP/1.1 200").then_some(())
     })
     .await;
@@ -104,7 +108,7 @@ async fn a_connection_serves_several_requests() {
     for text in ["one", "two", "three"] {
         let body = ask("message/send", &message(text));
         let request = format!(
-            "POST /agents/echo/v1 HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer {}\r\n\
+            "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
              Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             service.token,
             body.len()

@@ -3,12 +3,14 @@
 use serde_json::{Value, json};
 
 use crate::harness::door::{completed, id, outcome};
-use crate::harness::{Answer, Door, Setup, ask, fake, gated, message};
+use crate::harness::{Answer, Door, Service, Setup, ask, fake, gated, message};
 
 /// Every path that wants a token, with its method. The last ones name nothing that exists.
 const PATHS: &[&str] = &[
     "GET /status",
     "GET /status/agents/echo",
+    "GET /agents",
+    "GET /a2a/status",
     "POST /agents/echo/v1",
     "POST /agents/echo/v1/",
     "GET /api/v1/agents",
@@ -48,7 +50,7 @@ async fn without_a_valid_token_every_path_gives_the_same_refusal() {
     let old = "o".repeat(40);
     let config = [
         fake("echo", "echo", ""),
-        "[tokens.old]\ntoken_env = 'OLD'\nexpires = 2020-01-01T00:00:00Z\n".to_owned(),
+        "[lockout]\nenabled = false\n[tokens.old]\ntoken_env = 'OLD'\nexpires = 2020-01-01T00:00:00Z\n".to_owned(),
     ];
     let setup = Setup::server("public_card = false\ndefault_agent = 'echo'", &config.concat());
     let service = setup.env("OLD", &old).start().await;
@@ -89,6 +91,23 @@ async fn without_a_valid_token_every_path_gives_the_same_refusal() {
     let health = service.request("GET /health", &[], b"").await;
     assert_eq!((health.status, health.json()), (200, json!({"status": "ok"})));
     assert_eq!(service.get("/api/v1/executions").await.json()["executions"], json!([]));
+}
+
+#[tokio::test]
+async fn five_wrong_tokens_close_the_door_even_to_a_right_one_and_a_missing_token_does_not_count() {
+    let service = Service::start(&fake("echo", "echo", "")).await;
+    for _ in 0..10 {
+        expect_refused(&service, PATHS[0], &[]).await;
+    }
+    assert_eq!(service.get("/status").await.status, 200);
+    for _ in 0..5 {
+        let wrong = format!("Authorization: Bearer {}", "w".repeat(40));
+        expect_refused(&service, PATHS[0], &[wrong]).await;
+    }
+    let answer = service.get("/status").await;
+    let rest = answer.header("retry-after").and_then(|rest| rest.parse::<u32>().ok());
+    assert!(answer.status == 429 && rest.is_some_and(|rest| (800..=900).contains(&rest)));
+    assert_eq!(service.request("GET /health", &[], b"").await.status, 200);
 }
 
 #[tokio::test]

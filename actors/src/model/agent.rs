@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::exposure::Exposure;
 use super::id::AgentId;
 
 /// Whether an agent changes what it works on.
@@ -109,4 +110,6 @@ pub struct AgentSpec {
     pub retry: RetrySpec,
     /// Sizes of input and output.
     pub sizes: Sizes,
+    /// What others can reach of it.
+    pub exposure: Exposure,
 }

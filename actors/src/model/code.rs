@@ -153,6 +153,18 @@ codes! {
     /// Valid credentials without the right.
     Forbidden = "forbidden", Permanent,
         "use a token whose scopes allow this";
+    /// Too many wrong credentials from this address.
+    LockedOut = "locked-out", Transient,
+        "wait for as long as `Retry-After` says, then send valid credentials";
+    /// More calls than the agent takes in a time.
+    RateLimited = "rate-limited", Transient,
+        "wait for as long as `Retry-After` says, then send the request again";
+    /// A host name that is not the service's.
+    HostUnknown = "host-unknown", Permanent,
+        "use the service's own address, or add the name to `server.allowed_hosts`";
+    /// A page of another site asked.
+    OriginForeign = "origin-foreign", Permanent,
+        "ask from a program, or add the site to `server.allowed_origins`";
     /// The body is not JSON.
     MalformedJson = "malformed-json", Permanent,
         "send one JSON document in UTF-8";

@@ -1,5 +1,10 @@
 //! Rules of tokens and of the server.
 
+use algonius_actors::model::exposure::{
+    Binding, Credential, LockoutSpec, Operation, RateLimit, Version,
+};
+use algonius_actors::model::principal::Scope;
+
 use super::*;
 
 #[test]
@@ -165,4 +170,92 @@ fn a_secret_in_the_wrong_place_is_not_printed() {
 fn a_token_of_32_characters_and_a_line_break_is_long_enough() {
     let text = format!("{CAT}[tokens.t]\ntoken_env = \"LINE_TOKEN\"\n");
     assert_eq!(settings(&text).secrets, ["canary-canary-canary-canary-32-c"]);
+}
+
+#[test]
+fn what_others_can_reach_of_an_agent_is_read() {
+    let text = format!(
+        "{CAT}[agents.a.a2a]\nversions = [\"1.0\"]\nbindings = [\"grpc\", \"jsonrpc\"]\n\
+         base_path = \"/bots/x/v1/\"\nmethods = [\"send\", \"stream\", \"push\"]\nstreaming = false\n\
+         input_modes = [\"Image/*\"]\nrate_limit = {{ burst = 2 }}\n\
+         [agents.a.auth]\ntype = \"api_key\"\nheader = \"X-Key\"\ntoken_env = \"CI_TOKEN\"\n\
+         [agents.b]\ncommand = \"cat\"\nauth = {{ required = false, insecure = true }}\n\
+         [lockout]\nfailures = 3\nexempt = [\"127.0.0.1\", \"fd00::/8\"]\n"
+    );
+    let Settings { agents, tokens, lockout, .. } = settings(&text);
+    let [a, b] = agents.as_slice() else { panic!("{agents:?}") };
+    let wanted = Exposure {
+        versions: vec![Version::V1_0],
+        bindings: vec![Binding::Grpc, Binding::JsonRpc],
+        base_path: Some("/bots/x".to_owned()),
+        operations: vec![Operation::Send, Operation::Push],
+        input_modes: vec!["image/*".to_owned()],
+        credential: Credential::ApiKey("x-key".to_owned()),
+        rate_limit: Some(RateLimit { per_second: 10.0, burst: 2 }),
+        ..Exposure::default()
+    };
+    assert_eq!(a.spec.exposure, wanted);
+    assert_eq!(b.spec.exposure, Exposure { open: true, ..Exposure::default() });
+    let [token] = tokens.as_slice() else { panic!("{tokens:?}") };
+    let scope =
+        Scope { rights: vec![Right::Read, Right::Run], agents: Some(vec![a.spec.id.clone()]) };
+    assert_eq!((token.name.as_str(), &token.scope), ("agent:a", &scope));
+    assert_eq!(lockout.spec, Some(LockoutSpec { failures: 3, ..LockoutSpec::default() }));
+    assert_eq!(lockout.exempt.len(), 2);
+}
+
+#[test]
+fn faults_of_the_doors_are_reported() {
+    let open = "lets everybody in who reaches the service; this needs `insecure = true`, and a `server.listen` that is on loopback";
+    let path = "must be a path of the characters A-Z a-z 0-9 _ -, such as \"/bots/x\"";
+    for (lines, wanted) in [
+        ("auth = { type = \"none\" }", format!("c:3:8: error: agents.a.auth: {open}")),
+        ("auth = { required = false }", format!("c:3:8: error: agents.a.auth: {open}")),
+        (
+            "auth = { type = \"api_key\" }",
+            "c:3:8: error: agents.a.auth: needs `token_env` or `token_file`".to_owned(),
+        ),
+        (
+            "auth = { header = \"X-Key\" }",
+            "c:3:19: error: agents.a.auth.header = \"X-Key\": has a meaning with `type = \"api_key\"` only".to_owned(),
+        ),
+        (
+            "auth = { token_env = \"CI_TOKEN\" }\n[tokens.ci]\ntoken_env = \"SAME_TOKEN\"",
+            "c:3:8: error: agents.a.auth: has the same text as the token `ci`".to_owned(),
+        ),
+        (
+            "a2a = { bindings = [\"grcp\"] }",
+            "c:3:21: error: agents.a.a2a.bindings[0] = \"grcp\": is not known; did you mean `grpc`?".to_owned(),
+        ),
+        (
+            "a2a = { base_path = \"x\" }",
+            format!("c:3:21: error: agents.a.a2a.base_path = \"x\": {path}"),
+        ),
+        (
+            "a2a = { base_path = \"/\" }",
+            format!("c:3:21: error: agents.a.a2a.base_path = \"/\": {path}"),
+        ),
+        (
+            "a2a = { base_path = \"/api/x\" }",
+            "c:3:21: error: agents.a.a2a.base_path = \"/api/x\": begins like a path of the service itself".to_owned(),
+        ),
+        (
+            "a2a = { base_path = \"/b\" }\n[agents.b]\ncommand = \"cat\"\na2a = { base_path = \"/b/c\" }",
+            "c:6:21: error: agents.b.a2a.base_path = \"/b/c\": is, or lies within, the path of another agent".to_owned(),
+        ),
+        (
+            "a2a = { input_modes = [\"text\"] }",
+            "c:3:24: error: agents.a.a2a.input_modes[0] = \"text\": must be a media type such as \"text/plain\"".to_owned(),
+        ),
+        (
+            "[server]\nallowed_hosts = [\"http://x\"]",
+            "c:4:18: error: server.allowed_hosts[0] = \"http://x\": must be a name such as \"agents.lan\"".to_owned(),
+        ),
+        (
+            "[lockout]\nexempt = [\"10.0.0\"]",
+            "c:4:11: error: lockout.exempt[0] = \"10.0.0\": must be an address or a network; write `10.0.0.0/8`".to_owned(),
+        ),
+    ] {
+        assert_eq!(said_of(&format!("{CAT}{lines}\n")), [wanted], "{lines}");
+    }
 }

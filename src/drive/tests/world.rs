@@ -12,6 +12,7 @@ use algonius_actors::model::agent::{Access, AgentSpec, Capacity, Deadlines, Retr
 use algonius_actors::model::code::Code;
 use algonius_actors::model::event::{Channel, Chunk, Event, Fact, Span};
 use algonius_actors::model::execution::{Fence, Stamp};
+use algonius_actors::model::exposure::Exposure;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use algonius_actors::model::principal::{Token, TokenSeed};
@@ -211,6 +212,7 @@ fn spec() -> AgentSpec {
         },
         retry: RetrySpec::default(),
         sizes: Sizes { input: 16 << 20, output: 8 << 20 },
+        exposure: Exposure::default(),
     }
 }
 

@@ -76,7 +76,7 @@ impl Door {
 
     /// Sends one request with these header lines.
     pub(crate) async fn request(&self, line: &str, headers: &[String], body: &[u8]) -> Answer {
-        let mut bytes = format!("{line} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n");
+        let mut bytes = format!("{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
         for header in headers {
             bytes.push_str(&format!("{header}\r\n"));
         }
@@ -109,7 +109,11 @@ impl Door {
     pub(crate) async fn rpc(&self, agent: &str, method: &str, params: &Value) -> Value {
         let answer = self.call(agent, method, params).await;
         let mut document = answer.json();
-        assert_eq!(document["error"], Value::Null, "{method}: {document}");
+        assert_eq!(
+            (answer.status, &document["error"]),
+            (200, &Value::Null),
+            "{method}: {document}"
+        );
         document["result"].take()
     }
 

@@ -1,24 +1,6 @@
 //! An agent's public face.
 
-/// How calls travel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Binding {
-    /// JSON-RPC 2.0 over HTTP.
-    JsonRpc,
-    /// Resources over HTTP.
-    HttpJson,
-    /// gRPC.
-    Grpc,
-}
-
-/// A version of the protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Version {
-    /// 0.3.
-    V0_3,
-    /// 1.0.
-    V1_0,
-}
+pub use algonius_actors::model::exposure::{Binding, Version};
 
 /// One way in.
 #[derive(Debug, Clone, PartialEq, Eq)]

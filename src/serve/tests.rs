@@ -1,0 +1,28 @@
+//! What tests of several doors need.
+
+use std::time::Duration;
+
+use algonius_actors::model::agent::{
+    Access, AgentSpec, Capacity, Deadlines, RetrySpec, Sizes, Skill,
+};
+use algonius_actors::model::exposure::Exposure;
+use algonius_actors::model::id::AgentId;
+
+/// An agent of which nothing matters but what others can reach.
+pub(super) fn spec(id: &str, exposure: Exposure) -> AgentSpec {
+    let day = Duration::from_secs(86_400);
+    AgentSpec {
+        id: AgentId::new(id).expect("the id of an agent"),
+        name: id.to_owned(),
+        description: String::new(),
+        version: "1".to_owned(),
+        skills: Vec::<Skill>::new(),
+        enabled: true,
+        access: Access::ReadOnly,
+        capacity: Capacity { running: None, waiting: 0, patience: day },
+        deadlines: Deadlines { start: day, run: day, grace: day },
+        retry: RetrySpec::default(),
+        sizes: Sizes { input: 1000, output: 1000 },
+        exposure,
+    }
+}

@@ -1,0 +1,279 @@
+//! Who may come in, and what an agent advertises: a real service on loopback, spoken to by hand.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a helper that cannot help fails the test")]
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use algonius_supervisor::{Running, StartError, config, start};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+const KEY: &str = "key-key-key-key-key-key-key-key-1";
+const OTHER: &str = "other-other-other-other-other-oth";
+const CARD: &str = "/agents/a/.well-known/agent-card.json";
+const AGENT: &str = "[agents.a]\ncommand = \"cat\"\n";
+
+/// A service of these settings; an agent's tables may follow its line.
+struct Service {
+    running: Running,
+    token: String,
+    _home: TempDir,
+}
+
+/// An answer.
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Answer {
+    fn header(&self, name: &str) -> Option<&str> {
+        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.into_iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    fn code(&self) -> String {
+        self.json().get("code").and_then(Value::as_str).unwrap_or_default().to_owned()
+    }
+}
+
+async fn try_start(
+    server: &str,
+    rest: &str,
+    listen: Option<SocketAddr>,
+) -> Result<Service, StartError> {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("supervisor.toml");
+    let text = format!(
+        "[server]\nlisten = \"127.0.0.1:0\"\ndata_dir = \"data\"\nruntime_dir = \"run\"\n{server}\n{rest}"
+    );
+    std::fs::write(&file, text).unwrap();
+    let env = |name: &str| match name {
+        "PATH" => Some("/usr/bin:/bin".to_owned()),
+        "KEY" => Some(KEY.to_owned()),
+        "OTHER" => Some(OTHER.to_owned()),
+        _ => None,
+    };
+    let checked = config::load(&file, &env).unwrap_or_else(|faults| panic!("{faults}"));
+    let mut settings = checked.settings;
+    settings.server.listen = listen.unwrap_or(settings.server.listen);
+    let running = start(settings).await?;
+    let token = std::fs::read_to_string(home.path().join("data/token")).unwrap().trim().to_owned();
+    Ok(Service { running, token, _home: home })
+}
+
+async fn service(server: &str, rest: &str) -> Service {
+    try_start(server, rest, None).await.unwrap_or_else(|error| panic!("{error}"))
+}
+
+impl Service {
+    /// Sends a head as it is given; `Host` is added unless there is one.
+    async fn say(&self, line: &str, headers: &[&str], body: &str) -> Answer {
+        let mut head = format!("{line} HTTP/1.1\r\nConnection: close\r\n");
+        if !headers.iter().any(|header| header.starts_with("Host:")) {
+            head.push_str("Host: localhost\r\n");
+        }
+        for header in headers {
+            head.push_str(&format!("{header}\r\n"));
+        }
+        head.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
+        let exchange = async {
+            let mut stream = TcpStream::connect(self.running.address()).await.unwrap();
+            stream.write_all(head.as_bytes()).await.unwrap();
+            let mut text = String::new();
+            stream.read_to_string(&mut text).await.unwrap();
+            text
+        };
+        let text = timeout(Duration::from_secs(20), exchange).await.unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Answer { status, head: head.to_owned(), body: body.to_owned() }
+    }
+
+    async fn look(&self, path: &str, headers: &[&str]) -> Answer {
+        self.say(&format!("GET {path}"), headers, "").await
+    }
+
+    async fn get(&self, path: &str) -> Answer {
+        self.look(path, &[&bearer(&self.token)]).await
+    }
+
+    /// Calls a method of the agent at a path.
+    async fn call(&self, path: &str, method: &str, headers: &[&str]) -> Answer {
+        let message =
+            json!({"role": "user", "messageId": "m", "parts": [{"kind": "text", "text": "hi"}]});
+        let params = json!({"message": message, "id": "x"});
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let headers = [headers, &["Content-Type: application/json"]].concat();
+        self.say(&format!("POST {path}"), &headers, &body.to_string()).await
+    }
+
+    async fn end(self) {
+        self.running.stop(Duration::from_secs(5)).await;
+    }
+}
+
+fn bearer(text: &str) -> String {
+    format!("Authorization: Bearer {text}")
+}
+
+fn state(answer: &Answer) -> Value {
+    answer.json().pointer("/result/status/state").cloned().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn three_wrong_tokens_block_an_address_on_every_path_until_the_block_ends() {
+    let rest = format!("{AGENT}[lockout]\nfailures = 3\nblock = 1\n");
+    let service = service("", &rest).await;
+    for _ in 0..5 {
+        assert_eq!(service.look("/status", &[]).await.status, 401);
+    }
+    let wrong = bearer(OTHER);
+    for _ in 0..3 {
+        assert_eq!(service.look("/status", &[&wrong]).await.status, 401);
+    }
+    let first = service.get("/status").await;
+    assert_eq!((first.status, first.header("retry-after")), (429, Some("1")));
+    assert_eq!(first.code(), "locked-out");
+    for path in [CARD, "/nowhere", "/agents", "/agents/a/v1"] {
+        assert_eq!(service.get(path).await.body, first.body, "{path}");
+    }
+    assert_eq!(service.look("/health", &[]).await.status, 200);
+    // The end of a block is a time of the wall.
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    assert_eq!(service.get("/status").await.status, 200);
+    service.end().await;
+}
+
+#[tokio::test]
+async fn behind_a_trusted_proxy_callers_are_told_apart_and_otherwise_not_believed() {
+    let rest = format!("{AGENT}[lockout]\nfailures = 1\n");
+    let wrong = bearer(OTHER);
+    let trusting = service("trusted_proxies = [\"127.0.0.1\"]", &rest).await;
+    let bad = [wrong.as_str(), "X-Forwarded-For: 198.51.100.7"];
+    assert_eq!(trusting.look("/status", &bad).await.status, 401);
+    assert_eq!(trusting.look("/status", &bad).await.status, 429);
+    assert_eq!(trusting.get("/status").await.status, 200);
+    let spoofed = [wrong.as_str(), "X-Forwarded-For: 192.0.2.1, 198.51.100.7"];
+    assert_eq!(trusting.look("/status", &spoofed).await.status, 429);
+    trusting.end().await;
+    let alone = service("", &rest).await;
+    assert_eq!(alone.look("/status", &bad).await.status, 401);
+    assert_eq!(alone.get("/status").await.status, 429);
+    alone.end().await;
+}
+
+#[tokio::test]
+async fn a_key_opens_its_agent_only_and_an_open_agent_needs_none() {
+    let rest = format!(
+        "{AGENT}[agents.a.auth]\ntype = \"api_key\"\nheader = \"X-Key\"\ntoken_env = \"KEY\"\n\
+         [agents.b]\ncommand = \"cat\"\n\
+         [agents.c]\ncommand = \"cat\"\n[agents.c.auth]\ntype = \"none\"\ninsecure = true\n"
+    );
+    let service = service("", &rest).await;
+    let key = format!("X-Key: {KEY}");
+    let send = "message/send";
+    assert_eq!(state(&service.call("/agents/a/v1", send, &[&key]).await), "completed");
+    assert_eq!(service.call("/agents/a/v1", send, &[]).await.status, 401);
+    assert_eq!(service.call("/agents/b/v1", send, &[&key]).await.status, 401);
+    let both = [key.as_str(), &bearer(&service.token)];
+    assert_eq!(service.call("/agents/a/v1", send, &both).await.status, 401);
+    let as_bearer = bearer(KEY);
+    let elsewhere = service.call("/agents/b/v1", send, &[&as_bearer]).await;
+    assert_eq!(elsewhere.json()["error"]["data"]["code"], "forbidden");
+    assert_eq!(state(&service.call("/agents/c/v1", send, &[]).await), "completed");
+    assert_eq!(service.call("/agents/c/v1", send, &["X-Forwarded-For: ::1"]).await.status, 401);
+    assert_eq!(service.call("/agents/c/v1", send, &[&bearer(OTHER)]).await.status, 401);
+    assert_eq!(service.look("/api/v1/executions", &[]).await.status, 401);
+    service.end().await;
+}
+
+#[tokio::test]
+async fn an_open_agent_is_not_served_to_others() {
+    let rest = format!("{AGENT}[agents.a.auth]\ntype = \"none\"\ninsecure = true\n");
+    let listen = Some(SocketAddr::from(([0, 0, 0, 0], 0)));
+    let error = try_start("", &rest, listen).await.err().map(|error| error.to_string());
+    assert!(error.is_some_and(|error| error.contains("lets everybody in")));
+}
+
+#[tokio::test]
+async fn foreign_names_and_foreign_pages_are_refused_before_credentials() {
+    let server = "allowed_hosts = [\"agents.lan\"]\nallowed_origins = [\"https://c.example\"]\n\
+                  public_url = \"https://agents.example.org\"";
+    let service = service(server, AGENT).await;
+    let token = bearer(&service.token);
+    let of = async |headers: &[&str]| {
+        service.look("/status", &[headers, &[token.as_str()]].concat()).await.status
+    };
+    for host in ["localhost:9", "127.0.0.1", "agents.lan:80", "agents.example.org"] {
+        assert_eq!(of(&[&format!("Host: {host}")]).await, 200, "{host}");
+    }
+    assert_eq!(of(&["Host: evil.example"]).await, 421);
+    assert_eq!(of(&["Origin: https://c.example"]).await, 200);
+    assert_eq!(of(&["Origin: http://localhost"]).await, 200);
+    assert_eq!(of(&["Origin: https://evil.example"]).await, 403);
+    assert_eq!(service.look("/health", &["Host: 10.1.2.3:80"]).await.status, 200);
+    assert_eq!(service.look(CARD, &["Host: evil.example"]).await.code(), "host-unknown");
+    service.end().await;
+}
+
+#[tokio::test]
+async fn what_is_off_is_neither_advertised_nor_done() {
+    let rest = format!(
+        "{AGENT}[agents.a.a2a]\nbase_path = \"/bots/x\"\nmethods = [\"send\"]\n\
+         input_modes = [\"image/*\"]\nrate_limit = {{ requests_per_second = 0.01, burst = 2 }}\n\
+         [agents.b]\ncommand = \"cat\"\n[agents.b.a2a]\nversions = [\"1.0\"]\n"
+    );
+    let service = service("", &rest).await;
+    let token = bearer(&service.token);
+    let code = |answer: &Answer| answer.json()["error"]["data"]["code"].clone();
+    let send = service.call("/bots/x/v1", "message/send", &[&token]).await;
+    assert_eq!(code(&send), "content-type-unsupported");
+    let get = service.call("/agents/a/v1/", "tasks/get", &[&token]).await;
+    assert_eq!(code(&get), "operation-unsupported");
+    let third = service.call("/bots/x/v1", "message/send", &[&token]).await;
+    assert_eq!((third.status, third.code().as_str()), (429, "rate-limited"));
+    assert_eq!(third.header("retry-after"), Some("100"));
+    assert_eq!(service.get("/status/agents/a").await.status, 200);
+    let old = service.call("/agents/b/v1", "message/send", &[&token]).await;
+    assert_eq!(code(&old), "version-unsupported");
+
+    let card = service.look("/bots/x/.well-known/agent-card.json", &[]).await;
+    let url = format!("{}/bots/x/v1", service.running.url());
+    assert_eq!(card.json()["url"], json!(url));
+    assert_eq!(card.json()["defaultInputModes"], json!(["image/*"]));
+    assert_eq!(service.look(CARD, &[]).await.body, card.body);
+
+    let directory = service.get("/agents").await.json();
+    assert_eq!(directory, service.get("/api/v1/agents").await.json());
+    assert_eq!(directory["agents"][0]["url"], json!(url));
+    assert_eq!(service.look("/agents", &[]).await.status, 401);
+    let status = service.get("/a2a/status").await.json();
+    assert_eq!(status["agents"][0]["interfaces"][0]["url"], json!(url));
+    assert_eq!(status["agents"][0]["health"], "alive");
+    service.end().await;
+}
+
+#[tokio::test]
+async fn a_card_is_kept_for_a_while_and_not_sent_twice() {
+    let service = service("", AGENT).await;
+    let card = service.look(CARD, &[]).await;
+    assert_eq!(card.header("cache-control"), Some("public, max-age=300"));
+    assert_eq!(card.header("vary"), Some("A2A-Version"));
+    let tag = card.header("etag").unwrap();
+    let again = service.look(CARD, &[&format!("If-None-Match: {tag}")]).await;
+    assert_eq!((again.status, again.body.as_str(), again.header("etag")), (304, "", Some(tag)));
+    let head = service.say(&format!("HEAD {CARD}"), &[], "").await;
+    assert_eq!((head.status, head.body.as_str(), head.header("etag")), (200, "", Some(tag)));
+    assert_eq!(head.header("content-length"), card.header("content-length"));
+    service.end().await;
+}
