@@ -16,6 +16,7 @@ mod fault;
 mod limits;
 mod program;
 mod prompting;
+mod push;
 mod reader;
 mod section;
 mod server;
@@ -25,6 +26,7 @@ mod value;
 pub use agent::Agent;
 pub use entry::{Entry, Lockout};
 pub use fault::{Fault, Faults, Severity};
+pub use push::Push;
 pub use server::{Durability, Log, LogFormat, Server, usual_token_file};
 
 use exposure::Doors;
@@ -39,6 +41,8 @@ pub struct Settings {
     pub server: Server,
     /// What is logged.
     pub log: Log,
+    /// Where may be told about executions; nobody is told without.
+    pub push: Option<Push>,
     /// The agents in the order of the file; never empty.
     pub agents: Vec<Agent>,
     /// The agent that is meant when nobody names one.
@@ -57,6 +61,7 @@ impl std::fmt::Debug for Settings {
         f.debug_struct("Settings")
             .field("server", &self.server)
             .field("log", &self.log)
+            .field("push", &self.push)
             .field("agents", &self.agents)
             .field("default_agent", &self.default_agent)
             .field("tokens", &self.tokens)
@@ -133,12 +138,13 @@ fn read<'c>(reader: &'c Reader<'c>, document: &'c DeTable<'c>) -> Option<Setting
     let log = server::log(root.section("log"));
     let lockout = entry::lockout(root.section("lockout"));
     let is_loopback = server.as_ref().is_none_or(|server| server.listen.ip().is_loopback());
+    let push = push::read(root.section("push"));
     let tokens = tokens::read(&mut root, &ids);
     let mut doors = Doors { is_loopback, tokens, paths: Vec::new() };
     let agents = agent::read_all(reader, sections, &limits, &mut doors);
     root.finish();
-    let (tokens, secrets) = (doors.tokens, Vec::new());
-    Some(Settings { server: server?, log, agents, default_agent, tokens, lockout, secrets })
+    let (tokens, secrets, server) = (doors.tokens, Vec::new(), server?);
+    Some(Settings { server, log, push, agents, default_agent, tokens, lockout, secrets })
 }
 
 /// The sections whose name can be an id.

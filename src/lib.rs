@@ -6,6 +6,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod drive;
+pub mod push;
 pub mod serve;
 pub mod store;
 mod telemetry;
@@ -22,7 +23,10 @@ use std::time::Duration;
 
 use algonius_actors::decide::key::Keyring;
 use algonius_actors::decide::redact::Redactor;
+use algonius_actors::door::Gateway;
 use algonius_actors::kit::Kit;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::principal::{Right, Scope, TokenSeed};
 use algonius_actors::ports::clock::Clock;
@@ -37,6 +41,7 @@ use uuid::Uuid;
 use clock::WallClock;
 use config::{Server, Settings};
 use drive::process::ProcessDriver;
+use push::{Desk, Policy, Post, Postman, Render};
 use serve::auth::{self, Guard};
 use serve::card::GrpcUrls;
 use serve::exposure::Rates;
@@ -78,6 +83,12 @@ pub enum StartError {
     /// The token in the file is no token.
     #[error("the token in the token file has fewer than 32 characters; remove the file to get one")]
     ShortToken,
+    /// Push notifications cannot be sent.
+    #[error("push notifications cannot be sent: {cause}")]
+    Push {
+        /// Why not.
+        cause: String,
+    },
     /// The tree did not start.
     #[error("the supervision tree did not start: {cause}")]
     Tree {
@@ -91,6 +102,7 @@ pub struct Running {
     url: String,
     address: SocketAddr,
     tree: Tree,
+    postman: Option<Postman>,
     store: Arc<Store>,
     handle: Handle<SocketAddr>,
     served: JoinHandle<io::Result<()>>,
@@ -110,7 +122,8 @@ pub async fn start(settings: Settings) -> Result<Running, StartError> {
 /// # Errors
 /// When any of it does not work; nothing runs then.
 pub async fn start_with(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running, StartError> {
-    let Settings { server, agents, default_agent, mut tokens, mut secrets, lockout, .. } = settings;
+    let Settings { server, agents, default_agent, mut tokens, mut secrets, lockout, push, .. } =
+        settings;
     let listener = TcpListener::bind(server.listen)
         .map_err(|source| StartError::Listen { address: server.listen, source })?;
     let address = listener.local_addr().unwrap_or(server.listen);
@@ -132,7 +145,9 @@ pub async fn start_with(settings: Settings, clock: Arc<dyn Clock>) -> Result<Run
     let guard = Guard::new(ledger.tokens().await?, specs.clone(), &nobodies);
     let aliases = gate::aliases(specs);
     let (redactor, keyring) = (Arc::new(Redactor::new(secrets)), Keyring::new(instance.key));
-    let kit = Kit { ledger, clock, redactor, keyring };
+    let desk =
+        push.map(|push| Desk::new(Arc::clone(&store) as _, Arc::clone(&clock), policy(push)));
+    let kit = Kit { ledger, clock: Arc::clone(&clock), redactor, keyring };
     let seats = seats(agents, instance.id, &server.runtime_dir);
     let specs = seats.iter().map(|seat| (seat.spec.id.clone(), Arc::clone(&seat.spec))).collect();
     let tree = Tree::start(kit, seats).await;
@@ -148,6 +163,7 @@ pub async fn start_with(settings: Settings, clock: Arc<dyn Clock>) -> Result<Run
         proxies: entry.trusted_proxies,
         aliases,
         grpc: GrpcUrls::new(entry.grpc_url_0_3, entry.grpc_url_1_0, &url),
+        push: desk.clone(),
         agents: specs,
         default_agent,
         public_url: url.clone(),
@@ -155,11 +171,13 @@ pub async fn start_with(settings: Settings, clock: Arc<dyn Clock>) -> Result<Run
         max_body: server.max_body_bytes,
         body_timeout: server.body_timeout,
     });
+    let postman = desk.map(|desk| desk.open(post(&store, clock, tree.gateway()))).transpose();
+    let postman = postman.map_err(|error| StartError::Push { cause: error.message })?;
     let handle = Handle::new();
     let bounds = Bounds { connections: server.max_connections, head: server.header_timeout };
     let served = listen::serve(listener, router::router(app), bounds, handle.clone());
     let served = tokio::spawn(served);
-    Ok(Running { url, address, tree, store, handle, served })
+    Ok(Running { url, address, tree, postman, store, handle, served })
 }
 
 impl Running {
@@ -183,6 +201,9 @@ impl Running {
         if let Ok(Err(error)) = self.served.await {
             tracing::error!(%error, "the listener had failed");
         }
+        if let Some(postman) = self.postman {
+            postman.stop().await;
+        }
         self.store.close().await;
     }
 }
@@ -201,6 +222,28 @@ fn durability(server: &Server) -> store::Durability {
         config::Durability::Process => store::Durability::Process,
         config::Durability::Power => store::Durability::Power,
     }
+}
+
+fn policy(push: config::Push) -> Policy {
+    let config::Push { allow, insecure_http, timeout, max_age } = push;
+    Policy { allow, insecure_http, timeout, max_age }
+}
+
+/// What the postman works with: the ledger as it is, and the words of the transports.
+fn post(store: &Arc<Store>, clock: Arc<dyn Clock>, gateway: &Gateway) -> Post {
+    let (ledger, gateway): (Arc<dyn Ledger>, _) = (Arc::clone(store) as _, gateway.clone());
+    let reader = Arc::clone(&ledger);
+    let render: Render = Arc::new(move |execution, version, event| {
+        let (ledger, gateway) = (Arc::clone(&reader), gateway.clone());
+        Box::pin(async move {
+            match ledger.execution(execution).await {
+                Ok(Some(record)) => serve::push::notice(&gateway, &record, version, event).await,
+                Ok(None) => Ok(None),
+                Err(error) => Err(Failure::new(Code::LedgerUnavailable, error.to_string())),
+            }
+        })
+    });
+    Post { ledger, outbox: Arc::clone(store) as _, clock, render }
 }
 
 /// Puts the configured tokens and the command line's own into the ledger. Gives the texts that

@@ -15,10 +15,15 @@ pub mod jsonrpc;
 pub mod listen;
 pub mod lockout;
 pub mod peer;
+pub mod perform;
+pub mod push;
+pub mod rest;
 pub mod router;
 pub mod segment;
+pub mod sse;
 pub mod status;
 pub mod task;
+pub mod version;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,6 +40,8 @@ use gate::Aliases;
 use host::Hosts;
 use ipnet::IpNet;
 use lockout::Lockouts;
+
+use crate::push::Desk;
 
 /// What every request can reach.
 #[derive(Clone)]
@@ -58,6 +65,8 @@ pub struct Shared {
     pub aliases: Aliases,
     /// Where gRPC clients connect.
     pub grpc: GrpcUrls,
+    /// Takes push configurations; `None` when nobody is told.
+    pub push: Option<Desk>,
     /// The agents, by id.
     pub agents: BTreeMap<AgentId, Arc<AgentSpec>>,
     /// The agent of the host's own card.

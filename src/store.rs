@@ -7,18 +7,22 @@ use algonius_actors::model::event::{Chunk, Event, Fact, Span};
 use algonius_actors::model::execution::Fence;
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
 use algonius_actors::model::principal::{Token, TokenSeed};
+use algonius_actors::model::push::{PushTarget, Standing};
 use algonius_actors::model::record::{Filter, Record};
 use algonius_actors::ports::ledger::{
     Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Resume, Settlement,
 };
+use algonius_actors::ports::outbox::{Due, Outbox, Placing};
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::SqlitePool;
 use uuid::Uuid;
 
 use fault::ledger_error;
 use principals::Seeds;
+use push::{Forget, Note, Place};
 use record::Facts;
+use seal::Seal;
 use text::Append;
 use writer::Writer;
 
@@ -32,9 +36,11 @@ mod events;
 mod fault;
 mod head;
 mod principals;
+mod push;
 mod record;
 mod records;
 mod resume;
+mod seal;
 mod settle;
 mod sqlite;
 mod text;
@@ -78,6 +84,7 @@ impl fmt::Debug for Instance {
 #[derive(Debug)]
 pub struct Store {
     instance: Instance,
+    seal: Seal,
     readers: SqlitePool,
     writer: Writer,
 }
@@ -94,7 +101,7 @@ impl Store {
         let instance = sqlite::instance(&mut connection).await?;
         let readers = sqlite::readers(&directory.database).await?;
         let writer = Writer::spawn(connection, readers.clone(), directory.lock);
-        Ok(Self { instance, readers, writer })
+        Ok(Self { instance, seal: Seal::new(&instance.key), readers, writer })
     }
 
     /// Who this data directory is.
@@ -172,5 +179,43 @@ impl Ledger for Store {
 
     async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {
         principals::tokens(&self.readers).await.map_err(ledger_error)
+    }
+}
+
+#[async_trait]
+impl Outbox for Store {
+    async fn set(
+        &self,
+        target: PushTarget,
+        known: u64,
+        limit: u32,
+    ) -> Result<Placing, LedgerError> {
+        let sealed = push::seal(&self.seal, &target).map_err(ledger_error)?;
+        self.writer.order(Place { target, sealed, known, limit }).await
+    }
+
+    async fn get(&self, id: ExecutionId, target: &str) -> Result<Option<PushTarget>, LedgerError> {
+        push::one(&self.readers, &self.seal, id, target).await.map_err(ledger_error)
+    }
+
+    async fn list(&self, id: ExecutionId) -> Result<Vec<PushTarget>, LedgerError> {
+        push::all(&self.readers, &self.seal, id).await.map_err(ledger_error)
+    }
+
+    async fn delete(&self, id: ExecutionId, target: &str) -> Result<bool, LedgerError> {
+        self.writer.order(Forget { id, target: target.to_owned() }).await
+    }
+
+    async fn due(
+        &self,
+        now: DateTime<Utc>,
+        patience: TimeDelta,
+        share: u32,
+    ) -> Result<Due, LedgerError> {
+        push::due(&self.readers, now, patience, share).await.map_err(ledger_error)
+    }
+
+    async fn note(&self, registration: Uuid, standing: Standing) -> Result<bool, LedgerError> {
+        self.writer.order(Note { registration, standing }).await
     }
 }

@@ -5,5 +5,10 @@
 
 pub mod a2a;
 pub mod api;
+pub mod base64;
+pub mod envelope;
+mod fields;
 pub mod jsonrpc;
 pub mod problem;
+
+pub use fields::placed;

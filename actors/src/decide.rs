@@ -9,6 +9,7 @@ pub mod execution;
 pub mod keep;
 pub mod key;
 pub mod lockout;
+pub mod push;
 pub mod rate;
 pub mod recovery;
 pub mod redact;

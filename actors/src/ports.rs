@@ -3,3 +3,4 @@
 pub mod clock;
 pub mod driver;
 pub mod ledger;
+pub mod outbox;

@@ -4,6 +4,7 @@ use std::pin::Pin;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::content;
+use algonius_actors::model::exposure::Version;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId};
 use algonius_actors::model::principal::Caller;
@@ -15,11 +16,11 @@ use serde_json::Value;
 use tokio::sync::watch::Receiver;
 
 use super::task::Telling;
-use super::{App, exposure, follow};
+use super::{App, exposure, follow, push};
 use crate::wire::a2a::PARAMETERS;
 use crate::wire::a2a::v1::{
-    Content, History, ListPage, ListRequest, Message, Part, Reply, Role, SendRequest, StreamEvent,
-    Task, TaskQuery, Wait,
+    Content, History, ListPage, ListRequest, Message, Part, PushConfig, Reply, Role, SendRequest,
+    StreamEvent, Task, TaskQuery, Wait,
 };
 
 /// The longest id that a caller may choose, in bytes.
@@ -28,7 +29,7 @@ const LONGEST_ID: usize = 256;
 /// Events with the number after which each stands; a stream can be taken up after any of them.
 pub type Events = Pin<Box<dyn Stream<Item = Result<(u64, StreamEvent), Failure>> + Send>>;
 
-/// Sends a message to an agent.
+/// Sends a message to an agent. What it wants pushed is pushed in the version it came in.
 ///
 /// # Errors
 /// When it is refused, or when a caller who waits has waited in the queue for too long; whatever
@@ -37,10 +38,12 @@ pub async fn send(
     app: &App,
     caller: &Caller,
     agent: &AgentId,
+    version: Version,
     send: SendRequest,
 ) -> Result<Reply, Failure> {
-    let SendRequest { message, wait, history, .. } = send;
-    let (record, progress) = submit(app, caller, agent, message).await?;
+    let SendRequest { message, wait, history, push, .. } = send;
+    let push = push.map(|config| (version, config));
+    let (record, progress) = submit(app, caller, agent, message, push).await?;
     if wait == Wait::ForTheEnd {
         app.gateway.settled(&record, progress).await;
     }
@@ -66,10 +69,12 @@ pub async fn stream(
     app: &App,
     caller: &Caller,
     agent: &AgentId,
+    version: Version,
     send: SendRequest,
 ) -> Result<Events, Failure> {
-    let SendRequest { message, history, .. } = send;
-    let (record, _) = submit(app, caller, agent, message).await?;
+    let SendRequest { message, history, push, .. } = send;
+    let push = push.map(|config| (version, config));
+    let (record, _) = submit(app, caller, agent, message, push).await?;
     follow::stream(&app.gateway, record, None, history).await
 }
 
@@ -88,12 +93,31 @@ pub async fn subscribe(
     follow::stream(&app.gateway, record, after, History::All).await
 }
 
+/// Follows a task as 1.0 has it: what has ended cannot be followed.
+///
+/// # Errors
+/// When it is not there for the caller at this agent, or has ended.
+pub async fn subscribe_live(
+    app: &App,
+    caller: &Caller,
+    agent: &AgentId,
+    id: &str,
+    after: Option<u64>,
+) -> Result<Events, Failure> {
+    let record = find(app, caller, agent, id).await?;
+    if record.outcome.is_some() && after.is_none() {
+        return Err(Failure::new(Code::Unsupported, "the task has ended; look it up instead"));
+    }
+    follow::stream(&app.gateway, record, after, History::All).await
+}
+
 /// Hands a message in: a new execution, or the answer to the question of one.
 async fn submit(
     app: &App,
     caller: &Caller,
     agent: &AgentId,
     message: Message,
+    pushed: Option<(Version, PushConfig)>,
 ) -> Result<(Record, Option<Receiver<Progress>>), Failure> {
     if let Some(spec) = app.agents.get(agent) {
         exposure::reads(spec, &message.parts)?;
@@ -103,7 +127,15 @@ async fn submit(
         Some(id) => Some(find(app, caller, agent, id).await?),
     };
     let request = request(caller, agent, message, continues.as_ref())?;
+    if let Some((version, config)) = &pushed {
+        push::check(app, caller, *version, config)?;
+    }
     let ticket = app.gateway.submit(caller, request).await?;
+    if let Some((version, config)) = pushed {
+        let target = push::beside(app, caller, ticket.execution, version, config)?;
+        // Events up to here were before this message.
+        push::register(app, target, continues.map_or(0, |record| record.last_event)).await?;
+    }
     let record = find(app, caller, agent, &ticket.execution.to_string()).await?;
     Ok((record, ticket.progress))
 }
@@ -151,7 +183,12 @@ fn not_offered() -> Failure {
 }
 
 /// An execution of this agent that the caller may see; all else is simply not there.
-async fn find(app: &App, caller: &Caller, agent: &AgentId, id: &str) -> Result<Record, Failure> {
+pub(super) async fn find(
+    app: &App,
+    caller: &Caller,
+    agent: &AgentId,
+    id: &str,
+) -> Result<Record, Failure> {
     let unknown = || Failure::new(Code::ExecutionUnknown, "there is no such task");
     let id = ExecutionId::parse(id).ok_or_else(unknown)?;
     match app.gateway.execution(caller, id).await {

@@ -18,6 +18,25 @@ pub async fn json(app: &App, request: Request) -> Result<Bytes, Failure> {
     if !says_json(request.headers()) {
         return Err(Failure::new(Code::ContentType, "the body must be `application/json`"));
     }
+    whole(app, request).await
+}
+
+/// The whole body of a request that says it is JSON, or that says nothing since it has none.
+///
+/// # Errors
+/// As for [`json`].
+pub async fn any(app: &App, request: Request) -> Result<Bytes, Failure> {
+    let is_said = request.headers().contains_key(header::CONTENT_TYPE);
+    let is_json = says_json(request.headers());
+    let body = whole(app, request).await?;
+    if is_json || (!is_said && body.is_empty()) {
+        Ok(body)
+    } else {
+        Err(Failure::new(Code::ContentType, "the body must be `application/json`"))
+    }
+}
+
+async fn whole(app: &App, request: Request) -> Result<Bytes, Failure> {
     let limit = app.max_body;
     let body = Limited::new(request.into_body(), limit).collect();
     match tokio::time::timeout(app.body_timeout, body).await {

@@ -15,8 +15,8 @@ use sha2::{Digest, Sha256};
 use super::answer::{Problem, Refused, json};
 use super::segment::Segment;
 use super::{App, auth, jsonrpc};
-use crate::wire::a2a::v0_3;
 use crate::wire::a2a::v1::{Binding, Card, CardSecurity, CardSkill, Interface, Version};
+use crate::wire::a2a::{self, CardForm};
 
 /// What this service can do at all. An agent's card tells what both it and the service offer.
 pub struct Served {
@@ -27,7 +27,15 @@ pub struct Served {
 }
 
 /// What is served.
-pub const SERVED: Served = Served { ways: &[(Binding::JsonRpc, Version::V0_3)], operations: &[] };
+pub const SERVED: Served = Served {
+    ways: &[
+        (Binding::JsonRpc, Version::V1_0),
+        (Binding::HttpJson, Version::V1_0),
+        (Binding::JsonRpc, Version::V0_3),
+        (Binding::HttpJson, Version::V0_3),
+    ],
+    operations: &[Operation::Stream, Operation::ExtendedCard],
+};
 
 /// Where gRPC clients connect. `{agent}` stands for the agent's id.
 #[derive(Debug, Clone)]
@@ -103,9 +111,32 @@ fn show(app: &App, id: &AgentId, headers: &HeaderMap) -> Result<Response, Proble
     Ok(kept(&body, app.public_card, headers))
 }
 
-/// A card in the form that the request asks for by `A2A-Version`. There is one form so far.
-fn written(card: &Card, _: &HeaderMap) -> Value {
-    v0_3::card(card)
+/// The card for an authenticated caller, in the form of its version.
+///
+/// # Errors
+/// `agent-unknown`.
+pub fn of(app: &App, id: &AgentId, version: Version) -> Result<Value, Failure> {
+    let none = || Failure::new(Code::AgentUnknown, "there is no such agent");
+    let form = match version {
+        Version::V0_3 => CardForm::Only0_3,
+        Version::V1_0 => CardForm::Pure1_0,
+    };
+    app.agents.get(id).map(|spec| a2a::card(&card(app, spec), form)).ok_or_else(none)
+}
+
+/// A card in the form that the request asks for by `A2A-Version`: readers of 1.0 may be strict
+/// about fields that they do not know.
+fn written(card: &Card, headers: &HeaderMap) -> Value {
+    let speaks = |version| card.interfaces.iter().any(|way| way.version == version);
+    let asked = headers.get("a2a-version").and_then(|value| value.to_str().ok());
+    let is_new = asked.is_some_and(|version| version.trim().starts_with("1."));
+    let form = match (speaks(Version::V0_3), speaks(Version::V1_0)) {
+        (true, true) if is_new => CardForm::Pure1_0,
+        (true, true) => CardForm::Hybrid,
+        (false, _) => CardForm::Pure1_0,
+        (true, false) => CardForm::Only0_3,
+    };
+    a2a::card(card, form)
 }
 
 /// An answer that the caller may keep, and that is not sent again to who has it.

@@ -54,6 +54,32 @@ pub async fn stream(
     })))
 }
 
+/// What one event of an execution is to those who follow it; `None` when it is nothing to them.
+///
+/// # Errors
+/// When the ledger could not be read.
+pub async fn one(
+    gateway: &Gateway,
+    record: &Record,
+    number: u64,
+) -> Result<Option<StreamEvent>, Failure> {
+    let events = gateway.events(record, number.saturating_sub(1)).await?;
+    let Some(event) = events.into_iter().next().filter(|event| event.number == number) else {
+        return Ok(None);
+    };
+    let (gateway, record) = (gateway.clone(), record.clone());
+    let follow = gateway.follow(record.clone(), number, None);
+    let (ready, shown) = (VecDeque::new(), TaskState::Submitted);
+    let mut teller = Teller { gateway, record, follow, ready, shown, is_over: false };
+    match &event.fact {
+        Fact::Moved(moved) if matches!(moved.to, State::Cleanup | State::Waiting) => {
+            let status = Telling::read(&teller.gateway, &teller.record).await?.status().await?;
+            Ok(Some(teller.update(status, true)))
+        }
+        _ => teller.tell(event).await,
+    }
+}
+
 impl Teller {
     async fn next(&mut self) -> Result<Option<(u64, StreamEvent)>, Failure> {
         loop {

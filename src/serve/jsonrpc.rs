@@ -1,20 +1,20 @@
-//! A2A 0.3 over JSON-RPC: `POST /agents/<id>/v1`.
+//! A2A over JSON-RPC, both versions: `POST /agents/<id>/v1`.
 
 use algonius_actors::model::code::Code;
-use algonius_actors::model::exposure::{Binding, Operation, Version};
+use algonius_actors::model::exposure::{Binding, Version};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::AgentId;
-use algonius_actors::model::principal::{Caller, Right};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use serde_json::Value;
 
 use super::auth::Who;
+use super::perform::{Asked, Dialect, Told, perform};
 use super::segment::Segment;
-use super::{App, a2a, answer, body, exposure};
-use crate::wire::a2a::v0_3;
-use crate::wire::jsonrpc::{Call, Id, failure, parse, success};
+use super::version::{self, Wanted};
+use super::{App, answer, body, sse};
+use crate::wire::a2a::Operation;
+use crate::wire::jsonrpc::{Call, Id, Refusal, failure, parse, success};
 use crate::wire::problem;
 
 /// Answers one call. Authentication comes before anything else of the request is looked at.
@@ -24,88 +24,65 @@ pub async fn call(
     Segment(agent): Segment,
     request: Request,
 ) -> Response {
+    let wanted = version::wanted(&request);
+    let after = sse::last_event(request.headers());
+    let spoken = wanted.as_ref().map_or(Version::V0_3, |wanted| wanted.version());
     let bytes = match body::json(&app, request).await {
         Ok(bytes) => bytes,
-        Err(refusal) => return refused(Id::NULL, &refusal, answer::status(refusal.code)),
+        Err(refusal) => return refused(Id::NULL, &refusal, spoken, true),
     };
     let Call { id, method, params } = match parse(&bytes) {
         Ok(call) => call,
-        Err(refusal) => return refused(refusal.id, &refusal.failure, StatusCode::OK),
+        Err(Refusal { id, failure }) => return refused(id, &failure, spoken, false),
     };
-    match dispatch(&app, who, &agent, &method, params).await {
-        Ok(result) => answer::ok(&success(id, result)),
-        Err(refusal) if problem::is_unavailable(refusal.code) => {
-            refused(id, &refusal, StatusCode::SERVICE_UNAVAILABLE)
+    let (dialect, operation) = match meant(&method, spoken) {
+        Ok(meant) => meant,
+        Err(refusal) => return refused(id, &refusal, spoken, false),
+    };
+    let asked = Asked { operation, dialect, binding: Binding::JsonRpc, params, after };
+    match told(&app, who, &agent, wanted, asked).await {
+        Ok(Told::Whole(result)) => answer::ok(&success(id, result)),
+        Ok(Told::Stream(events)) => {
+            let (good, bad) = (id.clone(), id);
+            let write = move |event| success(good.clone(), dialect.event(event));
+            let fail = move |refusal: &Failure| failure(bad.clone(), refusal, dialect.version());
+            sse::response(events, write, fail)
         }
-        Err(refusal) => refused(id, &refusal, StatusCode::OK),
+        Err(refusal) => refused(id, &refusal, dialect.version(), false),
     }
 }
 
-fn refused(id: Id, refusal: &Failure, status: StatusCode) -> Response {
-    let body = failure(id, refusal);
-    answer::with_failure(answer::json("application/json", status, &body), refusal)
-}
-
-async fn dispatch(
+async fn told(
     app: &App,
     who: Who,
     agent: &str,
-    method: &str,
-    params: Value,
-) -> Result<Value, Failure> {
-    let agent = known(app, agent)?;
-    if let (Some(spec), Some(operation)) = (app.agents.get(&agent), operation(method)) {
-        exposure::check(spec, Version::V0_3, Binding::JsonRpc, operation)?;
-    }
-    match method {
-        "message/send" => {
-            let caller = who.may(Right::Run, Some(&agent))?;
-            let request = v0_3::send_request(params)?;
-            a2a::send(app, &caller, &agent, request).await.and_then(v0_3::reply)
-        }
-        "tasks/get" => {
-            let caller = who.may(Right::Read, Some(&agent))?;
-            let query = v0_3::task_query(params)?;
-            a2a::get(app, &caller, &agent, query).await.and_then(v0_3::task)
-        }
-        "tasks/cancel" => {
-            let caller = who.may(Right::Run, Some(&agent))?;
-            cancel(app, &caller, &agent, params).await
-        }
-        "message/stream" | "tasks/resubscribe" | "agent/getAuthenticatedExtendedCard" => {
-            let message = "this agent does not offer this operation yet; see its card";
-            Err(Failure::new(Code::Unsupported, message))
-        }
-        method if method.starts_with("tasks/pushNotificationConfig/") => {
-            let message = "this agent does not send push notifications";
-            Err(Failure::new(Code::PushUnsupported, message))
-        }
-        _ => Err(Failure::new(Code::MethodUnknown, "there is no such method in A2A 0.3")),
-    }
+    wanted: Result<Wanted, Failure>,
+    asked: Asked,
+) -> Result<Told, Failure> {
+    wanted?;
+    perform(app, who, &known(app, agent)?, asked).await
 }
 
-/// What a method asks for.
-fn operation(method: &str) -> Option<Operation> {
-    match method {
-        "message/send" => Some(Operation::Send),
-        "message/stream" => Some(Operation::Stream),
-        "tasks/get" => Some(Operation::Get),
-        "tasks/cancel" => Some(Operation::Cancel),
-        "tasks/resubscribe" => Some(Operation::Subscribe),
-        "agent/getAuthenticatedExtendedCard" => Some(Operation::ExtendedCard),
-        _ if method.starts_with("tasks/pushNotificationConfig/") => Some(Operation::Push),
-        _ => None,
+/// What a method means. Its name tells the version; a name that neither knows is refused in the
+/// version that the caller speaks.
+fn meant(method: &str, spoken: Version) -> Result<(Dialect, Operation), Failure> {
+    if let Some(operation) = Operation::of_1_0(method) {
+        return Ok((Dialect::V1_0, operation));
     }
+    if let Some(operation) = Operation::of_0_3(method) {
+        return Ok((Dialect::Rpc0_3, operation));
+    }
+    let message = format!("there is no such method in A2A {}", spoken.as_str());
+    Err(Failure::new(Code::MethodUnknown, message))
 }
 
-async fn cancel(
-    app: &App,
-    caller: &Caller,
-    agent: &AgentId,
-    params: Value,
-) -> Result<Value, Failure> {
-    let query = v0_3::task_query(params)?;
-    a2a::cancel(app, caller, agent, &query.id).await.and_then(v0_3::task)
+/// A JSON-RPC error. Its HTTP status is 200 but where the body never became a call, or where the
+/// service's own state is the cause, so that a proxy in front can do its part.
+fn refused(id: Id, refusal: &Failure, version: Version, is_http: bool) -> Response {
+    let told_by_status = is_http || problem::is_unavailable(refusal.code);
+    let status = if told_by_status { answer::status(refusal.code) } else { StatusCode::OK };
+    let body = failure(id, refusal, version);
+    answer::with_failure(answer::json("application/json", status, &body), refusal)
 }
 
 /// The id of a configured agent.

@@ -3,10 +3,10 @@
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use axum::Router;
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 
 use super::answer::Problem;
-use super::{App, api, card, gate, jsonrpc, status};
+use super::{App, api, card, gate, jsonrpc, rest, status};
 
 /// The paths, behind the gate.
 pub fn router(app: App) -> Router {
@@ -19,6 +19,7 @@ pub fn router(app: App) -> Router {
         .route("/agents/{agent}/v1/.well-known/agent-card.json", get(card::of_agent))
         .route("/agents/{agent}/v1", post(jsonrpc::call))
         .route("/agents/{agent}/v1/", post(jsonrpc::call))
+        .route("/agents/{agent}/v1/{*rest}", any(rest::call))
         .route("/agents", get(api::agents))
         .route("/a2a/status", get(status::a2a))
         .route("/api/v1/agents", get(api::agents))

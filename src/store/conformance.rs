@@ -20,6 +20,7 @@ pub(super) mod accepting;
 pub(super) mod claiming;
 pub(super) mod reading;
 pub(super) mod recording;
+pub(super) mod telling;
 
 pub(super) type AnyLedger = Arc<dyn Ledger>;
 

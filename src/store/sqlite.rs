@@ -82,6 +82,10 @@ fn random_key() -> [u8; 32] {
 
 fn migrator() -> Migrator {
     let first = include_str!("migrations/sqlite/0001_ledger.sql").into_sql_str();
+    let second = include_str!("migrations/sqlite/0002_push_targets.sql").into_sql_str();
     let simple = MigrationType::Simple;
-    Migrator::with_migrations(vec![Migration::new(1, "ledger".into(), simple, first, false)])
+    Migrator::with_migrations(vec![
+        Migration::new(1, "ledger".into(), simple, first, false),
+        Migration::new(2, "push targets".into(), simple, second, false),
+    ])
 }

@@ -17,15 +17,23 @@ use sqlx::{AssertSqlSafe, SqliteConnection};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
+use super::conformance::telling::{AnyOutbox, outbox_conformance};
 use super::conformance::{AnyLedger, accepted, conformance, request, said, second};
 use super::writer::Change;
 use super::{Durability, Store, StoreError};
 
 conformance!(fresh);
+outbox_conformance!(fresh_outbox);
 
 async fn fresh() -> (AnyLedger, TempDir) {
     let folder = TempDir::new().unwrap();
     (Arc::new(open(folder.path()).await), folder)
+}
+
+async fn fresh_outbox() -> (AnyLedger, AnyOutbox, TempDir) {
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open(folder.path()).await);
+    (store.clone(), store, folder)
 }
 
 async fn open(folder: &Path) -> Store {

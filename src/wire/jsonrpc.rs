@@ -5,6 +5,7 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use serde_json::{Map, Value, json};
 
+use super::a2a::v1::Version;
 use super::problem;
 
 /// The id of a call: text, a number, or null. Echoed as it came.
@@ -90,13 +91,13 @@ pub fn success(id: Id, result: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id.0, "result": result})
 }
 
-/// The answer of a call that did not work.
+/// The answer of a call that did not work, in the words of a version.
 #[must_use]
-pub fn failure(id: Id, failure: &Failure) -> Value {
+pub fn failure(id: Id, failure: &Failure, version: Version) -> Value {
     let error = json!({
         "code": problem::numbers(failure.code).jsonrpc,
         "message": failure.message,
-        "data": problem::details(failure),
+        "data": problem::data(failure, version),
     });
     json!({"jsonrpc": "2.0", "id": id.0, "error": error})
 }

@@ -198,6 +198,12 @@ codes! {
     /// The agent does not send push notifications.
     PushUnsupported = "push-unsupported", Permanent,
         "ask with `tasks/get` instead";
+    /// There is no card for authenticated callers.
+    ExtendedCardMissing = "extended-card-missing", Permanent,
+        "use the public card; it says all there is";
+    /// The agent needs an extension that the request does not name.
+    ExtensionRequired = "extension-required", Permanent,
+        "support the extensions that the agent's card requires, and name them in the request";
     /// A protocol version that is not served.
     VersionUnsupported = "version-unsupported", Permanent,
         "use a protocol version that the agent's card names";

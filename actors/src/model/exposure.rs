@@ -23,6 +23,12 @@ impl Version {
             Self::V1_0 => "1.0",
         }
     }
+
+    /// Reads the word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|version| version.as_str() == word)
+    }
 }
 
 /// How calls travel.

@@ -259,3 +259,24 @@ fn faults_of_the_doors_are_reported() {
         assert_eq!(said_of(&format!("{CAT}{lines}\n")), [wanted], "{lines}");
     }
 }
+
+#[test]
+fn nobody_private_is_pushed_to_unless_listed() {
+    let usual = settings(CAT).push.unwrap();
+    let times = (usual.timeout, usual.max_age);
+    assert_eq!(times, (Duration::from_secs(15), Duration::from_secs(86_400)));
+    assert!(usual.allow.is_empty() && !usual.insecure_http);
+    let text = "[push]\nallow = [\"127.0.0.0/8\", \"10.1.2.3\", \"fd00::/8\"]\nmax_age = \"1h\"\n";
+    let given = settings(&format!("{CAT}{text}")).push.unwrap();
+    let allow: Vec<_> = given.allow.iter().map(ToString::to_string).collect();
+    assert_eq!(allow, ["127.0.0.0/8", "10.1.2.3/32", "fd00::/8"]);
+    assert_eq!(given.max_age, Duration::from_secs(3600));
+    assert_eq!(settings(&format!("{CAT}[push]\nenabled = false\n")).push, None);
+    assert_eq!(
+        said_of(&format!("{CAT}[push]\nallow = [\"localhost\", \"10.0.0.0/33\"]\n")),
+        [
+            "c:4:10: error: push.allow[0] = \"localhost\": must be addresses such as \"127.0.0.0/8\" or \"10.1.2.3\"",
+            "c:4:23: error: push.allow[1] = \"10.0.0.0/33\": must be addresses such as \"127.0.0.0/8\" or \"10.1.2.3\"",
+        ]
+    );
+}

@@ -1,6 +1,7 @@
 //! The core shapes, as A2A 1.0 has them. What the service says and hears, in any dialect.
 
 mod card;
+pub mod json;
 mod operation;
 
 use chrono::{DateTime, Utc};
@@ -8,7 +9,8 @@ use serde_json::{Map, Value};
 
 pub use card::{Binding, Card, CardSecurity, CardSkill, Interface, Version};
 pub use operation::{
-    History, ListPage, ListRequest, PushAuthentication, PushConfig, SendRequest, TaskQuery, Wait,
+    History, ListPage, ListRequest, PushAuthentication, PushConfig, PushQuery, SendRequest,
+    TaskQuery, Wait,
 };
 
 /// Free data beside a shape.

@@ -110,3 +110,12 @@ impl std::fmt::Debug for PushAuthentication {
         write!(f, "PushAuthentication({})", self.scheme)
     }
 }
+
+/// Which push configuration is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PushQuery {
+    /// The task.
+    pub task_id: String,
+    /// The configuration; the task's own when not said.
+    pub id: Option<String>,
+}

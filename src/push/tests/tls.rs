@@ -1,0 +1,70 @@
+//! Receivers that speak TLS: who is trusted, and who is not.
+//!
+//! The authority of these files signs nothing else, and its own key was thrown away.
+
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio_rustls::rustls::{RootCertStore, ServerConfig};
+
+use super::*;
+use crate::push::courier::{Courier, CourierError};
+
+/// Takes one notice over TLS. Its certificate is for 127.0.0.1 and localhost.
+async fn secure() -> (u16, JoinHandle<Option<Got>>) {
+    let certificate = CertificateDer::from(&include_bytes!("tls/receiver.der")[..]);
+    let key = PrivatePkcs8KeyDer::from(&include_bytes!("tls/receiver.key.der")[..]);
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], PrivateKeyDer::Pkcs8(key))
+        .unwrap();
+    let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let serving = tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut stream = TlsAcceptor::from(Arc::new(config)).accept(stream).await.ok()?;
+        let got = read(&mut stream).await?;
+        stream.write_all(b"HTTP/1.1 204 Fine\r\n\r\n").await.unwrap();
+        Some(got)
+    });
+    (port, serving)
+}
+
+fn roots() -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from(&include_bytes!("tls/authority.der")[..])).unwrap();
+    roots
+}
+
+/// What comes of a notice for `host`, and whether the receiver has it.
+async fn brought(host: &str, roots: Option<RootCertStore>) -> (Result<(), CourierError>, bool) {
+    let (port, serving) = secure().await;
+    let policy = Policy { timeout: Duration::from_secs(10), ..policy() };
+    let courier = match roots {
+        Some(roots) => Courier::trusting(policy, roots),
+        None => Courier::new(policy),
+    };
+    let url = format!("https://{host}:{port}/hook");
+    let target = target(ExecutionId::fresh(), Version::V1_0, &url);
+    let brought = courier.unwrap().bring(&target, b"{}".to_vec()).await;
+    (brought, serving.await.unwrap().is_some())
+}
+
+#[tokio::test]
+async fn a_receiver_with_a_trusted_certificate_is_told_by_number_and_by_name() {
+    for host in ["127.0.0.1", "localhost", "LOCALHOST.", "[::ffff:127.0.0.1]"] {
+        let (brought, got) = brought(host, Some(roots())).await;
+        brought.unwrap_or_else(|error| panic!("{host}: {}", chain(&error)));
+        assert!(got, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn a_receiver_with_another_certificate_hears_nothing() {
+    for (host, roots) in [("127.0.0.1", None), ("127.0.0.2", Some(roots()))] {
+        let (refused, got) = brought(host, roots).await;
+        assert!(matches!(refused, Err(CourierError::Connect(_))) && !got, "{host}: {refused:?}");
+    }
+}

@@ -1,0 +1,170 @@
+//! Addresses of receivers: one strict spelling, so that nobody reads them in two ways.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+
+use super::Policy;
+use super::address::{is_listed, is_public};
+
+/// The longest address, in bytes.
+const LONGEST: usize = 2048;
+
+/// Who is at the other end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Host {
+    /// A machine by its number.
+    Number(IpAddr),
+    /// A machine by its name, in lower case and without a dot at its end.
+    Name(String),
+}
+
+/// The address of a receiver, taken apart.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Receiver {
+    /// Whether it is reached over TLS.
+    pub(super) is_secure: bool,
+    /// Who it is.
+    pub(super) host: Host,
+    /// At which port.
+    pub(super) port: u16,
+    /// Path and query.
+    pub(super) path: String,
+}
+
+impl Receiver {
+    /// Takes an address apart.
+    ///
+    /// # Errors
+    /// When it is not spelled in the one way. The sentence does not repeat it.
+    pub(super) fn parse(url: &str) -> Result<Self, Failure> {
+        if url.len() > LONGEST {
+            return Err(wrong("is too long"));
+        }
+        if !url.bytes().all(|byte| byte.is_ascii_graphic() && !b"\\\"<>^`{|}".contains(&byte)) {
+            return Err(wrong("has a character that an address cannot have"));
+        }
+        let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong("has no scheme"))?;
+        let is_secure = match scheme.to_ascii_lowercase().as_str() {
+            "https" => true,
+            "http" => false,
+            _ => return Err(wrong("must begin with `https://`")),
+        };
+        let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        if authority.contains('@') {
+            return Err(wrong("must not hold a name or password"));
+        }
+        if path.contains('#') {
+            return Err(wrong("must not have a fragment"));
+        }
+        let (host, port) = apart(authority)?;
+        let port = match port {
+            Some(port) => number(port)?,
+            None if is_secure => 443,
+            None => 80,
+        };
+        let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+        Ok(Self { is_secure, host: known(host)?, port, path })
+    }
+
+    /// The value of the `Host` header.
+    pub(super) fn authority(&self) -> String {
+        let host = match &self.host {
+            Host::Number(IpAddr::V6(address)) => format!("[{address}]"),
+            Host::Number(IpAddr::V4(address)) => address.to_string(),
+            Host::Name(name) => name.clone(),
+        };
+        match (self.is_secure, self.port) {
+            (true, 443) | (false, 80) => host,
+            (_, port) => format!("{host}:{port}"),
+        }
+    }
+}
+
+/// Whether an address may be told, as far as it can be said without looking its name up. What a
+/// name leads to is judged again whenever something is sent.
+///
+/// # Errors
+/// `invalid-params` with what is wrong with it.
+pub fn check_url(url: &str, policy: &Policy) -> Result<(), Failure> {
+    let receiver = Receiver::parse(url)?;
+    let is_allowed = match &receiver.host {
+        Host::Number(address) if is_listed(*address, &policy.allow) => return Ok(()),
+        Host::Number(address) => is_public(*address),
+        Host::Name(name) if name == "localhost" || name.ends_with(".localhost") => {
+            let loopback: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+            loopback.iter().any(|address| is_listed(*address, &policy.allow))
+        }
+        Host::Name(_) => true,
+    };
+    if !is_allowed {
+        return Err(wrong("must lead to the public internet"));
+    }
+    let may_be_listed = matches!(receiver.host, Host::Name(_)) && !policy.allow.is_empty();
+    if receiver.is_secure || policy.insecure_http || may_be_listed {
+        Ok(())
+    } else {
+        Err(wrong("must begin with `https://`"))
+    }
+}
+
+fn wrong(what: &str) -> Failure {
+    Failure::new(Code::InvalidParams, format!("the url of a push configuration {what}"))
+}
+
+/// Host and port of an authority.
+fn apart(authority: &str) -> Result<(&str, Option<&str>), Failure> {
+    let no_host = || wrong("has no host that can be read");
+    if authority.starts_with('[') {
+        let (host, rest) = authority.split_at(authority.find(']').ok_or_else(no_host)? + 1);
+        return match rest.strip_prefix(':') {
+            Some(port) => Ok((host, Some(port))),
+            None if rest.is_empty() => Ok((host, None)),
+            None => Err(no_host()),
+        };
+    }
+    match authority.split_once(':') {
+        Some((host, port)) => Ok((host, Some(port))),
+        None => Ok((authority, None)),
+    }
+}
+
+fn number(port: &str) -> Result<u16, Failure> {
+    let is_plain = port.bytes().all(|byte| byte.is_ascii_digit()) && !port.starts_with('0');
+    let port = port.parse().ok().filter(|_| is_plain);
+    port.ok_or_else(|| wrong("must have a port from 1 to 65535, or none"))
+}
+
+/// Who a host is. What might be a number in another spelling is refused: readers differ in it.
+fn known(host: &str) -> Result<Host, Failure> {
+    let unclear = || wrong("has no host that can be read");
+    if let Some(inner) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        let address: Ipv6Addr = inner.parse().map_err(|_not_one| unclear())?;
+        return Ok(Host::Number(address.into()));
+    }
+    if let Ok(address) = host.parse::<Ipv4Addr>() {
+        return Ok(Host::Number(address.into()));
+    }
+    let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+    let last = name.rsplit('.').next().unwrap_or_default();
+    let is_name = name.len() <= 253 && name.split('.').all(is_label) && !is_numeric(last);
+    if is_name { Ok(Host::Name(name)) } else { Err(unclear()) }
+}
+
+fn is_label(label: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    let ends_well = !label.starts_with('-') && !label.ends_with('-');
+    (1..=63).contains(&label.len()) && label.bytes().all(plain) && ends_well
+}
+
+/// Whether a name that ends with this label would be read as a number somewhere.
+fn is_numeric(label: &str) -> bool {
+    let is_hex = label
+        .strip_prefix("0x")
+        .is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    is_hex || label.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests;

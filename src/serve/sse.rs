@@ -1,0 +1,45 @@
+//! Events on their way out: one `data:` line each, under the number after which it can be taken up.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use algonius_actors::model::failure::Failure;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
+use serde_json::Value;
+
+use super::a2a::Events;
+use crate::wire::a2a::v1::StreamEvent;
+
+/// A comment goes out when nothing else did for so long, so that proxies keep the connection.
+const QUIET: Duration = Duration::from_secs(15);
+
+/// A stream as server-sent events. `write` and `fail` give the JSON of an event and of a failure.
+pub fn response(
+    events: Events,
+    write: impl Fn(StreamEvent) -> Value + Send + 'static,
+    fail: impl Fn(&Failure) -> Value + Send + 'static,
+) -> Response {
+    let lines = events.map(move |next| {
+        let event = match next {
+            Ok((number, event)) => {
+                Event::default().id(number.to_string()).data(write(event).to_string())
+            }
+            Err(failure) => Event::default().data(fail(&failure).to_string()),
+        };
+        Ok::<_, Infallible>(event)
+    });
+    let mut response = Sse::new(lines).keep_alive(KeepAlive::new().interval(QUIET)).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+/// The last event that a caller knows, by its `Last-Event-ID`.
+#[must_use]
+pub fn last_event(headers: &HeaderMap) -> Option<u64> {
+    headers.get("last-event-id")?.to_str().ok()?.trim().parse().ok()
+}
