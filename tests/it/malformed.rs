@@ -58,6 +58,7 @@ fn no_calls() -> Vec<Row> {
 
 /// Calls that no method can take.
 fn wrong_calls() -> Vec<Row> {
+    let push = json!({"taskId": "x", "pushNotificationConfig": {"url": "https://x.example"}});
     let rows = [
         (call("jsonrpc", json!("1.0")), -32600),
         (call("jsonrpc", json!(2.0)), -32600),
@@ -70,7 +71,8 @@ fn wrong_calls() -> Vec<Row> {
         (call("method", json!("message/sent")), -32601),
         (call("method", json!("MESSAGE/SEND")), -32601),
         (call("method", json!("tasks/resubscribe")), -32602),
-        (call("method", json!("tasks/pushNotificationConfig/set")), -32003),
+        (call("method", json!("tasks/pushNotificationConfig/set")), -32602),
+        (ask("tasks/pushNotificationConfig/set", &push), -32001),
         (call("params", Value::Null), -32602),
         (call("params", json!([])), -32602),
         (call("params", json!({})), -32602),
@@ -107,7 +109,7 @@ fn wrong_parameters() -> Vec<Row> {
         (message_without("/parts/0/text"), -32602),
         (configured(json!({"historyLength": -1})), -32602),
         (configured(json!({"blocking": "yes"})), -32602),
-        (configured(json!({"pushNotificationConfig": {"url": "http://x"}})), -32003),
+        (configured(json!({"pushNotificationConfig": {"url": "http://x"}})), -32602),
         (parameters(json!("text")), -32602),
         (parameters(json!({"a": [1]})), -32602),
         (ask("tasks/get", &json!({})), -32602),
