@@ -21,6 +21,7 @@ pub mod perform;
 pub mod push;
 pub mod rest;
 pub mod router;
+pub mod segment;
 pub mod sse;
 pub mod status;
 pub mod task;

@@ -37,7 +37,8 @@ pub type Events = Pin<Box<dyn Stream<Item = Result<(u64, StreamEvent), Failure>>
 /// Sends a message to an agent. What it wants pushed is pushed in the version it came in.
 ///
 /// # Errors
-/// When it is refused; what was accepted never is an error, however it ends.
+/// When it is refused, or when a caller who waits has waited in the queue for too long; whatever
+/// else was accepted never is an error, however it ends.
 pub async fn send(
     app: &App,
     caller: &Caller,
@@ -52,6 +53,12 @@ pub async fn send(
         app.gateway.settled(&record, progress).await;
     }
     let record = app.gateway.reread(&record).await?;
+    match &record.failure {
+        Some(late) if late.code == Code::QueueTimeout && wait == Wait::ForTheEnd => {
+            return Err(late.clone());
+        }
+        _ => {}
+    }
     let telling = Telling::read(&app.gateway, &record).await?;
     match telling.reply().await? {
         Some(message) => Ok(Reply::Message(message)),
@@ -235,8 +242,11 @@ pub(super) async fn find(
 ) -> Result<Record, Failure> {
     let unknown = || Failure::new(Code::ExecutionUnknown, "there is no such task");
     let id = ExecutionId::parse(id).ok_or_else(unknown)?;
-    let record = app.gateway.execution(caller, id).await?;
-    if record.agent == *agent { Ok(record) } else { Err(unknown()) }
+    match app.gateway.execution(caller, id).await {
+        Ok(record) if record.agent == *agent => Ok(record),
+        Err(failure) if failure.code != Code::ExecutionUnknown => Err(failure),
+        Ok(_) | Err(_) => Err(unknown()),
+    }
 }
 
 fn request(
@@ -279,8 +289,11 @@ fn parts(parts: Vec<Part>) -> Result<Vec<content::Part>, Failure> {
         let content = match part.content {
             Content::Text(text) => content::Content::Text(text),
             Content::Data(data) => content::Content::Data(data),
-            Content::Raw(bytes) => content::Content::Bytes(bytes),
-            Content::Url(url) => content::Content::Url(url),
+            // No program is given files yet, and a message must not lose a part in silence.
+            Content::Raw(_) | Content::Url(_) => {
+                let text = "this agent takes text and data, not files";
+                return Err(Failure::new(Code::ContentType, text));
+            }
         };
         let Part { filename, media_type, .. } = part;
         Ok(content::Part { content, filename, media_type })
