@@ -6,6 +6,7 @@ mod attempt;
 mod environment;
 mod events;
 mod folder;
+mod handed;
 mod live;
 pub mod process;
 mod pump;

@@ -8,7 +8,7 @@ use algonius_actors::model::execution::Fence;
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
 use algonius_actors::model::principal::{Token, TokenSeed};
 use algonius_actors::model::push::{PushTarget, Standing};
-use algonius_actors::model::record::{Filter, Record};
+use algonius_actors::model::record::{Filter, Page, PageQuery, Record};
 use algonius_actors::ports::ledger::{
     Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Resume, Settlement,
 };
@@ -35,6 +35,7 @@ mod directory;
 mod events;
 mod fault;
 mod head;
+mod page;
 mod principals;
 mod push;
 mod record;
@@ -163,6 +164,10 @@ impl Ledger for Store {
 
     async fn executions(&self, filter: Filter) -> Result<Vec<Record>, LedgerError> {
         records::many(&self.readers, filter).await.map_err(ledger_error)
+    }
+
+    async fn page(&self, query: PageQuery) -> Result<Page, LedgerError> {
+        page::read(&self.readers, &query).await.map_err(ledger_error)
     }
 
     async fn events(&self, id: ExecutionId, after: u64) -> Result<Vec<Event>, LedgerError> {

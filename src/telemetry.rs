@@ -1,5 +1,7 @@
 //! Logs: to standard error, for people or as JSON. Texts of agents never come this way.
 
+use std::io::{IsTerminal, stderr};
+
 use tracing_subscriber::EnvFilter;
 
 /// In which form.
@@ -16,7 +18,8 @@ pub(crate) fn begin(form: Form, level: &str) {
     let filter = EnvFilter::try_from_default_env()
         .or_else(|_unset| EnvFilter::try_new(level))
         .unwrap_or_else(|_malformed| EnvFilter::new("info"));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr);
+    let log = log.with_ansi(stderr().is_terminal());
     let begun = match form {
         Form::Human => log.with_target(false).try_init(),
         Form::Json => log.json().flatten_event(true).try_init(),

@@ -21,13 +21,13 @@ use crate::kit::Kit;
 use crate::model::agent::AgentSpec;
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
+use crate::model::progress::Progress;
 use crate::model::record::Record;
 use crate::model::request::{Input, Request};
 use crate::model::status::{AgentStatus, Health, LastOutcome, QueuedStatus};
 use crate::ports::driver::Driver;
 use crate::ports::ledger::LedgerError;
 use crate::recover::{Recovered, take_up};
-use crate::report::Progress;
 
 pub(crate) use intake::{closed, reused};
 

@@ -16,11 +16,10 @@ use crate::model::execution::State;
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::model::principal::{Caller, Right};
-use crate::model::record::Filter;
-use crate::model::record::Record;
+use crate::model::progress::Progress;
+use crate::model::record::{Filter, Page, PageQuery, Record};
 use crate::model::request::Request;
 use crate::ports::ledger::LedgerError;
-use crate::report::Progress;
 use crate::root::RootMsg;
 
 /// How long an actor may take to answer what never waits for work.
@@ -165,6 +164,21 @@ impl Gateway {
         let mut records = records.map_err(|error| unreadable(&error))?;
         records.retain(|record| caller.may_see(record));
         Ok(records)
+    }
+
+    /// A page of an agent's executions: of the caller, or of everybody for an administrator. For
+    /// a caller who may not see the agent's executions there are none.
+    ///
+    /// # Errors
+    /// When they could not be read.
+    pub async fn page(&self, caller: &Caller, mut query: PageQuery) -> Result<Page, Failure> {
+        let may = |right| caller.scope.allows(right, Some(&query.agent));
+        match (may(Right::Admin), may(Right::Read)) {
+            (true, _) => {}
+            (false, true) => query.owner = Some(caller.principal),
+            (false, false) => return Ok(Page::default()),
+        }
+        self.kit.ledger.page(query).await.map_err(|error| unreadable(&error))
     }
 
     /// Events of an execution after the given number, in order.

@@ -16,12 +16,13 @@ use crate::model::agent::AgentSpec;
 use crate::model::event::Fact;
 use crate::model::execution::{Fence, Move, Stamp, State};
 use crate::model::id::ExecutionId;
+use crate::model::progress::Progress;
 use crate::model::request::Request;
 use crate::model::status::{ExecutionStatus, Health};
 use crate::pen::{Pen, Stroke};
 use crate::ports::driver::{Driver, Lease, Work};
 use crate::ports::ledger::{ClaimOrder, Settlement};
-use crate::report::{Desk, Progress, Report, Reporter};
+use crate::report::{Desk, Report, Reporter};
 
 /// Drives one execution to its outcome, then stops.
 pub struct ExecutionActor;

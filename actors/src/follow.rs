@@ -9,8 +9,8 @@ use crate::door::Gateway;
 use crate::model::event::Event;
 use crate::model::execution::State;
 use crate::model::failure::Failure;
+use crate::model::progress::Progress;
 use crate::model::record::Record;
-use crate::report::Progress;
 
 /// How long until an execution that lost its actor is looked for again.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);

@@ -11,8 +11,8 @@ use crate::kit::Kit;
 use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::id::{AgentId, ExecutionId};
+use crate::model::progress::Progress;
 use crate::model::record::Record;
-use crate::report::Progress;
 
 /// Bridges the door to the agents.
 pub struct GatewayActor;

@@ -10,6 +10,7 @@ pub mod failure;
 pub mod id;
 pub mod principal;
 pub mod program;
+pub mod progress;
 pub mod push;
 pub mod record;
 pub mod request;

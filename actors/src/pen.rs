@@ -15,8 +15,8 @@ use crate::execution::ExecutionMsg;
 use crate::model::event::Fact;
 use crate::model::execution::Fence;
 use crate::model::id::ExecutionId;
+use crate::model::progress::Progress;
 use crate::ports::ledger::{Claim, ClaimOrder, Ledger, LedgerError, Settlement};
-use crate::report::Progress;
 
 /// Pause before a store that did not commit is asked again.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -12,35 +12,12 @@ use crate::decide::redact::{Redactor, Stream};
 use crate::model::code::Code;
 use crate::model::content::{Part, Piece};
 use crate::model::event::{CHUNK, Channel, Chunk, Fact, Span};
-use crate::model::execution::{Fence, Outcome, Stamp, State};
+use crate::model::execution::{Fence, Stamp};
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
+use crate::model::progress::Progress;
 use crate::ports::clock::Clock;
 use crate::ports::ledger::{Ledger, LedgerError};
-
-/// How far an execution is, for those who wait for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
-    /// Where it is.
-    pub state: State,
-    /// How it ended; set once the ledger has it.
-    pub outcome: Option<Outcome>,
-    /// Grows with every record of it in the ledger.
-    pub news: u64,
-}
-
-impl Progress {
-    /// The progress of what has only been accepted.
-    #[must_use]
-    pub const fn accepted() -> Self {
-        Self { state: State::Idle, outcome: None, news: 0 }
-    }
-
-    /// Something was recorded.
-    pub const fn has_news(&mut self) {
-        self.news += 1;
-    }
-}
 
 /// Text is stored in pieces of at least this size, unless its stream ends.
 const SHORTEST: usize = 4 * 1024;

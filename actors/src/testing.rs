@@ -34,12 +34,12 @@ use crate::model::event::Fact;
 use crate::model::exposure::Exposure;
 use crate::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use crate::model::principal::{Caller, Right, Scope};
+use crate::model::progress::Progress;
 use crate::model::record::Record;
 use crate::model::request::{Input, Request, Trigger};
 use crate::model::status::{AgentStatus, TreeStatus};
 use crate::ports::driver::Driver;
 use crate::ports::ledger::Ledger;
-use crate::report::Progress;
 use crate::root::Seat;
 use crate::tree::Tree;
 

@@ -1,10 +1,11 @@
 //! HTTP to the service.
 
-use std::path::PathBuf;
+use std::io::Error;
+use std::path::Path;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request};
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -33,7 +34,10 @@ impl Client {
         }
         let env = |name: &str| std::env::var(name).ok();
         let file = args.token_file.clone().unwrap_or_else(|| config::usual_token_file(&env));
-        let token = token(file)?;
+        let token = token(&file)?;
+        if HeaderValue::from_str(&token).is_err() {
+            return Err(CliError::NoToken { file, source: Error::other("it holds no token") });
+        }
         Ok(Self { url, token, http: HttpClient::builder(TokioExecutor::new()).build_http() })
     }
 
@@ -122,12 +126,12 @@ fn trouble(details: &Value, message: Option<&Value>) -> Trouble {
 }
 
 /// The token of the environment, or of the file.
-fn token(file: PathBuf) -> Result<String, CliError> {
+fn token(file: &Path) -> Result<String, CliError> {
     if let Some(token) = std::env::var("ALGONIUS_TOKEN").ok().filter(|token| !token.is_empty()) {
         return Ok(token);
     }
-    match std::fs::read_to_string(&file) {
+    match std::fs::read_to_string(file) {
         Ok(text) => Ok(text.trim().to_owned()),
-        Err(source) => Err(CliError::NoToken { file, source }),
+        Err(source) => Err(CliError::NoToken { file: file.to_owned(), source }),
     }
 }

@@ -2,13 +2,14 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::check;
 use super::fault::CliError;
 use super::out::Out;
-use crate::config::{Checked, LogFormat};
+use crate::config::{Checked, Fault, LogFormat, Settings};
 use crate::telemetry::{self, Form};
 use crate::{Running, start};
 
@@ -22,14 +23,7 @@ pub(super) async fn run(
     if let Some(listen) = listen {
         settings.server.listen = listen;
     }
-    let form = match settings.log.format {
-        LogFormat::Text => Form::Human,
-        LogFormat::Json => Form::Json,
-    };
-    telemetry::begin(form, settings.log.level.as_str());
-    for warning in &warnings {
-        tracing::warn!(%warning, "configuration");
-    }
+    begin_to_log(&settings, &warnings);
     let mut signals = signals()?;
     let drain = settings.server.drain_timeout;
     let agents: Vec<_> = settings.agents.iter().map(|agent| agent.spec.id.to_string()).collect();
@@ -37,12 +31,28 @@ pub(super) async fn run(
     let running = start(settings).await?;
     out.note(&banner(&running, file, &token_file, &agents));
     asked_to_stop(&mut signals).await;
-    tracing::info!(deadline_s = drain.as_secs_f64(), "draining");
-    tokio::select! {
-        () = running.stop(drain) => tracing::info!("stopped"),
-        () = asked_to_stop(&mut signals) => tracing::warn!("stopped at once"),
-    }
+    drain_or_stop(running, drain, &mut signals).await;
     Ok(())
+}
+
+fn begin_to_log(settings: &Settings, warnings: &[Fault]) {
+    let form = match settings.log.format {
+        LogFormat::Text => Form::Human,
+        LogFormat::Json => Form::Json,
+    };
+    telemetry::begin(form, settings.log.level.as_str());
+    for warning in warnings {
+        tracing::warn!(%warning, "configuration");
+    }
+}
+
+/// A second signal ends what the first began.
+async fn drain_or_stop(running: Running, deadline: Duration, signals: &mut [Signal; 2]) {
+    tracing::info!(deadline_s = deadline.as_secs_f64(), "draining");
+    tokio::select! {
+        () = running.stop(deadline) => tracing::info!("stopped"),
+        () = asked_to_stop(signals) => tracing::warn!("stopped at once"),
+    }
 }
 
 fn signals() -> Result<[Signal; 2], CliError> {

@@ -40,13 +40,11 @@ fn row(entry: &ExecutionEntry) -> [String; 7] {
 }
 
 fn took(microseconds: i64) -> String {
-    match microseconds {
-        ..1_000_000 => format!("{microseconds} µs"),
-        ..60_000_000 => format!(
-            "{:.1} s",
-            std::time::Duration::from_micros(microseconds.unsigned_abs()).as_secs_f64()
-        ),
-        _ => format!("{} min", microseconds / 60_000_000),
+    let took = std::time::Duration::from_micros(microseconds.unsigned_abs());
+    match took.as_secs() {
+        0 => format!("{microseconds} µs"),
+        1..60 => format!("{:.1} s", took.as_secs_f64()),
+        seconds => format!("{} min", seconds / 60),
     }
 }
 

@@ -14,6 +14,7 @@ use chrono::{DateTime, SecondsFormat};
 use super::arguments::{arguments, file_name, fits};
 use super::environment::environment;
 use super::folder::Folder;
+use super::handed;
 use super::live::{Live, Process};
 use super::process::{Orders, Place};
 use crate::template::Values;
@@ -45,7 +46,7 @@ impl Attempt {
         let files = self.files(&values)?;
         values.input_file = files.folder.join(&files.input_name);
         values.output_file = files.output.clone();
-        let launch = self.launch(&values)?;
+        let launch = self.launch(&values, &files)?;
         let folder = self.folder(&files).await?;
         if orders.is_stopped() {
             return Err(Failure::new(Code::Cancelled, "called off before it was started"));
@@ -96,10 +97,12 @@ impl Attempt {
         Ok(Files { folder, input_name, output })
     }
 
-    fn launch(&self, values: &Values) -> Result<Launch, Failure> {
+    fn launch(&self, values: &Values, files: &Files) -> Result<Launch, Failure> {
         let Place { instance, inherited, .. } = self.place.as_ref();
         let args = arguments(&self.program, values)?;
-        let env = environment(&self.program, inherited, &self.work, *instance);
+        let mut env = environment(&self.program, inherited, &self.work, *instance);
+        let listing = handed::listing(&self.work.request.input.parts, &files.folder);
+        env.extend(listing.map(|listing| (handed::FILES.into(), listing.into())));
         fits(&args, &env)?;
         let stdin = match self.program.input {
             InputPattern::Stdin => self.work.request.input.text().into_bytes(),
@@ -114,24 +117,30 @@ impl Attempt {
     /// Makes the execution's own folder, where one is needed, with the input in it.
     async fn folder(&self, files: &Files) -> Result<Option<Folder>, Failure> {
         let takes_file = self.program.input == InputPattern::File;
-        if !takes_file && self.program.output != OutputPattern::File {
+        let has_files = handed::has_files(&self.work.request.input.parts);
+        if !takes_file && !has_files && self.program.output != OutputPattern::File {
             return Ok(None);
         }
         let (path, name) = (files.folder.clone(), files.input_name.clone());
         let request = Arc::clone(&self.work.request);
         let made = tokio::task::spawn_blocking(move || {
-            let folder = Folder::make(path)?;
+            let folder = Folder::make(path).map_err(|error| unmade(&error))?;
             if takes_file {
-                folder.write(&name, request.input.text().as_bytes())?;
+                let written = folder.write(&name, request.input.text().as_bytes());
+                written.map_err(|error| unmade(&error))?;
             }
-            Ok(folder)
+            if has_files {
+                handed::write(&request.input.parts, &folder)?;
+            }
+            Ok(Some(folder))
         });
-        let made: io::Result<Folder> = made.await.map_err(io::Error::other).flatten();
-        made.map(Some).map_err(|error| {
-            tracing::error!(execution = %self.work.execution, %error, "no folder for its files");
-            Failure::new(Code::Internal, "the folder for the agent's files could not be made")
-        })
+        made.await.unwrap_or_else(|error| Err(unmade(&io::Error::other(error))))
     }
+}
+
+fn unmade(error: &io::Error) -> Failure {
+    tracing::error!(%error, "no folder for an execution's files");
+    Failure::new(Code::Internal, "the folder for the agent's files could not be made")
 }
 
 fn unstarted(error: &io::Error) -> Failure {

@@ -3,56 +3,73 @@
 //! Nothing that a program writes makes the attempt fail but its own word: a line that cannot be
 //! read stays in the raw output, and the first of them is noted.
 
+mod line;
+mod shelf;
+mod speech;
+
+use std::collections::BTreeMap;
+
 use algonius_actors::model::code::Code;
-use algonius_actors::model::event::{Channel, Fact};
+use algonius_actors::model::content::Part;
+use algonius_actors::model::event::{Fact, Speaker};
 use algonius_actors::model::failure::Failure;
+use algonius_actors::ports::driver::Work;
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::Reporter;
-use serde::Deserialize;
+use serde_json::{Map, Value};
 
-use super::pump::{Note, Text};
+use self::line::{Event, Line, Made, Words};
+use self::shelf::{Shelf, label};
+use self::speech::Speech;
+use super::pump::Text;
 
-/// The longest line that is read; a longer one is passed over.
-const LONGEST_LINE: usize = 1024 * 1024;
-
-/// The longest message of a failure, in characters.
-const LONGEST_MESSAGE: usize = 300;
-
-/// One line, as a program writes it.
-#[derive(Debug, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Event {
-    /// The answer goes on.
-    Text { text: String },
-    /// The work failed.
-    Failed {
-        #[serde(default)]
-        message: String,
-        #[serde(default)]
-        category: String,
-    },
-    /// Of a later release.
-    #[serde(other)]
-    Unknown,
-}
+/// So many numbers of one `usage` are kept.
+const MOST_NUMBERS: usize = 64;
 
 /// What a program's events have said so far.
 pub(super) struct Events<'r> {
     report: &'r Reporter,
-    answer: Note,
+    speech: Speech<'r>,
+    shelf: Shelf<'r>,
     line: Line,
+    ids: Ids,
     failure: Option<Failure>,
+    asks: bool,
+    has_more: bool,
     was_warned: bool,
 }
 
+/// What a program's events said, all in all.
+pub(super) struct Told {
+    /// The text of the answer.
+    pub(super) text: Text,
+    /// The failure that was told.
+    pub(super) failure: Option<Failure>,
+    /// Whether it asked for input.
+    pub(super) asks: bool,
+    /// Whether there was something besides the answer's text: an artifact, a reply, a farewell or
+    /// a question.
+    pub(super) has_more: bool,
+}
+
 impl<'r> Events<'r> {
-    /// Opens the answer's channel.
-    pub(super) fn open(report: &'r Reporter, limit: usize) -> Self {
-        let answer = Note::open(report, Channel::Answer, limit);
-        Self { report, answer, line: Line::default(), failure: None, was_warned: false }
+    /// Opens the channels of the answer and of parts.
+    pub(super) fn open(report: &'r Reporter, work: &Work) -> Self {
+        let limit = work.spec.sizes.output;
+        Self {
+            report,
+            speech: Speech::open(report, limit),
+            shelf: Shelf::open(report, limit),
+            line: Line::default(),
+            ids: Ids::of(work),
+            failure: None,
+            asks: false,
+            has_more: false,
+            was_warned: false,
+        }
     }
 
-    /// Takes the next bytes of standard output.
+    /// Takes the next bytes of standard output, and shows what they say.
     ///
     /// # Errors
     /// When the ledger did not commit.
@@ -63,7 +80,7 @@ impl<'r> Events<'r> {
                 self.finish().await?;
             }
         }
-        Ok(())
+        self.speech.show().await
     }
 
     /// Takes the line as it stands, with or without its end.
@@ -72,35 +89,105 @@ impl<'r> Events<'r> {
     /// When the ledger did not commit.
     pub(super) async fn finish(&mut self) -> Result<(), LedgerError> {
         let line = std::mem::take(&mut self.line);
-        if line.bytes.trim_ascii().is_empty() && !line.is_too_long {
+        if line.is_blank() {
             return Ok(());
         }
-        match line.event() {
-            Some(Event::Text { text }) => self.answer.take(text.as_bytes()).await,
-            Some(Event::Failed { message, category }) => {
-                self.fail(&message, &category);
-                Ok(())
-            }
-            Some(Event::Unknown) | None => self.warn().await,
+        let event = line.event();
+        if let Some(Event::Text { text }) = &event {
+            self.speech.say(text);
+            return Ok(());
         }
+        // What was said before is shown before.
+        self.speech.show().await?;
+        self.take(event.unwrap_or(Event::Unknown)).await
     }
 
-    /// Ends the answer's channel; gives the answer and the failure that was told.
+    /// Ends the channels.
     ///
     /// # Errors
     /// When the ledger did not commit.
-    pub(super) async fn close(self) -> Result<(Text, Option<Failure>), LedgerError> {
-        Ok((self.answer.close().await?, self.failure))
+    pub(super) async fn close(self) -> Result<Told, LedgerError> {
+        let Self { speech, shelf, failure, asks, has_more, .. } = self;
+        let text = speech.close().await?;
+        shelf.close().await?;
+        Ok(Told { text, failure, asks, has_more })
+    }
+
+    async fn take(&mut self, event: Event) -> Result<(), LedgerError> {
+        match event {
+            Event::Text { text } => self.speech.say(&text),
+            Event::Artifact(made) => return self.make(made).await,
+            Event::Status { state, words } if state == "completed" => {
+                return self.say(Speaker::AgentEnds, words).await;
+            }
+            Event::Status { words, .. } => return self.say(Speaker::Agent, words).await,
+            Event::Message { words } => return self.say(Speaker::AgentReplies, Some(words)).await,
+            Event::InputRequired { words } => {
+                (self.asks, self.has_more) = (true, true);
+                return self.say(Speaker::AgentAsks, words).await;
+            }
+            Event::Rejected { message } => self.reject(&message),
+            Event::Failed { message, category } => self.fail(&message, &category),
+            Event::Usage { fields } => return self.count(fields).await,
+            Event::Session { id } => {
+                let id = label(self.report, &id);
+                return self.shelf.note(Fact::Session { id }).await;
+            }
+            Event::Unknown => return self.warn().await,
+        }
+        Ok(())
+    }
+
+    async fn say(&mut self, speaker: Speaker, words: Option<Words>) -> Result<(), LedgerError> {
+        let Some(parts) = words.and_then(Words::parts) else { return self.warn().await };
+        self.has_more |= speaker != Speaker::Agent;
+        let Some(pieces) = self.shelf.keep(parts).await? else { return Ok(()) };
+        let message = self.ids.message();
+        self.report.note(Fact::Said { speaker, message, pieces }).await
+    }
+
+    async fn make(&mut self, made: Made) -> Result<(), LedgerError> {
+        let Made { id, name, description, words, append, last } = made;
+        let parts: Option<Vec<Part>> = words.parts();
+        let Some(parts) = parts else { return self.warn().await };
+        self.has_more = true;
+        let Some(pieces) = self.shelf.keep(parts).await? else { return Ok(()) };
+        let shown = |text: Option<String>| text.map(|text| label(self.report, &text));
+        let (id, name, description) = (shown(id), shown(name), shown(description));
+        let id = self.ids.artifact(id, append);
+        self.report.note(Fact::Artifact { id, name, description, pieces, append, last }).await
+    }
+
+    async fn count(&mut self, fields: Map<String, Value>) -> Result<(), LedgerError> {
+        let numbers = fields.into_iter().filter_map(|(name, value)| match value {
+            Value::Number(number) => Some((label(self.report, &name), number)),
+            _ => None,
+        });
+        let numbers: BTreeMap<_, _> = numbers.take(MOST_NUMBERS).collect();
+        if numbers.is_empty() {
+            return self.warn().await;
+        }
+        self.shelf.note(Fact::Used { numbers }).await
+    }
+
+    fn reject(&mut self, message: &str) {
+        self.blame(Code::Rejected, "the agent rejected it", message);
+    }
+
+    fn fail(&mut self, message: &str, category: &str) {
+        if category == "transient" {
+            self.blame(Code::TransientFailure, "the agent reported", message);
+        } else {
+            self.blame(Code::Reported, "the agent reported", message);
+        }
     }
 
     /// The first failure is the cause of those that follow.
-    fn fail(&mut self, message: &str, category: &str) {
-        let code = if category == "transient" { Code::TransientFailure } else { Code::Reported };
-        // Masked as a whole, then cut: a cut secret would not be known as one.
-        let message = one_line(&self.report.redact(message));
-        let sentence = match message.as_str() {
-            "" => "the agent reported a failure".to_owned(),
-            message => format!("the agent reported: {message}"),
+    fn blame(&mut self, code: Code, clause: &str, message: &str) {
+        let sentence = match label(self.report, message).as_str() {
+            "" if code == Code::Rejected => clause.to_owned(),
+            "" => format!("{clause} a failure"),
+            message => format!("{clause}: {message}"),
         };
         self.failure.get_or_insert(Failure::new(code, sentence));
     }
@@ -114,34 +201,33 @@ impl<'r> Events<'r> {
     }
 }
 
-/// A line that arrives in pieces.
-#[derive(Default)]
-struct Line {
-    bytes: Vec<u8>,
-    is_too_long: bool,
+/// Gives ids to what has none.
+struct Ids {
+    attempt: String,
+    messages: usize,
+    artifacts: usize,
+    latest: Option<String>,
 }
 
-impl Line {
-    fn extend(&mut self, bytes: &[u8]) {
-        if self.bytes.len() + bytes.len() > LONGEST_LINE {
-            *self = Self { bytes: Vec::new(), is_too_long: true };
-        }
-        if !self.is_too_long {
-            self.bytes.extend_from_slice(bytes);
-        }
+impl Ids {
+    fn of(Work { execution, stamp, .. }: &Work) -> Self {
+        let attempt = format!("{execution}-{}-{}", stamp.turn, stamp.attempt);
+        Self { attempt, messages: 0, artifacts: 0, latest: None }
     }
 
-    fn event(&self) -> Option<Event> {
-        if self.is_too_long { None } else { serde_json::from_slice(&self.bytes).ok() }
+    fn message(&mut self) -> String {
+        self.messages += 1;
+        format!("{}-{}", self.attempt, self.messages)
     }
-}
 
-/// Text on one line, without control characters, cut where it is too long.
-fn one_line(text: &str) -> String {
-    let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let mut cut: String = plain.trim().chars().take(LONGEST_MESSAGE).collect();
-    if cut.len() < plain.trim().len() {
-        cut.push('…');
+    /// What goes on without saying what is what was made last.
+    fn artifact(&mut self, named: Option<String>, append: bool) -> String {
+        let known = if append { self.latest.take() } else { None };
+        let id = named.filter(|id| !id.is_empty()).or(known).unwrap_or_else(|| {
+            self.artifacts += 1;
+            format!("artifact-{}", self.artifacts)
+        });
+        self.latest = Some(id.clone());
+        id
     }
-    cut
 }

@@ -36,6 +36,14 @@ impl Folder {
         Ok(Self { path })
     }
 
+    /// Makes a folder of mode 0700 in it.
+    ///
+    /// # Errors
+    /// When it exists already or cannot be made.
+    pub(super) fn make_place(&self, name: &str) -> io::Result<()> {
+        DirBuilder::new().mode(0o700).create(self.path.join(name))
+    }
+
     /// Writes a new file of mode 0600.
     ///
     /// # Errors

@@ -1,6 +1,5 @@
 //! An attempt whose program lives: reads it, ends it when told to, and judges how it ended.
 
-use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -20,7 +19,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::answer::{Answer, of_file, of_stdout};
-use super::events::Events;
+use super::events::{Events, Told};
 use super::folder::Folder;
 use super::process::Orders;
 use super::pump::{Note, Source, Text, pump, pump_events};
@@ -49,16 +48,18 @@ pub(super) struct Process {
 /// How a run ended.
 pub(super) struct Ended {
     /// Whether it succeeded.
-    pub(super) verdict: Result<(), Failure>,
+    verdict: Result<(), Failure>,
     /// The exit code, where there was one.
-    pub(super) exit_code: Option<i32>,
+    exit_code: Option<i32>,
+    /// Whether it ended with a question.
+    asked: bool,
 }
 
 /// What the program wrote.
 struct Heard {
     stdout: Text,
     stderr: Text,
-    events: Option<(Text, Option<Failure>)>,
+    events: Option<Told>,
 }
 
 impl Live {
@@ -116,7 +117,7 @@ impl Live {
         let spawned = report.note(Fact::Spawned { pid: self.pid });
         let errors = pump(stderr, note(Channel::Stderr));
         if self.program.output == OutputPattern::Events {
-            let mut events = Events::open(report, limit);
+            let mut events = Events::open(report, &self.work);
             let output = pump_events(stdout, note(Channel::Stdout), &mut events);
             let ((), stdout, stderr) = tokio::try_join!(spawned, output, errors)?;
             return Ok(Heard { stdout, stderr, events: Some(events.close().await?) });
@@ -178,6 +179,7 @@ impl Live {
                 return Ended::unexplained("how the agent's process ended is not known");
             }
         };
+        let asked = heard.as_ref().is_ok_and(Heard::asks);
         let verdict = match heard {
             Ok(heard) => self.verdict(exit, heard, report).await,
             Err(error) => Err(error),
@@ -185,6 +187,7 @@ impl Live {
         Ended {
             verdict: verdict.unwrap_or_else(|error| Err(self.unwritten(&error))),
             exit_code: exit.code(),
+            asked,
         }
     }
 
@@ -195,22 +198,25 @@ impl Live {
         report: &Reporter,
     ) -> Result<Result<(), Failure>, LedgerError> {
         let Heard { stdout, stderr, events } = heard;
-        let (told, reported) = events.map_or((None, None), |(told, failure)| (Some(told), failure));
+        let (stdout, stderr) = (&stdout, &stderr.raw);
+        if let Some(Told { text, failure, has_more, .. }) = events {
+            let answer = Some(text.raw.as_str());
+            let stdout = &stdout.raw;
+            let evidence = Evidence { exit, answer, has_more, stdout, stderr, reported: failure };
+            // What was told is recorded by now, whatever is thought of it.
+            return Ok(judge(&self.program, &evidence));
+        }
         let limit = self.work.spec.sizes.output;
-        let answer = match (self.program.output, &told) {
-            (OutputPattern::File, _) => of_file(&self.program, &self.output, limit, report).await?,
-            (_, Some(told)) => Some(Answer { raw: Cow::Borrowed(&told.raw), span: told.span }),
-            (_, None) => of_stdout(&self.program, &stdout, report).await?,
+        let found = if self.program.output == OutputPattern::File {
+            of_file(&self.program, &self.output, limit, report).await?
+        } else {
+            of_stdout(&self.program, stdout, report).await?
         };
-        let evidence = Evidence {
-            exit,
-            answer: answer.as_ref().map(|answer| answer.raw.as_ref()),
-            stdout: &stdout.raw,
-            stderr: &stderr.raw,
-            reported,
-        };
+        let answer = found.as_ref().map(|answer| answer.raw.as_ref());
+        let (stdout, has_more) = (&stdout.raw, false);
+        let evidence = Evidence { exit, answer, has_more, stdout, stderr, reported: None };
         let verdict = judge(&self.program, &evidence);
-        if let (Ok(()), Some(Answer { span, .. })) = (&verdict, &answer) {
+        if let (Ok(()), Some(Answer { span, .. })) = (&verdict, &found) {
             report.note(Fact::answer(*span)).await?;
         }
         Ok(verdict)
@@ -222,8 +228,24 @@ impl Live {
     }
 }
 
+impl Heard {
+    fn asks(&self) -> bool {
+        self.events.as_ref().is_some_and(|told| told.asks)
+    }
+}
+
 impl Ended {
+    /// Tells the execution. A question counts only where nothing went wrong.
+    pub(super) fn tell(self, report: Reporter) {
+        if self.asked && self.verdict.is_ok() {
+            report.asked(self.exit_code);
+        } else {
+            report.ended(self.verdict, self.exit_code);
+        }
+    }
+
     fn unexplained(message: &str) -> Self {
-        Self { verdict: Err(Failure::new(Code::Internal, message)), exit_code: None }
+        let verdict = Err(Failure::new(Code::Internal, message));
+        Self { verdict, exit_code: None, asked: false }
     }
 }

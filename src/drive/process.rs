@@ -133,7 +133,7 @@ async fn serve(attempt: Attempt, report: Reporter, mut orders: Orders) {
         () = orders.released() => None,
     };
     if let Some(ended) = ended {
-        report.ended(ended.verdict, ended.exit_code);
+        ended.tell(report);
         orders.released().await;
         live.clear().await;
     } else {

@@ -43,9 +43,22 @@ impl Note {
     /// # Errors
     /// When the ledger did not commit.
     pub(super) async fn take(&mut self, bytes: &[u8]) -> Result<(), LedgerError> {
+        self.remember(bytes);
+        self.scribe.write(bytes).await
+    }
+
+    /// Takes the next bytes, and tells where what can be shown by now stands.
+    ///
+    /// # Errors
+    /// When the ledger did not commit.
+    pub(super) async fn show(&mut self, bytes: &[u8]) -> Result<Option<Span>, LedgerError> {
+        self.remember(bytes);
+        self.scribe.show(bytes).await
+    }
+
+    fn remember(&mut self, bytes: &[u8]) {
         let room = self.limit.saturating_sub(self.kept.len()).min(bytes.len());
         self.kept.extend_from_slice(bytes.get(..room).unwrap_or_default());
-        self.scribe.write(bytes).await
     }
 
     /// Ends the channel.

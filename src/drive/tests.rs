@@ -2,5 +2,7 @@
 
 mod answers;
 mod endings;
+mod events;
 mod guards;
+mod handed;
 mod world;

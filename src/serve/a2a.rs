@@ -8,23 +8,28 @@ use algonius_actors::model::exposure::Version;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId};
 use algonius_actors::model::principal::Caller;
-use algonius_actors::model::record::Record;
+use algonius_actors::model::progress::Progress;
+use algonius_actors::model::record::{Page, PageQuery, Record};
 use algonius_actors::model::request::{Input, Request, Trigger};
-use algonius_actors::report::Progress;
 use futures_util::Stream;
 use serde_json::Value;
 use tokio::sync::watch::Receiver;
 
-use super::task::Telling;
-use super::{App, exposure, follow, push};
+use super::task::{self, Telling};
+use super::{App, cursor, exposure, follow, push};
 use crate::wire::a2a::PARAMETERS;
 use crate::wire::a2a::v1::{
     Content, History, ListPage, ListRequest, Message, Part, PushConfig, Reply, Role, SendRequest,
-    StreamEvent, Task, TaskQuery, Wait,
+    StreamEvent, Task, TaskQuery, TaskState, Wait,
 };
 
 /// The longest id that a caller may choose, in bytes.
 const LONGEST_ID: usize = 256;
+
+/// Tasks on a page when the caller does not say.
+const PAGE: u32 = 50;
+/// Tasks on the largest page.
+const LARGEST_PAGE: u32 = 100;
 
 /// Events with the number after which each stands; a stream can be taken up after any of them.
 pub type Events = Pin<Box<dyn Stream<Item = Result<(u64, StreamEvent), Failure>> + Send>>;
@@ -32,7 +37,8 @@ pub type Events = Pin<Box<dyn Stream<Item = Result<(u64, StreamEvent), Failure>>
 /// Sends a message to an agent. What it wants pushed is pushed in the version it came in.
 ///
 /// # Errors
-/// When it is refused; what was accepted never is an error, however it ends.
+/// When it is refused, or when a caller who waits has waited in the queue for too long; whatever
+/// else was accepted never is an error, however it ends.
 pub async fn send(
     app: &App,
     caller: &Caller,
@@ -47,6 +53,12 @@ pub async fn send(
         app.gateway.settled(&record, progress).await;
     }
     let record = app.gateway.reread(&record).await?;
+    match &record.failure {
+        Some(late) if late.code == Code::QueueTimeout && wait == Wait::ForTheEnd => {
+            return Err(late.clone());
+        }
+        _ => {}
+    }
     let telling = Telling::read(&app.gateway, &record).await?;
     match telling.reply().await? {
         Some(message) => Ok(Reply::Message(message)),
@@ -147,12 +159,62 @@ pub async fn get(
     Telling::read(&app.gateway, &record).await?.task(query.history).await
 }
 
-/// Lists tasks.
+/// Lists tasks of the caller, or of everybody for an administrator, the one whose status changed
+/// last first.
 ///
 /// # Errors
 /// When the request is not a sound one.
-pub async fn list(_: &App, _: &Caller, _: &AgentId, _: ListRequest) -> Result<ListPage, Failure> {
-    Err(not_offered())
+pub async fn list(
+    app: &App,
+    caller: &Caller,
+    agent: &AgentId,
+    list: ListRequest,
+) -> Result<ListPage, Failure> {
+    let (query, page_size) = page_query(agent, &list)?;
+    // There is no such state here: nothing is in it.
+    if list.state == Some(TaskState::AuthRequired) {
+        let (tasks, next_page_token) = (Vec::new(), String::new());
+        return Ok(ListPage { tasks, next_page_token, page_size, total_size: 0 });
+    }
+    let Page { mut records, total } = app.gateway.page(caller, query).await?;
+    let has_more = records.len() > page_size as usize;
+    records.truncate(page_size as usize);
+    let last = records.last().filter(|_| has_more);
+    let next_page_token = last.map(|last| cursor::write((last.status_at(), last.id)));
+    let history = History::Last(list.history_length.unwrap_or(0));
+    let mut tasks = Vec::with_capacity(records.len());
+    for record in &records {
+        let telling = Telling::read(&app.gateway, record).await?;
+        tasks.push(if list.include_artifacts {
+            telling.task(history).await?
+        } else {
+            telling.outline(history).await?
+        });
+    }
+    let next_page_token = next_page_token.unwrap_or_default();
+    Ok(ListPage { tasks, next_page_token, page_size, total_size: total })
+}
+
+/// What to read for a page, one more than it holds, so that its end is known; and its size.
+fn page_query(agent: &AgentId, list: &ListRequest) -> Result<(PageQuery, u32), Failure> {
+    let wrong = |text: &str| Failure::new(Code::InvalidParams, text);
+    let size = list.page_size.unwrap_or(PAGE);
+    if !(1..=LARGEST_PAGE).contains(&size) {
+        return Err(wrong("`pageSize` must be from 1 to 100"));
+    }
+    // An empty token is what the last page gave, or a client's way to say none.
+    let token = list.page_token.as_deref().filter(|token| !token.is_empty());
+    let place = |token| cursor::read(token).ok_or_else(|| wrong("`pageToken` is not one of ours"));
+    let query = PageQuery {
+        owner: None,
+        agent: agent.clone(),
+        context: list.context_id.clone().map(ContextId),
+        shown: list.state.and_then(task::shown),
+        changed_since: list.changed_since,
+        after: token.map(place).transpose()?,
+        limit: size + 1,
+    };
+    Ok((query, size))
 }
 
 /// Calls a task off and waits until it has ended.
@@ -171,10 +233,6 @@ pub async fn cancel(
     get(app, caller, agent, TaskQuery { id: id.to_owned(), history: History::All }).await
 }
 
-fn not_offered() -> Failure {
-    Failure::new(Code::Unsupported, "this agent does not offer this operation; see its card")
-}
-
 /// An execution of this agent that the caller may see; all else is simply not there.
 pub(super) async fn find(
     app: &App,
@@ -184,8 +242,11 @@ pub(super) async fn find(
 ) -> Result<Record, Failure> {
     let unknown = || Failure::new(Code::ExecutionUnknown, "there is no such task");
     let id = ExecutionId::parse(id).ok_or_else(unknown)?;
-    let record = app.gateway.execution(caller, id).await?;
-    if record.agent == *agent { Ok(record) } else { Err(unknown()) }
+    match app.gateway.execution(caller, id).await {
+        Ok(record) if record.agent == *agent => Ok(record),
+        Err(failure) if failure.code != Code::ExecutionUnknown => Err(failure),
+        Ok(_) | Err(_) => Err(unknown()),
+    }
 }
 
 fn request(
@@ -228,8 +289,11 @@ fn parts(parts: Vec<Part>) -> Result<Vec<content::Part>, Failure> {
         let content = match part.content {
             Content::Text(text) => content::Content::Text(text),
             Content::Data(data) => content::Content::Data(data),
-            Content::Raw(bytes) => content::Content::Bytes(bytes),
-            Content::Url(url) => content::Content::Url(url),
+            // No program is given files yet, and a message must not lose a part in silence.
+            Content::Raw(_) | Content::Url(_) => {
+                let text = "this agent takes text and data, not files";
+                return Err(Failure::new(Code::ContentType, text));
+            }
         };
         let Part { filename, media_type, .. } = part;
         Ok(content::Part { content, filename, media_type })
@@ -254,5 +318,61 @@ fn parameters(message: &Message) -> Result<std::collections::BTreeMap<String, St
             })
             .collect(),
         Some(_) => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use algonius_actors::model::record::Shown;
+
+    use super::*;
+
+    fn query(list: &ListRequest) -> Result<(PageQuery, u32), Code> {
+        page_query(&AgentId::new("reviewer").unwrap(), list).map_err(|failure| failure.code)
+    }
+
+    #[test]
+    fn a_page_holds_50_tasks_or_as_many_as_asked_up_to_100() {
+        for (page_size, expected) in [
+            (None, Ok(50)),
+            (Some(1), Ok(1)),
+            (Some(100), Ok(100)),
+            (Some(0), Err(Code::InvalidParams)),
+            (Some(101), Err(Code::InvalidParams)),
+            (Some(u32::MAX), Err(Code::InvalidParams)),
+        ] {
+            let list = ListRequest { page_size, ..ListRequest::default() };
+            assert_eq!(query(&list).map(|(_, size)| size), expected);
+            assert_eq!(query(&list).map(|(query, _)| query.limit), expected.map(|size| size + 1));
+        }
+    }
+
+    #[test]
+    fn a_page_begins_where_its_token_says() {
+        let place = (chrono::DateTime::UNIX_EPOCH, ExecutionId::fresh());
+        for (token, expected) in [
+            (None, Ok(None)),
+            (Some(String::new()), Ok(None)),
+            (Some(cursor::write(place)), Ok(Some(place))),
+            (Some("next".to_owned()), Err(Code::InvalidParams)),
+        ] {
+            let list = ListRequest { page_token: token, ..ListRequest::default() };
+            assert_eq!(query(&list).map(|(query, _)| query.after), expected);
+        }
+    }
+
+    #[test]
+    fn a_page_is_asked_for_as_the_caller_says() {
+        let since = chrono::DateTime::UNIX_EPOCH;
+        let list = ListRequest {
+            context_id: Some("context-1".to_owned()),
+            state: Some(TaskState::InputRequired),
+            changed_since: Some(since),
+            ..ListRequest::default()
+        };
+        let (query, _) = query(&list).unwrap();
+        assert_eq!(query.context, Some(ContextId("context-1".to_owned())));
+        assert_eq!(query.shown, Some(Shown::InputRequired));
+        assert_eq!((query.changed_since, query.owner), (Some(since), None));
     }
 }

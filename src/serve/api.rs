@@ -10,12 +10,13 @@ use algonius_actors::model::id::{AgentId, ExecutionId};
 use algonius_actors::model::principal::Right;
 use algonius_actors::model::record::Filter;
 use algonius_actors::model::record::Record;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::response::Response;
 use serde::Deserialize;
 
 use super::answer::{Problem, ok};
 use super::auth::Who;
+use super::segment::Segment;
 use super::status::to_json;
 use super::{App, card};
 use crate::wire::api::{AgentEntry, AgentList, ExecutionDetail, ExecutionEntry, ExecutionList};
@@ -105,8 +106,8 @@ pub async fn executions(
 /// `execution-unknown`, or when the ledger could not be read.
 pub async fn execution(
     State(app): State<App>,
-    Path(id): Path<String>,
     who: Who,
+    Segment(id): Segment,
 ) -> Result<Response, Problem> {
     let caller = who.may(Right::Read, None)?;
     let record = app.gateway.execution(&caller, parse(&id)?).await?;
@@ -119,8 +120,8 @@ pub async fn execution(
 /// `execution-unknown` or `execution-ended`.
 pub async fn cancel(
     State(app): State<App>,
-    Path(id): Path<String>,
     who: Who,
+    Segment(id): Segment,
 ) -> Result<Response, Problem> {
     let caller = who.may(Right::Run, None)?;
     let (record, progress) = app.gateway.cancel(&caller, parse(&id)?).await?;

@@ -5,7 +5,7 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::exposure::{Credential, Operation};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::AgentId;
-use axum::extract::{FromRequestParts, Path, State};
+use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -13,6 +13,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::answer::{Problem, Refused, json};
+use super::segment::Segment;
 use super::{App, auth, jsonrpc};
 use crate::wire::a2a::v1::{Binding, Card, CardSecurity, CardSkill, Interface, Version};
 use crate::wire::a2a::{self, CardForm};
@@ -86,7 +87,7 @@ impl FromRequestParts<App> for Onlooker {
 pub async fn of_agent(
     State(app): State<App>,
     _: Onlooker,
-    Path(agent): Path<String>,
+    Segment(agent): Segment,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     show(&app, &jsonrpc::known(&app, &agent)?, &headers)

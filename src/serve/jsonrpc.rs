@@ -4,12 +4,13 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::exposure::{Binding, Version};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::AgentId;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 
 use super::auth::Who;
 use super::perform::{Asked, Dialect, Told, perform};
+use super::segment::Segment;
 use super::version::{self, Wanted};
 use super::{App, answer, body, sse};
 use crate::wire::a2a::Method;
@@ -19,8 +20,8 @@ use crate::wire::problem;
 /// Answers one call. Authentication comes before anything else of the request is looked at.
 pub async fn call(
     State(app): State<App>,
-    Path(agent): Path<String>,
     who: Who,
+    Segment(agent): Segment,
     request: Request,
 ) -> Response {
     let wanted = version::wanted(&request);

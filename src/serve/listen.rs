@@ -66,7 +66,7 @@ impl<S: Send + 'static> Accept<TcpStream, S> for Doorkeeper {
             let place = places.try_acquire_owned().map_err(full)?;
             stream.set_nodelay(true)?;
             let silent = |_| io::Error::new(io::ErrorKind::TimedOut, "no first byte");
-            timeout(head, stream.readable()).await.map_err(silent)??;
+            timeout(head, stream.peek(&mut [0])).await.map_err(silent)??;
             Ok((Counted::new(stream, place), service))
         })
     }

@@ -4,12 +4,13 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::exposure::{Binding, Version};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::principal::Right;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::answer::{Problem, ok};
 use super::auth::Who;
+use super::segment::Segment;
 use super::{App, card, jsonrpc};
 use crate::wire::a2a::v1::Interface;
 use crate::wire::api::{A2aAgent, A2aStatus, A2aWay, ServiceStatus};
@@ -37,8 +38,8 @@ pub async fn tree(State(app): State<App>, who: Who) -> Result<Response, Problem>
 /// `agent-unknown` or `forbidden`.
 pub async fn agent(
     State(app): State<App>,
-    Path(agent): Path<String>,
     who: Who,
+    Segment(agent): Segment,
 ) -> Result<Response, Problem> {
     let id = jsonrpc::known(&app, &agent)?;
     who.may(Right::Read, Some(&id))?;

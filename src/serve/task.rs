@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use algonius_actors::door::Gateway;
-use algonius_actors::model::code::Code;
 use algonius_actors::model::content::{Kind, Piece};
 use algonius_actors::model::event::{Event, Fact, Speaker};
-use algonius_actors::model::execution::{Outcome, Stamp, State};
+use algonius_actors::model::execution::{Outcome, Stamp};
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::record::Record;
+use algonius_actors::model::record::{Record, Shown};
 use serde_json::Value;
 
 use crate::wire::a2a::v1::{
@@ -19,33 +18,30 @@ use crate::wire::problem;
 /// The task's state for where an execution is and how it ended.
 #[must_use]
 pub fn state(record: &Record) -> TaskState {
-    match (record.outcome, record.state) {
-        (Some(Outcome::Completed), _) => TaskState::Completed,
-        (Some(Outcome::Cancelled), _) => TaskState::Canceled,
-        (Some(Outcome::Timeout), _) => TaskState::Failed,
-        (Some(Outcome::Failed), _) if was_rejected(record) => TaskState::Rejected,
-        (Some(Outcome::Failed), _) => TaskState::Failed,
-        (None, State::Idle) => TaskState::Submitted,
-        (None, State::Waiting) if !record.answered => TaskState::InputRequired,
-        // Failed without an outcome waits for a retry: callers see work, not attempts.
-        (
-            None,
-            State::Starting
-            | State::Running
-            | State::Waiting
-            | State::Completed
-            | State::Failed
-            | State::Timeout
-            | State::Cancelled
-            | State::Cleanup,
-        ) => TaskState::Working,
+    match record.shown_state() {
+        Shown::Submitted => TaskState::Submitted,
+        Shown::Working => TaskState::Working,
+        Shown::InputRequired => TaskState::InputRequired,
+        Shown::Completed => TaskState::Completed,
+        Shown::Canceled => TaskState::Canceled,
+        Shown::Failed => TaskState::Failed,
+        Shown::Rejected => TaskState::Rejected,
     }
 }
 
-/// Refused by the agent itself, or never begun.
-fn was_rejected(record: &Record) -> bool {
-    let code = record.failure.as_ref().map(|failure| failure.code);
-    matches!(code, Some(Code::QueueTimeout | Code::Rejected))
+/// The public state of executions for the state of a task; `None` for one that none is ever in.
+#[must_use]
+pub fn shown(state: TaskState) -> Option<Shown> {
+    match state {
+        TaskState::Submitted => Some(Shown::Submitted),
+        TaskState::Working => Some(Shown::Working),
+        TaskState::InputRequired => Some(Shown::InputRequired),
+        TaskState::Completed => Some(Shown::Completed),
+        TaskState::Canceled => Some(Shown::Canceled),
+        TaskState::Failed => Some(Shown::Failed),
+        TaskState::Rejected => Some(Shown::Rejected),
+        TaskState::AuthRequired => None,
+    }
 }
 
 /// An execution as read at one moment, to be told as a task.
@@ -71,11 +67,20 @@ impl<'r> Telling<'r> {
     /// # Errors
     /// When the ledger could not be read.
     pub async fn task(&self, history: History) -> Result<Task, Failure> {
+        let artifacts = self.artifacts().await?;
+        Ok(Task { artifacts, ..self.outline(history).await? })
+    }
+
+    /// The task without what was made.
+    ///
+    /// # Errors
+    /// When the ledger could not be read.
+    pub async fn outline(&self, history: History) -> Result<Task, Failure> {
         Ok(Task {
             id: self.record.id.to_string(),
             context_id: self.record.context.0.clone(),
             status: self.status().await?,
-            artifacts: self.artifacts().await?,
+            artifacts: Vec::new(),
             history: self.history(history).await?,
             metadata: Metadata::new(),
         })
@@ -91,7 +96,7 @@ impl<'r> Telling<'r> {
             Some(failure) if state.is_terminal() => Some(told(self.record, failure)),
             _ => self.word(state).await?,
         };
-        let timestamp = self.record.ended_at.unwrap_or(self.record.changed_at);
+        let timestamp = self.record.status_at();
         Ok(TaskStatus { state, message, timestamp })
     }
 

@@ -17,7 +17,9 @@ use uuid::Uuid;
 use State::{Failed, Idle, Running, Starting};
 
 pub(super) mod accepting;
+pub(super) mod answering;
 pub(super) mod claiming;
+pub(super) mod paging;
 pub(super) mod reading;
 pub(super) mod recording;
 pub(super) mod telling;
@@ -40,6 +42,23 @@ macro_rules! conformance {
                 only_what_may_start_is_claimed
                 an_old_fence_changes_nothing
                 a_claim_with_an_old_fence_is_gone
+            }
+            answering {
+                an_answer_is_read_back_as_it_was_given
+                of_many_answers_one_is_taken
+                an_answer_without_an_open_question_changes_nothing
+                a_message_answers_one_question_only
+                the_next_claim_begins_the_turn_that_was_answered
+                what_was_taken_is_found_by_its_caller_and_agent
+            }
+            paging {
+                the_latest_status_comes_first
+                pages_visit_each_that_rests_exactly_once
+                what_changed_meanwhile_is_listed_by_its_time
+                a_page_has_at_most_what_was_asked_and_counts_all
+                pages_hold_only_what_fits
+                pages_begin_at_a_time
+                each_execution_is_in_one_public_state
             }
             recording {
                 the_row_follows_its_facts

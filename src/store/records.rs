@@ -47,7 +47,8 @@ fn query(filter: Filter) -> QueryBuilder<Sqlite> {
     query
 }
 
-fn record(columns: Columns<'_>) -> sqlx::Result<Record> {
+/// Reads a whole row.
+pub(super) fn record(columns: Columns<'_>) -> sqlx::Result<Record> {
     Ok(Record {
         id: ExecutionId(columns.uuid("id")?),
         agent: AgentId::new(columns.plain::<&str>("agent")?).map_err(unreadable)?,

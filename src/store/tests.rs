@@ -17,10 +17,13 @@ use sqlx::{AssertSqlSafe, SqliteConnection};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
+use super::conformance::answering::{answer, asked};
 use super::conformance::telling::{AnyOutbox, outbox_conformance};
 use super::conformance::{AnyLedger, accepted, conformance, request, said, second};
 use super::writer::Change;
 use super::{Durability, Store, StoreError};
+
+mod shown;
 
 conformance!(fresh);
 outbox_conformance!(fresh_outbox);
@@ -71,6 +74,26 @@ async fn what_was_committed_is_there_after_reopening() {
     let again = open(folder.path()).await;
     assert_eq!((again.instance(), again.execution(id).await.unwrap()), before);
     assert_ne!(again.instance().key, [0; 32]);
+}
+
+#[tokio::test]
+async fn what_was_answered_is_there_after_reopening() {
+    let folder = TempDir::new().unwrap();
+    let first = Arc::new(open(folder.path()).await);
+    let (id, fence) = asked(&(first.clone() as AnyLedger)).await;
+    let given = answer(id, fence, "the left one");
+    assert!(first.resume(given.clone()).await.unwrap());
+    let before = (first.execution(id).await.unwrap(), first.events(id, 0).await.unwrap());
+    first.close().await;
+
+    let again = open(folder.path()).await;
+    let after = (again.execution(id).await.unwrap(), again.events(id, 0).await.unwrap());
+    assert_eq!(after, before);
+    let taken = again.taken(given.owner, &given.agent, given.key).await.unwrap();
+    assert_eq!(taken, Some((id, given.digest)));
+    let said = given.pieces[0].text;
+    assert_eq!(again.text(id, said).await.unwrap(), "the left one");
+    assert!(!again.resume(answer(id, fence, "again")).await.unwrap());
 }
 
 #[tokio::test]

@@ -1,1 +1,25 @@
-//! Integration tests.
+//! Whole stories: a real service on loopback with real children.
+//!
+//! Every test has a service, a folder and a port of its own; every wait has a deadline; agents are
+//! held by gates, which are files, so that no story depends on how fast the machine is.
+#![expect(clippy::unwrap_used, reason = "a helper that cannot help fails the test")]
+#![expect(clippy::panic, reason = "a helper that cannot help fails the test")]
+#![expect(clippy::indexing_slicing, reason = "JSON is read by its members")]
+#![expect(clippy::print_stdout, reason = "a test that fails shows what the service said")]
+
+mod answers;
+mod bytes;
+mod calling_off;
+mod cards;
+mod commands;
+mod crash;
+mod drain;
+mod entrance;
+mod failures;
+mod faults;
+mod harness;
+mod line;
+mod looks;
+mod malformed;
+mod secrets;
+mod twins;

@@ -26,7 +26,7 @@ const EDGE: &[Room] = &[
         &["config", "telemetry", "token", "wire", "start", "Running", "StartError"],
         &["model"],
     ),
-    room("serve", &["push", "wire"], &["decide", "door", "model"]),
+    room("serve", &["push", "wire"], &["decide", "door", "follow", "model"]),
     room("wire", &[], &["model"]),
     room("config", &["template"], &["model"]),
     room("template", &[], &[]),

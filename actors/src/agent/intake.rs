@@ -21,11 +21,11 @@ use crate::model::event::Channel;
 use crate::model::execution::{Stamp, State};
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
+use crate::model::progress::Progress;
 use crate::model::record::Record;
 use crate::model::request::Request;
 use crate::ports::ledger::{Accept, Acceptance, LedgerError, Resume};
 use crate::recover::settle_unheard;
-use crate::report::Progress;
 
 impl AgentData {
     /// Lets a request in, or refuses it at once. An answer that comes while the actor that asked

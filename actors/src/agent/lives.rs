@@ -14,10 +14,10 @@ use crate::execution::{ExecutionActor, ExecutionArgs, ExecutionMsg};
 use crate::follow::is_asking;
 use crate::model::execution::State;
 use crate::model::id::ExecutionId;
+use crate::model::progress::Progress;
 use crate::model::record::Record;
 use crate::model::status::LastOutcome;
 use crate::recover::settle_cut_off;
-use crate::report::Progress;
 
 impl AgentData {
     /// Gives an execution its actor; `first` is what happens to it first.

@@ -13,6 +13,8 @@ pub struct Evidence<'t> {
     pub exit: Exit,
     /// Its answer; `None` when the file or the place in the JSON document does not exist.
     pub answer: Option<&'t str>,
+    /// Whether it gave something besides the answer's text: what it made, or a word for the end.
+    pub has_more: bool,
     /// Its standard output, as far as it was kept.
     pub stdout: &'t str,
     /// Its standard error, as far as it was kept.
@@ -31,7 +33,7 @@ pub fn judge(program: &ProgramSpec, evidence: &Evidence<'_>) -> Result<(), Failu
     let verdict = exited(program, evidence.exit)
         .and_then(|()| evidence.reported.clone().map_or(Ok(()), Err))
         .and_then(|()| unlike_a_failure(program, evidence))
-        .and_then(|()| answered(program, evidence.answer));
+        .and_then(|()| answered(program, evidence));
     verdict.map_err(|failure| transient(program, evidence).unwrap_or(failure))
 }
 
@@ -89,11 +91,11 @@ fn unlike_a_failure(program: &ProgramSpec, evidence: &Evidence<'_>) -> Result<()
     Ok(())
 }
 
-fn answered(program: &ProgramSpec, answer: Option<&str>) -> Result<(), Failure> {
-    let Some(answer) = answer else {
+fn answered(program: &ProgramSpec, evidence: &Evidence<'_>) -> Result<(), Failure> {
+    let Some(answer) = evidence.answer else {
         return Err(Failure::new(Code::AnswerMissing, "the answer was not where it should be"));
     };
-    if program.success.require_output && answer.trim().is_empty() {
+    if program.success.require_output && answer.trim().is_empty() && !evidence.has_more {
         return Err(Failure::new(Code::EmptyAnswer, "the answer was empty"));
     }
     Ok(())

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::agent::Access;
+use super::code::Code;
 use super::execution::{Fence, Outcome, Stamp, State};
 use super::failure::Failure;
 use super::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
@@ -63,6 +64,90 @@ impl Record {
     pub fn shown(&self) -> State {
         self.outcome.map_or(self.state, Outcome::state)
     }
+
+    /// The public state: attempts, retries and the clean-up are none of the caller's.
+    #[must_use]
+    pub fn shown_state(&self) -> Shown {
+        match (self.outcome, self.state) {
+            (Some(Outcome::Completed), _) => Shown::Completed,
+            (Some(Outcome::Cancelled), _) => Shown::Canceled,
+            (Some(Outcome::Timeout), _) => Shown::Failed,
+            (Some(Outcome::Failed), _) if self.was_rejected() => Shown::Rejected,
+            (Some(Outcome::Failed), _) => Shown::Failed,
+            (None, State::Idle) => Shown::Submitted,
+            (None, State::Waiting) if !self.answered => Shown::InputRequired,
+            // Failed without an outcome waits for a retry: callers see work, not attempts.
+            (
+                None,
+                State::Starting
+                | State::Running
+                | State::Waiting
+                | State::Completed
+                | State::Failed
+                | State::Timeout
+                | State::Cancelled
+                | State::Cleanup,
+            ) => Shown::Working,
+        }
+    }
+
+    /// Refused by the agent itself, or never begun.
+    fn was_rejected(&self) -> bool {
+        let code = self.failure.as_ref().map(|failure| failure.code);
+        matches!(code, Some(Code::QueueTimeout | Code::Rejected))
+    }
+
+    /// Since when it is where it is. What is done after the end does not count.
+    #[must_use]
+    pub fn status_at(&self) -> DateTime<Utc> {
+        self.ended_at.unwrap_or(self.changed_at)
+    }
+}
+
+/// The public states of an execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Shown {
+    /// Accepted, not begun.
+    Submitted,
+    /// Under way.
+    Working,
+    /// Asks for input.
+    InputRequired,
+    /// Ended well.
+    Completed,
+    /// Called off.
+    Canceled,
+    /// Ended badly.
+    Failed,
+    /// Refused by the agent itself, or never begun.
+    Rejected,
+}
+
+impl Shown {
+    /// Every public state.
+    pub const ALL: &[Self] = &[
+        Self::Submitted,
+        Self::Working,
+        Self::InputRequired,
+        Self::Completed,
+        Self::Canceled,
+        Self::Failed,
+        Self::Rejected,
+    ];
+
+    /// The word that a ledger stores and looks for.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Submitted => "submitted",
+            Self::Working => "working",
+            Self::InputRequired => "input-required",
+            Self::Completed => "completed",
+            Self::Canceled => "canceled",
+            Self::Failed => "failed",
+            Self::Rejected => "rejected",
+        }
+    }
 }
 
 /// Which executions to list.
@@ -78,4 +163,35 @@ pub struct Filter {
     pub before: Option<ExecutionId>,
     /// At most so many; 0 is no limit.
     pub limit: u32,
+}
+
+/// Which executions of one agent to list, the one whose status changed last first.
+///
+/// Whoever goes on after the last of each page meets every execution exactly once whose status
+/// does not change meanwhile; one whose status does moves to the front, behind the reader.
+#[derive(Debug, Clone)]
+pub struct PageQuery {
+    /// Of this owner only.
+    pub owner: Option<PrincipalId>,
+    /// Of this agent only.
+    pub agent: AgentId,
+    /// Of this conversation only.
+    pub context: Option<ContextId>,
+    /// In this public state only.
+    pub shown: Option<Shown>,
+    /// Only those whose status is of this time or later.
+    pub changed_since: Option<DateTime<Utc>>,
+    /// Only those after this one: its status time, as it was read, and its id.
+    pub after: Option<(DateTime<Utc>, ExecutionId)>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// A page of executions, as they are at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Page {
+    /// The executions.
+    pub records: Vec<Record>,
+    /// How many fit, on all pages.
+    pub total: u64,
 }

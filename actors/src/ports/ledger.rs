@@ -16,7 +16,7 @@ use crate::model::execution::{Fence, Move, Outcome, Stamp};
 use crate::model::failure::Failure;
 use crate::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use crate::model::principal::{Token, TokenSeed};
-use crate::model::record::{Filter, Record};
+use crate::model::record::{Filter, Page, PageQuery, Record};
 use crate::model::request::Trigger;
 
 /// Why the ledger did not do what was asked.
@@ -225,6 +225,13 @@ pub trait Ledger: Send + Sync + 'static {
     /// # Errors
     /// When they could not be read.
     async fn executions(&self, filter: Filter) -> Result<Vec<Record>, LedgerError>;
+
+    /// Executions of an agent, by the time of their status and then by id, latest first. Times
+    /// are compared in microseconds.
+    ///
+    /// # Errors
+    /// When they could not be read.
+    async fn page(&self, query: PageQuery) -> Result<Page, LedgerError>;
 
     /// Events of an execution after the given number, in order.
     ///

@@ -23,7 +23,7 @@ pub enum Call {
     Settle,
     /// `execution`, `events`, `text`, `tokens`.
     Read,
-    /// `executions`.
+    /// `executions`, `page`.
     List,
     /// `seed`.
     Seed,

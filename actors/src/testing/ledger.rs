@@ -13,7 +13,7 @@ use crate::model::event::{Channel, Chunk, Event, Fact, Span, Speaker};
 use crate::model::execution::{Fence, Stamp, State};
 use crate::model::id::{AgentId, ExecutionId, PrincipalId};
 use crate::model::principal::{Token, TokenSeed};
-use crate::model::record::{Filter, Record};
+use crate::model::record::{Filter, Page, PageQuery, Record};
 use crate::ports::ledger::{
     Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Resume, Settlement,
 };
@@ -97,11 +97,18 @@ impl Ledger for MemoryLedger {
         self.enter(Call::Accept).await?;
         let mut rows = self.rows.lock().await;
         let Rows { executions, breaches, .. } = &mut *rows;
+        let is_taken = executions.values().any(|row| {
+            let of_caller = (row.record.owner, &row.record.agent) == (resume.owner, &resume.agent);
+            of_caller && row.answers.iter().any(|(key, _)| *key == resume.key)
+        });
         let Some(row) = executions.get_mut(&resume.id) else {
             return Ok(false);
         };
         let Record { outcome, fence, state, answered, .. } = row.record;
         if outcome.is_some() || fence != resume.fence || state != State::Waiting || answered {
+            return Ok(false);
+        }
+        if is_taken {
             return Ok(false);
         }
         row.answers.push((resume.key, resume.digest));
@@ -234,6 +241,18 @@ impl Ledger for MemoryLedger {
         Ok(newest_first.filter(fits).take(limit).cloned().collect())
     }
 
+    async fn page(&self, query: PageQuery) -> Result<Page, LedgerError> {
+        self.enter(Call::List).await?;
+        let rows = self.rows.lock().await;
+        let records = rows.executions.values().map(|row| &row.record);
+        let mut all: Vec<_> = records.filter(|record| fits(&query, record)).collect();
+        all.sort_by_key(|record| std::cmp::Reverse(place(record)));
+        let total = all.len() as u64;
+        let after = query.after.map(|(at, id)| (at.timestamp_micros(), id));
+        let rest = all.into_iter().filter(|record| after.is_none_or(|after| place(record) < after));
+        Ok(Page { records: rest.take(query.limit as usize).cloned().collect(), total })
+    }
+
     async fn events(&self, id: ExecutionId, after: u64) -> Result<Vec<Event>, LedgerError> {
         self.enter(Call::Read).await?;
         let rows = self.rows.lock().await;
@@ -264,6 +283,21 @@ impl Ledger for MemoryLedger {
         self.enter(Call::Read).await?;
         Ok(self.rows.lock().await.tokens.clone())
     }
+}
+
+/// Where an execution stands in a list.
+fn place(record: &Record) -> (i64, ExecutionId) {
+    (record.status_at().timestamp_micros(), record.id)
+}
+
+/// Whether an execution is on one of the pages.
+fn fits(query: &PageQuery, record: &Record) -> bool {
+    let time = record.status_at();
+    record.agent == query.agent
+        && query.owner.is_none_or(|owner| record.owner == owner)
+        && query.context.as_ref().is_none_or(|context| record.context == *context)
+        && query.shown.is_none_or(|shown| record.shown_state() == shown)
+        && query.changed_since.is_none_or(|since| time >= since)
 }
 
 /// Whether a fact may come after the end.

@@ -19,15 +19,15 @@ use algonius_actors::model::principal::{Token, TokenSeed};
 use algonius_actors::model::program::{
     InputPattern, OutputPattern, ProgramSpec, SuccessContract, TransientContract,
 };
-use algonius_actors::model::record::Filter;
-use algonius_actors::model::record::Record;
+use algonius_actors::model::progress::Progress;
+use algonius_actors::model::record::{Filter, Page, PageQuery, Record};
 use algonius_actors::model::request::{Input, Request, Trigger};
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::driver::{Driver, Lease, Work};
 use algonius_actors::ports::ledger::{
     Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Resume, Settlement,
 };
-use algonius_actors::report::{Desk, Progress, Report, Reporter};
+use algonius_actors::report::{Desk, Report, Reporter};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -117,6 +117,10 @@ impl Ledger for Listener {
         Err(unavailable())
     }
 
+    async fn page(&self, _: PageQuery) -> Result<Page, LedgerError> {
+        Err(unavailable())
+    }
+
     async fn events(&self, _: ExecutionId, _: u64) -> Result<Vec<Event>, LedgerError> {
         Err(unavailable())
     }
@@ -147,6 +151,7 @@ pub(super) struct Stage {
     pub(super) program: ProgramSpec,
     pub(super) spec: AgentSpec,
     pub(super) input: Input,
+    pub(super) secrets: Vec<String>,
     pub(super) context: String,
     pub(super) execution: ExecutionId,
     pub(super) stamp: Stamp,
@@ -185,6 +190,7 @@ pub(super) fn program(command: &str, args: &[&str]) -> Stage {
         },
         spec: spec(),
         input: Input::default(),
+        secrets: Vec::new(),
         context: "context".to_owned(),
         execution: ExecutionId::fresh(),
         stamp: Stamp::FIRST,
@@ -236,7 +242,7 @@ impl Stage {
             fence: Fence(1),
             ledger,
             clock: Arc::new(Still),
-            redactor: Arc::new(Redactor::new([])),
+            redactor: Arc::new(Redactor::new(self.secrets.clone())),
             limit: self.spec.sizes.output,
             progress: watch::Sender::new(Progress::accepted()),
         };
@@ -316,18 +322,25 @@ pub(super) struct Run {
     pub(super) lease: Option<Lease>,
     entries: UnboundedReceiver<Entry>,
     is_full: Arc<AtomicBool>,
-    seen: Vec<Entry>,
+    pub(super) seen: Vec<Entry>,
 }
 
 impl Run {
-    /// Waits for the one end.
+    /// Waits for what comes next.
+    pub(super) async fn next(&mut self) -> &Entry {
+        let entry = tokio::time::timeout(DEADLINE, self.entries.recv()).await;
+        let entry = entry.expect("nothing came in time").expect("it ended without a word");
+        self.seen.push(entry);
+        self.seen.last().unwrap()
+    }
+
+    /// Waits for the one end. A question is a good one.
     pub(super) async fn ended(&mut self) -> Result<(), Failure> {
         loop {
-            let entry = tokio::time::timeout(DEADLINE, self.entries.recv()).await;
-            let entry = entry.expect("it did not end in time").expect("it ended without a word");
-            self.seen.push(entry);
-            if let Some(Entry::Report(Report::Ended { verdict, .. })) = self.seen.last() {
-                return verdict.clone();
+            match self.next().await {
+                Entry::Report(Report::Ended { verdict, .. }) => return verdict.clone(),
+                Entry::Report(Report::Asked { .. }) => return Ok(()),
+                _ => {}
             }
         }
     }

@@ -48,7 +48,7 @@ pub(in crate::store) async fn one_of_many_claims_of_an_execution_is_granted(ledg
     let gone = answers.iter().filter(|answer| **answer == Claim::Gone).count();
     assert_eq!((granted, gone), (1, 19));
     let row = record(&ledger, id).await;
-    assert_eq!((row.state, row.started_at, row.last_event), (Starting, Some(second(1)), 1));
+    assert_eq!((row.state, row.started_at, row.last_event), (Starting, Some(second(1)), 2));
 }
 
 pub(in crate::store) async fn only_what_may_start_is_claimed(ledger: AnyLedger) {

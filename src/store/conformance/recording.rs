@@ -29,9 +29,9 @@ pub(in crate::store) async fn the_row_follows_its_facts(ledger: AnyLedger) {
     assert!(ledger.record(id, fence, facts.clone()).await.unwrap());
     let row = record(&ledger, id).await;
     assert_eq!((row.state, row.stamp, row.changed_at), (Running, next, second(4)));
-    assert_eq!((row.pid, row.failure, row.last_event), (Some(4711), Some(failure), 5));
-    let events = ledger.events(id, 1).await.unwrap();
-    assert_eq!(events.iter().map(|event| event.number).collect::<Vec<_>>(), [2, 3, 4, 5]);
+    assert_eq!((row.pid, row.failure, row.last_event), (Some(4711), Some(failure), 6));
+    let events = ledger.events(id, 2).await.unwrap();
+    assert_eq!(events.iter().map(|event| event.number).collect::<Vec<_>>(), [3, 4, 5, 6]);
     assert_eq!(events.into_iter().map(|event| (event.at, event.fact)).collect::<Vec<_>>(), facts);
 }
 
@@ -48,7 +48,7 @@ pub(in crate::store) async fn of_two_settlements_one_counts(ledger: AnyLedger) {
     let row = record(&ledger, id).await;
     assert_eq!((row.outcome, row.state), (Some(ended[0]), ended[0].state()));
     assert_eq!((row.ended_at, row.exit_code, row.pid), (Some(second(9)), Some(0), None));
-    assert_eq!(numbers(&ledger, id).await, [1, 2]);
+    assert_eq!(numbers(&ledger, id).await, [1, 2, 3]);
 }
 
 pub(in crate::store) async fn after_the_end_only_the_cleanup_is_recorded(ledger: AnyLedger) {
@@ -68,7 +68,7 @@ pub(in crate::store) async fn after_the_end_only_the_cleanup_is_recorded(ledger:
     assert_eq!(answers, [false, false, true, false, true]);
     let row = record(&ledger, id).await;
     assert_eq!((row.state, row.outcome), (Idle, Some(Outcome::Completed)));
-    assert_eq!(numbers(&ledger, id).await, [1, 2, 3, 4]);
+    assert_eq!(numbers(&ledger, id).await, [1, 2, 3, 4, 5]);
 }
 
 pub(in crate::store) async fn what_has_ended_is_not_claimed_again(ledger: AnyLedger) {
@@ -110,10 +110,10 @@ pub(in crate::store) async fn two_recorders_leave_no_gap_in_the_numbers(ledger: 
         });
     }
     all.join_all().await;
-    assert_eq!(numbers(&ledger, id).await, (1..=161).collect::<Vec<_>>());
-    assert_eq!(record(&ledger, id).await.last_event, 161);
+    assert_eq!(numbers(&ledger, id).await, (1..=162).collect::<Vec<_>>());
+    assert_eq!(record(&ledger, id).await.last_event, 162);
     let distinct: BTreeSet<String> = ledger
-        .events(id, 1)
+        .events(id, 2)
         .await
         .unwrap()
         .into_iter()

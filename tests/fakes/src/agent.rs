@@ -1,5 +1,7 @@
 //! A scripted fake agent. Its first argument names the part it plays; see `PARTS`.
 
+mod tck;
+
 use std::env;
 use std::error::Error;
 use std::fs::OpenOptions;
@@ -27,6 +29,7 @@ const PARTS: &[(&str, Part, &str)] = &[
     ("args", arguments, "ARGUMENTS: prints each as a JSON string on a line"),
     ("cwd", folder, "prints its working folder"),
     ("events", events, "WORDS: prints an event for each; see `event`"),
+    ("tck", tck::play, "0.3 or 1.0: the agent that the conformance kits test, in events"),
     ("flaky", flaky, "FILE N CODE: fails N times with CODE, counted in FILE, then succeeds"),
     ("once", once, "FILE: writes to FILE when it starts and ends; sleeps what its input says"),
     ("no-stdin", no_stdin, "never reads its input"),

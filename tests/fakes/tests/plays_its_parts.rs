@@ -88,6 +88,33 @@ fn events_are_lines_of_json() {
     assert_eq!(read(lines[3]), None);
 }
 
+/// The types of the events that the kit's agent tells at a turn.
+fn kit(version: &str, message: &str, turn: &str) -> Vec<String> {
+    let mut command = Command::new(FAKE);
+    command.args(["tck", version]).env("A2A_MESSAGE_ID", message).env("ALGONIUS_TURN", turn);
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let events = lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    events.map(|event| event["type"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_kits_agent_does_what_the_message_id_names() {
+    assert_eq!(kit("1.0", "tck-complete-task-7", "1"), ["status"]);
+    assert_eq!(kit("1.0", "tck-artifact-file-url-7", "1"), ["artifact"]);
+    assert_eq!(
+        kit("1.0", "tck-stream-artifact-chunked-7", "1"),
+        ["status", "artifact", "artifact"]
+    );
+    assert_eq!(kit("1.0", "tck-multi-turn-7", "1"), ["input_required"]);
+    assert_eq!(kit("1.0", "tck-multi-turn-7", "2"), ["status"]);
+    assert_eq!(kit("1.0", "tck-reject-task-7", "1"), ["rejected"]);
+    assert_eq!(kit("1.0", "any", "1"), ["text"]);
+    for turn in ["1", "2"] {
+        assert_eq!(kit("0.3", "any", turn), ["status", "input_required"]);
+    }
+}
+
 #[test]
 fn a_flaky_agent_fails_as_often_as_told() {
     let file = scratch("flaky");

@@ -44,7 +44,7 @@ fn reported() -> Option<Failure> {
 
 fn judged(exit: Exit, answer: Option<&str>, stderr: &str, told: Option<Failure>) -> Option<Code> {
     let stdout = answer.unwrap_or_default();
-    let evidence = Evidence { exit, answer, stdout, stderr, reported: told };
+    let evidence = Evidence { exit, answer, has_more: false, stdout, stderr, reported: told };
     judge(&program(), &evidence).err().map(|failure| failure.code)
 }
 
@@ -78,8 +78,14 @@ fn the_first_thing_that_was_wrong_is_the_verdict() {
 fn an_empty_answer_is_well_where_no_output_is_required() {
     let mut program = program();
     program.success.require_output = false;
-    let evidence =
-        Evidence { exit: Exit::Code(0), answer: Some(""), stdout: "", stderr: "", reported: None };
+    let evidence = Evidence {
+        exit: Exit::Code(0),
+        answer: Some(""),
+        has_more: false,
+        stdout: "",
+        stderr: "",
+        reported: None,
+    };
     assert_eq!(judge(&program, &evidence), Ok(()));
 }
 
@@ -88,11 +94,14 @@ fn output_beside_the_answer_is_asked_for_transient_words_only() {
     let besides = |stdout| Evidence {
         exit: Exit::Code(0),
         answer: Some("  "),
+        has_more: false,
         stdout,
         stderr: "",
         reported: None,
     };
     let code = |stdout| judge(&program(), &besides(stdout)).unwrap_err().code;
+    let made = Evidence { has_more: true, ..besides("") };
+    assert_eq!(judge(&program(), &made), Ok(()));
     assert_eq!(code("broken"), Code::EmptyAnswer);
     assert_eq!(code("busy"), Code::TransientFailure);
 }
@@ -142,7 +151,7 @@ proptest! {
     ) {
         let text = format!("{secret} {word}");
         let (answer, stderr) = (Some(text.as_str()), text.as_str());
-        let evidence = Evidence { exit, answer, stdout: &text, stderr, reported: None };
+        let evidence = Evidence { exit, answer, has_more: false, stdout: &text, stderr, reported: None };
         if let Err(failure) = judge(&program(), &evidence) {
             prop_assert!(!failure.message.contains(&secret));
         }

@@ -51,6 +51,22 @@ CREATE TABLE executions (
     pid INTEGER,
     exit_code INTEGER,
     last_event INTEGER NOT NULL,
+    failure_code TEXT GENERATED ALWAYS AS (failure ->> '$.code') VIRTUAL,
+    -- The public state: `Record::shown_state` in SQL. A test compares the two in every case.
+    shown TEXT GENERATED ALWAYS AS (
+        CASE
+            WHEN outcome = 'completed' THEN 'completed'
+            WHEN outcome = 'cancelled' THEN 'canceled'
+            WHEN outcome = 'failed' AND failure_code IN ('queue-timeout', 'agent-rejected')
+                THEN 'rejected'
+            WHEN outcome IS NOT NULL THEN 'failed'
+            WHEN state = 'idle' THEN 'submitted'
+            WHEN state = 'waiting' AND NOT answered THEN 'input-required'
+            ELSE 'working'
+        END
+    ) VIRTUAL,
+    -- Since when it is there: `Record::status_at`.
+    status_at INTEGER GENERATED ALWAYS AS (COALESCE(ended_at, changed_at)) VIRTUAL,
     UNIQUE (owner, agent, request_key)
 ) STRICT, WITHOUT ROWID;
 
@@ -68,6 +84,10 @@ CREATE INDEX answers_by_execution ON answers (execution);
 
 CREATE INDEX executions_by_agent ON executions (agent, id);
 CREATE INDEX executions_by_owner ON executions (owner, id);
+-- Pages are read in the order of these; none is sorted.
+CREATE INDEX executions_by_status ON executions (agent, status_at, id);
+CREATE INDEX executions_by_status_of_owner ON executions (agent, owner, status_at, id);
+CREATE INDEX executions_by_status_in_context ON executions (agent, context, status_at, id);
 CREATE INDEX executions_unfinished ON executions (id) WHERE outcome IS NULL;
 CREATE INDEX executions_holding_slots ON executions (agent)
     WHERE outcome IS NULL AND state IN ('starting', 'running');

@@ -1,0 +1,248 @@
+//! One line of a program's events, as the program writes it.
+
+use algonius_actors::model::content::{Content, Part};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// The longest line that is read; a longer one is passed over.
+const LONGEST: usize = 1024 * 1024;
+
+/// A line that arrives in pieces.
+#[derive(Default)]
+pub(super) struct Line {
+    bytes: Vec<u8>,
+    is_too_long: bool,
+}
+
+impl Line {
+    /// Takes the next piece.
+    pub(super) fn extend(&mut self, bytes: &[u8]) {
+        if self.bytes.len() + bytes.len() > LONGEST {
+            *self = Self { bytes: Vec::new(), is_too_long: true };
+        }
+        if !self.is_too_long {
+            self.bytes.extend_from_slice(bytes);
+        }
+    }
+
+    /// Whether it says nothing at all.
+    pub(super) fn is_blank(&self) -> bool {
+        !self.is_too_long && self.bytes.trim_ascii().is_empty()
+    }
+
+    /// What it says; `None` where that cannot be read.
+    pub(super) fn event(&self) -> Option<Event> {
+        if self.is_too_long { None } else { serde_json::from_slice(&self.bytes).ok() }
+    }
+}
+
+/// One event.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Event {
+    /// The answer goes on.
+    Text { text: String },
+    /// Something was made, or a piece of it.
+    Artifact(Made),
+    /// A word about the progress, or about the end.
+    Status {
+        #[serde(default)]
+        state: String,
+        #[serde(flatten)]
+        words: Option<Words>,
+    },
+    /// The answer is a word alone.
+    Message {
+        #[serde(flatten)]
+        words: Words,
+    },
+    /// The agent asks, and then ends.
+    InputRequired {
+        #[serde(flatten)]
+        words: Option<Words>,
+    },
+    /// The agent will not do it.
+    Rejected {
+        #[serde(default)]
+        message: String,
+    },
+    /// The work failed.
+    Failed {
+        #[serde(default)]
+        message: String,
+        #[serde(default)]
+        category: String,
+    },
+    /// What was used, in numbers by name.
+    Usage {
+        #[serde(flatten)]
+        fields: Map<String, Value>,
+    },
+    /// The agent's own session.
+    Session { id: String },
+    /// Of a later release.
+    #[serde(other)]
+    Unknown,
+}
+
+/// Something made.
+#[derive(Deserialize)]
+pub(super) struct Made {
+    /// Its id within the execution.
+    pub(super) id: Option<String>,
+    /// Its name for people.
+    pub(super) name: Option<String>,
+    /// What it is.
+    pub(super) description: Option<String>,
+    /// What it is made of.
+    #[serde(flatten)]
+    pub(super) words: Words,
+    /// Whether it goes on.
+    #[serde(default)]
+    pub(super) append: bool,
+    /// Whether nothing more of it will come.
+    #[serde(default = "yes")]
+    pub(super) last: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// Content: a list of parts, or a single one in the event itself.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum Words {
+    /// A list.
+    Many { parts: Vec<Word> },
+    /// A single part.
+    One(Word),
+}
+
+/// One part.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum Word {
+    /// Text.
+    Text { text: String },
+    /// Any JSON.
+    Data { data: Value },
+    /// A file.
+    File { file: File },
+    /// Where a file is.
+    Url { url: String, name: Option<String>, media_type: Option<String> },
+}
+
+/// A file, in base64 or as text.
+#[derive(Deserialize)]
+pub(super) struct File {
+    name: Option<String>,
+    media_type: Option<String>,
+    bytes: Option<String>,
+    text: Option<String>,
+}
+
+impl Words {
+    /// The parts; `None` where there are none, or one cannot be read.
+    pub(super) fn parts(self) -> Option<Vec<Part>> {
+        let words = match self {
+            Self::Many { parts } => parts,
+            Self::One(word) => vec![word],
+        };
+        if words.is_empty() { None } else { words.into_iter().map(Word::part).collect() }
+    }
+}
+
+impl Word {
+    fn part(self) -> Option<Part> {
+        Some(match self {
+            Self::Text { text } => Part::text(text),
+            Self::Data { data } => plain(Content::Data(data)),
+            Self::File { file } => file.part()?,
+            Self::Url { url, name, media_type } => {
+                Part { content: Content::Url(url), filename: name, media_type }
+            }
+        })
+    }
+}
+
+impl File {
+    /// What is kept is readable base64, so that readers need not doubt it.
+    fn part(self) -> Option<Part> {
+        let encoded = match (self.bytes, self.text) {
+            (Some(encoded), None) => STANDARD.decode(&encoded).is_ok().then_some(encoded)?,
+            (None, Some(text)) => STANDARD.encode(text),
+            (Some(_), Some(_)) | (None, None) => return None,
+        };
+        let (filename, media_type) = (self.name, self.media_type);
+        Some(Part { content: Content::Bytes(encoded), filename, media_type })
+    }
+}
+
+const fn plain(content: Content) -> Part {
+    Part { content, filename: None, media_type: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use algonius_actors::model::content::{Content, Part};
+
+    use super::{Event, Line};
+
+    fn read(line: &str) -> Option<Event> {
+        let mut whole = Line::default();
+        whole.extend(line.as_bytes());
+        whole.event()
+    }
+
+    fn parts(words: &str) -> Option<Vec<Part>> {
+        match read(&format!(r#"{{"type":"message",{words}}}"#))? {
+            Event::Message { words } => words.parts(),
+            _ => None,
+        }
+    }
+
+    fn contents(words: &str) -> Option<Vec<Content>> {
+        parts(words).map(|parts| parts.into_iter().map(|part| part.content).collect())
+    }
+
+    #[test]
+    fn each_form_of_a_part_is_read() {
+        let bytes = || Some(vec![Content::Bytes("aGk=".to_owned())]);
+        assert_eq!(contents(r#""text":"a""#), Some(vec![Content::Text("a".to_owned())]));
+        assert_eq!(contents(r#""data":null"#), Some(vec![Content::Data(().into())]));
+        assert_eq!(contents(r#""file":{"bytes":"aGk="}"#), bytes());
+        assert_eq!(contents(r#""file":{"text":"hi"}"#), bytes());
+        let parts = parts(r#""parts":[{"text":""},{"url":"u","name":"n","media_type":"m"}]"#);
+        let url = parts.unwrap().pop().unwrap();
+        assert_eq!(url.content, Content::Url("u".to_owned()));
+        assert_eq!((url.filename.as_deref(), url.media_type.as_deref()), (Some("n"), Some("m")));
+    }
+
+    #[test]
+    fn what_is_no_part_is_not_read() {
+        for words in [
+            r#""parts":[]"#,
+            r#""parts":[{"text":1}]"#,
+            r#""file":{"bytes":"?"}"#,
+            r#""file":{"bytes":"aGk=","text":"hi"}"#,
+            r#""file":{"path":"a"}"#,
+            r#""more":1"#,
+        ] {
+            assert_eq!(contents(words), None, "{words}");
+        }
+    }
+
+    #[test]
+    fn what_is_made_is_whole_unless_it_says_otherwise() {
+        let Some(Event::Artifact(made)) = read(r#"{"type":"artifact","name":"n","url":"u"}"#)
+        else {
+            panic!("not read");
+        };
+        assert_eq!((made.append, made.last, made.id), (false, true, None));
+        assert_eq!(made.name.as_deref(), Some("n"));
+        assert_eq!(made.words.parts().unwrap().pop().unwrap().filename, None);
+    }
+}

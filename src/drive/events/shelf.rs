@@ -1,0 +1,99 @@
+//! Keeps parts of what a program said and made, up to the limit of the attempt.
+
+use algonius_actors::model::content::{Content, Part, Piece};
+use algonius_actors::model::event::{Channel, Fact};
+use algonius_actors::ports::ledger::LedgerError;
+use algonius_actors::report::{Reporter, Scribe};
+
+/// What a record costs beside its content, so that empty ones have an end too.
+const OVERHEAD: usize = 256;
+
+/// The longest label, in characters.
+const LONGEST: usize = 300;
+
+/// Where parts are kept.
+pub(super) struct Shelf<'r> {
+    report: &'r Reporter,
+    scribe: Scribe,
+    left: usize,
+    dropped: u64,
+}
+
+impl<'r> Shelf<'r> {
+    /// Opens the channel of parts.
+    pub(super) fn open(report: &'r Reporter, limit: usize) -> Self {
+        Self { report, scribe: report.scribe(Channel::Parts), left: limit, dropped: 0 }
+    }
+
+    /// Keeps the parts; `None` where there is no room for them.
+    ///
+    /// # Errors
+    /// When the ledger did not commit.
+    pub(super) async fn keep(
+        &mut self,
+        parts: Vec<Part>,
+    ) -> Result<Option<Vec<Piece>>, LedgerError> {
+        if !self.has_room(parts.iter().map(size).sum()) {
+            return Ok(None);
+        }
+        let labelled: Vec<Part> = parts.into_iter().map(|part| self.labelled(part)).collect();
+        self.scribe.keep(&labelled).await.map(Some)
+    }
+
+    /// Records a fact without parts, where there is room for it.
+    ///
+    /// # Errors
+    /// When the ledger did not commit.
+    pub(super) async fn note(&mut self, fact: Fact) -> Result<(), LedgerError> {
+        if self.has_room(OVERHEAD) { self.report.note(fact).await } else { Ok(()) }
+    }
+
+    /// Ends the channel.
+    ///
+    /// # Errors
+    /// When the ledger did not commit.
+    pub(super) async fn close(self) -> Result<(), LedgerError> {
+        self.scribe.close().await?;
+        if self.dropped == 0 {
+            return Ok(());
+        }
+        let cut = Fact::Truncated { channel: Channel::Parts, dropped: self.dropped };
+        self.report.note(cut).await
+    }
+
+    /// Takes the room, where there is so much.
+    fn has_room(&mut self, size: usize) -> bool {
+        match self.left.checked_sub(size.max(OVERHEAD)) {
+            Some(left) => self.left = left,
+            None => self.dropped += size as u64,
+        }
+        self.dropped == 0
+    }
+
+    /// What stands beside the content is shown too.
+    fn labelled(&self, part: Part) -> Part {
+        let Part { content, filename, media_type } = part;
+        let of = |text: Option<String>| text.map(|text| label(self.report, &text));
+        Part { content, filename: of(filename), media_type: of(media_type) }
+    }
+}
+
+/// A short text that is shown: masked as a whole, then cut, for a cut secret would not be known
+/// as one.
+pub(super) fn label(report: &Reporter, text: &str) -> String {
+    let masked = report.redact(text);
+    let plain: String = masked.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut cut: String = plain.trim().chars().take(LONGEST).collect();
+    if cut.len() < plain.trim().len() {
+        cut.push('…');
+    }
+    cut
+}
+
+fn size(part: &Part) -> usize {
+    let content = match &part.content {
+        Content::Text(text) | Content::Bytes(text) | Content::Url(text) => text.len(),
+        Content::Data(data) => data.to_string().len(),
+    };
+    content + OVERHEAD
+}

@@ -1,0 +1,197 @@
+//! Stories of questions and their answers.
+
+use std::collections::BTreeMap;
+
+use algonius_actors::model::content::Piece;
+use algonius_actors::model::event::{Channel, Event, Fact, Span, Speaker};
+use algonius_actors::model::execution::{Fence, Move, Outcome, Stamp, State};
+use algonius_actors::model::id::{AgentId, ExecutionId, MessageId, PrincipalId};
+use algonius_actors::ports::ledger::{Accept, Claim, ClaimOrder, Resume, Settlement};
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+use State::{Running, Starting, Waiting};
+
+use super::{AnyLedger, accepted, agent, claimed, moved, order, record, request, second};
+use super::{numbers, settlement, warned};
+
+/// The turn after the first.
+const NEXT: Stamp = Stamp::FIRST.continued();
+
+/// Runs an execution up to its question.
+pub(in crate::store) async fn asked(ledger: &AnyLedger) -> (ExecutionId, Fence) {
+    let (id, fence) = claimed(ledger).await;
+    ask(ledger, id, fence, Stamp::FIRST).await;
+    (id, fence)
+}
+
+async fn ask(ledger: &AnyLedger, id: ExecutionId, fence: Fence, stamp: Stamp) {
+    let to = |from, to, at| Fact::Moved(Move { stamp, ..moved(from, to, at) });
+    let facts = [to(Starting, Running, 2), to(Running, Waiting, 3)].map(|fact| (second(3), fact));
+    assert!(ledger.record(id, fence, facts.into()).await.unwrap());
+}
+
+/// An answer under a key of its own.
+pub(in crate::store) fn answer(id: ExecutionId, fence: Fence, input: &str) -> Resume {
+    let mut key = [1; 32];
+    key[..16].copy_from_slice(Uuid::now_v7().as_bytes());
+    Resume {
+        id,
+        agent: agent(),
+        owner: PrincipalId(Uuid::nil()),
+        fence,
+        stamp: NEXT,
+        message: MessageId("message-2".to_owned()),
+        key,
+        digest: [9; 32],
+        input: input.to_owned(),
+        pieces: vec![Piece::text(span(input))],
+        params: BTreeMap::from([("branch".to_owned(), "next".to_owned())]),
+        replayable: false,
+        at: second(5),
+    }
+}
+
+fn span(input: &str) -> Span {
+    Span { stamp: NEXT, channel: Channel::Input, from: 0, to: input.len() as u64 }
+}
+
+async fn taken(ledger: &AnyLedger, key: [u8; 32]) -> Option<(ExecutionId, [u8; 32])> {
+    ledger.taken(PrincipalId(Uuid::nil()), &agent(), key).await.unwrap()
+}
+
+pub(in crate::store) async fn an_answer_is_read_back_as_it_was_given(ledger: AnyLedger) {
+    let (id, fence) = asked(&ledger).await;
+    let before = record(&ledger, id).await;
+    let given = answer(id, fence, "the left one");
+    assert!(ledger.resume(given.clone()).await.unwrap());
+
+    let after = record(&ledger, id).await;
+    assert_eq!((after.params, after.replayable, after.answered), (given.params, false, true));
+    assert_eq!((after.state, after.fence, after.stamp), (Waiting, fence, before.stamp));
+    assert_eq!((after.changed_at, after.last_event), (second(5), before.last_event + 1));
+    let (message, pieces) = (given.message.0, given.pieces);
+    let fact = Fact::Said { speaker: Speaker::Caller, message, pieces };
+    let event = Event { number: after.last_event, at: second(5), fact };
+    assert_eq!(ledger.events(id, before.last_event).await.unwrap(), [event]);
+    assert_eq!(ledger.text(id, span("the left one")).await.unwrap(), "the left one");
+    let first = Span { stamp: Stamp::FIRST, ..span("look at this") };
+    assert_eq!(ledger.text(id, first).await.unwrap(), "look at this");
+}
+
+pub(in crate::store) async fn of_many_answers_one_is_taken(ledger: AnyLedger) {
+    let (id, fence) = asked(&ledger).await;
+    let before = record(&ledger, id).await.last_event;
+    let mut all = JoinSet::new();
+    for number in 0..20 {
+        let (ledger, given) = (ledger.clone(), answer(id, fence, &format!("answer {number}")));
+        all.spawn(async move { (ledger.resume(given.clone()).await.unwrap(), given) });
+    }
+    let answers = all.join_all().await;
+    for (was_taken, given) in &answers {
+        let expected = was_taken.then_some((id, given.digest));
+        assert_eq!(taken(&ledger, given.key).await, expected);
+    }
+    let mut won = answers.into_iter().filter(|(was_taken, _)| *was_taken).map(|(_, given)| given);
+    let (one, none) = (won.next().unwrap(), won.next());
+    assert!(none.is_none(), "{none:?}");
+    assert_eq!(ledger.text(id, span(&one.input)).await.unwrap(), one.input);
+    assert_eq!(numbers(&ledger, id).await, (1..=before + 1).collect::<Vec<_>>());
+}
+
+/// Nothing is left of an answer that nobody waits for: its message can be sent again.
+pub(in crate::store) async fn an_answer_without_an_open_question_changes_nothing(
+    ledger: AnyLedger,
+) {
+    let queued = accepted(&ledger).await;
+    let (starting, fence) = claimed(&ledger).await;
+    let (answered, _) = asked(&ledger).await;
+    assert!(ledger.resume(answer(answered, fence, "the left one")).await.unwrap());
+    let (ended, _) = asked(&ledger).await;
+    assert!(ledger.settle(settlement(ended, fence, Outcome::Cancelled)).await.unwrap());
+    // Only the outcome is wrong here.
+    let (over, _) = asked(&ledger).await;
+    let end = settlement(over, fence, Outcome::Timeout);
+    let end = Settlement { moves: Vec::new(), ..end };
+    assert!(ledger.settle(end).await.unwrap());
+    let (open, _) = asked(&ledger).await;
+
+    for (id, fence) in [
+        (queued, Fence(0)),
+        (starting, fence),
+        (answered, fence),
+        (ended, fence),
+        (over, fence),
+        (open, Fence(0)),
+        (open, Fence(2)),
+    ] {
+        let before = (record(&ledger, id).await, ledger.events(id, 0).await.unwrap());
+        let late = answer(id, fence, "or the right one, as it is longer");
+        assert!(!ledger.resume(late.clone()).await.unwrap());
+        assert_eq!(taken(&ledger, late.key).await, None);
+        assert_eq!((record(&ledger, id).await, ledger.events(id, 0).await.unwrap()), before);
+        let said = ledger.text(id, span(&late.input)).await.unwrap();
+        assert_eq!(said, if id == answered { "the left one" } else { "" });
+    }
+    assert!(!ledger.resume(answer(ExecutionId::fresh(), fence, "anyone?")).await.unwrap());
+    assert!(ledger.resume(answer(open, fence, "the left one")).await.unwrap());
+}
+
+pub(in crate::store) async fn a_message_answers_one_question_only(ledger: AnyLedger) {
+    let [(one, fence), (two, _)] = [asked(&ledger).await, asked(&ledger).await];
+    let given = answer(one, fence, "the left one");
+    assert!(ledger.resume(given.clone()).await.unwrap());
+    let again = Resume { id: two, digest: [8; 32], ..given.clone() };
+    assert!(!ledger.resume(again.clone()).await.unwrap());
+    assert_eq!(taken(&ledger, given.key).await, Some((one, given.digest)));
+    assert!(!record(&ledger, two).await.answered);
+    assert!(ledger.resume(Resume { key: [2; 32], ..again }).await.unwrap());
+}
+
+/// A second turn, with a second question: each is answered once.
+pub(in crate::store) async fn the_next_claim_begins_the_turn_that_was_answered(ledger: AnyLedger) {
+    let (id, fence) = asked(&ledger).await;
+    let first = answer(id, fence, "the left one");
+    assert!(ledger.resume(first.clone()).await.unwrap());
+    assert!(ledger.record(id, fence, vec![warned("slow")]).await.unwrap());
+    assert!(record(&ledger, id).await.answered);
+    let next = Move { stamp: NEXT, ..moved(Waiting, Starting, 6) };
+    let next = ClaimOrder { fence, moved: next, ..order(id, None) };
+    assert_eq!(ledger.claim(next).await.unwrap(), Claim::Granted(Fence(2)));
+    let row = record(&ledger, id).await;
+    assert_eq!((row.answered, row.state, row.stamp), (false, Starting, NEXT));
+
+    ask(&ledger, id, Fence(2), NEXT).await;
+    let late = Resume { fence, ..answer(id, fence, "late") };
+    assert!(!ledger.resume(late).await.unwrap());
+    let third = NEXT.continued();
+    let second_one = Resume { stamp: third, ..answer(id, Fence(2), "and then right") };
+    assert!(ledger.resume(second_one.clone()).await.unwrap());
+    assert_eq!(taken(&ledger, first.key).await, Some((id, first.digest)));
+    assert_eq!(taken(&ledger, second_one.key).await, Some((id, second_one.digest)));
+    let said = Span { stamp: third, ..span("and then right") };
+    assert_eq!(ledger.text(id, said).await.unwrap(), "and then right");
+}
+
+pub(in crate::store) async fn what_was_taken_is_found_by_its_caller_and_agent(ledger: AnyLedger) {
+    let given = request("look at this");
+    ledger.accept(given.clone()).await.unwrap();
+    assert_eq!(taken(&ledger, given.key).await, Some((given.id, given.digest)));
+    let other = Accept { id: ExecutionId::fresh(), digest: [6; 32], ..given.clone() };
+    let theirs = Accept { owner: PrincipalId(Uuid::max()), ..other.clone() };
+    ledger.accept(theirs.clone()).await.unwrap();
+    let found = ledger.taken(theirs.owner, &agent(), given.key).await.unwrap();
+    assert_eq!(found, Some((theirs.id, [6; 32])));
+    assert_eq!(taken(&ledger, given.key).await, Some((given.id, given.digest)));
+
+    let (id, fence) = asked(&ledger).await;
+    let said = answer(id, fence, "the left one");
+    assert!(ledger.resume(said.clone()).await.unwrap());
+    assert_eq!(taken(&ledger, said.key).await, Some((id, said.digest)));
+    let writer = AgentId::new("writer").unwrap();
+    for key in [given.key, said.key] {
+        assert_eq!(ledger.taken(given.owner, &writer, key).await.unwrap(), None);
+    }
+    assert_eq!(ledger.taken(theirs.owner, &agent(), said.key).await.unwrap(), None);
+    assert_eq!(taken(&ledger, [3; 32]).await, None);
+}

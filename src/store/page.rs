@@ -1,0 +1,59 @@
+//! Reading executions by the time of their status, page by page.
+
+use algonius_actors::model::record::{Page, PageQuery};
+use chrono::{DateTime, Utc};
+use sqlx::sqlite::Sqlite;
+use sqlx::{QueryBuilder, Row, SqlitePool};
+
+use super::column::{Columns, micros};
+use super::records::record;
+
+/// Reads a page, and how many there are on all pages: both of one moment.
+pub(super) async fn read(pool: &SqlitePool, query: &PageQuery) -> sqlx::Result<Page> {
+    let mut transaction = pool.begin().await?;
+    let rows = rows(query).build().fetch_all(&mut *transaction).await?;
+    let total: i64 = count(query).build().fetch_one(&mut *transaction).await?.try_get(0)?;
+    transaction.rollback().await?;
+    let records = rows.iter().map(|row| record(Columns(row))).collect::<sqlx::Result<_>>()?;
+    Ok(Page { records, total: u64::try_from(total).unwrap_or_default() })
+}
+
+fn rows(query: &PageQuery) -> QueryBuilder<Sqlite> {
+    let mut text = QueryBuilder::new("SELECT * FROM executions");
+    narrow(&mut text, query);
+    if let Some((at, id)) = query.after {
+        text.push(" AND (status_at, id) < (").push_bind(micros(at));
+        text.push(", ").push_bind(id.0).push(")");
+    }
+    text.push(" ORDER BY status_at DESC, id DESC LIMIT ").push_bind(i64::from(query.limit));
+    text
+}
+
+fn count(query: &PageQuery) -> QueryBuilder<Sqlite> {
+    let mut text = QueryBuilder::new("SELECT count(*) FROM executions");
+    narrow(&mut text, query);
+    text
+}
+
+/// Says only what is asked for, so that each of the few texts there can be finds its index.
+fn narrow(text: &mut QueryBuilder<Sqlite>, query: &PageQuery) {
+    text.push(" WHERE agent = ").push_bind(query.agent.as_str().to_owned());
+    if let Some(owner) = query.owner {
+        text.push(" AND owner = ").push_bind(owner.0);
+    }
+    if let Some(context) = &query.context {
+        text.push(" AND context = ").push_bind(context.0.clone());
+    }
+    if let Some(shown) = query.shown {
+        text.push(" AND shown = ").push_bind(shown.as_str());
+    }
+    if let Some(since) = query.changed_since {
+        text.push(" AND status_at >= ").push_bind(first_micros(since));
+    }
+}
+
+/// The first whole microsecond that is not before a time.
+fn first_micros(time: DateTime<Utc>) -> i64 {
+    let begun = !time.timestamp_subsec_nanos().is_multiple_of(1000);
+    micros(time).saturating_add(i64::from(begun))
+}

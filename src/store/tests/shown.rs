@@ -1,0 +1,75 @@
+//! The public state is one rule in Rust and one in SQL: here they meet, in every case there is.
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::{Outcome, State};
+use algonius_actors::model::record::{PageQuery, Record, Shown};
+
+use serde_json::json;
+
+use super::*;
+use crate::store::conformance::paging::all;
+
+/// Copies an execution into every state, with every outcome, failure and answer; with few times,
+/// so that many are equal.
+const EVERY_CASE: &str = "
+    INSERT INTO executions
+        (id, agent, owner, message, request_key, digest, context, origin, access, params, turn,
+         attempt, fence, replayable, accepted_at, last_event, started_at, state, outcome, failure,
+         answered, changed_at, ended_at)
+    SELECT randomblob(16), agent, owner, message, randomblob(32), digest, context, origin, access,
+        params, turn, attempt, fence, replayable, accepted_at, last_event, started_at,
+        states.value, outcomes.value, failures.value, answers.value,
+        abs(random() % 50), iif(random() % 2, abs(random() % 50), NULL)
+    FROM executions, json_each($1) AS states, json_each($2) AS outcomes, json_each($3) AS failures,
+        json_each('[0, 1]') AS answers";
+
+struct EveryCase;
+
+#[async_trait]
+impl Change for EveryCase {
+    type Answer = ();
+
+    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
+        let states: Vec<_> = State::ALL.iter().map(|state| state.as_str()).collect();
+        let outcomes = [
+            None,
+            Some(Outcome::Completed),
+            Some(Outcome::Failed),
+            Some(Outcome::Timeout),
+            Some(Outcome::Cancelled),
+        ];
+        let failure = |code: &Code| json!({ "code": code.as_str(), "message": "it went wrong" });
+        let mut failures: Vec<_> = Code::ALL.iter().map(failure).collect();
+        failures.push(json!(null));
+        sqlx::query(EVERY_CASE)
+            .bind(json!(states).to_string())
+            .bind(json!(outcomes).to_string())
+            .bind(json!(failures).to_string())
+            .execute(connection)
+            .await?;
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn sql_and_rust_agree_on_the_public_state_and_its_time() {
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open(folder.path()).await);
+    accepted(&(store.clone() as AnyLedger)).await;
+    store.writer.order(EveryCase).await.unwrap();
+    let mut records = store.executions(Filter::default()).await.unwrap();
+    assert_eq!(records.len(), 1 + State::ALL.len() * 5 * (Code::ALL.len() + 1) * 2);
+    records.sort_by_key(|record| std::cmp::Reverse((record.status_at(), record.id)));
+
+    let whole = store.page(PageQuery { limit: u32::MAX, ..all() }).await.unwrap();
+    assert!(whole.records == records, "the orders differ");
+    for shown in Shown::ALL {
+        let query = PageQuery { shown: Some(*shown), limit: u32::MAX, ..all() };
+        let page = store.page(query).await.unwrap();
+        let expected: Vec<&Record> =
+            records.iter().filter(|record| record.shown_state() == *shown).collect();
+        assert_eq!(page.total, expected.len() as u64);
+        let differ = page.records.iter().zip(expected).find(|(is, should)| is != should);
+        assert_eq!(differ, None, "{shown:?}");
+    }
+}

@@ -1,0 +1,224 @@
+//! What goes well: input reaches the program, and what it makes comes back.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::harness::door::{completed, failed, id, outcome, state};
+use crate::harness::{Service, Setup, fake, gated, message, until};
+
+const PARAMETERS: &str = "https://algonius.dev/a2a/ext/parameters/v1";
+
+fn with_parameters(text: &str, parameters: &Value) -> Value {
+    let mut params = message(text);
+    params["message"]["metadata"] = json!({PARAMETERS: parameters});
+    params
+}
+
+#[tokio::test]
+async fn the_shipped_agents_answer_with_the_shipped_configuration_unchanged() {
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/supervisor.toml");
+    let service = Setup::file(&shipped).start().await;
+    for (agent, text, answer) in [
+        ("echo", "hello\nworld", "hello\nworld"),
+        ("sort", "b\nc\na\n", "a\nb\nc\n"),
+        ("greet", "Ann", "Hello, Ann!\n"),
+        ("word-count", "three small words", "3\n"),
+    ] {
+        assert_eq!(outcome(&service.send(agent, text).await), completed(answer), "{agent}");
+    }
+    let params = with_parameters("Ann", &json!({"greeting": "Good day"}));
+    let task = service.rpc("greet", "message/send", &params).await;
+    assert_eq!(outcome(&task), completed("Good day, Ann!\n"));
+}
+
+#[tokio::test]
+async fn a_caller_who_does_not_wait_gets_the_task_and_looks_it_up_until_it_is_completed() {
+    let service = Service::start(&gated("one", "")).await;
+    let task = service.submit("one", message("ann")).await;
+    assert!(["submitted", "working"].contains(&state(&task).as_str()), "{task}");
+    assert_eq!((&task["kind"], &task["artifacts"]), (&json!("task"), &json!([])));
+    service.setup.written("log", "start ann\n").await;
+    until("work", async || {
+        (state(&service.task("one", &id(&task)).await) == "working").then_some(())
+    })
+    .await;
+    service.setup.open("go");
+    assert_eq!(outcome(&service.ended("one", &id(&task)).await), completed("ann\n"));
+}
+
+#[tokio::test]
+async fn a_caller_who_waits_gets_the_program_s_own_output_and_what_was_asked() {
+    let service = Service::start(&fake("echo", "echo", "")).await;
+    let task = service.send("echo", "grüße\tan alle\n").await;
+    assert_eq!(outcome(&task), completed("grüße\tan alle\n"));
+    assert_eq!(task["history"][0]["parts"][0]["text"], "grüße\tan alle\n");
+    assert_eq!(task["history"][0]["role"], "user");
+    let without = json!({"id": task["id"], "historyLength": 0});
+    assert_eq!(service.rpc("echo", "tasks/get", &without).await["history"], json!([]));
+}
+
+#[tokio::test]
+async fn only_the_agent_that_is_asked_runs_and_different_agents_run_at_once() {
+    let service = Service::start(&[gated("one", ""), gated("two", "")].concat()).await;
+    let first = service.begin("one", "ann").await;
+    service.setup.written("log", "start ann\n").await;
+    let second = service.begin("two", "bob").await;
+    service.setup.written("log", "start ann\nstart bob\n").await;
+    service.setup.open("go");
+    assert_eq!(outcome(&service.ended("one", &first).await), completed("ann\n"));
+    assert_eq!(outcome(&service.ended("two", &second).await), completed("bob\n"));
+    let list = service.get("/api/v1/executions?agent=two").await.json();
+    assert_eq!(list["executions"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn half_a_megabyte_goes_in_and_three_come_out() {
+    let agents = [fake("echo", "echo", ""), fake("flood", "flood 3000000", "")].concat();
+    let service = Service::start(&agents).await;
+    let text: String = (0..).map(|line| format!("line {line} of many\n")).take(30_000).collect();
+    assert!(text.len() > 500_000);
+    assert_eq!(outcome(&service.send("echo", &text).await), completed(&text));
+    let (state, answer) = outcome(&service.send("flood", "").await);
+    assert_eq!((state.as_str(), answer.len()), ("completed", 3_000_000));
+    assert!(answer.bytes().all(|byte| byte == b'x' || byte == b'\n'));
+}
+
+#[tokio::test]
+async fn an_argument_reaches_the_program_as_one_word_whatever_is_in_it() {
+    let settings = "input = 'args'";
+    let service = Service::start(&fake("args", "args {{input}} --", settings)).await;
+    let text = "a \"b\" $HOME; rm -rf ~ 'c'\n{{ input }}";
+    let answer = format!("{}\n\"--\"\n", json!(text));
+    assert_eq!(outcome(&service.send("args", text).await), completed(&answer));
+    assert_eq!(outcome(&service.send("args", "nul\0byte").await), failed("input-rejected"));
+}
+
+#[tokio::test]
+async fn input_and_answer_can_be_files_that_are_gone_afterwards() {
+    let agent = r#"
+[agents.file]
+command = "sh"
+args = ["-c", 'printf "%s|%s|" "$1" "$2" > HERE/names; cp "$1" "$2"', "copy", "{{ input_file }}", "{{ output_file }}"]
+input = "file"
+output = "file"
+input_file = "{{ execution_id }}.md"
+output_file = "answer to {{ agent_id }}.md"
+"#;
+    let service = Service::start(agent).await;
+    let task = service.send("file", "some text").await;
+    assert_eq!(outcome(&task), completed("some text"));
+    let names = service.setup.read("names");
+    let (input, output) = names.split_once('|').unwrap();
+    let output = output.trim_end_matches('|');
+    assert!(input.ends_with(&format!("/{}.md", id(&task))), "{names}");
+    assert!(output.ends_with("/answer to file.md"), "{names}");
+    until("an empty place", async || (!Path::new(input).exists()).then_some(())).await;
+    assert!(!Path::new(output).exists());
+}
+
+#[tokio::test]
+async fn a_program_sees_its_folder_and_its_variables_and_nothing_of_the_service_s_own() {
+    let place = "working_dir = 'HERE/home'\n";
+    let env = "[agents.env.env]\nCOLOUR = 'blue ${SHADE}'\n";
+    let agents = [fake("cwd", "cwd", place), fake("env", "env", env)].concat();
+    let setup = Setup::new(&agents).env("SHADE", "dark").env("PRIVATE", "of the service");
+    let service = setup.start().await;
+    let home = service.setup.here().join("home").canonicalize().unwrap();
+    let answer = format!("{}\n", home.display());
+    assert_eq!(outcome(&service.send("cwd", "").await), completed(&answer));
+    let task = service.send("env", "").await;
+    let (_, seen) = outcome(&task);
+    for line in ["COLOUR=blue dark", "ALGONIUS_AGENT_ID=env", "ALGONIUS_ATTEMPT=1"] {
+        assert!(seen.lines().any(|seen| seen == line), "{line} is not in {seen}");
+    }
+    assert!(seen.contains(&format!("ALGONIUS_EXECUTION_ID={}\n", id(&task))));
+    for name in ["PRIVATE", "SHADE", "XDG_STATE_HOME"] {
+        assert!(!seen.contains(name), "{name} is in {seen}");
+    }
+}
+
+#[tokio::test]
+async fn events_of_the_program_make_the_answer() {
+    let output = "output = 'events'";
+    let service = Service::start(&fake("events", "events one unknown two", output)).await;
+    assert_eq!(outcome(&service.send("events", "").await), completed("onetwo"));
+}
+
+#[tokio::test]
+async fn parts_are_put_one_under_the_other_and_files_are_refused() {
+    let service = Service::start(&fake("echo", "echo", "")).await;
+    let mut params = message("first");
+    let parts = json!([{"kind": "text", "text": "a"}, {"kind": "data", "data": {"b": 1}}]);
+    params["message"]["parts"] = parts;
+    let task = service.rpc("echo", "message/send", &params).await;
+    assert_eq!(outcome(&task), completed("a\n{\"b\":1}"));
+    let mut params = message("second");
+    params["message"]["parts"] = json!([{"kind": "file", "file": {"bytes": "aGk="}}]);
+    let refused = service.refused("echo", "message/send", params).await;
+    assert_eq!(refused, (-32005, "content-type-unsupported".to_owned()));
+}
+
+#[tokio::test]
+async fn an_execution_is_recorded_with_all_that_is_known_of_it() {
+    let agent = gated("one", "").replace("echo \"$word\"\n'''", "echo aside >&2; echo $word\n'''");
+    let service = Service::start(&agent).await;
+    let mut params = message("ann");
+    params["message"]["contextId"] = json!("talk-1");
+    let id = id(&service.submit("one", params.clone()).await);
+    service.setup.written("log", "start ann\n").await;
+    let running = service.execution(&id).await;
+    for absent in ["endedAt", "outcome", "exitCode", "durationUs", "output"] {
+        assert!(running.get(absent).is_none(), "{absent} in {running}");
+    }
+    service.setup.open("go");
+    service.ended("one", &id).await;
+    let record = service.execution(&id).await;
+    for (name, value) in [
+        ("id", json!(id)),
+        ("agent", json!("one")),
+        ("contextId", json!("talk-1")),
+        ("messageId", params["message"]["messageId"].clone()),
+        ("state", json!("completed")),
+        ("outcome", json!("completed")),
+        ("attempt", json!(1)),
+        ("exitCode", json!(0)),
+        ("input", json!("ann")),
+        ("output", json!("ann\n")),
+        ("stderr", json!("aside\n")),
+    ] {
+        assert_eq!(record[name], value, "{name} of {record}");
+    }
+    let times = ["acceptedAt", "startedAt", "endedAt"].map(|name| record[name].as_str().unwrap());
+    assert!(times.is_sorted(), "{times:?}");
+    assert!(record["durationUs"].as_i64().unwrap() > 0);
+    let events = record["events"].as_array().unwrap();
+    let moves = events.iter().map(|event| &event["fact"]).filter(|fact| fact["kind"] == "moved");
+    let moves: Vec<_> = moves.map(|fact| format!("{} {}", fact["from"], fact["to"])).collect();
+    let path = ["idle", "starting", "running", "completed", "cleanup", "idle"];
+    let told: Vec<_> = path.windows(2).map(|two| format!("{:?} {:?}", two[0], two[1])).collect();
+    assert!(told.starts_with(&moves) && moves.len() >= 3, "{moves:?}");
+    assert!(events.iter().any(|event| event["fact"]["pid"].as_u64().is_some()));
+}
+
+#[tokio::test]
+async fn executions_are_listed_newest_first_and_by_pages() {
+    let agents = [fake("echo", "echo", ""), gated("one", "")].concat();
+    let service = Service::start(&agents).await;
+    let mut ids = Vec::new();
+    for text in ["a", "b", "c"] {
+        ids.insert(0, id(&service.send("echo", text).await));
+    }
+    let unfinished = service.begin("one", "ann").await;
+    let list = async |query: &str| {
+        let list = service.get(&format!("/api/v1/executions?{query}")).await.json();
+        let entries = list["executions"].as_array().unwrap().clone();
+        let ids = entries.iter().map(|entry| entry["id"].as_str().unwrap().to_owned());
+        (ids.collect::<Vec<_>>(), list["next"].as_str().map(str::to_owned))
+    };
+    assert_eq!(list("unfinished=true").await, (vec![unfinished], None));
+    let (first, next) = list("agent=echo&limit=2").await;
+    assert_eq!((first.as_slice(), next.as_ref()), (&ids[..2], Some(&ids[1])));
+    let rest = list(&format!("agent=echo&limit=2&before={}", ids[1])).await;
+    assert_eq!(rest, (vec![ids[2].clone()], None));
+}

@@ -1,0 +1,127 @@
+//! Connections that are slow, silent, too many, or speak no HTTP.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::harness::{Service, Setup, ask, fake, message, soon, until};
+
+async fn hurried() -> Service {
+    let server = "header_timeout = 0.5\nbody_timeout = 0.5";
+    Setup::server(server, &fake("echo", "echo", "")).start().await
+}
+
+/// What comes until the service closes the connection, which it must do by itself.
+async fn rest(mut stream: TcpStream) -> String {
+    let mut bytes = Vec::new();
+    _ = soon("the close", stream.read_to_end(&mut bytes)).await; // A reset is a close.
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[tokio::test]
+async fn a_silent_connection_is_closed() {
+    let service = hurried().await;
+    assert_eq!(rest(service.connect().await).await, "");
+}
+
+#[tokio::test]
+async fn a_head_that_does_not_end_is_cut() {
+    let service = hurried().await;
+    let mut stream = service.connect().await;
+    stream.write_all(b"GET /status HTTP/1.1\r\nHost: te").await.unwrap();
+    let answer = rest(stream).await;
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_end_is_answered_408() {
+    let service = hurried().await;
+    let mut stream = service.connect().await;
+    let head = format!(
+        "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nConnection: close\r\nContent-Length: 100\r\n\r\n{{\"json",
+        service.token
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let answer = rest(stream).await;
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert!(answer.contains("\"body-timeout\""), "{answer}");
+}
+
+#[tokio::test]
+async fn what_is_no_http_is_never_a_server_error() {
+    let service = hurried().await;
+    let long = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(1 << 20));
+    let many = format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(1000));
+    for bytes in [
+        b"nonsense\r\n\r\n".as_slice(),
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"\0\0\0\0\0\0\0\0",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET  /  HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\nno colon\r\n\r\n",
+        b"POST /agents/echo/v1 HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+        b"GET / HTTP/1.1\r\nBad\0Name: x\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nnonsense nonsense nonsense",
+        long.as_bytes(),
+        many.as_bytes(),
+    ] {
+        let shown = String::from_utf8_lossy(bytes.get(..40).unwrap_or(bytes)).into_owned();
+        let answer = service.raw(bytes).await;
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(!answer.starts_with("HTTP/1.1 5"), "{shown}: {answer}");
+    }
+    assert_eq!(service.send("echo", "still here").await["status"]["state"], "completed");
+    assert!(!service.said().contains("panicked"), "{}", service.said());
+}
+
+#[tokio::test]
+async fn one_connection_too_many_is_closed_and_a_place_that_is_left_is_free_again() {
+    let setup = Setup::server("max_connections = 2", &fake("echo", "echo", ""));
+    let service = setup.start().await;
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        let mut stream = service.connect().await;
+        stream.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+        let mut first = [0; 12];
+        soon("an answer", stream.read_exact(&mut first)).await.unwrap();
+        assert_eq!(&first, b"HTTP/1.1 200");
+        held.push(stream);
+    }
+    assert_eq!(
+        service.raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await,
+        b""
+    );
+    held.clear();
+    until("a free place", async || {
+        let answer =
+            service.raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        answer.await.starts_with(b"HTTP/1.1 200").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_connection_serves_several_requests() {
+    let service = Service::start(&fake("echo", "echo", "")).await;
+    let mut stream = service.connect().await;
+    for text in ["one", "two", "three"] {
+        let body = ask("message/send", &message(text));
+        let request = format!(
+            "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            service.token,
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        until("the answer", async || {
+            let mut bytes = [0; 4096];
+            let read = stream.read(&mut bytes).await.unwrap();
+            answer.push_str(&String::from_utf8_lossy(&bytes[..read]));
+            answer.contains("\"completed\"").then_some(())
+        })
+        .await;
+        assert!(answer.contains(&format!("\"text\":\"{text}\"")), "{answer}");
+    }
+}

@@ -1,0 +1,212 @@
+//! The command line, as people and scripts use it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Service, Setup, fake, gated, soon};
+
+fn json_of(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| panic!("no JSON: {text}"))
+}
+
+#[tokio::test]
+async fn check_tells_every_fault_with_its_place_and_exits_with_4() {
+    let broken = "[server]\nlistn = 'x'\n[agents.one]\ncommand = 'no-such-program'\ntimeout = 1\n\
+         acess = 'read-write'\n[agents.two]\ncommand = 'cat'\ninput = 'json-rpc'\n";
+    let setup = Setup::bare(broken);
+    let file = setup.write().display().to_string();
+    let output = setup.run(&["check", &file], "").await;
+    assert_eq!((output.code, output.stdout.as_str()), (Some(4), ""));
+    for told in [
+        ":2:",
+        "listn",
+        "listen",
+        ":4:",
+        "no-such-program",
+        ":5:",
+        "60",
+        ":6:",
+        "access",
+        ":9:",
+        "json-rpc",
+    ] {
+        assert!(output.stderr.contains(told), "{told} is not in {}", output.stderr);
+    }
+    let refused = setup.run(&["serve", "--config", &file], "").await;
+    assert_eq!(refused.code, Some(4), "{}", refused.stderr);
+}
+
+#[tokio::test]
+async fn check_says_what_is_good_and_warns_of_programs_that_may_ask() {
+    let agents =
+        [fake("echo", "echo", ""), "[agents.claude]\ncommand = 'HERE/claude'\n".to_owned()];
+    let setup = Setup::new(&agents.concat()).executable("claude", "#!/bin/sh\n");
+    let file = setup.write().display().to_string();
+    let output = setup.run(&["check", &file], "").await;
+    assert_eq!((output.code, output.stdout.trim()), (Some(0), "good: 2 agents (echo, claude)"));
+    assert!(output.stderr.contains("warning") && output.stderr.contains("-p"), "{}", output.stderr);
+    let output = setup.run(&["check", "--json", &file], "").await;
+    assert_eq!(json_of(&output.stdout)["agents"], json!(["echo", "claude"]));
+    let shipped = setup.run(&["check"], "").await;
+    assert_eq!(shipped.code, Some(0), "{}", shipped.stderr);
+}
+
+#[tokio::test]
+async fn send_prints_the_answer_and_its_exit_code_says_how_it_went() {
+    let agents = [fake("echo", "echo", ""), fake("exit", "exit 7", "")].concat();
+    let service = Service::start(&agents).await;
+    for (words, input, code, printed) in [
+        (vec!["send", "echo", "hello"], "", 0, "hello"),
+        (vec!["send", "echo", "-"], "from a pipe\n", 0, "from a pipe\n"),
+        (vec!["send", "echo"], "from a pipe", 0, "from a pipe"),
+        (vec!["send", "exit", "hello"], "", 5, ""),
+        (vec!["send", "nobody", "hello"], "", 3, ""),
+        (vec!["send", "--token-file", "none", "echo", "hello"], "", 2, ""),
+        (vec!["send", "--token-file", "supervisor.toml", "echo", "hello"], "", 2, ""),
+        (vec!["send", "--url", "http://127.0.0.1:1", "echo", "hello"], "", 1, ""),
+        (vec!["send", "--url", "ftp://nowhere", "echo", "hello"], "", 4, ""),
+        (vec!["send", "--nonsense"], "", 4, ""),
+        (vec!["nonsense"], "", 4, ""),
+    ] {
+        let output = service.command(&words, input).await;
+        assert_eq!((output.code, output.stdout.as_str()), (Some(code), printed), "{output:?}");
+        assert_eq!(output.stderr.is_empty(), code == 0, "{output:?}");
+    }
+    let failed = service.command(&["send", "exit", "x"], "").await.stderr;
+    assert!(failed.contains("agent-exit") && failed.contains("hint:"), "{failed}");
+}
+
+#[tokio::test]
+async fn send_takes_parameters_a_message_id_and_a_conversation() {
+    let agent = fake("args", "args {{param.word}}", "input = 'stdin'\nparams.word = 'usual'");
+    let service = Service::start(&agent).await;
+    let usual = service.command(&["send", "args", "x"], "").await;
+    assert_eq!(usual.stdout, "\"usual\"\n");
+    let words = [
+        "send",
+        "--json",
+        "--param",
+        "word=a=b",
+        "--message-id",
+        "m-1",
+        "--context",
+        "c-1",
+        "args",
+        "x",
+    ];
+    let first = json_of(&service.command(&words, "").await.stdout);
+    assert_eq!(first["artifacts"][0]["parts"][0]["text"], "\"a=b\"\n");
+    assert_eq!((&first["contextId"], &first["kind"]), (&json!("c-1"), &json!("task")));
+    let second = json_of(&service.command(&words, "").await.stdout);
+    assert_eq!(second["id"], first["id"]);
+}
+
+#[tokio::test]
+async fn tasks_are_listed_shown_and_called_off() {
+    let service = Service::start(&gated("one", "access = 'read-write'")).await;
+    let sent = service.command(&["send", "--no-wait", "one", "ann"], "").await;
+    let id = sent.stdout.trim().to_owned();
+    service.setup.written("log", "start ann\n").await;
+    let list = service.command(&["tasks", "list", "--unfinished"], "").await.stdout;
+    assert!(list.contains("TASK") && list.contains(&id) && list.contains("running"), "{list}");
+    let list = service.command(&["tasks", "list", "--json"], "").await.stdout;
+    assert_eq!(json_of(&list)["executions"][0]["id"], json!(id));
+    let show = service.command(&["tasks", "show", &id], "").await.stdout;
+    assert!(show.contains("state    running (attempt 1)") && show.contains("ann"), "{show}");
+    let off = service.command(&["tasks", "cancel", &id], "").await;
+    assert_eq!(
+        (off.code, off.stdout.trim()),
+        (Some(0), format!("task {id} is cancelled").as_str())
+    );
+    let again = service.command(&["tasks", "cancel", &id], "").await;
+    assert_eq!(again.code, Some(1), "{again:?}");
+    let show = service.command(&["tasks", "show", "--json", &id], "").await.stdout;
+    assert_eq!(json_of(&show)["outcome"], "cancelled");
+    let unknown = service.command(&["tasks", "show", "nothing"], "").await;
+    assert_eq!(unknown.code, Some(3), "{unknown:?}");
+}
+
+#[tokio::test]
+async fn status_shows_the_tree_to_people_and_to_programs() {
+    let agents = [fake("echo", "echo", ""), gated("one", "access = 'read-write'")].concat();
+    let service = Service::start(&agents).await;
+    service.begin("one", "ann").await;
+    service.begin("one", "bob").await;
+    service.setup.written("log", "start ann\n").await;
+    let shown = service.command(&["status"], "").await.stdout;
+    for told in ["root", "gateway", "echo", "one", "running 1/1, queue 1/10", "pid ", "place 1"] {
+        assert!(shown.contains(told), "{told} is not in {shown}");
+    }
+    let json = json_of(&service.command(&["status", "--json"], "").await.stdout);
+    assert_eq!(json["agents"][1]["queued"][0]["position"], 1);
+}
+
+#[tokio::test]
+async fn errors_for_programs_are_json_too() {
+    let service = Service::start(&fake("exit", "exit 7", "")).await;
+    let output = service.command(&["send", "--json", "nobody", "x"], "").await;
+    assert_eq!((output.code, &json_of(&output.stderr)["exitCode"]), (Some(3), &json!(3)));
+    let output = service.command(&["send", "--json", "exit", "x"], "").await;
+    assert_eq!(output.code, Some(5));
+    assert_eq!(json_of(&output.stdout)["status"]["state"], "failed");
+    assert_eq!(json_of(&output.stderr)["exitCode"], 5);
+}
+
+#[tokio::test]
+async fn init_writes_what_serve_then_uses() {
+    let setup = Setup::bare("");
+    let folder = setup.here().join("mine");
+    let init = ["init", folder.to_str().unwrap()];
+    let output = setup.run(&init, "").await;
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    let mode = |file: &Path| fs::metadata(file).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&setup.token_file()), 0o600);
+    let token = fs::read_to_string(setup.token_file()).unwrap();
+    assert!(token.trim().len() >= 32 && output.stdout.contains("supervisor.toml"));
+    let again = setup.run(&init, "").await;
+    assert_eq!(again.code, Some(1), "{again:?}");
+    assert_eq!(setup.run(&["init", "--force", init[1]], "").await.code, Some(0));
+    let service = setup.configured(&folder.join("supervisor.toml")).start().await;
+    assert_eq!(service.token, token.trim());
+    assert_eq!(service.command(&["send", "echo", "hello"], "").await.stdout, "hello");
+    let ledger = service.setup.here().join("state/algonius");
+    let files = fs::read_dir(ledger).unwrap().flatten().map(|entry| entry.path());
+    let open: Vec<_> = files.filter(|file| mode(file) & 0o077 != 0).collect();
+    assert!(open.is_empty(), "others may read {open:?}");
+}
+
+#[tokio::test]
+async fn help_names_every_command_and_exit_code() {
+    let setup = Setup::bare("");
+    let help = setup.run(&["--help"], "").await;
+    assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""));
+    for command in ["init", "serve", "check", "send", "status", "tasks", "Exit codes:"] {
+        assert!(help.stdout.contains(command), "{command} is not in {}", help.stdout);
+    }
+    for code in 0..=5 {
+        assert!(help.stdout.contains(&format!("\n  {code}  ")), "{code}: {}", help.stdout);
+    }
+    let version = setup.run(&["--version"], "").await;
+    assert_eq!(version.stdout.trim(), concat!("algonius ", env!("CARGO_PKG_VERSION")));
+}
+
+#[tokio::test]
+async fn the_banner_s_request_works_as_it_is_printed() {
+    let service = Service::start(&fake("echo", "echo", "")).await;
+    let said = service.said();
+    let request = said.split("or from any program:\n").nth(1).unwrap();
+    let script = request.lines().take(4).collect::<Vec<_>>().join("\n");
+    let shell = async |script: &str| {
+        let output = tokio::process::Command::new("sh").args(["-c", script]).output();
+        String::from_utf8(soon("the shell", output).await.unwrap().stdout).unwrap()
+    };
+    if shell("command -v curl").await.is_empty() {
+        println!("NOT TESTED: this machine has no curl");
+        return;
+    }
+    let answer = shell(&script).await;
+    assert_eq!(json_of(&answer)["result"]["artifacts"][0]["parts"][0]["text"], "hello");
+}

@@ -1,0 +1,87 @@
+//! A service that is told to stop: what runs may finish, what waits stays, nothing new comes in.
+
+use std::io::ErrorKind;
+
+use serde_json::json;
+
+use crate::harness::door::{completed, outcome, state};
+use crate::harness::{Service, Setup, gated, message, soon, until};
+
+/// Waits until the agent says that the service is on its way out.
+async fn draining(service: &Service) {
+    until("the drain", async || (service.agent("one").await["health"] == "draining").then_some(()))
+        .await;
+}
+
+#[tokio::test]
+async fn on_sigterm_what_runs_is_finished_and_what_waits_runs_after_the_next_start() {
+    let mut service = Service::start(&gated("one", "access = 'read-write'")).await;
+    let door = service.door.clone();
+    let caller = tokio::spawn(async move { door.send("one", "ann").await });
+    service.setup.written("log", "start ann\n").await;
+    let waiting = service.begin("one", "bob").await;
+    service.sigterm();
+    draining(&service).await;
+    let answer = service.call("one", "message/send", &message("cid")).await;
+    assert_eq!((answer.status, &answer.json()["error"]["code"]), (503, &json!(-32055)));
+    assert_eq!(service.request("GET /health", &[], b"").await.status, 200);
+    service.setup.open("go-ann");
+    assert_eq!(outcome(&soon("the answer", caller).await.unwrap()), completed("ann\n"));
+    assert_eq!(service.exit().await.code(), Some(0));
+    let refused = tokio::net::TcpStream::connect(service.address).await;
+    assert_eq!(refused.map_err(|error| error.kind()).err(), Some(ErrorKind::ConnectionRefused));
+    assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
+    service.setup.open("go");
+    service.restart().await;
+    assert_eq!(outcome(&service.ended("one", &waiting).await), completed("bob\n"));
+    assert_eq!(service.setup.read("log"), "start ann\nend ann\nstart bob\nend bob\n");
+}
+
+#[tokio::test]
+async fn a_caller_who_waits_in_the_queue_is_answered_when_the_service_stops() {
+    let server = "drain_timeout = 0.3";
+    let agent = gated("one", "access = 'read-write'\nstop_grace = 0.1");
+    let mut service = Setup::server(server, &agent).start().await;
+    service.begin("one", "ann").await;
+    let door = service.door.clone();
+    let caller = tokio::spawn(async move { door.send("one", "bob").await });
+    until("bob in the queue", async || {
+        (service.agent("one").await["queued"].as_array().unwrap().len() == 1).then_some(())
+    })
+    .await;
+    service.sigterm();
+    let task = soon("the answer", caller).await.unwrap();
+    assert_eq!(state(&task), "submitted");
+    assert_eq!(service.exit().await.code(), Some(0));
+    service.setup.open("go");
+    service.restart().await;
+    let task = service.ended("one", task["id"].as_str().unwrap()).await;
+    assert_eq!(outcome(&task), completed("bob\n"));
+}
+
+#[tokio::test]
+async fn what_runs_longer_than_the_drain_may_take_is_called_off() {
+    let server = "drain_timeout = 0.3";
+    let agent = gated("one", "stop_grace = 0.1");
+    let mut service = Setup::server(server, &agent).start().await;
+    let door = service.door.clone();
+    let caller = tokio::spawn(async move { door.send("one", "ann").await });
+    service.setup.written("log", "start ann\n").await;
+    service.sigterm();
+    let task = soon("the answer", caller).await.unwrap();
+    assert_eq!(outcome(&task), ("canceled".to_owned(), "execution-cancelled".to_owned()));
+    assert_eq!(service.exit().await.code(), Some(0));
+    service.restart().await;
+    assert_eq!(service.task("one", task["id"].as_str().unwrap()).await, task);
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_the_service_at_once() {
+    let mut service = Service::start(&gated("one", "")).await;
+    service.begin("one", "ann").await;
+    service.setup.written("log", "start ann\n").await;
+    service.sigterm();
+    draining(&service).await;
+    service.sigterm();
+    service.exit().await;
+}

@@ -1,0 +1,138 @@
+//! What goes wrong: each failure has its code, and only what may pass by itself is tried again.
+
+use serde_json::Value;
+
+use crate::harness::door::{completed, failed, outcome, state};
+use crate::harness::processes::marked;
+use crate::harness::{Service, Setup, fake, message, until};
+
+#[tokio::test]
+async fn an_exit_code_that_says_failure_fails_the_task_at_once() {
+    let service = Service::start(&fake("exit", "exit 7 sorry", "")).await;
+    let task = service.send("exit", "try").await;
+    assert_eq!(outcome(&task), failed("agent-exit"));
+    let told = &task["status"]["message"];
+    assert_eq!(told["parts"][0]["text"], "exited with code 7");
+    assert_eq!((&told["metadata"]["category"], &told["role"]), (&"agent".into(), &"agent".into()));
+    assert!(told["metadata"]["hint"].as_str().is_some_and(|hint| !hint.is_empty()));
+    let record = service.execution(task["id"].as_str().unwrap()).await;
+    assert_eq!((&record["exitCode"], &record["attempt"]), (&7.into(), &1.into()));
+    assert_eq!((&record["stderr"], &record["state"]), (&"sorry".into(), &"failed".into()));
+    assert_eq!(record["error"]["code"], "agent-exit");
+}
+
+#[tokio::test]
+async fn a_program_that_vanished_after_the_start_fails_without_a_retry() {
+    let agent = "[agents.tool]\ncommand = 'HERE/tool'\nretry.base = 0.01\n";
+    let setup = Setup::new(agent).executable("tool", "#!/bin/sh\n");
+    let service = setup.start().await;
+    std::fs::remove_file(service.setup.here().join("tool")).unwrap();
+    let task = service.send("tool", "").await;
+    assert_eq!(outcome(&task), failed("agent-not-started"));
+    assert_eq!(task["status"]["message"]["metadata"]["category"], "permanent");
+    let record = service.execution(task["id"].as_str().unwrap()).await;
+    assert_eq!((&record["attempt"], record.get("exitCode")), (&1.into(), None));
+}
+
+/// The codes of the attempts that failed, as the events of the record tell them.
+fn attempts(record: &Value) -> Vec<String> {
+    let facts = record["events"].as_array().unwrap().iter().map(|event| &event["fact"]);
+    let failed = facts.filter(|fact| fact["kind"] == "attempt-failed");
+    failed.map(|fact| fact["code"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_transient_failure_is_tried_again_until_it_has_passed() {
+    let service = Service::start(&fake("flaky", "flaky HERE/runs 2 75", "retry.base = 0.01")).await;
+    let task = service.send("flaky", "").await;
+    assert_eq!(outcome(&task), completed("run 3"));
+    let record = service.execution(task["id"].as_str().unwrap()).await;
+    assert_eq!((&record["attempt"], &record["exitCode"]), (&3.into(), &0.into()));
+    assert_eq!(attempts(&record), ["agent-transient", "agent-transient"]);
+    assert_eq!(service.setup.read("runs"), "run\n".repeat(3));
+}
+
+#[tokio::test]
+async fn a_transient_failure_that_stays_is_tried_four_times_in_all() {
+    let agent = fake("flaky", "flaky HERE/runs 9 75", "retry.base = 0.01");
+    let service = Service::start(&agent).await;
+    let task = service.send("flaky", "").await;
+    assert_eq!(outcome(&task), failed("agent-transient"));
+    assert_eq!(task["status"]["message"]["metadata"]["category"], "transient");
+    assert_eq!(service.setup.read("runs"), "run\n".repeat(4));
+}
+
+#[tokio::test]
+async fn a_task_stays_at_work_between_two_attempts_and_can_be_called_off_there() {
+    let agent = fake("flaky", "flaky HERE/runs 9 75", "retry.base = 60");
+    let service = Service::start(&agent).await;
+    let id = service.begin("flaky", "").await;
+    until("the pause", async || (service.execution(&id).await["phase"] == "failed").then_some(()))
+        .await;
+    assert_eq!(state(&service.task("flaky", &id).await), "working");
+    assert_eq!(outcome(&service.cancel("flaky", &id).await).0, "canceled");
+    assert_eq!(service.setup.read("runs"), "run\n");
+}
+
+#[tokio::test]
+async fn what_counts_as_success_is_up_to_the_configuration() {
+    let agents = [
+        fake("empty", "sleep 0", "success.require_output = true"),
+        fake("words", "sleep 0 ERROR:lost", "success.fail_regex = '^ERROR'"),
+        fake("seven", "exit 7", "success.exit_codes = [7]"),
+        fake("field", "sleep 0 {\"a\":{\"b\":\"c\"}}", "success.json_pointer = '/a/b'"),
+        fake("absent", "sleep 0 {}", "success.json_pointer = '/a/b'"),
+        fake("told", "events text failed:agent:no-luck", "output = 'events'"),
+    ];
+    let service = Service::start(&agents.concat()).await;
+    for (agent, expected) in [
+        ("empty", failed("empty-answer")),
+        ("words", failed("failure-pattern")),
+        ("seven", completed("")),
+        ("field", completed("c")),
+        ("absent", failed("answer-missing")),
+        ("told", failed("agent-reported")),
+    ] {
+        assert_eq!(outcome(&service.send(agent, "").await), expected, "{agent}");
+    }
+}
+
+#[tokio::test]
+async fn a_disabled_agent_is_listed_and_takes_no_work() {
+    let agents = [fake("off", "echo", "enabled = false"), fake("on", "echo", "")].concat();
+    let service = Service::start(&agents).await;
+    let refused = service.refused("off", "message/send", message("x")).await;
+    assert_eq!(refused, (-32052, "agent-disabled".to_owned()));
+    let list = service.get("/api/v1/agents").await.json();
+    assert_eq!(
+        (&list["agents"][0]["id"], &list["agents"][0]["enabled"]),
+        (&"off".into(), &false.into())
+    );
+}
+
+#[tokio::test]
+async fn more_input_than_an_agent_takes_is_refused() {
+    let service = Service::start(&fake("echo", "echo", "max_input_bytes = 10")).await;
+    assert_eq!(outcome(&service.send("echo", "0123456789").await), completed("0123456789"));
+    let refused = service.refused("echo", "message/send", message("0123456789a")).await;
+    assert_eq!(refused, (-32602, "input-too-large".to_owned()));
+}
+
+/// The program ignores SIGTERM, has a child that does too, and one in a session of its own.
+#[tokio::test]
+async fn a_timeout_kills_the_program_its_grandchild_and_what_left_its_group() {
+    let agent = r#"
+[agents.stuck]
+command = "sh"
+args = ["-c", "FAKE daemonize; exec FAKE stubborn"]
+timeout = 2
+stop_grace = 0.1
+"#;
+    let service = Service::start(agent).await;
+    let id = service.begin("stuck", "").await;
+    let mark = format!("ALGONIUS_EXECUTION_ID={id}");
+    until("three processes", async || (marked(&mark).len() == 3).then_some(())).await;
+    assert_eq!(outcome(&service.ended("stuck", &id).await), failed("execution-timeout"));
+    until("their end", async || marked(&mark).is_empty().then_some(())).await;
+    assert_eq!(service.execution(&id).await["outcome"], "timeout");
+}

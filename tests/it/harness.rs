@@ -1,0 +1,34 @@
+//! What every story stands on: a service, a door to it, gates for its agents, waits with deadlines.
+
+pub(crate) mod door;
+pub(crate) mod processes;
+pub(crate) mod service;
+pub(crate) mod wait;
+
+pub(crate) use door::{Answer, Door, ask, message, messages};
+pub(crate) use service::{Service, Setup};
+pub(crate) use wait::{soon, until};
+
+/// An agent that writes `start WORD` into `HERE/log`, waits for the file `HERE/go-WORD` or
+/// `HERE/go`, writes `end WORD`, and answers with its word.
+pub(crate) const GATED: &str = r#"
+command = "sh"
+args = ["-c", '''
+read word
+echo "start $word" >> HERE/log
+until [ -e HERE/go ] || [ -e "HERE/go-$word" ]; do sleep 0.05; done
+echo "end $word" >> HERE/log
+echo "$word"
+''']
+"#;
+
+/// A gated agent of this id with further settings.
+pub(crate) fn gated(id: &str, settings: &str) -> String {
+    format!("[agents.{id}]\n{settings}\n{GATED}")
+}
+
+/// An agent that is the fake agent in this part, with further settings.
+pub(crate) fn fake(id: &str, part: &str, settings: &str) -> String {
+    let words: Vec<_> = part.split(' ').map(|word| format!("'{word}'")).collect();
+    format!("[agents.{id}]\ncommand = 'FAKE'\nargs = [{}]\n{settings}\n", words.join(", "))
+}

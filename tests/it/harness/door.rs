@@ -1,0 +1,201 @@
+//! A client of one service with one token: HTTP over a socket of its own for each request.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::wait::{soon, until};
+
+/// An answer as it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
+        let head = String::from_utf8_lossy(bytes.get(..end)?).into_owned();
+        let body = String::from_utf8_lossy(bytes.get(end + 4..)?).into_owned();
+        let mut lines = head.lines();
+        let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
+        let headers = lines.filter_map(|line| line.split_once(": "));
+        let headers = headers.map(|(name, value)| (name.to_lowercase(), value.to_owned()));
+        Some(Self { status, headers: headers.collect(), body })
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(have, _)| have == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
+    }
+}
+
+/// The parameters of `message/send` with this text.
+pub(crate) fn message(text: &str) -> Value {
+    messages(&uuid::Uuid::new_v4().to_string(), text)
+}
+
+/// The parameters of `message/send` with this text and this id of the message.
+pub(crate) fn messages(id: &str, text: &str) -> Value {
+    let parts = json!([{"kind": "text", "text": text}]);
+    json!({"message": {"kind": "message", "role": "user", "messageId": id, "parts": parts}})
+}
+
+/// One JSON-RPC call as text, with the id 7.
+pub(crate) fn ask(method: &str, params: &Value) -> String {
+    json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}).to_string()
+}
+
+/// Where a service is, and a token for it.
+#[derive(Debug, Clone)]
+pub(crate) struct Door {
+    pub(crate) address: SocketAddr,
+    pub(crate) token: String,
+}
+
+impl Door {
+    pub(crate) async fn connect(&self) -> TcpStream {
+        soon("a connection", TcpStream::connect(self.address)).await.unwrap()
+    }
+
+    /// Sends bytes and gives everything that came until the service closed the connection.
+    pub(crate) async fn raw(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut stream = self.connect().await;
+        _ = soon("writing", stream.write_all(bytes)).await; // It may answer before it read all.
+        let mut answer = Vec::new();
+        _ = soon("the answer", stream.read_to_end(&mut answer)).await; // A reset ends it too.
+        answer
+    }
+
+    /// Sends one request with these header lines.
+    pub(crate) async fn request(&self, line: &str, headers: &[String], body: &[u8]) -> Answer {
+        let mut bytes = format!("{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
+        for header in headers {
+            bytes.push_str(&format!("{header}\r\n"));
+        }
+        bytes.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
+        let bytes = [bytes.as_bytes(), body].concat();
+        let answer = self.raw(&bytes).await;
+        let shown = || panic!("no answer to {line}: {:?}", String::from_utf8_lossy(&answer));
+        Answer::read(&answer).unwrap_or_else(shown)
+    }
+
+    fn bearer(&self) -> String {
+        format!("Authorization: Bearer {}", self.token)
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.request(&format!("GET {path}"), &[self.bearer()], b"").await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &str) -> Answer {
+        let headers = [self.bearer(), "Content-Type: application/json".to_owned()];
+        self.request(&format!("POST {path}"), &headers, body.as_bytes()).await
+    }
+
+    /// One JSON-RPC call; the whole answer.
+    pub(crate) async fn call(&self, agent: &str, method: &str, params: &Value) -> Answer {
+        self.post(&format!("/agents/{agent}/v1"), &ask(method, params)).await
+    }
+
+    /// One JSON-RPC call that works; its result.
+    pub(crate) async fn rpc(&self, agent: &str, method: &str, params: &Value) -> Value {
+        let answer = self.call(agent, method, params).await;
+        let mut document = answer.json();
+        assert_eq!(
+            (answer.status, &document["error"]),
+            (200, &Value::Null),
+            "{method}: {document}"
+        );
+        document["result"].take()
+    }
+
+    /// One JSON-RPC call that is refused; the number of its error and our code.
+    pub(crate) async fn refused(&self, agent: &str, method: &str, params: Value) -> (i64, String) {
+        let document = self.call(agent, method, &params).await.json();
+        let error = &document["error"];
+        let code = error["data"]["code"].as_str().unwrap_or_default().to_owned();
+        (error["code"].as_i64().unwrap_or_else(|| panic!("{method}: {document}")), code)
+    }
+
+    /// Sends a text and waits for the end; the task.
+    pub(crate) async fn send(&self, agent: &str, text: &str) -> Value {
+        self.rpc(agent, "message/send", &message(text)).await
+    }
+
+    /// Sends parameters without waiting; the task.
+    pub(crate) async fn submit(&self, agent: &str, mut params: Value) -> Value {
+        params["configuration"] = json!({"blocking": false});
+        self.rpc(agent, "message/send", &params).await
+    }
+
+    /// Sends a text without waiting; the id of the task.
+    pub(crate) async fn begin(&self, agent: &str, text: &str) -> String {
+        id(&self.submit(agent, message(text)).await)
+    }
+
+    pub(crate) async fn task(&self, agent: &str, id: &str) -> Value {
+        self.rpc(agent, "tasks/get", &json!({"id": id})).await
+    }
+
+    /// The task once it has ended.
+    pub(crate) async fn ended(&self, agent: &str, id: &str) -> Value {
+        until(&format!("the end of {id}"), async || {
+            let task = self.task(agent, id).await;
+            let over = ["completed", "failed", "canceled", "rejected"];
+            over.contains(&state(&task).as_str()).then_some(task)
+        })
+        .await
+    }
+
+    /// Calls a task off; the task.
+    pub(crate) async fn cancel(&self, agent: &str, id: &str) -> Value {
+        self.rpc(agent, "tasks/cancel", &json!({"id": id})).await
+    }
+
+    pub(crate) async fn execution(&self, id: &str) -> Value {
+        self.get(&format!("/api/v1/executions/{id}")).await.json()
+    }
+
+    /// What `/status` says of one agent.
+    pub(crate) async fn agent(&self, id: &str) -> Value {
+        let status = self.get("/status").await.json();
+        let agents = status["agents"].as_array().unwrap();
+        agents.iter().find(|agent| agent["id"] == id).unwrap().clone()
+    }
+}
+
+/// The id of a task.
+pub(crate) fn id(task: &Value) -> String {
+    task["id"].as_str().unwrap().to_owned()
+}
+
+/// The state of a task.
+pub(crate) fn state(task: &Value) -> String {
+    task["status"]["state"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The state of a task, and the text it made or the code of why it made none.
+pub(crate) fn outcome(task: &Value) -> (String, String) {
+    let made = task.pointer("/artifacts/0/parts/0/text");
+    let why = task.pointer("/status/message/metadata/code");
+    let text = made.or(why).and_then(Value::as_str).unwrap_or_default();
+    (state(task), text.to_owned())
+}
+
+/// How a task that was completed with this answer looks.
+pub(crate) fn completed(text: &str) -> (String, String) {
+    ("completed".to_owned(), text.to_owned())
+}
+
+/// How a task that failed with this code looks.
+pub(crate) fn failed(code: &str) -> (String, String) {
+    ("failed".to_owned(), code.to_owned())
+}

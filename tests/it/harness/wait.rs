@@ -1,0 +1,28 @@
+//! Waits: each has a deadline, and none waits by sleeping for a guessed time.
+
+use std::time::Duration;
+
+/// No step of any story takes longer than this, also on a busy machine.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(15);
+
+/// The result of what must end within the deadline.
+pub(crate) async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(DEADLINE, work).await {
+        Ok(result) => result,
+        Err(_elapsed) => panic!("{what} did not happen in {DEADLINE:?}"),
+    }
+}
+
+/// Looks again and again until there is something to see, and gives it.
+pub(crate) async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    soon(what, async {
+        let mut ticks = tokio::time::interval(Duration::from_millis(20));
+        loop {
+            ticks.tick().await;
+            if let Some(seen) = look().await {
+                return seen;
+            }
+        }
+    })
+    .await
+}

@@ -1,0 +1,73 @@
+//! What can be seen of the living tree.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+
+use crate::harness::processes::{is_alive, marked};
+use crate::harness::{Service, fake, gated, until};
+
+fn time(value: &Value) -> DateTime<Utc> {
+    value.as_str().unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_running_execution_shows_its_phase_process_attempt_and_deadline() {
+    let service = Service::start(&gated("one", "timeout = 100")).await;
+    let id = service.begin("one", "ann").await;
+    service.setup.written("log", "start ann\n").await;
+    let status = service.get("/status").await.json();
+    assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
+    for actor in ["root", "gateway"] {
+        assert_eq!(
+            (&status[actor]["health"], &status[actor]["restarts"]),
+            (&json!("alive"), &json!(0))
+        );
+    }
+    let agent = &status["agents"][0];
+    assert_eq!((&agent["id"], &agent["health"]), (&json!("one"), &json!("alive")));
+    let one = &agent["running"][0];
+    assert_eq!((&one["id"], &one["state"]), (&json!(id), &json!("running")));
+    assert_eq!(one["stamp"], json!({"turn": 1, "attempt": 1}));
+    let pid = i32::try_from(one["pid"].as_i64().unwrap()).unwrap();
+    assert!(is_alive(pid) && marked(&format!("ALGONIUS_EXECUTION_ID={id}")).contains(&pid));
+    let left = time(&one["deadline"]) - time(&one["since"]);
+    assert!((99..=100).contains(&left.num_seconds()), "{left}");
+    assert!(time(&one["since"]) <= time(&status["at"]));
+}
+
+#[tokio::test]
+async fn the_queue_shows_places_and_the_end_shows_the_last_outcome() {
+    let settings = "access = 'read-write'\nqueue_depth = 3\nqueue_timeout = 100";
+    let service = Service::start(&gated("one", settings)).await;
+    let mut ids = Vec::new();
+    for word in ["ann", "bob", "cid"] {
+        ids.push(json!(service.begin("one", word).await));
+    }
+    let agent = service.agent("one").await;
+    assert_eq!((&agent["capacity"], &agent["queue_depth"]), (&json!(1), &json!(3)));
+    assert_eq!(agent["running"][0]["id"], ids[0]);
+    let queued = agent["queued"].as_array().unwrap();
+    let places: Vec<_> = queued.iter().map(|one| (&one["position"], &one["id"])).collect();
+    assert_eq!(places, [(&json!(1), &ids[1]), (&json!(2), &ids[2])]);
+    let left = time(&queued[0]["deadline"]) - time(&queued[0]["since"]);
+    assert_eq!((left.num_seconds(), &agent["last"]), (100, &Value::Null));
+    service.setup.open("go");
+    let agent = until("the last", async || {
+        let agent = service.agent("one").await;
+        (agent["last"]["id"] == ids[2]).then_some(agent)
+    })
+    .await;
+    assert_eq!(agent["last"]["outcome"], "completed");
+    assert_eq!((&agent["running"], &agent["queued"]), (&json!([]), &json!([])));
+}
+
+#[tokio::test]
+async fn one_agent_can_be_looked_at_alone() {
+    let agents = [fake("echo", "echo", "name = 'Echo'"), gated("one", "")].concat();
+    let service = Service::start(&agents).await;
+    let alone = service.get("/status/agents/echo").await.json();
+    assert_eq!(alone, service.agent("echo").await);
+    assert_eq!(alone["name"], "Echo");
+    let unknown = service.get("/status/agents/nobody").await;
+    assert_eq!((unknown.status, &unknown.json()["code"]), (404, &json!("agent-unknown")));
+}

@@ -1,0 +1,241 @@
+//! Requests that are wrong: each has its code, none makes a server error, the id comes back.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Service, Setup, ask, fake, message};
+
+const DOOR: &str = "/agents/echo/v1";
+const JSON: &str = "application/json";
+
+/// A body for the door of `echo`, and the id and number of the error it is answered with.
+type Row = (String, Value, i64);
+
+/// A good call with another member.
+fn call(member: &str, value: Value) -> String {
+    let params = message("x");
+    let mut call = json!({"jsonrpc": "2.0", "id": 7, "method": "message/send", "params": params});
+    call[member] = value;
+    call.to_string()
+}
+
+/// A good call whose parameters are changed.
+fn send(change: impl Fn(&mut Value)) -> String {
+    let mut params = message("x");
+    change(&mut params);
+    ask("message/send", &params)
+}
+
+/// A good call whose message has another value there.
+fn message_with(path: &str, value: &Value) -> String {
+    send(|params| {
+        let (parent, member) = path.rsplit_once('/').unwrap();
+        params["message"].pointer_mut(parent).unwrap()[member] = value.clone();
+    })
+}
+
+/// A good call whose message lacks this.
+fn message_without(path: &str) -> String {
+    send(|params| {
+        let (parent, member) = path.rsplit_once('/').unwrap();
+        let parent = params["message"].pointer_mut(parent).and_then(Value::as_object_mut);
+        parent.unwrap().remove(member);
+    })
+}
+
+/// What is not one call.
+fn no_calls() -> Vec<Row> {
+    let bom = "\u{feff}{}";
+    let unread = ["", " ", "{", "}", "nonsense", "{'a': 1}", "{\"a\": 1,}", bom, "{}{}", "NaN"];
+    let unread = unread.iter().map(|body| (*body).to_owned());
+    let deep = ["[".repeat(2_000_000), "{\"a\":".repeat(10_000) + &"}".repeat(10_000)];
+    let batch = format!("[{}]", ask("message/send", &message("x")));
+    let others = ["[]", &batch, "null", "7", "\"text\"", "{}"].map(str::to_owned);
+    let ids = [json!({}), json!([1]), json!(true)].map(|id| call("id", id));
+    let unread = unread.chain(deep).map(|body| (body, Value::Null, -32700));
+    let others = others.into_iter().chain(ids).map(|body| (body, Value::Null, -32600));
+    unread.chain(others).collect()
+}
+
+/// Calls that no method can take.
+fn wrong_calls() -> Vec<Row> {
+    let push = json!({"taskId": "x", "pushNotificationConfig": {"url": "https://x.example"}});
+    let rows = [
+        (call("jsonrpc", json!("1.0")), -32600),
+        (call("jsonrpc", json!(2.0)), -32600),
+        (call("jsonrpc", Value::Null), -32600),
+        (call("method", json!(5)), -32600),
+        (call("method", Value::Null), -32600),
+        (call("params", json!("text")), -32600),
+        (call("params", json!(5)), -32600),
+        (call("method", json!("")), -32601),
+        (call("method", json!("message/sent")), -32601),
+        (call("method", json!("MESSAGE/SEND")), -32601),
+        (call("method", json!("tasks/resubscribe")), -32602),
+        (call("method", json!("tasks/pushNotificationConfig/set")), -32602),
+        (ask("tasks/pushNotificationConfig/set", &push), -32001),
+        (call("params", Value::Null), -32602),
+        (call("params", json!([])), -32602),
+        (call("params", json!({})), -32602),
+    ];
+    rows.into_iter().map(|(body, code)| (body, json!(7), code)).collect()
+}
+
+/// Calls with wrong parameters.
+fn wrong_parameters() -> Vec<Row> {
+    let configured = |value: Value| send(|params| params["configuration"] = value.clone());
+    let parameters = |value: Value| {
+        message_with("/metadata", &json!({"https://algonius.dev/a2a/ext/parameters/v1": value}))
+    };
+    let rows = [
+        (send(|params| params["message"] = json!("text")), -32602),
+        (message_with("/kind", &json!("task")), -32602),
+        (message_with("/role", &json!("system")), -32602),
+        (message_with("/role", &json!("agent")), -32602),
+        (message_with("/messageId", &json!("")), -32602),
+        (message_with("/messageId", &json!(5)), -32602),
+        (message_with("/messageId", &json!("m".repeat(257))), -32602),
+        (message_with("/messageId", &json!("m\u{0}")), -32602),
+        (message_with("/parts", &json!([])), -32602),
+        (message_with("/parts", &json!({})), -32602),
+        (message_with("/parts", &json!(["text"])), -32602),
+        (message_with("/parts/0/kind", &json!("image")), -32602),
+        (message_with("/parts/0/text", &json!(5)), -32602),
+        (message_with("/contextId", &json!("c\n")), -32602),
+        (message_with("/contextId", &json!(5)), -32602),
+        (message_with("/taskId", &json!("no such task")), -32001),
+        (message_without("/role"), -32602),
+        (message_without("/messageId"), -32602),
+        (message_without("/parts"), -32602),
+        (message_without("/parts/0/text"), -32602),
+        (configured(json!({"historyLength": -1})), -32602),
+        (configured(json!({"blocking": "yes"})), -32602),
+        (configured(json!({"pushNotificationConfig": {"url": "http://x"}})), -32602),
+        (parameters(json!("text")), -32602),
+        (parameters(json!({"a": [1]})), -32602),
+        (ask("tasks/get", &json!({})), -32602),
+        (ask("tasks/get", &json!({"id": 5})), -32602),
+        (ask("tasks/get", &json!({"id": "../../etc/passwd"})), -32001),
+        (ask("tasks/cancel", &json!({"id": "' OR 1=1 --"})), -32001),
+    ];
+    rows.into_iter().map(|(body, code)| (body, json!(7), code)).collect()
+}
+
+#[tokio::test]
+async fn every_wrong_body_has_its_code_and_gets_its_id_back() {
+    let service = Service::start(&fake("echo", "echo", "")).await;
+    for (body, id, code) in [no_calls(), wrong_calls(), wrong_parameters()].concat() {
+        let answer = service.post(DOOR, &body).await;
+        let shown = body.chars().take(300).collect::<String>();
+        assert_eq!(answer.status, 200, "{shown} {answer:?}");
+        assert_eq!(answer.header("content-type"), Some(JSON));
+        let document = answer.json();
+        assert_eq!(document["jsonrpc"], "2.0");
+        assert_eq!((&document["id"], &document["error"]["code"]), (&id, &json!(code)), "{shown}");
+        assert!(document.get("result").is_none());
+        let told = document["error"]["message"].as_str().unwrap();
+        assert!(!told.is_empty() && !document["error"]["data"]["hint"].is_null(), "{document}");
+    }
+    assert_eq!(service.get("/api/v1/executions").await.json()["executions"], json!([]));
+    assert_eq!(service.send("echo", "still here").await["status"]["state"], "completed");
+}
+
+#[tokio::test]
+async fn an_id_comes_back_as_it_was_given() {
+    let service = Service::start(&fake("echo", "echo", "")).await;
+    for id in
+        [json!(0), json!(-1), json!(1.5), json!(u64::MAX), json!(""), json!("ü\""), Value::Null]
+    {
+        for method in ["tasks/get", "none"] {
+            let call = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {"id": "x"}});
+            assert_eq!(service.post(DOOR, &call.to_string()).await.json()["id"], id);
+        }
+    }
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_text_are_malformed() {
+    let service = Service::start(&fake("echo", "echo", "")).await;
+    let good = ask("message/send", &message("MARK"));
+    let (before, after) = good.split_once("MARK").unwrap();
+    for bytes in [&b"\xff\xfe"[..], b"\xc3\x28", b"\xed\xa0\x80", b"\x00"] {
+        let body = [before.as_bytes(), bytes, after.as_bytes()].concat();
+        let token = format!("Authorization: Bearer {}", service.token);
+        let headers = [token, format!("Content-Type: {JSON}")];
+        let answer = service.request(&format!("POST {DOOR}"), &headers, &body).await;
+        assert_eq!((answer.status, &answer.json()["error"]["code"]), (200, &json!(-32700)));
+    }
+}
+
+#[tokio::test]
+async fn wrong_paths_methods_and_media_types_have_their_status() {
+    let service = Service::start(&fake("echo", "echo", "")).await;
+    let good = ask("message/send", &message("x"));
+    for (line, media_type, status, code) in [
+        ("GET /", JSON, 404, "path-unknown"),
+        ("GET /nowhere", JSON, 404, "path-unknown"),
+        ("GET /status/", JSON, 404, "path-unknown"),
+        ("GET /../../etc/passwd", JSON, 404, "path-unknown"),
+        ("POST /agents/echo/v2", JSON, 404, "path-unknown"),
+        ("GET /status/agents/nobody", JSON, 404, "agent-unknown"),
+        ("GET /agents/nobody/.well-known/agent-card.json", JSON, 404, "agent-unknown"),
+        ("GET /api/v1/executions/x", JSON, 404, "execution-unknown"),
+        ("GET /api/v1/executions?limit=0", JSON, 400, "invalid-params"),
+        ("GET /api/v1/executions?limit=1001", JSON, 400, "invalid-params"),
+        ("GET /api/v1/executions?limit=many", JSON, 400, "invalid-params"),
+        ("GET /api/v1/executions?before=x", JSON, 400, "invalid-params"),
+        ("GET /api/v1/executions?agent=No%20Id", JSON, 400, "invalid-params"),
+        ("GET /api/v1/executions?else=1", JSON, 400, "invalid-params"),
+        ("GET /agents/echo/v1", JSON, 405, "method-not-allowed"),
+        ("DELETE /agents/echo/v1", JSON, 405, "method-not-allowed"),
+        ("PUT /status", JSON, 405, "method-not-allowed"),
+        ("POST /health", JSON, 405, "method-not-allowed"),
+        ("POST /api/v1/executions", JSON, 405, "method-not-allowed"),
+        ("BREW /status", JSON, 405, "method-not-allowed"),
+        ("GET /status/agents/%ff", JSON, 404, "path-unknown"),
+        ("POST /agents/%ff/v1", JSON, 404, "path-unknown"),
+        ("POST /agents/echo/v1", "text/plain", 415, "content-type-unsupported"),
+        (
+            "POST /agents/echo/v1",
+            "application/x-www-form-urlencoded",
+            415,
+            "content-type-unsupported",
+        ),
+        ("POST /agents/echo/v1", "application/jsonx", 415, "content-type-unsupported"),
+        ("POST /agents/echo/v1", "", 415, "content-type-unsupported"),
+    ] {
+        let token = format!("Authorization: Bearer {}", service.token);
+        let headers = [token, format!("Content-Type: {media_type}")];
+        let answer = service.request(line, &headers, good.as_bytes()).await;
+        let document = answer.json();
+        let told = document.get("code").or(document.pointer("/error/data/code"));
+        assert_eq!((answer.status, told), (status, Some(&json!(code))), "{line} {media_type}");
+    }
+    for media_type in
+        ["application/json; charset=utf-8", "APPLICATION/JSON", "application/a2a+json"]
+    {
+        let token = format!("Authorization: Bearer {}", service.token);
+        let headers = [token, format!("Content-Type: {media_type}")];
+        let answer = service.request(&format!("POST {DOOR}"), &headers, good.as_bytes()).await;
+        assert_eq!(answer.json()["result"]["kind"], "task", "{media_type}");
+    }
+    let unknown = service.refused("nobody", "message/send", message("x")).await;
+    assert_eq!(unknown, (-32053, "agent-unknown".to_owned()));
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_refused_whether_or_not_it_says_so() {
+    let setup = Setup::server("max_body_bytes = 2048", &fake("echo", "echo", ""));
+    let service = setup.start().await;
+    let answer = service.post(DOOR, &ask("message/send", &message(&"x".repeat(2048)))).await;
+    assert_eq!(answer.status, 413);
+    assert_eq!(answer.json()["error"]["data"]["code"], "body-too-large");
+    let chunk = format!("800\r\n{}\r\n", "x".repeat(2048));
+    let head = format!(
+        "POST {DOOR} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nContent-Type: {JSON}\r\n\
+         Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n{chunk}{chunk}0\r\n\r\n",
+        service.token
+    );
+    let answer = service.raw(head.as_bytes()).await;
+    assert!(answer.starts_with(b"HTTP/1.1 413 "), "{}", String::from_utf8_lossy(&answer));
+    assert_eq!(service.send("echo", "small").await["status"]["state"], "completed");
+}

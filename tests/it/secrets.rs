@@ -1,0 +1,95 @@
+//! Secrets reach the agent, and nothing that is kept or written.
+
+use crate::harness::door::{id, outcome};
+use crate::harness::{Service, Setup, fake};
+
+/// Letters and digits that look random and are the same in every run.
+fn letters(mut seed: u64, length: usize) -> String {
+    let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    let mut next = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(letters[usize::try_from(seed >> 33).unwrap() % letters.len()])
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+fn hold(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+}
+
+fn agents() -> String {
+    let keeper = "[agents.keeper]\ncommand = 'tee'\nargs = ['HERE/got']\n";
+    let secret = "[agents.env.env_from]\nSERVICE_API_KEY = 'GIVEN'\n";
+    [keeper, &fake("env", "env", secret), &fake("exit", "exit 3 key:GIVEN", "")].concat()
+}
+
+async fn expect_nowhere(service: &Service, secret: &str) {
+    assert!(!hold(&service.setup.ledger(), secret), "{secret} is in the ledger");
+    assert!(!service.said().contains(secret), "{secret} is in the log");
+    let list = service.get("/api/v1/executions").await.json();
+    for entry in list["executions"].as_array().unwrap() {
+        let record = service.execution(entry["id"].as_str().unwrap()).await;
+        assert!(!record.to_string().contains(secret), "{secret} is in {record}");
+    }
+}
+
+#[tokio::test]
+async fn a_secret_in_a_message_reaches_the_agent_and_nothing_that_is_kept() {
+    let setup = Setup::new(&agents()).env("GIVEN", &letters(1, 40)).env("RUST_LOG", "trace");
+    let service = setup.start().await;
+    let secrets = [
+        format!("{}{}", "gh", format_args!("p_{}", letters(2, 36))),
+        format!("{}{}", "AK", format_args!("IA{}", letters(3, 16).to_uppercase())),
+        format!("{}{}", "sk-", format_args!("ant-api03-{}", letters(4, 80))),
+        format!("{}@{}.example", letters(5, 9).to_lowercase(), "mail"),
+    ];
+    for secret in &secrets {
+        let text = format!("use {secret} for this");
+        let task = service.send("keeper", &text).await;
+        assert_eq!(outcome(&task).0, "completed");
+        assert_eq!(service.setup.read("got"), text);
+        let shown = service.task("keeper", &id(&task)).await.to_string();
+        assert!(!shown.contains(secret.as_str()), "{shown}");
+        expect_nowhere(&service, secret).await;
+    }
+}
+
+#[tokio::test]
+async fn a_configured_secret_that_a_program_prints_is_masked() {
+    let secret = letters(6, 30);
+    let setup = Setup::new(&agents()).env("GIVEN", &secret).env("RUST_LOG", "trace");
+    let service = setup.start().await;
+    let (_, answer) = outcome(&service.send("env", "").await);
+    assert!(answer.contains("SERVICE_API_KEY=") && !answer.contains(&secret), "{answer}");
+    expect_nowhere(&service, &secret).await;
+}
+
+#[tokio::test]
+async fn a_bearer_token_is_kept_as_its_hash_only() {
+    let token = letters(7, 40);
+    let config = [agents(), "[tokens.ann]\ntoken_env = 'ANN'\n".to_owned()].concat();
+    let setup = Setup::new(&config).env("GIVEN", &letters(1, 40)).env("ANN", &token);
+    let service = setup.env("RUST_LOG", "trace").start().await;
+    let ann = service.with(&token);
+    ann.send("keeper", &format!("my token is {token}")).await;
+    assert!(service.setup.read("got").contains(&token));
+    expect_nowhere(&service, &token).await;
+    expect_nowhere(&service, &service.token).await;
+}
+
+/// What was masked cannot be run from the ledger, and is never run with a mask in its place.
+#[tokio::test]
+async fn a_message_with_a_secret_that_waited_at_a_kill_is_not_run() {
+    let secret = format!("{}{}", "gh", format_args!("p_{}", letters(8, 36)));
+    let agent = crate::harness::gated("one", "access = 'read-write'");
+    let mut service = Service::start(&agent).await;
+    service.begin("one", "ann").await;
+    service.setup.written("log", "start ann\n").await;
+    let waiting = service.begin("one", &secret).await;
+    service.kill9().await;
+    service.restart().await;
+    service.setup.open("go");
+    let task = service.ended("one", &waiting).await;
+    assert_eq!(outcome(&task), crate::harness::door::failed("interrupted-not-run"));
+    assert_eq!(service.setup.read("log"), "start ann\n");
+}

@@ -1,0 +1,65 @@
+//! The same message is one execution, whatever happens between.
+
+use serde_json::json;
+
+use crate::harness::door::{completed, id, outcome};
+use crate::harness::{Service, Setup, fake, gated, messages, soon};
+
+#[tokio::test]
+async fn the_same_message_sent_twice_at_once_and_once_more_later_runs_once() {
+    let service = Service::start(&gated("one", "")).await;
+    let door = service.door.clone();
+    let first =
+        tokio::spawn(async move { door.rpc("one", "message/send", &messages("m-1", "ann")).await });
+    service.setup.written("log", "start ann\n").await;
+    let second = service.submit("one", messages("m-1", "ann")).await;
+    service.setup.open("go");
+    let first = soon("the first answer", first).await.unwrap();
+    assert_eq!(outcome(&first), completed("ann\n"));
+    let third = service.rpc("one", "message/send", &messages("m-1", "ann")).await;
+    assert_eq!((id(&second), id(&third)), (id(&first), id(&first)));
+    assert_eq!(outcome(&third), completed("ann\n"));
+    assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
+}
+
+#[tokio::test]
+async fn the_same_message_is_known_after_a_restart() {
+    let mut service = Service::start(&gated("one", "")).await;
+    service.setup.open("go");
+    let first = service.rpc("one", "message/send", &messages("m-1", "ann")).await;
+    service.sigterm();
+    assert!(service.exit().await.success());
+    service.restart().await;
+    let second = service.rpc("one", "message/send", &messages("m-1", "ann")).await;
+    assert_eq!((id(&second), outcome(&second)), (id(&first), completed("ann\n")));
+    assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
+}
+
+#[tokio::test]
+async fn the_same_message_id_with_another_text_is_refused() {
+    let service = Service::start(&fake("echo", "echo", "")).await;
+    let send = async |params| service.refused("echo", "message/send", params).await;
+    service.rpc("echo", "message/send", &messages("m-1", "ann")).await;
+    let reused = (-32602, "message-reused".to_owned());
+    assert_eq!(send(messages("m-1", "bob")).await, reused);
+    let mut other = messages("m-1", "ann");
+    other["message"]["metadata"] = json!({"https://algonius.dev/a2a/ext/parameters/v1": {"a": 1}});
+    assert_eq!(send(other).await, reused);
+}
+
+#[tokio::test]
+async fn the_same_message_id_of_another_caller_or_for_another_agent_is_another_execution() {
+    let token = "t".repeat(40);
+    let agents = [fake("echo", "echo", ""), fake("copy", "echo", "")].concat();
+    let text = format!("{agents}[tokens.ann]\ntoken_env = 'ANN'\n");
+    let service = Setup::new(&text).env("ANN", &token).start().await;
+    let params = messages("m-1", "ann");
+    let mut ids = vec![
+        id(&service.rpc("echo", "message/send", &params).await),
+        id(&service.rpc("copy", "message/send", &params).await),
+        id(&service.with(&token).rpc("echo", "message/send", &params).await),
+    ];
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), 3);
+}
