@@ -393,9 +393,7 @@ fn kit(ledger: &MemoryLedger, gate: &Arc<Gate>, clock: &Arc<VirtualClock>) -> Ki
 
 #[expect(clippy::expect_used, reason = "a test fails by panicking")]
 async fn grow(kit: Kit, specs: &[AgentSpec], driver: &Arc<ScriptedDriver>) -> Tree {
-    let seat = |spec: &AgentSpec| Seat {
-        spec: Arc::new(spec.clone()),
-        driver: Arc::<ScriptedDriver>::clone(driver) as Arc<dyn Driver>,
-    };
+    let driver = || Arc::<ScriptedDriver>::clone(driver) as Arc<dyn Driver>;
+    let seat = |spec: &AgentSpec| Seat { spec: Arc::new(spec.clone()), driver: driver() };
     Tree::start(kit, specs.iter().map(seat).collect()).await.expect("the tree starts")
 }

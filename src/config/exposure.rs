@@ -1,7 +1,7 @@
 //! `[agents.<id>.a2a]` and `[agents.<id>.auth]`: what of an agent others can reach, and who.
 
 use algonius_actors::model::exposure::{
-    Binding, Credential, Exposure, Operation, RateLimit, Version,
+    Binding, Credential, Exposure, MessageIds, Operation, RateLimit, Version,
 };
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::principal::{Right, Scope, TokenSeed};
@@ -18,6 +18,10 @@ const OWN: [&str; 6] = ["agents", "api", "a2a", "status", "health", "metrics"];
 /// Headers that cannot hold a key, because they mean something else.
 const TAKEN: [&str; 7] =
     ["authorization", "connection", "content-length", "content-type", "cookie", "host", "origin"];
+
+/// The rules about message ids, by their words.
+const MESSAGE_IDS: [(&str, MessageIds); 2] =
+    [("unique", MessageIds::Unique), ("reused", MessageIds::Reused)];
 
 /// The doors of all agents, as far as they are read.
 pub(super) struct Doors {
@@ -42,6 +46,10 @@ pub(super) fn read(agent: &mut Section<'_>, id: &AgentId, doors: &mut Doors) -> 
         input_modes: modes(from, "input_modes").unwrap_or(usual.input_modes),
         output_modes: modes(from, "output_modes").unwrap_or(usual.output_modes),
         rate_limit: rate_limit(from),
+        message_ids: from
+            .word("message_ids", &MESSAGE_IDS)
+            .map(|word| word.value)
+            .unwrap_or_default(),
         ..Exposure::default()
     };
     section.finish();

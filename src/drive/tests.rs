@@ -5,4 +5,5 @@ mod endings;
 mod events;
 mod guards;
 mod handed;
+mod ledger;
 mod world;

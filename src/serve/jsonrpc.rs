@@ -26,6 +26,7 @@ pub async fn call(
 ) -> Response {
     let wanted = version::wanted(&request);
     let after = sse::last_event(request.headers());
+    let reads_events = sse::is_read(request.headers());
     let spoken = wanted.as_ref().map_or(Version::V0_3, |wanted| wanted.version());
     let bytes = match body::json(&app, request).await {
         Ok(bytes) => bytes,
@@ -47,6 +48,9 @@ pub async fn call(
             let write = move |event| success(good.clone(), dialect.event(event));
             let fail = move |refusal: &Failure| failure(bad.clone(), refusal, dialect.version());
             sse::response(events, write, fail)
+        }
+        Err(refusal) if reads_events && operation.is_streamed() => {
+            sse::refusal(&failure(id, &refusal, dialect.version()))
         }
         Err(refusal) => refused(id, &refusal, dialect.version(), false),
     }

@@ -59,7 +59,8 @@ pub async fn push_get(
     let id =
         config_id.filter(|id| !id.is_empty()).map_or_else(|| record.id.to_string(), str::to_owned);
     let mut found = desk.get(record.id, &id).await?;
-    if found.is_none() && config_id.is_none_or(str::is_empty) {
+    // Clients that know no id ask for the default one.
+    if found.is_none() && config_id.is_none_or(|id| id.is_empty() || id == "default") {
         found = desk.list(record.id).await?.into_iter().next();
     }
     let missing = || Failure::new(Code::ExecutionUnknown, "push configuration not found");

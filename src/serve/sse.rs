@@ -38,6 +38,19 @@ pub fn response(
     response
 }
 
+/// A refusal as the only event, for those who read nothing but events.
+pub fn refusal(body: &Value) -> Response {
+    let event = Event::default().data(body.to_string());
+    Sse::new(futures_util::stream::iter([Ok::<_, Infallible>(event)])).into_response()
+}
+
+/// Whether a caller reads events.
+#[must_use]
+pub fn is_read(headers: &HeaderMap) -> bool {
+    let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    accepts.is_some_and(|accepts| accepts.contains("text/event-stream"))
+}
+
 /// The last event that a caller knows, by its `Last-Event-ID`.
 #[must_use]
 pub fn last_event(headers: &HeaderMap) -> Option<u64> {

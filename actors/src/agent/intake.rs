@@ -15,10 +15,11 @@ use crate::decide::execution::Event;
 use crate::decide::keep::keep;
 use crate::execution::Resumption;
 use crate::kit::Kit;
-use crate::model::agent::Access;
+use crate::model::agent::AgentSpec;
 use crate::model::code::Code;
 use crate::model::event::Channel;
 use crate::model::execution::{Stamp, State};
+use crate::model::exposure::MessageIds;
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::model::progress::Progress;
@@ -122,13 +123,13 @@ impl AgentData {
             return;
         };
         let (me, kit, since) = (me.clone(), self.args.kit.clone(), one.since);
-        let (request, access) = (Arc::clone(&one.request), self.args.spec.access);
+        let (request, spec) = (Arc::clone(&one.request), Arc::clone(&self.args.spec));
         let from = one.from.clone();
         // Not among the tasks that end with this actor: a record that is under way is finished.
         tokio::spawn(async move {
             let result = match from.state {
                 State::Waiting => resume(&kit, &request, id, &from, since).await,
-                _ => accept(&kit, &request, id, access, since).await,
+                _ => accept(&kit, &request, id, &spec, since).await,
             };
             let is_in = matches!(result, Ok(Recording::In));
             if me.cast(AgentMsg::Recorded(id, result)).is_err() && is_in {
@@ -261,22 +262,26 @@ async fn accept(
     kit: &Kit,
     request: &Request,
     id: ExecutionId,
-    access: Access,
+    spec: &AgentSpec,
     at: DateTime<Utc>,
 ) -> Result<Recording, LedgerError> {
     let (params, is_plain) = params(kit, request);
     let parts = &request.input.parts;
     let kept = keep(parts, &kit.redactor, Stamp::FIRST, Channel::Input, 0);
+    let key = match spec.exposure.message_ids {
+        MessageIds::Unique => kit.keyring.key(request),
+        MessageIds::Reused => kit.keyring.key_of_body(request),
+    };
     let accept = Accept {
         id,
         agent: request.agent.clone(),
         owner: request.owner,
         message: request.message.clone(),
-        key: kit.keyring.key(request),
+        key,
         digest: kit.keyring.body(request),
         context: request.context.clone(),
         trigger: request.trigger.clone(),
-        access,
+        access: spec.access,
         replayable: kept.is_whole && is_plain,
         input: kept.text,
         pieces: kept.pieces,

@@ -37,6 +37,15 @@ impl Keyring {
         ])
     }
 
+    /// The key of a request to an agent that takes each message for itself: the same id with
+    /// another body is another request.
+    #[must_use]
+    pub fn key_of_body(&self, request: &Request) -> [u8; 32] {
+        let body: String = self.body(request).iter().map(|byte| format!("{byte:02x}")).collect();
+        let owner = request.owner.to_string();
+        self.digest(["body", &owner, request.agent.as_str(), &request.message.0, &body])
+    }
+
     /// The digest of what is asked: the same key with another digest is a conflict. The context
     /// is not part of it, since a caller that names none gets a new one each time.
     #[must_use]

@@ -168,6 +168,32 @@ pub struct Exposure {
     pub open: bool,
     /// Calls in a time; `None` is unlimited.
     pub rate_limit: Option<RateLimit>,
+    /// What a message id that was used before means.
+    pub message_ids: MessageIds,
+}
+
+/// What a message id that was used before, for another message, means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MessageIds {
+    /// A mistake: the message is refused.
+    #[default]
+    Unique,
+    /// Nothing: it is another message.
+    Reused,
+}
+
+impl MessageIds {
+    /// Every rule.
+    pub const ALL: &[Self] = &[Self::Unique, Self::Reused];
+
+    /// The word for it, in the configuration.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unique => "unique",
+            Self::Reused => "reused",
+        }
+    }
 }
 
 impl Exposure {
@@ -192,6 +218,7 @@ impl Default for Exposure {
             credential: Credential::default(),
             open: false,
             rate_limit: None,
+            message_ids: MessageIds::default(),
         }
     }
 }

@@ -10,25 +10,20 @@ use std::time::Duration;
 use algonius_actors::decide::redact::Redactor;
 use algonius_actors::model::agent::{Access, AgentSpec, Capacity, Deadlines, RetrySpec, Sizes};
 use algonius_actors::model::code::Code;
-use algonius_actors::model::event::{Channel, Chunk, Event, Fact, Span};
+use algonius_actors::model::event::{Channel, Chunk, Fact};
 use algonius_actors::model::execution::{Fence, Stamp};
 use algonius_actors::model::exposure::Exposure;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
-use algonius_actors::model::principal::{Token, TokenSeed};
 use algonius_actors::model::program::{
     InputPattern, OutputPattern, ProgramSpec, SuccessContract, TransientContract,
 };
 use algonius_actors::model::progress::Progress;
-use algonius_actors::model::record::{Filter, Page, PageQuery, Record};
 use algonius_actors::model::request::{Input, Request, Trigger};
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::driver::{Driver, Lease, Work};
-use algonius_actors::ports::ledger::{
-    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Resume, Settlement,
-};
+use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::{Desk, Report, Reporter};
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
@@ -47,13 +42,13 @@ pub(super) enum Entry {
     Report(Report),
 }
 
-struct Listener {
+pub(super) struct Listener {
     entries: UnboundedSender<Entry>,
     is_full: Arc<AtomicBool>,
 }
 
 impl Listener {
-    fn hear(&self, entry: Entry) -> Result<(), LedgerError> {
+    pub(super) fn hear(&self, entry: Entry) -> Result<(), LedgerError> {
         if self.is_full.load(Ordering::SeqCst) {
             return Err(unavailable());
         }
@@ -62,80 +57,8 @@ impl Listener {
     }
 }
 
-fn unavailable() -> LedgerError {
+pub(super) fn unavailable() -> LedgerError {
     LedgerError::Unavailable { cause: "scripted".to_owned() }
-}
-
-#[async_trait]
-impl Ledger for Listener {
-    async fn accept(&self, _: Accept) -> Result<Acceptance, LedgerError> {
-        Err(unavailable())
-    }
-
-    async fn resume(&self, _: Resume) -> Result<bool, LedgerError> {
-        Err(unavailable())
-    }
-
-    async fn taken(
-        &self,
-        _: PrincipalId,
-        _: &AgentId,
-        _: [u8; 32],
-    ) -> Result<Option<(ExecutionId, [u8; 32])>, LedgerError> {
-        Err(unavailable())
-    }
-
-    async fn claim(&self, _: ClaimOrder) -> Result<Claim, LedgerError> {
-        Err(unavailable())
-    }
-
-    async fn record(
-        &self,
-        _: ExecutionId,
-        _: Fence,
-        facts: Vec<(DateTime<Utc>, Fact)>,
-    ) -> Result<bool, LedgerError> {
-        for (_, fact) in facts {
-            self.hear(Entry::Fact(fact))?;
-        }
-        Ok(true)
-    }
-
-    async fn append(&self, _: ExecutionId, chunk: Chunk) -> Result<(), LedgerError> {
-        self.hear(Entry::Chunk(chunk))
-    }
-
-    async fn settle(&self, _: Settlement) -> Result<bool, LedgerError> {
-        Err(unavailable())
-    }
-
-    async fn execution(&self, _: ExecutionId) -> Result<Option<Record>, LedgerError> {
-        Err(unavailable())
-    }
-
-    async fn executions(&self, _: Filter) -> Result<Vec<Record>, LedgerError> {
-        Err(unavailable())
-    }
-
-    async fn page(&self, _: PageQuery) -> Result<Page, LedgerError> {
-        Err(unavailable())
-    }
-
-    async fn events(&self, _: ExecutionId, _: u64) -> Result<Vec<Event>, LedgerError> {
-        Err(unavailable())
-    }
-
-    async fn text(&self, _: ExecutionId, _: Span) -> Result<String, LedgerError> {
-        Err(unavailable())
-    }
-
-    async fn seed(&self, _: Vec<TokenSeed>, _: DateTime<Utc>) -> Result<(), LedgerError> {
-        Err(unavailable())
-    }
-
-    async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {
-        Err(unavailable())
-    }
 }
 
 struct Still;

@@ -77,7 +77,8 @@ fn part_in(mut fields: Fields) -> Result<Part, Failure> {
         let kinds = "\"text\", \"data\" or \"file\" and have the field of that name";
         invalid(format!("`{}` must be of kind {kinds}", fields.called()))
     };
-    let kind = fields.word("kind")?;
+    // Drafts before 0.3 called the kind a type.
+    let kind = fields.word("kind")?.or(fields.word("type")?);
     let metadata = fields.data("metadata")?;
     let held = (fields.text("text")?, fields.value("data"), fields.object("file")?);
     let (content, filename, media_type) = match (kind.as_deref(), held) {

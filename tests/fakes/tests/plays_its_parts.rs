@@ -95,7 +95,9 @@ fn kit(version: &str, message: &str, turn: &str) -> Vec<String> {
     let output = command.stdin(Stdio::null()).output().unwrap();
     let lines = String::from_utf8(output.stdout).unwrap();
     let events = lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-    events.map(|event| event["type"].as_str().unwrap().to_owned()).collect()
+    events
+        .map(|event| event.get("type").and_then(|kind| kind.as_str()).unwrap().to_owned())
+        .collect()
 }
 
 #[test]

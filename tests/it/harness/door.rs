@@ -186,7 +186,7 @@ pub(crate) fn state(task: &Value) -> String {
 pub(crate) fn outcome(task: &Value) -> (String, String) {
     let made = task.pointer("/artifacts/0/parts/0/text");
     let why = task.pointer("/status/message/metadata/code");
-    let text = made.or(why).and_then(Value::as_str).unwrap_or_default();
+    let text = why.or(made).and_then(Value::as_str).unwrap_or_default();
     (state(task), text.to_owned())
 }
 

@@ -66,7 +66,7 @@ pub(super) const HARMLESS: &[&str] = &[
     "ssh://git@host.test/x",
     "docker run -u 1000:1000 image",
     "tar -u archive",
-    "PWD=/people/me/project",
+    "PWD=/srv/me/project",
     "OLDPWD=/tmp",
     "pwd: /workspace/a",
     "-----BEGIN CERTIFICATE-----\nMIIDdzCCAl+gAwIBAgIEAgAAuTANBgkqhkiG9w0BAQUFADBa\n-----END CERTIFICATE-----",
