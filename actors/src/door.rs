@@ -54,7 +54,7 @@ impl Gateway {
         let submit = |reply| GatewayMsg::Submit(Box::new(Submission { request, continues, reply }));
         self.ask(submit).await.unwrap_or_else(|| {
             let message = "nobody answered in time; the same message can be sent again";
-            Err(Failure::new(Code::LedgerUnavailable, message))
+            Err(Failure::new(Code::Internal, message))
         })
     }
 

@@ -270,7 +270,7 @@ async fn accept(
     let kept = keep(parts, &kit.redactor, Stamp::FIRST, Channel::Input, 0);
     let key = match spec.exposure.message_ids {
         MessageIds::Unique => kit.keyring.key(request),
-        MessageIds::Reused => kit.keyring.key_of_body(request),
+        MessageIds::Reused => kit.keyring.key_of(id),
     };
     let accept = Accept {
         id,

@@ -4,6 +4,7 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
 use crate::model::content::{Content, Part};
+use crate::model::id::ExecutionId;
 use crate::model::request::Request;
 
 /// Makes digests under one instance's key.
@@ -37,13 +38,10 @@ impl Keyring {
         ])
     }
 
-    /// The key of a request to an agent that takes each message for itself: the same id with
-    /// another body is another request.
+    /// The key of a request whose message id means nothing: each is another one.
     #[must_use]
-    pub fn key_of_body(&self, request: &Request) -> [u8; 32] {
-        let body: String = self.body(request).iter().map(|byte| format!("{byte:02x}")).collect();
-        let owner = request.owner.to_string();
-        self.digest(["body", &owner, request.agent.as_str(), &request.message.0, &body])
+    pub fn key_of(&self, id: ExecutionId) -> [u8; 32] {
+        self.digest(["execution", &id.to_string()])
     }
 
     /// The digest of what is asked: the same key with another digest is a conflict. The context

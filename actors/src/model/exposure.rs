@@ -172,13 +172,13 @@ pub struct Exposure {
     pub message_ids: MessageIds,
 }
 
-/// What a message id that was used before, for another message, means.
+/// What a message id that was used before means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MessageIds {
-    /// A mistake: the message is refused.
+    /// The same request, whose task is answered; with another body it is refused.
     #[default]
     Unique,
-    /// Nothing: it is another message.
+    /// Nothing: whatever its id, it is another message. What is sent again runs again.
     Reused,
 }
 
