@@ -166,6 +166,7 @@ pub async fn start_with(settings: Settings, clock: Arc<dyn Clock>) -> Result<Run
         push: desk.clone(),
         agents: specs,
         default_agent,
+        begun: clock.now(),
         public_url: url.clone(),
         public_card: server.public_card,
         max_body: server.max_body_bytes,

@@ -37,6 +37,7 @@ use algonius_actors::model::id::AgentId;
 
 use auth::Guard;
 use card::GrpcUrls;
+use chrono::{DateTime, Utc};
 use exposure::Rates;
 use gate::Aliases;
 use host::Hosts;
@@ -73,6 +74,8 @@ pub struct Shared {
     pub agents: BTreeMap<AgentId, Arc<AgentSpec>>,
     /// The agent of the host's own card.
     pub default_agent: Option<AgentId>,
+    /// Since when it serves.
+    pub begun: DateTime<Utc>,
     /// Where callers reach the service, without a slash at the end.
     pub public_url: String,
     /// Whether cards are shown to everybody.

@@ -74,6 +74,8 @@ pub enum AgentMsg {
     Watch(ExecutionId, RpcReplyPort<Option<watch::Receiver<Progress>>>),
     /// A question stayed open for as long as it may.
     Unanswered(Box<Record>),
+    /// An open question is called off, for this reason.
+    CallOff(Box<Record>, String),
     /// An execution's actor was not born.
     Stillborn(ExecutionId),
     /// What a lost execution left is settled.
@@ -171,6 +173,8 @@ pub struct AgentData {
     by_actor: HashMap<ActorId, ExecutionId>,
     /// Answers that came while the actor that asked was still letting go.
     early: HashMap<ExecutionId, Box<Submission>>,
+    /// Orders to end that came in that while, with their reasons.
+    early_ends: HashMap<ExecutionId, String>,
     since: DateTime<Utc>,
     last: Option<LastOutcome>,
     /// Crashes of executions; too many at once are a fault of the agent.
@@ -222,6 +226,7 @@ impl Actor for AgentActor {
                 _ = reply.send(data.cancel(&me, &record, why));
             }
             AgentMsg::Unanswered(record) => data.unanswered(&me, &record),
+            AgentMsg::CallOff(record, why) => _ = data.cancel(&me, &record, why),
             AgentMsg::Watch(id, reply) => _ = reply.send(data.watch(id)),
             AgentMsg::Stillborn(id) => data.cut_off(&me, id),
             AgentMsg::CutOffSettled(id) => data.gone(&me, id),
@@ -261,6 +266,7 @@ impl AgentData {
             live: HashMap::new(),
             by_actor: HashMap::new(),
             early: HashMap::new(),
+            early_ends: HashMap::new(),
             since: args.kit.clock.now(),
             last: None,
             crashes: Restarts::default(),

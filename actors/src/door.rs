@@ -41,7 +41,8 @@ impl Gateway {
     /// when it has run.
     ///
     /// # Errors
-    /// When it is refused; then nothing was recorded.
+    /// When it is refused; then nothing was recorded. When nobody answers in time it may have been:
+    /// the same message sent again tells, and is not run twice.
     pub async fn submit(&self, caller: &Caller, request: Request) -> Result<Ticket, Failure> {
         let continues = match request.continues {
             None => None,
@@ -52,8 +53,8 @@ impl Gateway {
         };
         let submit = |reply| GatewayMsg::Submit(Box::new(Submission { request, continues, reply }));
         self.ask(submit).await.unwrap_or_else(|| {
-            let message = "the agent's actor failed while it took the message";
-            Err(Failure::new(Code::Internal, message))
+            let message = "nobody answered in time; the same message can be sent again";
+            Err(Failure::new(Code::LedgerUnavailable, message))
         })
     }
 
@@ -111,14 +112,28 @@ impl Gateway {
 
     /// Waits until an execution has ended, or waits for input. Returns early when the service
     /// drains and the execution has not begun: it will run after the next start.
-    pub async fn settled(&self, record: &Record, mut progress: Option<watch::Receiver<Progress>>) {
+    pub async fn settled(&self, record: &Record, progress: Option<watch::Receiver<Progress>>) {
+        self.wait(record, progress, Until::Rest).await;
+    }
+
+    /// Waits until an execution has ended; an open question is no end.
+    pub async fn ended(&self, record: &Record, progress: Option<watch::Receiver<Progress>>) {
+        self.wait(record, progress, Until::End).await;
+    }
+
+    async fn wait(
+        &self,
+        record: &Record,
+        mut progress: Option<watch::Receiver<Progress>>,
+        until: Until,
+    ) {
         let mut draining = self.draining.clone();
         loop {
             tokio::select! {
-                ended = ended(&mut progress) => if ended { return },
+                is_over = reached(&mut progress, until) => if is_over { return },
                 () = drained(&mut draining) => if !is_begun(progress.as_ref()) { return },
             }
-            if self.is_over(record.id).await {
+            if self.is_over(record.id, until).await {
                 return;
             }
             tokio::time::sleep(LOOK_AGAIN).await;
@@ -126,9 +141,11 @@ impl Gateway {
         }
     }
 
-    async fn is_over(&self, id: ExecutionId) -> bool {
+    async fn is_over(&self, id: ExecutionId, until: Until) -> bool {
         match self.kit.ledger.execution(id).await {
-            Ok(Some(record)) => record.outcome.is_some() || is_asking(&record),
+            Ok(Some(record)) => {
+                record.outcome.is_some() || (until == Until::Rest && is_asking(&record))
+            }
             Ok(None) => true,
             Err(error) => {
                 tracing::error!(execution = %id, %error, "read failed");
@@ -244,14 +261,24 @@ impl Gateway {
     }
 }
 
-/// Waits for the end, or for a question; `false` when the actor was lost before it.
-async fn ended(progress: &mut Option<watch::Receiver<Progress>>) -> bool {
+/// What is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Until {
+    /// The end, or a question.
+    Rest,
+    /// The end.
+    End,
+}
+
+/// Waits for it; `false` when the actor was lost before.
+async fn reached(progress: &mut Option<watch::Receiver<Progress>>, until: Until) -> bool {
     match progress {
         Some(progress) => {
-            let is_over = |progress: &Progress| {
-                progress.outcome.is_some() || progress.state == State::Waiting
+            let is_it = |progress: &Progress| {
+                let asks = progress.state == State::Waiting;
+                progress.outcome.is_some() || (until == Until::Rest && asks)
             };
-            progress.wait_for(is_over).await.is_ok()
+            progress.wait_for(is_it).await.is_ok()
         }
         None => false,
     }

@@ -69,14 +69,14 @@ async fn asked_to_stop([terminate, interrupt]: &mut [Signal; 2]) {
 }
 
 fn banner(running: &Running, file: Option<&Path>, token: &Path, agents: &[String]) -> String {
-    let (url, token) = (running.url(), token.display());
+    let (url, token) = (format!("http://{}", running.address()), token.display());
     let config = file
         .map_or("shipped (`algonius init` writes one of your own)".to_owned(), |file| {
             file.display().to_string()
         });
     let agent = agents.first().map_or("echo", String::as_str);
     format!(
-        r#"algonius {version} is ready on {url}
+        r#"algonius {version} is ready on {url}{public}
   agents  {agents}
   config  {config}
   token   {token}
@@ -89,6 +89,11 @@ or from any program:
     "params":{{"message":{{"kind":"message","role":"user","messageId":"'$(date +%s%N)'",
     "parts":[{{"kind":"text","text":"hello"}}]}}}}}}'"#,
         version = env!("CARGO_PKG_VERSION"),
+        public = if running.url() == url {
+            String::new()
+        } else {
+            format!(", for others {}", running.url())
+        },
         agents = agents.join(", "),
     )
 }

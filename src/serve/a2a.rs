@@ -229,7 +229,7 @@ pub async fn cancel(
 ) -> Result<Task, Failure> {
     let record = find(app, caller, agent, id).await?;
     let (record, progress) = app.gateway.cancel(caller, record.id).await?;
-    app.gateway.settled(&record, progress).await;
+    app.gateway.ended(&record, progress).await;
     get(app, caller, agent, TaskQuery { id: id.to_owned(), history: History::All }).await
 }
 
@@ -240,7 +240,7 @@ pub(super) async fn find(
     agent: &AgentId,
     id: &str,
 ) -> Result<Record, Failure> {
-    let unknown = || Failure::new(Code::ExecutionUnknown, "there is no such task");
+    let unknown = || Failure::new(Code::ExecutionUnknown, "task not found");
     let id = ExecutionId::parse(id).ok_or_else(unknown)?;
     match app.gateway.execution(caller, id).await {
         Ok(record) if record.agent == *agent => Ok(record),
@@ -273,7 +273,7 @@ fn request(
         context: context(message.context_id, continues),
         continues: continues.map(|record| record.id),
         trigger: Trigger::Api,
-        input: Input { parts: parts(message.parts)?, params },
+        input: Input { parts: parts(message.parts), params },
     })
 }
 
@@ -284,19 +284,16 @@ fn context(named: Option<String>, continues: Option<&Record>) -> ContextId {
 }
 
 /// The parts of a message, as the inside has them.
-fn parts(parts: Vec<Part>) -> Result<Vec<content::Part>, Failure> {
+fn parts(parts: Vec<Part>) -> Vec<content::Part> {
     let part = |part: Part| {
         let content = match part.content {
             Content::Text(text) => content::Content::Text(text),
             Content::Data(data) => content::Content::Data(data),
-            // No program is given files yet, and a message must not lose a part in silence.
-            Content::Raw(_) | Content::Url(_) => {
-                let text = "this agent takes text and data, not files";
-                return Err(Failure::new(Code::ContentType, text));
-            }
+            Content::Raw(bytes) => content::Content::Bytes(bytes),
+            Content::Url(url) => content::Content::Url(url),
         };
         let Part { filename, media_type, .. } = part;
-        Ok(content::Part { content, filename, media_type })
+        content::Part { content, filename, media_type }
     };
     parts.into_iter().map(part).collect()
 }

@@ -125,7 +125,7 @@ pub async fn cancel(
 ) -> Result<Response, Problem> {
     let caller = who.may(Right::Run, None)?;
     let (record, progress) = app.gateway.cancel(&caller, parse(&id)?).await?;
-    app.gateway.settled(&record, progress).await;
+    app.gateway.ended(&record, progress).await;
     let record = app.gateway.execution(&caller, record.id).await?;
     Ok(ok(&to_json(&ExecutionEntry::from(&record))?))
 }

@@ -56,6 +56,12 @@ pub async fn whole(app: &App, body: Body, limit: usize) -> Result<Bytes, Failure
     }
 }
 
+/// Whether a request says that its body is JSON.
+#[must_use]
+pub fn is_json(request: &Request) -> bool {
+    says_json(request.headers())
+}
+
 fn says_json(headers: &HeaderMap) -> bool {
     let text = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let media_type = text.and_then(|text| text.split(';').next()).unwrap_or_default().trim();

@@ -9,6 +9,7 @@ use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -108,7 +109,7 @@ pub async fn of_host(
 
 fn show(app: &App, id: &AgentId, headers: &HeaderMap) -> Result<Response, Problem> {
     let body = written(&of(app, id)?, headers);
-    Ok(kept(&body, app.public_card, headers))
+    Ok(kept(&body, app.public_card, app.begun, headers))
 }
 
 /// What the card of an agent tells.
@@ -148,7 +149,7 @@ fn written(card: &Card, headers: &HeaderMap) -> Value {
 }
 
 /// An answer that the caller may keep, and that is not sent again to who has it.
-fn kept(body: &Value, is_public: bool, headers: &HeaderMap) -> Response {
+fn kept(body: &Value, is_public: bool, since: DateTime<Utc>, headers: &HeaderMap) -> Response {
     let hash = Sha256::digest(body.to_string());
     let hex: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     let tag = format!("\"{hex}\"");
@@ -167,6 +168,11 @@ fn kept(body: &Value, is_public: bool, headers: &HeaderMap) -> Response {
     all.insert(header::VARY, HeaderValue::from_static(vary));
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         all.insert(header::ETAG, tag);
+    }
+    // Cards are made of the configuration, which is read at the start.
+    let since = since.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    if let Ok(since) = HeaderValue::from_str(&since) {
+        all.insert(header::LAST_MODIFIED, since);
     }
     response
 }
@@ -274,7 +280,7 @@ mod tests {
     #[test]
     fn a_card_is_sent_once_to_who_keeps_it() {
         let body = serde_json::json!({"name": "a"});
-        let first = kept(&body, true, &HeaderMap::new());
+        let first = kept(&body, true, DateTime::default(), &HeaderMap::new());
         let tag = first.headers()[header::ETAG].clone();
         assert_eq!(first.status(), StatusCode::OK);
         for (line, status) in [
@@ -285,7 +291,7 @@ mod tests {
         ] {
             let line = HeaderValue::from_str(&line).expect("a header");
             let headers = HeaderMap::from_iter([(header::IF_NONE_MATCH, line)]);
-            let answer = kept(&body, true, &headers);
+            let answer = kept(&body, true, DateTime::default(), &headers);
             assert_eq!((answer.status(), &answer.headers()[header::ETAG]), (status, &tag));
         }
     }

@@ -49,7 +49,8 @@ pub async fn call(
             let fail = move |refusal: &Failure| failure(bad.clone(), refusal, dialect.version());
             sse::response(events, write, fail)
         }
-        Err(refusal) if reads_events && operation.is_streamed() => {
+        // Clients of 0.3 that asked for events read nothing else; those of 1.0 want an answer.
+        Err(refusal) if reads_events && operation.is_streamed() && dialect == Dialect::Rpc0_3 => {
             sse::refusal(&failure(id, &refusal, dialect.version()))
         }
         Err(refusal) => refused(id, &refusal, dialect.version(), false),

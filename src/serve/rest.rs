@@ -40,6 +40,8 @@ pub async fn call(
         Version::V1_0 => Dialect::V1_0,
     };
     let is_new_type = says_a2a(&request);
+    let is_foreign =
+        request.headers().contains_key(header::CONTENT_TYPE) && !body::is_json(&request);
     match told(&app, who, (&agent, &rest), (wanted, dialect), request).await {
         Ok(Told::Whole(Value::Null)) => answer::json("application/json", StatusCode::OK, &empty()),
         Ok(Told::Whole(result)) => answer::json(content_type(is_new_type), StatusCode::OK, &result),
@@ -47,8 +49,17 @@ pub async fn call(
             let fail = move |refusal: &Failure| problem::rest(refusal, version);
             sse::response(events, move |event| dialect.event(event), fail)
         }
-        Err(refusal) => refused(&refusal, version),
+        // What HTTP itself has a word for is said by that.
+        Err(refusal) if is_foreign && refusal.code == Code::ContentType => {
+            refused(&refusal, version, StatusCode::UNSUPPORTED_MEDIA_TYPE)
+        }
+        Err(refusal) => refused(&refusal, version, status(&refusal, version)),
     }
+}
+
+fn status(refusal: &Failure, version: Version) -> StatusCode {
+    let status = StatusCode::from_u16(problem::http(refusal.code, version));
+    status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
 async fn told(
@@ -137,9 +148,7 @@ const fn content_type(is_a2a: bool) -> &'static str {
     if is_a2a { "application/a2a+json" } else { "application/json" }
 }
 
-fn refused(refusal: &Failure, version: Version) -> Response {
-    let status = StatusCode::from_u16(problem::http(refusal.code, version));
-    let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+fn refused(refusal: &Failure, version: Version, status: StatusCode) -> Response {
     let body = problem::rest(refusal, version);
     answer::with_failure(answer::json("application/json", status, &body), refusal)
 }

@@ -2,24 +2,22 @@
 
 use algonius_actors::model::event::{Channel, Event, Fact, Speaker};
 use algonius_actors::model::execution::{Stamp, State};
-use algonius_actors::model::id::ExecutionId;
 use algonius_actors::ports::ledger::{Accept, Acceptance};
 use async_trait::async_trait;
 use sqlx::SqliteConnection;
 
-use super::column::{Columns, json, micros};
+use super::column::{json, micros};
 use super::writer::Change;
-use super::{events, text};
+use super::{events, resume, text};
 
 const INSERT: &str = "
     INSERT INTO executions
         (id, agent, owner, message, request_key, digest, context, origin, access, params,
          replayable, answered, accepted_at, changed_at, state, turn, attempt, fence, last_event)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $12, $13, $14, $15, 0, 1)
+    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $12, $13, $14, $15, 0, 1
+    WHERE NOT EXISTS (
+        SELECT 1 FROM answers WHERE owner = $3 AND agent = $2 AND request_key = $5)
     ON CONFLICT (owner, agent, request_key) DO NOTHING";
-
-const EARLIER: &str = "
-    SELECT id, digest FROM executions WHERE owner = $1 AND agent = $2 AND request_key = $3";
 
 #[async_trait]
 impl Change for Accept {
@@ -66,17 +64,11 @@ async fn store_said(accept: &Accept, connection: &mut SqliteConnection) -> sqlx:
     events::insert(connection, accept.id, Stamp::FIRST, &event).await
 }
 
+/// The message was taken before: by the same words, or by others.
 async fn earlier(accept: &Accept, connection: &mut SqliteConnection) -> sqlx::Result<Acceptance> {
-    let row = sqlx::query(EARLIER)
-        .bind(accept.owner.0)
-        .bind(accept.agent.as_str())
-        .bind(accept.key.as_slice())
-        .fetch_one(connection)
-        .await?;
-    let columns = Columns(&row);
-    if columns.bytes::<32>("digest")? == accept.digest {
-        Ok(Acceptance::Twin(ExecutionId(columns.uuid("id")?)))
-    } else {
-        Ok(Acceptance::Conflict)
-    }
+    let taken = resume::taken(connection, accept.owner, &accept.agent, accept.key).await?;
+    Ok(match taken {
+        Some((id, digest)) if digest == accept.digest => Acceptance::Twin(id),
+        _ => Acceptance::Conflict,
+    })
 }

@@ -5,7 +5,7 @@ use algonius_actors::model::execution::State;
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
 use algonius_actors::ports::ledger::Resume;
 use async_trait::async_trait;
-use sqlx::{SqliteConnection, SqlitePool};
+use sqlx::{SqliteConnection, SqliteExecutor};
 
 use super::column::{Columns, json};
 use super::head::Head;
@@ -75,7 +75,7 @@ async fn follow(resume: &Resume, connection: &mut SqliteConnection) -> sqlx::Res
 
 /// The execution that has taken a message, and the digest under which it did.
 pub(super) async fn taken(
-    pool: &SqlitePool,
+    connection: impl SqliteExecutor<'_>,
     owner: PrincipalId,
     agent: &AgentId,
     key: [u8; 32],
@@ -84,7 +84,7 @@ pub(super) async fn taken(
         .bind(owner.0)
         .bind(agent.as_str())
         .bind(key.as_slice())
-        .fetch_optional(pool)
+        .fetch_optional(connection)
         .await?;
     row.map(|row| {
         let columns = Columns(&row);

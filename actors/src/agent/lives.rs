@@ -71,6 +71,11 @@ impl AgentData {
     ) -> Option<watch::Receiver<Progress>> {
         let id = record.id;
         if let Some(live) = self.live.get(&id) {
+            if live.progress.borrow().state == State::Waiting {
+                // It lets go, and may hear nothing any more.
+                self.early_ends.insert(id, why);
+                return None;
+            }
             _ = live.actor.cast(ExecutionMsg::Happened(Event::Cancel { why }));
         } else if self.waiting.contains_key(&id) {
             self.end_unrun(me, id, Event::Cancel { why });
@@ -139,6 +144,14 @@ impl AgentData {
             }
         }
         self.arrive(me, Arrival::Ended(id));
+        if let Some(why) = self.early_ends.remove(&id) {
+            let (me, ledger) = (me.clone(), Arc::clone(&self.args.kit.ledger));
+            self.spawn(async move {
+                if let Ok(Some(record)) = ledger.execution(id).await {
+                    _ = me.cast(AgentMsg::CallOff(Box::new(record), why)); // As it is now.
+                }
+            });
+        }
         if let Some(answer) = self.early.remove(&id) {
             self.submit(me, *answer);
         }
