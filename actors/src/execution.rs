@@ -143,7 +143,7 @@ impl Actor for ExecutionActor {
             ExecutionMsg::Happened(event) => data.happened(&me, event),
             ExecutionMsg::Claimed(at, fence) => data.claimed(&me, at, fence),
             ExecutionMsg::Reported(report) => data.reported(&me, report),
-            ExecutionMsg::Written => me.stop(None),
+            ExecutionMsg::Written => data.written(&me),
             ExecutionMsg::Inspect(reply) => _ = reply.send(data.status()),
         }
         Ok(())
@@ -319,7 +319,10 @@ impl ExecutionData {
         self.state = state;
         self.since = self.kit.clock.now();
         self.deadline = None;
-        self.progress.send_modify(|progress| progress.state = state);
+        // A question is told once the ledger has it: whoever waits for it reads it there.
+        if state != State::Waiting {
+            self.progress.send_modify(|progress| progress.state = state);
+        }
         tracing::debug!(execution = %self.id, %state, "moved");
     }
 
@@ -362,6 +365,13 @@ impl ExecutionData {
         if let Phase::Ended { outcome, .. } = self.phase {
             self.progress.send_modify(|progress| progress.outcome = Some(outcome));
         }
+    }
+
+    fn written(&self, me: &ActorRef<ExecutionMsg>) {
+        if self.state == State::Waiting {
+            self.progress.send_modify(|progress| progress.state = State::Waiting);
+        }
+        me.stop(None);
     }
 
     fn rest(&mut self) {

@@ -62,6 +62,7 @@ class Agent:
         self.http = http
         config = ClientConfig(
             httpx_client=http,
+            streaming=False,
             polling=polling,
             supported_transports=[TransportProtocol.jsonrpc],
         )

@@ -24,8 +24,8 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Starts the shipped configuration, or a text beside a file with a second token.
-    pub(crate) fn start(own: Option<(&str, &str)>) -> Self {
+    /// Starts a configuration beside a file with a second token.
+    pub(crate) fn start(text: &str, stranger: &str) -> Self {
         let home = tempfile::tempdir().expect("a home");
         let mut command = Command::new(env!("CARGO_BIN_EXE_algonius"));
         command.args(["serve", "--listen", "127.0.0.1:0"]).current_dir(home.path());
@@ -34,12 +34,10 @@ impl Service {
             .env("HOME", home.path())
             .env("XDG_RUNTIME_DIR", home.path().join("run"));
         command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
-        if let Some((text, stranger)) = own {
-            let file = home.path().join("own.toml");
-            fs::write(&file, text).expect("a configuration");
-            secret(&home.path().join("stranger.token"), stranger);
-            command.arg("--config").arg(file);
-        }
+        let file = home.path().join("supervisor.toml");
+        fs::write(&file, text).expect("a configuration");
+        secret(&home.path().join("stranger.token"), stranger);
+        command.arg("--config").arg(file);
         let log = File::create(home.path().join("log")).expect("a log");
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the program");
         let lines = copied(&mut child, log);

@@ -1,0 +1,92 @@
+//! What others wrote, in folders of its own: made once for each set of versions.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// An official SDK of one version.
+pub(crate) enum Sdk {
+    Python03,
+    Python10,
+    JavaScript03,
+    JavaScript10,
+}
+
+impl Sdk {
+    /// Runs a script of the tests on it; gives its verdict on each scenario.
+    pub(crate) fn report(&self, script: &str, arguments: &[&str]) -> BTreeMap<String, String> {
+        let folder = self.folder();
+        let mut client = match self {
+            Self::Python03 | Self::Python10 => Command::new(folder.join("bin/python")),
+            Self::JavaScript03 | Self::JavaScript10 => Command::new("node"),
+        };
+        match self {
+            Self::Python03 | Self::Python10 => client.args(["-I", "-B"]).arg(tests().join(script)),
+            Self::JavaScript03 => client.arg(tests().join(script)).arg("0.3").arg(folder),
+            Self::JavaScript10 => client.arg(tests().join(script)).arg("1.0").arg(folder),
+        };
+        serde_json::from_str(&answer(client.args(arguments))).expect("the client prints an object")
+    }
+
+    /// The folder it is in, which is made when it is not there or of other versions.
+    fn folder(&self) -> PathBuf {
+        let (name, wanted) = self.wanted();
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("clients-{name}"));
+        fs::create_dir_all(env!("CARGO_TARGET_TMPDIR")).expect("a folder for what tests make");
+        let lock = File::create(folder.with_extension("lock")).expect("a lock file");
+        lock.lock().expect("one test at a time makes the folder");
+        let stamp = folder.join("stamp");
+        if fs::read_to_string(&stamp).is_ok_and(|made| made == wanted) {
+            return folder;
+        }
+        match self {
+            Self::Python03 | Self::Python10 => {
+                answer(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder));
+                let list = folder.join("wanted.txt");
+                fs::write(&list, wanted).expect("a list");
+                let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"];
+                answer(Command::new(folder.join("bin/python")).args(pip).arg(list));
+            }
+            Self::JavaScript03 | Self::JavaScript10 => {
+                _ = fs::remove_dir_all(&folder); // It may not be there.
+                fs::create_dir_all(&folder).expect("a folder");
+                fs::write(folder.join("package.json"), wanted).expect("a list");
+                let npm = ["install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix"];
+                answer(Command::new("npm").args(npm).arg(&folder));
+            }
+        }
+        fs::write(&stamp, wanted).expect("a stamp");
+        folder
+    }
+
+    /// A name for its folder, and what is installed, by exact version.
+    const fn wanted(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::Python03 => ("python03", include_str!("python03.txt")),
+            Self::Python10 => ("python10", include_str!("python10.txt")),
+            Self::JavaScript03 => ("javascript03", include_str!("javascript03.json")),
+            Self::JavaScript10 => ("javascript10", include_str!("javascript10.json")),
+        }
+    }
+}
+
+/// Whether JavaScript can be run here.
+pub(crate) fn has_node() -> bool {
+    let runs = |program: &str| Command::new(program).arg("--version").output();
+    ["node", "npm"].into_iter().all(|program| runs(program).is_ok_and(|ran| ran.status.success()))
+}
+
+fn tests() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients")
+}
+
+/// Runs a command that must succeed; gives its standard output.
+fn answer(command: &mut Command) -> String {
+    let output = command.output();
+    let output = output.unwrap_or_else(|error| panic!("{command:?} did not start: {error}"));
+    let told = String::from_utf8_lossy(&output.stderr);
+    let remedy = "ALGONIUS_CLIENTS=0 leaves the clients out";
+    assert!(output.status.success(), "{command:?}: {}\n{told}\n{remedy}", output.status);
+    String::from_utf8(output.stdout).expect("text")
+}
