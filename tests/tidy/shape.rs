@@ -11,7 +11,7 @@ const EVERYWHERE: &[&str] = &["src/", "actors/", "tests/", "benches/"];
 #[test]
 fn no_file_is_longer_than_a_reader_can_hold() {
     let mut faults = Faults::default();
-    for file in rust_files(&["src/", "actors/src/", "tests/fakes/", "tests/tidy/", "benches/"]) {
+    for file in rust_files(EVERYWHERE) {
         let lines: Vec<_> = file.text.lines().collect();
         let starts_tests = |pair: &[&str]| {
             pair.first().is_some_and(|line| line.trim() == "#[cfg(test)]")

@@ -6,220 +6,20 @@
     reason = "a test fails by panicking"
 )]
 
-use std::future::Future;
-use std::net::SocketAddr;
-use std::time::Duration;
+mod messages;
+mod world;
 
 use algonius_actors::model::exposure::{Binding, Credential, Version};
-use algonius_actors::model::principal::{Right, Scope, TokenSeed};
-use algonius_supervisor::config::{self, Settings};
-use algonius_supervisor::serve::grpc::proto::a2a_v1 as old;
-use algonius_supervisor::serve::grpc::proto::lf_a2a_v1 as new;
-use algonius_supervisor::{Running, start};
-use axum::http::{StatusCode, Uri};
+use axum::http::StatusCode;
 use http_body_util::{BodyExt, Empty};
 use hyper_util::client::legacy::Client;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use prost::Message as _;
-use sha2::{Digest, Sha256};
-use tempfile::TempDir;
-use tokio::net::TcpStream;
-use tonic::metadata::AsciiMetadataValue;
-use tonic::{Code, Request, Status};
+use hyper_util::rt::TokioExecutor;
+use tonic::{Code, Request};
 
-use new::a2a_service_client::A2aServiceClient as NewClient;
-use old::a2a_service_client::A2aServiceClient as OldClient;
-
-/// Longer than any step takes.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// May only read, and only `echo`.
-const READER: &str = "reader-reader-reader-reader-reader";
-
-const CONFIG: &str = r#"
-[server]
-listen = "127.0.0.1:0"
-data_dir = "data"
-runtime_dir = "run"
-token_file = "token"
-max_body_bytes = 100000
-allowed_hosts = ["*"]
-
-[agents.echo]
-name = "Echo"
-description = "Repeats."
-command = "cat"
-
-[agents.Greet]
-name = "Greet"
-description = "Greets."
-command = "printf"
-args = ["hello %s", "{{ input }}"]
-input = "args"
-
-[agents.slow]
-name = "Slow"
-description = "Takes its time."
-command = "sleep"
-args = ["600"]
-"#;
-
-/// A service of its own, in a folder of its own.
-struct World {
-    running: Running,
-    token: String,
-    _folder: TempDir,
-}
-
-impl World {
-    async fn begin(adapt: impl FnOnce(&mut Settings)) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let file = folder.path().join("supervisor.toml");
-        std::fs::write(&file, CONFIG).expect("the configuration is written");
-        let env = |name: &str| std::env::var(name).ok();
-        let mut settings = config::load(&file, &env).expect("a sound configuration").settings;
-        settings.tokens.push(TokenSeed {
-            name: "reader".to_owned(),
-            hash: Sha256::digest(READER).into(),
-            scope: Scope { rights: vec![Right::Read], agents: Some(vec![id("echo")]) },
-            expires: None,
-        });
-        adapt(&mut settings);
-        let running = start(settings).await.expect("the service starts");
-        let token = std::fs::read_to_string(folder.path().join("token")).expect("a token");
-        Self { running, token: token.trim().to_owned(), _folder: folder }
-    }
-
-    fn client_of_0_3(&self, host: &str) -> OldClient<Http2> {
-        OldClient::with_origin(http2(self.running.address()), origin(host))
-    }
-
-    fn client_of_1_0(&self, host: &str) -> NewClient<Http2> {
-        NewClient::with_origin(http2(self.running.address()), origin(host))
-    }
-
-    /// A call with the operator's token.
-    fn call<T>(&self, message: T) -> Request<T> {
-        with(Request::new(message), "authorization", &format!("Bearer {}", self.token))
-    }
-
-    async fn end(self) {
-        self.running.stop(Duration::ZERO).await;
-    }
-}
-
-fn id(agent: &str) -> algonius_actors::model::id::AgentId {
-    algonius_actors::model::id::AgentId::new(agent).expect("an id")
-}
-
-fn origin(host: &str) -> Uri {
-    format!("http://{host}").parse().expect("an address")
-}
-
-fn with<T>(mut request: Request<T>, name: &'static str, value: &str) -> Request<T> {
-    let value: AsciiMetadataValue = value.parse().expect("plain text");
-    request.metadata_mut().append(name, value);
-    request
-}
-
-type Connected = TokioIo<TcpStream>;
-type Http2 = Client<Connector, tonic::body::Body>;
-
-/// Connects to the service, whatever name it is called by.
-#[derive(Clone)]
-struct Connector(SocketAddr);
-
-impl tower::Service<Uri> for Connector {
-    type Response = Connected;
-    type Error = std::io::Error;
-    type Future = std::pin::Pin<Box<dyn Future<Output = std::io::Result<Connected>> + Send>>;
-
-    fn poll_ready(
-        &mut self,
-        _: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<std::io::Result<()>> {
-        std::task::Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, _: Uri) -> Self::Future {
-        let address = self.0;
-        Box::pin(async move { TcpStream::connect(address).await.map(TokioIo::new) })
-    }
-}
-
-fn http2(address: SocketAddr) -> Http2 {
-    Client::builder(TokioExecutor::new()).http2_only(true).build(Connector(address))
-}
-
-async fn soon<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, work).await.expect("in time")
-}
-
-fn old_text(text: &str) -> old::SendMessageRequest {
-    let part = old::Part { part: Some(old::part::Part::Text(text.to_owned())), metadata: None };
-    old::SendMessageRequest {
-        request: Some(old::Message {
-            message_id: uuid::Uuid::new_v4().to_string(),
-            role: old::Role::User.into(),
-            content: vec![part],
-            ..old::Message::default()
-        }),
-        ..old::SendMessageRequest::default()
-    }
-}
-
-fn new_text(tenant: &str, text: &str) -> new::SendMessageRequest {
-    let content = Some(new::part::Content::Text(text.to_owned()));
-    new::SendMessageRequest {
-        tenant: tenant.to_owned(),
-        message: Some(new::Message {
-            message_id: uuid::Uuid::new_v4().to_string(),
-            role: new::Role::User.into(),
-            parts: vec![new::Part { content, ..new::Part::default() }],
-            ..new::Message::default()
-        }),
-        ..new::SendMessageRequest::default()
-    }
-}
-
-fn old_task(answer: old::SendMessageResponse) -> old::Task {
-    match answer.payload {
-        Some(old::send_message_response::Payload::Task(task)) => task,
-        other => panic!("not a task: {other:?}"),
-    }
-}
-
-fn new_task(answer: new::SendMessageResponse) -> new::Task {
-    match answer.payload {
-        Some(new::send_message_response::Payload::Task(task)) => task,
-        other => panic!("not a task: {other:?}"),
-    }
-}
-
-fn old_answer(task: &old::Task) -> &str {
-    match &task.artifacts[0].parts[0].part {
-        Some(old::part::Part::Text(text)) => text,
-        other => panic!("not a text: {other:?}"),
-    }
-}
-
-fn new_answer(task: &new::Task) -> &str {
-    match &task.artifacts[0].parts[0].content {
-        Some(new::part::Content::Text(text)) => text,
-        other => panic!("not a text: {other:?}"),
-    }
-}
-
-async fn ask_new(world: &World, host: &str, tenant: &str, agent: Option<&str>) -> String {
-    let mut call = world.call(new_text(tenant, "you"));
-    if let Some(agent) = agent {
-        call = with(call, "a2a-agent", agent);
-    }
-    match soon(world.client_of_1_0(host).send_message(call)).await {
-        Ok(answer) => new_answer(&new_task(answer.into_inner())).to_owned(),
-        Err(status) => format!("{:?}", status.code()),
-    }
-}
+use algonius_supervisor::serve::grpc::proto::a2a_v1 as old;
+use algonius_supervisor::serve::grpc::proto::lf_a2a_v1 as new;
+use messages::{ask_new, new_answer, new_task, new_text, old_answer, old_task, old_text, reason};
+use world::{Connector, READER, World, id, soon, with};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_sent_is_answered_and_can_be_looked_up_in_both_versions() {
@@ -319,22 +119,6 @@ async fn a_stream_begins_with_the_task_and_ends_with_its_end_in_both_versions() 
 const OLD_DONE: old::TaskState = old::TaskState::Completed;
 
 const NOT_CANCELABLE: &str = "TASK_NOT_CANCELABLE";
-
-/// The reason in the first detail: `google.rpc.Status` holds `Any`, which holds an `ErrorInfo`.
-fn reason(status: &Status) -> String {
-    #[derive(Clone, PartialEq, prost::Message)]
-    struct Outer {
-        #[prost(message, repeated, tag = "3")]
-        details: Vec<prost_types::Any>,
-    }
-    #[derive(Clone, PartialEq, prost::Message)]
-    struct Inner {
-        #[prost(string, tag = "1")]
-        reason: String,
-    }
-    let outer = Outer::decode(status.details()).expect("details");
-    Inner::decode(&*outer.details[0].value).expect("a reason").reason
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_is_named_by_tenant_then_metadata_then_host_then_default() {

@@ -1,0 +1,95 @@
+//! What is sent over gRPC and what is read from the answers, in both versions.
+
+use algonius_supervisor::serve::grpc::proto::a2a_v1 as old;
+use algonius_supervisor::serve::grpc::proto::lf_a2a_v1 as new;
+use prost::Message as _;
+use tonic::Status;
+
+use crate::world::{World, soon, with};
+
+pub(crate) fn old_text(text: &str) -> old::SendMessageRequest {
+    let part = old::Part { part: Some(old::part::Part::Text(text.to_owned())), metadata: None };
+    old::SendMessageRequest {
+        request: Some(old::Message {
+            message_id: uuid::Uuid::new_v4().to_string(),
+            role: old::Role::User.into(),
+            content: vec![part],
+            ..old::Message::default()
+        }),
+        ..old::SendMessageRequest::default()
+    }
+}
+
+pub(crate) fn new_text(tenant: &str, text: &str) -> new::SendMessageRequest {
+    let content = Some(new::part::Content::Text(text.to_owned()));
+    new::SendMessageRequest {
+        tenant: tenant.to_owned(),
+        message: Some(new::Message {
+            message_id: uuid::Uuid::new_v4().to_string(),
+            role: new::Role::User.into(),
+            parts: vec![new::Part { content, ..new::Part::default() }],
+            ..new::Message::default()
+        }),
+        ..new::SendMessageRequest::default()
+    }
+}
+
+pub(crate) fn old_task(answer: old::SendMessageResponse) -> old::Task {
+    match answer.payload {
+        Some(old::send_message_response::Payload::Task(task)) => task,
+        other => panic!("not a task: {other:?}"),
+    }
+}
+
+pub(crate) fn new_task(answer: new::SendMessageResponse) -> new::Task {
+    match answer.payload {
+        Some(new::send_message_response::Payload::Task(task)) => task,
+        other => panic!("not a task: {other:?}"),
+    }
+}
+
+pub(crate) fn old_answer(task: &old::Task) -> &str {
+    match &task.artifacts[0].parts[0].part {
+        Some(old::part::Part::Text(text)) => text,
+        other => panic!("not a text: {other:?}"),
+    }
+}
+
+pub(crate) fn new_answer(task: &new::Task) -> &str {
+    match &task.artifacts[0].parts[0].content {
+        Some(new::part::Content::Text(text)) => text,
+        other => panic!("not a text: {other:?}"),
+    }
+}
+
+pub(crate) async fn ask_new(
+    world: &World,
+    host: &str,
+    tenant: &str,
+    agent: Option<&str>,
+) -> String {
+    let mut call = world.call(new_text(tenant, "you"));
+    if let Some(agent) = agent {
+        call = with(call, "a2a-agent", agent);
+    }
+    match soon(world.client_of_1_0(host).send_message(call)).await {
+        Ok(answer) => new_answer(&new_task(answer.into_inner())).to_owned(),
+        Err(status) => format!("{:?}", status.code()),
+    }
+}
+
+/// The reason in the first detail: `google.rpc.Status` holds `Any`, which holds an `ErrorInfo`.
+pub(crate) fn reason(status: &Status) -> String {
+    #[derive(Clone, PartialEq, prost::Message)]
+    struct Outer {
+        #[prost(message, repeated, tag = "3")]
+        details: Vec<prost_types::Any>,
+    }
+    #[derive(Clone, PartialEq, prost::Message)]
+    struct Inner {
+        #[prost(string, tag = "1")]
+        reason: String,
+    }
+    let outer = Outer::decode(status.details()).expect("details");
+    Inner::decode(&*outer.details[0].value).expect("a reason").reason
+}
