@@ -270,6 +270,7 @@ impl World {
                 .unwrap()
                 .any_open
             {
+                // The outbox tells nobody when it has nothing left.
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
