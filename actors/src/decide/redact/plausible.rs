@@ -114,7 +114,6 @@ const REFERENCES: &[&str] = &[
     "/srv/",
     "/app/",
     "/workspace/",
-    "/work/",
     "/proc/",
     "/path/",
     "./",
