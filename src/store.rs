@@ -35,6 +35,7 @@ mod directory;
 mod events;
 mod fault;
 mod head;
+mod keys;
 mod page;
 mod principals;
 mod push;
@@ -134,7 +135,7 @@ impl Ledger for Store {
         agent: &AgentId,
         key: [u8; 32],
     ) -> Result<Option<(ExecutionId, [u8; 32])>, LedgerError> {
-        resume::taken(&self.readers, owner, agent, key).await.map_err(ledger_error)
+        keys::taken(&self.readers, owner, agent, key).await.map_err(ledger_error)
     }
 
     async fn claim(&self, order: ClaimOrder) -> Result<Claim, LedgerError> {

@@ -144,6 +144,7 @@ impl Waiting {
             owner: record.owner,
             message: record.message.clone(),
             context: record.context.clone(),
+            idempotency: None,
             continues: None,
             trigger: record.trigger.clone(),
             input: Input::default(),

@@ -19,7 +19,7 @@ use crate::model::principal::{Caller, Right};
 use crate::model::progress::Progress;
 use crate::model::record::{Filter, Page, PageQuery, Record};
 use crate::model::request::Request;
-use crate::ports::ledger::LedgerError;
+use crate::ports::ledger::{Acceptance, LedgerError};
 use crate::root::RootMsg;
 
 /// How long an actor may take to answer what never waits for work.
@@ -61,11 +61,17 @@ impl Gateway {
     /// The execution that has taken the same message before.
     async fn taken(&self, request: &Request) -> Result<Option<Ticket>, Failure> {
         let Kit { ledger, keyring, .. } = &self.kit;
-        let taken = ledger.taken(request.owner, &request.agent, keyring.key(request)).await;
-        match taken.map_err(|error| unreadable(&error))? {
-            None => Ok(None),
-            Some((_, digest)) if digest != keyring.body(request) => Err(reused()),
-            Some((execution, _)) => Ok(Some(Ticket { execution, joined: true, progress: None })),
+        let mut found = Vec::new();
+        for key in keyring.keys(request).each() {
+            let taken = ledger.taken(request.owner, &request.agent, key).await;
+            found.extend(taken.map_err(|error| unreadable(&error))?);
+        }
+        match Acceptance::of_known(&found, keyring.body(request)) {
+            None | Some(Acceptance::Fresh) => Ok(None),
+            Some(Acceptance::Conflict) => Err(reused()),
+            Some(Acceptance::Twin(execution)) => {
+                Ok(Some(Ticket { execution, joined: true, progress: None }))
+            }
         }
     }
 

@@ -146,6 +146,7 @@ async fn read(kit: &Kit, record: &Record) -> Result<Arc<Request>, LedgerError> {
         owner: record.owner,
         message,
         context: record.context.clone(),
+        idempotency: None,
         continues: None,
         trigger: record.trigger.clone(),
         input: Input { parts, params: record.params.clone() },

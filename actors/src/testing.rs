@@ -186,6 +186,7 @@ impl World {
             owner: caller().principal,
             message: MessageId(message.to_owned()),
             context: ContextId("context".to_owned()),
+            idempotency: None,
             continues: None,
             trigger: Trigger::Api,
             input: Input::text_of(text),

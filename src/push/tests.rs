@@ -11,7 +11,7 @@ use algonius_actors::model::event::Fact;
 use algonius_actors::model::execution::{Fence, Move, Outcome, Stamp, State};
 use algonius_actors::model::id::{AgentId, ContextId, MessageId, PrincipalId};
 use algonius_actors::model::push::{PushCredentials, Secret};
-use algonius_actors::model::request::Trigger;
+use algonius_actors::model::request::{Keys, Trigger};
 use algonius_actors::ports::ledger::{Accept, Claim, ClaimOrder, Settlement};
 use chrono::{DateTime, Utc};
 use tempfile::TempDir;
@@ -202,7 +202,7 @@ impl World {
             agent: agent(),
             owner: PrincipalId(Uuid::nil()),
             message: MessageId("message-1".to_owned()),
-            key,
+            keys: Keys { message: key, named: None },
             digest: [7; 32],
             context: ContextId("context-1".to_owned()),
             trigger: Trigger::Api,

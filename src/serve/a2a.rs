@@ -3,28 +3,23 @@
 use std::pin::Pin;
 
 use algonius_actors::model::code::Code;
-use algonius_actors::model::content;
 use algonius_actors::model::exposure::Version;
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId};
+use algonius_actors::model::id::{AgentId, ContextId, ExecutionId};
 use algonius_actors::model::principal::Caller;
 use algonius_actors::model::progress::Progress;
 use algonius_actors::model::record::{Page, PageQuery, Record};
-use algonius_actors::model::request::{Input, Request, Trigger};
-use futures_util::Stream;
-use serde_json::Value;
+use futures_util::{Stream, TryStreamExt};
 use tokio::sync::watch::Receiver;
 
+use super::beside::Beside;
 use super::task::{self, Telling};
-use super::{App, cursor, exposure, follow, push};
-use crate::wire::a2a::PARAMETERS;
+use super::{App, cursor, exposure, follow, message, push};
+use crate::wire::a2a::CURSOR;
 use crate::wire::a2a::v1::{
-    Content, History, ListPage, ListRequest, Message, Part, PushConfig, Reply, Role, SendRequest,
-    StreamEvent, Task, TaskQuery, TaskState, Wait,
+    History, ListPage, ListRequest, Reply, SendRequest, StreamEvent, Task, TaskQuery, TaskState,
+    Wait,
 };
-
-/// The longest id that a caller may choose, in bytes.
-const LONGEST_ID: usize = 256;
 
 /// Tasks on a page when the caller does not say.
 const PAGE: u32 = 50;
@@ -34,7 +29,17 @@ const LARGEST_PAGE: u32 = 100;
 /// Events with the number after which each stands; a stream can be taken up after any of them.
 pub type Events = Pin<Box<dyn Stream<Item = Result<(u64, StreamEvent), Failure>> + Send>>;
 
-/// Sends a message to an agent. What it wants pushed is pushed in the version it came in.
+/// A message on its way to an agent.
+pub struct Sending {
+    /// The version in which it came; what it wants pushed is pushed in that one.
+    pub version: Version,
+    /// What its sender says beside it.
+    pub beside: Beside,
+    /// The message, and how it is to be answered.
+    pub send: SendRequest,
+}
+
+/// Sends a message to an agent.
 ///
 /// # Errors
 /// When it is refused, or when a caller who waits has waited in the queue for too long; whatever
@@ -43,12 +48,10 @@ pub async fn send(
     app: &App,
     caller: &Caller,
     agent: &AgentId,
-    version: Version,
-    send: SendRequest,
+    sending: Sending,
 ) -> Result<Reply, Failure> {
-    let SendRequest { message, wait, history, push, .. } = send;
-    let push = push.map(|config| (version, config));
-    let (record, progress) = submit(app, caller, agent, message, push).await?;
+    let (wait, history) = (sending.send.wait, sending.send.history);
+    let (record, progress) = submit(app, caller, agent, sending).await?;
     if wait == Wait::ForTheEnd {
         app.gateway.settled(&record, progress).await;
     }
@@ -74,46 +77,47 @@ pub async fn stream(
     app: &App,
     caller: &Caller,
     agent: &AgentId,
-    version: Version,
-    send: SendRequest,
+    sending: Sending,
 ) -> Result<Events, Failure> {
-    let SendRequest { message, history, push, .. } = send;
-    let push = push.map(|config| (version, config));
-    let (record, _) = submit(app, caller, agent, message, push).await?;
-    follow::stream(&app.gateway, record, None, history).await
+    let (history, is_numbered) = (sending.send.history, sending.beside.wants(CURSOR));
+    let (record, _) = submit(app, caller, agent, sending).await?;
+    let events = follow::stream(&app.gateway, record, None, history).await?;
+    Ok(if is_numbered { numbered(events) } else { events })
 }
 
-/// Follows a task: a snapshot first, or, after a known event, what came since.
+/// Follows a task: a snapshot first, or, after a known event, what came since. In 1.0 what has
+/// ended cannot be followed.
 ///
 /// # Errors
-/// When it is not there for the caller at this agent.
+/// When it is not there for the caller at this agent, or has ended.
 pub async fn subscribe(
     app: &App,
     caller: &Caller,
     agent: &AgentId,
     id: &str,
-    after: Option<u64>,
+    (version, beside): (Version, &Beside),
 ) -> Result<Events, Failure> {
     let record = find(app, caller, agent, id).await?;
-    follow::stream(&app.gateway, record, after, History::All).await
-}
-
-/// Follows a task as 1.0 has it: what has ended cannot be followed.
-///
-/// # Errors
-/// When it is not there for the caller at this agent, or has ended.
-pub async fn subscribe_live(
-    app: &App,
-    caller: &Caller,
-    agent: &AgentId,
-    id: &str,
-    after: Option<u64>,
-) -> Result<Events, Failure> {
-    let record = find(app, caller, agent, id).await?;
-    if record.outcome.is_some() && after.is_none() {
+    let is_over = record.outcome.is_some() && beside.after.is_none();
+    if is_over && version == Version::V1_0 {
         return Err(Failure::new(Code::Unsupported, "the task has ended; look it up instead"));
     }
-    follow::stream(&app.gateway, record, after, History::All).await
+    let events = follow::stream(&app.gateway, record, beside.after, History::All).await?;
+    Ok(if beside.wants(CURSOR) { numbered(events) } else { events })
+}
+
+/// Events that tell their own numbers, for those who do not read them beside the events.
+fn numbered(events: Events) -> Events {
+    Box::pin(events.map_ok(|(number, mut event)| {
+        let metadata = match &mut event {
+            StreamEvent::Task(task) => &mut task.metadata,
+            StreamEvent::Message(message) => &mut message.metadata,
+            StreamEvent::Status(update) => &mut update.metadata,
+            StreamEvent::Artifact(update) => &mut update.metadata,
+        };
+        metadata.insert(CURSOR.to_owned(), number.to_string().into());
+        (number, event)
+    }))
 }
 
 /// Hands a message in: a new execution, or the answer to the question of one.
@@ -121,9 +125,9 @@ async fn submit(
     app: &App,
     caller: &Caller,
     agent: &AgentId,
-    message: Message,
-    pushed: Option<(Version, PushConfig)>,
+    sending: Sending,
 ) -> Result<(Record, Option<Receiver<Progress>>), Failure> {
+    let Sending { version, beside, send: SendRequest { message, push: pushed, .. } } = sending;
     if let Some(spec) = app.agents.get(agent) {
         exposure::reads(spec, &message.parts)?;
     }
@@ -131,12 +135,12 @@ async fn submit(
         None => None,
         Some(id) => Some(find(app, caller, agent, id).await?),
     };
-    let request = request(caller, agent, message, continues.as_ref())?;
-    if let Some((version, config)) = &pushed {
-        push::check(app, caller, *version, config)?;
+    let request = message::request(caller, agent, (message, beside), continues.as_ref())?;
+    if let Some(config) = &pushed {
+        push::check(app, caller, version, config)?;
     }
     let ticket = app.gateway.submit(caller, request).await?;
-    if let Some((version, config)) = pushed {
+    if let Some(config) = pushed {
         let target = push::beside(app, caller, ticket.execution, version, config)?;
         // Events up to here were before this message.
         push::register(app, target, continues.map_or(0, |record| record.last_event)).await?;
@@ -246,75 +250,6 @@ pub(super) async fn find(
         Ok(record) if record.agent == *agent => Ok(record),
         Err(failure) if failure.code != Code::ExecutionUnknown => Err(failure),
         Ok(_) | Err(_) => Err(unknown()),
-    }
-}
-
-fn request(
-    caller: &Caller,
-    agent: &AgentId,
-    message: Message,
-    continues: Option<&Record>,
-) -> Result<Request, Failure> {
-    if message.role != Role::User {
-        let text = "`message.role` must be \"user\"";
-        return Err(Failure::new(Code::InvalidParams, text));
-    }
-    for id in [Some(&message.message_id), message.context_id.as_ref()].into_iter().flatten() {
-        if id.len() > LONGEST_ID || id.chars().any(char::is_control) {
-            let text = format!("an id has at most {LONGEST_ID} bytes and no control characters");
-            return Err(Failure::new(Code::InvalidParams, text));
-        }
-    }
-    let params = parameters(&message)?;
-    Ok(Request {
-        agent: agent.clone(),
-        owner: caller.principal,
-        message: MessageId(message.message_id),
-        context: context(message.context_id, continues),
-        continues: continues.map(|record| record.id),
-        trigger: Trigger::Api,
-        input: Input { parts: parts(message.parts), params },
-    })
-}
-
-/// The conversation that the caller names, or that of the task, or a new one.
-fn context(named: Option<String>, continues: Option<&Record>) -> ContextId {
-    let own = || continues.map_or_else(ContextId::fresh, |record| record.context.clone());
-    named.map_or_else(own, ContextId)
-}
-
-/// The parts of a message, as the inside has them.
-fn parts(parts: Vec<Part>) -> Vec<content::Part> {
-    let part = |part: Part| {
-        let content = match part.content {
-            Content::Text(text) => content::Content::Text(text),
-            Content::Data(data) => content::Content::Data(data),
-            Content::Raw(bytes) => content::Content::Bytes(bytes),
-            Content::Url(url) => content::Content::Url(url),
-        };
-        let Part { filename, media_type, .. } = part;
-        content::Part { content, filename, media_type }
-    };
-    parts.into_iter().map(part).collect()
-}
-
-fn parameters(message: &Message) -> Result<std::collections::BTreeMap<String, String>, Failure> {
-    let wrong = || {
-        let text = "parameters must be an object of texts, numbers and truth values";
-        Failure::new(Code::InvalidParams, text)
-    };
-    match message.metadata.get(PARAMETERS) {
-        None => Ok(std::collections::BTreeMap::new()),
-        Some(Value::Object(given)) => given
-            .iter()
-            .map(|(name, value)| match value {
-                Value::String(text) => Ok((name.clone(), text.clone())),
-                Value::Number(number) => Ok((name.clone(), number.to_string())),
-                Value::Bool(truth) => Ok((name.clone(), truth.to_string())),
-                Value::Null | Value::Array(_) | Value::Object(_) => Err(wrong()),
-            })
-            .collect(),
-        Some(_) => Err(wrong()),
     }
 }
 

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use super::answer::{Problem, Refused, json};
 use super::segment::Segment;
-use super::{App, auth, jsonrpc};
+use super::{App, auth, extension, jsonrpc};
 use crate::wire::a2a::v1::{Binding, Card, CardSecurity, CardSkill, Interface, Version};
 use crate::wire::a2a::{self, CardForm};
 
@@ -203,7 +203,7 @@ pub fn card(app: &App, spec: &AgentSpec) -> Card {
         streaming: tells(Operation::Stream),
         push: tells(Operation::Push),
         extended: tells(Operation::ExtendedCard),
-        extensions: Vec::new(),
+        extensions: extension::offered(spec),
         input_modes: exposure.input_modes.clone(),
         output_modes: exposure.output_modes.clone(),
         skills: skills.collect(),

@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 
 use super::auth::Who;
+use super::beside::Beside;
 use super::perform::{Asked, Dialect, Told, perform};
 use super::segment::Segment;
 use super::version::{self, Wanted};
@@ -25,7 +26,7 @@ pub async fn call(
     request: Request,
 ) -> Response {
     let wanted = version::wanted(&request);
-    let after = sse::last_event(request.headers());
+    let beside = Beside::of(request.headers());
     let reads_events = sse::is_read(request.headers());
     let spoken = wanted.as_ref().map_or(Version::V0_3, |wanted| wanted.version());
     let bytes = match body::json(&app, request).await {
@@ -40,7 +41,13 @@ pub async fn call(
         Ok(meant) => meant,
         Err(refusal) => return refused(id, &refusal, spoken, false),
     };
-    let asked = Asked { operation, dialect, binding: Binding::JsonRpc, params, after };
+    let asked = beside.map(|beside| Asked {
+        operation,
+        dialect,
+        binding: Binding::JsonRpc,
+        params,
+        beside,
+    });
     match told(&app, who, &agent, wanted, asked).await {
         Ok(Told::Whole(result)) => answer::ok(&success(id, result)),
         Ok(Told::Stream(events)) => {
@@ -62,10 +69,10 @@ async fn told(
     who: Who,
     agent: &str,
     wanted: Result<Wanted, Failure>,
-    asked: Asked,
+    asked: Result<Asked, Failure>,
 ) -> Result<Told, Failure> {
     wanted?;
-    perform(app, who, &known(app, agent)?, asked).await
+    perform(app, who, &known(app, agent)?, asked?).await
 }
 
 /// What a method means. Its name tells the version; a name that neither knows is refused in the

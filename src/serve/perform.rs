@@ -8,8 +8,9 @@ use algonius_actors::model::id::AgentId;
 use algonius_actors::model::principal::{Caller, Right};
 use serde_json::Value;
 
-use super::a2a::{self, Events};
+use super::a2a::{self, Events, Sending};
 use super::auth::Who;
+use super::beside::Beside;
 use super::{App, card, exposure, push};
 use crate::wire::a2a::Method;
 use crate::wire::a2a::v0_3::{self, rest};
@@ -39,8 +40,8 @@ pub struct Asked {
     pub binding: Binding,
     /// With what.
     pub params: Value,
-    /// The last event that the caller of a stream knows.
-    pub after: Option<u64>,
+    /// What its caller says beside it.
+    pub beside: Beside,
 }
 
 /// What comes of a call.
@@ -77,6 +78,10 @@ impl Dialect {
             Self::Rest0_3 => rest::read::send(params),
             Self::V1_0 => json::read::send(params),
         }
+    }
+
+    fn sending(self, params: Value, beside: Beside) -> Result<Sending, Failure> {
+        Ok(Sending { version: self.version(), beside, send: self.send(params)? })
     }
 
     fn get(self, params: Value) -> Result<TaskQuery, Failure> {
@@ -179,23 +184,25 @@ impl Dialect {
 /// # Errors
 /// When it is refused.
 pub async fn perform(app: &App, who: Who, agent: &AgentId, asked: Asked) -> Result<Told, Failure> {
-    let Asked { operation, dialect, binding, params, after } = asked;
+    let Asked { operation, dialect, binding, params, beside } = asked;
     if let Some(spec) = app.agents.get(agent) {
         exposure::check(spec, dialect.version(), binding, offered(operation))?;
     }
     let caller = who.may(right(operation), Some(agent))?;
     match operation {
         Method::Stream => {
-            let (version, send) = (dialect.version(), dialect.send(params)?);
-            a2a::stream(app, &caller, agent, version, send).await.map(Told::Stream)
+            let sending = dialect.sending(params, beside)?;
+            a2a::stream(app, &caller, agent, sending).await.map(Told::Stream)
         }
         Method::Subscribe => {
             let id = dialect.id(params)?;
-            let events = match dialect.version() {
-                Version::V1_0 => a2a::subscribe_live(app, &caller, agent, &id, after).await,
-                Version::V0_3 => a2a::subscribe(app, &caller, agent, &id, after).await,
-            };
-            events.map(Told::Stream)
+            let as_known = (dialect.version(), &beside);
+            a2a::subscribe(app, &caller, agent, &id, as_known).await.map(Told::Stream)
+        }
+        Method::Send => {
+            let sending = dialect.sending(params, beside)?;
+            let reply = a2a::send(app, &caller, agent, sending).await?;
+            Ok(Told::Whole(dialect.reply(reply)))
         }
         _ => whole(app, &caller, agent, operation, (dialect, params)).await.map(Told::Whole),
     }
@@ -209,11 +216,6 @@ async fn whole(
     (dialect, params): (Dialect, Value),
 ) -> Result<Value, Failure> {
     match operation {
-        Method::Send => {
-            let (version, send) = (dialect.version(), dialect.send(params)?);
-            let reply = a2a::send(app, caller, agent, version, send).await?;
-            Ok(dialect.reply(reply))
-        }
         Method::Get => {
             let task = a2a::get(app, caller, agent, dialect.get(params)?).await?;
             Ok(dialect.task(task))
@@ -252,8 +254,8 @@ async fn whole(
             push::push_delete(app, caller, agent, &task_id, id).await?;
             Ok(dialect.nothing())
         }
-        Method::Stream | Method::Subscribe => {
-            Err(Failure::new(Code::Internal, "a stream was asked for as one answer"))
+        Method::Send | Method::Stream | Method::Subscribe => {
+            Err(Failure::new(Code::Internal, "what is sent or streamed is answered elsewhere"))
         }
     }
 }

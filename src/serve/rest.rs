@@ -12,6 +12,7 @@ use axum::response::Response;
 use serde_json::{Map, Value};
 
 use super::auth::Who;
+use super::beside::Beside;
 use super::jsonrpc::known;
 use super::perform::{Asked, Dialect, Told, perform};
 use super::version::{self, Wanted};
@@ -72,7 +73,7 @@ async fn told(
     wanted?;
     let agent = known(app, agent)?;
     let Meant { operation, placed: said } = meant(request.method(), rest)?;
-    let after = sse::last_event(request.headers());
+    let beside = Beside::of(request.headers())?;
     let query = query(request.uri().query().unwrap_or_default());
     let params = match *request.method() {
         Method::POST | Method::PUT => parse(&body::any(app, request).await?)?,
@@ -80,7 +81,7 @@ async fn told(
     };
     let said: Vec<_> = said.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let params = placed(params, &said)?;
-    let asked = Asked { operation, dialect, binding: Binding::HttpJson, params, after };
+    let asked = Asked { operation, dialect, binding: Binding::HttpJson, params, beside };
     perform(app, who, &agent, asked).await
 }
 

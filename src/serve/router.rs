@@ -3,14 +3,20 @@
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use axum::Router;
+use axum::middleware::from_fn_with_state;
 use axum::routing::{any, get, post};
 
 use super::answer::Problem;
-use super::{App, api, card, gate, grpc, jsonrpc, rest, status};
+use super::{App, api, card, extension, gate, grpc, jsonrpc, rest, status};
 
 /// The paths, behind the gate.
 pub fn router(app: App) -> Router {
     let grpc = grpc::routes(&app);
+    let agents = Router::new()
+        .route("/agents/{agent}/v1", post(jsonrpc::call))
+        .route("/agents/{agent}/v1/", post(jsonrpc::call))
+        .route("/agents/{agent}/v1/{*rest}", any(rest::call))
+        .route_layer(from_fn_with_state(app.clone(), extension::tell));
     let paths = Router::new()
         .route("/health", get(status::health))
         .route("/status", get(status::tree))
@@ -18,9 +24,7 @@ pub fn router(app: App) -> Router {
         .route("/.well-known/agent-card.json", get(card::of_host))
         .route("/agents/{agent}/.well-known/agent-card.json", get(card::of_agent))
         .route("/agents/{agent}/v1/.well-known/agent-card.json", get(card::of_agent))
-        .route("/agents/{agent}/v1", post(jsonrpc::call))
-        .route("/agents/{agent}/v1/", post(jsonrpc::call))
-        .route("/agents/{agent}/v1/{*rest}", any(rest::call))
+        .merge(agents)
         .route("/agents", get(api::agents))
         .route("/a2a/status", get(status::a2a))
         .route("/api/v1/agents", get(api::agents))

@@ -50,9 +50,3 @@ pub fn is_read(headers: &HeaderMap) -> bool {
     let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     accepts.is_some_and(|accepts| accepts.contains("text/event-stream"))
 }
-
-/// The last event that a caller knows, by its `Last-Event-ID`.
-#[must_use]
-pub fn last_event(headers: &HeaderMap) -> Option<u64> {
-    headers.get("last-event-id")?.to_str().ok()?.trim().parse().ok()
-}

@@ -8,7 +8,7 @@ use sqlx::SqliteConnection;
 
 use super::column::{json, micros};
 use super::writer::Change;
-use super::{events, resume, text};
+use super::{events, keys, text};
 
 const INSERT: &str = "
     INSERT INTO executions
@@ -16,7 +16,7 @@ const INSERT: &str = "
          replayable, answered, accepted_at, changed_at, state, turn, attempt, fence, last_event)
     SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $12, $13, $14, $15, 0, 1
     WHERE NOT EXISTS (
-        SELECT 1 FROM answers WHERE owner = $3 AND agent = $2 AND request_key = $5)
+        SELECT 1 FROM request_keys WHERE owner = $3 AND agent = $2 AND request_key = $5)
     ON CONFLICT (owner, agent, request_key) DO NOTHING";
 
 #[async_trait]
@@ -24,11 +24,20 @@ impl Change for Accept {
     type Answer = Acceptance;
 
     async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<Acceptance> {
-        if insert(self, connection).await? {
-            store_said(self, connection).await?;
-            return Ok(Acceptance::Fresh);
+        // Most requests have one key, which the insertion itself looks up.
+        if self.keys.named.is_some()
+            && let Some(earlier) = earlier(self, connection).await?
+        {
+            return Ok(earlier);
         }
-        earlier(self, connection).await
+        if !insert(self, connection).await? {
+            return Ok(earlier(self, connection).await?.unwrap_or(Acceptance::Conflict));
+        }
+        if let Some(named) = self.keys.named {
+            keys::note(connection, &(self.owner, &self.agent), named, self.digest, self.id).await?;
+        }
+        store_said(self, connection).await?;
+        Ok(Acceptance::Fresh)
     }
 }
 
@@ -39,7 +48,7 @@ async fn insert(accept: &Accept, connection: &mut SqliteConnection) -> sqlx::Res
         .bind(accept.agent.as_str())
         .bind(accept.owner.0)
         .bind(accept.message.0.as_str())
-        .bind(accept.key.as_slice())
+        .bind(accept.keys.message.as_slice())
         .bind(accept.digest.as_slice())
         .bind(accept.context.0.as_str())
         .bind(json(&accept.trigger)?)
@@ -64,11 +73,14 @@ async fn store_said(accept: &Accept, connection: &mut SqliteConnection) -> sqlx:
     events::insert(connection, accept.id, Stamp::FIRST, &event).await
 }
 
-/// The message was taken before: by the same words, or by others.
-async fn earlier(accept: &Accept, connection: &mut SqliteConnection) -> sqlx::Result<Acceptance> {
-    let taken = resume::taken(connection, accept.owner, &accept.agent, accept.key).await?;
-    Ok(match taken {
-        Some((id, digest)) if digest == accept.digest => Acceptance::Twin(id),
-        _ => Acceptance::Conflict,
-    })
+/// What the request is, if one of its keys was taken before.
+async fn earlier(
+    accept: &Accept,
+    connection: &mut SqliteConnection,
+) -> sqlx::Result<Option<Acceptance>> {
+    let mut found = Vec::new();
+    for key in accept.keys.each() {
+        found.extend(keys::taken(&mut *connection, accept.owner, &accept.agent, key).await?);
+    }
+    Ok(Acceptance::of_known(&found, accept.digest))
 }

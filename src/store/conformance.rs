@@ -9,7 +9,7 @@ use algonius_actors::model::event::{Channel, Fact, Span};
 use algonius_actors::model::execution::{Fence, Move, Outcome, Stamp, State};
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use algonius_actors::model::record::Record;
-use algonius_actors::model::request::Trigger;
+use algonius_actors::model::request::{Keys, Trigger};
 use algonius_actors::ports::ledger::{Accept, Acceptance, Claim, ClaimOrder, Ledger, Settlement};
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -35,6 +35,8 @@ macro_rules! conformance {
                 the_same_key_is_a_twin_or_a_conflict
                 of_100_equal_requests_one_is_fresh
                 a_request_that_cannot_be_stored_fails_alone
+                a_name_given_by_the_caller_is_a_key_too
+                of_100_requests_of_one_name_one_is_fresh
             }
             claiming {
                 claims_of_50_at_once_keep_the_limit
@@ -50,6 +52,7 @@ macro_rules! conformance {
                 a_message_answers_one_question_only
                 the_next_claim_begins_the_turn_that_was_answered
                 what_was_taken_is_found_by_its_caller_and_agent
+                an_answer_is_known_by_the_name_that_its_caller_gave_it
             }
             paging {
                 the_latest_status_comes_first
@@ -105,7 +108,7 @@ pub(in crate::store) fn request(input: &str) -> Accept {
         agent: agent(),
         owner: PrincipalId(Uuid::nil()),
         message: MessageId("message-1".to_owned()),
-        key,
+        keys: keys(key),
         digest: [7; 32],
         context: ContextId("context-1".to_owned()),
         trigger: Trigger::Api,
@@ -116,6 +119,11 @@ pub(in crate::store) fn request(input: &str) -> Accept {
         replayable: true,
         at: second(0),
     }
+}
+
+/// The key of a message, and no other.
+pub(super) const fn keys(message: [u8; 32]) -> Keys {
+    Keys { message, named: None }
 }
 
 /// Where the input of a request stands.

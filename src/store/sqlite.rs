@@ -80,12 +80,16 @@ fn random_key() -> [u8; 32] {
     hash.finalize().into()
 }
 
+/// The steps to the tables of this release, in their order.
+const STEPS: [(i64, &str, &str); 3] = [
+    (1, "ledger", include_str!("migrations/sqlite/0001_ledger.sql")),
+    (2, "push targets", include_str!("migrations/sqlite/0002_push_targets.sql")),
+    (3, "request keys", include_str!("migrations/sqlite/0003_request_keys.sql")),
+];
+
 fn migrator() -> Migrator {
-    let first = include_str!("migrations/sqlite/0001_ledger.sql").into_sql_str();
-    let second = include_str!("migrations/sqlite/0002_push_targets.sql").into_sql_str();
-    let simple = MigrationType::Simple;
-    Migrator::with_migrations(vec![
-        Migration::new(1, "ledger".into(), simple, first, false),
-        Migration::new(2, "push targets".into(), simple, second, false),
-    ])
+    let step = |(number, name, sql): (i64, &'static str, &'static str)| {
+        Migration::new(number, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
+    };
+    Migrator::with_migrations(STEPS.into_iter().map(step).collect())
 }

@@ -89,7 +89,7 @@ async fn what_was_answered_is_there_after_reopening() {
     let again = open(folder.path()).await;
     let after = (again.execution(id).await.unwrap(), again.events(id, 0).await.unwrap());
     assert_eq!(after, before);
-    let taken = again.taken(given.owner, &given.agent, given.key).await.unwrap();
+    let taken = again.taken(given.owner, &given.agent, given.keys.message).await.unwrap();
     assert_eq!(taken, Some((id, given.digest)));
     let said = given.pieces[0].text;
     assert_eq!(again.text(id, said).await.unwrap(), "the left one");

@@ -6,6 +6,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod beside;
 mod messages;
 mod world;
 

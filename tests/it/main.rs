@@ -22,4 +22,5 @@ mod line;
 mod looks;
 mod malformed;
 mod secrets;
+mod streams;
 mod twins;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::harness::door::{completed, id, outcome};
-use crate::harness::{Service, Setup, fake, gated, messages, soon};
+use crate::harness::{Service, Setup, fake, gated, message, messages, soon};
 
 #[tokio::test]
 async fn the_same_message_sent_twice_at_once_and_once_more_later_runs_once() {
@@ -33,6 +33,32 @@ async fn the_same_message_is_known_after_a_restart() {
     let second = service.rpc("one", "message/send", &messages("m-1", "ann")).await;
     assert_eq!((id(&second), outcome(&second)), (id(&first), completed("ann\n")));
     assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
+}
+
+#[tokio::test]
+async fn a_request_that_its_caller_named_is_known_by_that_name_after_a_restart() {
+    let mut service = Service::start(&gated("one", "")).await;
+    service.setup.open("go");
+    let send = async |service: &Service, name: &str, text: &str| {
+        let lines = [format!("Idempotency-Key: {name}")];
+        let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+        let params = message(text);
+        service.call_with("one", &lines, ("message/send", &params)).await.json()
+    };
+    let first = send(&service, "k-1", "ann").await;
+    assert_eq!(outcome(&first["result"]), completed("ann\n"));
+    service.sigterm();
+    assert!(service.exit().await.success());
+    service.restart().await;
+    let again = send(&service, "k-1", "ann").await;
+    assert_eq!(id(&again["result"]), id(&first["result"]));
+    let refused = send(&service, "k-1", "bob").await;
+    assert_eq!(refused["error"]["data"]["code"], "message-reused");
+    let other = send(&service, "k-2", "ann").await;
+    assert_ne!(id(&other["result"]), id(&first["result"]));
+    let nameless = send(&service, "", "ann").await;
+    assert_eq!(nameless["error"]["data"]["code"], "invalid-params");
+    assert_eq!(service.setup.read("log"), "start ann\nend ann\n".repeat(2));
 }
 
 #[tokio::test]

@@ -239,7 +239,7 @@ impl AgentData {
 
 /// The refusal of a message whose id was used before.
 pub(crate) fn reused() -> Failure {
-    Failure::new(Code::MessageReused, "this message id was used for another message")
+    Failure::new(Code::MessageReused, "this message id or key was used for another message")
 }
 
 /// The refusal of an answer that nobody asked for.
@@ -268,16 +268,16 @@ async fn accept(
     let (params, is_plain) = params(kit, request);
     let parts = &request.input.parts;
     let kept = keep(parts, &kit.redactor, Stamp::FIRST, Channel::Input, 0);
-    let key = match spec.exposure.message_ids {
-        MessageIds::Unique => kit.keyring.key(request),
-        MessageIds::Reused => kit.keyring.key_of(id),
-    };
+    let mut keys = kit.keyring.keys(request);
+    if spec.exposure.message_ids == MessageIds::Reused {
+        keys.message = kit.keyring.key_of(id);
+    }
     let accept = Accept {
         id,
         agent: request.agent.clone(),
         owner: request.owner,
         message: request.message.clone(),
-        key,
+        keys,
         digest: kit.keyring.body(request),
         context: request.context.clone(),
         trigger: request.trigger.clone(),
@@ -313,7 +313,7 @@ async fn resume(
         fence: from.fence,
         stamp,
         message: request.message.clone(),
-        key: kit.keyring.key(request),
+        keys: kit.keyring.keys(request),
         digest: kit.keyring.body(request),
         replayable: kept.is_whole && is_plain,
         input: kept.text,

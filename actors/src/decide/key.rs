@@ -5,7 +5,7 @@ use sha2::Sha256;
 
 use crate::model::content::{Content, Part};
 use crate::model::id::ExecutionId;
-use crate::model::request::Request;
+use crate::model::request::{Keys, Request};
 
 /// Makes digests under one instance's key.
 #[derive(Clone)]
@@ -27,15 +27,16 @@ impl Keyring {
         Self { key }
     }
 
-    /// The key of (owner, agent, message): the same key is the same request.
+    /// The keys of a request: by its message, and by the name that the caller gave it.
     #[must_use]
-    pub fn key(&self, request: &Request) -> [u8; 32] {
-        self.digest([
-            "message",
-            &request.owner.to_string(),
-            request.agent.as_str(),
-            &request.message.0,
-        ])
+    pub fn keys(&self, request: &Request) -> Keys {
+        let (owner, agent) = (request.owner.to_string(), request.agent.as_str());
+        let key = |kind, name: &str| self.digest([kind, owner.as_str(), agent, name]);
+        let named = request.idempotency.as_deref();
+        Keys {
+            message: key("message", &request.message.0),
+            named: named.map(|name| key("idempotency", name)),
+        }
     }
 
     /// The key of a request whose message id means nothing: each is another one.

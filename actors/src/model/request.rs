@@ -71,6 +71,8 @@ pub struct Request {
     pub owner: PrincipalId,
     /// The caller's id of the message.
     pub message: MessageId,
+    /// The caller's own name for the request, whatever the message's id: its `Idempotency-Key`.
+    pub idempotency: Option<String>,
     /// The conversation it belongs to.
     pub context: ContextId,
     /// The execution that it continues, which asked for it.
@@ -79,4 +81,20 @@ pub struct Request {
     pub trigger: Trigger,
     /// The raw input.
     pub input: Input,
+}
+
+/// Under what a request is known. Each key alone finds it again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keys {
+    /// Of (owner, agent, message).
+    pub message: [u8; 32],
+    /// Of (owner, agent, the caller's own name for it).
+    pub named: Option<[u8; 32]>,
+}
+
+impl Keys {
+    /// Each key.
+    pub fn each(self) -> impl Iterator<Item = [u8; 32]> {
+        std::iter::once(self.message).chain(self.named)
+    }
 }

@@ -17,7 +17,7 @@ use crate::model::failure::Failure;
 use crate::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use crate::model::principal::{Token, TokenSeed};
 use crate::model::record::{Filter, Page, PageQuery, Record};
-use crate::model::request::Trigger;
+use crate::model::request::{Keys, Trigger};
 
 /// Why the ledger did not do what was asked.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -47,8 +47,8 @@ pub struct Accept {
     pub owner: PrincipalId,
     /// The caller's id of the message.
     pub message: MessageId,
-    /// Key of (owner, agent, message): the same key is the same execution.
-    pub key: [u8; 32],
+    /// Under what it is known: the same key is the same execution.
+    pub keys: Keys,
     /// Digest of what was asked: the same key with another digest is refused.
     pub digest: [u8; 32],
     /// The conversation.
@@ -84,8 +84,8 @@ pub struct Resume {
     pub stamp: Stamp,
     /// The caller's id of the message.
     pub message: MessageId,
-    /// Key of (owner, agent, message).
-    pub key: [u8; 32],
+    /// Under what it is known.
+    pub keys: Keys,
     /// Digest of what was said.
     pub digest: [u8; 32],
     /// Redacted text of all parts.
@@ -109,6 +109,17 @@ pub enum Acceptance {
     Twin(ExecutionId),
     /// The same key was accepted before with another digest.
     Conflict,
+}
+
+impl Acceptance {
+    /// What a request is when these executions are known under its keys, each with the digest of
+    /// what was asked; `None` when none is. Keys that name two executions are a conflict.
+    #[must_use]
+    pub fn of_known(found: &[(ExecutionId, [u8; 32])], digest: [u8; 32]) -> Option<Self> {
+        let (first, _) = found.first()?;
+        let is_same = found.iter().all(|(id, known)| id == first && *known == digest);
+        Some(if is_same { Self::Twin(*first) } else { Self::Conflict })
+    }
 }
 
 /// An order to start an attempt.
@@ -173,7 +184,7 @@ pub trait Ledger: Send + Sync + 'static {
     /// When nothing was committed.
     async fn resume(&self, resume: Resume) -> Result<bool, LedgerError>;
 
-    /// The execution that has taken this message, and the digest under which it did.
+    /// The execution that is known under this key, and the digest under which it did.
     ///
     /// # Errors
     /// When it could not be read.
@@ -256,4 +267,24 @@ pub trait Ledger: Send + Sync + 'static {
     /// # Errors
     /// When they could not be read.
     async fn tokens(&self) -> Result<Vec<Token>, LedgerError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_must_agree_on_one_execution_and_on_what_was_asked() {
+        let (one, other) = (ExecutionId::fresh(), ExecutionId::fresh());
+        let asked = [1; 32];
+        assert_eq!(Acceptance::of_known(&[], asked), None);
+        assert_eq!(Acceptance::of_known(&[(one, asked)], asked), Some(Acceptance::Twin(one)));
+        assert_eq!(
+            Acceptance::of_known(&[(one, asked), (one, asked)], asked),
+            Some(Acceptance::Twin(one))
+        );
+        for found in [vec![(one, [2; 32])], vec![(one, asked), (other, asked)]] {
+            assert_eq!(Acceptance::of_known(&found, asked), Some(Acceptance::Conflict));
+        }
+    }
 }

@@ -35,9 +35,8 @@ struct Rows {
 
 struct Row {
     record: Record,
-    key: [u8; 32],
-    digest: [u8; 32],
-    answers: Vec<([u8; 32], [u8; 32])>,
+    /// The keys under which it is known, each with the digest of what was asked.
+    keys: Vec<([u8; 32], [u8; 32])>,
     events: Vec<Event>,
     chunks: Vec<Chunk>,
     settle_calls: usize,
@@ -80,14 +79,13 @@ impl Ledger for MemoryLedger {
     async fn accept(&self, accept: Accept) -> Result<Acceptance, LedgerError> {
         self.enter(Call::Accept).await?;
         let mut rows = self.rows.lock().await;
-        let same = |row: &&Row| {
-            let record = &row.record;
-            (record.owner, &record.agent, row.key) == (accept.owner, &accept.agent, accept.key)
-        };
-        if let Some(earlier) = rows.executions.values().find(same) {
-            let is_twin = earlier.digest == accept.digest;
-            let twin = Acceptance::Twin(earlier.record.id);
-            return Ok(if is_twin { twin } else { Acceptance::Conflict });
+        let found: Vec<_> = accept
+            .keys
+            .each()
+            .filter_map(|key| rows.known(accept.owner, &accept.agent, key))
+            .collect();
+        if let Some(earlier) = Acceptance::of_known(&found, accept.digest) {
+            return Ok(earlier);
         }
         rows.executions.insert(accept.id, Row::new(accept));
         Ok(Acceptance::Fresh)
@@ -96,11 +94,9 @@ impl Ledger for MemoryLedger {
     async fn resume(&self, resume: Resume) -> Result<bool, LedgerError> {
         self.enter(Call::Accept).await?;
         let mut rows = self.rows.lock().await;
+        let mut keys = resume.keys.each();
+        let is_taken = keys.any(|key| rows.known(resume.owner, &resume.agent, key).is_some());
         let Rows { executions, breaches, .. } = &mut *rows;
-        let is_taken = executions.values().any(|row| {
-            let of_caller = (row.record.owner, &row.record.agent) == (resume.owner, &resume.agent);
-            of_caller && row.answers.iter().any(|(key, _)| *key == resume.key)
-        });
         let Some(row) = executions.get_mut(&resume.id) else {
             return Ok(false);
         };
@@ -111,7 +107,7 @@ impl Ledger for MemoryLedger {
         if is_taken {
             return Ok(false);
         }
-        row.answers.push((resume.key, resume.digest));
+        row.keys.extend(resume.keys.each().map(|key| (key, resume.digest)));
         row.take_input(resume.stamp, &resume.input);
         row.record.answered = true;
         row.record.params = resume.params;
@@ -130,15 +126,7 @@ impl Ledger for MemoryLedger {
         key: [u8; 32],
     ) -> Result<Option<(ExecutionId, [u8; 32])>, LedgerError> {
         self.enter(Call::Read).await?;
-        let rows = self.rows.lock().await;
-        let of_caller = |row: &&Row| row.record.owner == owner && row.record.agent == *agent;
-        let found = rows.executions.values().filter(of_caller).find_map(|row| {
-            let first = (row.key, row.digest);
-            let all = std::iter::once(&first).chain(&row.answers);
-            let digest = all.filter(|(known, _)| *known == key).map(|(_, digest)| *digest).next();
-            digest.map(|digest| (row.record.id, digest))
-        });
-        Ok(found)
+        Ok(self.rows.lock().await.known(owner, agent, key))
     }
 
     async fn claim(&self, order: ClaimOrder) -> Result<Claim, LedgerError> {
@@ -305,6 +293,22 @@ fn is_rest(fact: &Fact) -> bool {
     matches!(fact, Fact::Moved(moved) if [moved.from, moved.to].contains(&State::Cleanup))
 }
 
+impl Rows {
+    /// The execution that is known to its owner under a key.
+    fn known(
+        &self,
+        owner: PrincipalId,
+        agent: &AgentId,
+        key: [u8; 32],
+    ) -> Option<(ExecutionId, [u8; 32])> {
+        let of_caller = |row: &&Row| row.record.owner == owner && row.record.agent == *agent;
+        self.executions.values().filter(of_caller).find_map(|row| {
+            let known = row.keys.iter().find(|(known, _)| *known == key);
+            known.map(|(_, digest)| (row.record.id, *digest))
+        })
+    }
+}
+
 impl Row {
     fn new(accept: Accept) -> Self {
         let stamp = Stamp::FIRST;
@@ -332,10 +336,10 @@ impl Row {
             exit_code: None,
             last_event: 0,
         };
-        let (key, digest) = (accept.key, accept.digest);
+        let keys = accept.keys.each().map(|key| (key, accept.digest)).collect();
         let (message, pieces) = (record.message.0.clone(), accept.pieces);
-        let (events, chunks, answers) = (Vec::new(), Vec::new(), Vec::new());
-        let mut row = Self { record, key, digest, answers, events, chunks, settle_calls: 0 };
+        let (events, chunks) = (Vec::new(), Vec::new());
+        let mut row = Self { record, keys, events, chunks, settle_calls: 0 };
         row.take_input(stamp, &accept.input);
         row.append(
             accept.at,

@@ -181,6 +181,7 @@ impl Stage {
             owner: PrincipalId(Uuid::nil()),
             message: MessageId("message".to_owned()),
             context: ContextId(self.context.clone()),
+            idempotency: None,
             continues: None,
             trigger: Trigger::Api,
             input: self.input.clone(),

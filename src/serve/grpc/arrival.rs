@@ -18,8 +18,9 @@ use axum::response::{IntoResponse, Response};
 use super::status;
 use crate::serve::answer::{Problem, Refused};
 use crate::serve::auth::{self, Who};
+use crate::serve::beside::{Beside, extensions};
 use crate::serve::peer::Client;
-use crate::serve::{App, body, exposure, perform, version};
+use crate::serve::{App, body, exposure, extension, perform, version};
 use crate::wire::a2a::Method;
 
 /// The metadata that names an agent.
@@ -50,8 +51,14 @@ pub(super) async fn admit(State(app): State<App>, request: Request, next: Next) 
         let failure = Failure::new(Code::ContentType, "the body must be `application/grpc`");
         return Problem(failure).into_response();
     }
+    let wanted = extensions(request.headers());
     match arrived(&app, request).await {
-        Ok(request) => next.run(request).await,
+        Ok(request) => {
+            let mut response = next.run(request).await;
+            // Which agent is meant may stand in the message: told is what all have.
+            extension::name(&mut response, &wanted, &extension::always());
+            response
+        }
         Err(refused) => status::of(&refused.failure).into_http::<Body>(),
     }
 }
@@ -106,6 +113,11 @@ impl Arrival {
             }
         }
         Ok((arrival, request.into_inner()))
+    }
+
+    /// What the caller says beside its message.
+    pub(super) fn beside(&self) -> Result<Beside, Failure> {
+        Beside::of(&self.headers)
     }
 
     /// The caller and the agent that is meant, if the agent offers this and the caller's token

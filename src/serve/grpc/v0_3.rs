@@ -12,6 +12,7 @@ use tonic::Request;
 use super::arrival::Arrival;
 use super::proto::a2a_v1 as pb;
 use super::{Answer, Answers, settle, status, stream};
+use crate::serve::a2a::Sending;
 use crate::serve::push::{push_delete, push_get, push_list, push_set};
 use crate::serve::{App, a2a, card};
 use crate::wire::a2a::Method;
@@ -42,9 +43,11 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<pb::SendMessageResponse> {
         settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
+            let beside = arrival.beside()?;
             let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::Send).await?;
             let send = read::send_request(asked)?;
-            a2a::send(&self.app, &caller, &agent, Version::V0_3, send).await.and_then(write::reply)
+            let sending = Sending { version: Version::V0_3, beside, send };
+            a2a::send(&self.app, &caller, &agent, sending).await.and_then(write::reply)
         })
         .await
     }
@@ -55,9 +58,11 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<Self::SendStreamingMessageStream> {
         settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
+            let beside = arrival.beside()?;
             let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::Stream).await?;
             let send = read::send_request(asked)?;
-            let events = a2a::stream(&self.app, &caller, &agent, Version::V0_3, send).await?;
+            let sending = Sending { version: Version::V0_3, beside, send };
+            let events = a2a::stream(&self.app, &caller, &agent, sending).await?;
             Ok(stream(status::of_old, events, write::event))
         })
         .await
@@ -90,9 +95,11 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<Self::TaskSubscriptionStream> {
         settle(status::of_old, async {
             let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
+            let beside = arrival.beside()?;
             let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::Subscribe).await?;
             let id = read::task_name(&asked.name)?;
-            let events = a2a::subscribe(&self.app, &caller, &agent, id, None).await?;
+            let as_known = (Version::V0_3, &beside);
+            let events = a2a::subscribe(&self.app, &caller, &agent, id, as_known).await?;
             Ok(stream(status::of_old, events, write::event))
         })
         .await

@@ -12,6 +12,7 @@ use tonic::Request;
 use super::arrival::Arrival;
 use super::proto::lf_a2a_v1 as pb;
 use super::{Answer, Answers, settle, status, stream};
+use crate::serve::a2a::Sending;
 use crate::serve::push::{push_delete, push_get, push_list, push_set};
 use crate::serve::{App, a2a, card};
 use crate::wire::a2a::Method;
@@ -39,9 +40,11 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<pb::SendMessageResponse> {
         settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
+            let beside = arrival.beside()?;
             let (caller, agent) = arrival.at(&self.app, &asked.tenant, Method::Send).await?;
             let send = read::send_request(asked)?;
-            a2a::send(&self.app, &caller, &agent, Version::V1_0, send).await.and_then(write::reply)
+            let sending = Sending { version: Version::V1_0, beside, send };
+            a2a::send(&self.app, &caller, &agent, sending).await.and_then(write::reply)
         })
         .await
     }
@@ -52,9 +55,11 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<Self::SendStreamingMessageStream> {
         settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
+            let beside = arrival.beside()?;
             let (caller, agent) = arrival.at(&self.app, &asked.tenant, Method::Stream).await?;
             let send = read::send_request(asked)?;
-            let events = a2a::stream(&self.app, &caller, &agent, Version::V1_0, send).await?;
+            let sending = Sending { version: Version::V1_0, beside, send };
+            let events = a2a::stream(&self.app, &caller, &agent, sending).await?;
             Ok(stream(status::of, events, write::event))
         })
         .await
@@ -99,8 +104,10 @@ impl pb::a2a_service_server::A2aService for Service {
     ) -> Answer<Self::SubscribeToTaskStream> {
         settle(status::of, async {
             let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
+            let beside = arrival.beside()?;
             let (caller, agent) = arrival.at(&self.app, &asked.tenant, Method::Subscribe).await?;
-            let events = a2a::subscribe_live(&self.app, &caller, &agent, &asked.id, None).await?;
+            let as_known = (Version::V1_0, &beside);
+            let events = a2a::subscribe(&self.app, &caller, &agent, &asked.id, as_known).await?;
             Ok(stream(status::of, events, write::event))
         })
         .await

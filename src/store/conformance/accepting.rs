@@ -4,13 +4,14 @@ use algonius_actors::model::execution::{Fence, Stamp, State};
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
 use algonius_actors::model::record::Filter;
 use algonius_actors::model::record::Record;
+use algonius_actors::model::request::Keys;
 use algonius_actors::ports::ledger::{Accept, Acceptance};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use State::Idle;
 
-use super::{AnyLedger, accepted, record, request, said, second};
+use super::{AnyLedger, accepted, keys, record, request, said, second};
 
 pub(in crate::store) async fn an_accepted_request_is_read_back_as_it_was_given(ledger: AnyLedger) {
     let given = request("look at this");
@@ -76,6 +77,44 @@ pub(in crate::store) async fn of_100_equal_requests_one_is_fresh(ledger: AnyLedg
     assert_eq!(fresh.len(), 1);
     let twins = answers.iter().filter(|(_, answer)| *answer == Acceptance::Twin(fresh[0]));
     assert_eq!(twins.count(), 99);
+    assert_eq!(ledger.executions(Filter::default()).await.unwrap().len(), 1);
+}
+
+/// A request of this message that the caller calls `name`.
+fn named(message: u8, name: u8) -> Accept {
+    let keys = Keys { message: [message; 32], named: Some([name; 32]) };
+    Accept { keys, ..request("look at this") }
+}
+
+pub(in crate::store) async fn a_name_given_by_the_caller_is_a_key_too(ledger: AnyLedger) {
+    let first = named(1, 1);
+    let unnamed = Accept { keys: keys([1; 32]), ..request("look at this") };
+    let other = named(2, 2);
+    for (given, expected) in [
+        (first.clone(), Acceptance::Fresh),
+        (named(1, 1), Acceptance::Twin(first.id)),
+        (named(3, 1), Acceptance::Twin(first.id)),
+        (unnamed, Acceptance::Twin(first.id)),
+        (named(1, 3), Acceptance::Twin(first.id)),
+        (Accept { digest: [8; 32], ..named(4, 1) }, Acceptance::Conflict),
+        (other.clone(), Acceptance::Fresh),
+        (named(1, 2), Acceptance::Conflict),
+    ] {
+        let keys = given.keys;
+        assert_eq!(ledger.accept(given).await.unwrap(), expected, "{keys:?}");
+    }
+    let all = ledger.executions(Filter::default()).await.unwrap();
+    assert_eq!(all.iter().map(|record| record.id).collect::<Vec<_>>(), [other.id, first.id]);
+}
+
+pub(in crate::store) async fn of_100_requests_of_one_name_one_is_fresh(ledger: AnyLedger) {
+    let mut all = JoinSet::new();
+    for message in 0..100 {
+        let ledger = ledger.clone();
+        all.spawn(async move { ledger.accept(named(message, 1)).await.unwrap() });
+    }
+    let fresh = all.join_all().await.into_iter().filter(|answer| *answer == Acceptance::Fresh);
+    assert_eq!(fresh.count(), 1);
     assert_eq!(ledger.executions(Filter::default()).await.unwrap().len(), 1);
 }
 

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use State::{Running, Starting, Waiting};
 
-use super::{AnyLedger, accepted, agent, claimed, moved, order, record, request, second};
+use super::{AnyLedger, accepted, agent, claimed, keys, moved, order, record, request, second};
 use super::{numbers, settlement, warned};
 
 /// The turn after the first.
@@ -42,7 +42,7 @@ pub(in crate::store) fn answer(id: ExecutionId, fence: Fence, input: &str) -> Re
         fence,
         stamp: NEXT,
         message: MessageId("message-2".to_owned()),
-        key,
+        keys: keys(key),
         digest: [9; 32],
         input: input.to_owned(),
         pieces: vec![Piece::text(span(input))],
@@ -90,7 +90,7 @@ pub(in crate::store) async fn of_many_answers_one_is_taken(ledger: AnyLedger) {
     let answers = all.join_all().await;
     for (was_taken, given) in &answers {
         let expected = was_taken.then_some((id, given.digest));
-        assert_eq!(taken(&ledger, given.key).await, expected);
+        assert_eq!(taken(&ledger, given.keys.message).await, expected);
     }
     let mut won = answers.into_iter().filter(|(was_taken, _)| *was_taken).map(|(_, given)| given);
     let (one, none) = (won.next().unwrap(), won.next());
@@ -128,7 +128,7 @@ pub(in crate::store) async fn an_answer_without_an_open_question_changes_nothing
         let before = (record(&ledger, id).await, ledger.events(id, 0).await.unwrap());
         let late = answer(id, fence, "or the right one, as it is longer");
         assert!(!ledger.resume(late.clone()).await.unwrap());
-        assert_eq!(taken(&ledger, late.key).await, None);
+        assert_eq!(taken(&ledger, late.keys.message).await, None);
         assert_eq!((record(&ledger, id).await, ledger.events(id, 0).await.unwrap()), before);
         let said = ledger.text(id, span(&late.input)).await.unwrap();
         assert_eq!(said, if id == answered { "the left one" } else { "" });
@@ -143,9 +143,9 @@ pub(in crate::store) async fn a_message_answers_one_question_only(ledger: AnyLed
     assert!(ledger.resume(given.clone()).await.unwrap());
     let again = Resume { id: two, digest: [8; 32], ..given.clone() };
     assert!(!ledger.resume(again.clone()).await.unwrap());
-    assert_eq!(taken(&ledger, given.key).await, Some((one, given.digest)));
+    assert_eq!(taken(&ledger, given.keys.message).await, Some((one, given.digest)));
     assert!(!record(&ledger, two).await.answered);
-    assert!(ledger.resume(Resume { key: [2; 32], ..again }).await.unwrap());
+    assert!(ledger.resume(Resume { keys: keys([2; 32]), ..again }).await.unwrap());
 }
 
 /// A second turn, with a second question: each is answered once.
@@ -167,8 +167,8 @@ pub(in crate::store) async fn the_next_claim_begins_the_turn_that_was_answered(l
     let third = NEXT.continued();
     let second_one = Resume { stamp: third, ..answer(id, Fence(2), "and then right") };
     assert!(ledger.resume(second_one.clone()).await.unwrap());
-    assert_eq!(taken(&ledger, first.key).await, Some((id, first.digest)));
-    assert_eq!(taken(&ledger, second_one.key).await, Some((id, second_one.digest)));
+    assert_eq!(taken(&ledger, first.keys.message).await, Some((id, first.digest)));
+    assert_eq!(taken(&ledger, second_one.keys.message).await, Some((id, second_one.digest)));
     let said = Span { stamp: third, ..span("and then right") };
     assert_eq!(ledger.text(id, said).await.unwrap(), "and then right");
 }
@@ -176,22 +176,34 @@ pub(in crate::store) async fn the_next_claim_begins_the_turn_that_was_answered(l
 pub(in crate::store) async fn what_was_taken_is_found_by_its_caller_and_agent(ledger: AnyLedger) {
     let given = request("look at this");
     ledger.accept(given.clone()).await.unwrap();
-    assert_eq!(taken(&ledger, given.key).await, Some((given.id, given.digest)));
+    assert_eq!(taken(&ledger, given.keys.message).await, Some((given.id, given.digest)));
     let other = Accept { id: ExecutionId::fresh(), digest: [6; 32], ..given.clone() };
     let theirs = Accept { owner: PrincipalId(Uuid::max()), ..other.clone() };
     ledger.accept(theirs.clone()).await.unwrap();
-    let found = ledger.taken(theirs.owner, &agent(), given.key).await.unwrap();
+    let found = ledger.taken(theirs.owner, &agent(), given.keys.message).await.unwrap();
     assert_eq!(found, Some((theirs.id, [6; 32])));
-    assert_eq!(taken(&ledger, given.key).await, Some((given.id, given.digest)));
+    assert_eq!(taken(&ledger, given.keys.message).await, Some((given.id, given.digest)));
 
     let (id, fence) = asked(&ledger).await;
     let said = answer(id, fence, "the left one");
     assert!(ledger.resume(said.clone()).await.unwrap());
-    assert_eq!(taken(&ledger, said.key).await, Some((id, said.digest)));
+    assert_eq!(taken(&ledger, said.keys.message).await, Some((id, said.digest)));
     let writer = AgentId::new("writer").unwrap();
-    for key in [given.key, said.key] {
+    for key in [given.keys.message, said.keys.message] {
         assert_eq!(ledger.taken(given.owner, &writer, key).await.unwrap(), None);
     }
-    assert_eq!(ledger.taken(theirs.owner, &agent(), said.key).await.unwrap(), None);
+    assert_eq!(ledger.taken(theirs.owner, &agent(), said.keys.message).await.unwrap(), None);
     assert_eq!(taken(&ledger, [3; 32]).await, None);
+}
+
+pub(in crate::store) async fn an_answer_is_known_by_the_name_that_its_caller_gave_it(
+    ledger: AnyLedger,
+) {
+    let (id, fence) = asked(&ledger).await;
+    let mut given = answer(id, fence, "the left one");
+    given.keys.named = Some([3; 32]);
+    assert!(ledger.resume(given.clone()).await.unwrap());
+    for key in given.keys.each() {
+        assert_eq!(taken(&ledger, key).await, Some((id, given.digest)));
+    }
 }

@@ -100,6 +100,20 @@ impl Door {
         self.request(&format!("POST {path}"), &headers, body.as_bytes()).await
     }
 
+    /// One JSON-RPC call with further header lines; the whole answer.
+    pub(crate) async fn call_with(
+        &self,
+        agent: &str,
+        lines: &[&str],
+        (method, params): (&str, &Value),
+    ) -> Answer {
+        let usual = [self.bearer(), "Content-Type: application/json".to_owned()];
+        let lines: Vec<_> =
+            usual.into_iter().chain(lines.iter().map(|l| (*l).to_owned())).collect();
+        let line = format!("POST /agents/{agent}/v1");
+        self.request(&line, &lines, ask(method, params).as_bytes()).await
+    }
+
     /// One JSON-RPC call; the whole answer.
     pub(crate) async fn call(&self, agent: &str, method: &str, params: &Value) -> Answer {
         self.post(&format!("/agents/{agent}/v1"), &ask(method, params)).await

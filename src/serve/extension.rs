@@ -1,0 +1,61 @@
+//! The extensions of the protocol that agents offer: on their cards, and told back to who uses them.
+
+use algonius_actors::model::agent::AgentSpec;
+use algonius_actors::model::id::AgentId;
+use axum::extract::{RawPathParams, Request, State};
+use axum::http::HeaderValue;
+use axum::middleware::Next;
+use axum::response::Response;
+
+use super::App;
+use super::beside::extensions;
+use crate::wire::a2a::{CURSOR, PARAMETERS};
+
+/// What is said of an extension on cards.
+const ALWAYS: [(&str, &str); 2] = [
+    (PARAMETERS, "Values for the templates of the agent, in the metadata of a message."),
+    (CURSOR, "Each event of a stream tells the number after which it can be taken up again."),
+];
+
+/// What is known of an extension: its address, a description, whether callers must use it.
+type Extension = (String, String, bool);
+
+/// The extensions of an agent.
+pub(super) fn offered(_: &AgentSpec) -> Vec<Extension> {
+    always()
+}
+
+/// The extensions of every agent.
+pub(super) fn always() -> Vec<Extension> {
+    ALWAYS.iter().map(|(uri, text)| ((*uri).to_owned(), (*text).to_owned(), false)).collect()
+}
+
+/// Tells a caller over HTTP which of the extensions that it wants are in use.
+pub(super) async fn tell(
+    State(app): State<App>,
+    path: RawPathParams,
+    request: Request,
+    next: Next,
+) -> Response {
+    let wanted = extensions(request.headers());
+    let named = path.iter().find(|(name, _)| *name == "agent").map(|(_, id)| AgentId::new(id));
+    let spec = named.and_then(Result::ok).and_then(|id| app.agents.get(&id).cloned());
+    let mut response = next.run(request).await;
+    if let Some(spec) = spec.filter(|_| !wanted.is_empty()) {
+        name(&mut response, &wanted, &offered(&spec));
+    }
+    response
+}
+
+/// Names in an answer what of the wanted is offered.
+pub(super) fn name(response: &mut Response, wanted: &[String], offered: &[Extension]) {
+    let is_wanted = |uri: &&str| wanted.iter().any(|wanted| wanted == uri);
+    let used = offered.iter().map(|(uri, ..)| uri.as_str()).filter(is_wanted);
+    let line = used.collect::<Vec<_>>().join(", ");
+    if let Ok(line) = HeaderValue::from_str(&line)
+        && !line.is_empty()
+    {
+        response.headers_mut().insert("a2a-extensions", line.clone());
+        response.headers_mut().insert("x-a2a-extensions", line);
+    }
+}

@@ -1,0 +1,94 @@
+//! A message of a caller as a request of the inside.
+
+use std::collections::BTreeMap;
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::content;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::{AgentId, ContextId, MessageId};
+use algonius_actors::model::principal::Caller;
+use algonius_actors::model::record::Record;
+use algonius_actors::model::request::{Input, Request, Trigger};
+use serde_json::Value;
+
+use super::beside::Beside;
+use crate::wire::a2a::PARAMETERS;
+use crate::wire::a2a::v1::{Content, Message, Part, Role};
+
+/// The longest id that a caller may choose, in bytes.
+const LONGEST_ID: usize = 256;
+
+/// The request for an agent that a message is, with what its sender says beside it.
+///
+/// # Errors
+/// `invalid-params`.
+pub(super) fn request(
+    caller: &Caller,
+    agent: &AgentId,
+    (message, beside): (Message, Beside),
+    continues: Option<&Record>,
+) -> Result<Request, Failure> {
+    if message.role != Role::User {
+        let text = "`message.role` must be \"user\"";
+        return Err(Failure::new(Code::InvalidParams, text));
+    }
+    let named = [Some(&message.message_id), message.context_id.as_ref()];
+    for id in named.into_iter().chain([beside.idempotency.as_ref()]).flatten() {
+        if id.len() > LONGEST_ID || id.chars().any(char::is_control) {
+            let text = format!("an id has at most {LONGEST_ID} bytes and no control characters");
+            return Err(Failure::new(Code::InvalidParams, text));
+        }
+    }
+    let params = parameters(&message)?;
+    Ok(Request {
+        agent: agent.clone(),
+        owner: caller.principal,
+        message: MessageId(message.message_id),
+        idempotency: beside.idempotency,
+        context: context(message.context_id, continues),
+        continues: continues.map(|record| record.id),
+        trigger: Trigger::Api,
+        input: Input { parts: parts(message.parts), params },
+    })
+}
+
+/// The conversation that the caller names, or that of the task, or a new one.
+fn context(named: Option<String>, continues: Option<&Record>) -> ContextId {
+    let own = || continues.map_or_else(ContextId::fresh, |record| record.context.clone());
+    named.map_or_else(own, ContextId)
+}
+
+/// The parts of a message, as the inside has them.
+fn parts(parts: Vec<Part>) -> Vec<content::Part> {
+    let part = |part: Part| {
+        let content = match part.content {
+            Content::Text(text) => content::Content::Text(text),
+            Content::Data(data) => content::Content::Data(data),
+            Content::Raw(bytes) => content::Content::Bytes(bytes),
+            Content::Url(url) => content::Content::Url(url),
+        };
+        let Part { filename, media_type, .. } = part;
+        content::Part { content, filename, media_type }
+    };
+    parts.into_iter().map(part).collect()
+}
+
+fn parameters(message: &Message) -> Result<BTreeMap<String, String>, Failure> {
+    let wrong = || {
+        let text = "parameters must be an object of texts, numbers and truth values";
+        Failure::new(Code::InvalidParams, text)
+    };
+    match message.metadata.get(PARAMETERS) {
+        None => Ok(BTreeMap::new()),
+        Some(Value::Object(given)) => given
+            .iter()
+            .map(|(name, value)| match value {
+                Value::String(text) => Ok((name.clone(), text.clone())),
+                Value::Number(number) => Ok((name.clone(), number.to_string())),
+                Value::Bool(truth) => Ok((name.clone(), truth.to_string())),
+                Value::Null | Value::Array(_) | Value::Object(_) => Err(wrong()),
+            })
+            .collect(),
+        Some(_) => Err(wrong()),
+    }
+}
