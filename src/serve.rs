@@ -9,6 +9,7 @@ pub mod body;
 pub mod card;
 pub mod counted;
 pub mod cursor;
+mod envelope;
 pub mod exposure;
 mod extension;
 pub mod follow;

@@ -107,7 +107,9 @@ impl Dialect {
         }
     }
 
-    fn reply(self, reply: Reply) -> Value {
+    /// The answer to a message.
+    #[must_use]
+    pub fn reply(self, reply: Reply) -> Value {
         match self {
             Self::Rpc0_3 => v0_3::write::reply(reply),
             Self::Rest0_3 => rest::write::reply(reply),

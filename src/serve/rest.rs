@@ -16,15 +16,24 @@ use super::beside::Beside;
 use super::jsonrpc::known;
 use super::perform::{Asked, Dialect, Told, perform};
 use super::version::{self, Wanted};
-use super::{App, answer, body, sse};
+use super::{App, answer, body, envelope, sse};
 use crate::wire::a2a::Method as Asking;
 use crate::wire::a2a::v0_3::rest::read::body as parse;
+use crate::wire::envelope::is_envelope;
 use crate::wire::{placed, problem};
 
 /// What a path and a method mean, with what the path says about the parameters.
 struct Meant {
     operation: Asking,
     placed: Vec<(&'static str, String)>,
+}
+
+/// What came of a call.
+enum Answered {
+    /// An answer of the protocol.
+    Told(Told),
+    /// The answer to an envelope.
+    InKind(Response),
 }
 
 /// Answers a call to anything below `/agents/<id>/v1/`.
@@ -44,9 +53,14 @@ pub async fn call(
     let is_foreign =
         request.headers().contains_key(header::CONTENT_TYPE) && !body::is_json(&request);
     match told(&app, who, (&agent, &rest), (wanted, dialect), request).await {
-        Ok(Told::Whole(Value::Null)) => answer::json("application/json", StatusCode::OK, &empty()),
-        Ok(Told::Whole(result)) => answer::json(content_type(is_new_type), StatusCode::OK, &result),
-        Ok(Told::Stream(events)) => {
+        Ok(Answered::InKind(response)) => response,
+        Ok(Answered::Told(Told::Whole(Value::Null))) => {
+            answer::json("application/json", StatusCode::OK, &empty())
+        }
+        Ok(Answered::Told(Told::Whole(result))) => {
+            answer::json(content_type(is_new_type), StatusCode::OK, &result)
+        }
+        Ok(Answered::Told(Told::Stream(events))) => {
             let fail = move |refusal: &Failure| problem::rest(refusal, version);
             sse::response(events, move |event| dialect.event(event), fail)
         }
@@ -69,7 +83,7 @@ async fn told(
     (agent, rest): (&str, &str),
     (wanted, dialect): (Result<Wanted, Failure>, Dialect),
     request: Request,
-) -> Result<Told, Failure> {
+) -> Result<Answered, Failure> {
     wanted?;
     let agent = known(app, agent)?;
     let Meant { operation, placed: said } = meant(request.method(), rest)?;
@@ -79,10 +93,13 @@ async fn told(
         Method::POST | Method::PUT => parse(&body::any(app, request).await?)?,
         _ => query,
     };
+    if operation == Asking::Send && is_envelope(&params) {
+        return Ok(Answered::InKind(envelope::answer(app, who, &agent, (params, beside)).await));
+    }
     let said: Vec<_> = said.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let params = placed(params, &said)?;
     let asked = Asked { operation, dialect, binding: Binding::HttpJson, params, beside };
-    perform(app, who, &agent, asked).await
+    perform(app, who, &agent, asked).await.map(Answered::Told)
 }
 
 fn meant(method: &Method, rest: &str) -> Result<Meant, Failure> {

@@ -3,6 +3,7 @@
 use algonius_actors::model::code::Code;
 use algonius_actors::model::exposure::{Binding, Version};
 use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::AgentId;
 use algonius_actors::model::principal::Right;
 use axum::extract::State;
 use axum::response::Response;
@@ -43,10 +44,18 @@ pub async fn agent(
 ) -> Result<Response, Problem> {
     let id = jsonrpc::known(&app, &agent)?;
     who.may(Right::Read, Some(&id))?;
+    Ok(ok(&of(&app, &id).await?))
+}
+
+/// What the tree says of one agent.
+///
+/// # Errors
+/// `agent-unknown`.
+pub async fn of(app: &App, id: &AgentId) -> Result<Value, Failure> {
     let tree = app.gateway.status().await;
-    let status = tree.agents.iter().find(|agent| agent.id == id);
+    let status = tree.agents.iter().find(|agent| agent.id == *id);
     let none = || Failure::new(Code::AgentUnknown, "there is no such agent");
-    Ok(ok(&to_json(status.ok_or_else(none)?)?))
+    to_json(status.ok_or_else(none)?)
 }
 
 /// What is spoken, by which agent, and how each is.

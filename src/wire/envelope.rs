@@ -78,6 +78,12 @@ impl Envelope {
         })
     }
 
+    /// The version of the protocol that it names.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
     /// What it asks for.
     ///
     /// # Errors

@@ -15,6 +15,7 @@ mod commands;
 mod crash;
 mod drain;
 mod entrance;
+mod envelope;
 mod failures;
 mod faults;
 mod harness;

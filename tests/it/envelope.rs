@@ -1,0 +1,109 @@
+//! The envelope of older clients, on `message:send`: answered in kind, whatever comes of it.
+
+use serde_json::{Value, json};
+
+use crate::harness::door::{Answer, completed, outcome};
+use crate::harness::{Service, Setup, fake};
+
+const SEND: &str = "/agents/echo/v1/message:send";
+
+/// Says who says what.
+const SPEAKER: &str = "
+[agents.echo]
+command = 'printf'
+input = 'args'
+args = ['%s says %s', '{{ param.name }}', '{{ input }}']
+params = { name = 'nobody' }
+";
+
+fn envelope(payload: &Value) -> Value {
+    json!({
+        "protocol": "a2a", "version": "0.3.0", "id": "e-1", "type": "request",
+        "timestamp": "2030-01-31T12:00:00Z",
+        "context": {"from": "me", "to": "echo", "conversation_id": "c-1", "message_id": "m-1"},
+        "payload": payload,
+    })
+}
+
+async fn sent(service: &Service, body: &Value) -> (Answer, Value) {
+    let answer = service.post(SEND, &body.to_string()).await;
+    let document = answer.json();
+    (answer, document)
+}
+
+#[tokio::test]
+async fn an_execution_is_asked_for_and_answered_in_an_envelope() {
+    let service = Service::start(SPEAKER).await;
+    let params = json!({"input": "hello", "parameters": {"name": "ann"}});
+    let (answer, document) =
+        sent(&service, &envelope(&json!({"method": "execute-agent", "params": params}))).await;
+    assert_eq!(answer.status, 200, "{document}");
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    for (member, value) in [
+        ("protocol", json!("a2a")),
+        ("version", json!("0.3.0")),
+        ("type", json!("response")),
+        ("in_response_to", json!("e-1")),
+        (
+            "context",
+            json!({"from": "echo", "to": "me", "conversation_id": "c-1", "message_id": "m-1"}),
+        ),
+    ] {
+        assert_eq!(document[member], value, "{member}");
+    }
+    let task = &document["payload"]["result"];
+    assert_eq!(outcome(task), completed("ann says hello"));
+    assert_eq!(task["contextId"], "c-1");
+    // It is a task like any other, and the same envelope is the same task.
+    let id = task["id"].as_str().unwrap();
+    assert_eq!(outcome(&service.task("echo", id).await), completed("ann says hello"));
+    let (_, again) =
+        sent(&service, &envelope(&json!({"method": "execute-agent", "params": params}))).await;
+    assert_eq!(again["payload"]["result"]["id"], id);
+}
+
+#[tokio::test]
+async fn the_agent_and_what_it_can_do_are_told_in_an_envelope() {
+    let service = Service::start(&fake("echo", "echo", "name = 'Echo'")).await;
+    let (_, status) = sent(&service, &envelope(&json!({"method": "status"}))).await;
+    assert_eq!(status["payload"]["result"]["id"], "echo");
+    let (_, card) = sent(&service, &envelope(&json!({"method": "list-capabilities"}))).await;
+    assert_eq!(card["payload"]["result"]["name"], "Echo");
+    assert_eq!(card["payload"]["result"]["capabilities"]["streaming"], true);
+}
+
+#[tokio::test]
+async fn what_is_refused_is_refused_in_an_envelope() {
+    let text =
+        format!("{}[tokens.ann]\ntoken_env = 'ANN'\nscopes = ['read']\n", fake("echo", "echo", ""));
+    let token = "t".repeat(40);
+    let service = Setup::new(&text).env("ANN", &token).start().await;
+    let execute = json!({"method": "execute-agent", "params": {"input": "x"}});
+    let with = |member: &str, value: Value| {
+        let mut body = envelope(&execute);
+        body[member] = value;
+        body
+    };
+    for (body, status, code) in [
+        (envelope(&json!({"method": "dance"})), 404, "method-unknown"),
+        (envelope(&json!({"method": "execute-agent"})), 400, "invalid-params"),
+        (with("version", json!("7.0")), 400, "version-unsupported"),
+        (with("context", json!({"to": "other"})), 400, "invalid-params"),
+        (with("type", json!("stream")), 400, "invalid-request"),
+        (with("id", json!(7)), 400, "invalid-params"),
+    ] {
+        let (answer, document) = sent(&service, &body).await;
+        let error = &document["payload"]["error"];
+        assert_eq!(
+            (answer.status, &error["data"]["code"]),
+            (status, &json!(code)),
+            "{body} {document}"
+        );
+        assert_eq!((&document["protocol"], &document["type"]), (&json!("a2a"), &json!("error")));
+    }
+    let answer = service.with(&token).post(SEND, &envelope(&execute).to_string()).await;
+    let code = answer.json()["payload"]["error"]["data"]["code"].clone();
+    assert_eq!((answer.status, code), (403, json!("forbidden")));
+    let stranger = service.with(&"x".repeat(40)).post(SEND, &envelope(&execute).to_string()).await;
+    assert_eq!(stranger.status, 401);
+}
