@@ -7,6 +7,7 @@ use algonius_actors::model::principal::TokenSeed;
 use toml::de::DeTable;
 
 mod agent;
+mod allowance;
 mod arguments;
 mod command;
 mod entry;

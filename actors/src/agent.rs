@@ -23,7 +23,7 @@ use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::model::progress::Progress;
 use crate::model::record::Record;
-use crate::model::request::{Input, Request};
+use crate::model::request::{Input, Overrides, Request};
 use crate::model::status::{AgentStatus, Health, LastOutcome, QueuedStatus};
 use crate::ports::driver::Driver;
 use crate::ports::ledger::LedgerError;
@@ -146,6 +146,7 @@ impl Waiting {
             context: record.context.clone(),
             idempotency: None,
             continues: None,
+            standing: Overrides::default(),
             trigger: record.trigger.clone(),
             input: Input::default(),
         };

@@ -43,7 +43,7 @@ impl Gateway {
     /// # Errors
     /// When it is refused; then nothing was recorded. When nobody answers in time it may have been:
     /// the same message sent again tells, and is not run twice.
-    pub async fn submit(&self, caller: &Caller, request: Request) -> Result<Ticket, Failure> {
+    pub async fn submit(&self, caller: &Caller, mut request: Request) -> Result<Ticket, Failure> {
         let continues = match request.continues {
             None => None,
             Some(id) => match self.taken(&request).await? {
@@ -51,6 +51,9 @@ impl Gateway {
                 None => Some(self.open_question(caller, id, &request).await?),
             },
         };
+        if let Some(record) = &continues {
+            request.standing = record.overrides.clone(); // The work goes on where it was.
+        }
         let submit = |reply| GatewayMsg::Submit(Box::new(Submission { request, continues, reply }));
         self.ask(submit).await.unwrap_or_else(|| {
             let message = "nobody answered in time; the same message can be sent again";

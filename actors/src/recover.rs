@@ -14,7 +14,7 @@ use crate::model::execution::{Move, Outcome, State};
 use crate::model::failure::Failure;
 use crate::model::id::{AgentId, ExecutionId, MessageId};
 use crate::model::record::{Filter, Record};
-use crate::model::request::{Input, Request};
+use crate::model::request::{Input, Overrides, Request};
 use crate::ports::ledger::{LedgerError, Settlement};
 
 /// Pause before a store that did not commit is asked again.
@@ -148,8 +148,9 @@ async fn read(kit: &Kit, record: &Record) -> Result<Arc<Request>, LedgerError> {
         context: record.context.clone(),
         idempotency: None,
         continues: None,
+        standing: Overrides::default(),
         trigger: record.trigger.clone(),
-        input: Input { parts, params: record.params.clone() },
+        input: Input { parts, params: record.params.clone(), overrides: record.overrides.clone() },
     }))
 }
 

@@ -7,36 +7,34 @@ mod clock;
 mod driver;
 mod gate;
 mod ledger;
+mod parts;
 
 use std::collections::HashMap;
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-use uuid::Uuid;
 
 pub use self::clock::VirtualClock;
 pub use self::driver::{Act, ScriptedDriver, Stage};
 use self::gate::Gate;
 pub use self::gate::{Call, Faults};
 pub use self::ledger::MemoryLedger;
+pub use self::parts::spec;
+use self::parts::{asked, caller};
 use crate::agent::Ticket;
 use crate::decide::key::Keyring;
 use crate::decide::redact::Redactor;
 use crate::door::Gateway;
 use crate::kit::Kit;
-use crate::model::agent::{Access, AgentSpec, Capacity, Deadlines, RetrySpec, Sizes};
+use crate::model::agent::AgentSpec;
 use crate::model::code::Code;
 use crate::model::event::Fact;
-use crate::model::exposure::Exposure;
-use crate::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
-use crate::model::principal::{Caller, Right, Scope};
+use crate::model::id::ExecutionId;
 use crate::model::progress::Progress;
 use crate::model::record::Record;
-use crate::model::request::{Input, Request, Trigger};
 use crate::model::status::{AgentStatus, TreeStatus};
 use crate::ports::driver::Driver;
 use crate::ports::ledger::Ledger;
@@ -68,35 +66,6 @@ pub struct World {
     /// Tasks that were there before.
     tasks: usize,
     ended: bool,
-}
-
-/// A read-only agent: one runs, ten may wait for half an hour.
-#[must_use]
-#[expect(clippy::missing_panics_doc, clippy::expect_used, reason = "a test fails by panicking")]
-pub fn spec(id: &str) -> AgentSpec {
-    AgentSpec {
-        id: AgentId::new(id).expect("the id of an agent"),
-        name: id.to_owned(),
-        description: "Plays its part.".to_owned(),
-        version: "1".to_owned(),
-        skills: Vec::new(),
-        enabled: true,
-        access: Access::ReadOnly,
-        capacity: Capacity {
-            running: NonZeroU32::new(1),
-            waiting: 10,
-            patience: Duration::from_secs(1800),
-        },
-        deadlines: Deadlines {
-            start: Duration::from_secs(30),
-            run: Duration::from_secs(300),
-            grace: Duration::from_secs(5),
-            answer: Duration::from_secs(600),
-        },
-        retry: RetrySpec::default(),
-        sizes: Sizes { input: 1000, output: 100_000 },
-        exposure: Exposure::default(),
-    }
 }
 
 impl World {
@@ -181,16 +150,7 @@ impl World {
         message: &str,
         text: &str,
     ) -> Result<(ExecutionId, bool), Code> {
-        let request = Request {
-            agent: spec(agent).id,
-            owner: caller().principal,
-            message: MessageId(message.to_owned()),
-            context: ContextId("context".to_owned()),
-            idempotency: None,
-            continues: None,
-            trigger: Trigger::Api,
-            input: Input::text_of(text),
-        };
+        let request = asked(agent, message, text);
         let ticket = self.door.submit(&caller(), request).await.map_err(|failure| failure.code)?;
         let Ticket { execution, joined, progress } = ticket;
         if let Some(progress) = progress {
@@ -370,16 +330,6 @@ impl Drop for World {
     fn drop(&mut self) {
         let is_left = !self.ended && !std::thread::panicking();
         assert!(!is_left, "a world was left without `end`");
-    }
-}
-
-/// Whoever asks in a world: somebody who may do everything.
-fn caller() -> Caller {
-    let rights = vec![Right::Read, Right::Run, Right::Admin];
-    Caller {
-        principal: PrincipalId(Uuid::from_u128(1)),
-        name: "somebody".to_owned(),
-        scope: Scope { rights, agents: None },
     }
 }
 

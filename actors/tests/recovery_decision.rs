@@ -36,6 +36,7 @@ fn record(state: State, replayable: bool) -> Record {
         fence: Fence::default(),
         answered: false,
         params: std::collections::BTreeMap::default(),
+        overrides: Default::default(),
         replayable,
         accepted_at: at,
         started_at: None,

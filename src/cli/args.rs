@@ -81,6 +81,12 @@ pub struct Send {
     /// A value for `{{ param.NAME }}` of the agent; may be given several times.
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
     pub params: Vec<(String, String)>,
+    /// The folder to start in, where the agent allows it.
+    #[arg(long, value_name = "FOLDER")]
+    pub working_dir: Option<PathBuf>,
+    /// A variable of the agent's environment, where the agent allows it; may be given several times.
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = pair)]
+    pub env: Vec<(String, String)>,
     /// The message's id: the same id is the same request, and is not run twice.
     #[arg(long, value_name = "ID")]
     pub message_id: Option<String>,

@@ -1,6 +1,7 @@
 //! `algonius send`: a message to an agent, its answer to standard output.
 
 use std::io::Read;
+use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -9,7 +10,7 @@ use super::args::Send;
 use super::client::Client;
 use super::fault::CliError;
 use super::out::Out;
-use crate::wire::a2a::PARAMETERS;
+use crate::wire::a2a::{OVERRIDES, PARAMETERS};
 
 /// Sends, waits unless told otherwise, prints.
 pub(super) async fn run(client: &Client, send: Send, out: &Out) -> Result<(), CliError> {
@@ -50,13 +51,37 @@ fn params(send: Send) -> Result<Value, CliError> {
         if let Some(context) = send.context {
             message.insert("contextId".to_owned(), json!(context));
         }
-        if !send.params.is_empty() {
-            let params: Map<_, _> =
-                send.params.into_iter().map(|(name, value)| (name, json!(value))).collect();
-            message.insert("metadata".to_owned(), json!({PARAMETERS: params}));
+        let metadata = metadata(send.params, send.working_dir, send.env);
+        if !metadata.is_empty() {
+            message.insert("metadata".to_owned(), Value::Object(metadata));
         }
     }
     Ok(json!({"message": message, "configuration": {"blocking": !send.no_wait}}))
+}
+
+fn metadata(
+    params: Vec<(String, String)>,
+    working_dir: Option<PathBuf>,
+    env: Vec<(String, String)>,
+) -> Map<String, Value> {
+    let object = |pairs: Vec<(String, String)>| -> Map<_, _> {
+        pairs.into_iter().map(|(name, value)| (name, json!(value))).collect()
+    };
+    let (mut metadata, mut overrides) = (Map::new(), Map::new());
+    if let Some(folder) = working_dir {
+        // A path as people write it is one of this machine; what is not here may be on the other.
+        let folder = folder.canonicalize().unwrap_or(folder);
+        overrides.insert("workingDirectory".to_owned(), json!(folder));
+    }
+    if !env.is_empty() {
+        overrides.insert("environment".to_owned(), Value::Object(object(env)));
+    }
+    for (name, given) in [(PARAMETERS, object(params)), (OVERRIDES, overrides)] {
+        if !given.is_empty() {
+            metadata.insert(name.to_owned(), Value::Object(given));
+        }
+    }
+    metadata
 }
 
 fn standard_input() -> Result<String, CliError> {

@@ -9,6 +9,7 @@ use algonius_actors::model::agent::{
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::program::{InputPattern, ProgramSpec};
 
+use super::allowance;
 use super::exposure::{self, Doors};
 use super::fault::{Severity, said};
 use super::limits::Limits;
@@ -84,6 +85,7 @@ fn read(
         },
         retry: retry(section.section("retry"), limits),
         sizes: sizes(section, limits, input),
+        allowance: allowance::read(section, program.as_ref(), lacking),
         exposure: exposure::read(section, &id, doors),
         id,
         name,

@@ -158,7 +158,7 @@ pub(super) fn expand(
 }
 
 /// Whether the name of a variable says that it holds a secret.
-fn is_telling(name: &str) -> bool {
+pub(super) fn is_telling(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     name.split('_').any(|part| TELLING.iter().any(|ending| part.ends_with(ending)))
 }

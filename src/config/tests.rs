@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use algonius_actors::model::agent::{
-    Access, AgentSpec, Capacity, Deadlines, RetrySpec, Sizes, Skill,
+    Access, AgentSpec, Allowance, Capacity, Deadlines, RetrySpec, Sizes, Skill,
 };
 use algonius_actors::model::exposure::Exposure;
 use algonius_actors::model::principal::Right;
@@ -20,6 +20,7 @@ use super::*;
 
 mod access;
 mod agents;
+mod allowance;
 mod machine;
 mod whole;
 
@@ -137,6 +138,7 @@ fn an_agent_of_one_line_gets_every_default() {
         },
         retry: RetrySpec::default(),
         sizes: Sizes { input: 1 << 20, output: 10 << 20 },
+        allowance: Allowance::default(),
         exposure: Exposure::default(),
     };
     assert_eq!(spec, wanted);

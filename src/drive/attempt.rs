@@ -17,6 +17,7 @@ use super::folder::Folder;
 use super::handed;
 use super::live::{Live, Process};
 use super::process::{Orders, Place};
+use super::workplace::workplace;
 use crate::template::Values;
 use crate::warden::{Launch, Mark, Warden};
 
@@ -46,7 +47,8 @@ impl Attempt {
         let files = self.files(&values)?;
         values.input_file = files.folder.join(&files.input_name);
         values.output_file = files.output.clone();
-        let launch = self.launch(&values, &files)?;
+        let working_dir = workplace(&self.program, &self.work).await?;
+        let launch = self.launch(&values, &files, working_dir)?;
         let folder = self.folder(&files).await?;
         if orders.is_stopped() {
             return Err(Failure::new(Code::Cancelled, "called off before it was started"));
@@ -97,7 +99,12 @@ impl Attempt {
         Ok(Files { folder, input_name, output })
     }
 
-    fn launch(&self, values: &Values, files: &Files) -> Result<Launch, Failure> {
+    fn launch(
+        &self,
+        values: &Values,
+        files: &Files,
+        working_dir: PathBuf,
+    ) -> Result<Launch, Failure> {
         let Place { instance, inherited, .. } = self.place.as_ref();
         let args = arguments(&self.program, values)?;
         let mut env = environment(&self.program, inherited, &self.work, *instance);
@@ -110,7 +117,6 @@ impl Attempt {
         };
         let mark = Mark::Attempt(self.work.execution, self.work.stamp);
         let program = self.program.command.clone();
-        let working_dir = self.program.working_dir.clone();
         Ok(Launch { program, args, env, working_dir, stdin, mark })
     }
 

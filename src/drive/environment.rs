@@ -25,7 +25,7 @@ pub(super) fn inherited() -> Inherited {
 }
 
 /// The environment of one attempt, but for the marks that the warden adds. Configured variables
-/// stand over inherited ones, and the names of the work over both.
+/// stand over inherited ones, the caller's choice over both, and the names of the work over all.
 pub(super) fn environment(
     program: &ProgramSpec,
     inherited: &Inherited,
@@ -40,8 +40,10 @@ pub(super) fn environment(
         ("ALGONIUS_AGENT_ID", work.spec.id.to_string()),
         (INSTANCE, instance.to_string()),
     ];
+    let chosen = work.request.overrides().env.clone();
     let mut environment = inherited.clone();
     environment.extend(configured.map(|(name, value)| (name.into(), value.into())));
+    environment.extend(chosen.into_iter().map(|(name, value)| (name.into(), value.into())));
     environment.extend(own.map(|(name, value)| (name.into(), value.into())));
     environment
 }

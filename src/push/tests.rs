@@ -210,6 +210,7 @@ impl World {
             input: "look at this".to_owned(),
             pieces: Vec::new(),
             params: Default::default(),
+            overrides: Default::default(),
             replayable: true,
             at: moment(),
         };

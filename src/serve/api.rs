@@ -157,6 +157,8 @@ async fn detail(gateway: &Gateway, record: &Record) -> Result<ExecutionDetail, F
         message_id: record.message.0.clone(),
         owner: record.owner.to_string(),
         input,
+        working_directory: record.overrides.working_dir.clone(),
+        environment: record.overrides.env.clone(),
         stderr: gateway.text(record, stderr).await?,
         output: record.outcome.map(|_| output),
         events,

@@ -9,7 +9,7 @@ use axum::response::Response;
 
 use super::App;
 use super::beside::extensions;
-use crate::wire::a2a::{CURSOR, PARAMETERS};
+use crate::wire::a2a::{CURSOR, OVERRIDES, PARAMETERS};
 
 /// What is said of an extension on cards.
 const ALWAYS: [(&str, &str); 2] = [
@@ -17,17 +17,29 @@ const ALWAYS: [(&str, &str); 2] = [
     (CURSOR, "Each event of a stream tells the number after which it can be taken up again."),
 ];
 
+/// What is said of the extension of agents that leave something to callers.
+const CHOICE: (&str, &str) = (
+    OVERRIDES,
+    "A folder to start in and variables of the environment, as far as the agent allows, in the \
+     metadata of a message.",
+);
+
 /// What is known of an extension: its address, a description, whether callers must use it.
 type Extension = (String, String, bool);
 
 /// The extensions of an agent.
-pub(super) fn offered(_: &AgentSpec) -> Vec<Extension> {
-    always()
+pub(super) fn offered(spec: &AgentSpec) -> Vec<Extension> {
+    let further = (!spec.allowance.is_empty()).then(|| extension(&CHOICE));
+    always().into_iter().chain(further).collect()
 }
 
 /// The extensions of every agent.
 pub(super) fn always() -> Vec<Extension> {
-    ALWAYS.iter().map(|(uri, text)| ((*uri).to_owned(), (*text).to_owned(), false)).collect()
+    ALWAYS.iter().map(extension).collect()
+}
+
+fn extension((uri, text): &(&str, &str)) -> Extension {
+    ((*uri).to_owned(), (*text).to_owned(), false)
 }
 
 /// Tells a caller over HTTP which of the extensions that it wants are in use.

@@ -8,12 +8,12 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, MessageId};
 use algonius_actors::model::principal::Caller;
 use algonius_actors::model::record::Record;
-use algonius_actors::model::request::{Input, Request, Trigger};
+use algonius_actors::model::request::{Input, Overrides, Request, Trigger};
 use serde_json::Value;
 
 use super::beside::Beside;
-use crate::wire::a2a::PARAMETERS;
 use crate::wire::a2a::v1::{Content, Message, Part, Role};
+use crate::wire::a2a::{OVERRIDES, PARAMETERS};
 
 /// The longest id that a caller may choose, in bytes.
 const LONGEST_ID: usize = 256;
@@ -39,7 +39,7 @@ pub(super) fn request(
             return Err(Failure::new(Code::InvalidParams, text));
         }
     }
-    let params = parameters(&message)?;
+    let (params, overrides) = (parameters(&message)?, overrides(&message)?);
     Ok(Request {
         agent: agent.clone(),
         owner: caller.principal,
@@ -47,8 +47,9 @@ pub(super) fn request(
         idempotency: beside.idempotency,
         context: context(message.context_id, continues),
         continues: continues.map(|record| record.id),
+        standing: Overrides::default(),
         trigger: Trigger::Api,
-        input: Input { parts: parts(message.parts), params },
+        input: Input { parts: parts(message.parts), params, overrides },
     })
 }
 
@@ -74,21 +75,46 @@ fn parts(parts: Vec<Part>) -> Vec<content::Part> {
 }
 
 fn parameters(message: &Message) -> Result<BTreeMap<String, String>, Failure> {
+    message.metadata.get(PARAMETERS).map_or_else(
+        || Ok(BTreeMap::new()),
+        |given| {
+            texts(given).ok_or_else(|| {
+                let text = "parameters must be an object of texts, numbers and truth values";
+                Failure::new(Code::InvalidParams, text)
+            })
+        },
+    )
+}
+
+/// What a caller chooses beside its input. Whether it may, the agent says.
+fn overrides(message: &Message) -> Result<Overrides, Failure> {
     let wrong = || {
-        let text = "parameters must be an object of texts, numbers and truth values";
+        let text = "overrides must be an object with a text `workingDirectory`, an object \
+                    `environment` of texts, numbers and truth values, or both";
         Failure::new(Code::InvalidParams, text)
     };
-    match message.metadata.get(PARAMETERS) {
-        None => Ok(BTreeMap::new()),
-        Some(Value::Object(given)) => given
-            .iter()
-            .map(|(name, value)| match value {
-                Value::String(text) => Ok((name.clone(), text.clone())),
-                Value::Number(number) => Ok((name.clone(), number.to_string())),
-                Value::Bool(truth) => Ok((name.clone(), truth.to_string())),
-                Value::Null | Value::Array(_) | Value::Object(_) => Err(wrong()),
-            })
-            .collect(),
-        Some(_) => Err(wrong()),
+    let Some(given) = message.metadata.get(OVERRIDES) else { return Ok(Overrides::default()) };
+    let mut overrides = Overrides::default();
+    for (name, value) in given.as_object().ok_or_else(wrong)? {
+        match (name.as_str(), value) {
+            ("workingDirectory", Value::String(path)) => {
+                overrides.working_dir = Some(path.clone());
+            }
+            ("environment", given) => overrides.env = texts(given).ok_or_else(wrong)?,
+            _ => return Err(wrong()),
+        }
     }
+    Ok(overrides)
+}
+
+/// An object of texts, numbers and truth values, as texts.
+fn texts(given: &Value) -> Option<BTreeMap<String, String>> {
+    let text = |value: &Value| match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(truth) => Some(truth.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    };
+    let given = given.as_object()?.iter();
+    given.map(|(name, value)| Some((name.clone(), text(value)?))).collect()
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use algonius_actors::model::agent::{
-    Access, AgentSpec, Capacity, Deadlines, RetrySpec, Sizes, Skill,
+    Access, AgentSpec, Allowance, Capacity, Deadlines, RetrySpec, Sizes, Skill,
 };
 use algonius_actors::model::exposure::Exposure;
 use algonius_actors::model::id::AgentId;
@@ -23,6 +23,7 @@ pub(super) fn spec(id: &str, exposure: Exposure) -> AgentSpec {
         deadlines: Deadlines { start: day, run: day, grace: day, answer: day },
         retry: RetrySpec::default(),
         sizes: Sizes { input: 1000, output: 1000 },
+        allowance: Allowance::default(),
         exposure,
     }
 }

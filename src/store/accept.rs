@@ -13,8 +13,9 @@ use super::{events, keys, text};
 const INSERT: &str = "
     INSERT INTO executions
         (id, agent, owner, message, request_key, digest, context, origin, access, params,
-         replayable, answered, accepted_at, changed_at, state, turn, attempt, fence, last_event)
-    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $12, $13, $14, $15, 0, 1
+         replayable, answered, accepted_at, changed_at, state, turn, attempt, fence, last_event,
+         overrides)
+    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $12, $13, $14, $15, 0, 1, $16
     WHERE NOT EXISTS (
         SELECT 1 FROM request_keys WHERE owner = $3 AND agent = $2 AND request_key = $5)
     ON CONFLICT (owner, agent, request_key) DO NOTHING";
@@ -59,6 +60,7 @@ async fn insert(accept: &Accept, connection: &mut SqliteConnection) -> sqlx::Res
         .bind(State::Idle.as_str())
         .bind(i64::from(Stamp::FIRST.turn))
         .bind(i64::from(Stamp::FIRST.attempt))
+        .bind(json(&accept.overrides)?)
         .execute(connection)
         .await?;
     Ok(done.rows_affected() == 1)

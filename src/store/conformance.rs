@@ -9,7 +9,7 @@ use algonius_actors::model::event::{Channel, Fact, Span};
 use algonius_actors::model::execution::{Fence, Move, Outcome, Stamp, State};
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use algonius_actors::model::record::Record;
-use algonius_actors::model::request::{Keys, Trigger};
+use algonius_actors::model::request::{Keys, Overrides, Trigger};
 use algonius_actors::ports::ledger::{Accept, Acceptance, Claim, ClaimOrder, Ledger, Settlement};
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -116,9 +116,16 @@ pub(in crate::store) fn request(input: &str) -> Accept {
         input: input.to_owned(),
         pieces: vec![Piece::text(said(input))],
         params: BTreeMap::from([("branch".to_owned(), "main".to_owned())]),
+        overrides: chosen("main"),
         replayable: true,
         at: second(0),
     }
+}
+
+/// A folder and a variable, as a caller may choose them.
+pub(super) fn chosen(branch: &str) -> Overrides {
+    let env = BTreeMap::from([("BRANCH".to_owned(), branch.to_owned())]);
+    Overrides { working_dir: Some(format!("/srv/{branch}")), env }
 }
 
 /// The key of a message, and no other.

@@ -63,6 +63,7 @@ pub(super) fn record(columns: Columns<'_>) -> sqlx::Result<Record> {
         stamp: stamp(columns)?,
         fence: Fence(columns.plain("fence")?),
         params: columns.json("params")?,
+        overrides: columns.json("overrides")?,
         replayable: columns.plain("replayable")?,
         answered: columns.plain("answered")?,
         accepted_at: columns.time("accepted_at")?,

@@ -11,7 +11,8 @@ use super::head::Head;
 use super::writer::Change;
 use super::{keys, text};
 
-const FOLLOW: &str = "UPDATE executions SET params = $2, replayable = $3 WHERE id = $1";
+const FOLLOW: &str =
+    "UPDATE executions SET params = $2, replayable = $3, overrides = $4 WHERE id = $1";
 
 #[async_trait]
 impl Change for Resume {
@@ -57,6 +58,7 @@ async fn follow(resume: &Resume, connection: &mut SqliteConnection) -> sqlx::Res
         .bind(resume.id.0)
         .bind(json(&resume.params)?)
         .bind(resume.replayable)
+        .bind(json(&resume.overrides)?)
         .execute(connection)
         .await?;
     Ok(())

@@ -42,7 +42,7 @@ pub(super) async fn writer(
         .foreign_keys(true)
         .pragma("journal_size_limit", LOG_BYTES);
     let mut connection = options.connect().await?;
-    migrator().run_direct(None, &mut connection, false).await?;
+    migrator(&STEPS).run_direct(None, &mut connection, false).await?;
     Ok(connection)
 }
 
@@ -81,15 +81,16 @@ fn random_key() -> [u8; 32] {
 }
 
 /// The steps to the tables of this release, in their order.
-const STEPS: [(i64, &str, &str); 3] = [
+pub(super) const STEPS: [(i64, &str, &str); 4] = [
     (1, "ledger", include_str!("migrations/sqlite/0001_ledger.sql")),
     (2, "push targets", include_str!("migrations/sqlite/0002_push_targets.sql")),
     (3, "request keys", include_str!("migrations/sqlite/0003_request_keys.sql")),
+    (4, "overrides", include_str!("migrations/sqlite/0004_overrides.sql")),
 ];
 
-fn migrator() -> Migrator {
-    let step = |(number, name, sql): (i64, &'static str, &'static str)| {
-        Migration::new(number, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
+pub(super) fn migrator(steps: &'static [(i64, &'static str, &'static str)]) -> Migrator {
+    let step = |(number, name, sql): &(i64, &'static str, &'static str)| {
+        Migration::new(*number, (*name).into(), MigrationType::Simple, sql.into_sql_str(), false)
     };
-    Migrator::with_migrations(STEPS.into_iter().map(step).collect())
+    Migrator::with_migrations(steps.iter().map(step).collect())
 }

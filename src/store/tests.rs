@@ -24,6 +24,7 @@ use super::writer::Change;
 use super::{Durability, Store, StoreError};
 
 mod shown;
+mod upgrade;
 
 conformance!(fresh);
 outbox_conformance!(fresh_outbox);

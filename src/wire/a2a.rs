@@ -14,5 +14,8 @@ pub use method::Method;
 /// Values of `{{ param.x }}` travel in a message's metadata under this name.
 pub const PARAMETERS: &str = "https://algonius.dev/a2a/ext/parameters/v1";
 
+/// A folder to start in and variables travel in a message's metadata under this name.
+pub const OVERRIDES: &str = "https://algonius.dev/a2a/ext/overrides/v1";
+
 /// The number after which a stream can be taken up stands in an event's metadata under this name.
 pub const CURSOR: &str = "https://algonius.dev/a2a/ext/event-cursor/v1";

@@ -1,5 +1,7 @@
 //! Shapes of `/api/v1`, the API for programs; the command line speaks it too.
 
+use std::collections::BTreeMap;
+
 use algonius_actors::model::event::Event;
 use algonius_actors::model::execution::{Outcome, Stamp, State};
 use algonius_actors::model::record::Record;
@@ -113,6 +115,12 @@ pub struct ExecutionDetail {
     pub owner: String,
     /// What was asked.
     pub input: String,
+    /// The folder that the caller chose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub working_directory: Option<String>,
+    /// The variables that the caller set.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub environment: BTreeMap<String, String>,
     /// The answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,

@@ -75,7 +75,9 @@ pub const fn numbers(code: Code) -> Numbers {
         Code::BodyTimeout => (-32600, 408, G::DeadlineExceeded),
         Code::MethodNotAllowed => (-32600, 405, G::Unimplemented),
         Code::MethodUnknown | Code::PathUnknown => (-32601, 404, G::NotFound),
-        Code::InvalidParams | Code::InputRejected => (-32602, 400, G::InvalidArgument),
+        Code::InvalidParams | Code::InputRejected | Code::OverrideRefused => {
+            (-32602, 400, G::InvalidArgument)
+        }
         Code::InputTooLarge => (-32602, 413, G::ResourceExhausted),
         Code::MessageReused => (-32602, 409, G::AlreadyExists),
         Code::Internal => (-32603, 500, G::Internal),

@@ -22,6 +22,7 @@ mod harness;
 mod line;
 mod looks;
 mod malformed;
+mod overrides;
 mod secrets;
 mod streams;
 mod twins;

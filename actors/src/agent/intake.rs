@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use super::{AgentData, AgentMsg, Recording, Submission, Ticket, Waiting};
 use crate::decide::admission::{Effect, Event as Arrival, step};
+use crate::decide::allowance;
 use crate::decide::execution::Event;
 use crate::decide::keep::keep;
 use crate::execution::Resumption;
@@ -67,6 +68,10 @@ impl AgentData {
         } else if given > limit {
             let message = format!("the input has {given} bytes, agent `{}` takes {limit}", spec.id);
             Err(Failure::new(Code::InputTooLarge, message))
+        } else if let Err(refused) =
+            allowance::check(&spec.allowance, request.overrides(), &self.args.kit.redactor)
+        {
+            Err(refused)
         } else if continues.is_some_and(|record| self.waiting.contains_key(&record.id)) {
             Err(closed())
         } else {
@@ -286,6 +291,7 @@ async fn accept(
         input: kept.text,
         pieces: kept.pieces,
         params,
+        overrides: request.overrides().clone(),
         at,
     };
     kit.ledger.accept(accept).await.map(|acceptance| match acceptance {
@@ -319,6 +325,7 @@ async fn resume(
         input: kept.text,
         pieces: kept.pieces,
         params,
+        overrides: request.overrides().clone(),
         at,
     };
     let taken = kit.ledger.resume(resume).await?;

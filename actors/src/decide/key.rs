@@ -5,7 +5,7 @@ use sha2::Sha256;
 
 use crate::model::content::{Content, Part};
 use crate::model::id::ExecutionId;
-use crate::model::request::{Keys, Request};
+use crate::model::request::{Keys, Overrides, Request};
 
 /// Makes digests under one instance's key.
 #[derive(Clone)]
@@ -55,6 +55,12 @@ impl Keyring {
         said.extend(parts.iter().flat_map(|(kind, text)| [*kind, &**text]));
         said.push("params");
         said.extend(request.input.params.iter().flat_map(|(name, value)| [&**name, &**value]));
+        let Overrides { working_dir, env } = &request.input.overrides;
+        if !request.input.overrides.is_empty() {
+            said.push("overrides");
+            said.push(working_dir.as_deref().unwrap_or_default());
+            said.extend(env.iter().flat_map(|(name, value)| [&**name, &**value]));
+        }
         self.digest(said)
     }
 

@@ -1,6 +1,7 @@
 //! One configured thing that can be asked, whatever does its work.
 
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -72,6 +73,23 @@ pub struct Sizes {
     pub output: usize,
 }
 
+/// What a caller may choose for one request beside the input. By default that is nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Allowance {
+    /// Absolute folders, below which a caller may choose one to start in.
+    pub folders: Vec<PathBuf>,
+    /// Names of the environment that a caller may set.
+    pub variables: Vec<String>,
+}
+
+impl Allowance {
+    /// Whether there is anything to choose.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.folders.is_empty() && self.variables.is_empty()
+    }
+}
+
 /// One thing an agent can do, as shown on its card.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skill {
@@ -110,6 +128,8 @@ pub struct AgentSpec {
     pub retry: RetrySpec,
     /// Sizes of input and output.
     pub sizes: Sizes,
+    /// What callers may choose.
+    pub allowance: Allowance,
     /// What others can reach of it.
     pub exposure: Exposure,
 }

@@ -93,6 +93,9 @@ codes! {
     /// Input that cannot be handed to the program.
     InputRejected = "input-rejected", Permanent,
         "change the message as the sentence says, or let the agent read standard input instead";
+    /// A choice that the agent does not leave to callers.
+    OverrideRefused = "override-refused", Permanent,
+        "leave the choice out, or allow it in `overrides` of the agent";
     /// The same message id with another body.
     MessageReused = "message-reused", Permanent,
         "give each new message an id of its own";

@@ -7,7 +7,7 @@ use super::code::Code;
 use super::execution::{Fence, Outcome, Stamp, State};
 use super::failure::Failure;
 use super::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
-use super::request::Trigger;
+use super::request::{Overrides, Trigger};
 
 /// One execution: what was asked, where it is, how it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub struct Record {
     pub fence: Fence,
     /// Redacted parameters of the request.
     pub params: std::collections::BTreeMap<String, String>,
+    /// What the caller chose for its latest request.
+    pub overrides: Overrides,
     /// Whether the stored input is the raw input, so that it can be run from the ledger.
     pub replayable: bool,
     /// Whether its question was answered and the next turn has not begun yet.

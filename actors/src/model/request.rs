@@ -16,6 +16,34 @@ pub enum Trigger {
     Api,
 }
 
+/// What a caller chose for one request, where the agent's allowance lets it. It holds no secret: what
+/// redaction would change is refused, so that it can be stored as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Overrides {
+    /// The absolute folder to start in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub working_dir: Option<String>,
+    /// Variables of the environment.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+}
+
+impl Overrides {
+    /// Whether nothing was chosen.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.working_dir.is_none() && self.env.is_empty()
+    }
+
+    /// How much it is, in bytes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let env = self.env.iter().map(|(name, value)| name.len() + value.len());
+        self.working_dir.as_ref().map_or(0, String::len) + env.sum::<usize>()
+    }
+}
+
 /// The raw input. It lives in memory only; what is stored of it is redacted.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Input {
@@ -23,6 +51,8 @@ pub struct Input {
     pub parts: Vec<Part>,
     /// Values of `{{ param.x }}`.
     pub params: BTreeMap<String, String>,
+    /// What the caller chose beside it.
+    pub overrides: Overrides,
 }
 
 impl fmt::Debug for Input {
@@ -36,7 +66,7 @@ impl Input {
     /// An input of text.
     #[must_use]
     pub fn text_of(text: impl Into<String>) -> Self {
-        Self { parts: vec![Part::text(text)], params: BTreeMap::new() }
+        Self { parts: vec![Part::text(text)], ..Self::default() }
     }
 
     /// The text for the agent: its parts of text and of data, one under the other. Files are
@@ -58,7 +88,7 @@ impl Input {
             Content::Text(text) | Content::Bytes(text) | Content::Url(text) => text.len(),
             Content::Data(data) => data.to_string().len(),
         });
-        sizes.sum()
+        sizes.sum::<usize>() + self.overrides.size()
     }
 }
 
@@ -77,10 +107,20 @@ pub struct Request {
     pub context: ContextId,
     /// The execution that it continues, which asked for it.
     pub continues: Option<ExecutionId>,
+    /// What was chosen for that one before; it stands unless this request chooses anew.
+    pub standing: Overrides,
     /// What made it.
     pub trigger: Trigger,
     /// The raw input.
     pub input: Input,
+}
+
+impl Request {
+    /// What is chosen for the work.
+    #[must_use]
+    pub fn overrides(&self) -> &Overrides {
+        if self.input.overrides.is_empty() { &self.standing } else { &self.input.overrides }
+    }
 }
 
 /// Under what a request is known. Each key alone finds it again.

@@ -17,7 +17,7 @@ use crate::model::failure::Failure;
 use crate::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use crate::model::principal::{Token, TokenSeed};
 use crate::model::record::{Filter, Page, PageQuery, Record};
-use crate::model::request::{Keys, Trigger};
+use crate::model::request::{Keys, Overrides, Trigger};
 
 /// Why the ledger did not do what was asked.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -63,6 +63,8 @@ pub struct Accept {
     pub pieces: Vec<Piece>,
     /// Redacted parameters.
     pub params: BTreeMap<String, String>,
+    /// What the caller chose.
+    pub overrides: Overrides,
     /// Whether redaction left the input as it was.
     pub replayable: bool,
     /// When it was accepted.
@@ -94,6 +96,8 @@ pub struct Resume {
     pub pieces: Vec<Piece>,
     /// Redacted parameters.
     pub params: BTreeMap<String, String>,
+    /// What the caller chose.
+    pub overrides: Overrides,
     /// Whether redaction left it as it was.
     pub replayable: bool,
     /// When.

@@ -111,6 +111,7 @@ impl Ledger for MemoryLedger {
         row.take_input(resume.stamp, &resume.input);
         row.record.answered = true;
         row.record.params = resume.params;
+        row.record.overrides = resume.overrides;
         row.record.replayable = resume.replayable;
         row.record.changed_at = resume.at;
         let (message, pieces) = (resume.message.0, resume.pieces);
@@ -326,6 +327,7 @@ impl Row {
             stamp,
             fence: Fence::default(),
             params: accept.params,
+            overrides: accept.overrides,
             replayable: accept.replayable,
             answered: false,
             accepted_at: accept.at,

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use algonius_actors::decide::redact::Redactor;
-use algonius_actors::model::agent::{Access, AgentSpec, Capacity, Deadlines, RetrySpec, Sizes};
+use algonius_actors::model::agent::{
+    Access, AgentSpec, Allowance, Capacity, Deadlines, RetrySpec, Sizes,
+};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::event::{Channel, Chunk, Fact};
 use algonius_actors::model::execution::{Fence, Stamp};
@@ -19,7 +21,7 @@ use algonius_actors::model::program::{
     InputPattern, OutputPattern, ProgramSpec, SuccessContract, TransientContract,
 };
 use algonius_actors::model::progress::Progress;
-use algonius_actors::model::request::{Input, Request, Trigger};
+use algonius_actors::model::request::{Input, Overrides, Request, Trigger};
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::driver::{Driver, Lease, Work};
 use algonius_actors::ports::ledger::LedgerError;
@@ -141,6 +143,7 @@ fn spec() -> AgentSpec {
         },
         retry: RetrySpec::default(),
         sizes: Sizes { input: 16 << 20, output: 8 << 20 },
+        allowance: Allowance::default(),
         exposure: Exposure::default(),
     }
 }
@@ -183,6 +186,7 @@ impl Stage {
             context: ContextId(self.context.clone()),
             idempotency: None,
             continues: None,
+            standing: Overrides::default(),
             trigger: Trigger::Api,
             input: self.input.clone(),
         };

@@ -31,6 +31,7 @@ pub(in crate::store) async fn an_accepted_request_is_read_back_as_it_was_given(l
         fence: Fence(0),
         answered: false,
         params: given.params,
+        overrides: given.overrides,
         replayable: true,
         accepted_at: second(0),
         started_at: None,

@@ -12,7 +12,9 @@ use uuid::Uuid;
 
 use State::{Running, Starting, Waiting};
 
-use super::{AnyLedger, accepted, agent, claimed, keys, moved, order, record, request, second};
+use super::{
+    AnyLedger, accepted, agent, chosen, claimed, keys, moved, order, record, request, second,
+};
 use super::{numbers, settlement, warned};
 
 /// The turn after the first.
@@ -47,6 +49,7 @@ pub(in crate::store) fn answer(id: ExecutionId, fence: Fence, input: &str) -> Re
         input: input.to_owned(),
         pieces: vec![Piece::text(span(input))],
         params: BTreeMap::from([("branch".to_owned(), "next".to_owned())]),
+        overrides: chosen("next"),
         replayable: false,
         at: second(5),
     }
@@ -68,6 +71,7 @@ pub(in crate::store) async fn an_answer_is_read_back_as_it_was_given(ledger: Any
 
     let after = record(&ledger, id).await;
     assert_eq!((after.params, after.replayable, after.answered), (given.params, false, true));
+    assert_eq!(after.overrides, given.overrides);
     assert_eq!((after.state, after.fence, after.stamp), (Waiting, fence, before.stamp));
     assert_eq!((after.changed_at, after.last_event), (second(5), before.last_event + 1));
     let (message, pieces) = (given.message.0, given.pieces);

@@ -1,0 +1,43 @@
+//! A database of an earlier release is brought to this one, with all that is in it.
+
+use algonius_actors::model::id::{ExecutionId, PrincipalId};
+use algonius_actors::model::request::Overrides;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, Connection};
+
+use super::super::sqlite::{STEPS, migrator};
+use super::super::{conformance, directory};
+use super::*;
+
+const EXECUTION: &str = "
+    INSERT INTO executions (id, agent, owner, message, request_key, digest, context, origin, access,
+        state, turn, attempt, fence, params, replayable, answered, accepted_at, changed_at, last_event)
+    VALUES ($1, 'reviewer', $2, 'm', $3, $4, 'c', '\"api\"', '\"read-only\"',
+        'waiting', 1, 1, 1, '{}', 1, 1, 0, 0, 4)";
+
+const ANSWER: &str = "INSERT INTO answers VALUES ($2, 'reviewer', $3, $4, $1)";
+
+#[tokio::test]
+async fn what_an_earlier_release_stored_is_there_after_the_upgrade() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let (id, owner) = (ExecutionId::fresh(), PrincipalId(uuid::Uuid::nil()));
+    {
+        let directory = directory::open(&data).unwrap();
+        let options = SqliteConnectOptions::new().filename(&directory.database);
+        let mut old = options.create_if_missing(true).connect().await.unwrap();
+        migrator(&STEPS[..2]).run_direct(None, &mut old, false).await.unwrap();
+        for (statement, key) in [(EXECUTION, [1; 32]), (ANSWER, [2; 32])] {
+            let insert = sqlx::query(statement).bind(id.0).bind(owner.0);
+            insert.bind(&key[..]).bind(&[3; 32][..]).execute(&mut old).await.unwrap();
+        }
+        old.close().await.unwrap();
+    }
+    let store = open(folder.path()).await;
+    let record = store.execution(id).await.unwrap().unwrap();
+    assert_eq!((record.overrides, record.answered), (Overrides::default(), true));
+    for key in [[1; 32], [2; 32]] {
+        let taken = store.taken(owner, &conformance::agent(), key).await.unwrap();
+        assert_eq!(taken, Some((id, [3; 32])));
+    }
+}

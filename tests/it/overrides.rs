@@ -1,0 +1,143 @@
+//! What a caller chooses for one request, as far as its agent lets it.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use serde_json::{Value, json};
+
+use crate::harness::door::{completed, failed, id, outcome, state};
+use crate::harness::{Service, Setup, fake, message};
+
+const EXTENSION: &str = "https://algonius.dev/a2a/ext/overrides/v1";
+
+/// Tells its folder and its branch; asks first when it is told to.
+const PLACED: &str = r#"
+[agents.placed]
+command = "sh"
+args = ["-c", '''
+read word
+if [ "$word" = ask ]; then echo '{"type":"input_required","text":"what?"}'; exit 0; fi
+printf '{"type":"text","text":"%s %s"}\n' "$(pwd -P)" "$BRANCH"
+''']
+output = "events"
+env = { BRANCH = "main" }
+[agents.placed.overrides]
+working_dirs = ["HERE/repos"]
+env = ["BRANCH"]
+"#;
+
+async fn start() -> Service {
+    let setup = Setup::new(&format!("{PLACED}{}", fake("echo", "echo", "")));
+    for folder in ["repos/a", "elsewhere"] {
+        fs::create_dir_all(setup.here().join(folder)).unwrap();
+    }
+    symlink(setup.here().join("elsewhere"), setup.here().join("repos/out")).unwrap();
+    symlink(setup.here().join("repos/a"), setup.here().join("repos/in")).unwrap();
+    setup.start().await
+}
+
+/// A message with this choice.
+fn choosing(text: &str, choice: Value) -> Value {
+    let mut params = message(text);
+    params["message"]["metadata"] = json!({ EXTENSION: choice });
+    params
+}
+
+fn place(service: &Service, name: &str) -> String {
+    service.setup.here().canonicalize().unwrap().join(name).display().to_string()
+}
+
+/// A place as a caller writes it.
+fn written(service: &Service, name: &str) -> String {
+    service.setup.here().join(name).display().to_string()
+}
+
+#[tokio::test]
+async fn a_caller_chooses_the_folder_and_the_variables_that_the_agent_lets_it_choose() {
+    let service = start().await;
+    let (folder, real) = (written(&service, "repos/in"), place(&service, "repos/a"));
+    let choice = json!({"workingDirectory": folder, "environment": {"BRANCH": "next"}});
+    let task = service.rpc("placed", "message/send", &choosing("go", choice)).await;
+    assert_eq!(outcome(&task), completed(&format!("{real} next")));
+    let detail = service.execution(&id(&task)).await;
+    assert_eq!(detail["workingDirectory"], folder);
+    assert_eq!(detail["environment"], json!({"BRANCH": "next"}));
+
+    let card = service.get("/agents/placed/.well-known/agent-card.json").await;
+    assert!(card.body.contains(EXTENSION) && !card.body.contains("repos"), "{}", card.body);
+    let card = service.get("/agents/echo/.well-known/agent-card.json").await;
+    assert!(!card.body.contains(EXTENSION), "{}", card.body);
+}
+
+#[tokio::test]
+async fn what_is_not_allowed_is_refused_at_the_door_and_a_link_that_leads_astray_at_the_start() {
+    let service = start().await;
+    let at = |name: &str| json!({"workingDirectory": written(&service, name)});
+    for (choice, code) in [
+        (at("elsewhere"), "override-refused"),
+        (at("repos/../elsewhere"), "override-refused"),
+        (json!({"workingDirectory": "repos/a"}), "override-refused"),
+        (json!({"environment": {"LD_PRELOAD": "/tmp/x.so"}}), "override-refused"),
+        (json!({"environment": {"BRANCH": "a\0b"}}), "override-refused"),
+        (json!({"environment": {"BRANCH": ["main"]}}), "invalid-params"),
+        (json!({"environment": "BRANCH=main"}), "invalid-params"),
+        (json!({"workingDirectory": 7}), "invalid-params"),
+        (json!({"workDir": "/"}), "invalid-params"),
+        (json!([]), "invalid-params"),
+    ] {
+        let refused = service.refused("placed", "message/send", choosing("go", choice.clone()));
+        assert_eq!(refused.await, (-32602, code.to_owned()), "{choice}");
+    }
+    let refused = service.refused("echo", "message/send", choosing("go", at("repos/a"))).await;
+    assert_eq!(refused.1, "override-refused");
+    assert_eq!(service.get("/api/v1/executions").await.json()["executions"], json!([]));
+
+    for name in ["repos/out", "repos/none"] {
+        let choice = choosing("go", at(name));
+        let task = service.rpc("placed", "message/send", &choice).await;
+        assert_eq!(outcome(&task), failed("override-refused"), "{name}");
+        let said = task["status"]["message"].to_string();
+        assert!(!said.contains(&place(&service, "")), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn the_answer_to_a_question_is_worked_on_where_the_question_was_also_after_a_restart() {
+    let mut service = start().await;
+    let folder = written(&service, "repos/a");
+    let choice = json!({"workingDirectory": folder, "environment": {"BRANCH": "next"}});
+    let task = service.rpc("placed", "message/send", &choosing("ask", choice.clone())).await;
+    assert_eq!(state(&task), "input-required");
+    service.sigterm();
+    assert!(service.exit().await.success());
+    service.restart().await;
+    let answer = |text: &str, params: Value| {
+        let mut params = params;
+        params["message"]["taskId"] = json!(id(&task));
+        params["message"]["messageId"] = json!(text);
+        params
+    };
+    let asked = answer("again", message("ask"));
+    let again = service.rpc("placed", "message/send", &asked).await;
+    assert_eq!((id(&again), state(&again)), (id(&task), "input-required".to_owned()));
+    let told = service.rpc("placed", "message/send", &answer("last", message("go"))).await;
+    assert_eq!(outcome(&told), completed(&format!("{} next", place(&service, "repos/a"))));
+
+    // The same answer again is the same one; with another choice it is another message.
+    let twin = service.rpc("placed", "message/send", &answer("last", message("go"))).await;
+    assert_eq!(id(&twin), id(&task));
+    let other = answer("last", choosing("go", json!({"environment": {"BRANCH": "x"}})));
+    let refused = service.refused("placed", "message/send", other).await;
+    assert_eq!(refused.1, "message-reused");
+}
+
+#[tokio::test]
+async fn the_command_line_chooses_too() {
+    let service = start().await;
+    let folder = written(&service, "repos/a");
+    let arguments = ["send", "placed", "go", "--working-dir", &folder, "--env", "BRANCH=next"];
+    let said = service.command(&arguments, "").await;
+    assert_eq!(said.stdout.trim(), format!("{} next", place(&service, "repos/a")), "{said:?}");
+    let said = service.command(&["send", "placed", "go", "--env", "PATH=/tmp"], "").await;
+    assert!(said.stderr.contains("override-refused"), "{said:?}");
+}
