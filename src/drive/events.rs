@@ -9,6 +9,7 @@ mod speech;
 
 use std::collections::BTreeMap;
 
+use algonius_actors::decide::grow::Made;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::content::Part;
 use algonius_actors::model::event::{Fact, Speaker};
@@ -18,7 +19,7 @@ use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::Reporter;
 use serde_json::{Map, Value};
 
-use self::line::{Event, Line, Made, Words};
+use self::line::{Event, Line, Making, Words};
 use self::shelf::{Shelf, label};
 use self::speech::Speech;
 use super::pump::Text;
@@ -116,7 +117,7 @@ impl<'r> Events<'r> {
     async fn take(&mut self, event: Event) -> Result<(), LedgerError> {
         match event {
             Event::Text { text } => self.speech.say(&text),
-            Event::Artifact(made) => return self.make(made).await,
+            Event::Artifact(making) => return self.make(making).await,
             Event::Status { state, words } if state == "completed" => {
                 return self.say(Speaker::AgentEnds, words).await;
             }
@@ -146,16 +147,15 @@ impl<'r> Events<'r> {
         self.report.note(Fact::Said { speaker, message, pieces }).await
     }
 
-    async fn make(&mut self, made: Made) -> Result<(), LedgerError> {
-        let Made { id, name, description, words, append, last } = made;
+    async fn make(&mut self, making: Making) -> Result<(), LedgerError> {
+        let Making { id, name, description, words, append, last } = making;
         let parts: Option<Vec<Part>> = words.parts();
         let Some(parts) = parts else { return self.warn().await };
         self.has_more = true;
-        let Some(pieces) = self.shelf.keep(parts).await? else { return Ok(()) };
         let shown = |text: Option<String>| text.map(|text| label(self.report, &text));
         let (id, name, description) = (shown(id), shown(name), shown(description));
         let id = self.ids.artifact(id, append);
-        self.report.note(Fact::Artifact { id, name, description, pieces, append, last }).await
+        self.shelf.make(Made { id, name, description, parts, append, last }).await
     }
 
     async fn count(&mut self, fields: Map<String, Value>) -> Result<(), LedgerError> {

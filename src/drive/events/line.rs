@@ -45,7 +45,7 @@ pub(super) enum Event {
     /// The answer goes on.
     Text { text: String },
     /// Something was made, or a piece of it.
-    Artifact(Made),
+    Artifact(Making),
     /// A word about the progress, or about the end.
     Status {
         #[serde(default)]
@@ -89,7 +89,7 @@ pub(super) enum Event {
 
 /// Something made.
 #[derive(Deserialize)]
-pub(super) struct Made {
+pub(super) struct Making {
     /// Its id within the execution.
     pub(super) id: Option<String>,
     /// Its name for people.
