@@ -15,8 +15,9 @@ use super::arguments::{arguments, file_name, fits};
 use super::environment::environment;
 use super::folder::Folder;
 use super::handed;
-use super::live::{Live, Process};
+use super::live::{Live, Output, Process};
 use super::process::{Orders, Place};
+use super::reach::Reach;
 use crate::template::Values;
 use crate::warden::{Launch, Mark, Warden};
 
@@ -48,11 +49,12 @@ impl Attempt {
         values.output_file = files.output.clone();
         let launch = self.launch(&values, &files)?;
         let folder = self.folder(&files).await?;
+        let output = self.output(folder.as_ref(), files.output).await;
         if orders.is_stopped() {
             return Err(Failure::new(Code::Cancelled, "called off before it was started"));
         }
         let spawned = self.warden.launch(launch).await.map_err(|error| unstarted(&error))?;
-        Ok(Live::new(self.program, self.work, spawned, folder, files.output))
+        Ok(Live::new(self.program, self.work, spawned, folder, output))
     }
 
     fn values(&self) -> Values {
@@ -112,6 +114,18 @@ impl Attempt {
         let program = self.program.command.clone();
         let working_dir = self.program.working_dir.clone();
         Ok(Launch { program, args, env, working_dir, stdin, mark })
+    }
+
+    /// Where the answer will come from. What may be reached is settled before the program starts.
+    async fn output(&self, folder: Option<&Folder>, file: PathBuf) -> Output {
+        match self.program.output {
+            OutputPattern::Stdout => Output::Stdout,
+            OutputPattern::File => Output::File(file),
+            OutputPattern::Events => {
+                let folder = folder.map(|folder| folder.path().to_owned());
+                Output::Events(Reach::of(self.program.working_dir.clone(), folder).await)
+            }
+        }
     }
 
     /// Makes the execution's own folder, where one is needed, with the input in it.

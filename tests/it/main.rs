@@ -17,6 +17,7 @@ mod drain;
 mod entrance;
 mod failures;
 mod faults;
+mod files;
 mod harness;
 mod line;
 mod looks;

@@ -53,6 +53,16 @@ impl<'r> Shelf<'r> {
         self.scribe.make(Made { parts, ..made }).await
     }
 
+    /// How much one more part may hold.
+    pub(super) const fn room(&self) -> usize {
+        self.left.saturating_sub(OVERHEAD)
+    }
+
+    /// Counts what was not even read, because there is no room for it.
+    pub(super) const fn pass_over(&mut self, size: u64) {
+        self.dropped = self.dropped.saturating_add(size);
+    }
+
     /// Records a fact without parts, where there is room for it.
     ///
     /// # Errors
