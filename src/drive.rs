@@ -10,6 +10,7 @@ mod handed;
 mod live;
 pub mod process;
 mod pump;
+mod reach;
 mod workplace;
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ pub mod admission;
 pub mod allowance;
 pub mod contract;
 pub mod execution;
+pub mod grow;
 pub mod keep;
 pub mod key;
 pub mod lockout;

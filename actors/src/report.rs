@@ -3,24 +3,22 @@
 //! Text is redacted here, before it is stored: a driver hands over raw bytes and gets back the
 //! range in which their redacted form stands.
 
+mod scribe;
+
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::decide::keep::keep;
-use crate::decide::redact::{Redactor, Stream};
+pub use self::scribe::{Scribe, pieces};
+use crate::decide::redact::Redactor;
 use crate::model::code::Code;
-use crate::model::content::{Part, Piece};
-use crate::model::event::{CHUNK, Channel, Chunk, Fact, Span};
+use crate::model::event::{Channel, Fact};
 use crate::model::execution::{Fence, Stamp};
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::model::progress::Progress;
 use crate::ports::clock::Clock;
 use crate::ports::ledger::{Ledger, LedgerError};
-
-/// Text is stored in pieces of at least this size, unless its stream ends.
-const SHORTEST: usize = 4 * 1024;
 
 /// A short message to the execution's actor. Text never travels this way.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,15 +107,7 @@ impl Reporter {
     /// Opens one channel of text. Each channel is opened at most once in an attempt.
     #[must_use]
     pub fn scribe(&self, channel: Channel) -> Scribe {
-        Scribe {
-            desk: self.desk.clone(),
-            channel,
-            stream: Stream::new(Arc::clone(&self.desk.redactor)),
-            ready: String::new(),
-            number: 0,
-            offset: 0,
-            taken: 0,
-        }
+        Scribe::open(self.desk.clone(), channel)
     }
 
     /// Records a fact about the attempt.
@@ -148,107 +138,4 @@ impl Drop for Reporter {
             (self.tell)(Report::Ended { at: self.desk.stamp, verdict, exit_code: None });
         }
     }
-}
-
-/// Writes one channel: masks, cuts into chunks, stops at the limit and counts what is beyond.
-pub struct Scribe {
-    desk: Desk,
-    channel: Channel,
-    stream: Stream,
-    ready: String,
-    number: u32,
-    offset: u64,
-    taken: u64,
-}
-
-impl Scribe {
-    /// Takes the next raw bytes. Returns when what is stored of them is committed.
-    ///
-    /// # Errors
-    /// When the ledger did not commit.
-    pub async fn write(&mut self, bytes: &[u8]) -> Result<(), LedgerError> {
-        let room = (self.desk.limit as u64).saturating_sub(self.taken);
-        self.taken += bytes.len() as u64;
-        let kept = usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len());
-        self.ready.push_str(&self.stream.push(bytes.get(..kept).unwrap_or_default()));
-        if self.ready.len() >= SHORTEST { self.flush().await } else { Ok(()) }
-    }
-
-    /// Takes whole parts. Returns where each stands, when they are committed.
-    ///
-    /// # Errors
-    /// When the ledger did not commit.
-    pub async fn keep(&mut self, parts: &[Part]) -> Result<Vec<Piece>, LedgerError> {
-        let rest = self.stream.finish();
-        self.ready.push_str(&rest);
-        let from = self.offset + self.ready.len() as u64;
-        let kept = keep(parts, &self.desk.redactor, self.desk.stamp, self.channel, from);
-        self.ready.push_str(&kept.text);
-        self.flush().await?;
-        Ok(kept.pieces)
-    }
-
-    /// Takes the next raw bytes, and tells where what can be shown by now of the text stands, once
-    /// it is committed; `None` when nothing new can be shown.
-    ///
-    /// # Errors
-    /// When the ledger did not commit.
-    pub async fn show(&mut self, bytes: &[u8]) -> Result<Option<Span>, LedgerError> {
-        let from = self.offset;
-        self.write(bytes).await?;
-        self.flush().await?;
-        Ok(self.since(from))
-    }
-
-    /// Where the text after an offset stands.
-    fn since(&self, from: u64) -> Option<Span> {
-        let (stamp, channel) = (self.desk.stamp, self.channel);
-        (self.offset > from).then_some(Span { stamp, channel, from, to: self.offset })
-    }
-
-    /// Writes what was held back, and tells where the whole text of the channel stands.
-    ///
-    /// # Errors
-    /// When the ledger did not commit.
-    pub async fn close(mut self) -> Result<Span, LedgerError> {
-        let rest = self.stream.finish();
-        self.ready.push_str(&rest);
-        self.flush().await?;
-        self.tell_what_was_dropped().await?;
-        Ok(Span { stamp: self.desk.stamp, channel: self.channel, from: 0, to: self.offset })
-    }
-
-    async fn flush(&mut self) -> Result<(), LedgerError> {
-        for text in pieces(&std::mem::take(&mut self.ready)) {
-            let length = text.len() as u64;
-            let (stamp, channel) = (self.desk.stamp, self.channel);
-            let chunk = Chunk { stamp, channel, number: self.number, offset: self.offset, text };
-            self.desk.ledger.append(self.desk.id, chunk).await?;
-            self.number += 1;
-            self.offset += length;
-        }
-        Ok(())
-    }
-
-    async fn tell_what_was_dropped(&self) -> Result<(), LedgerError> {
-        let dropped = self.taken.saturating_sub(self.desk.limit as u64);
-        if dropped == 0 {
-            return Ok(());
-        }
-        self.desk.record(Fact::Truncated { channel: self.channel, dropped }).await
-    }
-}
-
-/// Cuts a text into pieces of at most [`CHUNK`] bytes, between characters.
-#[must_use]
-pub fn pieces(text: &str) -> Vec<String> {
-    let mut pieces = Vec::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        let cut = rest.floor_char_boundary(CHUNK);
-        let (head, tail) = rest.split_at(cut);
-        pieces.push(head.to_owned());
-        rest = tail;
-    }
-    pieces
 }

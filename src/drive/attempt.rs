@@ -15,8 +15,9 @@ use super::arguments::{arguments, file_name, fits};
 use super::environment::environment;
 use super::folder::Folder;
 use super::handed;
-use super::live::{Live, Process};
+use super::live::{Live, Output, Process};
 use super::process::{Orders, Place};
+use super::reach::Reach;
 use super::workplace::workplace;
 use crate::template::Values;
 use crate::warden::{Launch, Mark, Warden};
@@ -47,14 +48,15 @@ impl Attempt {
         let files = self.files(&values)?;
         values.input_file = files.folder.join(&files.input_name);
         values.output_file = files.output.clone();
-        let working_dir = workplace(&self.program, &self.work).await?;
-        let launch = self.launch(&values, &files, working_dir)?;
+        let place = workplace(&self.program, &self.work).await?;
+        let launch = self.launch(&values, &files, place.clone())?;
         let folder = self.folder(&files).await?;
+        let output = self.output(folder.as_ref(), files.output, place).await;
         if orders.is_stopped() {
             return Err(Failure::new(Code::Cancelled, "called off before it was started"));
         }
         let spawned = self.warden.launch(launch).await.map_err(|error| unstarted(&error))?;
-        Ok(Live::new(self.program, self.work, spawned, folder, files.output))
+        Ok(Live::new(self.program, self.work, spawned, folder, output))
     }
 
     fn values(&self) -> Values {
@@ -118,6 +120,18 @@ impl Attempt {
         let mark = Mark::Attempt(self.work.execution, self.work.stamp);
         let program = self.program.command.clone();
         Ok(Launch { program, args, env, working_dir, stdin, mark })
+    }
+
+    /// Where the answer will come from. What may be reached is settled before the program starts.
+    async fn output(&self, folder: Option<&Folder>, file: PathBuf, place: PathBuf) -> Output {
+        match self.program.output {
+            OutputPattern::Stdout => Output::Stdout,
+            OutputPattern::File => Output::File(file),
+            OutputPattern::Events => {
+                let folder = folder.map(|folder| folder.path().to_owned());
+                Output::Events(Reach::of(place, folder).await)
+            }
+        }
     }
 
     /// Makes the execution's own folder, where one is needed, with the input in it.

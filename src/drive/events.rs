@@ -4,11 +4,13 @@
 //! read stays in the raw output, and the first of them is noted.
 
 mod line;
+mod named;
 mod shelf;
 mod speech;
 
 use std::collections::BTreeMap;
 
+use algonius_actors::decide::grow::Made;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::content::Part;
 use algonius_actors::model::event::{Fact, Speaker};
@@ -18,10 +20,12 @@ use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::Reporter;
 use serde_json::{Map, Value};
 
-use self::line::{Event, Line, Made, Words};
+use self::line::{Event, Line, Making, Words};
+use self::named::Undelivered;
 use self::shelf::{Shelf, label};
 use self::speech::Speech;
 use super::pump::Text;
+use super::reach::Reach;
 
 /// So many numbers of one `usage` are kept.
 const MOST_NUMBERS: usize = 64;
@@ -29,6 +33,7 @@ const MOST_NUMBERS: usize = 64;
 /// What a program's events have said so far.
 pub(super) struct Events<'r> {
     report: &'r Reporter,
+    reach: &'r Reach,
     speech: Speech<'r>,
     shelf: Shelf<'r>,
     line: Line,
@@ -53,11 +58,12 @@ pub(super) struct Told {
 }
 
 impl<'r> Events<'r> {
-    /// Opens the channels of the answer and of parts.
-    pub(super) fn open(report: &'r Reporter, work: &Work) -> Self {
+    /// Opens the channels of the answer and of parts. Files that are named are read within `reach`.
+    pub(super) fn open(report: &'r Reporter, work: &Work, reach: &'r Reach) -> Self {
         let limit = work.spec.sizes.output;
         Self {
             report,
+            reach,
             speech: Speech::open(report, limit),
             shelf: Shelf::open(report, limit),
             line: Line::default(),
@@ -116,7 +122,7 @@ impl<'r> Events<'r> {
     async fn take(&mut self, event: Event) -> Result<(), LedgerError> {
         match event {
             Event::Text { text } => self.speech.say(&text),
-            Event::Artifact(made) => return self.make(made).await,
+            Event::Artifact(making) => return self.make(making).await,
             Event::Status { state, words } if state == "completed" => {
                 return self.say(Speaker::AgentEnds, words).await;
             }
@@ -139,23 +145,44 @@ impl<'r> Events<'r> {
     }
 
     async fn say(&mut self, speaker: Speaker, words: Option<Words>) -> Result<(), LedgerError> {
-        let Some(parts) = words.and_then(Words::parts) else { return self.warn().await };
+        let Some(parts) = self.parts(words).await? else { return Ok(()) };
         self.has_more |= speaker != Speaker::Agent;
         let Some(pieces) = self.shelf.keep(parts).await? else { return Ok(()) };
         let message = self.ids.message();
         self.report.note(Fact::Said { speaker, message, pieces }).await
     }
 
-    async fn make(&mut self, made: Made) -> Result<(), LedgerError> {
-        let Made { id, name, description, words, append, last } = made;
-        let parts: Option<Vec<Part>> = words.parts();
-        let Some(parts) = parts else { return self.warn().await };
+    async fn make(&mut self, making: Making) -> Result<(), LedgerError> {
+        let Making { id, name, description, words, append, last } = making;
+        let Some(parts) = self.parts(Some(words)).await? else { return Ok(()) };
         self.has_more = true;
-        let Some(pieces) = self.shelf.keep(parts).await? else { return Ok(()) };
         let shown = |text: Option<String>| text.map(|text| label(self.report, &text));
         let (id, name, description) = (shown(id), shown(name), shown(description));
         let id = self.ids.artifact(id, append);
-        self.report.note(Fact::Artifact { id, name, description, pieces, append, last }).await
+        self.shelf.make(Made { id, name, description, parts, append, last }).await
+    }
+
+    /// The parts of words, with the files that they name. Where one of them cannot be had there are
+    /// none, and a warning.
+    async fn parts(&mut self, words: Option<Words>) -> Result<Option<Vec<Part>>, LedgerError> {
+        let Some(items) = words.and_then(Words::items) else {
+            self.warn().await?;
+            return Ok(None);
+        };
+        match named::parts(items, self.reach, self.shelf.room()).await {
+            Ok(parts) => Ok(Some(parts)),
+            Err(undelivered) => self.miss(&undelivered).await.map(|()| None),
+        }
+    }
+
+    /// Each file that is not delivered is told of, as far as there is room.
+    async fn miss(&mut self, undelivered: &Undelivered) -> Result<(), LedgerError> {
+        let message = undelivered.sentence(|name| label(self.report, name));
+        self.shelf.note(Fact::Warned { message }).await?;
+        if let Some(size) = undelivered.excess() {
+            self.shelf.pass_over(size);
+        }
+        Ok(())
     }
 
     async fn count(&mut self, fields: Map<String, Value>) -> Result<(), LedgerError> {

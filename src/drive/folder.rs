@@ -36,6 +36,11 @@ impl Folder {
         Ok(Self { path })
     }
 
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Makes a folder of mode 0700 in it.
     ///
     /// # Errors
@@ -63,23 +68,27 @@ impl Drop for Folder {
     }
 }
 
-/// Reads the head of a file that a program wrote. `None` when there is no regular file: neither
-/// a link is followed, nor does a pipe make the reader wait.
+/// Reads the head of a file that a program wrote. `None` when there is no regular file.
 ///
 /// # Errors
 /// When the file cannot be read.
 pub(super) fn head(path: &Path, limit: usize) -> io::Result<Option<Head>> {
-    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
-    let Ok(file) = OpenOptions::new().read(true).custom_flags(flags.bits()).open(path) else {
-        return Ok(None);
-    };
-    let facts = file.metadata()?;
-    if !facts.is_file() {
-        return Ok(None);
-    }
+    let Some((file, length)) = open_regular(path).unwrap_or_default() else { return Ok(None) };
     let bytes = at_most(&file, limit)?;
-    let dropped = facts.len().saturating_sub(bytes.len() as u64);
+    let dropped = length.saturating_sub(bytes.len() as u64);
     Ok(Some(Head { bytes, dropped }))
+}
+
+/// Opens a file that a program wrote, and tells its length. `None` when it is no regular file:
+/// neither is a link followed at its place, nor does a pipe make the reader wait.
+///
+/// # Errors
+/// When it cannot be opened.
+pub(super) fn open_regular(path: &Path) -> io::Result<Option<(File, u64)>> {
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits()).open(path)?;
+    let facts = file.metadata()?;
+    Ok(facts.is_file().then_some((file, facts.len())))
 }
 
 fn at_most(file: &File, limit: usize) -> io::Result<Vec<u8>> {

@@ -11,7 +11,7 @@ use algonius_actors::model::agent::Access;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::event::{Channel, Fact};
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::program::{Exit, OutputPattern, ProgramSpec};
+use algonius_actors::model::program::{Exit, ProgramSpec};
 use algonius_actors::ports::driver::Work;
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::Reporter;
@@ -23,6 +23,7 @@ use super::events::{Events, Told};
 use super::folder::Folder;
 use super::process::Orders;
 use super::pump::{Note, Source, Text, pump, pump_events};
+use super::reach::Reach;
 use crate::warden::{Ending, Pipe, Spawned, Tree};
 
 /// How long the pipes may stay open after the program has ended.
@@ -34,8 +35,18 @@ pub(super) struct Live {
     work: Work,
     pid: u32,
     tree: Box<dyn Tree>,
-    output: PathBuf,
+    output: Output,
     folder: Option<Folder>,
+}
+
+/// Where the answer comes from.
+pub(super) enum Output {
+    /// Standard output.
+    Stdout,
+    /// This file.
+    File(PathBuf),
+    /// Events on standard output, which may name files within reach.
+    Events(Reach),
 }
 
 /// The ends of a program that are used up by the run.
@@ -69,7 +80,7 @@ impl Live {
         work: Work,
         spawned: Spawned,
         folder: Option<Folder>,
-        output: PathBuf,
+        output: Output,
     ) -> (Self, Process) {
         let Spawned { pid, stdout, stderr, ending, tree } = spawned;
         let live = Self { program, work, pid, tree, output, folder };
@@ -116,8 +127,8 @@ impl Live {
         let note = |channel| Note::open(report, channel, limit);
         let spawned = report.note(Fact::Spawned { pid: self.pid });
         let errors = pump(stderr, note(Channel::Stderr));
-        if self.program.output == OutputPattern::Events {
-            let mut events = Events::open(report, &self.work);
+        if let Output::Events(reach) = &self.output {
+            let mut events = Events::open(report, &self.work, reach);
             let output = pump_events(stdout, note(Channel::Stdout), &mut events);
             let ((), stdout, stderr) = tokio::try_join!(spawned, output, errors)?;
             return Ok(Heard { stdout, stderr, events: Some(events.close().await?) });
@@ -207,10 +218,9 @@ impl Live {
             return Ok(judge(&self.program, &evidence));
         }
         let limit = self.work.spec.sizes.output;
-        let found = if self.program.output == OutputPattern::File {
-            of_file(&self.program, &self.output, limit, report).await?
-        } else {
-            of_stdout(&self.program, stdout, report).await?
+        let found = match &self.output {
+            Output::File(path) => of_file(&self.program, path, limit, report).await?,
+            Output::Stdout | Output::Events(_) => of_stdout(&self.program, stdout, report).await?,
         };
         let answer = found.as_ref().map(|answer| answer.raw.as_ref());
         let (stdout, has_more) = (&stdout.raw, false);

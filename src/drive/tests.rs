@@ -6,4 +6,5 @@ mod events;
 mod guards;
 mod handed;
 mod ledger;
+mod named;
 mod world;

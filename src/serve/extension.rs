@@ -2,6 +2,7 @@
 
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::id::AgentId;
+use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request, State};
 use axum::http::HeaderValue;
 use axum::middleware::Next;
@@ -45,13 +46,15 @@ fn extension((uri, text): &(&str, &str)) -> Extension {
 /// Tells a caller over HTTP which of the extensions that it wants are in use.
 pub(super) async fn tell(
     State(app): State<App>,
-    path: RawPathParams,
+    path: Result<RawPathParams, RawPathParamsRejection>,
     request: Request,
     next: Next,
 ) -> Response {
     let wanted = extensions(request.headers());
-    let named = path.iter().find(|(name, _)| *name == "agent").map(|(_, id)| AgentId::new(id));
-    let spec = named.and_then(Result::ok).and_then(|id| app.agents.get(&id).cloned());
+    // A path that cannot be read is refused further in, after the credentials were looked at.
+    let path = path.as_ref().ok().into_iter().flatten();
+    let named = path.filter(|(name, _)| *name == "agent").find_map(|(_, id)| AgentId::new(id).ok());
+    let spec = named.and_then(|id| app.agents.get(&id).cloned());
     let mut response = next.run(request).await;
     if let Some(spec) = spec.filter(|_| !wanted.is_empty()) {
         name(&mut response, &wanted, &offered(&spec));

@@ -18,6 +18,7 @@ mod entrance;
 mod envelope;
 mod failures;
 mod faults;
+mod files;
 mod harness;
 mod line;
 mod looks;

@@ -1,7 +1,9 @@
 //! Secrets reach the agent, and nothing that is kept or written.
 
+use serde_json::Value;
+
 use crate::harness::door::{id, outcome};
-use crate::harness::{Service, Setup, fake};
+use crate::harness::{Service, Setup, fake, message};
 
 /// Letters and digits that look random and are the same in every run.
 fn letters(mut seed: u64, length: usize) -> String {
@@ -61,6 +63,50 @@ async fn a_configured_secret_that_a_program_prints_is_masked() {
     let service = setup.start().await;
     let (_, answer) = outcome(&service.send("env", "").await);
     assert!(answer.contains("SERVICE_API_KEY=") && !answer.contains(&secret), "{answer}");
+    expect_nowhere(&service, &secret).await;
+}
+
+/// Prints a configured secret in two halves, each in an event of its own that goes on with a report.
+const CUTTER: &str = r#"
+[agents.cutter]
+command = "sh"
+args = ["-c", '''
+head=$(printf %.13s "$SERVICE_API_KEY")
+printf '{"type":"artifact","id":"report","text":"begun\\nthe key is %s","last":false}\n' "$head"
+echo '{"type":"status","text":"half way"}'
+printf '{"type":"artifact","id":"report","append":true,"text":"%s, yes"}\n' "${SERVICE_API_KEY#"$head"}"
+''']
+output = "events"
+[agents.cutter.env_from]
+SERVICE_API_KEY = "GIVEN"
+"#;
+
+#[tokio::test]
+async fn a_configured_secret_that_is_cut_over_two_pieces_of_an_artifact_is_masked() {
+    let secret = letters(9, 30);
+    let setup = Setup::new(CUTTER).env("GIVEN", &secret).env("RUST_LOG", "trace");
+    let service = setup.start().await;
+    let streamed = service.call("cutter", "message/stream", &message("go")).await;
+    let events: Vec<Value> = streamed
+        .body
+        .lines()
+        .filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok())
+        .collect();
+    let made = events.iter().map(|event| &event["result"]);
+    let made = made.filter(|event| event["kind"] == "artifact-update");
+    let pieces: Vec<_> = made
+        .map(|event| {
+            let text = event.pointer("/artifact/parts/0/text").and_then(Value::as_str);
+            (text.unwrap_or_default(), event["lastChunk"].as_bool().unwrap_or_default())
+        })
+        .collect();
+    let told: String = pieces.iter().map(|(text, _)| *text).collect();
+    assert_eq!(pieces.iter().map(|(_, last)| *last).collect::<Vec<_>>(), [false, true]);
+    assert!(told.starts_with("begun\nthe key is ") && told.ends_with(", yes"), "{told}");
+    let task = service.task("cutter", events[0]["result"]["id"].as_str().unwrap()).await;
+    assert_eq!(outcome(&task), ("completed".to_owned(), told.clone()));
+    let (head, tail) = secret.split_at(13);
+    assert!(!told.contains(head) && !told.contains(tail), "{told}");
     expect_nowhere(&service, &secret).await;
 }
 

@@ -19,7 +19,33 @@ pub struct Kept {
     pub is_whole: bool,
 }
 
-/// Lays parts out on a channel from an offset on.
+/// A part that is masked and has no place yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Masked {
+    of: Kind,
+    text: String,
+    filename: Option<String>,
+    media_type: Option<String>,
+    is_whole: bool,
+}
+
+impl Masked {
+    /// Masks a part by itself.
+    #[must_use]
+    pub fn part(part: &Part, redactor: &Redactor) -> Self {
+        let (of, text, is_whole) = masked(&part.content, redactor);
+        let (filename, media_type) = (part.filename.clone(), part.media_type.clone());
+        Self { of, text, filename, media_type, is_whole }
+    }
+
+    /// Takes a text that was masked where it came from.
+    #[must_use]
+    pub const fn text(text: String) -> Self {
+        Self { of: Kind::Text, text, filename: None, media_type: None, is_whole: true }
+    }
+}
+
+/// Masks parts, and lays them out on a channel from an offset on.
 #[must_use]
 pub fn keep(
     parts: &[Part],
@@ -28,14 +54,19 @@ pub fn keep(
     channel: Channel,
     from: u64,
 ) -> Kept {
+    let masked = parts.iter().map(|part| Masked::part(part, redactor));
+    lay(masked, Span { stamp, channel, from, to: from })
+}
+
+/// Lays masked parts out, one after the other, from where an empty span stands.
+#[must_use]
+pub fn lay(parts: impl IntoIterator<Item = Masked>, at: Span) -> Kept {
     let mut kept = Kept { text: String::new(), pieces: Vec::new(), is_whole: true };
-    for part in parts {
-        let (of, text, is_whole) = masked(&part.content, redactor);
-        let begin = from + kept.text.len() as u64;
+    for Masked { of, text, filename, media_type, is_whole } in parts {
+        let from = at.from + kept.text.len() as u64;
         kept.text.push_str(&text);
-        let span = Span { stamp, channel, from: begin, to: from + kept.text.len() as u64 };
-        let (filename, media_type) = (part.filename.clone(), part.media_type.clone());
-        kept.pieces.push(Piece { of, text: span, filename, media_type });
+        let text = Span { from, to: at.from + kept.text.len() as u64, ..at };
+        kept.pieces.push(Piece { of, text, filename, media_type });
         kept.is_whole &= is_whole;
     }
     kept

@@ -9,7 +9,9 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
+use crate::decide::grow::Made;
 use crate::model::code::Code;
+use crate::model::content::Part;
 use crate::model::event::{Channel, Fact};
 use crate::model::failure::Failure;
 use crate::ports::driver::{Driver, Hold, Lease, Work};
@@ -22,6 +24,7 @@ pub struct Act {
     runs_for: Duration,
     verdict: Result<(), Code>,
     says: String,
+    makes: Vec<Made<Part>>,
     manner: Manner,
     ends_after_stop: Duration,
     clears_for: Duration,
@@ -49,6 +52,7 @@ impl Act {
             runs_for: Duration::from_secs(seconds),
             verdict,
             says: String::new(),
+            makes: Vec::new(),
             manner,
             ends_after_stop: Duration::ZERO,
             clears_for: Duration::ZERO,
@@ -122,6 +126,13 @@ impl Act {
     #[must_use]
     pub fn saying(mut self, text: &str) -> Self {
         text.clone_into(&mut self.says);
+        self
+    }
+
+    /// Makes artifacts, or pieces of them, before it runs on.
+    #[must_use]
+    pub fn making(mut self, made: impl IntoIterator<Item = Made<Part>>) -> Self {
+        self.makes.extend(made);
         self
     }
 }
@@ -238,7 +249,12 @@ async fn live(act: &Act, pid: u32, report: &Reporter) {
             _ = report.note(Fact::answer(text)).await; // A lost note is seen.
         }
     }
+    let mut scribe = report.scribe(Channel::Parts);
+    for made in &act.makes {
+        _ = scribe.make(made.clone()).await; // What is lost is seen.
+    }
     sleep(act.runs_for).await;
+    _ = scribe.close().await;
 }
 
 struct ScriptedLease {

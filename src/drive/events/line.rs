@@ -6,6 +6,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::named::{Item, Named};
+
 /// The longest line that is read; a longer one is passed over.
 const LONGEST: usize = 1024 * 1024;
 
@@ -45,7 +47,7 @@ pub(super) enum Event {
     /// The answer goes on.
     Text { text: String },
     /// Something was made, or a piece of it.
-    Artifact(Made),
+    Artifact(Making),
     /// A word about the progress, or about the end.
     Status {
         #[serde(default)]
@@ -89,7 +91,7 @@ pub(super) enum Event {
 
 /// Something made.
 #[derive(Deserialize)]
-pub(super) struct Made {
+pub(super) struct Making {
     /// Its id within the execution.
     pub(super) id: Option<String>,
     /// Its name for people.
@@ -135,49 +137,51 @@ pub(super) enum Word {
     Url { url: String, name: Option<String>, media_type: Option<String> },
 }
 
-/// A file, in base64 or as text.
+/// A file: in base64, as text, or by its path.
 #[derive(Deserialize)]
 pub(super) struct File {
     name: Option<String>,
     media_type: Option<String>,
     bytes: Option<String>,
     text: Option<String>,
+    path: Option<String>,
 }
 
 impl Words {
     /// The parts; `None` where there are none, or one cannot be read.
-    pub(super) fn parts(self) -> Option<Vec<Part>> {
+    pub(super) fn items(self) -> Option<Vec<Item>> {
         let words = match self {
             Self::Many { parts } => parts,
             Self::One(word) => vec![word],
         };
-        if words.is_empty() { None } else { words.into_iter().map(Word::part).collect() }
+        if words.is_empty() { None } else { words.into_iter().map(Word::item).collect() }
     }
 }
 
 impl Word {
-    fn part(self) -> Option<Part> {
-        Some(match self {
+    fn item(self) -> Option<Item> {
+        Some(Item::Part(match self {
             Self::Text { text } => Part::text(text),
             Self::Data { data } => plain(Content::Data(data)),
-            Self::File { file } => file.part()?,
+            Self::File { file } => return file.item(),
             Self::Url { url, name, media_type } => {
                 Part { content: Content::Url(url), filename: name, media_type }
             }
-        })
+        }))
     }
 }
 
 impl File {
     /// What is kept is readable base64, so that readers need not doubt it.
-    fn part(self) -> Option<Part> {
-        let encoded = match (self.bytes, self.text) {
-            (Some(encoded), None) => STANDARD.decode(&encoded).is_ok().then_some(encoded)?,
-            (None, Some(text)) => STANDARD.encode(text),
-            (Some(_), Some(_)) | (None, None) => return None,
+    fn item(self) -> Option<Item> {
+        let Self { name, media_type, bytes, text, path } = self;
+        let encoded = match (bytes, text, path) {
+            (Some(encoded), None, None) => STANDARD.decode(&encoded).is_ok().then_some(encoded)?,
+            (None, Some(text), None) => STANDARD.encode(text),
+            (None, None, Some(path)) => return Some(Item::Named(Named { path, name, media_type })),
+            _ => return None,
         };
-        let (filename, media_type) = (self.name, self.media_type);
-        Some(Part { content: Content::Bytes(encoded), filename, media_type })
+        Some(Item::Part(Part { content: Content::Bytes(encoded), filename: name, media_type }))
     }
 }
 
@@ -189,7 +193,7 @@ const fn plain(content: Content) -> Part {
 mod tests {
     use algonius_actors::model::content::{Content, Part};
 
-    use super::{Event, Line};
+    use super::{Event, Item, Line, Named};
 
     fn read(line: &str) -> Option<Event> {
         let mut whole = Line::default();
@@ -197,11 +201,19 @@ mod tests {
         whole.event()
     }
 
-    fn parts(words: &str) -> Option<Vec<Part>> {
+    fn items(words: &str) -> Option<Vec<Item>> {
         match read(&format!(r#"{{"type":"message",{words}}}"#))? {
-            Event::Message { words } => words.parts(),
+            Event::Message { words } => words.items(),
             _ => None,
         }
+    }
+
+    fn parts(words: &str) -> Option<Vec<Part>> {
+        let parts = items(words)?.into_iter().map(|item| match item {
+            Item::Part(part) => Some(part),
+            Item::Named(_) => None,
+        });
+        parts.collect()
     }
 
     fn contents(words: &str) -> Option<Vec<Content>> {
@@ -228,11 +240,23 @@ mod tests {
             r#""parts":[{"text":1}]"#,
             r#""file":{"bytes":"?"}"#,
             r#""file":{"bytes":"aGk=","text":"hi"}"#,
-            r#""file":{"path":"a"}"#,
+            r#""file":{"path":"a","text":"hi"}"#,
+            r#""file":{"name":"a"}"#,
             r#""more":1"#,
         ] {
-            assert_eq!(contents(words), None, "{words}");
+            assert_eq!(items(words), None, "{words}");
         }
+    }
+
+    #[test]
+    fn a_file_may_be_named_only() {
+        let own = |text: &str| Some(text.to_owned());
+        let named = |path: &str, name, media_type| {
+            Some(vec![Item::Named(Named { path: path.to_owned(), name, media_type })])
+        };
+        assert_eq!(items(r#""file":{"path":"out/a.txt"}"#), named("out/a.txt", None, None));
+        let full = r#""parts":[{"file":{"path":"/a","name":"n","media_type":"m"}}]"#;
+        assert_eq!(items(full), named("/a", own("n"), own("m")));
     }
 
     #[test]
@@ -243,6 +267,6 @@ mod tests {
         };
         assert_eq!((made.append, made.last, made.id), (false, true, None));
         assert_eq!(made.name.as_deref(), Some("n"));
-        assert_eq!(made.words.parts().unwrap().pop().unwrap().filename, None);
+        assert_eq!(made.words.items().unwrap().len(), 1);
     }
 }

@@ -1,5 +1,6 @@
 //! Keeps parts of what a program said and made, up to the limit of the attempt.
 
+use algonius_actors::decide::grow::Made;
 use algonius_actors::model::content::{Content, Part, Piece};
 use algonius_actors::model::event::{Channel, Fact};
 use algonius_actors::ports::ledger::LedgerError;
@@ -36,8 +37,30 @@ impl<'r> Shelf<'r> {
         if !self.has_room(parts.iter().map(size).sum()) {
             return Ok(None);
         }
-        let labelled: Vec<Part> = parts.into_iter().map(|part| self.labelled(part)).collect();
+        let labelled = self.labelled(parts);
         self.scribe.keep(&labelled).await.map(Some)
+    }
+
+    /// Keeps and records something made, or more of it, where there is room for it.
+    ///
+    /// # Errors
+    /// When the ledger did not commit.
+    pub(super) async fn make(&mut self, made: Made<Part>) -> Result<(), LedgerError> {
+        if !self.has_room(made.parts.iter().map(size).sum()) {
+            return Ok(());
+        }
+        let parts = self.labelled(made.parts);
+        self.scribe.make(Made { parts, ..made }).await
+    }
+
+    /// How much one more part may hold.
+    pub(super) const fn room(&self) -> usize {
+        self.left.saturating_sub(OVERHEAD)
+    }
+
+    /// Counts what was not even read, because there is no room for it.
+    pub(super) const fn pass_over(&mut self, size: u64) {
+        self.dropped = self.dropped.saturating_add(size);
     }
 
     /// Records a fact without parts, where there is room for it.
@@ -48,7 +71,7 @@ impl<'r> Shelf<'r> {
         if self.has_room(OVERHEAD) { self.report.note(fact).await } else { Ok(()) }
     }
 
-    /// Ends the channel.
+    /// Ends the channel, and with it what the program has left open.
     ///
     /// # Errors
     /// When the ledger did not commit.
@@ -71,10 +94,14 @@ impl<'r> Shelf<'r> {
     }
 
     /// What stands beside the content is shown too.
-    fn labelled(&self, part: Part) -> Part {
-        let Part { content, filename, media_type } = part;
+    fn labelled(&self, parts: Vec<Part>) -> Vec<Part> {
         let of = |text: Option<String>| text.map(|text| label(self.report, &text));
-        Part { content, filename: of(filename), media_type: of(media_type) }
+        let parts = parts.into_iter().map(|Part { content, filename, media_type }| Part {
+            content,
+            filename: of(filename),
+            media_type: of(media_type),
+        });
+        parts.collect()
     }
 }
 

@@ -121,7 +121,7 @@ async fn words_are_said_by_whom_they_are_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn artifacts_are_made_and_go_on() {
     let lines = r#"{"type":"artifact","file":{"name":"a.txt","media_type":"text/plain","text":"hi"}}
-        {"type":"artifact","id":"log","text":"a","last":false}
+        {"type":"artifact","id":"log","text":"a\n","last":false}
         {"type":"artifact","text":"b","append":true}
         {"type":"artifact","data":[true]}"#;
     let story = telling(lines).play().await;
@@ -130,7 +130,7 @@ async fn artifacts_are_made_and_go_on() {
     };
     let expected = [
         piece("artifact-1", Kind::Bytes, "aGk=", false, true),
-        piece("log", Kind::Text, "a", false, false),
+        piece("log", Kind::Text, "a\n", false, false),
         piece("log", Kind::Text, "b", true, true),
         piece("artifact-2", Kind::Data, "[true]", false, true),
     ];
@@ -140,6 +140,39 @@ async fn artifacts_are_made_and_go_on() {
         _ => false,
     });
     assert!(named);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_split_over_two_pieces_of_an_artifact_is_masked() {
+    let lines = r#"{"type":"artifact","id":"log","text":"see\nit is correct-hor","last":false}
+        {"type":"status","text":"half way"}
+        {"type":"artifact","id":"log","text":"se-battery, yes","append":true}"#;
+    let mut stage = telling(lines);
+    stage.secrets = vec!["correct-horse-battery".to_owned()];
+    let story = stage.play().await;
+    let piece = |words: &str, append, last| ("log".to_owned(), vec![text(words)], append, last);
+    let rest = made(&story)[1].1[0].1.clone();
+    assert_eq!(made(&story), [piece("see\n", false, false), piece(&rest, true, true)]);
+    assert!(rest.starts_with("it is ") && rest.ends_with(", yes"), "{rest}");
+    let kept = story.text(Channel::Parts);
+    assert!(!kept.contains("correct") && !kept.contains("battery"), "{kept}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_held_back_of_an_artifact_is_told_when_its_program_is_killed() {
+    let script = r#"trap "" TERM
+        printf '%s\n' '{"type":"artifact","id":"log","text":"one\ntwo","last":false}'
+        while :; do sleep 600; done"#;
+    let stage = running(script, &[]);
+    let mut run = stage.start();
+    while !matches!(run.next().await, Entry::Fact(Fact::Artifact { .. })) {}
+    run.stop();
+    let verdict = run.ended().await;
+    run.clean().await;
+    let story = Story { verdict, seen: run.seen };
+    let piece = |words: &str, append, last| ("log".to_owned(), vec![text(words)], append, last);
+    assert_eq!(story.code(), Some(Code::Killed));
+    assert_eq!(made(&story), [piece("one\n", false, false), piece("two", true, true)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

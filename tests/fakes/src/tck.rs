@@ -87,7 +87,7 @@ fn streamed(part: &Value) -> Played {
 
 fn chunks() -> Played {
     tell("status", &json!({"text": "working"}))?;
-    tell("artifact", &json!({"id": "chunked-artifact", "text": "chunk-1", "last": false}))?;
+    tell("artifact", &json!({"id": "chunked-artifact", "text": "chunk-1\n", "last": false}))?;
     tell("artifact", &json!({"id": "chunked-artifact", "text": "chunk-2", "append": true}))
 }
 

@@ -1,0 +1,74 @@
+//! Files that an agent makes and names: delivered from its own folders, and from nowhere else.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::harness::door::{id, state};
+use crate::harness::{Service, Setup};
+
+/// Runs a script in `HERE/home` that tells in events what it made.
+const MAKER: &str = "
+[agents.maker]
+command = 'HERE/maker'
+output = 'events'
+working_dir = 'HERE/home'
+";
+
+async fn maker(script: &str) -> Service {
+    Setup::new(MAKER).executable("maker", &format!("#!/bin/sh\n{script}\n")).start().await
+}
+
+/// What is noted in an execution's events about what was not delivered.
+fn warnings(record: &Value) -> Vec<&str> {
+    let facts = record["events"].as_array().unwrap().iter().map(|event| &event["fact"]);
+    let warned = facts.filter(|fact| fact["kind"] == "warned");
+    warned.filter_map(|fact| fact["message"].as_str()).collect()
+}
+
+#[tokio::test]
+async fn a_file_that_an_agent_makes_and_names_is_a_part_of_the_task() {
+    let script = r#"mkdir out; printf 'report %s' "$(cat)" > out/report.txt
+        echo '{"type":"artifact","file":{"path":"out/report.txt","media_type":"text/plain"}}'"#;
+    let service = maker(script).await;
+    let task = service.send("maker", "on pears").await;
+    let bytes = "cmVwb3J0IG9uIHBlYXJz"; // report on pears
+    let file = json!({"bytes": bytes, "name": "report.txt", "mimeType": "text/plain"});
+    let part = json!({"kind": "file", "file": file});
+    assert_eq!((state(&task).as_str(), &task["artifacts"][0]["parts"][0]), ("completed", &part));
+    let record = service.execution(&id(&task)).await;
+    assert_eq!(warnings(&record), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_link_to_a_file_elsewhere_is_not_delivered_and_the_caller_is_told() {
+    let script = r#"ln -s ../diary link.txt
+        echo '{"type":"artifact","name":"stolen","file":{"path":"link.txt"}}'
+        echo '{"type":"artifact","name":"stolen","file":{"path":"../diary"}}'
+        echo '{"type":"text","text":"done"}'"#;
+    let service = maker(script).await;
+    let (text, encoded) = ("what nobody is to read", "d2hhdCBub2JvZHkgaXMgdG8gcmVhZA==");
+    fs::write(service.setup.here().join("diary"), text).unwrap();
+    let task = service.send("maker", "go").await;
+    let names: Vec<_> =
+        task["artifacts"].as_array().unwrap().iter().map(|made| &made["name"]).collect();
+    assert_eq!((state(&task).as_str(), names), ("completed", vec![&json!("answer")]));
+    let record = service.execution(&id(&task)).await;
+    let elsewhere =
+        "was not delivered: it is outside the folders of the agent and of the execution";
+    let told =
+        [format!("the file `link.txt` {elsewhere}"), format!("the file `diary` {elsewhere}")];
+    assert_eq!(warnings(&record), told);
+    let shown = format!("{task} {record}");
+    let here = service.setup.here().display().to_string();
+    for hidden in [text, encoded, here.as_str()] {
+        assert!(!shown.contains(hidden), "{hidden} is in {shown}");
+    }
+    let ledger = service.setup.ledger();
+    for hidden in [text, encoded] {
+        assert!(
+            !ledger.windows(hidden.len()).any(|window| window == hidden.as_bytes()),
+            "{hidden}"
+        );
+    }
+}
