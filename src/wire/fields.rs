@@ -206,6 +206,11 @@ pub(super) fn time(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
+/// A total as every dialect writes it: readers of the `.proto` files have 32 bits for it.
+pub(super) fn total(count: u64) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}
+
 /// An object on its way out.
 #[derive(Default)]
 pub(super) struct Object(Map<String, Value>);

@@ -4,8 +4,10 @@ use algonius_actors::model::code::Code;
 use serde_json::{Value, json};
 
 use crate::wire::a2a::v0_3::{self, rest};
-use crate::wire::a2a::v1::json::read as new;
-use crate::wire::a2a::v1::{Content, History, Part, PushQuery, SendRequest, TaskState, Wait};
+use crate::wire::a2a::v1::json::{read as new, write as json_of_1_0};
+use crate::wire::a2a::v1::{
+    Content, History, ListPage, Part, PushQuery, SendRequest, TaskState, Wait,
+};
 use crate::wire::placed;
 
 fn contents(request: SendRequest) -> Vec<Content> {
@@ -263,4 +265,16 @@ fn each_dialect_has_its_words() {
         json!({"message": {"messageId": "m", "role": "ROLE_AGENT", "referenceTaskIds": ["t"],
             "parts": [{"text": "x", "metadata": {"k": 1}}]}})
     );
+}
+
+#[test]
+fn a_total_is_as_large_as_readers_with_32_bits_can_hold() {
+    let page = |total_size| {
+        let (tasks, next_page_token) = (Vec::new(), String::new());
+        ListPage { tasks, next_page_token, page_size: 1, total_size }
+    };
+    for write in [json_of_1_0::page, rest::write::page] {
+        assert_eq!(write(page(7))["totalSize"], 7);
+        assert_eq!(write(page(u64::MAX))["totalSize"], i32::MAX);
+    }
 }
