@@ -3,7 +3,7 @@
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Datelike, SecondsFormat, Utc};
 use serde_json::{Map, Value};
 
 use super::base64;
@@ -121,12 +121,13 @@ impl Fields {
         u32::try_from(count).map(Some).map_err(|_negative| self.wrong(name, "zero or more"))
     }
 
-    /// A time as RFC 3339 writes it.
+    /// A time as RFC 3339 writes it. In UTC, too, it lies in the years that can be written so.
     pub(super) fn time(&mut self, name: &str) -> Result<Option<DateTime<Utc>>, Failure> {
         let Some(text) = self.word(name)? else { return Ok(None) };
-        match DateTime::parse_from_rfc3339(&text) {
-            Ok(time) => Ok(Some(time.to_utc())),
-            Err(_) => Err(self.wrong(name, "a time of RFC 3339")),
+        let time = DateTime::parse_from_rfc3339(&text).map(|time| time.to_utc());
+        match time {
+            Ok(time) if (1..=9999).contains(&time.year()) => Ok(Some(time)),
+            Ok(_) | Err(_) => Err(self.wrong(name, "a time of RFC 3339")),
         }
     }
 
@@ -204,6 +205,11 @@ pub fn placed(params: Value, path: &[(&str, &str)]) -> Result<Value, Failure> {
 /// A time as every dialect writes it: in UTC, with `Z`, in milliseconds.
 pub(super) fn time(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
+/// A total as every dialect writes it: readers of the `.proto` files have 32 bits for it.
+pub(super) fn total(count: u64) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
 }
 
 /// An object on its way out.

@@ -13,11 +13,11 @@ use crate::wire::a2a::v1::{
 };
 use crate::wire::base64;
 
-fn word() -> impl Strategy<Value = String> {
+pub(super) fn word() -> impl Strategy<Value = String> {
     "[a-z0-9é ]{1,8}"
 }
 
-fn words() -> impl Strategy<Value = Vec<String>> {
+pub(super) fn words() -> impl Strategy<Value = Vec<String>> {
     vec(word(), 0..3)
 }
 
@@ -41,11 +41,11 @@ fn json() -> impl Strategy<Value = Value> {
     })
 }
 
-fn metadata() -> impl Strategy<Value = Metadata> {
+pub(super) fn metadata() -> impl Strategy<Value = Metadata> {
     vec((word(), json()), 0..3).prop_map(|list| list.into_iter().collect())
 }
 
-fn time() -> impl Strategy<Value = DateTime<Utc>> {
+pub(super) fn time() -> impl Strategy<Value = DateTime<Utc>> {
     (-62_135_596_800_i64..253_402_300_800, 0_u32..1_000_000_000)
         .prop_filter_map("a time", |(seconds, nanos)| DateTime::from_timestamp(seconds, nanos))
 }
@@ -119,7 +119,7 @@ fn status(version: Version) -> impl Strategy<Value = TaskStatus> {
         .prop_map(|(state, message, timestamp)| TaskStatus { state, message, timestamp })
 }
 
-fn task(version: Version) -> impl Strategy<Value = Task> {
+pub(super) fn task(version: Version) -> impl Strategy<Value = Task> {
     let made = vec(artifact(version), 0..3);
     (word(), word(), status(version), made, vec(message(version), 0..3), metadata()).prop_map(
         |(id, context_id, status, artifacts, history, metadata)| Task {

@@ -1,5 +1,7 @@
 //! What goes out in 1.0 can be read back as it was.
 
+mod oracle;
+
 use algonius_actors::model::failure::Failure;
 use proptest::prelude::*;
 use prost::Message as _;

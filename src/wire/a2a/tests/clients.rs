@@ -4,8 +4,10 @@ use algonius_actors::model::code::Code;
 use serde_json::{Value, json};
 
 use crate::wire::a2a::v0_3::{self, rest};
-use crate::wire::a2a::v1::json::read as new;
-use crate::wire::a2a::v1::{Content, History, Part, PushQuery, SendRequest, TaskState, Wait};
+use crate::wire::a2a::v1::json::{read as new, write as json_of_1_0};
+use crate::wire::a2a::v1::{
+    Content, History, ListPage, Message, Part, PushQuery, SendRequest, TaskState, Wait,
+};
 use crate::wire::placed;
 
 fn contents(request: SendRequest) -> Vec<Content> {
@@ -236,7 +238,7 @@ fn each_dialect_has_its_words() {
     assert_eq!(words(rest::state).replace("CANCELLED", "CANCELED"), words(super::json::state));
     let part =
         Part { metadata: json!({"k": 1}).as_object().cloned().expect("one"), ..Part::text("x") };
-    let said = |part: Part| super::Message {
+    let said = |part: Part| Message {
         message_id: "m".to_owned(),
         context_id: None,
         task_id: None,
@@ -263,4 +265,24 @@ fn each_dialect_has_its_words() {
         json!({"message": {"messageId": "m", "role": "ROLE_AGENT", "referenceTaskIds": ["t"],
             "parts": [{"text": "x", "metadata": {"k": 1}}]}})
     );
+}
+
+#[test]
+fn a_total_is_as_large_as_readers_with_32_bits_can_hold() {
+    let page = |total_size| {
+        let (tasks, next_page_token) = (Vec::new(), String::new());
+        ListPage { tasks, next_page_token, page_size: 1, total_size }
+    };
+    for write in [json_of_1_0::page, rest::write::page] {
+        assert_eq!(write(page(7))["totalSize"], 7);
+        assert_eq!(write(page(u64::MAX))["totalSize"], i32::MAX);
+    }
+}
+
+#[test]
+fn a_time_is_one_that_can_be_written_again() {
+    let since = |time: &str| new::list(json!({"statusTimestampAfter": time})).is_ok();
+    assert!(since("9999-12-31T23:59:59Z") && since("0001-01-01T00:00:00Z"));
+    assert!(!since("9999-12-31T23:59:59-01:00"), "the year 10000 in UTC");
+    assert!(!since("0001-01-01T00:00:00+01:00"), "the year zero in UTC");
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{DIALECT, name};
 use crate::wire::a2a::v0_3::write::push_alone;
 use crate::wire::a2a::v1::{ListPage, PushConfig, Reply, StreamEvent, Task};
-use crate::wire::fields::Object;
+use crate::wire::fields::{Object, total};
 
 /// The answer to a message.
 #[must_use]
@@ -33,7 +33,7 @@ pub fn page(page: ListPage) -> Value {
     Object::of("tasks", tasks)
         .with("nextPageToken", next_page_token)
         .with("pageSize", page_size)
-        .with("totalSize", total_size)
+        .with("totalSize", total(total_size))
         .into()
 }
 

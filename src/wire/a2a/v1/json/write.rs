@@ -6,7 +6,7 @@ use super::DIALECT;
 use crate::wire::a2a::v1::{
     ListPage, PushAuthentication, PushConfig, Reply, StreamEvent, Task, TaskStatus,
 };
-use crate::wire::fields::Object;
+use crate::wire::fields::{Object, total};
 
 /// The answer to a message.
 #[must_use]
@@ -40,7 +40,7 @@ pub fn page(page: ListPage) -> Value {
     Object::of("tasks", tasks)
         .with("nextPageToken", next_page_token)
         .with("pageSize", page_size)
-        .with("totalSize", total_size)
+        .with("totalSize", total(total_size))
         .into()
 }
 

@@ -1,0 +1,63 @@
+//! Bodies over HTTP, of both versions.
+
+use algonius_actors::model::code::Code;
+use serde_json::Value;
+
+use super::reading::{Asked, OF_1_0, REST_0_3};
+use super::telling::refused;
+use super::wire::a2a::Method;
+use super::wire::a2a::v0_3::rest::read::body;
+use super::wire::placed;
+
+/// The ids that the path has.
+const TASK: &str = "T1";
+const PUSH: &str = "P1";
+
+/// What a path asks for, and what it says about the parameters.
+const PATHS: [(Method, &[(&str, &str)]); 9] = [
+    (Method::Send, &[]),
+    (Method::List, &[]),
+    (Method::Get, &[("id", TASK)]),
+    (Method::Cancel, &[("id", TASK)]),
+    (Method::Subscribe, &[("id", TASK)]),
+    (Method::PushSet, &[("taskId", TASK)]),
+    (Method::PushList, &[("taskId", TASK)]),
+    (Method::PushGet, &[("taskId", TASK), ("id", PUSH)]),
+    (Method::PushDelete, &[("taskId", TASK), ("id", PUSH)]),
+];
+
+/// Whatever the path, a body is taken or refused for a reason, and what is read is about what the
+/// path names, never about what the body names.
+pub fn check(bytes: &[u8]) {
+    let body = match body(bytes) {
+        Ok(body) => body,
+        Err(failure) => return refused(&failure, &[Code::MalformedJson]),
+    };
+    for (method, path) in PATHS {
+        let params = match placed(body.clone(), path) {
+            Ok(params) => params,
+            Err(failure) => {
+                refused(&failure, &[Code::InvalidParams]);
+                continue;
+            }
+        };
+        for readers in [REST_0_3, OF_1_0] {
+            match readers.read(method, &params) {
+                Ok(asked) => of_the_path(&asked, &body),
+                Err(failure) => refused(&failure, &[Code::InvalidParams]),
+            }
+        }
+    }
+}
+
+fn of_the_path(asked: &Asked, body: &Value) {
+    match asked {
+        Asked::Get(query) => assert_eq!(query.id, TASK, "{body}"),
+        Asked::Task(id) | Asked::Pushes(id) => assert_eq!(id, TASK, "{body}"),
+        Asked::Push(config) => assert_eq!(config.task_id.as_deref(), Some(TASK), "{body}"),
+        Asked::PushOf(query) => {
+            assert_eq!((query.task_id.as_str(), query.id.as_deref()), (TASK, Some(PUSH)), "{body}");
+        }
+        Asked::Send(_) | Asked::List(_) | Asked::Nothing => {}
+    }
+}

@@ -1,0 +1,47 @@
+//! Bodies of JSON-RPC, of both versions.
+
+use algonius_actors::model::code::Code;
+use serde_json::Value;
+
+use super::reading::{OF_1_0, RPC_0_3};
+use super::telling::{answered, refused};
+use super::wire::a2a::Method;
+use super::wire::a2a::v1::json;
+use super::wire::jsonrpc::{Call, Refusal, parse, success};
+
+/// A body is one call, or it is refused for a reason; the answer has its id in either case. A name
+/// belongs to one version, and parameters that it cannot take are the caller's fault.
+pub fn check(bytes: &[u8]) {
+    let body: Option<Value> = serde_json::from_slice(bytes).ok();
+    let (call, id) = (parse(bytes), wanted_id(body.as_ref()));
+    let Call { id: given, method, params } = match call {
+        Ok(call) => call,
+        Err(Refusal { id: given, failure }) => {
+            let code = if body.is_some() { Code::InvalidRequest } else { Code::MalformedJson };
+            refused(&failure, &[code]);
+            return answered(&given, &failure, &id);
+        }
+    };
+    let answer = success(given.clone(), Value::Null);
+    assert_eq!(answer.get("id"), Some(&id));
+    let (old, new) = (Method::of_0_3(&method), Method::of_1_0(&method));
+    assert!(old.is_none() || new.is_none(), "both versions know `{method}`");
+    let asked = match (old, new) {
+        (Some(method), _) => RPC_0_3.read(method, &params),
+        (None, Some(method)) => OF_1_0.read(method, &params),
+        (None, None) => return,
+    };
+    if let Err(failure) = asked {
+        refused(&failure, &[Code::InvalidParams]);
+        answered(&given, &failure, &id);
+    }
+    if let Err(failure) = json::read::tenant(&params) {
+        refused(&failure, &[Code::InvalidParams]);
+    }
+}
+
+/// The id that an answer must have: that of the call, if it can be one.
+fn wanted_id(body: Option<&Value>) -> Value {
+    let id = body.filter(|body| body.is_object()).and_then(|body| body.get("id"));
+    id.filter(|id| id.is_string() || id.is_number()).cloned().unwrap_or_default()
+}
