@@ -194,3 +194,18 @@ proptest! {
         prop_assert_eq!(read.is_ok(), f64::from_bits(bits).is_finite());
     }
 }
+
+#[test]
+fn a_time_that_json_cannot_tell_is_none_over_grpc_either() {
+    for (seconds, is_time) in [
+        (0, true),
+        (253_402_300_799, true),
+        (253_402_300_800, false),
+        (-62_135_596_800, true),
+        (-62_135_596_801, false),
+        (i64::MAX, false),
+    ] {
+        let read = value::time(prost_types::Timestamp { seconds, nanos: 0 }, "t");
+        assert_eq!(read.is_ok(), is_time, "{seconds}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, Datelike, Utc};
 use prost_types::value::Kind;
 use prost_types::{ListValue, Struct, Timestamp};
 use serde_json::{Number, Value};
@@ -101,6 +101,7 @@ pub(super) fn time(read: Timestamp, name: &str) -> Result<DateTime<Utc>, Failure
     let nanos = u32::try_from(read.nanos).ok();
     nanos
         .and_then(|nanos| DateTime::from_timestamp(read.seconds, nanos))
+        .filter(|time| (1..=9999).contains(&time.year())) // As JSON has them.
         .ok_or_else(|| invalid(format!("`{name}` is no time")))
 }
 
