@@ -1,6 +1,7 @@
 //! `AgentActor`: one per agent; lets requests in by its line, and owns their executions.
 
 mod intake;
+mod leaning;
 mod lives;
 
 use std::collections::HashMap;
@@ -59,6 +60,8 @@ pub enum AgentMsg {
     Submit(Box<Submission>),
     /// The ledger has answered about a request that was let in.
     Recorded(ExecutionId, Result<Recording, LedgerError>),
+    /// The equal request that it waited for has ended; with the one whose result it takes.
+    Freed(ExecutionId, Option<ExecutionId>),
     /// The first in line may have waited for as long as it may.
     PatienceDue,
     /// Calls an execution off, if it is here. The answer does not wait for its end.
@@ -106,6 +109,8 @@ pub struct Submission {
 pub enum Recording {
     /// It is in.
     In,
+    /// It is in, and this one was asked the same.
+    Equal(ExecutionId),
     /// It is the same as an earlier one.
     Twin(ExecutionId),
     /// Its message id was used for another message.
@@ -134,6 +139,8 @@ struct Waiting {
     progress: watch::Sender<Progress>,
     since: DateTime<Utc>,
     from: Resumption,
+    /// The one whose result it takes, where there is one.
+    equal: Option<ExecutionId>,
 }
 
 impl Waiting {
@@ -144,6 +151,7 @@ impl Waiting {
             owner: record.owner,
             message: record.message.clone(),
             context: record.context.clone(),
+            opens: false,
             idempotency: None,
             continues: None,
             standing: Overrides::default(),
@@ -156,6 +164,7 @@ impl Waiting {
             progress: watch::Sender::new(Progress::accepted()),
             since: record.changed_at,
             from: Resumption::asked(record.stamp, record.fence),
+            equal: None,
         }
     }
 }
@@ -173,6 +182,8 @@ pub struct AgentData {
     waiting: HashMap<ExecutionId, Waiting>,
     live: HashMap<ExecutionId, Live>,
     by_actor: HashMap<ActorId, ExecutionId>,
+    /// Those who wait for the result of an equal request, by that one.
+    leaning: HashMap<ExecutionId, Vec<ExecutionId>>,
     /// Answers that came while the actor that asked was still letting go.
     early: HashMap<ExecutionId, Box<Submission>>,
     /// Orders to end that came in that while, with their reasons.
@@ -223,6 +234,7 @@ impl Actor for AgentActor {
         match msg {
             AgentMsg::Submit(submission) => data.submit(&me, *submission),
             AgentMsg::Recorded(id, result) => data.recorded(&me, id, result),
+            AgentMsg::Freed(id, equal) => data.freed(&me, id, equal),
             AgentMsg::PatienceDue => data.patience_due(&me),
             AgentMsg::Cancel { record, why, reply } => {
                 _ = reply.send(data.cancel(&me, &record, why));
@@ -267,6 +279,7 @@ impl AgentData {
             waiting: HashMap::new(),
             live: HashMap::new(),
             by_actor: HashMap::new(),
+            leaning: HashMap::new(),
             early: HashMap::new(),
             early_ends: HashMap::new(),
             since: args.kit.clock.now(),

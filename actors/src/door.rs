@@ -70,7 +70,7 @@ impl Gateway {
             found.extend(taken.map_err(|error| unreadable(&error))?);
         }
         match Acceptance::of_known(&found, keyring.body(request)) {
-            None | Some(Acceptance::Fresh) => Ok(None),
+            None | Some(Acceptance::Fresh | Acceptance::Equal(_)) => Ok(None),
             Some(Acceptance::Conflict) => Err(reused()),
             Some(Acceptance::Twin(execution)) => {
                 Ok(Some(Ticket { execution, joined: true, progress: None }))

@@ -15,6 +15,7 @@
 pub mod agent;
 pub mod decide;
 pub mod door;
+mod echo;
 pub mod execution;
 pub mod follow;
 pub mod gateway;

@@ -146,6 +146,7 @@ async fn read(kit: &Kit, record: &Record) -> Result<Arc<Request>, LedgerError> {
         owner: record.owner,
         message,
         context: record.context.clone(),
+        opens: false,
         idempotency: None,
         continues: None,
         standing: Overrides::default(),

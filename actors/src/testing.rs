@@ -8,6 +8,7 @@ mod driver;
 mod gate;
 mod ledger;
 mod parts;
+mod rows;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -30,6 +30,10 @@ struct Witness {
     depth: usize,
     fates: BTreeMap<ExecutionId, Fate>,
     recorded: BTreeSet<ExecutionId>,
+    /// Those who wait for the result of an equal request, and those who ever did: they may be
+    /// overtaken.
+    leaning: BTreeSet<ExecutionId>,
+    leaned: BTreeSet<ExecutionId>,
     /// Those who were taken up from an earlier life, whatever the depth.
     recovered: usize,
     /// The order in which they came, and in which they began.
@@ -45,6 +49,8 @@ impl Witness {
             depth: depth as usize,
             fates: BTreeMap::new(),
             recorded: BTreeSet::new(),
+            leaning: BTreeSet::new(),
+            leaned: BTreeSet::new(),
             recovered: 0,
             came: Vec::new(),
             begun: Vec::new(),
@@ -63,15 +69,23 @@ impl Witness {
             }
             Event::Left(id) => _ = self.fates.insert(id, Fate::Left),
             Event::Ended(id) => _ = self.fates.insert(id, Fate::Ended),
-            Event::Recorded(_) | Event::Twin(..) => {}
+            Event::Recorded(_) | Event::Leans(_) | Event::Freed(_) | Event::Twin(..) => {}
         }
         match event {
             Event::Recorded(id) => _ = self.recorded.insert(id),
+            Event::Leans(id) => {
+                self.recorded.insert(id);
+                if self.leaning.len() < self.depth {
+                    self.leaning.insert(id);
+                    self.leaned.insert(id);
+                }
+            }
+            Event::Freed(id) | Event::Left(id) => _ = self.leaning.remove(&id),
             Event::Recovered(id) => {
                 self.recorded.insert(id);
                 self.recovered += 1;
             }
-            Event::Arrived(_) | Event::Left(_) | Event::Ended(_) | Event::Twin(..) => {}
+            Event::Arrived(_) | Event::Ended(_) | Event::Twin(..) => {}
         }
         let was_full = self.is_full_without(event);
         let (line, effects) = step(std::mem::take(&mut self.line), event);
@@ -87,7 +101,8 @@ impl Witness {
         let running = self.those(Fate::Runs).len();
         let waiting = self.those(Fate::Waits).len();
         let others = waiting - usize::from(matches!(event, Event::Arrived(_)));
-        others >= self.capacity - running + self.depth
+        let (free, leaning) = (self.capacity - running, self.leaning.len());
+        others - leaning >= free && others - free >= self.depth
     }
 
     fn follow(&mut self, effect: Effect, was_full: bool) {
@@ -100,7 +115,10 @@ impl Witness {
             Effect::Run(id) => {
                 assert_eq!(self.fates.insert(id, Fate::Runs), Some(Fate::Waits), "runs twice");
                 assert!(self.recorded.contains(&id), "runs before it is recorded");
-                self.begun.push(id);
+                assert!(!self.leaning.contains(&id), "runs although an equal one does");
+                if !self.leaned.contains(&id) {
+                    self.begun.push(id);
+                }
             }
             Effect::Join(id, _) => _ = self.fates.insert(id, Fate::Joined),
             Effect::Queue(id, position) => {
@@ -122,7 +140,8 @@ impl Witness {
         );
         let order = |id: &ExecutionId| self.came.iter().position(|one| one == id);
         assert!(self.begun.is_sorted_by_key(order), "somebody was overtaken");
-        let first = waiting.first().filter(|id| self.recorded.contains(*id));
+        let first = waiting.iter().find(|id| !self.leaning.contains(id));
+        let first = first.filter(|id| self.recorded.contains(*id));
         assert!(free == 0 || first.is_none(), "a slot is free while somebody may run");
     }
 }
@@ -137,7 +156,7 @@ proptest! {
         capacity in 1u32..4,
         depth in 0u32..5,
         recovered in 0usize..6,
-        events in proptest::collection::vec((0usize..6, any::<prop::sample::Index>()), 0..80),
+        events in proptest::collection::vec((0usize..8, any::<prop::sample::Index>()), 0..80),
     ) {
         let mut witness = Witness::new(capacity, depth);
         let mut next = 0;
@@ -150,12 +169,15 @@ proptest! {
             let is_unrecorded = |id: &ExecutionId| !witness.recorded.contains(id);
             let unrecorded: Vec<_> = waiting.iter().copied().filter(is_unrecorded).collect();
             let running = witness.those(Fate::Runs);
+            let leaning: Vec<_> = witness.leaning.iter().copied().collect();
             let of = |those: &[ExecutionId]| (!those.is_empty()).then(|| *index.get(those));
             let event = match kind {
                 0 | 1 => { next += 1; Some(Event::Arrived(id(next))) }
                 2 => of(&unrecorded).map(Event::Recorded),
                 3 => of(&unrecorded).map(|one| Event::Twin(one, id(0))),
                 4 => of(&waiting).map(Event::Left),
+                5 => of(&unrecorded).map(Event::Leans),
+                6 => of(&leaning).map(Event::Freed),
                 _ => of(&running).map(Event::Ended),
             };
             if let Some(event) = event {
@@ -166,6 +188,9 @@ proptest! {
             if witness.fates.get(&one) == Some(&Fate::Waits) && !witness.recorded.contains(&one) {
                 witness.see(Event::Recorded(one));
             }
+        }
+        for one in witness.leaning.clone() {
+            witness.see(Event::Freed(one));
         }
         while let Some(one) = witness.those(Fate::Runs).first() {
             witness.see(Event::Ended(*one));
@@ -181,7 +206,13 @@ proptest! {
             line = step(line, Event::Arrived(id(number + 1))).0;
         }
         let stranger = id(1000);
-        for event in [Event::Recorded(stranger), Event::Left(stranger), Event::Ended(stranger)] {
+        for event in [
+            Event::Recorded(stranger),
+            Event::Leans(stranger),
+            Event::Freed(stranger),
+            Event::Left(stranger),
+            Event::Ended(stranger),
+        ] {
             prop_assert_eq!(step(line.clone(), event), (line.clone(), Vec::new()));
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use algonius_actors::model::agent::{
     Access, AgentSpec, Capacity, Deadlines, RetrySpec, Sizes, Skill,
@@ -85,6 +86,7 @@ fn read(
         },
         retry: retry(section.section("retry"), limits),
         sizes: sizes(section, limits, input),
+        dedup_window: dedup(section, limits),
         allowance: allowance::read(section, program.as_ref(), lacking),
         exposure: exposure::read(section, &id, doors),
         id,
@@ -163,6 +165,18 @@ fn skill(mut section: Section<'_>) -> Option<Skill> {
     let tags = tags.into_iter().map(|tag| tag.value).collect();
     section.finish();
     Some(Skill { id: id?, name: name?, description: description?, tags })
+}
+
+/// For how long equal requests are taken for one; by default never.
+fn dedup(section: &mut Section<'_>, limits: &Limits) -> Option<Duration> {
+    let is_wanted = section.word("dedup", &[("message", false), ("content", true)]);
+    let is_wanted = is_wanted.is_some_and(|found| found.value);
+    let window = section.entry("dedup_window");
+    if let Some(window) = window.as_ref().filter(|_| !is_wanted) {
+        section.reader.error(&window.place, "has a meaning with `dedup = \"content\"` only");
+    }
+    let window = section.seconds("dedup_window", limits.dedup_window);
+    is_wanted.then_some(window)
 }
 
 /// How many run and wait.

@@ -138,6 +138,7 @@ fn an_agent_of_one_line_gets_every_default() {
         },
         retry: RetrySpec::default(),
         sizes: Sizes { input: 1 << 20, output: 10 << 20 },
+        dedup_window: None,
         allowance: Allowance::default(),
         exposure: Exposure::default(),
     };

@@ -204,6 +204,7 @@ impl World {
             message: MessageId("message-1".to_owned()),
             keys: Keys { message: key, named: None },
             digest: [7; 32],
+            content: None,
             context: ContextId("context-1".to_owned()),
             trigger: Trigger::Api,
             access: Access::ReadWrite,

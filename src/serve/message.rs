@@ -45,6 +45,7 @@ pub(super) fn request(
         owner: caller.principal,
         message: MessageId(message.message_id),
         idempotency: beside.idempotency,
+        opens: message.context_id.is_none() && continues.is_none(),
         context: context(message.context_id, continues),
         continues: continues.map(|record| record.id),
         standing: Overrides::default(),

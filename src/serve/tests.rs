@@ -23,6 +23,7 @@ pub(super) fn spec(id: &str, exposure: Exposure) -> AgentSpec {
         deadlines: Deadlines { start: day, run: day, grace: day, answer: day },
         retry: RetrySpec::default(),
         sizes: Sizes { input: 1000, output: 1000 },
+        dedup_window: None,
         allowance: Allowance::default(),
         exposure,
     }

@@ -2,11 +2,12 @@
 
 use algonius_actors::model::event::{Channel, Event, Fact, Speaker};
 use algonius_actors::model::execution::{Stamp, State};
+use algonius_actors::model::id::ExecutionId;
 use algonius_actors::ports::ledger::{Accept, Acceptance};
 use async_trait::async_trait;
 use sqlx::SqliteConnection;
 
-use super::column::{json, micros};
+use super::column::{Columns, json, micros};
 use super::writer::Change;
 use super::{events, keys, text};
 
@@ -14,11 +15,18 @@ const INSERT: &str = "
     INSERT INTO executions
         (id, agent, owner, message, request_key, digest, context, origin, access, params,
          replayable, answered, accepted_at, changed_at, state, turn, attempt, fence, last_event,
-         overrides)
-    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $12, $13, $14, $15, 0, 1, $16
+         overrides, content_key)
+    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $12, $13, $14, $15, 0, 1, $16, $17
     WHERE NOT EXISTS (
         SELECT 1 FROM request_keys WHERE owner = $3 AND agent = $2 AND request_key = $5)
     ON CONFLICT (owner, agent, request_key) DO NOTHING";
+
+const EQUAL: &str = "
+    SELECT id FROM executions
+    WHERE content_key = $1 AND accepted_at > $2
+        AND (outcome = 'completed' OR (outcome IS NULL AND state <> 'waiting'))
+    ORDER BY outcome IS NULL, CASE WHEN outcome IS NULL THEN accepted_at ELSE -accepted_at END, id
+    LIMIT 1";
 
 #[async_trait]
 impl Change for Accept {
@@ -31,19 +39,25 @@ impl Change for Accept {
         {
             return Ok(earlier);
         }
-        if !insert(self, connection).await? {
+        let equal = equal(self, connection).await?;
+        let content = self.content.filter(|_| equal.is_none()).map(|(key, _)| key);
+        if !insert(self, content, connection).await? {
             return Ok(earlier(self, connection).await?.unwrap_or(Acceptance::Conflict));
         }
         if let Some(named) = self.keys.named {
             keys::note(connection, &(self.owner, &self.agent), named, self.digest, self.id).await?;
         }
         store_said(self, connection).await?;
-        Ok(Acceptance::Fresh)
+        Ok(equal.map_or(Acceptance::Fresh, Acceptance::Equal))
     }
 }
 
 /// Answers whether the row is new.
-async fn insert(accept: &Accept, connection: &mut SqliteConnection) -> sqlx::Result<bool> {
+async fn insert(
+    accept: &Accept,
+    content: Option<[u8; 32]>,
+    connection: &mut SqliteConnection,
+) -> sqlx::Result<bool> {
     let done = sqlx::query(INSERT)
         .bind(accept.id.0)
         .bind(accept.agent.as_str())
@@ -61,9 +75,25 @@ async fn insert(accept: &Accept, connection: &mut SqliteConnection) -> sqlx::Res
         .bind(i64::from(Stamp::FIRST.turn))
         .bind(i64::from(Stamp::FIRST.attempt))
         .bind(json(&accept.overrides)?)
+        .bind(content.as_ref().map(|key| key.as_slice()))
         .execute(connection)
         .await?;
     Ok(done.rows_affected() == 1)
+}
+
+/// The one that was asked the same: what has completed before what is under way, and of that the
+/// first.
+async fn equal(
+    accept: &Accept,
+    connection: &mut SqliteConnection,
+) -> sqlx::Result<Option<ExecutionId>> {
+    let Some((key, since)) = accept.content else { return Ok(None) };
+    let row = sqlx::query(EQUAL)
+        .bind(key.as_slice())
+        .bind(micros(since))
+        .fetch_optional(connection)
+        .await?;
+    row.map(|row| Ok(ExecutionId(Columns(&row).uuid("id")?))).transpose()
 }
 
 /// What the caller said is the first event of an execution.

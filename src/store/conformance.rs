@@ -37,6 +37,7 @@ macro_rules! conformance {
                 a_request_that_cannot_be_stored_fails_alone
                 a_name_given_by_the_caller_is_a_key_too
                 of_100_requests_of_one_name_one_is_fresh
+                an_equal_request_is_found_while_it_may_give_its_result
             }
             claiming {
                 claims_of_50_at_once_keep_the_limit
@@ -110,6 +111,7 @@ pub(in crate::store) fn request(input: &str) -> Accept {
         message: MessageId("message-1".to_owned()),
         keys: keys(key),
         digest: [7; 32],
+        content: None,
         context: ContextId("context-1".to_owned()),
         trigger: Trigger::Api,
         access: Access::ReadWrite,

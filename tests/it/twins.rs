@@ -89,3 +89,34 @@ async fn the_same_message_id_of_another_caller_or_for_another_agent_is_another_e
     ids.dedup();
     assert_eq!(ids.len(), 3);
 }
+
+#[tokio::test]
+async fn the_same_words_within_the_window_are_worked_on_once_where_the_agent_wants_that() {
+    let settings = "dedup = 'content'\ndedup_window = '5m'\nmax_concurrent = 3";
+    let service = Service::start(&gated("one", settings)).await;
+    let first = service.begin("one", "ann").await;
+    service.setup.written("log", "start ann\n").await;
+    let second = service.begin("one", "ann").await;
+    let named = async |context: &str| {
+        let mut params = message("ann");
+        params["message"]["contextId"] = json!(context);
+        id(&service.submit("one", params).await)
+    };
+    let third = named("c-1").await;
+    service.setup.written("log", "start ann\nstart ann\n").await;
+    assert_eq!(service.agent("one").await["queued"][0]["id"], second);
+    service.setup.open("go");
+    for task in [&first, &second, &third] {
+        assert_eq!(outcome(&service.ended("one", task).await), completed("ann\n"));
+    }
+    // What has completed serves too; a name of its own keeps a request apart.
+    let late = service.send("one", "ann").await;
+    assert_eq!((outcome(&late), id(&late) == first), (completed("ann\n"), false));
+    let detail = service.execution(&id(&late)).await;
+    assert!(detail["events"].to_string().contains(&first), "{detail}");
+    assert_eq!(service.setup.read("log").matches("start").count(), 2);
+    let params = message("ann");
+    let named = service.call_with("one", &["Idempotency-Key: k"], ("message/send", &params)).await;
+    assert_eq!(outcome(&named.json()["result"]), completed("ann\n"));
+    assert_eq!(service.setup.read("log").matches("start").count(), 3);
+}

@@ -5,7 +5,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use ractor::ActorRef;
 use tokio::sync::watch;
 
@@ -25,7 +25,7 @@ use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::model::progress::Progress;
 use crate::model::record::Record;
-use crate::model::request::Request;
+use crate::model::request::{Request, Trigger};
 use crate::ports::ledger::{Accept, Acceptance, LedgerError, Resume};
 use crate::recover::settle_unheard;
 
@@ -53,6 +53,7 @@ impl AgentData {
             progress: watch::Sender::new(Progress::accepted()),
             since: self.args.kit.clock.now(),
             from,
+            equal: None,
         };
         self.waiting.insert(id, one);
         self.arrive(me, Arrival::Arrived(id));
@@ -91,7 +92,8 @@ impl AgentData {
             _ => (record.accepted_at, Resumption::fresh()),
         };
         let progress = watch::Sender::new(Progress::accepted());
-        self.waiting.insert(record.id, Waiting { request, reply: None, progress, since, from });
+        let one = Waiting { request, reply: None, progress, since, from, equal: None };
+        self.waiting.insert(record.id, one);
         self.arrive(me, Arrival::Recovered(record.id));
         self.mind_patience(me);
     }
@@ -136,7 +138,7 @@ impl AgentData {
                 State::Waiting => resume(&kit, &request, id, &from, since).await,
                 _ => accept(&kit, &request, id, &spec, since).await,
             };
-            let is_in = matches!(result, Ok(Recording::In));
+            let is_in = matches!(result, Ok(Recording::In | Recording::Equal(_)));
             if me.cast(AgentMsg::Recorded(id, result)).is_err() && is_in {
                 settle_unheard(&kit, id).await; // A new actor may have looked too early.
             }
@@ -152,6 +154,7 @@ impl AgentData {
     ) {
         let failure = match result {
             Ok(Recording::In) => return self.heard(me, Arrival::Recorded(id)),
+            Ok(Recording::Equal(of)) => return self.lean(me, id, of),
             Ok(Recording::Twin(twin)) => return self.heard(me, Arrival::Twin(id, twin)),
             Ok(Recording::Conflict) => reused(),
             Ok(Recording::Closed) => closed(),
@@ -166,7 +169,7 @@ impl AgentData {
     }
 
     /// A submitter has its answer: the last one may be what a drain waits for.
-    fn heard(&mut self, me: &ActorRef<AgentMsg>, event: Arrival) {
+    pub(super) fn heard(&mut self, me: &ActorRef<AgentMsg>, event: Arrival) {
         self.arrive(me, event);
         self.tell_drained();
     }
@@ -284,6 +287,7 @@ async fn accept(
         message: request.message.clone(),
         keys,
         digest: kit.keyring.body(request),
+        content: content(kit, request, spec, at),
         context: request.context.clone(),
         trigger: request.trigger.clone(),
         access: spec.access,
@@ -296,9 +300,26 @@ async fn accept(
     };
     kit.ledger.accept(accept).await.map(|acceptance| match acceptance {
         Acceptance::Fresh => Recording::In,
+        Acceptance::Equal(of) => Recording::Equal(of),
         Acceptance::Twin(twin) => Recording::Twin(twin),
         Acceptance::Conflict => Recording::Conflict,
     })
+}
+
+/// By what an equal request is found, where the agent wants that. Who names its requests knows
+/// them apart.
+fn content(
+    kit: &Kit,
+    request: &Request,
+    spec: &AgentSpec,
+    at: DateTime<Utc>,
+) -> Option<([u8; 32], DateTime<Utc>)> {
+    let window = spec.dedup_window.filter(|_| request.idempotency.is_none())?;
+    let is_asked = match request.trigger {
+        Trigger::Api => true,
+    };
+    let since = at.checked_sub_signed(TimeDelta::from_std(window).ok()?)?;
+    is_asked.then(|| (kit.keyring.content(request), since))
 }
 
 /// Records the answer to a question.

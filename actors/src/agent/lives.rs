@@ -10,6 +10,7 @@ use super::{AgentArgs, AgentData, AgentMsg, Live, Waiting};
 use crate::decide::admission::Event as Arrival;
 use crate::decide::execution::{Deadline, Event};
 use crate::decide::restart::{Intensity, Verdict, step as restart};
+use crate::echo::Echo;
 use crate::execution::{ExecutionActor, ExecutionArgs, ExecutionMsg};
 use crate::follow::is_asking;
 use crate::model::execution::State;
@@ -28,8 +29,12 @@ impl AgentData {
         one: Waiting,
         first: Event,
     ) {
-        let Waiting { request, progress, from, .. } = one;
+        let Waiting { request, progress, from, equal, .. } = one;
         let AgentArgs { spec, driver, kit, .. } = self.args.clone();
+        let driver = match equal {
+            None => driver,
+            Some(of) => Arc::new(Echo { of, ledger: Arc::clone(&kit.ledger) }),
+        };
         let live = progress.clone();
         let args = ExecutionArgs { id, from, first, request, spec, driver, kit, progress };
         let spawned =
@@ -144,6 +149,7 @@ impl AgentData {
             }
         }
         self.arrive(me, Arrival::Ended(id));
+        self.free_those_who_lean(me, id);
         if let Some(why) = self.early_ends.remove(&id) {
             let (me, ledger) = (me.clone(), Arc::clone(&self.args.kit.ledger));
             self.spawn(async move {

@@ -19,7 +19,18 @@ pub struct Line {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Place {
     id: ExecutionId,
-    recorded: bool,
+    stage: Stage,
+}
+
+/// How far somebody in the line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// The record is under way.
+    Recording,
+    /// Its turn waits for the result of an equal request. Others may go before it.
+    Leaning,
+    /// It may begin.
+    Ready,
 }
 
 /// What happened.
@@ -29,6 +40,10 @@ pub enum Event {
     Arrived(ExecutionId),
     /// Its record is committed.
     Recorded(ExecutionId),
+    /// Its record is committed, and an equal request is under way, whose result it may take.
+    Leans(ExecutionId),
+    /// The equal request has ended.
+    Freed(ExecutionId),
     /// It turned out to be the same request as another.
     Twin(ExecutionId, ExecutionId),
     /// It was recorded in an earlier life and waits still; it has its place whatever the depth.
@@ -78,7 +93,22 @@ impl Line {
     }
 
     fn is_full(&self) -> bool {
-        self.waiting.len() >= self.free().saturating_add(self.depth as usize)
+        // Free slots serve those who may begin; those who lean need the queue.
+        let leaning = self.leaning();
+        match (self.waiting.len() - leaning).checked_sub(self.free()) {
+            None => false,
+            Some(beyond) => beyond + leaning >= self.depth as usize,
+        }
+    }
+
+    fn leaning(&self) -> usize {
+        self.waiting.iter().filter(|place| place.stage == Stage::Leaning).count()
+    }
+
+    fn set(&mut self, id: ExecutionId, stage: Stage) {
+        for place in self.waiting.iter_mut().filter(|place| place.id == id) {
+            place.stage = stage;
+        }
     }
 
     fn leave(&mut self, id: ExecutionId) {
@@ -92,11 +122,15 @@ impl Line {
     /// Lets the first in line begin while there are slots and their records are committed.
     fn advance(&mut self) -> Vec<Effect> {
         let mut effects = Vec::new();
-        while self.free() > 0 && self.waiting.front().is_some_and(|place| place.recorded) {
-            if let Some(place) = self.waiting.pop_front() {
-                self.running.insert(place.id);
-                effects.push(Effect::Run(place.id));
-            }
+        while self.free() > 0 {
+            let first = self.waiting.iter().position(|place| place.stage != Stage::Leaning);
+            let place = first.and_then(|index| {
+                self.waiting.get(index).filter(|place| place.stage == Stage::Ready)?;
+                self.waiting.remove(index)
+            });
+            let Some(place) = place else { break };
+            self.running.insert(place.id);
+            effects.push(Effect::Run(place.id));
         }
         effects
     }
@@ -108,12 +142,21 @@ pub fn step(mut line: Line, event: Event) -> (Line, Vec<Effect>) {
     let effects = match event {
         Event::Arrived(id) if line.is_full() => vec![Effect::Refuse(id)],
         Event::Arrived(id) => {
-            line.waiting.push_back(Place { id, recorded: false });
+            line.waiting.push_back(Place { id, stage: Stage::Recording });
             vec![Effect::Record(id)]
         }
-        Event::Recorded(id) => recorded(&mut line, id),
+        Event::Recorded(id) => recorded(&mut line, id, Stage::Ready),
+        // No more lean than may wait: the others do the work themselves.
+        Event::Leans(id) if line.leaning() >= line.depth as usize => {
+            recorded(&mut line, id, Stage::Ready)
+        }
+        Event::Leans(id) => recorded(&mut line, id, Stage::Leaning),
+        Event::Freed(id) => {
+            line.set(id, Stage::Ready);
+            line.advance()
+        }
         Event::Recovered(id) => {
-            line.waiting.push_back(Place { id, recorded: true });
+            line.waiting.push_back(Place { id, stage: Stage::Ready });
             line.advance()
         }
         Event::Twin(id, twin) => {
@@ -134,10 +177,8 @@ pub fn step(mut line: Line, event: Event) -> (Line, Vec<Effect>) {
     (line, effects)
 }
 
-fn recorded(line: &mut Line, id: ExecutionId) -> Vec<Effect> {
-    for place in &mut line.waiting {
-        place.recorded |= place.id == id;
-    }
+fn recorded(line: &mut Line, id: ExecutionId, stage: Stage) -> Vec<Effect> {
+    line.set(id, stage);
     let mut effects = line.advance();
     effects.extend(line.position(id).map(|position| Effect::Queue(id, position)));
     effects

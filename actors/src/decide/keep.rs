@@ -38,6 +38,13 @@ impl Masked {
         Self { of, text, filename, media_type, is_whole }
     }
 
+    /// Takes a part that was kept before, with its text.
+    #[must_use]
+    pub fn kept(piece: &Piece, text: String) -> Self {
+        let (filename, media_type) = (piece.filename.clone(), piece.media_type.clone());
+        Self { of: piece.of, text, filename, media_type, is_whole: true }
+    }
+
     /// Takes a text that was masked where it came from.
     #[must_use]
     pub const fn text(text: String) -> Self {

@@ -64,6 +64,16 @@ impl Keyring {
         self.digest(said)
     }
 
+    /// The key of what a caller asks of an agent, whatever the message is called. In a conversation
+    /// that is named the same words may mean something else than in another.
+    #[must_use]
+    pub fn content(&self, request: &Request) -> [u8; 32] {
+        let (owner, body) = (request.owner.to_string(), self.body(request));
+        let body: String = body.iter().map(|byte| format!("{byte:02x}")).collect();
+        let context = if request.opens { "" } else { &request.context.0 };
+        self.digest(["content", &owner, request.agent.as_str(), context, &body])
+    }
+
     /// Each part is preceded by its length, so that no two lists of parts run together.
     fn digest<'p>(&self, parts: impl IntoIterator<Item = &'p str>) -> [u8; 32] {
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.key) else {

@@ -128,6 +128,8 @@ pub struct AgentSpec {
     pub retry: RetrySpec,
     /// Sizes of input and output.
     pub sizes: Sizes,
+    /// For how long after a request an equal one takes its result; `None` is never.
+    pub dedup_window: Option<Duration>,
     /// What callers may choose.
     pub allowance: Allowance,
     /// What others can reach of it.

@@ -105,6 +105,8 @@ pub struct Request {
     pub idempotency: Option<String>,
     /// The conversation it belongs to.
     pub context: ContextId,
+    /// Whether it opens that conversation.
+    pub opens: bool,
     /// The execution that it continues, which asked for it.
     pub continues: Option<ExecutionId>,
     /// What was chosen for that one before; it stands unless this request chooses anew.

@@ -51,6 +51,9 @@ pub struct Accept {
     pub keys: Keys,
     /// Digest of what was asked: the same key with another digest is refused.
     pub digest: [u8; 32],
+    /// The key of what is asked, and since when an equal request may give it its result; `None`
+    /// where requests give each other nothing.
+    pub content: Option<([u8; 32], DateTime<Utc>)>,
     /// The conversation.
     pub context: ContextId,
     /// What made it.
@@ -109,6 +112,9 @@ pub struct Resume {
 pub enum Acceptance {
     /// It is a new row.
     Fresh,
+    /// It is a new row, and this execution was asked the same by the same caller: it has completed
+    /// since the time that was given, or is under way.
+    Equal(ExecutionId),
     /// The same request was accepted before, as this execution.
     Twin(ExecutionId),
     /// The same key was accepted before with another digest.

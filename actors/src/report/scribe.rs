@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Desk;
 use crate::decide::grow::{Growth, Made};
-use crate::decide::keep::{Kept, Masked, keep, lay};
+use crate::decide::keep::{Kept, Masked, lay};
 use crate::decide::redact::Stream;
 use crate::model::content::{Part, Piece};
 use crate::model::event::{CHUNK, Channel, Chunk, Fact, Span};
@@ -51,9 +51,19 @@ impl Scribe {
     /// # Errors
     /// When the ledger did not commit.
     pub async fn keep(&mut self, parts: &[Part]) -> Result<Vec<Piece>, LedgerError> {
-        let at = self.end_text();
-        let Kept { text, pieces, .. } =
-            keep(parts, &self.desk.redactor, at.stamp, at.channel, at.from);
+        let redactor = Arc::clone(&self.desk.redactor);
+        self.lay(parts.iter().map(|part| Masked::part(part, &redactor))).await
+    }
+
+    /// Takes parts that are masked. Returns where each stands, when they are committed.
+    ///
+    /// # Errors
+    /// When the ledger did not commit.
+    pub async fn lay(
+        &mut self,
+        parts: impl IntoIterator<Item = Masked>,
+    ) -> Result<Vec<Piece>, LedgerError> {
+        let Kept { text, pieces, .. } = lay(parts, self.end_text());
         self.ready.push_str(&text);
         self.flush().await?;
         Ok(pieces)
@@ -71,9 +81,7 @@ impl Scribe {
 
     async fn record(&mut self, shown: Vec<Made<Masked>>) -> Result<(), LedgerError> {
         for Made { id, name, description, parts, append, last } in shown {
-            let Kept { text, pieces, .. } = lay(parts, self.end_text());
-            self.ready.push_str(&text);
-            self.flush().await?;
+            let pieces = self.lay(parts).await?;
             let fact = Fact::Artifact { id, name, description, pieces, append, last };
             self.desk.record(fact).await?;
         }

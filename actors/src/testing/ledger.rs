@@ -9,37 +9,21 @@ use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use super::gate::{Call, Gate};
-use crate::model::event::{Channel, Chunk, Event, Fact, Span, Speaker};
-use crate::model::execution::{Fence, Stamp, State};
+use super::rows::{Row, Rows};
+use crate::model::event::{Chunk, Event, Fact, Span, Speaker};
+use crate::model::execution::{Fence, State};
 use crate::model::id::{AgentId, ExecutionId, PrincipalId};
 use crate::model::principal::{Token, TokenSeed};
 use crate::model::record::{Filter, Page, PageQuery, Record};
 use crate::ports::ledger::{
     Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Resume, Settlement,
 };
-use crate::report::pieces;
 
 /// A way to the rows. All ways of one world lead to the same rows.
 #[derive(Clone, Default)]
 pub struct MemoryLedger {
     rows: Arc<Mutex<Rows>>,
     gate: Option<Arc<Gate>>,
-}
-
-#[derive(Default)]
-struct Rows {
-    executions: BTreeMap<ExecutionId, Row>,
-    tokens: Vec<Token>,
-    breaches: Vec<String>,
-}
-
-struct Row {
-    record: Record,
-    /// The keys under which it is known, each with the digest of what was asked.
-    keys: Vec<([u8; 32], [u8; 32])>,
-    events: Vec<Event>,
-    chunks: Vec<Chunk>,
-    settle_calls: usize,
 }
 
 impl MemoryLedger {
@@ -87,8 +71,11 @@ impl Ledger for MemoryLedger {
         if let Some(earlier) = Acceptance::of_known(&found, accept.digest) {
             return Ok(earlier);
         }
-        rows.executions.insert(accept.id, Row::new(accept));
-        Ok(Acceptance::Fresh)
+        let equal = rows.equal(&accept);
+        let mut row = Row::new(accept);
+        row.content = row.content.filter(|_| equal.is_none());
+        rows.executions.insert(row.record.id, row);
+        Ok(equal.map_or(Acceptance::Fresh, Acceptance::Equal))
     }
 
     async fn resume(&self, resume: Resume) -> Result<bool, LedgerError> {
@@ -292,106 +279,4 @@ fn fits(query: &PageQuery, record: &Record) -> bool {
 /// Whether a fact may come after the end.
 fn is_rest(fact: &Fact) -> bool {
     matches!(fact, Fact::Moved(moved) if [moved.from, moved.to].contains(&State::Cleanup))
-}
-
-impl Rows {
-    /// The execution that is known to its owner under a key.
-    fn known(
-        &self,
-        owner: PrincipalId,
-        agent: &AgentId,
-        key: [u8; 32],
-    ) -> Option<(ExecutionId, [u8; 32])> {
-        let of_caller = |row: &&Row| row.record.owner == owner && row.record.agent == *agent;
-        self.executions.values().filter(of_caller).find_map(|row| {
-            let known = row.keys.iter().find(|(known, _)| *known == key);
-            known.map(|(_, digest)| (row.record.id, *digest))
-        })
-    }
-}
-
-impl Row {
-    fn new(accept: Accept) -> Self {
-        let stamp = Stamp::FIRST;
-        let record = Record {
-            id: accept.id,
-            agent: accept.agent,
-            owner: accept.owner,
-            message: accept.message,
-            context: accept.context,
-            trigger: accept.trigger,
-            access: accept.access,
-            state: State::Idle,
-            outcome: None,
-            failure: None,
-            stamp,
-            fence: Fence::default(),
-            params: accept.params,
-            overrides: accept.overrides,
-            replayable: accept.replayable,
-            answered: false,
-            accepted_at: accept.at,
-            started_at: None,
-            changed_at: accept.at,
-            ended_at: None,
-            pid: None,
-            exit_code: None,
-            last_event: 0,
-        };
-        let keys = accept.keys.each().map(|key| (key, accept.digest)).collect();
-        let (message, pieces) = (record.message.0.clone(), accept.pieces);
-        let (events, chunks) = (Vec::new(), Vec::new());
-        let mut row = Self { record, keys, events, chunks, settle_calls: 0 };
-        row.take_input(stamp, &accept.input);
-        row.append(
-            accept.at,
-            Fact::Said { speaker: Speaker::Caller, message, pieces },
-            &mut Vec::new(),
-        );
-        row
-    }
-
-    fn take_input(&mut self, stamp: Stamp, input: &str) {
-        let (channel, mut offset) = (Channel::Input, 0);
-        for (number, text) in (0..).zip(pieces(input)) {
-            let length = text.len() as u64;
-            self.chunks.push(Chunk { stamp, channel, number, offset, text });
-            offset += length;
-        }
-    }
-
-    fn append(&mut self, at: DateTime<Utc>, fact: Fact, breaches: &mut Vec<String>) {
-        match &fact {
-            Fact::Moved(moved) => {
-                if moved.from != self.record.state || !moved.from.may_become(moved.to) {
-                    let is = self.record.state;
-                    breaches.push(format!("{} moves from {is} by {moved:?}", self.record.id));
-                }
-                self.record.state = moved.to;
-                self.record.stamp = moved.stamp;
-                self.record.changed_at = moved.at;
-            }
-            Fact::Spawned { pid } => self.record.pid = Some(*pid),
-            Fact::AttemptFailed(failure) => self.record.failure = Some(failure.clone()),
-            Fact::Said { .. }
-            | Fact::Artifact { .. }
-            | Fact::Used { .. }
-            | Fact::Session { .. }
-            | Fact::Truncated { .. }
-            | Fact::Warned { .. } => {}
-        }
-        self.record.last_event += 1;
-        self.events.push(Event { number: self.record.last_event, at, fact });
-    }
-
-    fn text(&self, span: Span) -> String {
-        let fits = |chunk: &&Chunk| (chunk.stamp, chunk.channel) == (span.stamp, span.channel);
-        let mut chunks: Vec<_> = self.chunks.iter().filter(fits).collect();
-        chunks.sort_by_key(|chunk| chunk.offset);
-        let bytes = chunks.into_iter().flat_map(|chunk| chunk.text.bytes());
-        let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-        let length = index(span.to.saturating_sub(span.from));
-        let bytes: Vec<u8> = bytes.skip(index(span.from)).take(length).collect();
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
 }

@@ -36,6 +36,7 @@ pub fn spec(id: &str) -> AgentSpec {
         },
         retry: RetrySpec::default(),
         sizes: Sizes { input: 1000, output: 100_000 },
+        dedup_window: None,
         allowance: Allowance::default(),
         exposure: Exposure::default(),
     }
@@ -58,6 +59,7 @@ pub(super) fn asked(agent: &str, message: &str, text: &str) -> Request {
         owner: caller().principal,
         message: MessageId(message.to_owned()),
         context: ContextId("context".to_owned()),
+        opens: true,
         idempotency: None,
         continues: None,
         standing: Overrides::default(),

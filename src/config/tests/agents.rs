@@ -263,3 +263,19 @@ fn columns_count_characters() {
         &["c:3:14: error: agents.a.args[1] = 7: must be text in quotes, not a whole number"],
     )]);
 }
+
+#[test]
+fn equal_requests_are_taken_for_one_only_where_that_is_wanted() {
+    let window =
+        |lines: &str| settings(&format!("{CAT}{lines}")).agents.remove(0).spec.dedup_window;
+    let seconds = |seconds| Some(Duration::from_secs(seconds));
+    assert_eq!((window(""), window("dedup = \"message\"\n")), (None, None));
+    assert_eq!(window("dedup = \"content\"\n"), seconds(60));
+    assert_eq!(window("dedup = \"content\"\ndedup_window = \"5m\"\n"), seconds(300));
+    check_agent(&[(
+        "dedup_window = 60",
+        &[
+            "c:3:16: error: agents.a.dedup_window = 60: has a meaning with `dedup = \"content\"` only",
+        ],
+    )]);
+}

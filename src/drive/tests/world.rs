@@ -143,6 +143,7 @@ fn spec() -> AgentSpec {
         },
         retry: RetrySpec::default(),
         sizes: Sizes { input: 16 << 20, output: 8 << 20 },
+        dedup_window: None,
         allowance: Allowance::default(),
         exposure: Exposure::default(),
     }
@@ -184,6 +185,7 @@ impl Stage {
             owner: PrincipalId(Uuid::nil()),
             message: MessageId("message".to_owned()),
             context: ContextId(self.context.clone()),
+            opens: true,
             idempotency: None,
             continues: None,
             standing: Overrides::default(),

@@ -1,17 +1,17 @@
 //! Stories of accepted requests.
 
-use algonius_actors::model::execution::{Fence, Stamp, State};
+use algonius_actors::model::execution::{Fence, Outcome, Stamp, State};
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
 use algonius_actors::model::record::Filter;
 use algonius_actors::model::record::Record;
 use algonius_actors::model::request::Keys;
-use algonius_actors::ports::ledger::{Accept, Acceptance};
+use algonius_actors::ports::ledger::{Accept, Acceptance, Claim};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use State::Idle;
 
-use super::{AnyLedger, accepted, keys, record, request, said, second};
+use super::{AnyLedger, accepted, keys, order, record, request, said, second, settlement};
 
 pub(in crate::store) async fn an_accepted_request_is_read_back_as_it_was_given(ledger: AnyLedger) {
     let given = request("look at this");
@@ -117,6 +117,40 @@ pub(in crate::store) async fn of_100_requests_of_one_name_one_is_fresh(ledger: A
     let fresh = all.join_all().await.into_iter().filter(|answer| *answer == Acceptance::Fresh);
     assert_eq!(fresh.count(), 1);
     assert_eq!(ledger.executions(Filter::default()).await.unwrap().len(), 1);
+}
+
+/// A request whose content has this key, accepted then, that takes results of a minute.
+fn of_content(key: u8, at: i64) -> Accept {
+    let content = Some(([key; 32], second(at - 60)));
+    Accept { content, at: second(at), ..request("look at this") }
+}
+
+pub(in crate::store) async fn an_equal_request_is_found_while_it_may_give_its_result(
+    ledger: AnyLedger,
+) {
+    let accept = async |given: &Accept| ledger.accept(given.clone()).await.unwrap();
+    let first = of_content(1, 0);
+    assert_eq!(accept(&first).await, Acceptance::Fresh);
+    assert_eq!(accept(&of_content(2, 1)).await, Acceptance::Fresh);
+    assert_eq!(accept(&request("look at this")).await, Acceptance::Fresh);
+    assert_eq!(accept(&of_content(1, 30)).await, Acceptance::Equal(first.id));
+    // What takes a result gives none, so the window ends with the first request's.
+    assert_eq!(accept(&of_content(1, 59)).await, Acceptance::Equal(first.id));
+    let next = of_content(1, 60);
+    assert_eq!(accept(&next).await, Acceptance::Fresh);
+
+    // What has completed goes before what is under way; what failed is nothing.
+    let Claim::Granted(fence) = ledger.claim(order(first.id, None)).await.unwrap() else {
+        panic!("a free slot was refused");
+    };
+    let end = |outcome| settlement(first.id, fence, outcome);
+    assert!(ledger.settle(end(Outcome::Completed)).await.unwrap());
+    assert_eq!(accept(&of_content(1, 59)).await, Acceptance::Equal(first.id));
+    let Claim::Granted(fence) = ledger.claim(order(next.id, None)).await.unwrap() else {
+        panic!("a free slot was refused");
+    };
+    assert!(ledger.settle(settlement(next.id, fence, Outcome::Failed)).await.unwrap());
+    assert_eq!(accept(&of_content(1, 61)).await, Acceptance::Fresh);
 }
 
 pub(in crate::store) async fn a_request_that_cannot_be_stored_fails_alone(ledger: AnyLedger) {
