@@ -167,3 +167,27 @@ async fn an_administrator_sees_what_others_asked() {
     let list = service.get("/api/v1/executions").await.json();
     assert_eq!(list["executions"][0]["id"], task["id"]);
 }
+
+#[tokio::test]
+async fn an_agent_with_a_limit_takes_no_more_calls_than_it_says_and_only_from_who_may_enter() {
+    let limit = "a2a.rate_limit = { requests_per_second = 0.001, burst = 2 }";
+    let agents = [fake("one", "echo", limit), fake("two", "echo", "")].concat();
+    let setup = Setup::new(&format!("{agents}[lockout]\nenabled = false\n"));
+    let service = setup.start().await;
+    let stranger = service.with(&"x".repeat(40));
+    for _ in 0..3 {
+        assert_eq!(stranger.call("one", "message/send", &message("x")).await.status, 401);
+    }
+    for _ in 0..2 {
+        assert_eq!(outcome(&service.send("one", "hello").await), completed("hello"));
+    }
+    let refused = service.call("one", "message/send", &message("hello")).await;
+    assert_eq!((refused.status, &refused.json()["code"]), (429, &json!("rate-limited")));
+    let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=1000).contains(&wait), "{wait}");
+    assert_eq!(service.get("/agents/one/v1/tasks").await.status, 429);
+    for _ in 0..3 {
+        assert_eq!(outcome(&service.send("two", "hello").await), completed("hello"));
+    }
+    assert_eq!(service.get("/status/agents/one").await.status, 200);
+}
