@@ -14,6 +14,8 @@ use crate::model::record::Record;
 
 /// How long until an execution that lost its actor is looked for again.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// How long until it is looked whether a question was answered.
+const ASK_AGAIN: Duration = Duration::from_millis(250);
 
 /// What one who follows hears next.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +34,9 @@ pub struct Follow {
     read: VecDeque<Event>,
     progress: Option<watch::Receiver<Progress>>,
     is_over: bool,
+    goes_past_questions: bool,
+    /// The turn whose question was told last.
+    asked: Option<u32>,
 }
 
 impl Follow {
@@ -41,7 +46,24 @@ impl Follow {
         after: u64,
         progress: Option<watch::Receiver<Progress>>,
     ) -> Self {
-        Self { gateway, record, after, read: VecDeque::new(), progress, is_over: false }
+        Self {
+            gateway,
+            record,
+            after,
+            read: VecDeque::new(),
+            progress,
+            is_over: false,
+            goes_past_questions: false,
+            asked: None,
+        }
+    }
+
+    /// Follows past questions, up to the end: a question is told as a rest, once, and what follows
+    /// its answer comes after it. Ends early when the service does.
+    #[must_use]
+    pub const fn past_questions(mut self) -> Self {
+        self.goes_past_questions = true;
+        self
     }
 
     /// The next event, or the rest; `None` after the rest.
@@ -60,13 +82,19 @@ impl Follow {
             // The record is read first: what it says to be over has no event after these.
             let record = self.gateway.reread(&self.record).await?;
             self.read = self.gateway.events(&record, self.after).await?.into();
-            let rests = record.outcome.is_some() || is_asking(&record);
-            if self.read.is_empty() && rests {
-                self.is_over = true;
-                return Ok(Some(Next::Rest(Box::new(record))));
+            if !self.read.is_empty() {
+                continue;
             }
-            if self.read.is_empty() {
+            let (is_asking, turn) = (is_asking(&record), record.stamp.turn);
+            if record.outcome.is_none() && !is_asking {
                 self.wait().await;
+            } else if is_asking && self.goes_past_questions && self.asked == Some(turn) {
+                self.is_over = *self.gateway.draining.borrow();
+                tokio::time::sleep(ASK_AGAIN).await;
+            } else {
+                self.asked = Some(turn);
+                self.is_over = !(is_asking && self.goes_past_questions);
+                return Ok(Some(Next::Rest(Box::new(record))));
             }
         }
     }

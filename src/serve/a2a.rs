@@ -13,6 +13,7 @@ use futures_util::{Stream, TryStreamExt};
 use tokio::sync::watch::Receiver;
 
 use super::beside::Beside;
+use super::follow::Range;
 use super::task::{self, Telling};
 use super::{App, cursor, exposure, follow, message, push};
 use crate::wire::a2a::CURSOR;
@@ -81,12 +82,12 @@ pub async fn stream(
 ) -> Result<Events, Failure> {
     let (history, is_numbered) = (sending.send.history, sending.beside.wants(CURSOR));
     let (record, _) = submit(app, caller, agent, sending).await?;
-    let events = follow::stream(&app.gateway, record, None, history).await?;
+    let events = follow::stream(&app.gateway, record, Range::default(), history).await?;
     Ok(if is_numbered { numbered(events) } else { events })
 }
 
-/// Follows a task: a snapshot first, or, after a known event, what came since. In 1.0 what has
-/// ended cannot be followed.
+/// Follows a task: a snapshot first, or, after a known event, what came since. In 0.3 a stream ends
+/// with a question too; in 1.0 it ends with the task, and what has ended cannot be followed.
 ///
 /// # Errors
 /// When it is not there for the caller at this agent, or has ended.
@@ -102,7 +103,8 @@ pub async fn subscribe(
     if is_over && version == Version::V1_0 {
         return Err(Failure::new(Code::Unsupported, "the task has ended; look it up instead"));
     }
-    let events = follow::stream(&app.gateway, record, beside.after, History::All).await?;
+    let range = Range { after: beside.after, past_questions: version == Version::V1_0 };
+    let events = follow::stream(&app.gateway, record, range, History::All).await?;
     Ok(if beside.wants(CURSOR) { numbered(events) } else { events })
 }
 

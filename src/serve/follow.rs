@@ -26,6 +26,15 @@ struct Teller {
     is_over: bool,
 }
 
+/// What of an execution is streamed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Range {
+    /// The last event that is known; without one a snapshot comes first.
+    pub after: Option<u64>,
+    /// Whether it goes on past questions, up to the end.
+    pub past_questions: bool,
+}
+
 /// Streams an execution. Without a known event it begins with a snapshot; after one, with what
 /// came since.
 ///
@@ -34,7 +43,7 @@ struct Teller {
 pub async fn stream(
     gateway: &Gateway,
     record: Record,
-    after: Option<u64>,
+    Range { after, past_questions }: Range,
     history: History,
 ) -> Result<Events, Failure> {
     let mut ready = VecDeque::new();
@@ -45,6 +54,7 @@ pub async fn stream(
         ready.push_back((record.last_event, StreamEvent::Task(task)));
     }
     let follow = gateway.follow(record.clone(), after.unwrap_or(record.last_event), None);
+    let follow = if past_questions { follow.past_questions() } else { follow };
     let is_over = shown.is_terminal();
     let gateway = gateway.clone();
     let teller = Teller { gateway, record, follow, ready, shown, is_over };
@@ -135,10 +145,11 @@ impl Teller {
         }
     }
 
-    /// The last event of the stream: how it ended, or what it asks.
+    /// An event of the service's own: how it ended, or what it asks.
     async fn end(&mut self, record: &Record) -> Result<(), Failure> {
         let status = Telling::read(&self.gateway, record).await?.status().await?;
         let is_known = status.state == self.shown && self.shown == TaskState::InputRequired;
+        self.shown = status.state;
         if !is_known {
             self.ready.push_back((record.last_event, self.update(status, true)));
         }

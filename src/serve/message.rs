@@ -18,6 +18,15 @@ use crate::wire::a2a::{OVERRIDES, PARAMETERS};
 /// The longest id that a caller may choose, in bytes.
 const LONGEST_ID: usize = 256;
 
+/// The most parts of a message: each costs more where it is kept than on the wire.
+const MOST_PARTS: usize = 1000;
+
+/// The most names in one of a message's lists of extensions and of other tasks.
+const MOST_NAMES: usize = 100;
+
+/// The most metadata of a message and of all its parts, in bytes of JSON.
+const MOST_METADATA: usize = 64 << 10;
+
 /// The request for an agent that a message is, with what its sender says beside it.
 ///
 /// # Errors
@@ -32,6 +41,7 @@ pub(super) fn request(
         let text = "`message.role` must be \"user\"";
         return Err(Failure::new(Code::InvalidParams, text));
     }
+    within_bounds(&message)?;
     let named = [Some(&message.message_id), message.context_id.as_ref()];
     for id in named.into_iter().chain([beside.idempotency.as_ref()]).flatten() {
         if id.len() > LONGEST_ID || id.chars().any(char::is_control) {
@@ -52,6 +62,25 @@ pub(super) fn request(
         trigger: Trigger::Api,
         input: Input { parts: parts(message.parts), params, overrides },
     })
+}
+
+/// Checks what the size of a body does not bound well enough.
+fn within_bounds(message: &Message) -> Result<(), Failure> {
+    let wrong = |text: String| Err(Failure::new(Code::InvalidParams, text));
+    if message.parts.len() > MOST_PARTS {
+        return wrong(format!("`message.parts` has at most {MOST_PARTS} parts"));
+    }
+    if message.extensions.len().max(message.reference_task_ids.len()) > MOST_NAMES {
+        return wrong(format!("a list of names in a message has at most {MOST_NAMES}"));
+    }
+    let all = message.parts.iter().map(|part| &part.metadata).chain([&message.metadata]);
+    let sizes = all.filter(|metadata| !metadata.is_empty()).map(|metadata| {
+        metadata.iter().map(|(name, value)| name.len() + value.to_string().len()).sum::<usize>()
+    });
+    if sizes.sum::<usize>() > MOST_METADATA {
+        return wrong(format!("the metadata of a message has at most {MOST_METADATA} bytes"));
+    }
+    Ok(())
 }
 
 /// The conversation that the caller names, or that of the task, or a new one.
@@ -118,4 +147,48 @@ fn texts(given: &Value) -> Option<BTreeMap<String, String>> {
     };
     let given = given.as_object()?.iter();
     given.map(|(name, value)| Some((name.clone(), text(value)?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn plain() -> Message {
+        Message {
+            message_id: "m".to_owned(),
+            context_id: None,
+            task_id: None,
+            role: Role::User,
+            parts: vec![Part::text("x")],
+            metadata: Default::default(),
+            extensions: Vec::new(),
+            reference_task_ids: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_message_has_so_many_parts_names_and_bytes_of_metadata_and_no_more() {
+        let with = |change: &dyn Fn(&mut Message)| {
+            let mut message = plain();
+            change(&mut message);
+            within_bounds(&message).map_err(|failure| failure.code)
+        };
+        let refused = Err(Code::InvalidParams);
+        let parts = |count| vec![Part::text("x"); count];
+        assert_eq!(with(&|message| message.parts = parts(MOST_PARTS)), Ok(()));
+        assert_eq!(with(&|message| message.parts = parts(MOST_PARTS + 1)), refused);
+        let names = |count| vec!["urn:x".to_owned(); count];
+        assert_eq!(with(&|message| message.extensions = names(MOST_NAMES)), Ok(()));
+        assert_eq!(with(&|message| message.extensions = names(MOST_NAMES + 1)), refused);
+        assert_eq!(with(&|message| message.reference_task_ids = names(MOST_NAMES + 1)), refused);
+        let long =
+            |length: usize| [("n".to_owned(), json!("x".repeat(length)))].into_iter().collect();
+        assert_eq!(with(&|message| message.metadata = long(MOST_METADATA - 3)), Ok(()));
+        assert_eq!(with(&|message| message.metadata = long(MOST_METADATA)), refused);
+        let part = |length| Part { metadata: long(length), ..Part::text("x") };
+        let half = MOST_METADATA / 2;
+        assert_eq!(with(&|message| message.parts = vec![part(half), part(half)]), refused);
+    }
 }

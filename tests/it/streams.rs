@@ -2,10 +2,54 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::door::{Answer, completed, id, outcome};
-use crate::harness::{Service, gated, message};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::harness::door::{Answer, completed, id, outcome, state};
+use crate::harness::{Service, ask, gated, message, soon};
 
 const CURSOR: &str = "https://algonius.dev/a2a/ext/event-cursor/v1";
+
+/// Asks what its caller wants, and answers with what it is told.
+const ASKING: &str = r#"
+[agents.asking]
+command = "sh"
+args = ["-c", '''
+read word
+if [ "$word" = ask ]; then echo '{"type":"input_required","text":"what?"}'; exit 0; fi
+printf '{"type":"text","text":"%s"}\n' "$word"
+''']
+output = "events"
+"#;
+
+/// A subscription of 1.0 that was just begun, to be read as far as wanted.
+async fn subscription(service: &Service, task: &str) -> TcpStream {
+    let body = ask("SubscribeToTask", &json!({"id": task}));
+    let mut stream = service.connect().await;
+    let request = format!(
+        "POST /agents/asking/v1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+         Authorization: Bearer {}\r\nContent-Type: application/json\r\nA2A-Version: 1.0\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        service.token,
+        body.len()
+    );
+    soon("writing", stream.write_all(request.as_bytes())).await.unwrap();
+    stream
+}
+
+/// What comes up to a word, or to the end.
+async fn read_to(stream: &mut TcpStream, word: &str) -> String {
+    let mut text = String::new();
+    let mut bytes = [0; 4096];
+    while !text.contains(word) {
+        let count = soon(word, stream.read(&mut bytes)).await.unwrap();
+        if count == 0 {
+            break;
+        }
+        text += &String::from_utf8_lossy(&bytes[..count]);
+    }
+    text
+}
 
 /// The events of a stream: the number of each, and its document.
 fn events(answer: &Answer) -> Vec<(u64, Value)> {
@@ -70,4 +114,41 @@ async fn events_tell_their_own_numbers_to_those_who_use_the_extension() {
     let plain = service.call("one", "message/stream", &message("ann")).await;
     assert_eq!(plain.header("a2a-extensions"), None);
     assert!(!plain.body.contains(CURSOR));
+}
+
+#[tokio::test]
+async fn a_subscription_of_1_0_goes_on_past_a_question_up_to_the_end() {
+    let service = Service::start(ASKING).await;
+    let task = service.send("asking", "ask").await;
+    assert_eq!(state(&task), "input-required");
+    let mut stream = subscription(&service, &id(&task)).await;
+    let begun = read_to(&mut stream, "TASK_STATE_INPUT_REQUIRED").await;
+    assert!(begun.contains("\"task\""), "{begun}");
+    for (word, state) in [("ask", "TASK_STATE_INPUT_REQUIRED"), ("tea", "TASK_STATE_COMPLETED")] {
+        let mut answer = message(word);
+        answer["message"]["taskId"] = json!(id(&task));
+        service.rpc("asking", "message/send", &answer).await;
+        let more = read_to(&mut stream, state).await;
+        let working = more.find("TASK_STATE_WORKING").unwrap_or_else(|| panic!("{more}"));
+        assert!(more.find(state).is_some_and(|at| at > working), "{more}");
+        assert_eq!(more.contains("tea"), word == "tea", "{more}");
+    }
+    let rest = read_to(&mut stream, "never").await;
+    assert!(!rest.contains("data:"), "{rest}");
+}
+
+#[tokio::test]
+async fn an_open_subscription_does_not_hold_the_service_up() {
+    let mut service = Service::start(ASKING).await;
+    let task = service.send("asking", "ask").await;
+    let mut stream = subscription(&service, &id(&task)).await;
+    read_to(&mut stream, "TASK_STATE_INPUT_REQUIRED").await;
+    service.sigterm();
+    assert!(service.exit().await.success());
+    read_to(&mut stream, "never").await;
+    service.restart().await;
+    let mut answer = message("tea");
+    answer["message"]["taskId"] = json!(id(&task));
+    let told = service.rpc("asking", "message/send", &answer).await;
+    assert_eq!(outcome(&told), completed("tea"));
 }

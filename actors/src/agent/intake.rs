@@ -25,7 +25,7 @@ use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::model::progress::Progress;
 use crate::model::record::Record;
-use crate::model::request::{Request, Trigger};
+use crate::model::request::{Keys, Request, Trigger};
 use crate::ports::ledger::{Accept, Acceptance, LedgerError, Resume};
 use crate::recover::settle_unheard;
 
@@ -135,7 +135,7 @@ impl AgentData {
         // Not among the tasks that end with this actor: a record that is under way is finished.
         tokio::spawn(async move {
             let result = match from.state {
-                State::Waiting => resume(&kit, &request, id, &from, since).await,
+                State::Waiting => resume(&kit, &request, id, (&spec, &from), since).await,
                 _ => accept(&kit, &request, id, &spec, since).await,
             };
             let is_in = matches!(result, Ok(Recording::In | Recording::Equal(_)));
@@ -276,10 +276,7 @@ async fn accept(
     let (params, is_plain) = params(kit, request);
     let parts = &request.input.parts;
     let kept = keep(parts, &kit.redactor, Stamp::FIRST, Channel::Input, 0);
-    let mut keys = kit.keyring.keys(request);
-    if spec.exposure.message_ids == MessageIds::Reused {
-        keys.message = kit.keyring.key_of(id);
-    }
+    let keys = keys(kit, request, spec, (id, Stamp::FIRST.turn));
     let accept = Accept {
         id,
         agent: request.agent.clone(),
@@ -306,6 +303,15 @@ async fn accept(
     })
 }
 
+/// Under what a turn of an execution is known.
+fn keys(kit: &Kit, request: &Request, spec: &AgentSpec, (id, turn): (ExecutionId, u32)) -> Keys {
+    let mut keys = kit.keyring.keys(request);
+    if spec.exposure.message_ids == MessageIds::Reused {
+        keys.message = kit.keyring.key_of(id, turn);
+    }
+    keys
+}
+
 /// By what an equal request is found, where the agent wants that. Who names its requests knows
 /// them apart.
 fn content(
@@ -327,7 +333,7 @@ async fn resume(
     kit: &Kit,
     request: &Request,
     id: ExecutionId,
-    from: &Resumption,
+    (spec, from): (&AgentSpec, &Resumption),
     at: DateTime<Utc>,
 ) -> Result<Recording, LedgerError> {
     let (params, is_plain) = params(kit, request);
@@ -340,7 +346,7 @@ async fn resume(
         fence: from.fence,
         stamp,
         message: request.message.clone(),
-        keys: kit.keyring.keys(request),
+        keys: keys(kit, request, spec, (id, stamp.turn)),
         digest: kit.keyring.body(request),
         replayable: kept.is_whole && is_plain,
         input: kept.text,

@@ -41,8 +41,8 @@ impl Keyring {
 
     /// The key of a request whose message id means nothing: each is another one.
     #[must_use]
-    pub fn key_of(&self, id: ExecutionId) -> [u8; 32] {
-        self.digest(["execution", &id.to_string()])
+    pub fn key_of(&self, id: ExecutionId, turn: u32) -> [u8; 32] {
+        self.digest(["execution", &id.to_string(), &turn.to_string()])
     }
 
     /// The digest of what is asked: the same key with another digest is a conflict. The context
