@@ -1,5 +1,5 @@
-//! The command line. It speaks to a running service over HTTP alone; only `init`, `check` and
-//! `serve` look at files.
+//! The command line. It speaks to a running service over HTTP alone; only `init`, `check`,
+//! `serve` and `redact` look at files.
 
 pub mod args;
 mod check;
@@ -7,6 +7,7 @@ mod client;
 mod fault;
 mod init;
 mod out;
+mod redact;
 mod send;
 mod serve;
 mod status;
@@ -36,6 +37,7 @@ async fn perform(args: Args, out: &Out) -> Result<(), CliError> {
     match args.command {
         Command::Init { folder, force } => init::run(&folder, force, out),
         Command::Check { config } => check::run(config.as_deref(), out),
+        Command::Redact { ndjson, secret_files } => redact::run(ndjson, secret_files),
         Command::Serve { config, listen } => serve::run(config.as_deref(), listen, out).await,
         Command::Send(send) => send::run(&client?, send, out).await,
         Command::Status => status::run(&client?, out).await,

@@ -59,6 +59,15 @@ pub enum Command {
         #[arg(env = "ALGONIUS_CONFIG", value_name = "FILE")]
         config: Option<PathBuf>,
     },
+    /// Mask the secrets in a text, from standard input to standard output.
+    Redact {
+        /// Each line is one JSON document, and stays one.
+        #[arg(long)]
+        ndjson: bool,
+        /// A file with further secrets, one on a line of eight characters or more.
+        #[arg(long = "secret-file", value_name = "FILE")]
+        secret_files: Vec<PathBuf>,
+    },
     /// Send a message to an agent and print its answer.
     Send(Send),
     /// Look into the supervision tree.

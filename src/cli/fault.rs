@@ -41,6 +41,9 @@ pub(super) enum CliError {
     /// The message could not be read.
     #[error("standard input could not be read")]
     Input { source: std::io::Error },
+    /// The answer could not be written.
+    #[error("standard output could not be written")]
+    Output { source: std::io::Error },
 }
 
 impl CliError {
@@ -60,7 +63,8 @@ impl CliError {
             | Self::Strange { .. }
             | Self::File { .. }
             | Self::Start(_)
-            | Self::Input { .. } => 1,
+            | Self::Input { .. }
+            | Self::Output { .. } => 1,
         }
     }
 }

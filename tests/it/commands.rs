@@ -210,3 +210,22 @@ async fn the_banner_s_request_works_as_it_is_printed() {
     let answer = shell(&script).await;
     assert_eq!(json_of(&answer)["result"]["artifacts"][0]["parts"][0]["text"], "hello");
 }
+
+#[tokio::test]
+async fn redact_masks_a_text_and_needs_no_service() {
+    let setup = Setup::bare("");
+    fs::write(setup.here().join("secrets"), "correct-horse-battery\n").unwrap();
+    let file = setup.here().join("secrets").display().to_string();
+    let words = ["redact", "--secret-file", &file];
+    let masked = setup.run(&words, "say correct-horse-battery now\nand go").await;
+    assert_eq!(masked.code, Some(0), "{}", masked.stderr);
+    assert!(masked.stdout.starts_with("say ") && masked.stdout.ends_with(" now\nand go"));
+    assert!(!masked.stdout.contains("horse"), "{}", masked.stdout);
+    let lines = "{\"say\": \"correct-horse-battery\"}\n{\"n\": 1}\n";
+    let masked = setup.run(&[&words[..], &["--ndjson"]].concat(), lines).await;
+    let documents: Vec<_> = masked.stdout.lines().map(json_of).collect();
+    assert_eq!((documents.len(), &documents[1]), (2, &json!({"n": 1})));
+    assert!(!masked.stdout.contains("horse"), "{}", masked.stdout);
+    let missing = setup.run(&["redact", "--secret-file", "no-such-file"], "").await;
+    assert_eq!((missing.code, missing.stdout.as_str()), (Some(1), ""));
+}

@@ -24,7 +24,7 @@ const EDGE: &[Room] = &[
     room(
         "cli",
         &["config", "telemetry", "token", "wire", "start", "Running", "StartError"],
-        &["model"],
+        &["decide", "model"],
     ),
     room("serve", &["push", "wire"], &["decide", "door", "follow", "model"]),
     room("wire", &[], &["model"]),

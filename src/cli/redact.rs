@@ -1,0 +1,158 @@
+//! `algonius redact`: a text with its secrets masked, just as the service masks what it stores.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use algonius_actors::decide::redact::{Redactor, Stream};
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+use super::fault::CliError;
+
+/// So much is read at once, in bytes.
+const PIECE: usize = 64 << 10;
+
+/// Masks standard input to standard output. Exact secrets stand in files, one on a line.
+pub(super) fn run(ndjson: bool, secret_files: Vec<PathBuf>) -> Result<(), CliError> {
+    let redactor = Arc::new(Redactor::new(secrets(secret_files)?));
+    let (input, output) = (io::stdin().lock(), io::stdout().lock());
+    if ndjson { documents(input, output, &redactor) } else { text(input, output, redactor) }
+}
+
+/// The lines of files. On the command line they would be seen by everybody on the machine.
+fn secrets(files: Vec<PathBuf>) -> Result<Vec<String>, CliError> {
+    let mut secrets = Vec::new();
+    for file in files {
+        let what = "secrets cannot be read from";
+        let read = fs::read_to_string(&file);
+        let text = read.map_err(|source| CliError::File { what, file, source })?;
+        secrets.extend(text.lines().map(str::to_owned));
+    }
+    Ok(secrets)
+}
+
+/// A text of any length, in constant memory: what can be shown goes out as it comes.
+fn text(
+    mut input: impl Read,
+    mut output: impl Write,
+    redactor: Arc<Redactor>,
+) -> Result<(), CliError> {
+    let mut stream = Stream::new(redactor);
+    let mut bytes = vec![0; PIECE];
+    loop {
+        let count = input.read(&mut bytes).map_err(|source| CliError::Input { source })?;
+        let piece = match bytes.get(..count) {
+            Some(piece) if count > 0 => stream.push(piece),
+            _ => break,
+        };
+        if !shown(&mut output, &piece)? {
+            return Ok(());
+        }
+    }
+    shown(&mut output, &stream.finish()).map(|_| ())
+}
+
+/// JSON documents, one on a line: each is masked by itself, goes out at once, and stays JSON.
+fn documents(
+    input: impl Read,
+    mut output: impl Write,
+    redactor: &Redactor,
+) -> Result<(), CliError> {
+    let (mut input, mut line) = (BufReader::new(input), Vec::new());
+    loop {
+        line.clear();
+        let read = input.read_until(b'\n', &mut line);
+        if read.map_err(|source| CliError::Input { source })? == 0 {
+            return Ok(());
+        }
+        let masked = document(&String::from_utf8_lossy(&line), redactor);
+        if !shown(&mut output, &masked)? {
+            return Ok(());
+        }
+    }
+}
+
+/// A line that is no JSON is masked as text.
+fn document(line: &str, redactor: &Redactor) -> String {
+    let masked = redactor.redact(line).into_owned();
+    let is_json = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
+    match serde_json::from_str::<Value>(line) {
+        Ok(document) if !is_json(&masked) => format!("{}\n", by_texts(document, redactor)),
+        Ok(_) | Err(_) => masked,
+    }
+}
+
+/// A document whose texts are masked one by one, where that of the whole left no document.
+fn by_texts(value: Value, redactor: &Redactor) -> Value {
+    match value {
+        Value::String(text) => Value::String(redactor.redact(&text).into_owned()),
+        Value::Array(list) => list.into_iter().map(|one| by_texts(one, redactor)).collect(),
+        Value::Object(map) => {
+            let masked = |(name, value)| (name, by_texts(value, redactor));
+            Value::Object(map.into_iter().map(masked).collect())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value,
+    }
+}
+
+/// Writes what can be shown. `false` when the reader has gone and wants no more.
+fn shown(output: &mut impl Write, text: &str) -> Result<bool, CliError> {
+    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(source) => Err(CliError::Output { source }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    const SECRET: &str = "correct-horse-battery";
+
+    fn redactor() -> Redactor {
+        Redactor::new([SECRET.to_owned()])
+    }
+
+    fn masked(input: &str) -> String {
+        let mut output = Vec::new();
+        text(input.as_bytes(), &mut output, Arc::new(redactor())).expect("a text");
+        String::from_utf8(output).expect("text")
+    }
+
+    #[test]
+    fn a_text_is_masked_as_the_service_masks_it() {
+        let input = format!("one {SECRET} two\nAuthorization: Bearer {}\nend", "a1B2".repeat(10));
+        let masked = masked(&input);
+        assert!(!masked.contains(SECRET) && !masked.contains("a1B2a1B2"), "{masked}");
+        assert!(masked.starts_with("one ") && masked.ends_with("\nend"), "{masked}");
+    }
+
+    #[test]
+    fn a_line_that_is_json_stays_json_and_others_are_masked_as_text() {
+        let redactor = redactor();
+        let line = format!("{}\n", json!({"a": [format!("x {SECRET}"), 1], "n": null}));
+        let document = document(&line, &redactor);
+        let read: Value = serde_json::from_str(&document).expect("JSON");
+        assert_eq!((&read["a"][1], &read["n"]), (&json!(1), &Value::Null));
+        assert!(document.ends_with('\n') && !document.contains(SECRET), "{document}");
+        let text = super::document(&format!("no json: {SECRET}"), &redactor);
+        assert!(text.starts_with("no json: ") && !text.contains(SECRET), "{text}");
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_document_holds_it_stays_one_and_its_secret_goes(
+            before in ".{0,40}", after in ".{0,40}", name in "[a-zA-Z_]{1,12}",
+        ) {
+            let line = json!({name: format!("{before} {SECRET} {after}")}).to_string();
+            let document = document(&line, &redactor());
+            prop_assert!(serde_json::from_str::<Value>(&document).is_ok(), "{}", document);
+            prop_assert!(!document.contains(SECRET), "{}", document);
+        }
+    }
+}
