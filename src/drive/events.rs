@@ -154,11 +154,12 @@ impl<'r> Events<'r> {
 
     async fn make(&mut self, making: Making) -> Result<(), LedgerError> {
         let Making { id, name, description, words, append, last } = making;
-        let Some(parts) = self.parts(Some(words)).await? else { return Ok(()) };
-        self.has_more = true;
         let shown = |text: Option<String>| text.map(|text| label(self.report, &text));
         let (id, name, description) = (shown(id), shown(name), shown(description));
+        // Also where it comes to nothing: what goes on without an id goes on with this one.
         let id = self.ids.artifact(id, append);
+        let Some(parts) = self.parts(Some(words)).await? else { return Ok(()) };
+        self.has_more = true;
         self.shelf.make(Made { id, name, description, parts, append, last }).await
     }
 
