@@ -109,14 +109,26 @@ pub struct Submission {
 pub enum Recording {
     /// It is in.
     In,
-    /// It is in, and this one was asked the same.
+    /// It is in, and this one was asked the same and is under way.
     Equal(ExecutionId),
+    /// It is in, and this one was asked the same and has ended well.
+    Answered(ExecutionId),
     /// It is the same as an earlier one.
     Twin(ExecutionId),
     /// Its message id was used for another message.
     Conflict,
     /// The question that it answers is not open any more.
     Closed,
+}
+
+impl Recording {
+    /// Whether there is a new record.
+    const fn is_in(self) -> bool {
+        match self {
+            Self::In | Self::Equal(_) | Self::Answered(_) => true,
+            Self::Twin(_) | Self::Conflict | Self::Closed => false,
+        }
+    }
 }
 
 /// What an agent begins with.

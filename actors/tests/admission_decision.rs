@@ -231,3 +231,9 @@ fn without_a_limit_nobody_waits_and_nobody_is_refused() {
         line = next;
     }
 }
+
+#[test]
+fn who_does_not_lean_is_not_freed_before_its_record() {
+    let (line, _) = step(Line::new(Some(1), 3), Event::Arrived(id(1)));
+    assert_eq!(step(line.clone(), Event::Freed(id(1))), (line, Vec::new()));
+}

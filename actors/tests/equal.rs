@@ -134,3 +134,20 @@ async fn by_default_the_same_asked_again_is_done_again() {
     assert_eq!(world.driver.stage().begun, ["tea#1@0", "tea#1@0"]);
     world.end().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_is_there_is_taken_also_where_nobody_may_wait() {
+    let world = World::tuned(|spec| {
+        spec.dedup_window = Some(Duration::from_secs(60));
+        spec.capacity.waiting = 0;
+    })
+    .await;
+    world.script("tea", [Act::ok(5).saying("green")]);
+    let first = world.submit("tea").await.unwrap();
+    assert_eq!(world.submit("tea").await, Err(Code::QueueFull));
+    world.at(6).await;
+    let second = world.submit("tea").await.unwrap();
+    assert_eq!(ends(&world, &[first, second]).await, ["completed green"; 2]);
+    assert_eq!(world.driver.stage().begun, ["tea#1@0"]);
+    world.end().await;
+}

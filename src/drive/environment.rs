@@ -40,7 +40,7 @@ pub(super) fn environment(
         ("ALGONIUS_AGENT_ID", work.spec.id.to_string()),
         (INSTANCE, instance.to_string()),
     ];
-    let chosen = work.request.overrides().env.clone();
+    let chosen = work.request.overrides().env;
     let mut environment = inherited.clone();
     environment.extend(configured.map(|(name, value)| (name.into(), value.into())));
     environment.extend(chosen.into_iter().map(|(name, value)| (name.into(), value.into())));

@@ -15,7 +15,7 @@ use algonius_actors::ports::driver::Work;
 /// # Errors
 /// `override-refused`.
 pub(super) async fn workplace(program: &ProgramSpec, work: &Work) -> Result<PathBuf, Failure> {
-    let Some(chosen) = work.request.overrides().working_dir.clone() else {
+    let Some(chosen) = work.request.overrides().working_dir else {
         return Ok(program.working_dir.clone());
     };
     let allowance = work.spec.allowance.clone();

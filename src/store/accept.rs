@@ -23,7 +23,7 @@ const INSERT: &str = "
 
 const EQUAL: &str = "
     SELECT id FROM executions
-    WHERE content_key = $1 AND accepted_at > $2
+    WHERE content_key = $1 AND accepted_at > $2 AND turn = 1
         AND (outcome = 'completed' OR (outcome IS NULL AND state <> 'waiting'))
     ORDER BY outcome IS NULL, CASE WHEN outcome IS NULL THEN accepted_at ELSE -accepted_at END, id
     LIMIT 1";

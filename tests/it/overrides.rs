@@ -120,8 +120,11 @@ async fn the_answer_to_a_question_is_worked_on_where_the_question_was_also_after
     let asked = answer("again", message("ask"));
     let again = service.rpc("placed", "message/send", &asked).await;
     assert_eq!((id(&again), state(&again)), (id(&task), "input-required".to_owned()));
+    let anew = choosing("ask", json!({"environment": {"BRANCH": "third"}}));
+    let again = service.rpc("placed", "message/send", &answer("anew", anew)).await;
+    assert_eq!(state(&again), "input-required");
     let told = service.rpc("placed", "message/send", &answer("last", message("go"))).await;
-    assert_eq!(outcome(&told), completed(&format!("{} next", place(&service, "repos/a"))));
+    assert_eq!(outcome(&told), completed(&format!("{} third", place(&service, "repos/a"))));
 
     // The same answer again is the same one; with another choice it is another message.
     let twin = service.rpc("placed", "message/send", &answer("last", message("go"))).await;

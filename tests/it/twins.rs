@@ -120,3 +120,26 @@ async fn the_same_words_within_the_window_are_worked_on_once_where_the_agent_wan
     assert_eq!(outcome(&named.json()["result"]), completed("ann\n"));
     assert_eq!(service.setup.read("log").matches("start").count(), 3);
 }
+
+#[tokio::test]
+async fn a_result_that_took_a_question_is_not_taken_by_the_same_words() {
+    let agent = r#"
+[agents.asking]
+command = "sh"
+args = ["-c", '''
+read word
+if [ "$word" = deploy ]; then echo '{"type":"input_required","text":"where?"}'; exit 0; fi
+printf '{"type":"text","text":"to %s"}\n' "$word"
+''']
+output = "events"
+dedup = "content"
+"#;
+    let service = Service::start(agent).await;
+    let first = service.send("asking", "deploy").await;
+    let mut answer = message("staging");
+    answer["message"]["taskId"] = json!(id(&first));
+    let told = service.rpc("asking", "message/send", &answer).await;
+    assert_eq!(outcome(&told), completed("to staging"));
+    let second = service.send("asking", "deploy").await;
+    assert_eq!(second["status"]["state"], "input-required");
+}

@@ -9,6 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use ractor::ActorRef;
 use tokio::sync::watch;
 
+use super::leaning::is_good;
 use super::{AgentData, AgentMsg, Recording, Submission, Ticket, Waiting};
 use crate::decide::admission::{Effect, Event as Arrival, step};
 use crate::decide::allowance;
@@ -70,7 +71,7 @@ impl AgentData {
             let message = format!("the input has {given} bytes, agent `{}` takes {limit}", spec.id);
             Err(Failure::new(Code::InputTooLarge, message))
         } else if let Err(refused) =
-            allowance::check(&spec.allowance, request.overrides(), &self.args.kit.redactor)
+            allowance::check(&spec.allowance, &request.overrides(), &self.args.kit.redactor)
         {
             Err(refused)
         } else if continues.is_some_and(|record| self.waiting.contains_key(&record.id)) {
@@ -138,7 +139,7 @@ impl AgentData {
                 State::Waiting => resume(&kit, &request, id, (&spec, &from), since).await,
                 _ => accept(&kit, &request, id, &spec, since).await,
             };
-            let is_in = matches!(result, Ok(Recording::In | Recording::Equal(_)));
+            let is_in = result.as_ref().is_ok_and(|recording| recording.is_in());
             if me.cast(AgentMsg::Recorded(id, result)).is_err() && is_in {
                 settle_unheard(&kit, id).await; // A new actor may have looked too early.
             }
@@ -155,6 +156,7 @@ impl AgentData {
         let failure = match result {
             Ok(Recording::In) => return self.heard(me, Arrival::Recorded(id)),
             Ok(Recording::Equal(of)) => return self.lean(me, id, of),
+            Ok(Recording::Answered(of)) => return self.take(me, id, of),
             Ok(Recording::Twin(twin)) => return self.heard(me, Arrival::Twin(id, twin)),
             Ok(Recording::Conflict) => reused(),
             Ok(Recording::Closed) => closed(),
@@ -166,6 +168,7 @@ impl AgentData {
         self.answer(id, Err(failure));
         self.waiting.remove(&id);
         self.heard(me, Arrival::Left(id));
+        self.free_those_who_lean(me, id);
     }
 
     /// A submitter has its answer: the last one may be what a drain waits for.
@@ -292,11 +295,12 @@ async fn accept(
         input: kept.text,
         pieces: kept.pieces,
         params,
-        overrides: request.overrides().clone(),
+        overrides: request.overrides(),
         at,
     };
-    kit.ledger.accept(accept).await.map(|acceptance| match acceptance {
+    Ok(match kit.ledger.accept(accept).await? {
         Acceptance::Fresh => Recording::In,
+        Acceptance::Equal(of) if is_good(&kit.ledger, of).await => Recording::Answered(of),
         Acceptance::Equal(of) => Recording::Equal(of),
         Acceptance::Twin(twin) => Recording::Twin(twin),
         Acceptance::Conflict => Recording::Conflict,
@@ -352,7 +356,7 @@ async fn resume(
         input: kept.text,
         pieces: kept.pieces,
         params,
-        overrides: request.overrides().clone(),
+        overrides: request.overrides(),
         at,
     };
     let taken = kit.ledger.resume(resume).await?;

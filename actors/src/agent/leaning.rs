@@ -6,11 +6,20 @@ use ractor::ActorRef;
 
 use super::{AgentData, AgentMsg};
 use crate::decide::admission::Event as Arrival;
-use crate::model::execution::Outcome;
+use crate::model::execution::{Outcome, Stamp, State};
 use crate::model::id::ExecutionId;
+use crate::ports::ledger::Ledger;
 
 impl AgentData {
-    /// A request is recorded, and `of` was asked the same.
+    /// A request is recorded, and the result is there: it takes it when its turn comes.
+    pub(super) fn take(&mut self, me: &ActorRef<AgentMsg>, id: ExecutionId, of: ExecutionId) {
+        if let Some(one) = self.waiting.get_mut(&id) {
+            one.equal = Some(of);
+        }
+        self.heard(me, Arrival::Recorded(id));
+    }
+
+    /// A request is recorded, and `of`, which is under way, was asked the same.
     pub(super) fn lean(&mut self, me: &ActorRef<AgentMsg>, id: ExecutionId, of: ExecutionId) {
         self.heard(me, Arrival::Leans(id));
         if self.live.contains_key(&of) || self.waiting.contains_key(&of) {
@@ -31,12 +40,8 @@ impl AgentData {
     fn free(&mut self, me: &ActorRef<AgentMsg>, id: ExecutionId, of: ExecutionId) {
         let (me, ledger) = (me.clone(), Arc::clone(&self.args.kit.ledger));
         self.spawn(async move {
-            let record = ledger.execution(of).await.unwrap_or_else(|error| {
-                tracing::error!(execution = %of, %error, "read failed");
-                None
-            });
-            let is_good = record.is_some_and(|one| one.outcome == Some(Outcome::Completed));
-            _ = me.cast(AgentMsg::Freed(id, is_good.then_some(of)));
+            let equal = is_good(&ledger, of).await.then_some(of);
+            _ = me.cast(AgentMsg::Freed(id, equal));
         });
     }
 
@@ -47,9 +52,23 @@ impl AgentData {
         id: ExecutionId,
         equal: Option<ExecutionId>,
     ) {
-        if let Some(one) = self.waiting.get_mut(&id) {
+        // One that has begun its own work meanwhile, and asked, waits for something else now.
+        let one = self.waiting.get_mut(&id).filter(|one| one.from.state != State::Waiting);
+        if let Some(one) = one {
             one.equal = equal;
+            self.arrive(me, Arrival::Freed(id));
         }
-        self.arrive(me, Arrival::Freed(id));
     }
+}
+
+/// Whether an execution has ended well, without a question: an answer to one was asked of nobody else.
+/// One that cannot be read gives no result.
+pub(super) async fn is_good(ledger: &Arc<dyn Ledger>, of: ExecutionId) -> bool {
+    let record = ledger.execution(of).await.unwrap_or_else(|error| {
+        tracing::error!(execution = %of, %error, "read failed");
+        None
+    });
+    record.is_some_and(|one| {
+        one.outcome == Some(Outcome::Completed) && one.stamp.turn == Stamp::FIRST.turn
+    })
 }

@@ -152,7 +152,10 @@ pub fn step(mut line: Line, event: Event) -> (Line, Vec<Effect>) {
         }
         Event::Leans(id) => recorded(&mut line, id, Stage::Leaning),
         Event::Freed(id) => {
-            line.set(id, Stage::Ready);
+            let mut leaning = line.waiting.iter_mut().filter(|one| one.stage == Stage::Leaning);
+            if let Some(place) = leaning.find(|place| place.id == id) {
+                place.stage = Stage::Ready;
+            }
             line.advance()
         }
         Event::Recovered(id) => {

@@ -49,18 +49,21 @@ impl Keyring {
     /// is not part of it, since a caller that names none gets a new one each time.
     #[must_use]
     pub fn body(&self, request: &Request) -> [u8; 32] {
-        let parts: Vec<_> =
-            request.input.parts.iter().map(|part| (kind(part), text(part))).collect();
+        let texts: Vec<_> = request.input.parts.iter().map(text).collect();
         let mut said = vec!["body"];
-        said.extend(parts.iter().flat_map(|(kind, text)| [*kind, &**text]));
-        said.push("params");
-        said.extend(request.input.params.iter().flat_map(|(name, value)| [&**name, &**value]));
+        for (part, text) in request.input.parts.iter().zip(&texts) {
+            said.extend([kind(part), text]);
+            said.extend(part.filename.iter().flat_map(|name| ["filename", name]));
+            said.extend(part.media_type.iter().flat_map(|name| ["media type", name]));
+        }
         let Overrides { working_dir, env } = &request.input.overrides;
+        let count = env.len().to_string(); // What follows may be called anything.
         if !request.input.overrides.is_empty() {
-            said.push("overrides");
-            said.push(working_dir.as_deref().unwrap_or_default());
+            said.extend(["overrides", working_dir.as_deref().unwrap_or_default(), &count]);
             said.extend(env.iter().flat_map(|(name, value)| [&**name, &**value]));
         }
+        said.push("params");
+        said.extend(request.input.params.iter().flat_map(|(name, value)| [&**name, &**value]));
         self.digest(said)
     }
 
@@ -106,6 +109,8 @@ fn text(part: &Part) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::id::{AgentId, ContextId, MessageId, PrincipalId};
+    use crate::model::request::{Input, Trigger};
 
     #[test]
     fn parts_do_not_run_together() {
@@ -113,6 +118,54 @@ mod tests {
         assert_ne!(ring.digest(["ab", "c"]), ring.digest(["a", "bc"]));
         assert_ne!(ring.digest(["ab"]), ring.digest(["ab", ""]));
         assert_eq!(ring.digest(["ab", "c"]), ring.digest(["ab", "c"]));
+    }
+
+    #[test]
+    fn what_an_agent_would_see_of_a_request_is_in_its_digest() {
+        let ring = Keyring::new([7; 32]);
+        let asked = |change: &dyn Fn(&mut Request)| {
+            let mut request = request();
+            change(&mut request);
+            ring.body(&request)
+        };
+        let pair = |name: &str, value: &str| [(name.to_owned(), value.to_owned())].into();
+        let named = |name: &str| {
+            let mut part = Part::text("x");
+            part.filename = Some(name.to_owned());
+            vec![part]
+        };
+        let typed = || {
+            let mut part = Part::text("x");
+            part.media_type = Some("a.md".to_owned());
+            vec![part]
+        };
+        let digests = [
+            asked(&|_| {}),
+            asked(&|request| request.input.parts = named("a.csv")),
+            asked(&|request| request.input.parts = named("a.md")),
+            asked(&|request| request.input.parts = typed()),
+            asked(&|request| request.input.params = pair("overrides", "/a")),
+            asked(&|request| request.input.overrides.working_dir = Some("/a".to_owned())),
+            asked(&|request| request.input.overrides.env = pair("params", "/a")),
+            asked(&|request| request.input.params = pair("params", "/a")),
+        ];
+        let different: std::collections::BTreeSet<_> = digests.iter().collect();
+        assert_eq!(different.len(), digests.len());
+    }
+
+    fn request() -> Request {
+        Request {
+            agent: AgentId::new("a").expect("an id"),
+            owner: PrincipalId(uuid::Uuid::nil()),
+            message: MessageId("m".to_owned()),
+            context: ContextId("c".to_owned()),
+            opens: true,
+            idempotency: None,
+            continues: None,
+            standing: Overrides::default(),
+            trigger: Trigger::Api,
+            input: Input::text_of("x"),
+        }
     }
 
     #[test]

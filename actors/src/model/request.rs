@@ -118,10 +118,14 @@ pub struct Request {
 }
 
 impl Request {
-    /// What is chosen for the work.
+    /// What is chosen for the work: each choice stands until it is made anew.
     #[must_use]
-    pub fn overrides(&self) -> &Overrides {
-        if self.input.overrides.is_empty() { &self.standing } else { &self.input.overrides }
+    pub fn overrides(&self) -> Overrides {
+        let Overrides { working_dir, env } = self.input.overrides.clone();
+        let mut all = self.standing.env.clone();
+        all.extend(env);
+        let working_dir = working_dir.or_else(|| self.standing.working_dir.clone());
+        Overrides { working_dir, env: all }
     }
 }
 

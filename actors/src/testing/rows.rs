@@ -36,7 +36,9 @@ impl Rows {
     /// the first.
     pub(super) fn equal(&self, accept: &Accept) -> Option<ExecutionId> {
         let (key, since) = accept.content?;
-        let is_equal = |row: &&Row| row.content == Some(key) && row.record.accepted_at > since;
+        let is_equal = |row: &&Row| {
+            row.content == Some(key) && row.record.accepted_at > since && row.record.stamp.turn == 1
+        };
         let equal: Vec<_> = self.executions.values().filter(is_equal).collect();
         let completed = |row: &&&Row| row.record.outcome == Some(Outcome::Completed);
         let under_way =
