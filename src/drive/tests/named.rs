@@ -113,3 +113,20 @@ async fn files_share_the_limit_of_the_output_and_what_is_beyond_is_counted() {
     let cut = Fact::Truncated { channel: Channel::Parts, dropped: 4000 };
     assert!(story.facts().contains(&&cut));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_goes_on_after_a_file_that_was_not_delivered_is_no_part_of_the_one_before() {
+    let script = r#"echo '{"type":"artifact","text":"A"}'
+        echo '{"type":"artifact","file":{"path":"gone"},"last":false}'
+        echo '{"type":"artifact","append":true,"text":"more of B"}'"#;
+    let story = naming(script, &[]).play().await;
+    let ids: Vec<_> = story
+        .facts()
+        .into_iter()
+        .filter_map(|fact| match fact {
+            Fact::Artifact { id, .. } => Some(id.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ids, ["artifact-1", "artifact-2"]);
+}
