@@ -50,6 +50,7 @@ use serve::listen::Bounds;
 use serve::lockout::Lockouts;
 use serve::{App, Shared, gate, listen, router};
 use store::{Store, StoreError};
+use warden::wardens::{Origin, Terms, Wardens};
 
 /// Why the service did not start.
 #[derive(Debug, thiserror::Error)]
@@ -89,6 +90,12 @@ pub enum StartError {
         /// Why not.
         cause: String,
     },
+    /// No program could be started here.
+    #[error("no warden can be started, which holds the agents' programs: {source}")]
+    Warden {
+        /// Why not.
+        source: io::Error,
+    },
     /// The tree did not start.
     #[error("the supervision tree did not start: {cause}")]
     Tree {
@@ -104,6 +111,7 @@ pub struct Running {
     tree: Tree,
     postman: Option<Postman>,
     store: Arc<Store>,
+    wardens: Arc<Wardens>,
     handle: Handle<SocketAddr>,
     served: JoinHandle<io::Result<()>>,
 }
@@ -113,15 +121,20 @@ pub struct Running {
 /// # Errors
 /// When any of it does not work; nothing runs then.
 pub async fn start(settings: Settings) -> Result<Running, StartError> {
-    start_with(settings, Arc::new(WallClock)).await
+    start_with(settings, Arc::new(WallClock), Origin::default()).await
 }
 
-/// Starts the service: takes the address, opens the ledger, sweeps what a crash left, recovers,
-/// starts the tree, opens the door.
+/// Starts the service: takes the address, opens the ledger, takes up or sweeps what an earlier life
+/// left running, recovers, starts the tree, opens the door. `origin` says how a process becomes a
+/// warden.
 ///
 /// # Errors
 /// When any of it does not work; nothing runs then.
-pub async fn start_with(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running, StartError> {
+pub async fn start_with(
+    settings: Settings,
+    clock: Arc<dyn Clock>,
+    origin: Origin,
+) -> Result<Running, StartError> {
     let Settings { server, agents, default_agent, mut tokens, mut secrets, lockout, push, .. } =
         settings;
     let listener = TcpListener::bind(server.listen)
@@ -133,10 +146,7 @@ pub async fn start_with(settings: Settings, clock: Arc<dyn Clock>) -> Result<Run
     }
     let store = Arc::new(Store::open(&server.data_dir, durability(&server)).await?);
     let instance = store.instance();
-    let swept = warden::sweep_instance(instance.id).await;
-    if swept > 0 {
-        tracing::warn!(processes = swept, "swept what an earlier life left running");
-    }
+    let wardens = wardens(&server, instance.id, origin).await?;
     let nobodies = auth::nobodies(agents.iter().map(|agent| &agent.spec));
     tokens.extend(nobodies.iter().cloned());
     secrets.extend(seed(&*store, &server.token_file, tokens, &*clock).await?);
@@ -148,10 +158,11 @@ pub async fn start_with(settings: Settings, clock: Arc<dyn Clock>) -> Result<Run
     let desk =
         push.map(|push| Desk::new(Arc::clone(&store) as _, Arc::clone(&clock), policy(push)));
     let kit = Kit { ledger, clock: Arc::clone(&clock), redactor, keyring };
-    let seats = seats(agents, instance.id, &server.runtime_dir);
+    let seats = seats(agents, &wardens, &server.runtime_dir);
     let specs = seats.iter().map(|seat| (seat.spec.id.clone(), Arc::clone(&seat.spec))).collect();
     let tree = Tree::start(kit, seats).await;
     let tree = tree.map_err(|error| StartError::Tree { cause: error.to_string() })?;
+    wardens.end_the_unclaimed().await;
     let url = server.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
     let entry = server.entry;
     let app = App::new(Shared {
@@ -178,7 +189,7 @@ pub async fn start_with(settings: Settings, clock: Arc<dyn Clock>) -> Result<Run
     let bounds = Bounds { connections: server.max_connections, head: server.header_timeout };
     let served = listen::serve(listener, router::router(app), bounds, handle.clone());
     let served = tokio::spawn(served);
-    Ok(Running { url, address, tree, postman, store, handle, served })
+    Ok(Running { url, address, tree, postman, store, wardens, handle, served })
 }
 
 impl Running {
@@ -205,15 +216,30 @@ impl Running {
         if let Some(postman) = self.postman {
             postman.stop().await;
         }
+        self.wardens.end().await;
         self.store.close().await;
     }
 }
 
+async fn wardens(
+    server: &Server,
+    instance: Uuid,
+    origin: Origin,
+) -> Result<Arc<Wardens>, StartError> {
+    let (runtime_dir, patience) = (server.runtime_dir.clone(), server.reattach_grace);
+    let started = Wardens::start(Terms { origin, runtime_dir, instance, patience }).await;
+    started.map_err(|source| StartError::Warden { source })
+}
+
 /// Each agent and what does its work.
-fn seats(agents: Vec<config::Agent>, instance: Uuid, runtime_dir: &Path) -> Vec<Seat> {
+fn seats(agents: Vec<config::Agent>, wardens: &Arc<Wardens>, runtime_dir: &Path) -> Vec<Seat> {
     let seat = |config::Agent { spec, program }| Seat {
         spec: Arc::new(spec),
-        driver: Arc::new(ProcessDriver::new(program, instance, runtime_dir.to_owned())),
+        driver: Arc::new(ProcessDriver::new(
+            program,
+            runtime_dir.to_owned(),
+            Arc::clone(wardens) as _,
+        )),
     };
     agents.into_iter().map(seat).collect()
 }

@@ -3,9 +3,18 @@
 use std::process::ExitCode;
 
 use algonius_supervisor::cli::{self, args::Args};
+use algonius_supervisor::warden::process;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    // First of all, before there is a secret in memory; the system refuses it to nobody.
+    if process::guard().is_err() {
+        return ExitCode::FAILURE;
+    }
+    // The service starts itself as its own spawner, which is one thread and needs no runtime.
+    if std::env::args_os().nth(1).is_some_and(|word| word == "warden") {
+        return process::serve().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+    }
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(answer) => {

@@ -1,14 +1,34 @@
-//! The spawner: starts a program in a group of its own and ends all that it started.
+//! The spawner: starts programs and holds them, and ends all that they started.
 //!
-//! This is a port within the edge. Who drives a program sees pipes, an exit and a [`Tree`], and
-//! never how the process is held.
+//! The programs are children of a small process of its own, the warden, so that they outlive a
+//! supervisor that is killed or replaced. Who drives a program sees pipes, an exit and a [`Tree`],
+//! and never how the process is held.
 
-pub mod direct;
+mod attach;
+mod codec;
+mod frame;
+mod keeper;
+mod label;
+mod link;
+mod packet;
+mod prepare;
+mod proc;
+pub mod process;
+mod program;
+mod signal;
+mod start;
+mod stream;
 mod sweep;
+mod tree;
+pub mod wardens;
+
+#[cfg(test)]
+pub(crate) mod tests;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::pin::Pin;
 
@@ -28,60 +48,55 @@ pub const TURN: &str = "ALGONIUS_TURN";
 /// Variable that names the attempt.
 pub const ATTEMPT: &str = "ALGONIUS_ATTEMPT";
 
-/// Whose processes: everything that carries all of these in its environment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mark {
-    /// One attempt. Not the whole execution: the next attempt may be alive already.
-    Attempt(ExecutionId, Stamp),
-    /// Everything that one data directory ever started.
-    Instance(Uuid),
-}
-
-impl Mark {
-    /// The variables by which its processes are known.
-    #[must_use]
-    pub fn variables(self) -> Vec<(&'static str, String)> {
-        match self {
-            Self::Attempt(execution, stamp) => vec![
-                (EXECUTION, execution.to_string()),
-                (TURN, stamp.turn.to_string()),
-                (ATTEMPT, stamp.attempt.to_string()),
-            ],
-            Self::Instance(instance) => vec![(INSTANCE, instance.to_string())],
-        }
-    }
+/// The variables by which the processes of an attempt are known.
+fn marks(instance: Uuid, execution: ExecutionId, stamp: Stamp) -> [(&'static str, String); 4] {
+    [
+        (INSTANCE, instance.to_string()),
+        (EXECUTION, execution.to_string()),
+        (TURN, stamp.turn.to_string()),
+        (ATTEMPT, stamp.attempt.to_string()),
+    ]
 }
 
 /// A program to be started.
 pub struct Launch {
+    /// For which execution it works.
+    pub execution: ExecutionId,
+    /// For which attempt of it.
+    pub stamp: Stamp,
     /// Absolute path.
     pub program: PathBuf,
     /// Its arguments, without its name.
     pub args: Vec<String>,
-    /// Its whole environment. The variables of `mark` are added.
+    /// Its whole environment. The variables that tell its attempt are added.
     pub env: BTreeMap<OsString, OsString>,
     /// Where it starts.
     pub working_dir: PathBuf,
-    /// What it reads on standard input, which is then closed.
+    /// What it reads on standard input, which is then at its end.
     pub stdin: Vec<u8>,
-    /// By what its processes are found again.
-    pub mark: Mark,
+    /// Bytes of each output stream that outlive the supervisor.
+    pub cap: u64,
+    /// Whether it ends when the supervisor does.
+    pub dies_alone: bool,
+    /// Resources, by the system's numbers, with the limit of each.
+    pub limits: Vec<(u64, u64)>,
+    /// What confines it, where it is confined.
+    pub ruleset: Option<OwnedFd>,
 }
 
 /// A pipe from a program.
 pub type Pipe = Pin<Box<dyn AsyncRead + Send>>;
 
-/// The end of a program. Dropped before it came, it kills the program's group.
+/// The end of a program. An error of kind `ConnectionAborted` tells that its warden was lost.
 pub type Ending = Pin<Box<dyn Future<Output = io::Result<Exit>> + Send>>;
 
-/// A program that lives. Its standard input is fed meanwhile, and whether it reads it is its own
-/// matter.
+/// A program that lives, or that has ended while nobody was there.
 pub struct Spawned {
     /// Its process id.
     pub pid: u32,
-    /// Its standard output.
+    /// Its standard output, from the first byte.
     pub stdout: Pipe,
-    /// Its standard error.
+    /// Its standard error, from the first byte.
     pub stderr: Pipe,
     /// How it ends. Comes when the program itself has ended, whoever still holds its pipes.
     pub ending: Ending,
@@ -89,27 +104,23 @@ pub struct Spawned {
     pub tree: Box<dyn Tree>,
 }
 
-/// A program and all that it started. Dropping it kills the group.
-///
-/// Poll [`Spawned::ending`] and signal from one task only: then no signal can reach a process
-/// that got the number of the one that ended.
+/// A program and all that it started, in whatever group or session. Dropping it kills all that.
 #[async_trait]
 pub trait Tree: Send + Sync {
-    /// Asks the group to end.
+    /// Asks each of its processes to end.
     fn terminate(&self);
 
-    /// Kills the group.
+    /// Kills all of it.
     fn kill(&self);
 
-    /// Whether the program has ended and something of its group has not.
+    /// Whether any of it may live.
     fn has_survivors(&self) -> bool;
 
-    /// Kills everything that carries the mark, in whatever group or session. Returns when a round
-    /// found nothing more, or after a bounded number of rounds; answers how many were killed.
-    async fn sweep(&self) -> usize;
+    /// Kills all of it, and returns when nothing is left; answers how many were killed.
+    async fn sweep(&self) -> u64;
 }
 
-/// Starts programs.
+/// Starts programs, and holds those that an earlier life of the service started.
 #[async_trait]
 pub trait Warden: Send + Sync + 'static {
     /// Starts a program. Dropped meanwhile, it leaves nothing alive.
@@ -117,15 +128,17 @@ pub trait Warden: Send + Sync + 'static {
     /// # Errors
     /// When the program could not be started, with the system's error number where it has one.
     async fn launch(&self, launch: Launch) -> io::Result<Spawned>;
-}
 
-/// Kills what an earlier life of this data directory left running, before anything is started
-/// again. Answers how many processes were killed. Spares this process and its ancestors.
-pub async fn sweep_instance(instance: Uuid) -> usize {
-    sweep::sweep(Mark::Instance(instance)).await
-}
+    /// Whether an earlier life started a program for this attempt that is still held, alive or
+    /// ended.
+    fn holds(&self, execution: ExecutionId, stamp: Stamp) -> bool;
 
-/// Kills everything that carries the mark of an attempt. Answers how many processes were killed.
-pub(crate) async fn sweep_attempt(execution: ExecutionId, stamp: Stamp) -> usize {
-    sweep::sweep(Mark::Attempt(execution, stamp)).await
+    /// Takes that program over.
+    ///
+    /// # Errors
+    /// `NotFound` when none is held.
+    async fn adopt(&self, execution: ExecutionId, stamp: Stamp) -> io::Result<Spawned>;
+
+    /// Kills everything of an attempt whose driver has failed; answers how many were killed.
+    async fn sweep(&self, execution: ExecutionId, stamp: Stamp) -> usize;
 }

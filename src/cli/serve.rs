@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use nix::unistd::geteuid;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::check;
@@ -24,6 +25,7 @@ pub(super) async fn run(
         settings.server.listen = listen;
     }
     begin_to_log(&settings, &warnings);
+    warn_of_root();
     let mut signals = signals()?;
     let drain = settings.server.drain_timeout;
     let agents: Vec<_> = settings.agents.iter().map(|agent| agent.spec.id.to_string()).collect();
@@ -33,6 +35,12 @@ pub(super) async fn run(
     asked_to_stop(&mut signals).await;
     drain_or_stop(running, drain, &mut signals).await;
     Ok(())
+}
+
+fn warn_of_root() {
+    if geteuid().is_root() {
+        tracing::warn!("runs as root, and so do the agents: nothing keeps them from anything");
+    }
 }
 
 fn begin_to_log(settings: &Settings, warnings: &[Fault]) {

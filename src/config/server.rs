@@ -48,6 +48,8 @@ pub struct Server {
     pub body_timeout: Duration,
     /// How long executions may go on when the service is asked to end.
     pub drain_timeout: Duration,
+    /// How long running programs wait for the next life of a service that was killed.
+    pub reattach_grace: Duration,
     /// What a commit survives.
     pub durability: Durability,
     /// Which requests are looked at.
@@ -115,6 +117,7 @@ pub(super) fn read(
         header_timeout: from.seconds("header_timeout", Bounds::new(0.1, 600.0, 10.0)),
         body_timeout: from.seconds("body_timeout", Bounds::new(0.1, 3600.0, 30.0)),
         drain_timeout: from.seconds("drain_timeout", Bounds::new(0.0, 86_400.0, 30.0)),
+        reattach_grace: from.seconds("reattach_grace", Bounds::new(0.0, 86_400.0, 60.0)),
         durability: from.word("durability", &durabilities).map(|d| d.value).unwrap_or_default(),
         entry: entry::read(from),
     };

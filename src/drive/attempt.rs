@@ -20,7 +20,10 @@ use super::process::{Orders, Place};
 use super::reach::Reach;
 use super::workplace::workplace;
 use crate::template::Values;
-use crate::warden::{Launch, Mark, Warden};
+use crate::warden::{Launch, Warden};
+
+/// Bytes of a stream that are held beyond what is kept of it, to see that there was more.
+const BEYOND_THE_LIMIT: u64 = 64 * 1024;
 
 /// An attempt that is to be made.
 pub(super) struct Attempt {
@@ -107,9 +110,9 @@ impl Attempt {
         files: &Files,
         working_dir: PathBuf,
     ) -> Result<Launch, Failure> {
-        let Place { instance, inherited, .. } = self.place.as_ref();
+        let inherited = &self.place.inherited;
         let args = arguments(&self.program, values)?;
-        let mut env = environment(&self.program, inherited, &self.work, *instance);
+        let mut env = environment(&self.program, inherited, &self.work);
         let listing = handed::listing(&self.work.request.input.parts, &files.folder);
         env.extend(listing.map(|listing| (handed::FILES.into(), listing.into())));
         fits(&args, &env)?;
@@ -117,9 +120,20 @@ impl Attempt {
             InputPattern::Stdin => self.work.request.input.text().into_bytes(),
             InputPattern::File | InputPattern::Args => Vec::new(),
         };
-        let mark = Mark::Attempt(self.work.execution, self.work.stamp);
-        let program = self.program.command.clone();
-        Ok(Launch { program, args, env, working_dir, stdin, mark })
+        let Work { execution, stamp, spec, .. } = &self.work;
+        Ok(Launch {
+            execution: *execution,
+            stamp: *stamp,
+            program: self.program.command.clone(),
+            args,
+            env,
+            working_dir,
+            stdin,
+            cap: spec.sizes.output as u64 + BEYOND_THE_LIMIT,
+            dies_alone: false,
+            limits: Vec::new(),
+            ruleset: None,
+        })
     }
 
     /// Where the answer will come from. What may be reached is settled before the program starts.

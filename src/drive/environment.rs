@@ -6,9 +6,6 @@ use std::ffi::OsString;
 
 use algonius_actors::model::program::ProgramSpec;
 use algonius_actors::ports::driver::Work;
-use uuid::Uuid;
-
-use crate::warden::INSTANCE;
 
 /// Variables of the service that every program may see. Whatever else the service was given,
 /// tokens above all, stays with the service.
@@ -30,7 +27,6 @@ pub(super) fn environment(
     program: &ProgramSpec,
     inherited: &Inherited,
     work: &Work,
-    instance: Uuid,
 ) -> BTreeMap<OsString, OsString> {
     let configured = program.env.iter().map(|(name, variable)| (name, variable.value.clone()));
     let own = [
@@ -38,7 +34,6 @@ pub(super) fn environment(
         ("A2A_TASK_ID", work.execution.to_string()),
         ("A2A_CONTEXT_ID", work.request.context.0.clone()),
         ("ALGONIUS_AGENT_ID", work.spec.id.to_string()),
-        (INSTANCE, instance.to_string()),
     ];
     let chosen = work.request.overrides().env;
     let mut environment = inherited.clone();

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::decide::contract::{Evidence, judge};
-use algonius_actors::model::agent::Access;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::event::{Channel, Fact};
 use algonius_actors::model::failure::Failure;
@@ -29,7 +28,7 @@ use crate::warden::{Ending, Pipe, Spawned, Tree};
 /// How long the pipes may stay open after the program has ended.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// A running attempt. Dropping it kills the group and removes the folder.
+/// A running attempt. Dropping it kills all of it and removes the folder.
 pub(super) struct Live {
     program: Arc<ProgramSpec>,
     work: Work,
@@ -87,8 +86,7 @@ impl Live {
         (live, Process { stdout, stderr, ending })
     }
 
-    /// Runs to the end. When it returns, everything is written and the group is dead; so is what
-    /// left the group, where that could still do harm.
+    /// Runs to the end. When it returns, everything is written and nothing of it lives.
     pub(super) async fn run(&self, process: Process, report: &Reporter, orders: Orders) -> Ended {
         let Process { stdout, stderr, ending } = process;
         report.started(Some(self.pid));
@@ -97,21 +95,23 @@ impl Live {
         let mut listening = std::pin::pin!(self.listen(report, sources));
         let mut exiting = std::pin::pin!(self.see_to_the_end(ending, orders.clone()));
         let (exit, heard) = tokio::select! {
-            exit = &mut exiting => (exit, self.drain(listening.as_mut(), &cut).await),
+            exit = &mut exiting => {
+                // Its warden is lost, and with it whoever could tell how it ends.
+                if exit.is_err() { self.tree.sweep().await; }
+                (exit, self.drain(listening.as_mut(), &cut).await)
+            }
             heard = &mut listening => {
                 // Nobody reads on, so nobody waits for a program that would write.
                 if heard.is_err() { self.tree.kill(); }
                 (exiting.await, heard)
             }
         };
-        let was_cut = *cut.borrow();
-        self.end_what_stayed(&orders, was_cut).await;
+        self.tree.sweep().await;
         self.conclude(exit, heard, report).await
     }
 
     /// Removes what the attempt left. Returns when nothing is left.
     pub(super) async fn clear(self) {
-        self.tree.kill();
         self.tree.sweep().await;
         if let Some(folder) = self.folder {
             _ = tokio::task::spawn_blocking(move || drop(folder)).await;
@@ -166,17 +166,6 @@ impl Live {
         listening.await
     }
 
-    /// Ends what outlived the program. The search through all processes costs milliseconds, so a
-    /// read-only agent that ended well is spared it here; its lease does it when it is cleaned.
-    async fn end_what_stayed(&self, orders: &Orders, was_cut: bool) {
-        let has_survivors = self.tree.has_survivors();
-        self.tree.kill();
-        let is_writer = self.work.spec.access == Access::ReadWrite;
-        if has_survivors || was_cut || is_writer || orders.is_stopped() {
-            self.tree.sweep().await;
-        }
-    }
-
     async fn conclude(
         &self,
         exit: io::Result<Exit>,
@@ -187,7 +176,7 @@ impl Live {
             Ok(exit) => exit,
             Err(error) => {
                 tracing::error!(execution = %self.work.execution, %error, "no exit status");
-                return Ended::unexplained("how the agent's process ended is not known");
+                return Ended::unexplained(error.kind());
             }
         };
         let asked = heard.as_ref().is_ok_and(Heard::asks);
@@ -254,8 +243,13 @@ impl Ended {
         }
     }
 
-    fn unexplained(message: &str) -> Self {
-        let verdict = Err(Failure::new(Code::Internal, message));
-        Self { verdict, exit_code: None, asked: false }
+    fn unexplained(kind: io::ErrorKind) -> Self {
+        let failure = match kind {
+            io::ErrorKind::ConnectionAborted => {
+                Failure::new(Code::Interrupted, "the process that held it was lost")
+            }
+            _ => Failure::new(Code::Internal, "how the agent's process ended is not known"),
+        };
+        Self { verdict: Err(failure), exit_code: None, asked: false }
     }
 }

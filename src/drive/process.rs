@@ -13,12 +13,10 @@ use algonius_actors::report::Reporter;
 use async_trait::async_trait;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use uuid::Uuid;
 
 use super::attempt::Attempt;
 use super::environment::{self, Inherited};
-use crate::warden::direct::Direct;
-use crate::warden::{self, Warden};
+use crate::warden::Warden;
 
 /// Does an agent's work by running its program. Needs a tokio runtime around it.
 pub struct ProcessDriver {
@@ -29,8 +27,6 @@ pub struct ProcessDriver {
 
 /// What all attempts of a service share.
 pub(super) struct Place {
-    /// Marks the processes of one data directory.
-    pub(super) instance: Uuid,
     /// Where executions get their own folders.
     pub(super) runtime_dir: PathBuf,
     /// What programs see of the service's environment.
@@ -38,12 +34,12 @@ pub(super) struct Place {
 }
 
 impl ProcessDriver {
-    /// A driver of one program. `instance` marks its processes as those of one data directory;
-    /// folders for input and output files are made under `runtime_dir`.
+    /// A driver of one program, which `warden` starts. Folders for input and output files are made
+    /// under `runtime_dir`.
     #[must_use]
-    pub fn new(program: ProgramSpec, instance: Uuid, runtime_dir: PathBuf) -> Self {
-        let place = Place { instance, runtime_dir, inherited: environment::inherited() };
-        Self { program: Arc::new(program), place: Arc::new(place), warden: Arc::new(Direct) }
+    pub fn new(program: ProgramSpec, runtime_dir: PathBuf, warden: Arc<dyn Warden>) -> Self {
+        let place = Place { runtime_dir, inherited: environment::inherited() };
+        Self { program: Arc::new(program), place: Arc::new(place), warden }
     }
 }
 
@@ -58,7 +54,8 @@ impl Driver for ProcessDriver {
             work,
         };
         let task = tokio::spawn(serve(attempt, report, Orders(received)));
-        Box::new(ProcessLease { orders, task, execution, stamp })
+        let warden = Arc::clone(&self.warden);
+        Box::new(ProcessLease { orders, task, warden, execution, stamp })
     }
 }
 
@@ -95,6 +92,7 @@ impl Orders {
 struct ProcessLease {
     orders: watch::Sender<Order>,
     task: JoinHandle<()>,
+    warden: Arc<dyn Warden>,
     execution: ExecutionId,
     stamp: Stamp,
 }
@@ -112,11 +110,11 @@ impl Hold for ProcessLease {
     }
 
     async fn clean(self: Box<Self>) {
-        let Self { orders, task, execution, stamp } = *self;
+        let Self { orders, task, warden, execution, stamp } = *self;
         orders.send_replace(Order::Release);
         if let Err(error) = task.await {
             tracing::error!(%execution, %error, "the driver's task failed");
-            warden::sweep_attempt(execution, stamp).await;
+            warden.sweep(execution, stamp).await;
         }
     }
 }

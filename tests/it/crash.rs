@@ -26,7 +26,10 @@ async fn after_a_kill_the_running_one_is_interrupted_and_the_waiting_ones_run_in
     service.setup.open("go");
     assert_eq!(outcome(&service.ended("one", &ids[2]).await), completed("cid\n"));
     let said = service.said();
-    assert!(said.contains("swept") && !said.contains('\u{1b}'), "no plain log: {said}");
+    assert!(
+        said.contains("nobody took its program up") && !said.contains('\u{1b}'),
+        "no plain log: {said}"
+    );
     let log = "start ann\nstart bob\nend bob\nstart cid\nend cid\n";
     assert_eq!(service.setup.read("log"), log);
     let list = service.get("/api/v1/executions").await.json();

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use algonius_actors::ports::clock::Clock;
 use algonius_supervisor::clock::WallClock;
+use algonius_supervisor::warden::wardens::Origin;
 use algonius_supervisor::{Running, config, start_with};
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
@@ -52,8 +53,10 @@ impl World {
         let mut settings = checked.unwrap_or_else(|faults| panic!("{faults}")).settings;
         settings.server.listen = ([127, 0, 0, 1], 0).into();
         let clock = Arc::new(Fused::default());
+        let program = env!("CARGO_BIN_EXE_algonius").into();
+        let origin = Origin { program, ..Origin::default() };
         let running =
-            soon("the start", start_with(settings, Arc::clone(&clock) as _)).await.unwrap();
+            soon("the start", start_with(settings, Arc::clone(&clock) as _, origin)).await.unwrap();
         let token = std::fs::read_to_string(setup.token_file()).unwrap().trim().to_owned();
         let door = Door { address: running.address(), token };
         Self { setup, clock, running, door }

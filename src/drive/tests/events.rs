@@ -77,7 +77,7 @@ async fn a_line_of_the_answer_is_shown_while_the_program_still_works() {
         until [ -e go ]; do sleep 0.01; done
         echo '{"type":"text","text":"o"}'"#;
     let stage = running(script, &[]);
-    let mut run = stage.start();
+    let mut run = stage.start().await;
     while !matches!(run.next().await, Entry::Fact(Fact::Artifact { .. })) {}
     fs::write(stage.home.path().join("go"), "").unwrap();
     assert_eq!(run.ended().await, Ok(()));
@@ -164,7 +164,7 @@ async fn what_is_held_back_of_an_artifact_is_told_when_its_program_is_killed() {
         printf '%s\n' '{"type":"artifact","id":"log","text":"one\ntwo","last":false}'
         while :; do sleep 600; done"#;
     let stage = running(script, &[]);
-    let mut run = stage.start();
+    let mut run = stage.start().await;
     while !matches!(run.next().await, Entry::Fact(Fact::Artifact { .. })) {}
     run.stop();
     let verdict = run.ended().await;

@@ -1,12 +1,10 @@
 //! Files of a request, as the program finds them.
 
-use std::fs;
-
 use algonius_actors::model::code::Code;
 use algonius_actors::model::content::{Content, Part};
 use serde_json::{Value, json};
 
-use super::world::{Stage, shell};
+use super::world::{Stage, exists, shell};
 
 fn part(content: Content, filename: Option<&str>, media_type: Option<&str>) -> Part {
     let own = |text: Option<&str>| text.map(ToOwned::to_owned);
@@ -23,7 +21,7 @@ fn reader(parts: Vec<Part>) -> Stage {
         echo; stat -c '%a %n' . files/*; cat files/*"#;
     let mut stage = shell(script, &[""]);
     let own = format!("{}-1-1", stage.execution);
-    stage.program.args[2] = stage.runtime_dir().join(own).display().to_string();
+    stage.program.args[2] = stage.files_dir().join(own).display().to_string();
     stage.input.parts = parts;
     stage
 }
@@ -65,5 +63,5 @@ async fn what_is_no_base64_is_refused_before_anything_is_started() {
     let failure = story.verdict.unwrap_err();
     assert_eq!(failure.code, Code::InputRejected);
     assert_eq!(failure.message, "file 2 holds no valid base64");
-    assert_eq!(fs::read_dir(stage.home.path()).unwrap().count(), 1, "only the folder of runs");
+    assert!(!exists(&stage.home.path().join("started")));
 }

@@ -49,7 +49,7 @@ async fn a_file_in_the_working_directory_is_delivered_also_when_its_place_is_use
         until [ -e go ]; do sleep 0.01; done
         printf two > out/a.bin; echo '{"type":"artifact","file":{"path":"out/a.bin","name":"b"}}'"#;
     let stage = naming(script, &[]);
-    let mut run = stage.start();
+    let mut run = stage.start().await;
     while !matches!(run.next().await, super::world::Entry::Fact(Fact::Artifact { .. })) {}
     std::fs::write(stage.home.path().join("go"), "").unwrap();
     assert_eq!(run.ended().await, Ok(()));

@@ -28,10 +28,12 @@ use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::{Desk, Report, Reporter};
 use chrono::{DateTime, Utc};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::watch;
+use tokio::sync::{OnceCell, watch};
 use uuid::Uuid;
 
 use crate::drive::process::ProcessDriver;
+use crate::warden::tests::wardens;
+use crate::warden::wardens::Wardens;
 
 /// No wait of these tests is longer.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -82,6 +84,7 @@ pub(super) struct Stage {
     pub(super) stamp: Stamp,
     pub(super) instance: Uuid,
     pub(super) home: tempfile::TempDir,
+    wardens: OnceCell<Arc<Wardens>>,
 }
 
 /// A stage for `sh -c script args…`, read-only, with standard input and output.
@@ -121,6 +124,7 @@ pub(super) fn program(command: &str, args: &[&str]) -> Stage {
         stamp: Stamp::FIRST,
         instance: Uuid::new_v4(),
         home,
+        wardens: OnceCell::new(),
     }
 }
 
@@ -159,7 +163,12 @@ impl Stage {
         self.home.path().join("run")
     }
 
-    pub(super) fn start(&self) -> Run {
+    /// Where executions have their own folders.
+    pub(super) fn files_dir(&self) -> PathBuf {
+        self.home.path().join("files")
+    }
+
+    pub(super) async fn start(&self) -> Run {
         let (sender, entries) = unbounded_channel();
         let is_full = Arc::new(AtomicBool::new(false));
         let ledger = Arc::new(Listener { entries: sender.clone(), is_full: Arc::clone(&is_full) });
@@ -174,7 +183,10 @@ impl Stage {
             progress: watch::Sender::new(Progress::accepted()),
         };
         let report = Reporter::new(desk, move |report| _ = sender.send(Entry::Report(report)));
-        let driver = ProcessDriver::new(self.program.clone(), self.instance, self.runtime_dir());
+        let (folder, instance) = (self.runtime_dir(), self.instance);
+        let wardens = self.wardens.get_or_init(|| async move { wardens(&folder, instance).await });
+        let wardens = Arc::clone(wardens.await);
+        let driver = ProcessDriver::new(self.program.clone(), self.files_dir(), wardens);
         let lease = Some(driver.start(self.work(), report));
         Run { lease, entries, is_full, seen: Vec::new() }
     }
@@ -202,11 +214,11 @@ impl Stage {
 
     /// Runs it to its end and cleans up.
     pub(super) async fn play(&self) -> Story {
-        let mut run = self.start();
+        let mut run = self.start().await;
         let verdict = run.ended().await;
         run.clean().await;
         assert_eq!(self.alive(), Vec::<i32>::new(), "something outlived the clean-up");
-        let left = fs::read_dir(self.runtime_dir()).map_or(0, Iterator::count);
+        let left = fs::read_dir(self.files_dir()).map_or(0, Iterator::count);
         assert_eq!(left, 0, "files outlived the clean-up");
         Story { verdict, seen: run.seen }
     }
@@ -275,6 +287,11 @@ impl Run {
         }
     }
 
+    /// What was written on a channel so far.
+    pub(super) fn text(&self, channel: Channel) -> String {
+        text(&self.seen, channel)
+    }
+
     pub(super) fn stop(&self) {
         self.lease.as_ref().unwrap().stop();
     }
@@ -312,11 +329,7 @@ impl Story {
     }
 
     pub(super) fn text(&self, channel: Channel) -> String {
-        let texts = self.seen.iter().filter_map(|entry| match entry {
-            Entry::Chunk(chunk) if chunk.channel == channel => Some(chunk.text.as_str()),
-            Entry::Chunk(_) | Entry::Fact(_) | Entry::Report(_) => None,
-        });
-        texts.collect()
+        text(&self.seen, channel)
     }
 
     /// The text to which the one artifact refers.
@@ -329,4 +342,12 @@ impl Story {
         let range = usize::try_from(span.from).unwrap()..usize::try_from(span.to).unwrap();
         self.text(span.channel).get(range).map(ToOwned::to_owned)
     }
+}
+
+fn text(seen: &[Entry], channel: Channel) -> String {
+    let texts = seen.iter().filter_map(|entry| match entry {
+        Entry::Chunk(chunk) if chunk.channel == channel => Some(chunk.text.as_str()),
+        Entry::Chunk(_) | Entry::Fact(_) | Entry::Report(_) => None,
+    });
+    texts.collect()
 }

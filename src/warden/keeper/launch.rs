@@ -1,0 +1,121 @@
+//! Starts a program for the supervisor.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek};
+use std::os::fd::OwnedFd;
+
+use nix::errno::Errno;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+use super::super::frame::{Spec, Terms, Word};
+use super::Keeper;
+use super::birth::{self, Limit};
+use super::held::{Held, Stream};
+
+/// From here on stand the descriptors that are held.
+const USUAL_FLOOR: u64 = 1000;
+
+/// How much sooner than others a program is ended when memory runs out.
+const OUT_OF_MEMORY: &str = "500";
+
+/// What every launch needs of the warden.
+pub(super) struct Means {
+    /// Descriptors of a program, as this process found them.
+    files: Limit,
+    floor: i32,
+}
+
+impl Means {
+    /// Takes as many descriptors as this process may have.
+    ///
+    /// # Errors
+    /// When limits can be neither read nor set.
+    pub(super) fn prepare() -> io::Result<Self> {
+        let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+        setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
+        let floor = i32::try_from(USUAL_FLOOR.min(hard / 2)).map_err(io::Error::other)?;
+        Ok(Self { files: (Resource::RLIMIT_NOFILE as u32, soft, hard), floor })
+    }
+
+    /// The limits of a program: first those that everybody gets.
+    fn limits(&self, label: u64, spec: &Spec) -> Vec<Limit> {
+        let label = (Resource::RLIMIT_LOCKS as u32, label, nix::libc::RLIM_INFINITY);
+        let no_dump = (Resource::RLIMIT_CORE as u32, 0, 0);
+        let own = spec
+            .limits
+            .iter()
+            .filter_map(|(resource, limit)| Some((u32::try_from(*resource).ok()?, *limit, *limit)));
+        [label, no_dump, self.files].into_iter().chain(own).collect()
+    }
+}
+
+/// The descriptors of a launch, by what they are for.
+struct Kit {
+    streams: [OwnedFd; 3],
+    ours: [OwnedFd; 4],
+    ruleset: Option<OwnedFd>,
+    spec: Option<OwnedFd>,
+}
+
+impl Kit {
+    /// Sorts what came; `None` when something did not arrive.
+    fn sort(fds: Vec<OwnedFd>, is_confined: bool, has_file: bool) -> Option<Self> {
+        let mut fds = fds.into_iter();
+        let mut next = || fds.next();
+        let streams = [next()?, next()?, next()?];
+        let ours = [next()?, next()?, next()?, next()?];
+        let ruleset = if is_confined { Some(next()?) } else { None };
+        let spec = if has_file { Some(next()?) } else { None };
+        Some(Self { streams, ours, ruleset, spec })
+    }
+}
+
+impl Keeper {
+    pub(super) fn launch(
+        &mut self,
+        terms: Terms,
+        spec: Option<Spec>,
+        is_confined: bool,
+        fds: Vec<OwnedFd>,
+    ) {
+        let slot = terms.slot;
+        let has_file = spec.is_none();
+        let launched = Kit::sort(fds, is_confined, has_file)
+            .ok_or(Errno::EMFILE)
+            .and_then(|kit| self.start(terms, spec, kit));
+        self.say(match launched {
+            Ok(pid) => Word::Launched { slot, pid: pid.unsigned_abs().into() },
+            Err(errno) => Word::Refused { slot, errno: (errno as i32).unsigned_abs().into() },
+        });
+    }
+
+    fn start(&mut self, terms: Terms, spec: Option<Spec>, kit: Kit) -> Result<i32, Errno> {
+        let Kit { streams: [stdin, stdout, stderr], ours, ruleset, spec: file } = kit;
+        let spec = match (spec, file) {
+            (Some(spec), _) => spec,
+            (None, file) => file.and_then(read).ok_or(Errno::EBADMSG)?,
+        };
+        let [out, err, out_memory, err_memory] = &ours;
+        let hold = |pipe, memory| {
+            Stream::hold(pipe, memory, self.means.floor).map_err(|_full| Errno::EMFILE)
+        };
+        let streams = [hold(out, out_memory)?, hold(err, err_memory)?];
+        let limits = self.means.limits(terms.label, &spec);
+        let pid = birth::start(&spec, [&stdin, &stdout, &stderr], ruleset.as_ref(), &limits)?;
+        let pid = pid.as_raw();
+        // Not in the child: there this process's own protection stands in the way.
+        _ = fs::write(format!("/proc/{pid}/oom_score_adj"), OUT_OF_MEMORY);
+        let slot = terms.slot;
+        let held = Held { terms, pid, end: None, streams, clearing: None, is_cleared: false };
+        self.held.insert(slot, held);
+        self.by_pid.insert(pid, slot);
+        Ok(pid)
+    }
+}
+
+fn read(file: OwnedFd) -> Option<Spec> {
+    let (mut file, mut bytes) = (File::from(file), Vec::new());
+    file.rewind().ok()?;
+    file.read_to_end(&mut bytes).ok()?;
+    Spec::decode(&bytes)
+}

@@ -1,0 +1,76 @@
+//! Signals that reach the process that was meant, whoever has its number by now; and the ends of
+//! children.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+use nix::errno::Errno;
+use nix::sys::signal::{SigHandler, Signal, signal};
+use nix::unistd::Pid;
+
+/// Sends a signal to a process if `is_meant` still holds of its number. The process is taken by
+/// the hand first: what is true of the number then is true of who gets the signal.
+pub(super) fn send(pid: i32, signal: Signal, is_meant: impl Fn() -> bool) -> bool {
+    let Ok(process) = open(pid) else { return false };
+    is_meant() && send_to(&process, signal).is_ok()
+}
+
+#[expect(unsafe_code, reason = "no safe wrapper at hand for a handle of a process")]
+fn open(pid: i32) -> Result<OwnedFd, Errno> {
+    // SAFETY: takes two numbers and gives a new descriptor, closed on exec, that nobody else has.
+    unsafe {
+        let fd = Errno::result(libc::syscall(libc::SYS_pidfd_open, pid, 0))?;
+        let fd = i32::try_from(fd).map_err(|_odd| Errno::EBADF)?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+#[expect(unsafe_code, reason = "no safe wrapper at hand for a handle of a process")]
+fn send_to(process: &OwnedFd, signal: Signal) -> Result<(), Errno> {
+    let (fd, signal) = (process.as_raw_fd(), signal as i32);
+    let nothing = ptr::null::<libc::siginfo_t>();
+    // SAFETY: the descriptor is open, and no information goes with the signal.
+    let sent = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, signal, nothing, 0) };
+    Errno::result(sent).map(|_| ())
+}
+
+/// A child that has ended.
+pub(super) struct Dead {
+    /// Its number.
+    pub(super) pid: i32,
+    /// What `wait` told.
+    pub(super) status: i32,
+    /// Microseconds of processor time, with what it waited for.
+    pub(super) cpu: u64,
+    /// The most memory of one process, in KiB.
+    pub(super) peak: u64,
+}
+
+/// Takes leave of a child that has ended: of this one, or of any.
+#[expect(unsafe_code, reason = "no safe wrapper tells what a child has used")]
+pub(super) fn reap(pid: Option<Pid>) -> Option<Dead> {
+    let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
+    let which = pid.map_or(-1, Pid::as_raw);
+    // SAFETY: both places are ours and of the right type; all zero is a usage.
+    let (pid, usage) = unsafe {
+        let pid = libc::wait4(which, &raw mut status, libc::WNOHANG, usage.as_mut_ptr());
+        (pid, usage.assume_init())
+    };
+    let micros =
+        |time: libc::timeval| time.tv_sec.unsigned_abs() * 1_000_000 + time.tv_usec.unsigned_abs();
+    (pid > 0).then(|| Dead {
+        pid,
+        status,
+        cpu: micros(usage.ru_utime) + micros(usage.ru_stime),
+        peak: usage.ru_maxrss.unsigned_abs(),
+    })
+}
+
+/// Gives every signal its usual meaning, so that no child inherits an ignored one.
+#[expect(unsafe_code, reason = "what a signal does is a matter of the whole process")]
+pub(super) fn forget_handlers() {
+    for kind in Signal::iterator() {
+        // SAFETY: no handler is installed, only removed; those that cannot be are left alone.
+        _ = unsafe { signal(kind, SigHandler::SigDfl) };
+    }
+}

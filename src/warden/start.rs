@@ -1,0 +1,70 @@
+//! Puts together what a warden needs to start a program.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::frame::{LONGEST, Order, Spec, Terms};
+use super::label::Label;
+use super::prepare::{Streams, letter, streams};
+use super::program::{Program, meta};
+use super::{Launch, marks};
+
+/// A launch that is ready.
+pub(super) struct Start {
+    pub(super) program: Arc<Program>,
+    pub(super) order: Order,
+    /// In the order in which the frame says.
+    pub(super) fds: Vec<Arc<OwnedFd>>,
+}
+
+/// Makes everything that the program will find.
+///
+/// # Errors
+/// When the process may not open more, or memory runs out.
+pub(super) fn begin(launch: Launch, instance: Uuid, slot: u64) -> io::Result<Start> {
+    let Streams { stdin, stdout, stderr, ours } = streams(&launch.stdin)?;
+    let (execution, stamp) = (launch.execution, launch.stamp);
+    let terms = Terms {
+        slot,
+        label: Label::of(instance, execution, stamp).0,
+        meta: meta(execution, stamp),
+        cap: launch.cap,
+        dies_alone: launch.dies_alone,
+    };
+    let mut fds: Vec<_> = [stdin, stdout, stderr].into_iter().map(Arc::new).collect();
+    fds.extend(ours.iter().map(|ends| Arc::clone(&ends.pipe)));
+    fds.extend(ours.iter().map(|ends| Arc::clone(&ends.memory)));
+    let is_confined = launch.ruleset.is_some();
+    let spec = spec(&launch, instance);
+    fds.extend(launch.ruleset.map(Arc::new));
+    let encoded = spec.encode();
+    let spec = if encoded.len() <= LONGEST {
+        Some(spec)
+    } else {
+        fds.push(Arc::new(letter(&encoded)?));
+        None
+    };
+    let program = Arc::new(Program::new(terms.clone(), ours));
+    Ok(Start { program, order: Order::Launch { terms, spec, is_confined }, fds })
+}
+
+fn spec(launch: &Launch, instance: Uuid) -> Spec {
+    let program = launch.program.as_os_str().as_bytes().to_vec();
+    let args = launch.args.iter().map(|arg| arg.clone().into_bytes());
+    let marks = marks(instance, launch.execution, launch.stamp);
+    let marks =
+        marks.into_iter().map(|(name, value)| [name.as_bytes(), value.as_bytes()].join(&b'='));
+    let env =
+        launch.env.iter().map(|(name, value)| [name.as_bytes(), value.as_bytes()].join(&b'='));
+    Spec {
+        args: std::iter::once(program.clone()).chain(args).collect(),
+        env: env.chain(marks).collect(),
+        program,
+        working_dir: launch.working_dir.as_os_str().as_bytes().to_vec(),
+        limits: launch.limits.clone(),
+    }
+}

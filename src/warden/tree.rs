@@ -1,0 +1,102 @@
+//! A program that lives, as the one who drives it sees it.
+
+use std::io;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::runtime::Handle;
+
+use super::frame::Order;
+use super::link::Link;
+use super::program::Program;
+use super::{Spawned, Tree, sweep};
+
+/// Takes a program over from the moment at which its launch was ordered, or at which it was found.
+///
+/// # Errors
+/// When it could not be started, with the system's error number where it has one.
+pub(super) async fn spawned(link: Arc<Link>, program: Arc<Program>) -> io::Result<Spawned> {
+    program.claim();
+    let tree = HeldTree { link, program: Arc::clone(&program), is_over: false };
+    let known = program.until(|now| now.pid.is_some() || now.refused.is_some()).await;
+    if let Some(errno) = known.refused {
+        return Err(tree.refused(io::Error::from_raw_os_error(errno)));
+    }
+    let Some(pid) = known.pid else { return Err(io::ErrorKind::ConnectionAborted.into()) };
+    let [stdout, stderr] = program.streams().await?;
+    Ok(Spawned {
+        pid,
+        stdout: Box::pin(stdout),
+        stderr: Box::pin(stderr),
+        ending: Box::pin(program.ending()),
+        tree: Box::new(tree),
+    })
+}
+
+struct HeldTree {
+    link: Arc<Link>,
+    program: Arc<Program>,
+    /// Whether its warden was told to forget it.
+    is_over: bool,
+}
+
+impl HeldTree {
+    /// There is nothing to be ended.
+    fn refused(mut self, error: io::Error) -> io::Error {
+        self.is_over = true;
+        self.link.release(self.program.slot());
+        error
+    }
+}
+
+#[async_trait]
+impl Tree for HeldTree {
+    fn terminate(&self) {
+        self.link.order(Order::Terminate { slot: self.program.slot() }, Vec::new());
+    }
+
+    fn kill(&self) {
+        if self.program.standing().has_survivors() {
+            self.link.order(Order::Kill { slot: self.program.slot() }, Vec::new());
+        }
+    }
+
+    fn has_survivors(&self) -> bool {
+        self.program.standing().has_survivors()
+    }
+
+    async fn sweep(&self) -> u64 {
+        clear(&self.link, &self.program).await
+    }
+}
+
+/// Kills everything of a program; how many that were.
+async fn clear(link: &Link, program: &Program) -> u64 {
+    if !program.standing().has_survivors() {
+        return program.standing().cleared.unwrap_or_default();
+    }
+    link.order(Order::Kill { slot: program.slot() }, Vec::new());
+    let now = program.until(|now| now.cleared.is_some()).await;
+    match now.cleared {
+        Some(killed) => killed,
+        None => sweep::of_label(program.label()).await as u64,
+    }
+}
+
+impl Drop for HeldTree {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        let (link, program) = (Arc::clone(&self.link), Arc::clone(&self.program));
+        if !program.standing().has_survivors() {
+            return link.release(program.slot());
+        }
+        // Where the whole service goes down, the next one takes up what the warden holds.
+        let Ok(runtime) = Handle::try_current() else { return };
+        runtime.spawn(async move {
+            clear(&link, &program).await;
+            link.release(program.slot());
+        });
+    }
+}

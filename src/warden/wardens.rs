@@ -1,0 +1,208 @@
+//! The wardens of a service: its own, for whatever is started, and those that an earlier life
+//! left, until what they hold has ended.
+
+use std::ffi::OsString;
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::model::execution::Stamp;
+use algonius_actors::model::id::ExecutionId;
+use async_trait::async_trait;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::attach;
+use super::frame::{Order, VERSION};
+use super::label::Label;
+use super::link::Link;
+use super::process::can_label;
+use super::start::{Start, begin};
+use super::tree::spawned;
+use super::{Launch, Spawned, Warden, packet, sweep};
+
+/// How long a warden may take for its first word.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Launches under way at once: each has up to nine descriptors in flight.
+const LAUNCHES: usize = 64;
+
+/// How a process becomes a warden: this very program, unless something else stands in for it.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    /// What is run, with one end of a socket as its standard input.
+    pub program: PathBuf,
+    /// With which arguments.
+    pub args: Vec<OsString>,
+}
+
+impl Default for Origin {
+    /// The program that runs, even if its file was replaced meanwhile.
+    fn default() -> Self {
+        Self { program: PathBuf::from("/proc/self/exe"), args: vec!["warden".into()] }
+    }
+}
+
+/// What the wardens of a service have in common.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// How a warden is made.
+    pub origin: Origin,
+    /// Where a warden can be found by the next life of the service.
+    pub runtime_dir: PathBuf,
+    /// The data directory to which everything belongs.
+    pub instance: Uuid,
+    /// How long a warden waits for the next life of the service.
+    pub patience: Duration,
+}
+
+/// The wardens.
+pub struct Wardens {
+    terms: Terms,
+    folder: Arc<OwnedFd>,
+    own: tokio::sync::Mutex<Option<Arc<Link>>>,
+    left: Vec<Arc<Link>>,
+    launches: Semaphore,
+}
+
+impl Wardens {
+    /// Takes up what an earlier life left, kills what nobody holds, and starts a warden.
+    ///
+    /// # Errors
+    /// When no warden can be started, or programs cannot be labelled here.
+    pub async fn start(terms: Terms) -> io::Result<Arc<Self>> {
+        if !can_label() {
+            return Err(io::Error::other("the hard limit of file locks (ulimit -x) must be open"));
+        }
+        DirBuilder::new().recursive(true).mode(0o700).create(&terms.runtime_dir)?;
+        let folder = Arc::new(OwnedFd::from(File::open(&terms.runtime_dir)?));
+        let left = attach::all(&folder, &terms).await;
+        let held = left.iter().flat_map(|link| link.all()).map(|one| one.label()).collect();
+        let swept = sweep::of_instance(terms.instance, held).await;
+        if swept > 0 {
+            tracing::warn!(processes = swept, "swept what an earlier life left running");
+        }
+        let wardens = Self {
+            folder,
+            own: tokio::sync::Mutex::default(),
+            left,
+            launches: Semaphore::new(LAUNCHES),
+            terms,
+        };
+        wardens.own().await?;
+        Ok(Arc::new(wardens))
+    }
+
+    /// Ends what is held for executions that nobody took up.
+    pub async fn end_the_unclaimed(&self) {
+        for link in self.left() {
+            for program in link.all() {
+                if !program.is_claimed() {
+                    let execution = program.attempt().map(|(id, _)| id.to_string());
+                    tracing::warn!(execution, "nobody took its program up, which is ended");
+                    if let Ok(spawned) = spawned(Arc::clone(&link), program).await {
+                        spawned.tree.sweep().await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The processes of the wardens that are there.
+    pub fn pids(&self) -> Vec<u32> {
+        let own = self.own.try_lock().ok().and_then(|own| own.clone());
+        let all = self.left().chain(own).map(|link| link.standing());
+        all.filter(|standing| !standing.is_lost).filter_map(|standing| standing.pid).collect()
+    }
+
+    /// Ends all wardens with all that they hold.
+    pub async fn end(&self) {
+        let own = self.own.lock().await.take();
+        for link in self.left().chain(own) {
+            link.order(Order::Bye, Vec::new());
+            if timeout(PATIENCE, link.until(|_| false)).await.is_err() {
+                tracing::error!(pid = link.standing().pid, "a warden does not end");
+            }
+        }
+    }
+
+    /// The warden for what is new: the one that is there, or another in its place.
+    async fn own(&self) -> io::Result<Arc<Link>> {
+        let mut own = self.own.lock().await;
+        if let Some(link) = own.as_ref().filter(|link| !link.standing().is_lost) {
+            return Ok(Arc::clone(link));
+        }
+        let link = self.make().await?;
+        *own = Some(Arc::clone(&link));
+        Ok(link)
+    }
+
+    async fn make(&self) -> io::Result<Arc<Link>> {
+        let Origin { program, args } = &self.terms.origin;
+        let (ours, its) = packet::pair()?;
+        let mut command = Command::new(program);
+        command.arg0("algonius").args(args).env_clear().current_dir("/");
+        command.stdin(Stdio::from(its)).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn()?;
+        drop(command); // It holds the other end.
+        let link = Link::open(ours)?;
+        let name = attach::fresh_name(self.terms.instance).into_bytes();
+        let patience = u64::try_from(self.terms.patience.as_millis()).unwrap_or(u64::MAX);
+        let hello = Order::Hello { version: VERSION, patience, name };
+        link.order(hello, vec![Arc::clone(&self.folder)]);
+        let gone = Arc::clone(&link);
+        tokio::spawn(async move {
+            gone.until(|_| false).await;
+            _ = tokio::task::spawn_blocking(move || child.wait()).await;
+        });
+        let greeted = timeout(PATIENCE, link.until(|now| now.pid.is_some())).await;
+        match greeted.is_ok_and(|standing| standing.pid.is_some()) {
+            true => Ok(link),
+            false => Err(io::Error::other("the warden did not begin")),
+        }
+    }
+
+    /// Those of an earlier life that are still there.
+    fn left(&self) -> impl Iterator<Item = Arc<Link>> {
+        self.left.iter().filter(|link| !link.standing().is_lost).map(Arc::clone)
+    }
+
+    fn find(&self, label: Label) -> Option<(Arc<Link>, Arc<super::program::Program>)> {
+        let found = |link: Arc<Link>| link.find(label).map(|program| (link, program));
+        self.left().find_map(found)
+    }
+}
+
+#[async_trait]
+impl Warden for Wardens {
+    async fn launch(&self, launch: Launch) -> io::Result<Spawned> {
+        let _one = self.launches.acquire().await.map_err(io::Error::other)?;
+        let link = self.own().await?;
+        let Start { program, order, fds } = begin(launch, self.terms.instance, link.fresh_slot())?;
+        link.add(Arc::clone(&program));
+        link.order(order, fds);
+        // From here on it is ended when nobody waits for it any more.
+        spawned(link, program).await
+    }
+
+    fn holds(&self, execution: ExecutionId, stamp: Stamp) -> bool {
+        self.find(Label::of(self.terms.instance, execution, stamp)).is_some()
+    }
+
+    async fn adopt(&self, execution: ExecutionId, stamp: Stamp) -> io::Result<Spawned> {
+        let label = Label::of(self.terms.instance, execution, stamp);
+        let (link, program) = self.find(label).ok_or(io::ErrorKind::NotFound)?;
+        spawned(link, program).await
+    }
+
+    async fn sweep(&self, execution: ExecutionId, stamp: Stamp) -> usize {
+        sweep::of_label(Label::of(self.terms.instance, execution, stamp)).await
+    }
+}
