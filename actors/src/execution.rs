@@ -1,6 +1,8 @@
 //! `ExecutionActor`: one per execution; performs what [`decide::execution`](crate::decide::execution)
 //! decides.
 
+mod claiming;
+
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +19,18 @@ use crate::model::event::Fact;
 use crate::model::execution::{Fence, Move, Stamp, State};
 use crate::model::id::ExecutionId;
 use crate::model::progress::Progress;
+use crate::model::queue::Reason;
 use crate::model::request::Request;
 use crate::model::status::{ExecutionStatus, Health};
+use crate::model::workspace::Workspace;
 use crate::pen::{Pen, Stroke};
 use crate::ports::driver::{Driver, Lease, Work};
-use crate::ports::ledger::{ClaimOrder, Settlement};
+use crate::ports::ledger::Settlement;
 use crate::report::{Desk, Report, Reporter};
+
+use claiming::Claiming;
+
+pub use claiming::Grant;
 
 /// Drives one execution to its outcome, then stops.
 pub struct ExecutionActor;
@@ -31,8 +39,10 @@ pub struct ExecutionActor;
 pub enum ExecutionMsg {
     /// Something happened. Sent by a timer, by the pen, or by the owner.
     Happened(Event),
-    /// The ledger gave the slot under this generation.
-    Claimed(Stamp, Fence),
+    /// The ledger gave what the attempt needs.
+    Claimed(Grant),
+    /// What the attempt needs is held by others; with the workspace that it asked for.
+    HeldUp(Stamp, Reason, Option<Workspace>),
     /// The driver tells something.
     Reported(Report),
     /// Everything is written: the actor may stop.
@@ -77,6 +87,8 @@ pub struct ExecutionArgs {
     pub from: Resumption,
     /// What happens to it first: `Begin` or `Answered`, or an end that comes before.
     pub first: Event,
+    /// Since when it waits.
+    pub since: DateTime<Utc>,
     /// What was asked, raw.
     pub request: Arc<Request>,
     /// The agent as it is configured now.
@@ -104,6 +116,7 @@ pub struct ExecutionData {
     since: DateTime<Utc>,
     stamp: Stamp,
     fence: Fence,
+    claiming: Claiming,
     pid: Option<u32>,
     exit_code: Option<i32>,
     deadline: Option<DateTime<Utc>>,
@@ -141,7 +154,8 @@ impl Actor for ExecutionActor {
     ) -> Result<(), ActorProcessingErr> {
         match msg {
             ExecutionMsg::Happened(event) => data.happened(&me, event),
-            ExecutionMsg::Claimed(at, fence) => data.claimed(&me, at, fence),
+            ExecutionMsg::Claimed(grant) => data.claimed(&me, grant),
+            ExecutionMsg::HeldUp(at, reason, wanted) => data.held_up(&me, at, (reason, wanted)),
             ExecutionMsg::Reported(report) => data.reported(&me, report),
             ExecutionMsg::Written => data.written(&me),
             ExecutionMsg::Inspect(reply) => _ = reply.send(data.status()),
@@ -153,10 +167,13 @@ impl Actor for ExecutionActor {
 impl ExecutionData {
     fn new(me: &ActorRef<ExecutionMsg>, args: ExecutionArgs) -> Self {
         let ExecutionArgs { id, request, spec, driver, kit, progress, from, .. } = args;
-        let policy = Policy { deadlines: spec.deadlines, retry: spec.retry, access: spec.access };
+        let policy = Policy::of(&spec);
+        let since = kit.clock.now();
+        let waited = (since - args.since).to_std().unwrap_or_default();
         Self {
+            claiming: Claiming::new(&kit.turns, waited),
             pen: Pen::begin(id, Arc::clone(&kit.ledger), me.clone(), progress.clone()),
-            since: kit.clock.now(),
+            since,
             phase: from.phase,
             state: from.state,
             stamp: from.stamp,
@@ -198,13 +215,6 @@ impl ExecutionData {
         }
     }
 
-    fn claimed(&mut self, me: &ActorRef<ExecutionMsg>, at: Stamp, fence: Fence) {
-        self.fence = fence;
-        self.stamp = at;
-        self.publish(State::Starting);
-        self.happened(me, Event::Claimed { at });
-    }
-
     fn reported(&mut self, me: &ActorRef<ExecutionMsg>, report: Report) {
         match report {
             Report::Started { at, pid } => {
@@ -233,6 +243,7 @@ impl ExecutionData {
     fn perform(&mut self, me: &ActorRef<ExecutionMsg>, effect: Effect) {
         match effect {
             Effect::Claim { stamp, from } => self.claim(stamp, from),
+            Effect::AskAgain { at, within } => self.ask_again(me, at, within),
             Effect::Start { stamp } => self.start(me, stamp),
             Effect::Stop => self.lease.iter().for_each(|lease| lease.stop()),
             Effect::Wake { after, with } => self.wake(me, after, with),
@@ -261,20 +272,6 @@ impl ExecutionData {
         _ = self.pen.send(stroke); // The pen ends after this actor.
     }
 
-    fn claim(&self, stamp: Stamp, from: State) {
-        let (at, reason) = (self.kit.clock.now(), "its turn has come".to_owned());
-        let moved = Move { from, to: State::Starting, stamp, at, reason };
-        let limit = self.spec.capacity.running.map(Into::into);
-        let agent = self.spec.id.clone();
-        self.write(Stroke::Claim(ClaimOrder {
-            id: self.id,
-            agent,
-            limit,
-            fence: self.fence,
-            moved,
-        }));
-    }
-
     fn start(&mut self, me: &ActorRef<ExecutionMsg>, stamp: Stamp) {
         let desk = Desk {
             id: self.id,
@@ -291,7 +288,8 @@ impl ExecutionData {
             _ = me.cast(ExecutionMsg::Reported(report)); // A late report finds nobody.
         });
         let (spec, request) = (Arc::clone(&self.spec), Arc::clone(&self.request));
-        let work = Work { execution: self.id, stamp, spec, request };
+        let workspace = self.claiming.workspace();
+        let work = Work { execution: self.id, stamp, spec, request, workspace };
         self.lease = Some(self.driver.start(work, reporter));
     }
 
@@ -341,6 +339,7 @@ impl ExecutionData {
     }
 
     fn settle(&mut self, stamp: Stamp, ending: Ending) {
+        self.claiming.leave();
         let Ending { outcome, failure } = ending;
         let code = failure.as_ref().map(|failure| failure.code.as_str());
         tracing::info!(execution = %self.id, agent = %self.spec.id, %outcome, code, "ended");
@@ -361,7 +360,8 @@ impl ExecutionData {
         }));
     }
 
-    fn settled(&self) {
+    fn settled(&mut self) {
+        self.claiming.release();
         if let Phase::Ended { outcome, .. } = self.phase {
             self.progress.send_modify(|progress| progress.outcome = Some(outcome));
         }

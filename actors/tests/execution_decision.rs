@@ -18,6 +18,7 @@ fn policy(access: Access) -> Policy {
             answer: Duration::from_secs(600),
         },
         retry: RetrySpec::default(),
+        patience: Duration::from_secs(60),
         access,
     }
 }
@@ -47,7 +48,8 @@ fn events() -> impl Strategy<Value = Event> {
     prop_oneof![
         Just(Event::Begin),
         stamps().prop_map(|at| Event::Claimed { at }),
-        stamps().prop_map(|at| Event::Busy { at }),
+        (stamps(), 0u64..70)
+            .prop_map(|(at, waited)| { Event::Busy { at, waited: Duration::from_secs(waited) } }),
         stamps().prop_map(|at| Event::ClaimDue { at }),
         stamps().prop_map(|at| Event::ClaimFailed { at }),
         Just(Event::Gone),
@@ -68,7 +70,7 @@ fn events() -> impl Strategy<Value = Event> {
 fn stamp_of(event: &Event) -> Option<Stamp> {
     match event {
         Event::Claimed { at }
-        | Event::Busy { at }
+        | Event::Busy { at, .. }
         | Event::ClaimDue { at }
         | Event::ClaimFailed { at }
         | Event::Started { at }
@@ -201,7 +203,11 @@ impl Witness {
             Effect::Clean { .. } => assert!(!self.is_alive, "cleaned while the work lives"),
             Effect::Rest => assert!(self.settled == 1 || self.gone, "rests without an end"),
             Effect::Stop => assert!(self.is_alive, "stopped what does not live"),
-            Effect::Wake { .. } | Effect::Note { .. } | Effect::Park | Effect::Ignore { .. } => {}
+            Effect::Wake { .. }
+            | Effect::AskAgain { .. }
+            | Effect::Note { .. }
+            | Effect::Park
+            | Effect::Ignore { .. } => {}
         }
     }
 
@@ -234,6 +240,7 @@ fn answer(effect: Effect, verdict: &Result<(), Failure>, is_deaf: bool) -> Vec<E
             vec![Event::Started { at: stamp }, Event::Ended { at: stamp, verdict }]
         }
         Effect::Wake { with, .. } => vec![with],
+        Effect::AskAgain { at, .. } => vec![Event::ClaimDue { at }],
         Effect::Clean { stamp } => vec![Event::Cleaned { at: stamp }],
         Effect::Settle { .. } => vec![Event::Settled],
         Effect::Stop

@@ -27,3 +27,4 @@ mod overrides;
 mod secrets;
 mod streams;
 mod twins;
+mod workspaces;

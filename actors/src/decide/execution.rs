@@ -7,7 +7,7 @@ mod work;
 
 use std::time::Duration;
 
-use crate::model::agent::{Access, Deadlines, RetrySpec};
+use crate::model::agent::{Access, AgentSpec, Deadlines, RetrySpec};
 use crate::model::execution::{Outcome, Stamp, State};
 use crate::model::failure::Failure;
 
@@ -20,11 +20,23 @@ pub struct Policy {
     pub deadlines: Deadlines,
     /// What is tried again.
     pub retry: RetrySpec,
+    /// How long it may wait before an attempt.
+    pub patience: Duration,
     /// Whether the agent changes things.
     pub access: Access,
 }
 
-/// How long a busy slot is left alone before it is asked for again.
+impl Policy {
+    /// What an agent's configuration says.
+    #[must_use]
+    pub const fn of(spec: &AgentSpec) -> Self {
+        let AgentSpec { deadlines, retry, access, capacity, .. } = spec;
+        let patience = capacity.patience;
+        Self { deadlines: *deadlines, retry: *retry, patience, access: *access }
+    }
+}
+
+/// How long what is held is left alone before it is asked for again.
 pub const BUSY: Duration = Duration::from_secs(1);
 
 /// What a driver may take for its end beyond the grace, before it is given up.
@@ -128,8 +140,8 @@ pub enum Event {
     Begin,
     /// The ledger gave the slot.
     Claimed { at: Stamp },
-    /// Every slot is held in the ledger.
-    Busy { at: Stamp },
+    /// What the attempt needs is held by others, and it has waited for so long.
+    Busy { at: Stamp, waited: Duration },
     /// The busy pause is over.
     ClaimDue { at: Stamp },
     /// The ledger could not be asked.
@@ -164,6 +176,8 @@ pub enum Event {
 pub enum Effect {
     /// Ask the ledger for the slot.
     Claim { stamp: Stamp, from: State },
+    /// Send `ClaimDue` when something may be free, and at the latest after a while.
+    AskAgain { at: Stamp, within: Duration },
     /// Let the driver start.
     Start { stamp: Stamp },
     /// Ask the work to end.

@@ -10,10 +10,13 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use crate::decide::grow::Made;
+use crate::model::agent::{Access, AgentSpec};
 use crate::model::code::Code;
 use crate::model::content::Part;
 use crate::model::event::{Channel, Fact};
 use crate::model::failure::Failure;
+use crate::model::request::Request;
+use crate::model::workspace::Workspace;
 use crate::ports::driver::{Driver, Hold, Lease, Work};
 use crate::report::Reporter;
 
@@ -141,6 +144,7 @@ impl Act {
 pub struct ScriptedDriver {
     born: Instant,
     acts: watch::Sender<HashMap<String, Vec<Act>>>,
+    workspaces: watch::Sender<HashMap<String, Workspace>>,
     stage: Arc<watch::Sender<Stage>>,
 }
 
@@ -162,6 +166,7 @@ impl Default for ScriptedDriver {
         Self {
             born: Instant::now(),
             acts: watch::Sender::default(),
+            workspaces: watch::Sender::default(),
             stage: Arc::new(watch::Sender::default()),
         }
     }
@@ -172,6 +177,13 @@ impl ScriptedDriver {
     pub fn script(&self, text: &str, acts: impl IntoIterator<Item = Act>) {
         let acts = acts.into_iter().collect();
         self.acts.send_modify(|all| _ = all.insert(text.to_owned(), acts));
+    }
+
+    /// Lets an agent that changes things work in this folder from its next attempt on, unless its
+    /// caller chose another.
+    pub fn settle(&self, agent: &str, folder: &str) {
+        let workspace = Workspace::new(folder);
+        self.workspaces.send_modify(|all| _ = all.insert(agent.to_owned(), workspace));
     }
 
     /// What can be seen now.
@@ -188,7 +200,16 @@ impl ScriptedDriver {
     }
 }
 
+#[async_trait]
 impl Driver for ScriptedDriver {
+    async fn workspace(&self, spec: &AgentSpec, request: &Request) -> Option<Workspace> {
+        if spec.access == Access::ReadOnly {
+            return None;
+        }
+        let chosen = request.overrides().working_dir.map(Workspace::new);
+        chosen.or_else(|| self.workspaces.borrow().get(spec.id.as_str()).cloned())
+    }
+
     fn start(&self, work: Work, report: Reporter) -> Lease {
         let text = &work.request.input.text();
         let attempt = work.stamp.attempt;

@@ -22,6 +22,7 @@ use algonius_actors::model::program::{
 };
 use algonius_actors::model::progress::Progress;
 use algonius_actors::model::request::{Input, Overrides, Request, Trigger};
+use algonius_actors::model::workspace::Workspace;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::driver::{Driver, Lease, Work};
 use algonius_actors::ports::ledger::LedgerError;
@@ -80,6 +81,7 @@ pub(super) struct Stage {
     pub(super) context: String,
     pub(super) execution: ExecutionId,
     pub(super) stamp: Stamp,
+    pub(super) workspace: Option<Workspace>,
     pub(super) instance: Uuid,
     pub(super) home: tempfile::TempDir,
 }
@@ -119,6 +121,7 @@ pub(super) fn program(command: &str, args: &[&str]) -> Stage {
         context: "context".to_owned(),
         execution: ExecutionId::fresh(),
         stamp: Stamp::FIRST,
+        workspace: None,
         instance: Uuid::new_v4(),
         home,
     }
@@ -179,7 +182,7 @@ impl Stage {
         Run { lease, entries, is_full, seen: Vec::new() }
     }
 
-    fn work(&self) -> Work {
+    pub(super) fn work(&self) -> Work {
         let request = Request {
             agent: self.spec.id.clone(),
             owner: PrincipalId(Uuid::nil()),
@@ -197,6 +200,7 @@ impl Stage {
             stamp: self.stamp,
             spec: Arc::new(self.spec.clone()),
             request: Arc::new(request),
+            workspace: self.workspace.clone(),
         }
     }
 
