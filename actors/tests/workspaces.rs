@@ -35,6 +35,23 @@ async fn agents_of_one_workspace_work_one_after_the_other_in_order_of_arrival() 
     world.end().await;
 }
 
+/// It is the request that has a place, not the moment in which its agent had a slot for it.
+#[tokio::test(start_paused = true)]
+async fn who_arrived_first_goes_first_though_its_agent_was_busy_for_longer() {
+    let world = world(&[("a", "/srv/x"), ("b", "/srv/y"), ("c", "/srv/x")]).await;
+    for (text, seconds) in [("long", 20), ("short", 5), ("early", 10), ("late", 10)] {
+        world.script(text, [Act::ok(seconds)]);
+    }
+    for (agent, text) in [("a", "long"), ("b", "short"), ("b", "early"), ("c", "late")] {
+        world.submit_to(agent, text).await.unwrap();
+    }
+    world.at(3).await;
+    world.driver.settle("b", "/srv/x");
+    world.at(60).await;
+    assert_eq!(world.driver.stage().begun, ["long#1@0", "short#1@0", "early#1@20", "late#1@30"]);
+    world.end().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_only_reads_is_not_held_up() {
     let world = World::of([writer("writes"), spec("reads")]).await;
