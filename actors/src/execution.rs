@@ -319,7 +319,7 @@ impl ExecutionData {
         self.deadline = None;
         // A question is told once the ledger has it: whoever waits for it reads it there.
         if state != State::Waiting {
-            self.progress.send_modify(|progress| progress.state = state);
+            self.progress.send_modify(|progress| (progress.state, progress.queued) = (state, None));
         }
         tracing::debug!(execution = %self.id, %state, "moved");
     }
@@ -385,6 +385,7 @@ impl ExecutionData {
             health: Health::Alive,
             state: Some(self.state),
             since: Some(self.since),
+            queued: self.progress.borrow().queued,
             stamp: Some(self.stamp),
             pid: self.pid,
             deadline: self.deadline,

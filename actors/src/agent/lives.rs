@@ -35,6 +35,7 @@ impl AgentData {
             None => driver,
             Some(of) => Arc::new(Echo { of, ledger: Arc::clone(&kit.ledger) }),
         };
+        progress.send_if_modified(|progress| progress.waits(None)); // It is at the counter.
         let live = progress.clone();
         let args = ExecutionArgs { id, from, first, since, request, spec, driver, kit, progress };
         let spawned =

@@ -11,7 +11,7 @@ use super::{ExecutionData, ExecutionMsg};
 use crate::decide::execution::Event;
 use crate::decide::turn::Waiters;
 use crate::model::execution::{Fence, Move, Stamp, State};
-use crate::model::queue::Reason;
+use crate::model::queue::{Queued, Reason};
 use crate::model::workspace::Workspace;
 use crate::pen::{Bid, Stroke};
 use crate::ports::ledger::ClaimOrder;
@@ -132,13 +132,19 @@ impl ExecutionData {
         at: Stamp,
         (reason, workspace): (Reason, Option<Workspace>),
     ) {
+        let mut position = 1;
         match workspace.filter(|_| reason == Reason::WorkspaceBusy) {
             None => self.claiming.leave(),
-            Some(wanted) => match &self.claiming.turn {
-                Some(turn) => turn.wants(wanted),
-                None => self.claiming.turn = Some(self.kit.turns.join(self.id, wanted)),
-            },
+            Some(wanted) => {
+                position = self.kit.turns.place(self.id, &wanted);
+                match &self.claiming.turn {
+                    Some(turn) => turn.wants(wanted),
+                    None => self.claiming.turn = Some(self.kit.turns.join(self.id, wanted)),
+                }
+            }
         }
+        let queued = Some(Queued { position, reason });
+        self.progress.send_if_modified(|progress| progress.waits(queued));
         self.happened(me, Event::Busy { at, waited: self.claiming.waited() });
     }
 
