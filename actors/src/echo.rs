@@ -119,6 +119,7 @@ impl Copy {
             | Fact::AttemptFailed(_)
             | Fact::Used { .. }
             | Fact::Session { .. }
+            | Fact::Expiring { .. }
             | Fact::Warned { .. } => None,
         })
     }

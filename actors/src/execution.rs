@@ -2,10 +2,10 @@
 //! decides.
 
 mod claiming;
+mod timers;
 
 use std::mem;
 use std::sync::Arc;
-use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
@@ -26,7 +26,7 @@ use crate::model::workspace::Workspace;
 use crate::pen::{Pen, Stroke};
 use crate::ports::driver::{Driver, Lease, Work};
 use crate::ports::ledger::Settlement;
-use crate::report::{Desk, Report, Reporter};
+use crate::report::{Desk, Pulse, Report, Reporter};
 
 use claiming::Claiming;
 
@@ -123,6 +123,8 @@ pub struct ExecutionData {
     /// Facts that wait for the pen until the present event is dealt with.
     facts: Vec<(DateTime<Utc>, Fact)>,
     lease: Option<Lease>,
+    /// The signs of life of the present attempt.
+    pulse: Pulse,
     cleaning: bool,
     /// Whether it lets go once nothing is left of the attempt that asked.
     parking: bool,
@@ -183,6 +185,7 @@ impl ExecutionData {
             deadline: None,
             facts: Vec::new(),
             lease: None,
+            pulse: Pulse::default(),
             cleaning: false,
             parking: false,
             tasks: JoinSet::new(),
@@ -247,6 +250,8 @@ impl ExecutionData {
             Effect::Start { stamp } => self.start(me, stamp),
             Effect::Stop => self.lease.iter().for_each(|lease| lease.stop()),
             Effect::Wake { after, with } => self.wake(me, after, with),
+            Effect::Look { at, after } => self.look(me, at, after),
+            Effect::Warn { limit, left, message } => self.warn(limit, left, message),
             Effect::Move { from, to, stamp, why } => self.moved(from, to, stamp, why),
             Effect::Note { failure } => {
                 self.facts.push((self.kit.clock.now(), Fact::AttemptFailed(failure)));
@@ -273,6 +278,7 @@ impl ExecutionData {
     }
 
     fn start(&mut self, me: &ActorRef<ExecutionMsg>, stamp: Stamp) {
+        self.pulse = Pulse::default();
         let desk = Desk {
             id: self.id,
             stamp,
@@ -282,6 +288,7 @@ impl ExecutionData {
             redactor: Arc::clone(&self.kit.redactor),
             limit: self.spec.sizes.output,
             progress: self.progress.clone(),
+            pulse: self.pulse.clone(),
         };
         let me = me.clone();
         let reporter = Reporter::new(desk, move |report| {
@@ -291,19 +298,6 @@ impl ExecutionData {
         let workspace = self.claiming.workspace();
         let work = Work { execution: self.id, stamp, spec, request, workspace };
         self.lease = Some(self.driver.start(work, reporter));
-    }
-
-    fn wake(&mut self, me: &ActorRef<ExecutionMsg>, after: Duration, with: Event) {
-        if matches!(with, Event::Overdue { .. } | Event::RetryDue { .. }) {
-            self.deadline = chrono::TimeDelta::from_std(after)
-                .ok()
-                .and_then(|after| self.kit.clock.now().checked_add_signed(after));
-        }
-        let me = me.clone();
-        self.tasks.spawn(async move {
-            tokio::time::sleep(after).await;
-            _ = me.cast(ExecutionMsg::Happened(with)); // The timer ends with the actor.
-        });
     }
 
     fn moved(&mut self, from: State, to: State, stamp: Stamp, reason: String) {

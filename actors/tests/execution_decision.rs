@@ -14,6 +14,7 @@ fn policy(access: Access) -> Policy {
         deadlines: Deadlines {
             start: Duration::from_secs(30),
             run: Duration::from_secs(300),
+            idle: Some(Duration::from_secs(60)),
             grace: Duration::from_secs(5),
             answer: Duration::from_secs(600),
         },
@@ -39,8 +40,8 @@ fn verdicts() -> impl Strategy<Value = Result<(), Failure>> {
 }
 
 fn deadlines() -> impl Strategy<Value = Deadline> {
-    use Deadline::{Answer, Run, Start, Stop};
-    prop_oneof![Just(Start), Just(Run), Just(Stop), Just(Answer)]
+    use Deadline::{Answer, Idle, Run, Start, Stop};
+    prop_oneof![Just(Start), Just(Run), Just(Idle), Just(Stop), Just(Answer)]
 }
 
 /// Every event there is, at any attempt.
@@ -57,6 +58,9 @@ fn events() -> impl Strategy<Value = Event> {
         (stamps(), verdicts()).prop_map(|(at, verdict)| Event::Ended { at, verdict }),
         stamps().prop_map(|at| Event::Asked { at }),
         Just(Event::Answered),
+        stamps().prop_map(|at| Event::Nearing { at }),
+        (stamps(), 0u64..70)
+            .prop_map(|(at, quiet)| { Event::Quiet { at, quiet: Duration::from_secs(quiet) } }),
         (stamps(), deadlines()).prop_map(|(at, deadline)| Event::Overdue { at, deadline }),
         stamps().prop_map(|at| Event::RetryDue { at }),
         Just(Event::QueueExpired),
@@ -76,6 +80,8 @@ fn stamp_of(event: &Event) -> Option<Stamp> {
         | Event::Started { at }
         | Event::Ended { at, .. }
         | Event::Asked { at }
+        | Event::Nearing { at }
+        | Event::Quiet { at, .. }
         | Event::Overdue { at, .. }
         | Event::RetryDue { at }
         | Event::Cleaned { at } => Some(*at),
@@ -203,6 +209,7 @@ impl Witness {
             Effect::Clean { .. } => assert!(!self.is_alive, "cleaned while the work lives"),
             Effect::Rest => assert!(self.settled == 1 || self.gone, "rests without an end"),
             Effect::Stop => assert!(self.is_alive, "stopped what does not live"),
+            Effect::Look { .. } | Effect::Warn { .. } => assert!(self.is_alive, "nothing lives"),
             Effect::Wake { .. }
             | Effect::AskAgain { .. }
             | Effect::Note { .. }
@@ -241,9 +248,11 @@ fn answer(effect: Effect, verdict: &Result<(), Failure>, is_deaf: bool) -> Vec<E
         }
         Effect::Wake { with, .. } => vec![with],
         Effect::AskAgain { at, .. } => vec![Event::ClaimDue { at }],
+        Effect::Look { at, .. } => vec![Event::Quiet { at, quiet: Duration::from_secs(60) }],
         Effect::Clean { stamp } => vec![Event::Cleaned { at: stamp }],
         Effect::Settle { .. } => vec![Event::Settled],
         Effect::Stop
+        | Effect::Warn { .. }
         | Effect::Move { .. }
         | Effect::Note { .. }
         | Effect::Park
@@ -329,7 +338,7 @@ fn running(attempts: u32) -> Witness {
                     return witness;
                 }
                 Effect::Wake { with: with @ Event::RetryDue { .. }, .. } => due.push(with),
-                Effect::Wake { .. } => {}
+                Effect::Wake { .. } | Effect::Look { .. } => {}
                 effect => {
                     due.extend(answer(effect, &Err(failure.clone()), false).into_iter().rev());
                 }

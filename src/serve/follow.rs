@@ -140,6 +140,11 @@ impl Teller {
                 let message = said.await?;
                 Ok(Some(self.working(event.at, Some(message))))
             }
+            Fact::Expiring { limit, ends_at, message } => {
+                self.shown = TaskState::Working;
+                let message = task::expiring(&self.record, (limit, ends_at), &message);
+                Ok(Some(self.working(event.at, Some(message))))
+            }
             Fact::Artifact { id, name, description, pieces, append, last } => {
                 let parts = task::parts(&self.gateway, &self.record, &pieces).await?;
                 Ok(Some(StreamEvent::Artifact(ArtifactUpdate {

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use algonius_actors::door::Gateway;
 use algonius_actors::model::content::{Kind, Piece};
-use algonius_actors::model::event::{Event, Fact, Speaker};
+use algonius_actors::model::event::{Event, Fact, Limit, Speaker};
 use algonius_actors::model::execution::{Outcome, Stamp};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::queue::Queued;
 use algonius_actors::model::record::{Record, Shown};
+use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::Value;
 
 use crate::wire::a2a::v1::{
@@ -293,6 +294,17 @@ fn told(record: &Record, failure: &Failure) -> Message {
     if let Value::Object(details) = problem::details(failure) {
         message.metadata = details;
     }
+    message
+}
+
+/// What the service says when a deadline is near.
+#[must_use]
+pub fn expiring(record: &Record, (limit, at): (Limit, DateTime<Utc>), words: &str) -> Message {
+    let id = format!("{}-{}-deadline", record.id, limit.as_str());
+    let mut message = message(record, id, Role::Agent, vec![Part::text(words)]);
+    message.metadata.insert("limit".to_owned(), limit.as_str().into());
+    let at = at.to_rfc3339_opts(SecondsFormat::Millis, true);
+    message.metadata.insert("endsAt".to_owned(), at.into());
     message
 }
 

@@ -123,6 +123,7 @@ impl Head {
             | Fact::Used { .. }
             | Fact::Session { .. }
             | Fact::Truncated { .. }
+            | Fact::Expiring { .. }
             | Fact::Warned { .. } => {}
         }
         Ok(())

@@ -13,6 +13,7 @@ mod calling_off;
 mod cards;
 mod commands;
 mod crash;
+mod deadlines;
 mod drain;
 mod entrance;
 mod envelope;

@@ -8,6 +8,7 @@ mod work;
 use std::time::Duration;
 
 use crate::model::agent::{Access, AgentSpec, Deadlines, RetrySpec};
+use crate::model::event::Limit;
 use crate::model::execution::{Outcome, Stamp, State};
 use crate::model::failure::Failure;
 
@@ -41,6 +42,11 @@ pub const BUSY: Duration = Duration::from_secs(1);
 
 /// What a driver may take for its end beyond the grace, before it is given up.
 pub const OBDURACY: Duration = Duration::from_secs(10);
+
+/// How much of a deadline may pass before it is warned of: nine tenths.
+fn warning(limit: Duration) -> Duration {
+    limit - limit / 10
+}
 
 /// Where the execution is, with what is true there and nothing else.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,6 +132,8 @@ pub enum Deadline {
     Start,
     /// To run.
     Run,
+    /// To show that it lives.
+    Idle,
     /// To end after it was told to.
     Stop,
     /// To be answered.
@@ -156,6 +164,10 @@ pub enum Event {
     Asked { at: Stamp },
     /// The input that was asked for is there.
     Answered,
+    /// It has run for nearly as long as it may.
+    Nearing { at: Stamp },
+    /// It has been silent for so long.
+    Quiet { at: Stamp, quiet: Duration },
     /// A deadline passed.
     Overdue { at: Stamp, deadline: Deadline },
     /// The pause is over.
@@ -184,6 +196,10 @@ pub enum Effect {
     Stop,
     /// Send `with` after a while.
     Wake { after: Duration, with: Event },
+    /// Send `Quiet` after a while, with how long it has been silent then.
+    Look { at: Stamp, after: Duration },
+    /// Record that little is left until a deadline.
+    Warn { limit: Limit, left: Duration, message: String },
     /// Record a move; the claim records its own.
     Move { from: State, to: State, stamp: Stamp, why: String },
     /// Record why an attempt failed that is not the last.

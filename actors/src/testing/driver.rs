@@ -27,6 +27,7 @@ pub struct Act {
     runs_for: Duration,
     verdict: Result<(), Code>,
     says: String,
+    murmurs: Vec<Duration>,
     makes: Vec<Made<Part>>,
     manner: Manner,
     ends_after_stop: Duration,
@@ -55,6 +56,7 @@ impl Act {
             runs_for: Duration::from_secs(seconds),
             verdict,
             says: String::new(),
+            murmurs: Vec::new(),
             makes: Vec::new(),
             manner,
             ends_after_stop: Duration::ZERO,
@@ -129,6 +131,13 @@ impl Act {
     #[must_use]
     pub fn saying(mut self, text: &str) -> Self {
         text.clone_into(&mut self.says);
+        self
+    }
+
+    /// Writes something on its standard error after each of these pauses, before it runs on.
+    #[must_use]
+    pub fn murmuring(mut self, pauses: impl IntoIterator<Item = u64>) -> Self {
+        self.murmurs.extend(pauses.into_iter().map(Duration::from_secs));
         self
     }
 
@@ -274,7 +283,20 @@ async fn live(act: &Act, pid: u32, report: &Reporter) {
     for made in &act.makes {
         _ = scribe.make(made.clone()).await; // What is lost is seen.
     }
+    murmur(act, report).await;
     sleep(act.runs_for).await;
+    _ = scribe.close().await;
+}
+
+async fn murmur(act: &Act, report: &Reporter) {
+    if act.murmurs.is_empty() {
+        return;
+    }
+    let mut scribe = report.scribe(Channel::Stderr);
+    for pause in &act.murmurs {
+        sleep(*pause).await;
+        _ = scribe.write(b"hm\n").await; // What is lost is seen.
+    }
     _ = scribe.close().await;
 }
 

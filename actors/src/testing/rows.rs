@@ -141,6 +141,7 @@ impl Row {
             | Fact::Used { .. }
             | Fact::Session { .. }
             | Fact::Truncated { .. }
+            | Fact::Expiring { .. }
             | Fact::Warned { .. } => {}
         }
         self.record.last_event += 1;

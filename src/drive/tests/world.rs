@@ -26,7 +26,7 @@ use algonius_actors::model::workspace::Workspace;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::driver::{Driver, Lease, Work};
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::report::{Desk, Report, Reporter};
+use algonius_actors::report::{Desk, Pulse, Report, Reporter};
 use chrono::{DateTime, Utc};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
@@ -141,6 +141,7 @@ fn spec() -> AgentSpec {
         deadlines: Deadlines {
             start: day,
             run: day,
+            idle: None,
             grace: Duration::from_millis(200),
             answer: day,
         },
@@ -175,6 +176,7 @@ impl Stage {
             redactor: Arc::new(Redactor::new(self.secrets.clone())),
             limit: self.spec.sizes.output,
             progress: watch::Sender::new(Progress::accepted()),
+            pulse: Pulse::default(),
         };
         let report = Reporter::new(desk, move |report| _ = sender.send(Entry::Report(report)));
         let driver = ProcessDriver::new(self.program.clone(), self.instance, self.runtime_dir());
