@@ -2,6 +2,7 @@
 //! decides.
 
 mod claiming;
+mod log;
 mod timers;
 
 use std::mem;
@@ -335,8 +336,7 @@ impl ExecutionData {
     fn settle(&mut self, stamp: Stamp, ending: Ending) {
         self.claiming.leave();
         let Ending { outcome, failure } = ending;
-        let code = failure.as_ref().map(|failure| failure.code.as_str());
-        tracing::info!(execution = %self.id, agent = %self.spec.id, %outcome, code, "ended");
+        self.log_end(outcome, failure.as_ref());
         let facts = mem::take(&mut self.facts);
         let moves = facts.into_iter().filter_map(|(_, fact)| match fact {
             Fact::Moved(moved) => Some(moved),

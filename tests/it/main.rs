@@ -22,6 +22,7 @@ mod faults;
 mod files;
 mod harness;
 mod line;
+mod logs;
 mod looks;
 mod malformed;
 mod overrides;

@@ -41,6 +41,8 @@ pub(super) struct Claiming {
     news: watch::Receiver<Waiters>,
     /// The workspace of the present attempt.
     held: Option<Held>,
+    /// When the first attempt was let in.
+    begun: Option<Instant>,
 }
 
 /// A workspace. Dropping it tells those who wait for one.
@@ -59,7 +61,7 @@ impl Claiming {
     /// Nothing is asked for yet; `before` was spent in the line of the agent.
     pub(super) fn new(turns: &Turns, before: Duration) -> Self {
         let (since, news) = (Instant::now(), turns.listen());
-        Self { stamp: None, since, before, turn: None, news, held: None }
+        Self { stamp: None, since, before, turn: None, news, held: None, begun: None }
     }
 
     fn begin(&mut self, stamp: Stamp) {
@@ -77,6 +79,11 @@ impl Claiming {
     /// The workspace of the present attempt.
     pub(super) fn workspace(&self) -> Option<Workspace> {
         self.held.as_ref().map(|held| held.workspace.clone())
+    }
+
+    /// How long ago the first attempt was let in.
+    pub(super) fn took(&self) -> Option<Duration> {
+        self.begun.map(|begun| begun.elapsed())
     }
 
     /// Needs nothing more.
@@ -121,6 +128,7 @@ impl ExecutionData {
         let turns = self.kit.turns.clone();
         self.claiming.held = workspace.map(|workspace| Held { workspace, turns });
         self.claiming.leave();
+        self.claiming.begun.get_or_insert_with(Instant::now);
         self.publish(State::Starting);
         self.happened(me, Event::Claimed { at });
     }
