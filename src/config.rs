@@ -10,6 +10,7 @@ mod agent;
 mod allowance;
 mod arguments;
 mod command;
+mod deadlines;
 mod entry;
 mod environment;
 mod exposure;

@@ -33,6 +33,7 @@ use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::ledger::{Ledger, LedgerError};
 use algonius_actors::root::Seat;
 use algonius_actors::tree::Tree;
+use algonius_actors::turns::Turns;
 use axum_server::Handle;
 use sha2::{Digest, Sha256};
 use tokio::task::JoinHandle;
@@ -157,7 +158,8 @@ pub async fn start_with(
     let (redactor, keyring) = (Arc::new(Redactor::new(secrets)), Keyring::new(instance.key));
     let desk =
         push.map(|push| Desk::new(Arc::clone(&store) as _, Arc::clone(&clock), policy(push)));
-    let kit = Kit { ledger, clock: Arc::clone(&clock), redactor, keyring };
+    let turns = Turns::default();
+    let kit = Kit { ledger, clock: Arc::clone(&clock), redactor, keyring, turns };
     let seats = seats(agents, &wardens, &server.runtime_dir);
     let specs = seats.iter().map(|seat| (seat.spec.id.clone(), Arc::clone(&seat.spec))).collect();
     let tree = Tree::start(kit, seats).await;

@@ -3,6 +3,7 @@
 mod intake;
 mod leaning;
 mod lives;
+mod places;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use crate::model::id::ExecutionId;
 use crate::model::progress::Progress;
 use crate::model::record::Record;
 use crate::model::request::{Input, Overrides, Request};
-use crate::model::status::{AgentStatus, Health, LastOutcome, QueuedStatus};
+use crate::model::status::{AgentStatus, Health, LastOutcome};
 use crate::ports::driver::Driver;
 use crate::ports::ledger::LedgerError;
 use crate::recover::{Recovered, take_up};
@@ -358,15 +359,5 @@ impl AgentData {
         };
         let executions = self.live.iter().map(|(id, live)| (*id, live.actor.clone())).collect();
         AgentView { status, executions }
-    }
-
-    fn queued(&self) -> Vec<QueuedStatus> {
-        let places = self.line.waiting().enumerate();
-        let queued = places.filter_map(|(index, id)| {
-            let one = self.waiting.get(&id)?;
-            let deadline = one.since + self.args.spec.capacity.patience;
-            Some(QueuedStatus { id, position: index + 1, since: one.since, deadline })
-        });
-        queued.collect()
     }
 }

@@ -17,3 +17,4 @@ pub mod recovery;
 pub mod redact;
 pub mod restart;
 pub mod retry;
+pub mod turn;

@@ -17,6 +17,7 @@ use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::model::principal::{Caller, Right};
 use crate::model::progress::Progress;
+use crate::model::queue::Queued;
 use crate::model::record::{Filter, Page, PageQuery, Record};
 use crate::model::request::Request;
 use crate::ports::ledger::{Acceptance, LedgerError};
@@ -238,6 +239,17 @@ impl Gateway {
     pub(crate) async fn watch(&self, record: &Record) -> Option<watch::Receiver<Progress>> {
         let (agent, id) = (record.agent.clone(), record.id);
         self.ask(|reply| GatewayMsg::Watch(agent, id, reply)).await.flatten()
+    }
+
+    /// What an execution waits for, and in which place, as it is now; `None` when it waits for
+    /// nothing before it goes on, or when no actor holds it.
+    pub async fn queued(&self, record: &Record) -> Option<Queued> {
+        let is_open = record.outcome.is_none() && !is_asking(record);
+        let may_wait = matches!(record.state, State::Idle | State::Failed | State::Waiting);
+        if !(is_open && may_wait) {
+            return None;
+        }
+        self.watch(record).await.and_then(|progress| progress.borrow().queued)
     }
 
     /// The record as it is now.

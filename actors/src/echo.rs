@@ -6,12 +6,15 @@ use async_trait::async_trait;
 use tokio::task::JoinHandle;
 
 use crate::decide::keep::Masked;
+use crate::model::agent::AgentSpec;
 use crate::model::code::Code;
 use crate::model::content::Piece;
 use crate::model::event::{Channel, Fact, Speaker};
 use crate::model::execution::Stamp;
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
+use crate::model::request::Request;
+use crate::model::workspace::Workspace;
 use crate::ports::driver::{Driver, Hold, Lease, Work};
 use crate::ports::ledger::{Ledger, LedgerError};
 use crate::report::{Reporter, Scribe};
@@ -24,7 +27,13 @@ pub(crate) struct Echo {
     pub(crate) ledger: Arc<dyn Ledger>,
 }
 
+#[async_trait]
 impl Driver for Echo {
+    /// Telling changes nothing.
+    async fn workspace(&self, _: &AgentSpec, _: &Request) -> Option<Workspace> {
+        None
+    }
+
     fn start(&self, work: Work, report: Reporter) -> Lease {
         let copy = Copy { of: self.of, ledger: Arc::clone(&self.ledger), said: 0 };
         Box::new(Copying(tokio::spawn(copy.run(work, report))))
@@ -110,6 +119,7 @@ impl Copy {
             | Fact::AttemptFailed(_)
             | Fact::Used { .. }
             | Fact::Session { .. }
+            | Fact::Expiring { .. }
             | Fact::Warned { .. } => None,
         })
     }

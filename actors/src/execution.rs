@@ -1,9 +1,12 @@
 //! `ExecutionActor`: one per execution; performs what [`decide::execution`](crate::decide::execution)
 //! decides.
 
+mod claiming;
+mod log;
+mod timers;
+
 use std::mem;
 use std::sync::Arc;
-use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
@@ -17,12 +20,18 @@ use crate::model::event::Fact;
 use crate::model::execution::{Fence, Move, Stamp, State};
 use crate::model::id::ExecutionId;
 use crate::model::progress::Progress;
+use crate::model::queue::Reason;
 use crate::model::request::Request;
 use crate::model::status::{ExecutionStatus, Health};
+use crate::model::workspace::Workspace;
 use crate::pen::{Pen, Stroke};
 use crate::ports::driver::{Driver, Lease, Work};
-use crate::ports::ledger::{ClaimOrder, Settlement};
-use crate::report::{Desk, Report, Reporter};
+use crate::ports::ledger::Settlement;
+use crate::report::{Desk, Pulse, Report, Reporter};
+
+use claiming::Claiming;
+
+pub use claiming::Grant;
 
 /// Drives one execution to its outcome, then stops.
 pub struct ExecutionActor;
@@ -31,8 +40,10 @@ pub struct ExecutionActor;
 pub enum ExecutionMsg {
     /// Something happened. Sent by a timer, by the pen, or by the owner.
     Happened(Event),
-    /// The ledger gave the slot under this generation.
-    Claimed(Stamp, Fence),
+    /// The ledger gave what the attempt needs.
+    Claimed(Grant),
+    /// What the attempt needs is held by others; with the workspace that it asked for.
+    HeldUp(Stamp, Reason, Option<Workspace>),
     /// The driver tells something.
     Reported(Report),
     /// Everything is written: the actor may stop.
@@ -77,6 +88,8 @@ pub struct ExecutionArgs {
     pub from: Resumption,
     /// What happens to it first: `Begin` or `Answered`, or an end that comes before.
     pub first: Event,
+    /// Since when it waits.
+    pub since: DateTime<Utc>,
     /// What was asked, raw.
     pub request: Arc<Request>,
     /// The agent as it is configured now.
@@ -104,12 +117,15 @@ pub struct ExecutionData {
     since: DateTime<Utc>,
     stamp: Stamp,
     fence: Fence,
+    claiming: Claiming,
     pid: Option<u32>,
     exit_code: Option<i32>,
     deadline: Option<DateTime<Utc>>,
     /// Facts that wait for the pen until the present event is dealt with.
     facts: Vec<(DateTime<Utc>, Fact)>,
     lease: Option<Lease>,
+    /// The signs of life of the present attempt.
+    pulse: Pulse,
     cleaning: bool,
     /// Whether it lets go once nothing is left of the attempt that asked.
     parking: bool,
@@ -141,7 +157,8 @@ impl Actor for ExecutionActor {
     ) -> Result<(), ActorProcessingErr> {
         match msg {
             ExecutionMsg::Happened(event) => data.happened(&me, event),
-            ExecutionMsg::Claimed(at, fence) => data.claimed(&me, at, fence),
+            ExecutionMsg::Claimed(grant) => data.claimed(&me, grant),
+            ExecutionMsg::HeldUp(at, reason, wanted) => data.held_up(&me, at, (reason, wanted)),
             ExecutionMsg::Reported(report) => data.reported(&me, report),
             ExecutionMsg::Written => data.written(&me),
             ExecutionMsg::Inspect(reply) => _ = reply.send(data.status()),
@@ -153,10 +170,13 @@ impl Actor for ExecutionActor {
 impl ExecutionData {
     fn new(me: &ActorRef<ExecutionMsg>, args: ExecutionArgs) -> Self {
         let ExecutionArgs { id, request, spec, driver, kit, progress, from, .. } = args;
-        let policy = Policy { deadlines: spec.deadlines, retry: spec.retry, access: spec.access };
+        let policy = Policy::of(&spec);
+        let since = kit.clock.now();
+        let waited = (since - args.since).to_std().unwrap_or_default();
         Self {
+            claiming: Claiming::new(&kit.turns, waited),
             pen: Pen::begin(id, Arc::clone(&kit.ledger), me.clone(), progress.clone()),
-            since: kit.clock.now(),
+            since,
             phase: from.phase,
             state: from.state,
             stamp: from.stamp,
@@ -166,6 +186,7 @@ impl ExecutionData {
             deadline: None,
             facts: Vec::new(),
             lease: None,
+            pulse: Pulse::default(),
             cleaning: false,
             parking: false,
             tasks: JoinSet::new(),
@@ -198,13 +219,6 @@ impl ExecutionData {
         }
     }
 
-    fn claimed(&mut self, me: &ActorRef<ExecutionMsg>, at: Stamp, fence: Fence) {
-        self.fence = fence;
-        self.stamp = at;
-        self.publish(State::Starting);
-        self.happened(me, Event::Claimed { at });
-    }
-
     fn reported(&mut self, me: &ActorRef<ExecutionMsg>, report: Report) {
         match report {
             Report::Started { at, pid } => {
@@ -233,9 +247,12 @@ impl ExecutionData {
     fn perform(&mut self, me: &ActorRef<ExecutionMsg>, effect: Effect) {
         match effect {
             Effect::Claim { stamp, from } => self.claim(stamp, from),
+            Effect::AskAgain { at, within } => self.ask_again(me, at, within),
             Effect::Start { stamp } => self.start(me, stamp),
             Effect::Stop => self.lease.iter().for_each(|lease| lease.stop()),
             Effect::Wake { after, with } => self.wake(me, after, with),
+            Effect::Look { at, after } => self.look(me, at, after),
+            Effect::Warn { limit, left, message } => self.warn(limit, left, message),
             Effect::Move { from, to, stamp, why } => self.moved(from, to, stamp, why),
             Effect::Note { failure } => {
                 self.facts.push((self.kit.clock.now(), Fact::AttemptFailed(failure)));
@@ -261,21 +278,8 @@ impl ExecutionData {
         _ = self.pen.send(stroke); // The pen ends after this actor.
     }
 
-    fn claim(&self, stamp: Stamp, from: State) {
-        let (at, reason) = (self.kit.clock.now(), "its turn has come".to_owned());
-        let moved = Move { from, to: State::Starting, stamp, at, reason };
-        let limit = self.spec.capacity.running.map(Into::into);
-        let agent = self.spec.id.clone();
-        self.write(Stroke::Claim(ClaimOrder {
-            id: self.id,
-            agent,
-            limit,
-            fence: self.fence,
-            moved,
-        }));
-    }
-
     fn start(&mut self, me: &ActorRef<ExecutionMsg>, stamp: Stamp) {
+        self.pulse = Pulse::default();
         let desk = Desk {
             id: self.id,
             stamp,
@@ -285,27 +289,16 @@ impl ExecutionData {
             redactor: Arc::clone(&self.kit.redactor),
             limit: self.spec.sizes.output,
             progress: self.progress.clone(),
+            pulse: self.pulse.clone(),
         };
         let me = me.clone();
         let reporter = Reporter::new(desk, move |report| {
             _ = me.cast(ExecutionMsg::Reported(report)); // A late report finds nobody.
         });
         let (spec, request) = (Arc::clone(&self.spec), Arc::clone(&self.request));
-        let work = Work { execution: self.id, stamp, spec, request };
+        let workspace = self.claiming.workspace();
+        let work = Work { execution: self.id, stamp, spec, request, workspace };
         self.lease = Some(self.driver.start(work, reporter));
-    }
-
-    fn wake(&mut self, me: &ActorRef<ExecutionMsg>, after: Duration, with: Event) {
-        if matches!(with, Event::Overdue { .. } | Event::RetryDue { .. }) {
-            self.deadline = chrono::TimeDelta::from_std(after)
-                .ok()
-                .and_then(|after| self.kit.clock.now().checked_add_signed(after));
-        }
-        let me = me.clone();
-        self.tasks.spawn(async move {
-            tokio::time::sleep(after).await;
-            _ = me.cast(ExecutionMsg::Happened(with)); // The timer ends with the actor.
-        });
     }
 
     fn moved(&mut self, from: State, to: State, stamp: Stamp, reason: String) {
@@ -321,7 +314,7 @@ impl ExecutionData {
         self.deadline = None;
         // A question is told once the ledger has it: whoever waits for it reads it there.
         if state != State::Waiting {
-            self.progress.send_modify(|progress| progress.state = state);
+            self.progress.send_modify(|progress| (progress.state, progress.queued) = (state, None));
         }
         tracing::debug!(execution = %self.id, %state, "moved");
     }
@@ -341,9 +334,9 @@ impl ExecutionData {
     }
 
     fn settle(&mut self, stamp: Stamp, ending: Ending) {
+        self.claiming.leave();
         let Ending { outcome, failure } = ending;
-        let code = failure.as_ref().map(|failure| failure.code.as_str());
-        tracing::info!(execution = %self.id, agent = %self.spec.id, %outcome, code, "ended");
+        self.log_end(outcome, failure.as_ref());
         let facts = mem::take(&mut self.facts);
         let moves = facts.into_iter().filter_map(|(_, fact)| match fact {
             Fact::Moved(moved) => Some(moved),
@@ -361,7 +354,8 @@ impl ExecutionData {
         }));
     }
 
-    fn settled(&self) {
+    fn settled(&mut self) {
+        self.claiming.release();
         if let Phase::Ended { outcome, .. } = self.phase {
             self.progress.send_modify(|progress| progress.outcome = Some(outcome));
         }
@@ -385,6 +379,7 @@ impl ExecutionData {
             health: Health::Alive,
             state: Some(self.state),
             since: Some(self.since),
+            queued: self.progress.borrow().queued,
             stamp: Some(self.stamp),
             pid: self.pid,
             deadline: self.deadline,

@@ -10,6 +10,7 @@ use crate::model::event::Event;
 use crate::model::execution::State;
 use crate::model::failure::Failure;
 use crate::model::progress::Progress;
+use crate::model::queue::Queued;
 use crate::model::record::Record;
 
 /// How long until an execution that lost its actor is looked for again.
@@ -22,6 +23,8 @@ const ASK_AGAIN: Duration = Duration::from_millis(250);
 pub enum Next {
     /// Something happened.
     Event(Event),
+    /// It waits in this place now. Nothing of it is recorded.
+    Queued(Queued),
     /// Nothing more will happen before somebody acts: it has ended, or asks for input.
     Rest(Box<Record>),
 }
@@ -37,6 +40,8 @@ pub struct Follow {
     goes_past_questions: bool,
     /// The turn whose question was told last.
     asked: Option<u32>,
+    /// The place that was told last.
+    queued: Option<Queued>,
 }
 
 impl Follow {
@@ -55,7 +60,15 @@ impl Follow {
             is_over: false,
             goes_past_questions: false,
             asked: None,
+            queued: None,
         }
+    }
+
+    /// The place is known: only another one is told.
+    #[must_use]
+    pub const fn knowing(mut self, queued: Option<Queued>) -> Self {
+        self.queued = queued;
+        self
     }
 
     /// Follows past questions, up to the end: a question is told as a rest, once, and what follows
@@ -64,6 +77,12 @@ impl Follow {
     pub const fn past_questions(mut self) -> Self {
         self.goes_past_questions = true;
         self
+    }
+
+    /// The number of the last event that was told.
+    #[must_use]
+    pub const fn known(&self) -> u64 {
+        self.after
     }
 
     /// The next event, or the rest; `None` after the rest.
@@ -87,7 +106,14 @@ impl Follow {
             }
             let (is_asking, turn) = (is_asking(&record), record.stamp.turn);
             if record.outcome.is_none() && !is_asking {
-                self.wait().await;
+                if !self.has_moved() {
+                    self.wait().await;
+                }
+                if self.has_moved()
+                    && let Some(queued) = self.take_place()
+                {
+                    return Ok(Some(Next::Queued(queued)));
+                }
             } else if is_asking && self.goes_past_questions && self.asked == Some(turn) {
                 self.is_over = *self.gateway.draining.borrow();
                 tokio::time::sleep(ASK_AGAIN).await;
@@ -97,6 +123,17 @@ impl Follow {
                 return Ok(Some(Next::Rest(Box::new(record))));
             }
         }
+    }
+
+    /// Whether its place is another one than was told.
+    fn has_moved(&self) -> bool {
+        self.progress.as_ref().is_some_and(|progress| progress.borrow().queued != self.queued)
+    }
+
+    /// Its place, which is known from now on.
+    fn take_place(&mut self) -> Option<Queued> {
+        self.queued = self.progress.as_ref().and_then(|progress| progress.borrow().queued);
+        self.queued
     }
 
     /// Waits for news. What happened since the last look counts as news.

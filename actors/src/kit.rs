@@ -6,8 +6,9 @@ use crate::decide::key::Keyring;
 use crate::decide::redact::Redactor;
 use crate::ports::clock::Clock;
 use crate::ports::ledger::Ledger;
+use crate::turns::Turns;
 
-/// The world as the tree knows it, and the two keepers of secrets.
+/// The world as the tree knows it, the two keepers of secrets, and what all agents share.
 #[derive(Clone)]
 pub struct Kit {
     /// The truth.
@@ -18,4 +19,6 @@ pub struct Kit {
     pub redactor: Arc<Redactor>,
     /// Makes keys of requests.
     pub keyring: Keyring,
+    /// Who waits for a workspace, of all agents.
+    pub turns: Turns,
 }

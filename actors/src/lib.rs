@@ -29,3 +29,4 @@ pub mod root;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod tree;
+pub mod turns;

@@ -12,6 +12,8 @@ pub mod principal;
 pub mod program;
 pub mod progress;
 pub mod push;
+pub mod queue;
 pub mod record;
 pub mod request;
 pub mod status;
+pub mod workspace;

@@ -11,26 +11,45 @@ use ractor::ActorRef;
 use tokio::sync::{mpsc, watch};
 
 use crate::decide::execution::Event;
-use crate::execution::ExecutionMsg;
+use crate::execution::{ExecutionMsg, Grant};
+use crate::model::agent::AgentSpec;
 use crate::model::event::Fact;
 use crate::model::execution::Fence;
 use crate::model::id::ExecutionId;
 use crate::model::progress::Progress;
+use crate::model::queue::Reason;
+use crate::model::request::Request;
+use crate::ports::driver::Driver;
 use crate::ports::ledger::{Claim, ClaimOrder, Ledger, LedgerError, Settlement};
+use crate::turns::Turns;
 
 /// Pause before a store that did not commit is asked again.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// One thing to write.
 pub(crate) enum Stroke {
-    /// Take the slot.
-    Claim(ClaimOrder),
+    /// Take what an attempt needs.
+    Claim(Box<Bid>),
     /// Append facts.
     Record(Fence, Vec<(DateTime<Utc>, Fact)>),
     /// End it.
     Settle(Settlement),
     /// Nothing more will come.
     Rest,
+}
+
+/// An attempt that would begin.
+pub(crate) struct Bid {
+    /// What is ordered, but for the workspace.
+    pub(crate) order: ClaimOrder,
+    /// Knows the workspace.
+    pub(crate) driver: Arc<dyn Driver>,
+    /// The agent.
+    pub(crate) spec: Arc<AgentSpec>,
+    /// What was asked, raw.
+    pub(crate) request: Arc<Request>,
+    /// Who waits for a workspace.
+    pub(crate) turns: Turns,
 }
 
 /// The writer of one execution.
@@ -62,7 +81,7 @@ impl Pen {
 
     async fn write(&self, stroke: Stroke) {
         match stroke {
-            Stroke::Claim(order) => self.claim(order).await,
+            Stroke::Claim(bid) => self.claim(*bid).await,
             Stroke::Record(fence, facts) => {
                 while let Err(error) = self.ledger.record(self.id, fence, facts.clone()).await {
                     self.wait(&error).await;
@@ -78,11 +97,20 @@ impl Pen {
         }
     }
 
-    async fn claim(&self, order: ClaimOrder) {
-        let at = order.moved.stamp;
-        self.tell(match self.ledger.claim(order).await {
-            Ok(Claim::Granted(fence)) => ExecutionMsg::Claimed(at, fence),
-            Ok(Claim::Busy) => ExecutionMsg::Happened(Event::Busy { at }),
+    async fn claim(&self, bid: Bid) {
+        let Bid { mut order, driver, spec, request, turns } = bid;
+        let workspace = driver.workspace(&spec, &request).await;
+        let (id, at) = (self.id, order.moved.stamp);
+        order.workspace.clone_from(&workspace);
+        let is_first = workspace.as_ref().is_none_or(|wanted| turns.place(id, wanted) == 1);
+        let claim = if is_first {
+            self.ledger.claim(order).await
+        } else {
+            Ok(Claim::Busy(Reason::WorkspaceBusy)) // It is for those to ask who came before.
+        };
+        self.tell(match claim {
+            Ok(Claim::Granted(fence)) => ExecutionMsg::Claimed(Grant { at, fence, workspace }),
+            Ok(Claim::Busy(reason)) => ExecutionMsg::HeldUp(at, reason, workspace),
             Ok(Claim::Gone) => ExecutionMsg::Happened(Event::Gone),
             Err(error) => {
                 tracing::error!(execution = %self.id, %error, "claim failed");

@@ -3,12 +3,14 @@
 //! Text is redacted here, before it is stored: a driver hands over raw bytes and gets back the
 //! range in which their redacted form stands.
 
+mod pulse;
 mod scribe;
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
+pub use self::pulse::Pulse;
 pub use self::scribe::{Scribe, pieces};
 use crate::decide::redact::Redactor;
 use crate::model::code::Code;
@@ -67,12 +69,15 @@ pub struct Desk {
     pub limit: usize,
     /// Where those who follow are told of news.
     pub progress: watch::Sender<Progress>,
+    /// Where signs of life are noted.
+    pub pulse: Pulse,
 }
 
 impl Desk {
     async fn record(&self, fact: Fact) -> Result<(), LedgerError> {
         let facts = vec![(self.clock.now(), fact)];
         self.ledger.record(self.id, self.fence, facts).await?;
+        self.pulse.beat();
         self.progress.send_modify(Progress::has_news);
         Ok(())
     }
@@ -101,6 +106,7 @@ impl Reporter {
 
     /// Tells that the work lives.
     pub fn started(&self, pid: Option<u32>) {
+        self.desk.pulse.beat();
         (self.tell)(Report::Started { at: self.desk.stamp, pid });
     }
 

@@ -41,6 +41,7 @@ use crate::ports::driver::Driver;
 use crate::ports::ledger::Ledger;
 use crate::root::Seat;
 use crate::tree::Tree;
+use crate::turns::Turns;
 
 /// The longest time that anybody waits for an end; then something is lost.
 const FOR_EVER: Duration = Duration::from_secs(3600);
@@ -340,6 +341,7 @@ fn kit(ledger: &MemoryLedger, gate: &Arc<Gate>, clock: &Arc<VirtualClock>) -> Ki
         clock: Arc::<VirtualClock>::clone(clock),
         redactor: Arc::new(Redactor::new([])),
         keyring: Keyring::new([7; 32]),
+        turns: Turns::default(),
     }
 }
 

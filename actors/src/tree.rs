@@ -148,6 +148,7 @@ async fn executions(actors: Vec<(ExecutionId, ActorRef<ExecutionMsg>)>) -> Vec<E
                 health: Health::Silent,
                 state: None,
                 since: None,
+                queued: None,
                 stamp: None,
                 pid: None,
                 deadline: None,

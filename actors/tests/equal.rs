@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::id::ExecutionId;
-use algonius_actors::testing::{Act, World};
+use algonius_actors::model::queue::Reason;
+use algonius_actors::testing::{Act, WORKER, World};
 
 /// A world whose agent takes equal requests of a minute for one, and runs two at once.
 async fn world() -> World {
@@ -36,6 +37,9 @@ async fn the_same_asked_again_while_it_is_done_is_done_once() {
     let second = world.submit("tea").await.unwrap();
     let other = world.submit("coffee").await.unwrap();
     assert_ne!(first, second);
+    let queued = world.agent(WORKER).await.queued;
+    let places: Vec<_> = queued.iter().map(|one| (one.id, one.position, one.reason)).collect();
+    assert_eq!(places, [(second, 1, Reason::EqualRequest)]);
     assert_eq!(ends(&world, &[first, second]).await, ["completed green", "completed green"]);
     assert_eq!(ends(&world, &[other]).await, ["completed "]);
     assert_eq!(world.driver.stage().begun, ["tea#1@0", "coffee#1@0"]);

@@ -14,10 +14,12 @@ fn policy(access: Access) -> Policy {
         deadlines: Deadlines {
             start: Duration::from_secs(30),
             run: Duration::from_secs(300),
+            idle: Some(Duration::from_secs(60)),
             grace: Duration::from_secs(5),
             answer: Duration::from_secs(600),
         },
         retry: RetrySpec::default(),
+        patience: Duration::from_secs(60),
         access,
     }
 }
@@ -38,8 +40,8 @@ fn verdicts() -> impl Strategy<Value = Result<(), Failure>> {
 }
 
 fn deadlines() -> impl Strategy<Value = Deadline> {
-    use Deadline::{Answer, Run, Start, Stop};
-    prop_oneof![Just(Start), Just(Run), Just(Stop), Just(Answer)]
+    use Deadline::{Answer, Idle, Run, Start, Stop};
+    prop_oneof![Just(Start), Just(Run), Just(Idle), Just(Stop), Just(Answer)]
 }
 
 /// Every event there is, at any attempt.
@@ -47,7 +49,8 @@ fn events() -> impl Strategy<Value = Event> {
     prop_oneof![
         Just(Event::Begin),
         stamps().prop_map(|at| Event::Claimed { at }),
-        stamps().prop_map(|at| Event::Busy { at }),
+        (stamps(), 0u64..70)
+            .prop_map(|(at, waited)| { Event::Busy { at, waited: Duration::from_secs(waited) } }),
         stamps().prop_map(|at| Event::ClaimDue { at }),
         stamps().prop_map(|at| Event::ClaimFailed { at }),
         Just(Event::Gone),
@@ -55,6 +58,9 @@ fn events() -> impl Strategy<Value = Event> {
         (stamps(), verdicts()).prop_map(|(at, verdict)| Event::Ended { at, verdict }),
         stamps().prop_map(|at| Event::Asked { at }),
         Just(Event::Answered),
+        stamps().prop_map(|at| Event::Nearing { at }),
+        (stamps(), 0u64..70)
+            .prop_map(|(at, quiet)| { Event::Quiet { at, quiet: Duration::from_secs(quiet) } }),
         (stamps(), deadlines()).prop_map(|(at, deadline)| Event::Overdue { at, deadline }),
         stamps().prop_map(|at| Event::RetryDue { at }),
         Just(Event::QueueExpired),
@@ -68,12 +74,14 @@ fn events() -> impl Strategy<Value = Event> {
 fn stamp_of(event: &Event) -> Option<Stamp> {
     match event {
         Event::Claimed { at }
-        | Event::Busy { at }
+        | Event::Busy { at, .. }
         | Event::ClaimDue { at }
         | Event::ClaimFailed { at }
         | Event::Started { at }
         | Event::Ended { at, .. }
         | Event::Asked { at }
+        | Event::Nearing { at }
+        | Event::Quiet { at, .. }
         | Event::Overdue { at, .. }
         | Event::RetryDue { at }
         | Event::Cleaned { at } => Some(*at),
@@ -201,7 +209,12 @@ impl Witness {
             Effect::Clean { .. } => assert!(!self.is_alive, "cleaned while the work lives"),
             Effect::Rest => assert!(self.settled == 1 || self.gone, "rests without an end"),
             Effect::Stop => assert!(self.is_alive, "stopped what does not live"),
-            Effect::Wake { .. } | Effect::Note { .. } | Effect::Park | Effect::Ignore { .. } => {}
+            Effect::Look { .. } | Effect::Warn { .. } => assert!(self.is_alive, "nothing lives"),
+            Effect::Wake { .. }
+            | Effect::AskAgain { .. }
+            | Effect::Note { .. }
+            | Effect::Park
+            | Effect::Ignore { .. } => {}
         }
     }
 
@@ -234,9 +247,12 @@ fn answer(effect: Effect, verdict: &Result<(), Failure>, is_deaf: bool) -> Vec<E
             vec![Event::Started { at: stamp }, Event::Ended { at: stamp, verdict }]
         }
         Effect::Wake { with, .. } => vec![with],
+        Effect::AskAgain { at, .. } => vec![Event::ClaimDue { at }],
+        Effect::Look { at, .. } => vec![Event::Quiet { at, quiet: Duration::from_secs(60) }],
         Effect::Clean { stamp } => vec![Event::Cleaned { at: stamp }],
         Effect::Settle { .. } => vec![Event::Settled],
         Effect::Stop
+        | Effect::Warn { .. }
         | Effect::Move { .. }
         | Effect::Note { .. }
         | Effect::Park
@@ -322,7 +338,7 @@ fn running(attempts: u32) -> Witness {
                     return witness;
                 }
                 Effect::Wake { with: with @ Event::RetryDue { .. }, .. } => due.push(with),
-                Effect::Wake { .. } => {}
+                Effect::Wake { .. } | Effect::Look { .. } => {}
                 effect => {
                     due.extend(answer(effect, &Err(failure.clone()), false).into_iter().rev());
                 }

@@ -59,7 +59,8 @@ fn running_line(execution: &ExecutionStatus, at: DateTime<Utc>) -> String {
         .map_or(String::new(), |stamp| format!(", turn {}, attempt {}", stamp.turn, stamp.attempt));
     let pid = execution.pid.map_or(String::new(), |pid| format!(", pid {pid}"));
     let left = execution.deadline.map_or(String::new(), |by| format!(", {} left", ago(by, at)));
-    format!("{} {state}{since}{stamp}{pid}{left}", execution.id)
+    let queued = execution.queued.map_or(String::new(), |queued| format!(", {queued}"));
+    format!("{} {state}{since}{stamp}{pid}{left}{queued}", execution.id)
 }
 
 fn queued_line(queued: &QueuedStatus, at: DateTime<Utc>) -> String {

@@ -35,8 +35,14 @@ fn row(entry: &ExecutionEntry) -> [String; 7] {
         entry.stamp.attempt.to_string(),
         entry.accepted_at.format("%Y-%m-%d %H:%M:%SZ").to_string(),
         entry.duration_us.map_or("-".to_owned(), took),
-        entry.error.as_ref().map_or(String::new(), |error| error.code.clone()),
+        why(entry),
     ]
+}
+
+/// Why it did not work, or why it waits.
+fn why(entry: &ExecutionEntry) -> String {
+    let waits = entry.queue.as_ref().map(|queue| queue.queued.reason.as_str().to_owned());
+    entry.error.as_ref().map(|error| error.code.clone()).or(waits).unwrap_or_default()
 }
 
 fn took(microseconds: i64) -> String {
@@ -59,6 +65,9 @@ pub(super) async fn show(client: &Client, id: &str, out: &Out) -> Result<(), Cli
     out.line(&format!("task     {}", entry.id));
     out.line(&format!("agent    {}", entry.agent));
     out.line(&format!("state    {} (attempt {})", entry.state, entry.stamp.attempt));
+    if let Some(queue) = &entry.queue {
+        out.line(&format!("queue    {}", queue.message));
+    }
     if let Some(error) = &entry.error {
         out.line(&format!("why      {} ({})", error.message, error.code));
         out.line(&format!("hint     {}", error.hint));

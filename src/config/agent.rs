@@ -4,13 +4,12 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use algonius_actors::model::agent::{
-    Access, AgentSpec, Capacity, Deadlines, RetrySpec, Sizes, Skill,
-};
+use algonius_actors::model::agent::{Access, AgentSpec, Capacity, RetrySpec, Sizes, Skill};
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::program::{InputPattern, ProgramSpec};
 
 use super::allowance;
+use super::deadlines;
 use super::exposure::{self, Doors};
 use super::fault::{Severity, said};
 use super::limits::Limits;
@@ -78,12 +77,7 @@ fn read(
         enabled,
         access,
         capacity: capacity(section, limits, access),
-        deadlines: Deadlines {
-            start: section.seconds("start_timeout", limits.start_timeout),
-            run: section.seconds("timeout", limits.timeout),
-            grace: section.seconds("stop_grace", limits.stop_grace),
-            answer: section.seconds("answer_timeout", limits.answer_timeout),
-        },
+        deadlines: deadlines::read(section, limits),
         retry: retry(section.section("retry"), limits),
         sizes: sizes(section, limits, input),
         dedup_window: dedup(section, limits),

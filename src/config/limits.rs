@@ -12,6 +12,7 @@ const MOST: u64 = 1 << 40;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) timeout: Bounds<f64>,
+    pub(super) idle_timeout: Bounds<f64>,
     pub(super) queue_timeout: Bounds<f64>,
     pub(super) start_timeout: Bounds<f64>,
     pub(super) stop_grace: Bounds<f64>,
@@ -32,6 +33,11 @@ impl Limits {
         let section = &mut from;
         let limits = Self {
             timeout: time(section, ["timeout_min", "timeout_max"], [60.0, 3600.0, 300.0]),
+            idle_timeout: time(
+                section,
+                ["idle_timeout_min", "idle_timeout_max"],
+                [1.0, 86_400.0, 86_400.0],
+            ),
             queue_timeout: time(
                 section,
                 ["queue_timeout_min", "queue_timeout_max"],

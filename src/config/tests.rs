@@ -134,6 +134,7 @@ fn an_agent_of_one_line_gets_every_default() {
         deadlines: Deadlines {
             start: seconds(30),
             run: seconds(300),
+            idle: None,
             grace: seconds(5),
             answer: seconds(86_400),
         },

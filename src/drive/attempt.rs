@@ -63,7 +63,7 @@ impl Attempt {
     }
 
     fn values(&self) -> Values {
-        let Work { execution, stamp, spec, request } = &self.work;
+        let Work { execution, stamp, spec, request, .. } = &self.work;
         let mut param = self.program.params.clone();
         param.extend(request.input.params.clone());
         Values {

@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::Stamp;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::program::ProgramSpec;
+use algonius_actors::model::request::Request;
+use algonius_actors::model::workspace::Workspace;
 use algonius_actors::ports::driver::{Driver, Hold, Lease, Work};
 use algonius_actors::report::Reporter;
 use async_trait::async_trait;
@@ -16,6 +19,7 @@ use tokio::task::JoinHandle;
 
 use super::attempt::Attempt;
 use super::environment::{self, Inherited};
+use super::workplace;
 use crate::warden::Warden;
 
 /// Does an agent's work by running its program. Needs a tokio runtime around it.
@@ -43,7 +47,12 @@ impl ProcessDriver {
     }
 }
 
+#[async_trait]
 impl Driver for ProcessDriver {
+    async fn workspace(&self, spec: &AgentSpec, request: &Request) -> Option<Workspace> {
+        workplace::workspace(&self.program, spec, request).await
+    }
+
     fn start(&self, work: Work, report: Reporter) -> Lease {
         let (orders, received) = watch::channel(Order::Run);
         let (execution, stamp) = (work.execution, work.stamp);

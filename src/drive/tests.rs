@@ -7,4 +7,5 @@ mod guards;
 mod handed;
 mod ledger;
 mod named;
+mod workplace;
 mod world;

@@ -223,7 +223,8 @@ impl World {
     async fn begun(&self, id: ExecutionId) {
         let moved = moved(State::Idle, State::Starting);
         let (agent, fence) = (agent(), Fence(0));
-        let order = ClaimOrder { id, agent, limit: None, fence, moved };
+        let (limit, workspace) = (None, None);
+        let order = ClaimOrder { id, agent, limit, workspace, fence, moved };
         assert!(matches!(self.store.claim(order).await.unwrap(), Claim::Granted(Fence(1))));
         self.record(id, Fact::Moved(self::moved(State::Starting, State::Running))).await;
         let (artifact, name, description) = ("answer".to_owned(), None, None);

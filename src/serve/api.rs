@@ -96,7 +96,10 @@ pub async fn executions(
     let more = records.len() > limit as usize;
     records.truncate(limit as usize);
     let next = records.last().filter(|_| more).map(|record| record.id.to_string());
-    let executions = records.iter().map(ExecutionEntry::from).collect();
+    let mut executions = Vec::with_capacity(records.len());
+    for record in &records {
+        executions.push(ExecutionEntry::of(record, app.gateway.queued(record).await));
+    }
     Ok(ok(&to_json(&ExecutionList { executions, next })?))
 }
 
@@ -153,7 +156,7 @@ async fn detail(gateway: &Gateway, record: &Record) -> Result<ExecutionDetail, F
         output = gateway.text(record, stdout).await?;
     }
     Ok(ExecutionDetail {
-        entry: ExecutionEntry::from(record),
+        entry: ExecutionEntry::of(record, gateway.queued(record).await),
         message_id: record.message.0.clone(),
         owner: record.owner.to_string(),
         input,

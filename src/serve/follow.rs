@@ -7,6 +7,7 @@ use algonius_actors::follow::{Follow, Next};
 use algonius_actors::model::event::{Event, Fact, Speaker};
 use algonius_actors::model::execution::State;
 use algonius_actors::model::failure::Failure;
+use algonius_actors::model::queue::Queued;
 use algonius_actors::model::record::Record;
 use chrono::{DateTime, Utc};
 
@@ -23,6 +24,8 @@ struct Teller {
     follow: Follow,
     ready: VecDeque<(u64, StreamEvent)>,
     shown: TaskState,
+    /// Whether the last that was told is that it waits.
+    is_queued: bool,
     is_over: bool,
 }
 
@@ -47,17 +50,21 @@ pub async fn stream(
     history: History,
 ) -> Result<Events, Failure> {
     let mut ready = VecDeque::new();
-    let mut shown = TaskState::Submitted;
+    let (mut shown, mut queued) = (TaskState::Submitted, None);
     if after.is_none() {
-        let task = Telling::read(gateway, &record).await?.task(history).await?;
+        let telling = Telling::read(gateway, &record).await?;
+        queued = telling.queued();
+        let task = telling.task(history).await?;
         shown = task.status.state;
         ready.push_back((record.last_event, StreamEvent::Task(task)));
     }
     let follow = gateway.follow(record.clone(), after.unwrap_or(record.last_event), None);
+    let follow = follow.knowing(queued);
     let follow = if past_questions { follow.past_questions() } else { follow };
     let is_over = shown.is_terminal();
     let gateway = gateway.clone();
-    let teller = Teller { gateway, record, follow, ready, shown, is_over };
+    let is_queued = queued.is_some();
+    let teller = Teller { gateway, record, follow, ready, shown, is_queued, is_over };
     Ok(Box::pin(futures_util::stream::unfold(teller, |mut teller| async move {
         let next = teller.next().await.transpose()?;
         Some((next, teller))
@@ -80,7 +87,8 @@ pub async fn one(
     let (gateway, record) = (gateway.clone(), record.clone());
     let follow = gateway.follow(record.clone(), number, None);
     let (ready, shown) = (VecDeque::new(), TaskState::Submitted);
-    let mut teller = Teller { gateway, record, follow, ready, shown, is_over: false };
+    let (is_queued, is_over) = (false, false);
+    let mut teller = Teller { gateway, record, follow, ready, shown, is_queued, is_over };
     match &event.fact {
         Fact::Moved(moved) if matches!(moved.to, State::Cleanup | State::Waiting) => {
             let status = Telling::read(&teller.gateway, &teller.record).await?.status().await?;
@@ -105,6 +113,7 @@ impl Teller {
                     let told = self.tell(event).await?;
                     self.ready.extend(told.map(|told| (number, told)));
                 }
+                Ok(Some(Next::Queued(queued))) => self.wait(queued),
                 Ok(Some(Next::Rest(record))) => self.end(&record).await?,
                 Ok(None) => self.is_over = true,
                 Err(failure) => {
@@ -119,7 +128,8 @@ impl Teller {
     async fn tell(&mut self, event: Event) -> Result<Option<StreamEvent>, Failure> {
         match event.fact {
             Fact::Moved(moved) if moved.to == State::Starting => {
-                let is_news = self.shown != TaskState::Working;
+                let is_news = self.shown != TaskState::Working || self.is_queued;
+                self.is_queued = false;
                 self.shown = TaskState::Working;
                 Ok(is_news.then(|| self.working(event.at, None)))
             }
@@ -128,6 +138,11 @@ impl Teller {
                 let said =
                     task::said(&self.gateway, &self.record, Speaker::Agent, &message, &pieces);
                 let message = said.await?;
+                Ok(Some(self.working(event.at, Some(message))))
+            }
+            Fact::Expiring { limit, ends_at, message } => {
+                self.shown = TaskState::Working;
+                let message = task::expiring(&self.record, (limit, ends_at), &message);
                 Ok(Some(self.working(event.at, Some(message))))
             }
             Fact::Artifact { id, name, description, pieces, append, last } => {
@@ -143,6 +158,17 @@ impl Teller {
             }
             _ => Ok(None),
         }
+    }
+
+    /// A place in a line: of now, so it comes under the number of what was told before it.
+    fn wait(&mut self, queued: Queued) {
+        if self.shown == TaskState::InputRequired {
+            self.shown = TaskState::Working; // The question was answered.
+        }
+        self.is_queued = true;
+        let message = Some(task::waiting(&self.record, queued));
+        let status = TaskStatus { state: self.shown, message, timestamp: self.gateway.now() };
+        self.ready.push_back((self.follow.known(), self.update(status, false)));
     }
 
     /// An event of the service's own: how it ended, or what it asks.

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use algonius_actors::door::Gateway;
 use algonius_actors::model::content::{Kind, Piece};
-use algonius_actors::model::event::{Event, Fact, Speaker};
+use algonius_actors::model::event::{Event, Fact, Limit, Speaker};
 use algonius_actors::model::execution::{Outcome, Stamp};
 use algonius_actors::model::failure::Failure;
+use algonius_actors::model::queue::Queued;
 use algonius_actors::model::record::{Record, Shown};
+use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::Value;
 
 use crate::wire::a2a::v1::{
@@ -49,6 +51,7 @@ pub struct Telling<'r> {
     gateway: &'r Gateway,
     record: &'r Record,
     events: Vec<Event>,
+    queued: Option<Queued>,
 }
 
 impl<'r> Telling<'r> {
@@ -59,7 +62,8 @@ impl<'r> Telling<'r> {
     pub async fn read(gateway: &'r Gateway, record: &'r Record) -> Result<Self, Failure> {
         let mut events = gateway.events(record, 0).await?;
         events.retain(|event| event.number <= record.last_event);
-        Ok(Self { gateway, record, events })
+        let queued = gateway.queued(record).await;
+        Ok(Self { gateway, record, events, queued })
     }
 
     /// The whole task.
@@ -94,10 +98,19 @@ impl<'r> Telling<'r> {
         let state = state(self.record);
         let message = match &self.record.failure {
             Some(failure) if state.is_terminal() => Some(told(self.record, failure)),
-            _ => self.word(state).await?,
+            _ => match self.queued {
+                Some(queued) => Some(waiting(self.record, queued)),
+                None => self.word(state).await?,
+            },
         };
         let timestamp = self.record.status_at();
         Ok(TaskStatus { state, message, timestamp })
+    }
+
+    /// What it waits for before it goes on.
+    #[must_use]
+    pub const fn queued(&self) -> Option<Queued> {
+        self.queued
     }
 
     /// The answer without a task, where the agent gave only that.
@@ -279,6 +292,28 @@ fn told(record: &Record, failure: &Failure) -> Message {
     let id = format!("{}-failure", record.id);
     let mut message = message(record, id, Role::Agent, vec![Part::text(&*failure.message)]);
     if let Value::Object(details) = problem::details(failure) {
+        message.metadata = details;
+    }
+    message
+}
+
+/// What the service says when a deadline is near.
+#[must_use]
+pub fn expiring(record: &Record, (limit, at): (Limit, DateTime<Utc>), words: &str) -> Message {
+    let id = format!("{}-{}-deadline", record.id, limit.as_str());
+    let mut message = message(record, id, Role::Agent, vec![Part::text(words)]);
+    message.metadata.insert("limit".to_owned(), limit.as_str().into());
+    let at = at.to_rfc3339_opts(SecondsFormat::Millis, true);
+    message.metadata.insert("endsAt".to_owned(), at.into());
+    message
+}
+
+/// What the service says while an execution waits.
+#[must_use]
+pub fn waiting(record: &Record, queued: Queued) -> Message {
+    let id = format!("{}-queue", record.id);
+    let mut message = message(record, id, Role::Agent, vec![Part::text(queued.to_string())]);
+    if let Ok(Value::Object(details)) = serde_json::to_value(queued) {
         message.metadata = details;
     }
     message

@@ -20,7 +20,7 @@ pub(super) fn spec(id: &str, exposure: Exposure) -> AgentSpec {
         enabled: true,
         access: Access::ReadOnly,
         capacity: Capacity { running: None, waiting: 0, patience: day },
-        deadlines: Deadlines { start: day, run: day, grace: day, answer: day },
+        deadlines: Deadlines { start: day, run: day, idle: None, grace: day, answer: day },
         retry: RetrySpec::default(),
         sizes: Sizes { input: 1000, output: 1000 },
         dedup_window: None,

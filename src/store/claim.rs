@@ -1,7 +1,13 @@
-//! Taking a slot for an attempt: what the claimer knows must still be true.
+//! Taking what an attempt needs: what the claimer knows must still be true, and a slot and the
+//! workspace must be free.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use algonius_actors::model::event::Fact;
 use algonius_actors::model::execution::{Fence, State};
+use algonius_actors::model::queue::Reason;
+use algonius_actors::model::workspace::Workspace;
 use algonius_actors::ports::ledger::{Claim, ClaimOrder};
 use async_trait::async_trait;
 use sqlx::SqliteConnection;
@@ -12,6 +18,11 @@ use super::writer::Change;
 const OTHERS: &str = "
     SELECT count(*) FROM executions
     WHERE agent = $1 AND id <> $2 AND outcome IS NULL AND state IN ('starting', 'running')";
+
+const WORKSPACES: &str = "
+    SELECT workspace FROM executions
+    WHERE id <> $1 AND workspace IS NOT NULL AND outcome IS NULL
+        AND state IN ('starting', 'running')";
 
 #[async_trait]
 impl Change for ClaimOrder {
@@ -25,13 +36,17 @@ impl Change for ClaimOrder {
             return Ok(Claim::Gone);
         }
         if !has_slot(self, connection).await? {
-            return Ok(Claim::Busy);
+            return Ok(Claim::Busy(Reason::AgentBusy));
+        }
+        if !has_workspace(self, connection).await? {
+            return Ok(Claim::Busy(Reason::WorkspaceBusy));
         }
         head.fence = Fence(head.fence.0 + 1);
         head.started_at = head.started_at.or(Some(self.moved.at));
         // The process of the attempt before is not this attempt's.
         head.pid = None;
         head.answered = false;
+        head.workspace = self.workspace.as_ref().map(bytes);
         head.append(connection, self.moved.at, Fact::Moved(self.moved.clone())).await?;
         head.save(connection).await?;
         Ok(Claim::Granted(head.fence))
@@ -56,4 +71,26 @@ async fn has_slot(order: &ClaimOrder, connection: &mut SqliteConnection) -> sqlx
         .fetch_one(connection)
         .await?;
     Ok(others < i64::from(limit))
+}
+
+/// Few executions change anything at one time, so each is looked at: paths are compared by their
+/// parts, and in one place only.
+async fn has_workspace(
+    order: &ClaimOrder,
+    connection: &mut SqliteConnection,
+) -> sqlx::Result<bool> {
+    let Some(wanted) = &order.workspace else {
+        return Ok(true);
+    };
+    let held: Vec<Vec<u8>> =
+        sqlx::query_scalar(WORKSPACES).bind(order.id.0).fetch_all(connection).await?;
+    Ok(!held.into_iter().map(workspace).any(|held| held.overlaps(wanted)))
+}
+
+fn bytes(workspace: &Workspace) -> Vec<u8> {
+    workspace.path().as_os_str().as_bytes().to_vec()
+}
+
+fn workspace(bytes: Vec<u8>) -> Workspace {
+    Workspace::new(OsString::from_vec(bytes))
 }

@@ -45,6 +45,9 @@ macro_rules! conformance {
                 only_what_may_start_is_claimed
                 an_old_fence_changes_nothing
                 a_claim_with_an_old_fence_is_gone
+                workspaces_that_overlap_are_claimed_by_one
+                a_workspace_is_free_when_its_holder_does_not_run
+                of_50_claims_of_one_workspace_at_once_one_is_granted
             }
             answering {
                 an_answer_is_read_back_as_it_was_given
@@ -152,7 +155,8 @@ pub(super) fn moved(from: State, to: State, at: i64) -> Move {
 }
 
 pub(super) fn order(id: ExecutionId, limit: Option<u32>) -> ClaimOrder {
-    ClaimOrder { id, agent: agent(), limit, fence: Fence(0), moved: moved(Idle, Starting, 1) }
+    let (fence, moved) = (Fence(0), moved(Idle, Starting, 1));
+    ClaimOrder { id, agent: agent(), limit, workspace: None, fence, moved }
 }
 
 pub(super) async fn claimed(ledger: &AnyLedger) -> (ExecutionId, Fence) {

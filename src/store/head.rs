@@ -12,13 +12,13 @@ use super::events;
 
 const LOAD: &str = "
     SELECT agent, state, outcome, failure, turn, attempt, fence, started_at, changed_at, ended_at,
-        pid, exit_code, last_event, answered
+        pid, exit_code, last_event, answered, workspace
     FROM executions WHERE id = $1";
 
 const SAVE: &str = "
     UPDATE executions SET state = $2, outcome = $3, failure = $4, turn = $5, attempt = $6,
         fence = $7, started_at = $8, changed_at = $9, ended_at = $10, pid = $11, exit_code = $12,
-        last_event = $13, answered = $14
+        last_event = $13, answered = $14, workspace = $15
     WHERE id = $1";
 
 /// Loaded, changed and saved within one transaction.
@@ -44,6 +44,8 @@ pub(super) struct Head {
     pub(super) exit_code: Option<i32>,
     /// Whether its question was answered and the next turn has not begun.
     pub(super) answered: bool,
+    /// The folder that its latest attempt may change alone: a path.
+    pub(super) workspace: Option<Vec<u8>>,
     changed_at: DateTime<Utc>,
     /// JSON, as it was read: a code of a later release must not be lost.
     failure: Option<String>,
@@ -101,6 +103,7 @@ impl Head {
             .bind(self.exit_code.map(i64::from))
             .bind(integer(self.last_event))
             .bind(self.answered)
+            .bind(self.workspace.as_deref())
             .execute(connection)
             .await?;
         Ok(())
@@ -120,6 +123,7 @@ impl Head {
             | Fact::Used { .. }
             | Fact::Session { .. }
             | Fact::Truncated { .. }
+            | Fact::Expiring { .. }
             | Fact::Warned { .. } => {}
         }
         Ok(())
@@ -138,6 +142,7 @@ impl Head {
             pid: columns.maybe_number("pid")?,
             exit_code: columns.maybe_number("exit_code")?,
             answered: columns.plain("answered")?,
+            workspace: columns.plain("workspace")?,
             changed_at: columns.time("changed_at")?,
             failure: columns.plain("failure")?,
             last_event: columns.number("last_event")?,

@@ -51,6 +51,7 @@ impl Facts {
             | Fact::Used { .. }
             | Fact::Session { .. }
             | Fact::Truncated { .. }
+            | Fact::Expiring { .. }
             | Fact::Warned { .. } => false,
         })
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use algonius_actors::model::event::Event;
 use algonius_actors::model::execution::{Outcome, Stamp, State};
+use algonius_actors::model::queue::Queued;
 use algonius_actors::model::record::Record;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -50,6 +51,16 @@ pub struct Trouble {
     pub hint: String,
 }
 
+/// Where an execution waits, and why.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct QueueEntry {
+    /// The place and the reason.
+    #[serde(flatten)]
+    pub queued: Queued,
+    /// The same in words.
+    pub message: String,
+}
+
 /// An execution in a list.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -67,6 +78,9 @@ pub struct ExecutionEntry {
     /// How it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
+    /// What it waits for before it goes on, at this moment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueEntry>,
     /// The latest attempt.
     #[serde(flatten)]
     pub stamp: Stamp,
@@ -182,6 +196,15 @@ pub struct A2aWay {
     pub tenant: Option<String>,
 }
 
+impl ExecutionEntry {
+    /// An execution that waits in this place, or in none.
+    #[must_use]
+    pub fn of(record: &Record, queued: Option<Queued>) -> Self {
+        let queue = queued.map(|queued| QueueEntry { queued, message: queued.to_string() });
+        Self { queue, ..Self::from(record) }
+    }
+}
+
 impl From<&Record> for ExecutionEntry {
     fn from(record: &Record) -> Self {
         let duration = record.started_at.zip(record.ended_at).map(|(begin, end)| end - begin);
@@ -192,6 +215,7 @@ impl From<&Record> for ExecutionEntry {
             state: record.shown(),
             phase: record.state,
             outcome: record.outcome,
+            queue: None,
             stamp: record.stamp,
             accepted_at: record.accepted_at,
             started_at: record.started_at,

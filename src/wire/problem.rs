@@ -113,6 +113,7 @@ pub const fn numbers(code: Code) -> Numbers {
         | Code::Reported
         | Code::Rejected
         | Code::Timeout
+        | Code::IdleTimeout
         | Code::StartTimeout
         | Code::Cancelled
         | Code::Interrupted

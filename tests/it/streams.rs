@@ -24,12 +24,16 @@ output = "events"
 
 /// A subscription of 1.0 that was just begun, to be read as far as wanted.
 async fn subscription(service: &Service, task: &str) -> TcpStream {
-    let body = ask("SubscribeToTask", &json!({"id": task}));
+    opened(service, "asking", "1.0", &ask("SubscribeToTask", &json!({"id": task}))).await
+}
+
+/// The stream that answers a call.
+pub(crate) async fn opened(service: &Service, agent: &str, version: &str, body: &str) -> TcpStream {
     let mut stream = service.connect().await;
     let request = format!(
-        "POST /agents/asking/v1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
-         Authorization: Bearer {}\r\nContent-Type: application/json\r\nA2A-Version: 1.0\r\n\
-         Content-Length: {}\r\n\r\n{body}",
+        "POST /agents/{agent}/v1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+         Authorization: Bearer {}\r\nContent-Type: application/json\r\n\
+         A2A-Version: {version}\r\nContent-Length: {}\r\n\r\n{body}",
         service.token,
         body.len()
     );
@@ -38,7 +42,7 @@ async fn subscription(service: &Service, task: &str) -> TcpStream {
 }
 
 /// What comes up to a word, or to the end.
-async fn read_to(stream: &mut TcpStream, word: &str) -> String {
+pub(crate) async fn read_to(stream: &mut TcpStream, word: &str) -> String {
     let mut text = String::new();
     let mut bytes = [0; 4096];
     while !text.contains(word) {

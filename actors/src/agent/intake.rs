@@ -106,6 +106,7 @@ impl AgentData {
         for effect in effects {
             self.admit(me, effect);
         }
+        self.show_places();
     }
 
     fn admit(&mut self, me: &ActorRef<AgentMsg>, effect: Effect) {

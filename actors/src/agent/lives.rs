@@ -29,14 +29,15 @@ impl AgentData {
         one: Waiting,
         first: Event,
     ) {
-        let Waiting { request, progress, from, equal, .. } = one;
+        let Waiting { request, progress, from, equal, since, .. } = one;
         let AgentArgs { spec, driver, kit, .. } = self.args.clone();
         let driver = match equal {
             None => driver,
             Some(of) => Arc::new(Echo { of, ledger: Arc::clone(&kit.ledger) }),
         };
+        progress.send_if_modified(|progress| progress.waits(None)); // It is at the counter.
         let live = progress.clone();
-        let args = ExecutionArgs { id, from, first, request, spec, driver, kit, progress };
+        let args = ExecutionArgs { id, from, first, since, request, spec, driver, kit, progress };
         let spawned =
             ractor::ActorRuntime::spawn_linked_instant(None, ExecutionActor, args, me.get_cell());
         let Ok((actor, birth)) = spawned else {

@@ -6,6 +6,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::model::id::ExecutionId;
+use crate::model::queue::{Queued, Reason};
 
 /// The line of one agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -79,6 +80,17 @@ impl Line {
     /// Who waits, in order.
     pub fn waiting(&self) -> impl Iterator<Item = ExecutionId> + '_ {
         self.waiting.iter().map(|place| place.id)
+    }
+
+    /// Where each of them is, and why it waits there.
+    pub fn places(&self) -> impl Iterator<Item = (ExecutionId, Queued)> + '_ {
+        self.waiting.iter().zip(1..).map(|(place, position)| {
+            let reason = match place.stage {
+                Stage::Leaning => Reason::EqualRequest,
+                Stage::Recording | Stage::Ready => Reason::AgentBusy,
+            };
+            (place.id, Queued { position, reason })
+        })
     }
 
     /// Who holds a slot.

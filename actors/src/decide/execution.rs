@@ -7,7 +7,8 @@ mod work;
 
 use std::time::Duration;
 
-use crate::model::agent::{Access, Deadlines, RetrySpec};
+use crate::model::agent::{Access, AgentSpec, Deadlines, RetrySpec};
+use crate::model::event::Limit;
 use crate::model::execution::{Outcome, Stamp, State};
 use crate::model::failure::Failure;
 
@@ -20,15 +21,32 @@ pub struct Policy {
     pub deadlines: Deadlines,
     /// What is tried again.
     pub retry: RetrySpec,
+    /// How long it may wait before an attempt.
+    pub patience: Duration,
     /// Whether the agent changes things.
     pub access: Access,
 }
 
-/// How long a busy slot is left alone before it is asked for again.
+impl Policy {
+    /// What an agent's configuration says.
+    #[must_use]
+    pub const fn of(spec: &AgentSpec) -> Self {
+        let AgentSpec { deadlines, retry, access, capacity, .. } = spec;
+        let patience = capacity.patience;
+        Self { deadlines: *deadlines, retry: *retry, patience, access: *access }
+    }
+}
+
+/// How long what is held is left alone before it is asked for again.
 pub const BUSY: Duration = Duration::from_secs(1);
 
 /// What a driver may take for its end beyond the grace, before it is given up.
 pub const OBDURACY: Duration = Duration::from_secs(10);
+
+/// How much of a deadline may pass before it is warned of: nine tenths.
+fn warning(limit: Duration) -> Duration {
+    limit - limit / 10
+}
 
 /// Where the execution is, with what is true there and nothing else.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,6 +132,8 @@ pub enum Deadline {
     Start,
     /// To run.
     Run,
+    /// To show that it lives.
+    Idle,
     /// To end after it was told to.
     Stop,
     /// To be answered.
@@ -128,8 +148,8 @@ pub enum Event {
     Begin,
     /// The ledger gave the slot.
     Claimed { at: Stamp },
-    /// Every slot is held in the ledger.
-    Busy { at: Stamp },
+    /// What the attempt needs is held by others, and it has waited for so long.
+    Busy { at: Stamp, waited: Duration },
     /// The busy pause is over.
     ClaimDue { at: Stamp },
     /// The ledger could not be asked.
@@ -144,6 +164,10 @@ pub enum Event {
     Asked { at: Stamp },
     /// The input that was asked for is there.
     Answered,
+    /// It has run for nearly as long as it may.
+    Nearing { at: Stamp },
+    /// It has been silent for so long.
+    Quiet { at: Stamp, quiet: Duration },
     /// A deadline passed.
     Overdue { at: Stamp, deadline: Deadline },
     /// The pause is over.
@@ -164,12 +188,18 @@ pub enum Event {
 pub enum Effect {
     /// Ask the ledger for the slot.
     Claim { stamp: Stamp, from: State },
+    /// Send `ClaimDue` when something may be free, and at the latest after a while.
+    AskAgain { at: Stamp, within: Duration },
     /// Let the driver start.
     Start { stamp: Stamp },
     /// Ask the work to end.
     Stop,
     /// Send `with` after a while.
     Wake { after: Duration, with: Event },
+    /// Send `Quiet` after a while, with how long it has been silent then.
+    Look { at: Stamp, after: Duration },
+    /// Record that little is left until a deadline.
+    Warn { limit: Limit, left: Duration, message: String },
     /// Record a move; the claim records its own.
     Move { from: State, to: State, stamp: Stamp, why: String },
     /// Record why an attempt failed that is not the last.

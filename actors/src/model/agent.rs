@@ -38,6 +38,8 @@ pub struct Deadlines {
     pub start: Duration,
     /// From a living process to its end, for each attempt.
     pub run: Duration,
+    /// From one sign of life to the next, while it runs; `None` is as long as it may run.
+    pub idle: Option<Duration>,
     /// From the polite request to end to the kill.
     pub grace: Duration,
     /// From a question of the agent to its answer.

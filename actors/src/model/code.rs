@@ -132,6 +132,9 @@ codes! {
     /// The run deadline passed.
     Timeout = "execution-timeout", Agent,
         "give the agent less to do, or raise `timeout`";
+    /// It was silent for too long.
+    IdleTimeout = "idle-timeout", Agent,
+        "see why the agent writes nothing, or raise `idle_timeout`";
     /// The start deadline passed.
     StartTimeout = "start-timeout", System,
         "see whether the machine is overloaded, or raise `start_timeout`";

@@ -87,6 +87,27 @@ pub enum Speaker {
     AgentReplies,
 }
 
+/// A deadline of an attempt that ends it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Limit {
+    /// How long it may run.
+    Run,
+    /// How long it may be silent.
+    Idle,
+}
+
+impl Limit {
+    /// The published word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Idle => "idle",
+        }
+    }
+}
+
 /// A past fact. Stored as JSON, so variants and fields are only ever added.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -142,6 +163,15 @@ pub enum Fact {
         channel: Channel,
         /// Bytes that were not kept.
         dropped: u64,
+    },
+    /// A deadline is near.
+    Expiring {
+        /// Which.
+        limit: Limit,
+        /// When it will pass, unless a sign of life comes where that is what is missing.
+        ends_at: DateTime<Utc>,
+        /// One clause.
+        message: String,
     },
     /// Something worth knowing that changed nothing.
     Warned {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::execution::{Outcome, Stamp, State};
 use super::id::{AgentId, ExecutionId};
+use super::queue::{Queued, Reason};
 
 /// How an actor is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +32,9 @@ pub struct ExecutionStatus {
     pub state: Option<State>,
     /// Since when.
     pub since: Option<DateTime<Utc>>,
+    /// What it waits for before its attempt begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queued: Option<Queued>,
     /// Which attempt.
     pub stamp: Option<Stamp>,
     /// The living process.
@@ -46,6 +50,8 @@ pub struct QueuedStatus {
     pub id: ExecutionId,
     /// Its place, from 1.
     pub position: usize,
+    /// Why it waits.
+    pub reason: Reason,
     /// Since when it waits.
     pub since: DateTime<Utc>,
     /// When it will have waited too long.

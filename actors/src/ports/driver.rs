@@ -8,6 +8,7 @@ use crate::model::agent::AgentSpec;
 use crate::model::execution::Stamp;
 use crate::model::id::ExecutionId;
 use crate::model::request::Request;
+use crate::model::workspace::Workspace;
 use crate::report::Reporter;
 
 /// One attempt to be made.
@@ -21,10 +22,17 @@ pub struct Work {
     pub spec: Arc<AgentSpec>,
     /// What was asked, raw.
     pub request: Arc<Request>,
+    /// What was claimed for it; it changes nothing elsewhere.
+    pub workspace: Option<Workspace>,
 }
 
 /// Does the work of one agent.
+#[async_trait]
 pub trait Driver: Send + Sync + 'static {
+    /// The folder that the work would change if it began now; `None` when it changes none. Asked
+    /// before each attempt, and answers in bounded time.
+    async fn workspace(&self, spec: &AgentSpec, request: &Request) -> Option<Workspace>;
+
     /// Begins an attempt and returns at once. The driver tells `report` when the work lives and,
     /// exactly once, how it ended; after that nothing of the attempt writes any more.
     fn start(&self, work: Work, report: Reporter) -> Lease;

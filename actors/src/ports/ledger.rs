@@ -16,8 +16,10 @@ use crate::model::execution::{Fence, Move, Outcome, Stamp};
 use crate::model::failure::Failure;
 use crate::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use crate::model::principal::{Token, TokenSeed};
+use crate::model::queue::Reason;
 use crate::model::record::{Filter, Page, PageQuery, Record};
 use crate::model::request::{Keys, Overrides, Trigger};
+use crate::model::workspace::Workspace;
 
 /// Why the ledger did not do what was asked.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -141,6 +143,9 @@ pub struct ClaimOrder {
     pub agent: AgentId,
     /// Executions of that agent that may hold a slot; `None` is unlimited.
     pub limit: Option<u32>,
+    /// The folder that it changes, if it does. While it starts or runs nothing else is granted that
+    /// overlaps with it, of whatever agent.
+    pub workspace: Option<Workspace>,
     /// The generation the claimer knows.
     pub fence: Fence,
     /// The move to Starting.
@@ -152,8 +157,8 @@ pub struct ClaimOrder {
 pub enum Claim {
     /// The slot is held under this new generation.
     Granted(Fence),
-    /// All slots are held; try later.
-    Busy,
+    /// What it needs is held; try later.
+    Busy(Reason),
     /// It was settled or claimed by somebody else.
     Gone,
 }
@@ -205,7 +210,7 @@ pub trait Ledger: Send + Sync + 'static {
         key: [u8; 32],
     ) -> Result<Option<(ExecutionId, [u8; 32])>, LedgerError>;
 
-    /// Takes a slot for an attempt, by compare-and-set.
+    /// Takes a slot and the workspace for an attempt, by compare-and-set.
     ///
     /// # Errors
     /// When nothing was committed.

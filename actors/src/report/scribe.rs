@@ -39,6 +39,7 @@ impl Scribe {
     /// # Errors
     /// When the ledger did not commit.
     pub async fn write(&mut self, bytes: &[u8]) -> Result<(), LedgerError> {
+        self.desk.pulse.beat();
         let room = (self.desk.limit as u64).saturating_sub(self.taken);
         self.taken += bytes.len() as u64;
         let kept = usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len());
@@ -136,6 +137,7 @@ impl Scribe {
             self.desk.ledger.append(self.desk.id, chunk).await?;
             self.number += 1;
             self.offset += length;
+            self.desk.pulse.beat(); // A slow ledger is no silence of the agent.
         }
         Ok(())
     }

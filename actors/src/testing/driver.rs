@@ -10,10 +10,13 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use crate::decide::grow::Made;
+use crate::model::agent::{Access, AgentSpec};
 use crate::model::code::Code;
 use crate::model::content::Part;
 use crate::model::event::{Channel, Fact};
 use crate::model::failure::Failure;
+use crate::model::request::Request;
+use crate::model::workspace::Workspace;
 use crate::ports::driver::{Driver, Hold, Lease, Work};
 use crate::report::Reporter;
 
@@ -24,6 +27,7 @@ pub struct Act {
     runs_for: Duration,
     verdict: Result<(), Code>,
     says: String,
+    murmurs: Vec<Duration>,
     makes: Vec<Made<Part>>,
     manner: Manner,
     ends_after_stop: Duration,
@@ -52,6 +56,7 @@ impl Act {
             runs_for: Duration::from_secs(seconds),
             verdict,
             says: String::new(),
+            murmurs: Vec::new(),
             makes: Vec::new(),
             manner,
             ends_after_stop: Duration::ZERO,
@@ -129,6 +134,13 @@ impl Act {
         self
     }
 
+    /// Writes something on its standard error after each of these pauses, before it runs on.
+    #[must_use]
+    pub fn murmuring(mut self, pauses: impl IntoIterator<Item = u64>) -> Self {
+        self.murmurs.extend(pauses.into_iter().map(Duration::from_secs));
+        self
+    }
+
     /// Makes artifacts, or pieces of them, before it runs on.
     #[must_use]
     pub fn making(mut self, made: impl IntoIterator<Item = Made<Part>>) -> Self {
@@ -141,6 +153,7 @@ impl Act {
 pub struct ScriptedDriver {
     born: Instant,
     acts: watch::Sender<HashMap<String, Vec<Act>>>,
+    workspaces: watch::Sender<HashMap<String, Workspace>>,
     stage: Arc<watch::Sender<Stage>>,
 }
 
@@ -162,6 +175,7 @@ impl Default for ScriptedDriver {
         Self {
             born: Instant::now(),
             acts: watch::Sender::default(),
+            workspaces: watch::Sender::default(),
             stage: Arc::new(watch::Sender::default()),
         }
     }
@@ -172,6 +186,13 @@ impl ScriptedDriver {
     pub fn script(&self, text: &str, acts: impl IntoIterator<Item = Act>) {
         let acts = acts.into_iter().collect();
         self.acts.send_modify(|all| _ = all.insert(text.to_owned(), acts));
+    }
+
+    /// Lets an agent that changes things work in this folder from its next attempt on, unless its
+    /// caller chose another.
+    pub fn settle(&self, agent: &str, folder: &str) {
+        let workspace = Workspace::new(folder);
+        self.workspaces.send_modify(|all| _ = all.insert(agent.to_owned(), workspace));
     }
 
     /// What can be seen now.
@@ -188,7 +209,16 @@ impl ScriptedDriver {
     }
 }
 
+#[async_trait]
 impl Driver for ScriptedDriver {
+    async fn workspace(&self, spec: &AgentSpec, request: &Request) -> Option<Workspace> {
+        if spec.access == Access::ReadOnly {
+            return None;
+        }
+        let chosen = request.overrides().working_dir.map(Workspace::new);
+        chosen.or_else(|| self.workspaces.borrow().get(spec.id.as_str()).cloned())
+    }
+
     fn start(&self, work: Work, report: Reporter) -> Lease {
         let text = &work.request.input.text();
         let attempt = work.stamp.attempt;
@@ -253,7 +283,20 @@ async fn live(act: &Act, pid: u32, report: &Reporter) {
     for made in &act.makes {
         _ = scribe.make(made.clone()).await; // What is lost is seen.
     }
+    murmur(act, report).await;
     sleep(act.runs_for).await;
+    _ = scribe.close().await;
+}
+
+async fn murmur(act: &Act, report: &Reporter) {
+    if act.murmurs.is_empty() {
+        return;
+    }
+    let mut scribe = report.scribe(Channel::Stderr);
+    for pause in &act.murmurs {
+        sleep(*pause).await;
+        _ = scribe.write(b"hm\n").await; // What is lost is seen.
+    }
     _ = scribe.close().await;
 }
 

@@ -14,6 +14,7 @@ use crate::model::event::{Chunk, Event, Fact, Span, Speaker};
 use crate::model::execution::{Fence, State};
 use crate::model::id::{AgentId, ExecutionId, PrincipalId};
 use crate::model::principal::{Token, TokenSeed};
+use crate::model::queue::Reason;
 use crate::model::record::{Filter, Page, PageQuery, Record};
 use crate::ports::ledger::{
     Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Resume, Settlement,
@@ -120,13 +121,11 @@ impl Ledger for MemoryLedger {
     async fn claim(&self, order: ClaimOrder) -> Result<Claim, LedgerError> {
         self.enter(Call::Claim).await?;
         let mut rows = self.rows.lock().await;
-        let holds_slot = |row: &&Row| {
-            let record = &row.record;
-            let other = record.agent == order.agent && record.id != order.id;
-            let active = matches!(record.state, State::Starting | State::Running);
-            other && active && record.outcome.is_none()
-        };
-        let held = rows.executions.values().filter(holds_slot).count();
+        let others = || rows.executions.values().filter(|row| row.is_at_work(order.id));
+        let held = others().filter(|row| row.record.agent == order.agent).count();
+        let is_taken = order.workspace.as_ref().is_some_and(|wanted| {
+            others().filter_map(|row| row.workspace.as_ref()).any(|held| held.overlaps(wanted))
+        });
         let Rows { executions, breaches, .. } = &mut *rows;
         let Some(row) = executions.get_mut(&order.id) else {
             return Ok(Claim::Gone);
@@ -135,8 +134,12 @@ impl Ledger for MemoryLedger {
             return Ok(Claim::Gone);
         }
         if order.limit.is_some_and(|limit| held >= limit as usize) {
-            return Ok(Claim::Busy);
+            return Ok(Claim::Busy(Reason::AgentBusy));
         }
+        if is_taken {
+            return Ok(Claim::Busy(Reason::WorkspaceBusy));
+        }
+        row.workspace = order.workspace;
         row.record.fence = Fence(row.record.fence.0 + 1);
         row.record.started_at = row.record.started_at.or(Some(order.moved.at));
         row.record.answered = false;

@@ -31,6 +31,7 @@ pub fn spec(id: &str) -> AgentSpec {
         deadlines: Deadlines {
             start: Duration::from_secs(30),
             run: Duration::from_secs(300),
+            idle: None,
             grace: Duration::from_secs(5),
             answer: Duration::from_secs(600),
         },

@@ -9,6 +9,7 @@ use crate::model::execution::{Fence, Outcome, Stamp, State};
 use crate::model::id::{AgentId, ExecutionId, PrincipalId};
 use crate::model::principal::Token;
 use crate::model::record::Record;
+use crate::model::workspace::Workspace;
 use crate::ports::ledger::Accept;
 use crate::report::pieces;
 
@@ -26,6 +27,8 @@ pub(super) struct Row {
     /// The keys under which it is known, each with the digest of what was asked.
     pub(super) keys: Vec<([u8; 32], [u8; 32])>,
     pub(super) content: Option<[u8; 32]>,
+    /// What its latest claim took.
+    pub(super) workspace: Option<Workspace>,
     pub(super) events: Vec<Event>,
     pub(super) chunks: Vec<Chunk>,
     pub(super) settle_calls: usize,
@@ -94,7 +97,8 @@ impl Row {
         let keys = accept.keys.each().map(|key| (key, accept.digest)).collect();
         let (message, pieces) = (record.message.0.clone(), accept.pieces);
         let (events, chunks) = (Vec::new(), Vec::new());
-        let mut row = Self { record, keys, content, events, chunks, settle_calls: 0 };
+        let (workspace, settle_calls) = (None, 0);
+        let mut row = Self { record, keys, content, workspace, events, chunks, settle_calls };
         row.take_input(stamp, &accept.input);
         row.append(
             accept.at,
@@ -102,6 +106,12 @@ impl Row {
             &mut Vec::new(),
         );
         row
+    }
+
+    /// Whether it is another one than this, and holds what it claimed.
+    pub(super) fn is_at_work(&self, than: ExecutionId) -> bool {
+        let Record { id, state, outcome, .. } = &self.record;
+        *id != than && outcome.is_none() && matches!(state, State::Starting | State::Running)
     }
 
     pub(super) fn take_input(&mut self, stamp: Stamp, input: &str) {
@@ -131,6 +141,7 @@ impl Row {
             | Fact::Used { .. }
             | Fact::Session { .. }
             | Fact::Truncated { .. }
+            | Fact::Expiring { .. }
             | Fact::Warned { .. } => {}
         }
         self.record.last_event += 1;

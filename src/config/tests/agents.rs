@@ -38,6 +38,25 @@ fn times_are_seconds_or_text_with_a_unit() {
 }
 
 #[test]
+fn an_agent_may_be_silent_unless_it_is_told_otherwise() {
+    let idle = |lines: &str| settings(&format!("{CAT}{lines}\n")).agents[0].spec.deadlines.idle;
+    assert_eq!(idle(""), None);
+    assert_eq!(idle("idle_timeout = \"2m\""), Some(Duration::from_secs(120)));
+    check_agent(&[
+        (
+            "idle_timeout = 0",
+            &["c:3:16: error: agents.a.idle_timeout = 0: must be 1 to 86400 seconds"],
+        ),
+        (
+            "timeout = 60\nidle_timeout = 60",
+            &[
+                "c:4:16: warning: agents.a.idle_timeout = 60: means nothing: `timeout` passes before it; lower it, or leave it out",
+            ],
+        ),
+    ]);
+}
+
+#[test]
 fn limits_move_the_bounds_and_the_defaults_with_them() {
     let run =
         |limits: &str| settings(&format!("[limits]\n{limits}\n{CAT}")).agents[0].spec.deadlines.run;

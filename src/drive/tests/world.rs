@@ -22,10 +22,11 @@ use algonius_actors::model::program::{
 };
 use algonius_actors::model::progress::Progress;
 use algonius_actors::model::request::{Input, Overrides, Request, Trigger};
+use algonius_actors::model::workspace::Workspace;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::driver::{Driver, Lease, Work};
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::report::{Desk, Report, Reporter};
+use algonius_actors::report::{Desk, Pulse, Report, Reporter};
 use chrono::{DateTime, Utc};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OnceCell, watch};
@@ -82,6 +83,7 @@ pub(super) struct Stage {
     pub(super) context: String,
     pub(super) execution: ExecutionId,
     pub(super) stamp: Stamp,
+    pub(super) workspace: Option<Workspace>,
     pub(super) instance: Uuid,
     pub(super) home: tempfile::TempDir,
     wardens: OnceCell<Arc<Wardens>>,
@@ -122,6 +124,7 @@ pub(super) fn program(command: &str, args: &[&str]) -> Stage {
         context: "context".to_owned(),
         execution: ExecutionId::fresh(),
         stamp: Stamp::FIRST,
+        workspace: None,
         instance: Uuid::new_v4(),
         home,
         wardens: OnceCell::new(),
@@ -142,6 +145,7 @@ fn spec() -> AgentSpec {
         deadlines: Deadlines {
             start: day,
             run: day,
+            idle: None,
             grace: Duration::from_millis(200),
             answer: day,
         },
@@ -168,6 +172,13 @@ impl Stage {
         self.home.path().join("files")
     }
 
+    pub(super) async fn driver(&self) -> ProcessDriver {
+        let (folder, instance) = (self.runtime_dir(), self.instance);
+        let wardens = self.wardens.get_or_init(|| async move { wardens(&folder, instance).await });
+        let wardens = Arc::clone(wardens.await);
+        ProcessDriver::new(self.program.clone(), self.files_dir(), wardens)
+    }
+
     pub(super) async fn start(&self) -> Run {
         let (sender, entries) = unbounded_channel();
         let is_full = Arc::new(AtomicBool::new(false));
@@ -181,17 +192,15 @@ impl Stage {
             redactor: Arc::new(Redactor::new(self.secrets.clone())),
             limit: self.spec.sizes.output,
             progress: watch::Sender::new(Progress::accepted()),
+            pulse: Pulse::default(),
         };
         let report = Reporter::new(desk, move |report| _ = sender.send(Entry::Report(report)));
-        let (folder, instance) = (self.runtime_dir(), self.instance);
-        let wardens = self.wardens.get_or_init(|| async move { wardens(&folder, instance).await });
-        let wardens = Arc::clone(wardens.await);
-        let driver = ProcessDriver::new(self.program.clone(), self.files_dir(), wardens);
+        let driver = self.driver().await;
         let lease = Some(driver.start(self.work(), report));
         Run { lease, entries, is_full, seen: Vec::new() }
     }
 
-    fn work(&self) -> Work {
+    pub(super) fn work(&self) -> Work {
         let request = Request {
             agent: self.spec.id.clone(),
             owner: PrincipalId(Uuid::nil()),
@@ -209,6 +218,7 @@ impl Stage {
             stamp: self.stamp,
             spec: Arc::new(self.spec.clone()),
             request: Arc::new(request),
+            workspace: self.workspace.clone(),
         }
     }
 

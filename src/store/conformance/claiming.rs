@@ -1,15 +1,18 @@
-//! Stories of claims and their limit.
+//! Stories of claims, their limit, and the workspaces that they take.
 
 use algonius_actors::model::event::Fact;
 use algonius_actors::model::execution::{Fence, Outcome, State};
 use algonius_actors::model::id::{AgentId, ExecutionId};
-use algonius_actors::ports::ledger::{Claim, ClaimOrder};
+use algonius_actors::model::queue::Reason;
+use algonius_actors::model::workspace::Workspace;
+use algonius_actors::ports::ledger::{Accept, Claim, ClaimOrder};
 use tokio::task::JoinSet;
 
-use State::{Failed, Starting};
+use State::{Failed, Running, Starting};
 
 use super::{
-    AnyLedger, accepted, claimed, moved, order, record, retried, second, settlement, warned,
+    AnyLedger, accepted, claimed, moved, order, record, request, retried, second, settlement,
+    warned,
 };
 
 pub(in crate::store) async fn claims_of_50_at_once_keep_the_limit(ledger: AnyLedger) {
@@ -25,14 +28,18 @@ pub(in crate::store) async fn claims_of_50_at_once_keep_the_limit(ledger: AnyLed
     let answers = all.join_all().await;
     let granted: Vec<_> =
         answers.iter().filter(|(_, answer)| *answer == Claim::Granted(Fence(1))).collect();
-    let busy: Vec<_> = answers.iter().filter(|(_, answer)| *answer == Claim::Busy).collect();
+    let busy: Vec<_> =
+        answers.iter().filter(|(_, answer)| *answer == Claim::Busy(Reason::AgentBusy)).collect();
     assert_eq!((granted.len(), busy.len()), (3, 47));
 
     let waiting = busy[0].0;
     let done = settlement(granted[0].0, Fence(1), Outcome::Completed);
     assert!(ledger.settle(done).await.unwrap());
     assert_eq!(ledger.claim(order(waiting, Some(3))).await.unwrap(), Claim::Granted(Fence(1)));
-    assert_eq!(ledger.claim(order(busy[1].0, Some(3))).await.unwrap(), Claim::Busy);
+    assert_eq!(
+        ledger.claim(order(busy[1].0, Some(3))).await.unwrap(),
+        Claim::Busy(Reason::AgentBusy)
+    );
     assert_eq!(ledger.claim(order(busy[1].0, None)).await.unwrap(), Claim::Granted(Fence(1)));
 }
 
@@ -84,4 +91,75 @@ pub(in crate::store) async fn a_claim_with_an_old_fence_is_gone(ledger: AnyLedge
     assert!(ledger.record(id, Fence(2), failed).await.unwrap());
     let late = ClaimOrder { fence: old, ..order(id, None) };
     assert_eq!(ledger.claim(late).await.unwrap(), Claim::Gone);
+}
+
+/// An order of a new execution of an agent to begin in a folder.
+async fn placed(ledger: &AnyLedger, agent: &str, folder: Option<&str>) -> ClaimOrder {
+    let agent = AgentId::new(agent).unwrap();
+    let accept = Accept { agent: agent.clone(), ..request("change this") };
+    let id = accept.id;
+    ledger.accept(accept).await.unwrap();
+    ClaimOrder { agent, workspace: folder.map(Workspace::new), ..order(id, Some(1)) }
+}
+
+async fn is_granted(ledger: &AnyLedger, order: &ClaimOrder) -> bool {
+    match ledger.claim(order.clone()).await.unwrap() {
+        Claim::Granted(_) => true,
+        Claim::Busy(Reason::WorkspaceBusy) => false,
+        other @ (Claim::Busy(_) | Claim::Gone) => panic!("{other:?}"),
+    }
+}
+
+pub(in crate::store) async fn workspaces_that_overlap_are_claimed_by_one(ledger: AnyLedger) {
+    for (agent, folder, expected) in [
+        ("one", Some("/srv/a"), true),
+        ("same", Some("/srv/a"), false),
+        ("inner", Some("/srv/a/b"), false),
+        ("outer", Some("/srv"), false),
+        ("other", Some("/srv/ab"), true),
+        ("reader", None, true),
+        ("another-reader", None, true),
+    ] {
+        let order = placed(&ledger, agent, folder).await;
+        assert_eq!(is_granted(&ledger, &order).await, expected, "{agent}");
+        let state = record(&ledger, order.id).await.state;
+        assert_eq!(state == Starting, expected, "{agent}");
+    }
+}
+
+pub(in crate::store) async fn a_workspace_is_free_when_its_holder_does_not_run(ledger: AnyLedger) {
+    let holder = placed(&ledger, "one", Some("/srv/a")).await;
+    let next = placed(&ledger, "two", Some("/srv/a")).await;
+    assert!(is_granted(&ledger, &holder).await);
+    let facts = |from, to| vec![(second(3), Fact::Moved(moved(from, to, 3)))];
+    for (from, to) in [(Starting, Running), (Running, Failed)] {
+        assert!(!is_granted(&ledger, &next).await, "{from} holds");
+        assert!(ledger.record(holder.id, Fence(1), facts(from, to)).await.unwrap());
+    }
+    assert!(is_granted(&ledger, &next).await);
+
+    let again = ClaimOrder { fence: Fence(1), moved: moved(Failed, Starting, 4), ..holder };
+    assert!(!is_granted(&ledger, &again).await);
+    // The folder that it was given first is not the one that a link leads to now.
+    let elsewhere = ClaimOrder { workspace: Some(Workspace::new("/srv/b")), ..again };
+    assert!(is_granted(&ledger, &elsewhere).await);
+    let end = settlement(next.id, Fence(1), Outcome::Completed);
+    assert!(ledger.settle(end).await.unwrap());
+    let third = placed(&ledger, "three", Some("/srv/b/c")).await;
+    assert!(!is_granted(&ledger, &third).await);
+    let third = ClaimOrder { workspace: Some(Workspace::new("/srv/a")), ..third };
+    assert!(is_granted(&ledger, &third).await);
+}
+
+pub(in crate::store) async fn of_50_claims_of_one_workspace_at_once_one_is_granted(
+    ledger: AnyLedger,
+) {
+    let mut all = JoinSet::new();
+    for number in 0..50 {
+        let order = placed(&ledger, &format!("agent-{number}"), Some("/srv/a")).await;
+        let ledger = ledger.clone();
+        all.spawn(async move { is_granted(&ledger, &order).await });
+    }
+    let granted = all.join_all().await.into_iter().filter(|granted| *granted).count();
+    assert_eq!(granted, 1);
 }

@@ -34,11 +34,15 @@ pub(super) fn claiming(
             (P::Starting { stamp }, vec![Do::Start { stamp }, wake])
         }
         (E::Claimed { at }, Some(ending)) if at == stamp => end(stamp, State::Starting, ending),
-        (E::Busy { at }, None) if at == stamp => {
-            let wake = Do::Wake { after: BUSY, with: E::ClaimDue { at } };
-            (P::Claiming { stamp, from, off: None }, vec![wake])
+        (E::Busy { at, waited }, None) if at == stamp => {
+            let left = policy.patience.saturating_sub(waited);
+            if left.is_zero() {
+                return end(stamp, from, queue_expired());
+            }
+            let again = Do::AskAgain { at, within: left.min(BUSY) };
+            (P::Claiming { stamp, from, off: None }, vec![again])
         }
-        (E::Busy { at } | E::ClaimFailed { at }, Some(ending)) if at == stamp => {
+        (E::Busy { at, .. } | E::ClaimFailed { at }, Some(ending)) if at == stamp => {
             end(stamp, from, ending)
         }
         (E::ClaimDue { at }, None) if at == stamp => claim(stamp, from),

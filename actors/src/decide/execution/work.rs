@@ -1,10 +1,14 @@
-//! While the work lives: it ends, is overdue, is called off, fails and perhaps is tried again.
+//! While the work lives: it ends, is silent or overdue, is called off, fails and perhaps is tried
+//! again.
+
+use std::time::Duration;
 
 use super::after::{cancelled, end, failed, moved};
 use super::{Deadline, Effect as Do, Ending, Event as E, OBDURACY, Phase as P, Policy};
-use super::{Effect, Event, Phase};
+use super::{Effect, Event, Phase, warning};
 use crate::decide::retry;
 use crate::model::code::Code;
+use crate::model::event::Limit;
 use crate::model::execution::{Outcome, Stamp, State};
 use crate::model::failure::Failure;
 
@@ -15,10 +19,16 @@ pub(super) fn working(
     policy: &Policy,
 ) -> (Phase, Vec<Effect>) {
     match event {
-        E::Started { at } if at == stamp && state == State::Starting => {
-            let with = E::Overdue { at, deadline: Deadline::Run };
-            let moved = moved(stamp, state, State::Running, "its process lives");
-            (P::Running { stamp }, vec![moved, Do::Wake { after: policy.deadlines.run, with }])
+        E::Started { at } if at == stamp && state == State::Starting => started(stamp, policy),
+        E::Nearing { at } if at == stamp && state == State::Running => {
+            let limit = policy.deadlines.run;
+            let left = limit - warning(limit);
+            let message =
+                format!("it will have run for {} s, and will be ended then", limit.as_secs_f64());
+            (P::Running { stamp }, vec![Do::Warn { limit: Limit::Run, left, message }])
+        }
+        E::Quiet { at, quiet } if at == stamp && state == State::Running => {
+            silent(stamp, quiet, policy)
         }
         E::Ended { at, verdict: Ok(()) } if at == stamp => {
             end(stamp, state, Ending { outcome: Outcome::Completed, failure: None })
@@ -39,11 +49,43 @@ pub(super) fn working(
     }
 }
 
+fn started(stamp: Stamp, policy: &Policy) -> (Phase, Vec<Effect>) {
+    let (at, run) = (stamp, policy.deadlines.run);
+    let mut effects = vec![
+        moved(stamp, State::Starting, State::Running, "its process lives"),
+        Do::Wake { after: warning(run), with: E::Nearing { at } },
+        Do::Wake { after: run, with: E::Overdue { at, deadline: Deadline::Run } },
+    ];
+    effects.extend(policy.deadlines.idle.map(|idle| Do::Look { at, after: warning(idle) }));
+    (P::Running { stamp }, effects)
+}
+
+/// A sign of life begins its time anew, so it is looked at again when that may be over. A look
+/// between the warning and the end comes once in each silence.
+fn silent(at: Stamp, quiet: Duration, policy: &Policy) -> (Phase, Vec<Effect>) {
+    let Some(idle) = policy.deadlines.idle else {
+        return (P::Running { stamp: at }, Vec::new());
+    };
+    let left = idle.saturating_sub(quiet);
+    if left.is_zero() {
+        return stop(at, State::Running, overdue(Deadline::Idle, policy), policy);
+    }
+    let effects = match warning(idle).checked_sub(quiet).filter(|after| !after.is_zero()) {
+        Some(after) => vec![Do::Look { at, after }],
+        None => {
+            let limit = idle.as_secs_f64();
+            let message = format!("it is silent, and will be ended once it has been for {limit} s");
+            vec![Do::Warn { limit: Limit::Idle, left, message }, Do::Look { at, after: left }]
+        }
+    };
+    (P::Running { stamp: at }, effects)
+}
+
 /// The start deadline means nothing once the work runs.
 fn fits(deadline: Deadline, state: State) -> bool {
     matches!(
         (deadline, state),
-        (Deadline::Start, State::Starting) | (Deadline::Run, State::Running)
+        (Deadline::Start, State::Starting) | (Deadline::Run | Deadline::Idle, State::Running)
     )
 }
 
@@ -90,6 +132,10 @@ pub(super) fn stopping(
 fn overdue(deadline: Deadline, policy: &Policy) -> Ending {
     let (code, what, limit) = match deadline {
         Deadline::Start => (Code::StartTimeout, "did not start", policy.deadlines.start),
+        Deadline::Idle => {
+            let limit = policy.deadlines.idle.unwrap_or_default();
+            (Code::IdleTimeout, "wrote nothing", limit)
+        }
         Deadline::Run | Deadline::Stop | Deadline::Answer => {
             (Code::Timeout, "did not finish", policy.deadlines.run)
         }

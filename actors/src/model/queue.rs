@@ -1,0 +1,94 @@
+//! What an execution waits for before it begins, and how many go before it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Why an execution waits. Published; words are only added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// All slots of its agent are held.
+    AgentBusy,
+    /// Another execution changes the folder that this one would change.
+    WorkspaceBusy,
+    /// An equal request is worked on, whose result it may take.
+    EqualRequest,
+}
+
+impl Reason {
+    /// The published word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AgentBusy => "agent-busy",
+            Self::WorkspaceBusy => "workspace-busy",
+            Self::EqualRequest => "equal-request",
+        }
+    }
+
+    /// The reason in words. It names nobody and no folder.
+    const fn clause(self) -> &'static str {
+        match self {
+            Self::AgentBusy => "the agent is busy",
+            Self::WorkspaceBusy => "the workspace is in use by another agent",
+            Self::EqualRequest => "an equal request is worked on",
+        }
+    }
+}
+
+/// The place of an execution that waits, at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Queued {
+    /// Its place, from 1: in the line of its agent, or among those who wait for the workspace.
+    pub position: usize,
+    /// Why it waits.
+    pub reason: Reason,
+}
+
+impl fmt::Display for Queued {
+    /// One clause, such as `waiting: 3rd in line, the agent is busy`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { position, reason } = self;
+        write!(f, "waiting: {position}{} in line, {}", ending(*position), reason.clause())
+    }
+}
+
+/// What makes an ordinal of a number.
+const fn ending(number: usize) -> &'static str {
+    match (number % 100, number % 10) {
+        (11..=13, _) => "th",
+        (_, 1) => "st",
+        (_, 2) => "nd",
+        (_, 3) => "rd",
+        _ => "th",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_told_in_words() {
+        for (position, ordinal) in [
+            (1, "1st"),
+            (2, "2nd"),
+            (3, "3rd"),
+            (4, "4th"),
+            (11, "11th"),
+            (112, "112th"),
+            (1021, "1021st"),
+        ] {
+            let told = Queued { position, reason: Reason::AgentBusy }.to_string();
+            assert_eq!(told, format!("waiting: {ordinal} in line, the agent is busy"));
+        }
+    }
+
+    #[test]
+    fn the_published_words_are_the_stored_ones() {
+        for reason in [Reason::AgentBusy, Reason::WorkspaceBusy, Reason::EqualRequest] {
+            assert_eq!(serde_json::to_value(reason).unwrap(), reason.as_str());
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! An agent that falls silent is warned of and ended; one that shows that it lives is not.
+
+use serde_json::{Value, json};
+
+use crate::harness::door::{completed, failed, id, outcome};
+use crate::harness::processes::marked;
+use crate::harness::{Service, Setup, ask, message};
+use crate::streams::{opened, read_to};
+
+/// Tells something, then is silent: for ever, or for a moment again and again.
+const AGENT: &str = r#"
+idle_timeout_min = 0.1
+[agents.speaks]
+idle_timeout = 1.5
+command = "sh"
+args = ["-c", '''
+read word
+echo "hm" >&2
+if [ "$word" = hang ]; then sleep 600; fi
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 0.1; echo . >&2; done
+echo "$word"
+''']
+"#;
+
+fn expiring(record: &Value) -> Vec<&Value> {
+    let facts = record["events"].as_array().unwrap().iter().map(|event| &event["fact"]);
+    facts.filter(|fact| fact["kind"] == "expiring").collect()
+}
+
+#[tokio::test]
+async fn an_agent_that_falls_silent_is_warned_of_to_who_follows_and_ended_with_all_it_started() {
+    let service = Setup::new(AGENT).start().await;
+    let body = ask("message/stream", &message("hang"));
+    let mut stream = opened(&service, "speaks", "0.3", &body).await;
+    let told = read_to(&mut stream, "the end").await;
+    let statuses = told.lines().filter_map(|line| line.strip_prefix("data: "));
+    let results: Vec<_> = statuses
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["result"].clone())
+        .collect();
+    let warned = results
+        .iter()
+        .find(|result| result.pointer("/status/message/metadata/limit") == Some(&json!("idle")));
+    let status = &warned.unwrap_or_else(|| panic!("no warning: {told}"))["status"];
+    assert_eq!(status["state"], "working");
+    let words = "it is silent, and will be ended once it has been for 1.5 s";
+    assert_eq!(status["message"]["parts"][0]["text"], words);
+
+    let task = service.task("speaks", &id(&results[0])).await;
+    assert_eq!(outcome(&task), failed("idle-timeout"));
+    let why = &task["status"]["message"]["parts"][0]["text"];
+    assert_eq!(why, "it wrote nothing within 1.5 s");
+    let record = service.execution(&id(&task)).await;
+    let warnings = expiring(&record);
+    assert_eq!((warnings.len(), &warnings[0]["limit"]), (1, &json!("idle")));
+    assert_eq!((&record["state"], &record["attempt"]), (&json!("timeout"), &json!(1)));
+    assert_eq!(marked(&format!("ALGONIUS_EXECUTION_ID={}", id(&task))), Vec::<i32>::new());
+}
+
+#[tokio::test]
+async fn an_agent_that_shows_that_it_lives_runs_for_longer_than_it_may_be_silent() {
+    let service = Service::start(AGENT).await;
+    let task = service.send("speaks", "patience").await;
+    assert_eq!(outcome(&task), completed("patience\n"));
+    let record = service.execution(&id(&task)).await;
+    assert_eq!(expiring(&record), Vec::<&Value>::new());
+    assert!(record["durationUs"].as_i64().is_some_and(|took| took > 1_500_000), "{record}");
+}

@@ -1,0 +1,57 @@
+//! What the log says of executions: which, how they ended, what it took, and no secret.
+
+use serde_json::{Value, json};
+
+use crate::harness::door::{failed, id, outcome};
+use crate::harness::{Service, Setup, gated, message, until};
+
+/// Says in its own words that it failed, with a secret among them.
+const AGENTS: &str = r#"
+[agents.leaks]
+command = "sh"
+args = ["-c", 'printf "%s\n" "{\"type\":\"failed\",\"message\":\"refused $SERVICE_API_KEY\"}"']
+output = "events"
+[agents.leaks.env_from]
+SERVICE_API_KEY = "GIVEN"
+[log]
+format = "json"
+"#;
+
+/// What the log says about the end of an execution.
+async fn ended(service: &Service, id: &str) -> Value {
+    until("the line of the end", async || {
+        let said = service.said();
+        let mut lines = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        lines.find(|line| line["message"] == "ended" && line["execution"] == id)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn the_line_of_an_end_has_the_execution_its_microseconds_and_no_secret() {
+    let secret = "q7Rk2vXw9TzLm4Bn8Hs3Jd6Fg1Pc5Ye0";
+    let service = Setup::new(AGENTS).env("GIVEN", secret).start().await;
+    let task = service.send("leaks", "go").await;
+    assert_eq!(outcome(&task), failed("agent-reported"));
+    let line = ended(&service, &id(&task)).await;
+    assert_eq!((&line["agent"], &line["outcome"]), (&json!("leaks"), &json!("failed")));
+    assert_eq!((&line["code"], &line["level"]), (&json!("agent-reported"), &json!("INFO")));
+    assert_eq!(line["why"], "the agent reported: refused ***");
+    assert!(!service.said().contains(secret), "{}", service.said());
+    // In milliseconds it would be less: no program starts and ends in fewer than these.
+    let took = line["duration_us"].as_u64().unwrap_or_else(|| panic!("{line}"));
+    assert!((500..60_000_000).contains(&took), "{took}");
+}
+
+#[tokio::test]
+async fn what_never_began_took_nothing() {
+    let agents = format!("{}[log]\nformat = 'json'\n", gated("one", "max_concurrent = 1"));
+    let service = Service::start(&agents).await;
+    service.begin("one", "ann").await;
+    let waiting = id(&service.submit("one", message("bob")).await);
+    service.cancel("one", &waiting).await;
+    let line = ended(&service, &waiting).await;
+    assert_eq!((&line["outcome"], line.get("duration_us")), (&json!("cancelled"), None));
+    assert_eq!(line["why"], "called off by operator");
+    service.setup.open("go");
+}

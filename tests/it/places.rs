@@ -1,0 +1,118 @@
+//! Who waits is told its place and why, in words and as data, for as long as it is true.
+
+use serde_json::{Value, json};
+
+use crate::harness::door::{id, state};
+use crate::harness::{Service, ask, gated, message, until};
+use crate::streams::{opened, read_to};
+
+const ALONE: &str = "access = 'read-write'\nworking_dir = 'HERE/home'";
+
+/// What is said about a task, and the data beside it.
+fn said(status: &Value) -> (Option<String>, Value) {
+    let message = &status["message"];
+    let text = message.pointer("/parts/0/text").and_then(Value::as_str);
+    (text.map(str::to_owned), message["metadata"].clone())
+}
+
+fn waits(words: &str, position: usize, reason: &str) -> (Option<String>, Value) {
+    (Some(words.to_owned()), json!({"position": position, "reason": reason}))
+}
+
+async fn until_said(service: &Service, agent: &str, id: &str, words: &str) {
+    until(words, async || {
+        let task = service.task(agent, id).await;
+        (said(&task["status"]).0.as_deref() == Some(words)).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_waiting_task_says_its_place_and_why_and_keeps_it_current() {
+    let service = Service::start(&gated("one", ALONE)).await;
+    let mut ids = Vec::new();
+    for word in ["ann", "bob", "cid"] {
+        ids.push(service.begin("one", word).await);
+    }
+    let second = waits("waiting: 2nd in line, the agent is busy", 2, "agent-busy");
+    let task = service.task("one", &ids[2]).await;
+    assert_eq!((state(&task), said(&task["status"])), ("submitted".to_owned(), second.clone()));
+    let query = json!({"id": ids[2]});
+    let answer = service.call_with("one", &["A2A-Version: 1.0"], ("GetTask", &query)).await.json();
+    assert_eq!(said(&answer["result"]["status"]), second, "{answer}");
+    let detail = service.execution(&ids[2]).await;
+    let told = json!({"position": 2, "reason": "agent-busy", "message": second.0.clone().unwrap()});
+    assert_eq!(detail["queue"], told);
+    let list = service.get("/api/v1/executions?unfinished=true").await.json();
+    assert_eq!(
+        (&list["executions"][0]["queue"], list["executions"][2].get("queue")),
+        (&told, None)
+    );
+    assert_eq!(service.agent("one").await["queued"][1]["reason"], "agent-busy");
+    let events = detail["events"].as_array().unwrap().len();
+
+    service.cancel("one", &ids[1]).await;
+    let task = service.task("one", &ids[2]).await;
+    let first = waits("waiting: 1st in line, the agent is busy", 1, "agent-busy");
+    assert_eq!(said(&task["status"]), first);
+    assert!(service.command(&["tasks", "show", &ids[2]], "").await.stdout.contains("1st in line"));
+    // A place is true now only: nothing of it is recorded.
+    let detail = service.execution(&ids[2]).await;
+    assert_eq!(detail["events"].as_array().unwrap().len(), events);
+    service.setup.open("go");
+    let task = service.ended("one", &ids[2]).await;
+    assert_eq!(said(&task["status"]), (None, Value::Null));
+}
+
+#[tokio::test]
+async fn who_follows_a_waiting_task_hears_of_each_move_of_the_line_and_of_its_beginning() {
+    let service = Service::start(&gated("one", ALONE)).await;
+    service.begin("one", "ann").await;
+    let ahead = service.begin("one", "bob").await;
+    let body = ask("message/stream", &message("cid"));
+    let mut stream = opened(&service, "one", "0.3", &body).await;
+    let mut body = read_to(&mut stream, "2nd in line").await;
+    service.cancel("one", &ahead).await;
+    body += &read_to(&mut stream, "1st in line").await;
+    service.setup.open("go");
+    body += &read_to(&mut stream, "the end").await;
+    let documents = body.lines().filter_map(|line| line.strip_prefix("data: "));
+    let told: Vec<_> = documents
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["result"]["status"].clone())
+        .filter(Value::is_object)
+        .map(|status| (status["state"].as_str().unwrap().to_owned(), said(&status).0))
+        .collect();
+    let waits = |words: &str| ("submitted".to_owned(), Some(words.to_owned()));
+    let plain = |state: &str| (state.to_owned(), None);
+    assert_eq!(
+        told,
+        [
+            waits("waiting: 2nd in line, the agent is busy"),
+            waits("waiting: 1st in line, the agent is busy"),
+            plain("working"),
+            plain("completed"),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn who_waits_for_a_workspace_is_told_so_and_no_path() {
+    let agents = ["ann", "bob", "cid"].map(|id| gated(id, ALONE)).concat();
+    let service = Service::start(&agents).await;
+    service.begin("ann", "ann").await;
+    service.setup.written("log", "start ann\n").await;
+    service.begin("bob", "bob").await;
+    let last = id(&service.submit("cid", message("cid")).await);
+    let words = "waiting: 2nd in line, the workspace is in use by another agent";
+    until_said(&service, "cid", &last, words).await;
+    let task = service.task("cid", &last).await;
+    assert_eq!(said(&task["status"]), waits(words, 2, "workspace-busy"));
+    let here = service.setup.here().display().to_string();
+    let status = service.agent("cid").await;
+    assert_eq!(status["running"][0]["queued"]["reason"], "workspace-busy");
+    for shown in [task, status, service.execution(&last).await] {
+        assert!(!shown.to_string().contains(&here), "{shown}");
+    }
+    service.setup.open("go");
+    service.ended("cid", &last).await;
+}

@@ -1,0 +1,84 @@
+//! Agents that change things in one folder work there one after the other, whatever leads there.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use serde_json::json;
+
+use crate::harness::door::{completed, id, outcome, state};
+use crate::harness::{Service, Setup, gated, message, until};
+
+/// Gated agents that change things, each in a folder below `HERE`.
+fn writers(agents: &[(&str, &str)]) -> String {
+    let writer = |(id, folder): &(&str, &str)| {
+        gated(id, &format!("access = 'read-write'\nworking_dir = 'HERE/{folder}'"))
+    };
+    agents.iter().map(writer).collect()
+}
+
+/// `shared` has a folder in it and a link to it; `other` stands beside it.
+async fn start(agents: &str) -> Service {
+    let setup = Setup::new(agents);
+    for folder in ["shared/nested", "other"] {
+        fs::create_dir_all(setup.here().join(folder)).unwrap();
+    }
+    symlink(setup.here().join("shared"), setup.here().join("link")).unwrap();
+    setup.start().await
+}
+
+async fn logged(service: &Service, line: &str) {
+    until(line, async || service.setup.read("log").lines().any(|have| have == line).then_some(()))
+        .await;
+}
+
+#[tokio::test]
+async fn agents_that_share_a_workspace_never_run_at_once_and_go_in_order_of_arrival() {
+    let agents = [("ann", "shared"), ("bob", "shared/nested"), ("cid", "link"), ("dan", "other")];
+    let service = start(&writers(&agents)).await;
+    let mut ids = Vec::new();
+    for (agent, _) in agents {
+        ids.push((agent, service.begin(agent, agent).await));
+    }
+    // Who works elsewhere runs meanwhile, so the others have had their chance.
+    for line in ["start ann", "start dan"] {
+        logged(&service, line).await;
+    }
+    service.setup.open("go-dan");
+    logged(&service, "end dan").await;
+    service.setup.open("go");
+    for (agent, id) in &ids {
+        let answer = format!("{agent}\n");
+        assert_eq!(outcome(&service.ended(agent, id).await), completed(&answer));
+    }
+    let log = service.setup.read("log");
+    let shared: Vec<_> = log.lines().filter(|line| !line.ends_with("dan")).collect();
+    let one_by_one =
+        ["ann", "bob", "cid"].map(|who| [format!("start {who}"), format!("end {who}")]);
+    assert_eq!(shared, one_by_one.concat());
+}
+
+#[tokio::test]
+async fn a_folder_that_a_caller_chose_is_shared_like_any_other_and_after_a_kill() {
+    let allowing = "access = 'read-write'\nworking_dir = 'HERE/other'\noverrides = { working_dirs = ['HERE'] }";
+    let agents = [gated("free", allowing), writers(&[("ann", "shared")])].concat();
+    let mut service = start(&agents).await;
+    let mut params = message("bob");
+    let folder = service.setup.here().join("link/nested").display().to_string();
+    params["message"]["metadata"] =
+        json!({"https://algonius.dev/a2a/ext/overrides/v1": {"workingDirectory": folder}});
+    params["configuration"] = json!({"blocking": false});
+    service.rpc("free", "message/send", &params).await;
+    logged(&service, "start bob").await;
+    let waiting = service.begin("ann", "ann").await;
+    service.kill9().await;
+    service.restart().await; // What ran is killed and ended, what waited has the folder now.
+    logged(&service, "start ann").await;
+    params["message"]["messageId"] = json!("again");
+    let again = id(&service.rpc("free", "message/send", &params).await);
+    service.setup.open("go");
+    for (agent, id) in [("ann", &waiting), ("free", &again)] {
+        assert_eq!(state(&service.ended(agent, id).await), "completed");
+    }
+    let log = service.setup.read("log");
+    assert_eq!(log, "start bob\nstart ann\nend ann\nstart bob\nend bob\n");
+}
