@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use algonius_actors::model::event::{Chunk, Event, Fact, Span};
-use algonius_actors::model::execution::Fence;
+use algonius_actors::model::execution::{Fence, Stamp};
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
 use algonius_actors::model::principal::{Token, TokenSeed};
 use algonius_actors::model::push::{PushTarget, Standing};
@@ -23,7 +23,7 @@ use principals::Seeds;
 use push::{Forget, Note, Place};
 use record::Facts;
 use seal::Seal;
-use text::Append;
+use text::{Append, Unwrite};
 use writer::Writer;
 
 pub use fault::StoreError;
@@ -153,6 +153,10 @@ impl Ledger for Store {
 
     async fn append(&self, id: ExecutionId, chunk: Chunk) -> Result<(), LedgerError> {
         self.writer.order(Append { id, chunk }).await
+    }
+
+    async fn unwrite(&self, id: ExecutionId, stamp: Stamp) -> Result<(), LedgerError> {
+        self.writer.order(Unwrite { id, stamp }).await
     }
 
     async fn settle(&self, settlement: Settlement) -> Result<bool, LedgerError> {

@@ -129,9 +129,9 @@ pub trait Warden: Send + Sync + 'static {
     /// When the program could not be started, with the system's error number where it has one.
     async fn launch(&self, launch: Launch) -> io::Result<Spawned>;
 
-    /// Whether an earlier life started a program for this attempt that is still held, alive or
-    /// ended.
-    fn holds(&self, execution: ExecutionId, stamp: Stamp) -> bool;
+    /// Claims the program that an earlier life started for this attempt, if it is still held, alive
+    /// or ended; answers whether it is. What nobody claims in time is ended.
+    fn claim(&self, execution: ExecutionId, stamp: Stamp) -> bool;
 
     /// Takes that program over.
     ///

@@ -224,10 +224,13 @@ impl Actor for AgentActor {
         me: ActorRef<AgentMsg>,
         args: AgentArgs,
     ) -> Result<AgentData, ActorProcessingErr> {
-        let recovered = take_up(&args.kit, &args.spec).await?;
+        let recovered = take_up(&args.kit, &args.spec, &*args.driver).await?;
         let mut data = AgentData::new(args);
         for one in recovered {
             match one {
+                Recovered::Held(record, request, known) => {
+                    data.resume(&me, &record, request, known);
+                }
                 Recovered::Requeued(record, request) => data.recovered(&me, &record, request),
                 Recovered::Asking(record) => {
                     let left = data.answer_left(&record);

@@ -38,6 +38,11 @@ impl Driver for Echo {
         let copy = Copy { of: self.of, ledger: Arc::clone(&self.ledger), said: 0 };
         Box::new(Copying(tokio::spawn(copy.run(work, report))))
     }
+
+    /// What is only read may be read again.
+    fn resume(&self, work: Work, report: Reporter) -> Lease {
+        self.start(work, report)
+    }
 }
 
 /// Telling takes no time to speak of: it is not stopped half-way, and leaves nothing.

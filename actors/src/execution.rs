@@ -21,13 +21,14 @@ use crate::model::execution::{Fence, Move, Stamp, State};
 use crate::model::id::ExecutionId;
 use crate::model::progress::Progress;
 use crate::model::queue::Reason;
+use crate::model::record::Record;
 use crate::model::request::Request;
 use crate::model::status::{ExecutionStatus, Health};
 use crate::model::workspace::Workspace;
 use crate::pen::{Pen, Stroke};
 use crate::ports::driver::{Driver, Lease, Work};
 use crate::ports::ledger::Settlement;
-use crate::report::{Desk, Pulse, Report, Reporter};
+use crate::report::{Desk, Known, Pulse, Report, Reporter};
 
 use claiming::Claiming;
 
@@ -63,6 +64,10 @@ pub struct Resumption {
     pub stamp: Stamp,
     /// The generation of its last claim.
     pub fence: Fence,
+    /// What an earlier life wrote of the attempt that goes on.
+    pub known: Vec<Fact>,
+    /// Whether its request is as it was asked; what was masked is never tried again.
+    pub is_whole: bool,
 }
 
 impl Resumption {
@@ -70,13 +75,32 @@ impl Resumption {
     #[must_use]
     pub fn fresh() -> Self {
         let (stamp, fence) = (Stamp::FIRST, Fence::default());
-        Self { phase: Phase::Idle, state: State::Idle, stamp, fence }
+        Self {
+            phase: Phase::Idle,
+            state: State::Idle,
+            stamp,
+            fence,
+            known: Vec::new(),
+            is_whole: true,
+        }
     }
 
     /// It asked for input in this turn.
     #[must_use]
-    pub const fn asked(stamp: Stamp, fence: Fence) -> Self {
-        Self { phase: Phase::Waiting { stamp }, state: State::Waiting, stamp, fence }
+    pub fn asked(stamp: Stamp, fence: Fence) -> Self {
+        let (phase, state) = (Phase::Waiting { stamp }, State::Waiting);
+        Self { phase, state, stamp, fence, ..Self::fresh() }
+    }
+
+    /// Its work is held, and goes on; an earlier life has told these facts of it.
+    #[must_use]
+    pub fn held(record: &Record, known: Vec<Fact>) -> Self {
+        let (state, stamp, fence) = (record.state, record.stamp, record.fence);
+        let phase = match state {
+            State::Starting => Phase::Starting { stamp },
+            _ => Phase::Running { stamp },
+        };
+        Self { phase, state, stamp, fence, known, is_whole: record.replayable }
     }
 }
 
@@ -124,6 +148,8 @@ pub struct ExecutionData {
     /// Facts that wait for the pen until the present event is dealt with.
     facts: Vec<(DateTime<Utc>, Fact)>,
     lease: Option<Lease>,
+    /// What an earlier life told of the attempt that is taken up.
+    known: Vec<Fact>,
     /// The signs of life of the present attempt.
     pulse: Pulse,
     cleaning: bool,
@@ -170,7 +196,10 @@ impl Actor for ExecutionActor {
 impl ExecutionData {
     fn new(me: &ActorRef<ExecutionMsg>, args: ExecutionArgs) -> Self {
         let ExecutionArgs { id, request, spec, driver, kit, progress, from, .. } = args;
-        let policy = Policy::of(&spec);
+        let mut policy = Policy::of(&spec);
+        if !from.is_whole {
+            policy.retry.max = 0;
+        }
         let since = kit.clock.now();
         let waited = (since - args.since).to_std().unwrap_or_default();
         Self {
@@ -186,6 +215,7 @@ impl ExecutionData {
             deadline: None,
             facts: Vec::new(),
             lease: None,
+            known: from.known,
             pulse: Pulse::default(),
             cleaning: false,
             parking: false,
@@ -249,6 +279,7 @@ impl ExecutionData {
             Effect::Claim { stamp, from } => self.claim(stamp, from),
             Effect::AskAgain { at, within } => self.ask_again(me, at, within),
             Effect::Start { stamp } => self.start(me, stamp),
+            Effect::TakeUp { stamp } => self.take_up(me, stamp),
             Effect::Stop => self.lease.iter().for_each(|lease| lease.stop()),
             Effect::Wake { after, with } => self.wake(me, after, with),
             Effect::Look { at, after } => self.look(me, at, after),
@@ -279,6 +310,23 @@ impl ExecutionData {
     }
 
     fn start(&mut self, me: &ActorRef<ExecutionMsg>, stamp: Stamp) {
+        let (work, reporter) = self.work(me, stamp, Vec::new());
+        self.lease = Some(self.driver.start(work, reporter));
+    }
+
+    fn take_up(&mut self, me: &ActorRef<ExecutionMsg>, stamp: Stamp) {
+        let known = mem::take(&mut self.known);
+        let (work, reporter) = self.work(me, stamp, known);
+        self.lease = Some(self.driver.resume(work, reporter));
+    }
+
+    /// An attempt as its driver gets it, and where it tells.
+    fn work(
+        &mut self,
+        me: &ActorRef<ExecutionMsg>,
+        stamp: Stamp,
+        known: Vec<Fact>,
+    ) -> (Work, Reporter) {
         self.pulse = Pulse::default();
         let desk = Desk {
             id: self.id,
@@ -290,6 +338,7 @@ impl ExecutionData {
             limit: self.spec.sizes.output,
             progress: self.progress.clone(),
             pulse: self.pulse.clone(),
+            known: Known::new(known),
         };
         let me = me.clone();
         let reporter = Reporter::new(desk, move |report| {
@@ -297,8 +346,7 @@ impl ExecutionData {
         });
         let (spec, request) = (Arc::clone(&self.spec), Arc::clone(&self.request));
         let workspace = self.claiming.workspace();
-        let work = Work { execution: self.id, stamp, spec, request, workspace };
-        self.lease = Some(self.driver.start(work, reporter));
+        (Work { execution: self.id, stamp, spec, request, workspace }, reporter)
     }
 
     fn moved(&mut self, from: State, to: State, stamp: Stamp, reason: String) {

@@ -15,6 +15,7 @@ use crate::model::failure::Failure;
 use crate::model::id::{AgentId, ExecutionId, MessageId};
 use crate::model::record::{Filter, Record};
 use crate::model::request::{Input, Overrides, Request};
+use crate::ports::driver::Driver;
 use crate::ports::ledger::{LedgerError, Settlement};
 
 /// Pause before a store that did not commit is asked again.
@@ -27,15 +28,25 @@ pub(crate) enum Recovered {
     Requeued(Box<Record>, Arc<Request>),
     /// It waits for an answer.
     Asking(Box<Record>),
+    /// Its work is held and goes on. The request is as far as it is stored, and the facts are those
+    /// that were told of the attempt.
+    Held(Box<Record>, Arc<Request>, Vec<Fact>),
 }
 
 /// Gives each unfinished execution of an agent its end or its place, oldest first.
-pub(crate) async fn take_up(kit: &Kit, spec: &AgentSpec) -> Result<Vec<Recovered>, LedgerError> {
+pub(crate) async fn take_up(
+    kit: &Kit,
+    spec: &AgentSpec,
+    driver: &dyn Driver,
+) -> Result<Vec<Recovered>, LedgerError> {
     let agent = Some(spec.id.clone());
     let filter = Filter { agent, unfinished: true, ..Filter::default() };
     let mut kept = Vec::new();
     for record in kit.ledger.executions(filter).await?.into_iter().rev() {
-        match recover(&record, kit.clock.now(), spec.capacity.patience) {
+        let has_begun = matches!(record.state, State::Starting | State::Running);
+        let is_held = has_begun && driver.claim(record.id, record.stamp);
+        match recover(&record, kit.clock.now(), spec.capacity.patience, is_held) {
+            Verdict::Resume => kept.push(held(kit, record).await?),
             Verdict::Keep => kept.push(Recovered::Asking(Box::new(record))),
             Verdict::Fail(failure) => fail(kit, &record, failure).await?,
             Verdict::Requeue => {
@@ -45,6 +56,21 @@ pub(crate) async fn take_up(kit: &Kit, spec: &AgentSpec) -> Result<Vec<Recovered
         }
     }
     Ok(kept)
+}
+
+/// What is needed to go on. Its text is read once more from its beginning, and written so.
+async fn held(kit: &Kit, record: Record) -> Result<Recovered, LedgerError> {
+    tracing::info!(execution = %record.id, agent = %record.agent, "goes on");
+    let request = read(kit, &record).await?;
+    let events = kit.ledger.events(record.id, 0).await?;
+    let begun = events.iter().rposition(|event| {
+        matches!(&event.fact, Fact::Moved(moved)
+        if moved.to == State::Starting)
+    });
+    let facts = events.into_iter().skip(begun.map_or(0, |begun| begun + 1));
+    let facts = facts.map(|event| event.fact).collect();
+    kit.ledger.unwrite(record.id, record.stamp).await?;
+    Ok(Recovered::Held(Box::new(record), request, facts))
 }
 
 /// Ends what an actor left that is gone, under the generation that the ledger knows. That one may

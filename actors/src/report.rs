@@ -3,6 +3,7 @@
 //! Text is redacted here, before it is stored: a driver hands over raw bytes and gets back the
 //! range in which their redacted form stands.
 
+mod known;
 mod pulse;
 mod scribe;
 
@@ -10,6 +11,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+pub use self::known::Known;
 pub use self::pulse::Pulse;
 pub use self::scribe::{Scribe, pieces};
 use crate::decide::redact::Redactor;
@@ -71,10 +73,13 @@ pub struct Desk {
     pub progress: watch::Sender<Progress>,
     /// Where signs of life are noted.
     pub pulse: Pulse,
+    /// What an earlier life told of the attempt, where it is told again.
+    pub known: Known,
 }
 
 impl Desk {
     async fn record(&self, fact: Fact) -> Result<(), LedgerError> {
+        let Some(fact) = self.known.sift(fact) else { return Ok(()) };
         let facts = vec![(self.clock.now(), fact)];
         self.ledger.record(self.id, self.fence, facts).await?;
         self.pulse.beat();

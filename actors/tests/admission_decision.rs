@@ -67,6 +67,7 @@ impl Witness {
                 self.came.push(id);
                 self.fates.insert(id, Fate::Waits);
             }
+            Event::Resumed(id) => _ = self.fates.insert(id, Fate::Runs),
             Event::Left(id) => _ = self.fates.insert(id, Fate::Left),
             Event::Ended(id) => _ = self.fates.insert(id, Fate::Ended),
             Event::Recorded(_) | Event::Leans(_) | Event::Freed(_) | Event::Twin(..) => {}
@@ -85,7 +86,7 @@ impl Witness {
                 self.recorded.insert(id);
                 self.recovered += 1;
             }
-            Event::Arrived(_) | Event::Ended(_) | Event::Twin(..) => {}
+            Event::Arrived(_) | Event::Resumed(_) | Event::Ended(_) | Event::Twin(..) => {}
         }
         let was_full = self.is_full_without(event);
         let (line, effects) = step(std::mem::take(&mut self.line), event);

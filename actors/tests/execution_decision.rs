@@ -78,6 +78,7 @@ fn stamp_of(event: &Event) -> Option<Stamp> {
         | Event::ClaimDue { at }
         | Event::ClaimFailed { at }
         | Event::Started { at }
+        | Event::TakenUp { at, .. }
         | Event::Ended { at, .. }
         | Event::Asked { at }
         | Event::Nearing { at }
@@ -189,6 +190,7 @@ impl Witness {
                 assert_eq!(*from, self.state, "the claim leaves the present state");
                 self.claim(*stamp);
             }
+            Effect::TakeUp { .. } => assert!(!self.is_alive, "taken up while it lives"),
             Effect::Start { stamp } => {
                 assert_eq!(self.state, State::Starting);
                 assert_eq!(self.claimed.last(), Some(stamp), "what starts was claimed");
@@ -241,8 +243,10 @@ impl Witness {
 fn answer(effect: Effect, verdict: &Result<(), Failure>, is_deaf: bool) -> Vec<Event> {
     match effect {
         Effect::Claim { stamp, .. } => vec![Event::Claimed { at: stamp }],
-        Effect::Start { stamp } if is_deaf => vec![Event::Started { at: stamp }],
-        Effect::Start { stamp } => {
+        Effect::Start { stamp } | Effect::TakeUp { stamp } if is_deaf => {
+            vec![Event::Started { at: stamp }]
+        }
+        Effect::Start { stamp } | Effect::TakeUp { stamp } => {
             let verdict = verdict.clone();
             vec![Event::Started { at: stamp }, Event::Ended { at: stamp, verdict }]
         }

@@ -45,6 +45,29 @@ async fn what_ran_is_interrupted_and_what_waited_runs_in_its_order() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_held_goes_on_in_its_slot_and_to_its_old_deadline() {
+    let (mut world, ids) = killed_with_one_running_and_two_queued().await;
+    world.script("a", [Act::ok(7).saying("done")]);
+    world.driver.hold(ids[0]);
+    world.start().await;
+    assert_eq!(ends(&world, &ids).await, ["completed at 12", "completed at 22", "completed at 32"]);
+    assert_eq!(world.driver.stage().begun, ["a#1@0", "again a#1@5", "b#1@12", "c#1@22"]);
+    assert_eq!(world.path(ids[0]).await, "idle starting running completed cleanup");
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_held_and_was_masked_is_not_tried_again() {
+    let (mut world, ids) = killed_with_one_running_and_two_queued().await;
+    world.script("a", [Act::fail(1, Code::TransientFailure)]);
+    world.ledger.mask(ids[0]).await;
+    world.driver.hold(ids[0]);
+    world.start().await;
+    assert_eq!(ends(&world, &ids[..1]).await, ["failed: transient-failure at 6"]);
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_waited_keeps_its_place_before_what_comes_later() {
     let (mut world, _) = killed_with_one_running_and_two_queued().await;
     world.start().await;

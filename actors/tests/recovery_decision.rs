@@ -51,9 +51,10 @@ fn record(state: State, replayable: bool) -> Record {
 /// The verdict after so many seconds of at most 60, in a word.
 fn verdict(state: State, replayable: bool, waited: i64) -> String {
     let now = accepted_at() + TimeDelta::seconds(waited);
-    match recover(&record(state, replayable), now, Duration::from_secs(60)) {
+    match recover(&record(state, replayable), now, Duration::from_secs(60), false) {
         Verdict::Requeue => "requeue".to_owned(),
         Verdict::Keep => "keep".to_owned(),
+        Verdict::Resume => "resume".to_owned(),
         Verdict::Fail(failure) => failure.code.to_string(),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use algonius_actors::model::program::{
-    InputPattern, OutputPattern, ProgramSpec, SuccessContract, TransientContract,
+    InputPattern, OnLoss, OutputPattern, ProgramSpec, SuccessContract, TransientContract,
 };
 use regex::Regex;
 use toml::de::DeValue;
@@ -50,7 +50,10 @@ pub(super) fn read(section: &mut Section<'_>, lacking: Severity) -> Option<Progr
     }
     let input_file = arguments::file_name(section, "input_file", "input.txt");
     let output_file = arguments::file_name(section, "output_file", "output.txt");
+    let losses = [("reattach", OnLoss::Reattach), ("kill", OnLoss::Kill)];
+    let on_loss = section.word("on_supervisor_loss", &losses);
     let program = ProgramSpec {
+        on_loss: on_loss.map(|found| found.value).unwrap_or_default(),
         params: params(section),
         success: success(section.section("success")),
         transient: transient(section),

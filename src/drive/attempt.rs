@@ -7,7 +7,7 @@ use std::sync::Arc;
 use algonius_actors::decide::contract::spawn_failure;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::program::{InputPattern, OutputPattern, ProgramSpec};
+use algonius_actors::model::program::{InputPattern, OnLoss, OutputPattern, ProgramSpec};
 use algonius_actors::ports::driver::Work;
 use chrono::{DateTime, SecondsFormat};
 
@@ -59,6 +59,21 @@ impl Attempt {
             return Err(Failure::new(Code::Cancelled, "called off before it was started"));
         }
         let spawned = self.warden.launch(launch).await.map_err(|error| unstarted(&error))?;
+        Ok(Live::new(self.program, self.work, spawned, folder, output))
+    }
+
+    /// Takes over the program that an earlier life started, with the folder that it has.
+    pub(super) async fn resume(self) -> Result<(Live, Process), Failure> {
+        let Work { execution, stamp, .. } = self.work;
+        let spawned = self.warden.adopt(execution, stamp).await;
+        let spawned = spawned.map_err(|_gone| {
+            Failure::new(Code::Interrupted, "the process that it had is not held any more")
+        })?;
+        let files = self.files(&self.values())?;
+        let place = workplace(&self.program, &self.work).await;
+        let place = place.unwrap_or_else(|_gone| self.program.working_dir.clone());
+        let folder = Folder::find(files.folder.clone());
+        let output = self.output(folder.as_ref(), files.output, place).await;
         Ok(Live::new(self.program, self.work, spawned, folder, output))
     }
 
@@ -130,7 +145,7 @@ impl Attempt {
             working_dir,
             stdin,
             cap: spec.sizes.output as u64 + BEYOND_THE_LIMIT,
-            dies_alone: false,
+            dies_alone: self.program.on_loss == OnLoss::Kill,
             limits: Vec::new(),
             ruleset: None,
         })

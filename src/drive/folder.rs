@@ -36,6 +36,12 @@ impl Folder {
         Ok(Self { path })
     }
 
+    /// Takes over the folder that an earlier life made; `None` where there is none.
+    pub(super) fn find(path: PathBuf) -> Option<Self> {
+        // Not made and dropped where there is none: its drop removes.
+        if path.is_dir() { Some(Self { path }) } else { None }
+    }
+
     /// Where it is.
     pub(super) fn path(&self) -> &Path {
         &self.path

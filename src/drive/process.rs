@@ -8,7 +8,7 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::Stamp;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::ExecutionId;
-use algonius_actors::model::program::ProgramSpec;
+use algonius_actors::model::program::{OnLoss, ProgramSpec};
 use algonius_actors::model::request::Request;
 use algonius_actors::model::workspace::Workspace;
 use algonius_actors::ports::driver::{Driver, Hold, Lease, Work};
@@ -54,6 +54,20 @@ impl Driver for ProcessDriver {
     }
 
     fn start(&self, work: Work, report: Reporter) -> Lease {
+        self.drive(Begin::Anew, work, report)
+    }
+
+    fn claim(&self, execution: ExecutionId, stamp: Stamp) -> bool {
+        self.program.on_loss == OnLoss::Reattach && self.warden.claim(execution, stamp)
+    }
+
+    fn resume(&self, work: Work, report: Reporter) -> Lease {
+        self.drive(Begin::Held, work, report)
+    }
+}
+
+impl ProcessDriver {
+    fn drive(&self, begin: Begin, work: Work, report: Reporter) -> Lease {
         let (orders, received) = watch::channel(Order::Run);
         let (execution, stamp) = (work.execution, work.stamp);
         let attempt = Attempt {
@@ -62,10 +76,19 @@ impl Driver for ProcessDriver {
             warden: Arc::clone(&self.warden),
             work,
         };
-        let task = tokio::spawn(serve(attempt, report, Orders(received)));
+        let task = tokio::spawn(serve(attempt, begin, report, Orders(received)));
         let warden = Arc::clone(&self.warden);
         Box::new(ProcessLease { orders, task, warden, execution, stamp })
     }
+}
+
+/// How an attempt comes to its program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Begin {
+    /// It starts it.
+    Anew,
+    /// An earlier life has started it.
+    Held,
 }
 
 /// What the holder of the lease wants.
@@ -129,9 +152,13 @@ impl Hold for ProcessLease {
 }
 
 /// The whole life of an attempt, from the order to start until nothing of it is left.
-async fn serve(attempt: Attempt, report: Reporter, mut orders: Orders) {
+async fn serve(attempt: Attempt, begin: Begin, report: Reporter, mut orders: Orders) {
     // A start is not called off half-way, so that nothing can come to life after the clean-up.
-    let (live, process) = match attempt.begin(&orders).await {
+    let begun = match begin {
+        Begin::Anew => attempt.begin(&orders).await,
+        Begin::Held => attempt.resume().await,
+    };
+    let (live, process) = match begun {
         Ok(begun) => begun,
         Err(failure) => return report.ended(Err(failure), None),
     };

@@ -16,6 +16,9 @@ const INSERT: &str = "
     VALUES ($1, $2, $3, $4, $5, $6, $7)
     ON CONFLICT (execution, turn, attempt, channel, number) DO NOTHING";
 
+const DELETE: &str = "
+    DELETE FROM chunks WHERE execution = $1 AND turn = $2 AND attempt = $3 AND channel <> $4";
+
 const RANGE: &str = "
     SELECT start, text FROM chunks
     WHERE execution = $1 AND turn = $2 AND attempt = $3 AND channel = $4
@@ -36,6 +39,30 @@ impl Change for Append {
 
     async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
         insert(connection, self.id, &self.chunk).await
+    }
+}
+
+/// The text of an attempt goes, but for what was asked.
+pub(super) struct Unwrite {
+    /// The execution.
+    pub(super) id: ExecutionId,
+    /// The attempt.
+    pub(super) stamp: Stamp,
+}
+
+#[async_trait]
+impl Change for Unwrite {
+    type Answer = ();
+
+    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
+        sqlx::query(DELETE)
+            .bind(self.id.0)
+            .bind(i64::from(self.stamp.turn))
+            .bind(i64::from(self.stamp.attempt))
+            .bind(Channel::Input.as_str())
+            .execute(connection)
+            .await?;
+        Ok(())
     }
 }
 

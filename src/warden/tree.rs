@@ -16,7 +16,6 @@ use super::{Spawned, Tree, sweep};
 /// # Errors
 /// When it could not be started, with the system's error number where it has one.
 pub(super) async fn spawned(link: Arc<Link>, program: Arc<Program>) -> io::Result<Spawned> {
-    program.claim();
     let tree = HeldTree { link, program: Arc::clone(&program), is_over: false };
     let known = program.until(|now| now.pid.is_some() || now.refused.is_some()).await;
     if let Some(errno) = known.refused {

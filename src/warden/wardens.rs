@@ -192,8 +192,10 @@ impl Warden for Wardens {
         spawned(link, program).await
     }
 
-    fn holds(&self, execution: ExecutionId, stamp: Stamp) -> bool {
-        self.find(Label::of(self.terms.instance, execution, stamp)).is_some()
+    fn claim(&self, execution: ExecutionId, stamp: Stamp) -> bool {
+        let found = self.find(Label::of(self.terms.instance, execution, stamp));
+        found.iter().for_each(|(_, program)| program.claim());
+        found.is_some()
     }
 
     async fn adopt(&self, execution: ExecutionId, stamp: Stamp) -> io::Result<Spawned> {

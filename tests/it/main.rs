@@ -27,6 +27,7 @@ mod looks;
 mod malformed;
 mod overrides;
 mod places;
+mod reattach;
 mod secrets;
 mod streams;
 mod twins;

@@ -19,7 +19,7 @@ use crate::execution::Resumption;
 use crate::kit::Kit;
 use crate::model::agent::AgentSpec;
 use crate::model::code::Code;
-use crate::model::event::Channel;
+use crate::model::event::{Channel, Fact};
 use crate::model::execution::{Stamp, State};
 use crate::model::exposure::MessageIds;
 use crate::model::failure::Failure;
@@ -97,6 +97,24 @@ impl AgentData {
         self.waiting.insert(record.id, one);
         self.arrive(me, Arrival::Recovered(record.id));
         self.mind_patience(me);
+    }
+
+    /// What an earlier life began, and whose work is held, goes on.
+    pub(super) fn resume(
+        &mut self,
+        me: &ActorRef<AgentMsg>,
+        record: &Record,
+        request: Arc<Request>,
+        known: Vec<Fact>,
+    ) {
+        let (at, since) = (record.stamp, record.accepted_at);
+        let ran = (self.args.kit.clock.now() - record.changed_at).to_std().unwrap_or_default();
+        let progress = Progress { state: record.state, ..Progress::accepted() };
+        let from = Resumption::held(record, known);
+        let progress = watch::Sender::new(progress);
+        let one = Waiting { request, reply: None, progress, since, from, equal: None };
+        self.arrive(me, Arrival::Resumed(record.id));
+        self.begin(me, record.id, one, Event::TakenUp { at, ran });
     }
 
     /// The only place where the line changes, and the only place where its effects are performed.

@@ -49,6 +49,8 @@ pub enum Event {
     Twin(ExecutionId, ExecutionId),
     /// It was recorded in an earlier life and waits still; it has its place whatever the depth.
     Recovered(ExecutionId),
+    /// It was begun in an earlier life and goes on; it has its slot whatever the capacity.
+    Resumed(ExecutionId),
     /// It left the line without running.
     Left(ExecutionId),
     /// It has ended and gave its slot back.
@@ -173,6 +175,10 @@ pub fn step(mut line: Line, event: Event) -> (Line, Vec<Effect>) {
         Event::Recovered(id) => {
             line.waiting.push_back(Place { id, stage: Stage::Ready });
             line.advance()
+        }
+        Event::Resumed(id) => {
+            line.running.insert(id);
+            Vec::new()
         }
         Event::Twin(id, twin) => {
             line.leave(id);

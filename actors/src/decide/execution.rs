@@ -148,6 +148,8 @@ pub enum Event {
     Begin,
     /// The ledger gave the slot.
     Claimed { at: Stamp },
+    /// An earlier life began it so long ago, and it goes on.
+    TakenUp { at: Stamp, ran: Duration },
     /// What the attempt needs is held by others, and it has waited for so long.
     Busy { at: Stamp, waited: Duration },
     /// The busy pause is over.
@@ -192,6 +194,8 @@ pub enum Effect {
     AskAgain { at: Stamp, within: Duration },
     /// Let the driver start.
     Start { stamp: Stamp },
+    /// Let the driver go on with what an earlier life began.
+    TakeUp { stamp: Stamp },
     /// Ask the work to end.
     Stop,
     /// Send `with` after a while.

@@ -16,16 +16,20 @@ pub enum Verdict {
     Requeue,
     /// It waits for input, which it can do without any process.
     Keep,
+    /// Its work is held: it goes on.
+    Resume,
     /// It ends here.
     Fail(Failure),
 }
 
 /// Decides about one unfinished execution.
 ///
-/// What began is never begun again by itself: nobody can tell how far it came.
+/// What began is never begun again by itself: nobody can tell how far it came. But where its work
+/// `is_held`, it goes on.
 #[must_use]
-pub fn recover(record: &Record, now: DateTime<Utc>, patience: Duration) -> Verdict {
+pub fn recover(record: &Record, now: DateTime<Utc>, patience: Duration, is_held: bool) -> Verdict {
     match record.state {
+        State::Starting | State::Running if is_held => Verdict::Resume,
         State::Waiting if !record.answered => Verdict::Keep,
         State::Idle | State::Waiting if waited_too_long(record, now, patience) => Verdict::Fail(
             Failure::new(Code::QueueTimeout, "it waited in the queue for longer than allowed"),

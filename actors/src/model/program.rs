@@ -27,6 +27,16 @@ pub enum OutputPattern {
     Events,
 }
 
+/// What becomes of the program when the service is killed while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnLoss {
+    /// It goes on, and the next life of the service takes it up.
+    #[default]
+    Reattach,
+    /// It is killed at once.
+    Kill,
+}
+
 /// Where the value of one environment variable comes from.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Secrecy {
@@ -102,6 +112,8 @@ pub struct ProgramSpec {
     pub success: SuccessContract,
     /// When it is worth another attempt.
     pub transient: TransientContract,
+    /// What becomes of it when the service is killed.
+    pub on_loss: OnLoss,
 }
 
 /// How a process ended.

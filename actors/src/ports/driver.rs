@@ -36,6 +36,16 @@ pub trait Driver: Send + Sync + 'static {
     /// Begins an attempt and returns at once. The driver tells `report` when the work lives and,
     /// exactly once, how it ended; after that nothing of the attempt writes any more.
     fn start(&self, work: Work, report: Reporter) -> Lease;
+
+    /// Claims the work of an attempt that an earlier life began, if it is still held, alive or ended;
+    /// answers whether it is. Held work that nobody claims is ended.
+    fn claim(&self, _execution: ExecutionId, _stamp: Stamp) -> bool {
+        false
+    }
+
+    /// Takes up work that was [claimed](Self::claim), as [`start`](Self::start) does otherwise. What it
+    /// tells it tells from its beginning; `report` knows what was written of it already.
+    fn resume(&self, work: Work, report: Reporter) -> Lease;
 }
 
 /// Holds the work of one attempt. Dropping it kills the work and all that the work started.

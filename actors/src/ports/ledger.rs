@@ -234,6 +234,13 @@ pub trait Ledger: Send + Sync + 'static {
     /// When nothing was committed.
     async fn append(&self, id: ExecutionId, chunk: Chunk) -> Result<(), LedgerError>;
 
+    /// Removes the text that an attempt wrote, which will be written again from its beginning.
+    /// What was asked stays.
+    ///
+    /// # Errors
+    /// When nothing was committed.
+    async fn unwrite(&self, id: ExecutionId, stamp: Stamp) -> Result<(), LedgerError>;
+
     /// Ends an execution once. Answers whether this call ended it.
     ///
     /// # Errors

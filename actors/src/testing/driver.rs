@@ -1,6 +1,6 @@
 //! Work that follows a script: one [`Act`] for each attempt.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +14,9 @@ use crate::model::agent::{Access, AgentSpec};
 use crate::model::code::Code;
 use crate::model::content::Part;
 use crate::model::event::{Channel, Fact};
+use crate::model::execution::Stamp;
 use crate::model::failure::Failure;
+use crate::model::id::ExecutionId;
 use crate::model::request::Request;
 use crate::model::workspace::Workspace;
 use crate::ports::driver::{Driver, Hold, Lease, Work};
@@ -154,6 +156,7 @@ pub struct ScriptedDriver {
     born: Instant,
     acts: watch::Sender<HashMap<String, Vec<Act>>>,
     workspaces: watch::Sender<HashMap<String, Workspace>>,
+    held: watch::Sender<HashSet<ExecutionId>>,
     stage: Arc<watch::Sender<Stage>>,
 }
 
@@ -176,6 +179,7 @@ impl Default for ScriptedDriver {
             born: Instant::now(),
             acts: watch::Sender::default(),
             workspaces: watch::Sender::default(),
+            held: watch::Sender::default(),
             stage: Arc::new(watch::Sender::default()),
         }
     }
@@ -193,6 +197,11 @@ impl ScriptedDriver {
     pub fn settle(&self, agent: &str, folder: &str) {
         let workspace = Workspace::new(folder);
         self.workspaces.send_modify(|all| _ = all.insert(agent.to_owned(), workspace));
+    }
+
+    /// From the next life on the work of this execution is held.
+    pub fn hold(&self, execution: ExecutionId) {
+        self.held.send_modify(|held| _ = held.insert(execution));
     }
 
     /// What can be seen now.
@@ -220,9 +229,23 @@ impl Driver for ScriptedDriver {
     }
 
     fn start(&self, work: Work, report: Reporter) -> Lease {
+        self.perform("", &work, report)
+    }
+
+    fn claim(&self, execution: ExecutionId, _: Stamp) -> bool {
+        self.held.borrow().contains(&execution)
+    }
+
+    fn resume(&self, work: Work, report: Reporter) -> Lease {
+        self.perform("again ", &work, report)
+    }
+}
+
+impl ScriptedDriver {
+    fn perform(&self, how: &str, work: &Work, report: Reporter) -> Lease {
         let text = &work.request.input.text();
         let attempt = work.stamp.attempt;
-        let begun = format!("{text}#{attempt}@{}", self.born.elapsed().as_secs());
+        let begun = format!("{how}{text}#{attempt}@{}", self.born.elapsed().as_secs());
         let pid = 1 + u32::try_from(self.stage.borrow().begun.len()).unwrap_or(u32::MAX);
         self.stage.send_modify(|stage| stage.begun.push(begun));
         let act = self.act(text, attempt);

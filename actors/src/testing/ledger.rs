@@ -10,8 +10,8 @@ use uuid::Uuid;
 
 use super::gate::{Call, Gate};
 use super::rows::{Row, Rows};
-use crate::model::event::{Chunk, Event, Fact, Span, Speaker};
-use crate::model::execution::{Fence, State};
+use crate::model::event::{Channel, Chunk, Event, Fact, Span, Speaker};
+use crate::model::execution::{Fence, Stamp, State};
 use crate::model::id::{AgentId, ExecutionId, PrincipalId};
 use crate::model::principal::{Token, TokenSeed};
 use crate::model::queue::Reason;
@@ -173,6 +173,14 @@ impl Ledger for MemoryLedger {
         self.enter(Call::Append).await?;
         if let Some(row) = self.rows.lock().await.executions.get_mut(&id) {
             row.chunks.push(chunk);
+        }
+        Ok(())
+    }
+
+    async fn unwrite(&self, id: ExecutionId, stamp: Stamp) -> Result<(), LedgerError> {
+        self.enter(Call::Append).await?;
+        if let Some(row) = self.rows.lock().await.executions.get_mut(&id) {
+            row.chunks.retain(|chunk| chunk.stamp != stamp || chunk.channel == Channel::Input);
         }
         Ok(())
     }

@@ -52,6 +52,10 @@ impl Ledger for Listener {
         self.hear(Entry::Chunk(chunk))
     }
 
+    async fn unwrite(&self, _: ExecutionId, _: Stamp) -> Result<(), LedgerError> {
+        Err(unavailable())
+    }
+
     async fn settle(&self, _: Settlement) -> Result<bool, LedgerError> {
         Err(unavailable())
     }

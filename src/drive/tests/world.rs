@@ -18,7 +18,7 @@ use algonius_actors::model::exposure::Exposure;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use algonius_actors::model::program::{
-    InputPattern, OutputPattern, ProgramSpec, SuccessContract, TransientContract,
+    InputPattern, OnLoss, OutputPattern, ProgramSpec, SuccessContract, TransientContract,
 };
 use algonius_actors::model::progress::Progress;
 use algonius_actors::model::request::{Input, Overrides, Request, Trigger};
@@ -26,7 +26,7 @@ use algonius_actors::model::workspace::Workspace;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::driver::{Driver, Lease, Work};
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::report::{Desk, Pulse, Report, Reporter};
+use algonius_actors::report::{Desk, Known, Pulse, Report, Reporter};
 use chrono::{DateTime, Utc};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OnceCell, watch};
@@ -109,6 +109,7 @@ pub(super) fn program(command: &str, args: &[&str]) -> Stage {
             input: InputPattern::Stdin,
             output: OutputPattern::Stdout,
             input_file: "input.txt".to_owned(),
+            on_loss: OnLoss::Reattach,
             output_file: "{{ agent_id }}.out".to_owned(),
             success: SuccessContract {
                 exit_codes: vec![0],
@@ -193,6 +194,7 @@ impl Stage {
             limit: self.spec.sizes.output,
             progress: watch::Sender::new(Progress::accepted()),
             pulse: Pulse::default(),
+            known: Known::default(),
         };
         let report = Reporter::new(desk, move |report| _ = sender.send(Entry::Report(report)));
         let driver = self.driver().await;

@@ -29,7 +29,7 @@ fn a_million_lines_are_whole_whenever_the_supervisor_is_lost() {
         life.wait(spawned.stdout.read_exact(&mut some)).unwrap();
         drop((life, spawned)); // As after a kill: its ends are closed, and nobody said farewell.
         life = world.life();
-        assert!(life.wardens.holds(id, Stamp::FIRST));
+        assert!(life.wardens.claim(id, Stamp::FIRST));
         spawned = life.adopt(id);
     }
     let whole = digest(&numbered());
@@ -105,7 +105,7 @@ fn everything_ends_when_no_supervisor_comes_in_time() {
     drop((life, spawned));
     world.until(|| world.alive(id).is_empty());
     world.until(|| fs::read_dir(world.runtime_dir()).unwrap().count() == 0);
-    assert!(!world.life().wardens.holds(id, Stamp::FIRST));
+    assert!(!world.life().wardens.claim(id, Stamp::FIRST));
 }
 
 #[test]

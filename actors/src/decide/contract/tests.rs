@@ -10,12 +10,13 @@ use super::{Evidence, Exit, judge, spawn_failure};
 use crate::model::code::{Category, Code};
 use crate::model::failure::Failure;
 use crate::model::program::{
-    InputPattern, OutputPattern, ProgramSpec, SuccessContract, TransientContract,
+    InputPattern, OnLoss, OutputPattern, ProgramSpec, SuccessContract, TransientContract,
 };
 
 /// Success is 0 or 4 with an answer and without `broken`; 75 and `busy` may pass by themselves.
 fn program() -> ProgramSpec {
     ProgramSpec {
+        on_loss: OnLoss::default(),
         command: PathBuf::from("/bin/true"),
         args: Vec::new(),
         params: BTreeMap::new(),

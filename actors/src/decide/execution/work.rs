@@ -20,6 +20,7 @@ pub(super) fn working(
 ) -> (Phase, Vec<Effect>) {
     match event {
         E::Started { at } if at == stamp && state == State::Starting => started(stamp, policy),
+        E::TakenUp { at, ran } if at == stamp => taken_up(stamp, state, ran, policy),
         E::Nearing { at } if at == stamp && state == State::Running => {
             let limit = policy.deadlines.run;
             let left = limit - warning(limit);
@@ -50,14 +51,33 @@ pub(super) fn working(
 }
 
 fn started(stamp: Stamp, policy: &Policy) -> (Phase, Vec<Effect>) {
-    let (at, run) = (stamp, policy.deadlines.run);
-    let mut effects = vec![
-        moved(stamp, State::Starting, State::Running, "its process lives"),
-        Do::Wake { after: warning(run), with: E::Nearing { at } },
-        Do::Wake { after: run, with: E::Overdue { at, deadline: Deadline::Run } },
-    ];
-    effects.extend(policy.deadlines.idle.map(|idle| Do::Look { at, after: warning(idle) }));
+    let mut effects = vec![moved(stamp, State::Starting, State::Running, "its process lives")];
+    effects.extend(minded(stamp, Duration::ZERO, policy));
     (P::Running { stamp }, effects)
+}
+
+/// What minds the deadlines of work that has run for so long.
+fn minded(at: Stamp, ran: Duration, policy: &Policy) -> Vec<Effect> {
+    let run = policy.deadlines.run;
+    let nearing = warning(run).checked_sub(ran);
+    let mut effects: Vec<_> =
+        nearing.map(|after| Do::Wake { after, with: E::Nearing { at } }).into_iter().collect();
+    let with = E::Overdue { at, deadline: Deadline::Run };
+    effects.push(Do::Wake { after: run.saturating_sub(ran), with });
+    effects.extend(policy.deadlines.idle.map(|idle| Do::Look { at, after: warning(idle) }));
+    effects
+}
+
+/// The time in which no supervisor was there counts too, but for the start: that is over.
+fn taken_up(stamp: Stamp, state: State, ran: Duration, policy: &Policy) -> (Phase, Vec<Effect>) {
+    let mut effects = vec![Do::TakeUp { stamp }];
+    if state == State::Running {
+        effects.extend(minded(stamp, ran, policy));
+        return (P::Running { stamp }, effects);
+    }
+    let with = E::Overdue { at: stamp, deadline: Deadline::Start };
+    effects.push(Do::Wake { after: policy.deadlines.start, with });
+    (P::Starting { stamp }, effects)
 }
 
 /// A sign of life begins its time anew, so it is looked at again when that may be over. A look

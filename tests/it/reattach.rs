@@ -1,0 +1,214 @@
+//! The service, the warden or both are killed while an agent works: what it does goes on or ends,
+//! in one way, and no byte of it is lost.
+
+use std::fs;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+use crate::harness::door::{completed, failed, outcome, state};
+use crate::harness::processes::{is_alive, marked};
+use crate::harness::{Service, Setup, fake, gated, until};
+
+/// Numbered lines, with gates between their parts.
+const LINES: &str = r#"
+[agents.lines]
+command = "sh"
+args = ["-c", '''
+echo start >> HERE/log
+for part in 1 2 3 4; do
+  seq $((part * 250000 - 249999)) $((part * 250000))
+  echo $part >> HERE/parts
+  until [ -e HERE/go-$part ] || [ -e HERE/go ]; do sleep 0.02; done
+done
+echo end >> HERE/log
+''']
+"#;
+
+/// The processes of an execution.
+fn of(id: &str) -> Vec<i32> {
+    marked(&format!("ALGONIUS_EXECUTION_ID={id}"))
+}
+
+/// The warden that a living service has started.
+fn warden(service: &Service) -> i32 {
+    let children = format!("/proc/{0}/task/{0}/children", service.pid());
+    let children = fs::read_to_string(children).unwrap();
+    let pids = children.split_whitespace().map(|pid| pid.parse::<i32>().unwrap());
+    let name = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    pids.filter(|pid| name(pid).trim() == "algonius-warden").next_back().unwrap()
+}
+
+fn kill9(pid: i32) {
+    kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+}
+
+fn text(task: &Value) -> &str {
+    task["artifacts"][0]["parts"][0]["text"].as_str().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_million_lines_are_whole_though_the_service_is_killed_four_times_between_them() {
+    let mut service = Service::start(LINES).await;
+    let id = service.begin("lines", "go").await;
+    let mut parts = String::new();
+    for part in 1..=4 {
+        parts.push_str(&format!("{part}\n"));
+        service.setup.written("parts", &parts).await;
+        service.kill9().await;
+        service.setup.open(&format!("go-{part}")); // It goes on while nobody is there.
+        service.restart().await;
+    }
+    let task = service.ended("lines", &id).await;
+    let whole: String = (1..=1_000_000).map(|number| format!("{number}\n")).collect();
+    assert_eq!(state(&task), "completed");
+    assert!(text(&task) == whole, "{} bytes of {}", text(&task).len(), whole.len());
+    assert_eq!(service.setup.read("log"), "start\nend\n", "it was run once");
+    let events = service.get(&format!("/api/v1/executions/{id}")).await.json();
+    assert_eq!(events["state"], "completed", "{events}");
+    assert!(of(&id).is_empty());
+}
+
+#[tokio::test]
+async fn what_ended_while_the_service_was_away_is_told_as_it_ended() {
+    let agents = [gated("one", ""), fake("bad", "exit 3 sorry", "")].concat();
+    let mut service = Service::start(&agents).await;
+    let id = service.begin("one", "ann").await;
+    service.setup.written("log", "start ann\n").await;
+    service.kill9().await;
+    service.setup.open("go");
+    service.setup.written("log", "start ann\nend ann\n").await;
+    until("the end", async || of(&id).is_empty().then_some(())).await;
+    service.restart().await;
+    assert_eq!(outcome(&service.ended("one", &id).await), completed("ann\n"));
+    let again = service.send("one", "bob").await;
+    assert_eq!(outcome(&again), completed("bob\n"), "and the service goes on");
+}
+
+#[tokio::test]
+async fn a_task_that_is_cancelled_after_the_restart_is_cancelled_with_all_it_started() {
+    let mut service = Service::start(&fake("tree", "stubborn", "stop_grace = 0.2")).await;
+    let id = service.begin("tree", "x").await;
+    until("its child", async || (of(&id).len() == 2).then_some(())).await;
+    service.kill9().await;
+    service.restart().await;
+    assert_eq!(state(&service.cancel("tree", &id).await), "canceled");
+    until("the end of all", async || of(&id).is_empty().then_some(())).await;
+}
+
+#[tokio::test]
+async fn events_that_were_told_before_the_kill_are_not_told_again() {
+    let agent = "
+[agents.talker]
+command = 'sh'
+args = ['-c', '''
+echo \"{\\\"type\\\":\\\"text\\\",\\\"text\\\":\\\"one \\\"}\"
+echo \"{\\\"type\\\":\\\"artifact\\\",\\\"id\\\":\\\"a\\\",\\\"text\\\":\\\"made\\\"}\"
+until [ -e HERE/go ]; do sleep 0.02; done
+echo \"{\\\"type\\\":\\\"text\\\",\\\"text\\\":\\\"two\\\"}\"
+''']
+output = 'events'
+";
+    let mut service = Service::start(agent).await;
+    let id = service.begin("talker", "x").await;
+    until("the artifact", async || {
+        let task = service.task("talker", &id).await;
+        task["artifacts"]
+            .as_array()
+            .is_some_and(|all| all.iter().any(|one| one["artifactId"] == "a"))
+            .then_some(())
+    })
+    .await;
+    service.kill9().await;
+    service.restart().await;
+    service.setup.open("go");
+    let task = service.ended("talker", &id).await;
+    let mut texts: Vec<String> = Vec::new();
+    for artifact in task["artifacts"].as_array().unwrap() {
+        let parts = artifact["parts"].as_array().unwrap().iter();
+        texts.push(parts.map(|part| part["text"].as_str().unwrap()).collect());
+    }
+    texts.sort();
+    assert_eq!(texts, ["made", "one two"], "{task}");
+}
+
+#[tokio::test]
+async fn a_warden_that_is_killed_takes_no_service_along() {
+    let service = Service::start(&gated("one", "access = 'read-write'")).await;
+    let id = service.begin("one", "ann").await;
+    let waiting = service.begin("one", "bob").await;
+    service.setup.written("log", "start ann\n").await;
+    kill9(warden(&service));
+    assert_eq!(outcome(&service.ended("one", &id).await), failed("interrupted"));
+    assert!(of(&id).is_empty(), "its program lives on");
+    service.setup.open("go");
+    assert_eq!(outcome(&service.ended("one", &waiting).await), completed("bob\n"));
+    assert_eq!(service.setup.read("log"), "start ann\nstart bob\nend bob\n");
+}
+
+#[tokio::test]
+async fn when_both_are_killed_the_next_start_ends_what_runs() {
+    let mut service = Service::start(&gated("one", "access = 'read-write'")).await;
+    let id = service.begin("one", "ann").await;
+    service.setup.written("log", "start ann\n").await;
+    let (left, warden) = (of(&id), warden(&service));
+    kill9(service.pid());
+    kill9(warden);
+    service.exit().await;
+    service.restart().await;
+    assert!(left.iter().all(|pid| !is_alive(*pid)), "what ran was not swept");
+    assert_eq!(outcome(&service.ended("one", &id).await), failed("interrupted"));
+}
+
+#[tokio::test]
+async fn a_warden_that_was_taken_over_may_be_killed_too() {
+    let mut service = Service::start(&gated("one", "")).await;
+    let id = service.begin("one", "ann").await;
+    service.setup.written("log", "start ann\n").await;
+    let first = warden(&service);
+    service.kill9().await;
+    service.restart().await;
+    assert_eq!(service.execution(&id).await["state"], "running");
+    kill9(first);
+    assert_eq!(outcome(&service.ended("one", &id).await), failed("interrupted"));
+    assert!(of(&id).is_empty(), "its program lives on");
+}
+
+#[tokio::test]
+async fn kills_in_quick_succession_run_nothing_twice() {
+    let mut service = Service::start(&gated("one", "access = 'read-write'")).await;
+    let id = service.begin("one", "ann").await;
+    service.setup.written("log", "start ann\n").await;
+    for _ in 0..5 {
+        service.kill9().await;
+        service.restart().await;
+    }
+    service.setup.open("go");
+    assert_eq!(outcome(&service.ended("one", &id).await), completed("ann\n"));
+    assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
+}
+
+#[tokio::test]
+async fn what_nobody_comes_back_for_is_ended() {
+    let setup = Setup::server("reattach_grace = 0.3", &gated("one", ""));
+    let mut service = setup.start().await;
+    let id = service.begin("one", "ann").await;
+    service.setup.written("log", "start ann\n").await;
+    service.kill9().await;
+    until("the end of its program", async || of(&id).is_empty().then_some(())).await;
+    service.restart().await;
+    assert_eq!(outcome(&service.ended("one", &id).await), failed("interrupted"));
+}
+
+#[tokio::test]
+async fn an_agent_that_shall_not_outlive_the_service_does_not() {
+    let agent = gated("one", "on_supervisor_loss = 'kill'");
+    let mut service = Service::start(&agent).await;
+    let id = service.begin("one", "ann").await;
+    service.setup.written("log", "start ann\n").await;
+    service.kill9().await;
+    until("the end of its program", async || of(&id).is_empty().then_some(())).await;
+    service.restart().await;
+    assert_eq!(outcome(&service.ended("one", &id).await), failed("interrupted"));
+}
