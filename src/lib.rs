@@ -6,6 +6,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod drive;
+pub mod meter;
 pub mod push;
 pub mod serve;
 pub mod store;
@@ -29,8 +30,10 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::principal::{Right, Scope, TokenSeed};
+use algonius_actors::monitor::Probe;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::ledger::{Ledger, LedgerError};
+use algonius_actors::ports::meter::Meter;
 use algonius_actors::root::Seat;
 use algonius_actors::tree::Tree;
 use axum_server::Handle;
@@ -41,6 +44,7 @@ use uuid::Uuid;
 use clock::WallClock;
 use config::{Server, Settings};
 use drive::process::ProcessDriver;
+use meter::MachineMeter;
 use push::{Desk, Policy, Post, Postman, Render};
 use serve::auth::{self, Guard};
 use serve::card::GrpcUrls;
@@ -116,14 +120,28 @@ pub async fn start(settings: Settings) -> Result<Running, StartError> {
     start_with(settings, Arc::new(WallClock)).await
 }
 
+/// Starts the service on this machine and another clock.
+///
+/// # Errors
+/// When any of it does not work; nothing runs then.
+pub async fn start_with(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running, StartError> {
+    let meter = Arc::new(MachineMeter::new(settings.server.data_dir.clone()));
+    start_on(settings, clock, meter).await
+}
+
 /// Starts the service: takes the address, opens the ledger, sweeps what a crash left, recovers,
 /// starts the tree, opens the door.
 ///
 /// # Errors
 /// When any of it does not work; nothing runs then.
-pub async fn start_with(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running, StartError> {
+pub async fn start_on(
+    settings: Settings,
+    clock: Arc<dyn Clock>,
+    meter: Arc<dyn Meter>,
+) -> Result<Running, StartError> {
     let Settings { server, agents, default_agent, mut tokens, mut secrets, lockout, push, .. } =
         settings;
+    let probe = settings.pressure.map(|it| Probe { meter, spec: it.spec, interval: it.interval });
     let listener = TcpListener::bind(server.listen)
         .map_err(|source| StartError::Listen { address: server.listen, source })?;
     let address = listener.local_addr().unwrap_or(server.listen);
@@ -150,7 +168,7 @@ pub async fn start_with(settings: Settings, clock: Arc<dyn Clock>) -> Result<Run
     let kit = Kit { ledger, clock: Arc::clone(&clock), redactor, keyring };
     let seats = seats(agents, instance.id, &server.runtime_dir);
     let specs = seats.iter().map(|seat| (seat.spec.id.clone(), Arc::clone(&seat.spec))).collect();
-    let tree = Tree::start(kit, seats).await;
+    let tree = Tree::start(kit, seats, probe).await;
     let tree = tree.map_err(|error| StartError::Tree { cause: error.to_string() })?;
     let url = server.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
     let entry = server.entry;

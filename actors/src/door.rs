@@ -19,6 +19,7 @@ use crate::model::principal::{Caller, Right};
 use crate::model::progress::Progress;
 use crate::model::record::{Filter, Page, PageQuery, Record};
 use crate::model::request::Request;
+use crate::monitor::Latest;
 use crate::ports::ledger::{Acceptance, LedgerError};
 use crate::root::RootMsg;
 
@@ -33,6 +34,7 @@ pub struct Gateway {
     pub(crate) root: ActorRef<RootMsg>,
     pub(crate) gateway: watch::Receiver<Option<ActorRef<GatewayMsg>>>,
     pub(crate) draining: watch::Receiver<bool>,
+    pub(crate) pressure: watch::Receiver<Latest>,
     pub(crate) kit: Kit,
 }
 

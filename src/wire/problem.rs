@@ -96,6 +96,7 @@ pub const fn numbers(code: Code) -> Numbers {
         Code::AgentQuarantined => (-32054, 503, G::Unavailable),
         Code::Draining => (-32055, 503, G::Unavailable),
         Code::LedgerUnavailable => (-32056, 503, G::Unavailable),
+        Code::Pressure => (-32061, 503, G::Unavailable),
         Code::Unauthenticated => (-32058, 401, G::Unauthenticated),
         Code::Forbidden => (-32059, 403, G::PermissionDenied),
         Code::LockedOut | Code::RateLimited => (-32057, 429, G::ResourceExhausted),
@@ -321,7 +322,7 @@ mod tests {
             let number = numbers(code).jsonrpc;
             let standard =
                 (-32700..=-32600).contains(&number) || (-32009..=-32001).contains(&number);
-            assert!(standard || (-32060..=-32050).contains(&number), "{code} is {number}");
+            assert!(standard || (-32061..=-32050).contains(&number), "{code} is {number}");
         }
     }
 }

@@ -24,6 +24,7 @@ mod line;
 mod looks;
 mod malformed;
 mod overrides;
+mod pressure;
 mod secrets;
 mod streams;
 mod twins;
