@@ -203,12 +203,17 @@ pub fn data(failure: &Failure, version: Version) -> Value {
 pub fn rest(failure: &Failure, version: Version) -> Value {
     match version {
         // 0.3 leaves it open. One official client reads `code`, another reads `type`.
-        Version::V0_3 => json!({
-            "code": numbers(failure.code).jsonrpc,
-            "type": name(failure.code),
-            "message": failure.message,
-            "data": details(failure),
-        }),
+        Version::V0_3 => {
+            let mut told = json!({
+                "code": numbers(failure.code).jsonrpc,
+                "message": failure.message,
+                "data": details(failure),
+            });
+            if let (Some(told), Some(name)) = (told.as_object_mut(), name(failure.code)) {
+                told.insert("type".to_owned(), json!(name)); // Only its own errors have one.
+            }
+            told
+        }
         Version::V1_0 => json!({"error": {
             "code": http(failure.code, version),
             "status": numbers(failure.code).grpc.told().1,

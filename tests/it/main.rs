@@ -16,6 +16,7 @@ mod crash;
 mod drain;
 mod entrance;
 mod envelope;
+mod errors;
 mod failures;
 mod faults;
 mod files;
