@@ -142,6 +142,7 @@ pub async fn start_on(
     let Settings { server, agents, default_agent, mut tokens, mut secrets, lockout, push, .. } =
         settings;
     let probe = settings.pressure.map(|it| Probe { meter, spec: it.spec, interval: it.interval });
+    let bounds = bounds(&server);
     let listener = TcpListener::bind(server.listen)
         .map_err(|source| StartError::Listen { address: server.listen, source })?;
     let address = listener.local_addr().unwrap_or(server.listen);
@@ -193,7 +194,6 @@ pub async fn start_on(
     let postman = desk.map(|desk| desk.open(post(&store, clock, tree.gateway()))).transpose();
     let postman = postman.map_err(|error| StartError::Push { cause: error.message })?;
     let handle = Handle::new();
-    let bounds = Bounds { connections: server.max_connections, head: server.header_timeout };
     let served = listen::serve(listener, router::router(app), bounds, handle.clone());
     let served = tokio::spawn(served);
     Ok(Running { url, address, tree, postman, store, handle, served })
@@ -234,6 +234,11 @@ fn seats(agents: Vec<config::Agent>, instance: Uuid, runtime_dir: &Path) -> Vec<
         driver: Arc::new(ProcessDriver::new(program, instance, runtime_dir.to_owned())),
     };
     agents.into_iter().map(seat).collect()
+}
+
+const fn bounds(server: &Server) -> Bounds {
+    let Server { max_connections, header_timeout, write_timeout, .. } = server;
+    Bounds { connections: *max_connections, head: *header_timeout, unread: *write_timeout }
 }
 
 fn durability(server: &Server) -> store::Durability {

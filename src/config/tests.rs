@@ -102,6 +102,7 @@ fn a_short_file_is_served_on_loopback_from_the_usual_places() {
         max_connections: 1024,
         header_timeout: Duration::from_secs(10),
         body_timeout: Duration::from_secs(30),
+        write_timeout: Duration::from_secs(30),
         drain_timeout: Duration::from_secs(30),
         durability: Durability::Process,
         entry: Entry::default(),

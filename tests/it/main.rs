@@ -7,6 +7,7 @@
 #![expect(clippy::indexing_slicing, reason = "JSON is read by its members")]
 #![expect(clippy::print_stdout, reason = "a test that fails shows what the service said")]
 
+mod abuse;
 mod answers;
 mod bytes;
 mod calling_off;
