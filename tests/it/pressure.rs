@@ -101,8 +101,12 @@ async fn under_pressure_new_work_is_refused_what_runs_goes_on_and_what_waits_wai
     assert_eq!(refused.json()["error"]["code"], -32061);
     world.setup.open("go");
     assert_eq!(outcome(&world.door.ended("one", &running).await), completed("ann\n"));
-    let agent = world.door.agent("one").await;
-    assert_eq!((&agent["running"], &agent["queued"][0]["id"]), (&json!([]), &json!(waiting)));
+    let queued = until("a free slot", async || {
+        let agent = world.door.agent("one").await;
+        (agent["running"] == json!([])).then(|| agent["queued"][0]["id"].clone())
+    })
+    .await;
+    assert_eq!(queued, json!(waiting));
     assert_eq!(world.setup.read("log"), "start ann\nend ann\n");
     world.turn(Stalls::default(), json!([])).await;
     assert_eq!(outcome(&world.door.ended("one", &waiting).await), completed("bob\n"));
