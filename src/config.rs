@@ -16,6 +16,7 @@ mod environment;
 mod exposure;
 mod fault;
 mod limits;
+mod pressure;
 mod program;
 mod prompting;
 mod push;
@@ -28,6 +29,7 @@ mod value;
 pub use agent::Agent;
 pub use entry::{Entry, Lockout};
 pub use fault::{Fault, Faults, Severity};
+pub use pressure::Pressure;
 pub use push::Push;
 pub use server::{Durability, Log, LogFormat, Server, usual_token_file};
 
@@ -43,6 +45,8 @@ pub struct Settings {
     pub server: Server,
     /// What is logged.
     pub log: Log,
+    /// How the machine is watched; it is not without.
+    pub pressure: Option<Pressure>,
     /// Where may be told about executions; nobody is told without.
     pub push: Option<Push>,
     /// The agents in the order of the file; never empty.
@@ -63,6 +67,7 @@ impl std::fmt::Debug for Settings {
         f.debug_struct("Settings")
             .field("server", &self.server)
             .field("log", &self.log)
+            .field("pressure", &self.pressure)
             .field("push", &self.push)
             .field("agents", &self.agents)
             .field("default_agent", &self.default_agent)
@@ -140,13 +145,14 @@ fn read<'c>(reader: &'c Reader<'c>, document: &'c DeTable<'c>) -> Option<Setting
     let log = server::log(root.section("log"));
     let lockout = entry::lockout(root.section("lockout"));
     let is_loopback = server.as_ref().is_none_or(|server| server.listen.ip().is_loopback());
+    let pressure = pressure::read(root.section("pressure"));
     let push = push::read(root.section("push"));
     let tokens = tokens::read(&mut root, &ids);
     let mut doors = Doors { is_loopback, tokens, paths: Vec::new() };
     let agents = agent::read_all(reader, sections, &limits, &mut doors);
     root.finish();
     let (tokens, secrets, server) = (doors.tokens, Vec::new(), server?);
-    Some(Settings { server, log, push, agents, default_agent, tokens, lockout, secrets })
+    Some(Settings { server, log, pressure, push, agents, default_agent, tokens, lockout, secrets })
 }
 
 /// The sections whose name can be an id.

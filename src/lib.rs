@@ -6,6 +6,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod drive;
+pub mod meter;
 pub mod push;
 pub mod serve;
 pub mod store;
@@ -29,8 +30,10 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::principal::{Right, Scope, TokenSeed};
+use algonius_actors::monitor::Probe;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::ledger::{Ledger, LedgerError};
+use algonius_actors::ports::meter::Meter;
 use algonius_actors::root::Seat;
 use algonius_actors::tree::Tree;
 use algonius_actors::turns::Turns;
@@ -42,6 +45,7 @@ use uuid::Uuid;
 use clock::WallClock;
 use config::{Server, Settings};
 use drive::process::ProcessDriver;
+use meter::MachineMeter;
 use push::{Desk, Policy, Post, Postman, Render};
 use serve::auth::{self, Guard};
 use serve::card::GrpcUrls;
@@ -125,8 +129,7 @@ pub async fn start(settings: Settings) -> Result<Running, StartError> {
     start_with(settings, Arc::new(WallClock), Origin::default()).await
 }
 
-/// Starts the service: takes the address, opens the ledger, takes up or sweeps what an earlier life
-/// left running, recovers, starts the tree, opens the door. `origin` says how a process becomes a
+/// Starts the service on this machine and another clock. `origin` says how a process becomes a
 /// warden.
 ///
 /// # Errors
@@ -136,8 +139,25 @@ pub async fn start_with(
     clock: Arc<dyn Clock>,
     origin: Origin,
 ) -> Result<Running, StartError> {
+    let meter = Arc::new(MachineMeter::new(settings.server.data_dir.clone()));
+    start_on(settings, clock, meter, origin).await
+}
+
+/// Starts the service: takes the address, opens the ledger, takes up or sweeps what an earlier life
+/// left running, recovers, starts the tree, opens the door.
+///
+/// # Errors
+/// When any of it does not work; nothing runs then.
+pub async fn start_on(
+    settings: Settings,
+    clock: Arc<dyn Clock>,
+    meter: Arc<dyn Meter>,
+    origin: Origin,
+) -> Result<Running, StartError> {
     let Settings { server, agents, default_agent, mut tokens, mut secrets, lockout, push, .. } =
         settings;
+    let probe = settings.pressure.map(|it| Probe { meter, spec: it.spec, interval: it.interval });
+    let bounds = bounds(&server);
     let listener = TcpListener::bind(server.listen)
         .map_err(|source| StartError::Listen { address: server.listen, source })?;
     let address = listener.local_addr().unwrap_or(server.listen);
@@ -162,7 +182,7 @@ pub async fn start_with(
     let kit = Kit { ledger, clock: Arc::clone(&clock), redactor, keyring, turns };
     let seats = seats(agents, &wardens, &server.runtime_dir);
     let specs = seats.iter().map(|seat| (seat.spec.id.clone(), Arc::clone(&seat.spec))).collect();
-    let tree = Tree::start(kit, seats).await;
+    let tree = Tree::start(kit, seats, probe).await;
     let tree = tree.map_err(|error| StartError::Tree { cause: error.to_string() })?;
     wardens.end_the_unclaimed().await;
     let url = server.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
@@ -188,7 +208,6 @@ pub async fn start_with(
     let postman = desk.map(|desk| desk.open(post(&store, clock, tree.gateway()))).transpose();
     let postman = postman.map_err(|error| StartError::Push { cause: error.message })?;
     let handle = Handle::new();
-    let bounds = Bounds { connections: server.max_connections, head: server.header_timeout };
     let served = listen::serve(listener, router::router(app), bounds, handle.clone());
     let served = tokio::spawn(served);
     Ok(Running { url, address, tree, postman, store, wardens, handle, served })
@@ -244,6 +263,11 @@ fn seats(agents: Vec<config::Agent>, wardens: &Arc<Wardens>, runtime_dir: &Path)
         )),
     };
     agents.into_iter().map(seat).collect()
+}
+
+const fn bounds(server: &Server) -> Bounds {
+    let Server { max_connections, header_timeout, write_timeout, .. } = server;
+    Bounds { connections: *max_connections, head: *header_timeout, unread: *write_timeout }
 }
 
 fn durability(server: &Server) -> store::Durability {

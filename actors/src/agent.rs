@@ -4,6 +4,7 @@ mod intake;
 mod leaning;
 mod lives;
 mod places;
+mod pressed;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use crate::model::progress::Progress;
 use crate::model::record::Record;
 use crate::model::request::{Input, Overrides, Request};
 use crate::model::status::{AgentStatus, Health, LastOutcome};
+use crate::monitor::Latest;
 use crate::ports::driver::Driver;
 use crate::ports::ledger::LedgerError;
 use crate::recover::{Recovered, take_up};
@@ -65,6 +67,8 @@ pub enum AgentMsg {
     Freed(ExecutionId, Option<ExecutionId>),
     /// The first in line may have waited for as long as it may.
     PatienceDue,
+    /// Whether the machine can take more work is judged anew.
+    Judged,
     /// Calls an execution off, if it is here. The answer does not wait for its end.
     Cancel {
         /// Which, as the ledger knows it.
@@ -143,6 +147,8 @@ pub struct AgentArgs {
     pub kit: Kit,
     /// Whether the service is stopping: then what is taken up stays in the ledger.
     pub draining: bool,
+    /// How hard-pressed the machine is.
+    pub pressure: watch::Receiver<Latest>,
 }
 
 /// A request in the line.
@@ -226,6 +232,7 @@ impl Actor for AgentActor {
     ) -> Result<AgentData, ActorProcessingErr> {
         let recovered = take_up(&args.kit, &args.spec, &*args.driver).await?;
         let mut data = AgentData::new(args);
+        data.mind_pressure(&me);
         for one in recovered {
             match one {
                 Recovered::Held(record, request, known) => {
@@ -252,6 +259,7 @@ impl Actor for AgentActor {
             AgentMsg::Recorded(id, result) => data.recorded(&me, id, result),
             AgentMsg::Freed(id, equal) => data.freed(&me, id, equal),
             AgentMsg::PatienceDue => data.patience_due(&me),
+            AgentMsg::Judged => data.judged(&me),
             AgentMsg::Cancel { record, why, reply } => {
                 _ = reply.send(data.cancel(&me, &record, why));
             }

@@ -11,6 +11,7 @@ pub mod grow;
 pub mod keep;
 pub mod key;
 pub mod lockout;
+pub mod pressure;
 pub mod push;
 pub mod rate;
 pub mod recovery;

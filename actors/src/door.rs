@@ -20,6 +20,7 @@ use crate::model::progress::Progress;
 use crate::model::queue::Queued;
 use crate::model::record::{Filter, Page, PageQuery, Record};
 use crate::model::request::Request;
+use crate::monitor::Latest;
 use crate::ports::ledger::{Acceptance, LedgerError};
 use crate::root::RootMsg;
 
@@ -34,6 +35,7 @@ pub struct Gateway {
     pub(crate) root: ActorRef<RootMsg>,
     pub(crate) gateway: watch::Receiver<Option<ActorRef<GatewayMsg>>>,
     pub(crate) draining: watch::Receiver<bool>,
+    pub(crate) pressure: watch::Receiver<Latest>,
     pub(crate) kit: Kit,
 }
 

@@ -7,7 +7,7 @@
 //! - [`model`]: nouns. Data only.
 //! - [`decide`]: verbs. Pure functions `(state, event) -> (state, effects)`.
 //! - [`ports`]: what the tree needs from the world, as traits.
-//! - [`root`], [`gateway`], [`agent`], [`execution`]: the actors, which only perform effects.
+//! - [`root`], [`gateway`], [`monitor`], [`agent`], [`execution`]: the actors, which only perform effects.
 //! - `testing` (feature): a world of scripted ports in virtual time, for tests.
 //! - [`tree`] and [`door`]: how the edge starts the tree, and how it enters.
 #![forbid(unsafe_code)]
@@ -21,6 +21,7 @@ pub mod follow;
 pub mod gateway;
 pub mod kit;
 pub mod model;
+pub mod monitor;
 mod pen;
 pub mod ports;
 mod recover;

@@ -8,6 +8,7 @@ pub mod execution;
 pub mod exposure;
 pub mod failure;
 pub mod id;
+pub mod pressure;
 pub mod principal;
 pub mod program;
 pub mod progress;

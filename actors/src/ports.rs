@@ -3,4 +3,5 @@
 pub mod clock;
 pub mod driver;
 pub mod ledger;
+pub mod meter;
 pub mod outbox;

@@ -22,6 +22,7 @@ use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::id::AgentId;
 use crate::model::record::Filter;
+use crate::monitor::{Latest, MonitorActor, MonitorArgs, MonitorMsg, Probe};
 use crate::ports::driver::Driver;
 use crate::recover::{fail, settle_all};
 
@@ -43,6 +44,10 @@ pub struct RootArgs {
     pub kit: Kit,
     /// The agents.
     pub seats: Vec<Seat>,
+    /// How the machine is watched; `None` when it is not.
+    pub probe: Option<Probe>,
+    /// Where the latest judgement of the machine is told.
+    pub pressure: watch::Sender<Latest>,
     /// Where the present gateway is told.
     pub gateway: watch::Sender<Option<ActorRef<GatewayMsg>>>,
 }
@@ -66,6 +71,8 @@ pub struct RootView {
     pub since: DateTime<Utc>,
     /// How often the gateway was started again.
     pub gateway_restarts: u32,
+    /// Who watches the machine, and how often it was started again; `None` when nobody does.
+    pub monitor: Option<(ActorRef<MonitorMsg>, u32)>,
     /// The agents, in the order of their ids.
     pub seats: Vec<SeatView>,
 }
@@ -92,6 +99,10 @@ pub struct RootData {
     parts: BTreeMap<AgentId, Part>,
     gateway: watch::Sender<Option<ActorRef<GatewayMsg>>>,
     gateway_restarts: Restarts,
+    probe: Option<Probe>,
+    pressure: watch::Sender<Latest>,
+    monitor: Option<ActorRef<MonitorMsg>>,
+    monitor_restarts: Restarts,
     since: DateTime<Utc>,
     born: Instant,
     draining: bool,
@@ -104,7 +115,7 @@ impl Actor for RootActor {
     type State = RootData;
     type Arguments = RootArgs;
 
-    /// Settles what nobody will take up, then starts the agents, then the gateway.
+    /// Settles what nobody will take up, then starts the monitor, the agents and the gateway.
     async fn pre_start(
         &self,
         me: ActorRef<RootMsg>,
@@ -112,6 +123,7 @@ impl Actor for RootActor {
     ) -> Result<RootData, ActorProcessingErr> {
         let mut data = RootData::new(args);
         data.settle_the_homeless().await?;
+        data.start_monitor(&me).await?;
         for id in data.parts.keys().cloned().collect::<Vec<_>>() {
             data.start_agent(&me, &id).await?;
         }
@@ -161,6 +173,10 @@ impl RootData {
             parts: args.seats.into_iter().map(part).collect(),
             gateway: args.gateway,
             gateway_restarts: Restarts::default(),
+            probe: args.probe,
+            pressure: args.pressure,
+            monitor: None,
+            monitor_restarts: Restarts::default(),
             since: args.kit.clock.now(),
             born: Instant::now(),
             draining: false,
@@ -185,7 +201,8 @@ impl RootData {
             return Ok(());
         };
         let Seat { spec, driver } = part.seat.clone();
-        let args = AgentArgs { spec, driver, kit: self.kit.clone(), draining: self.draining };
+        let (kit, pressure) = (self.kit.clone(), self.pressure.subscribe());
+        let args = AgentArgs { spec, driver, kit, draining: self.draining, pressure };
         let spawned = ractor::ActorRuntime::spawn_linked(None, AgentActor, args, me.get_cell());
         part.actor = None;
         let (actor, _) = spawned.await?;
@@ -203,6 +220,16 @@ impl RootData {
         Ok(())
     }
 
+    async fn start_monitor(&mut self, me: &ActorRef<RootMsg>) -> Result<(), SpawnErr> {
+        let Some(probe) = self.probe.clone() else {
+            return Ok(());
+        };
+        let args = MonitorArgs { kit: self.kit.clone(), probe, pressure: self.pressure.clone() };
+        let spawned = ractor::ActorRuntime::spawn_linked(None, MonitorActor, args, me.get_cell());
+        self.monitor = Some(spawned.await?.0);
+        Ok(())
+    }
+
     fn tell_route(&self, id: &AgentId) {
         if let (Some(part), Some(gateway)) = (self.parts.get(id), &*self.gateway.borrow()) {
             _ = gateway.cast(GatewayMsg::Routed(id.clone(), part.route())); // A new one is told all.
@@ -217,12 +244,17 @@ impl RootData {
         match agent {
             Some(id) => self.agent_failed(me, &id, fault).await,
             None if self.is_gateway(child) => self.gateway_failed(me, fault).await,
+            None if self.is_monitor(child) => self.monitor_failed(me, fault).await,
             None => {} // A child that did not even start; whoever started it knows.
         }
     }
 
     fn is_gateway(&self, child: &ActorCell) -> bool {
         self.gateway.borrow().as_ref().is_some_and(|gateway| gateway.get_id() == child.get_id())
+    }
+
+    fn is_monitor(&self, child: &ActorCell) -> bool {
+        self.monitor.as_ref().is_some_and(|monitor| monitor.get_id() == child.get_id())
     }
 
     /// Starts a failed agent again until that was done too often.
@@ -275,6 +307,22 @@ impl RootData {
         }
     }
 
+    /// Work does not stop because nobody watches: until the next reading the machine is at ease.
+    async fn monitor_failed(&mut self, me: &ActorRef<RootMsg>, fault: &str) {
+        tracing::error!(fault, "monitor failed");
+        self.pressure.send_replace(None);
+        let restarts = std::mem::take(&mut self.monitor_restarts);
+        let (restarts, verdict) = step(restarts, self.born.elapsed(), Intensity::default());
+        self.monitor_restarts = restarts;
+        let again = match verdict {
+            Verdict::Restart => self.start_monitor(me).await.map_err(|error| error.to_string()),
+            Verdict::Quarantine => Err("it failed too often".to_owned()),
+        };
+        if let Err(error) = again {
+            tracing::error!(error, "the machine is not watched any more");
+        }
+    }
+
     fn view(&self) -> RootView {
         let seats = self.parts.values().map(|part| SeatView {
             spec: Arc::clone(&part.seat.spec),
@@ -285,6 +333,7 @@ impl RootData {
         RootView {
             since: self.since,
             gateway_restarts: self.gateway_restarts.total(),
+            monitor: self.monitor.clone().map(|monitor| (monitor, self.monitor_restarts.total())),
             seats: seats.collect(),
         }
     }

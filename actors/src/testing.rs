@@ -7,6 +7,7 @@ mod clock;
 mod driver;
 mod gate;
 mod ledger;
+mod meter;
 mod parts;
 mod rows;
 
@@ -23,6 +24,7 @@ pub use self::driver::{Act, ScriptedDriver, Stage};
 use self::gate::Gate;
 pub use self::gate::{Call, Faults};
 pub use self::ledger::MemoryLedger;
+pub use self::meter::{BOUNDS, PACE, ScriptedMeter, full_disk};
 pub use self::parts::spec;
 use self::parts::{asked, caller};
 use crate::agent::Ticket;
@@ -37,6 +39,7 @@ use crate::model::id::ExecutionId;
 use crate::model::progress::Progress;
 use crate::model::record::Record;
 use crate::model::status::{AgentStatus, TreeStatus};
+use crate::monitor::Probe;
 use crate::ports::driver::Driver;
 use crate::ports::ledger::Ledger;
 use crate::root::Seat;
@@ -59,6 +62,9 @@ pub struct World {
     pub driver: Arc<ScriptedDriver>,
     /// Wall time.
     pub clock: Arc<VirtualClock>,
+    /// The gauges of the machine, where it is watched.
+    pub meter: Arc<ScriptedMeter>,
+    is_watched: bool,
     specs: Vec<AgentSpec>,
     gate: Arc<Gate>,
     tree: Option<Tree>,
@@ -85,19 +91,31 @@ impl World {
 
     /// A world with these agents.
     pub async fn of(specs: impl IntoIterator<Item = AgentSpec>) -> Self {
+        Self::on(specs, false).await
+    }
+
+    /// A world with these agents on a machine that is watched under [`BOUNDS`].
+    pub async fn watched(specs: impl IntoIterator<Item = AgentSpec>) -> Self {
+        Self::on(specs, true).await
+    }
+
+    async fn on(specs: impl IntoIterator<Item = AgentSpec>, is_watched: bool) -> Self {
         let tasks = Handle::current().metrics().num_alive_tasks();
         let specs: Vec<_> = specs.into_iter().collect();
         let (ledger, clock) = (MemoryLedger::default(), Arc::new(VirtualClock::default()));
         let (driver, faults) = (Arc::new(ScriptedDriver::default()), Arc::new(Faults::default()));
         let gate = Arc::new(Gate::new(Arc::clone(&faults)));
         let world = kit(&ledger, &gate, &clock);
-        let tree = grow(world, &specs, &driver).await;
+        let meter = Arc::new(ScriptedMeter::default());
+        let tree = grow(world, (&specs, &driver), is_watched.then_some(&meter)).await;
         let door = tree.gateway().clone();
         Self {
             faults,
             ledger,
             driver,
             clock,
+            meter,
+            is_watched,
             specs,
             gate,
             tree: Some(tree),
@@ -279,8 +297,9 @@ impl World {
     /// Starts the service again on the same ledger.
     pub async fn start(&mut self) {
         self.gate = Arc::new(Gate::new(Arc::clone(&self.faults)));
-        let tree = grow(kit(&self.ledger, &self.gate, &self.clock), &self.specs, &self.driver);
-        let tree = tree.await;
+        let kit = kit(&self.ledger, &self.gate, &self.clock);
+        let meter = self.is_watched.then_some(&self.meter);
+        let tree = grow(kit, (&self.specs, &self.driver), meter).await;
         self.door = tree.gateway().clone();
         self.progress.send_modify(HashMap::clear);
         self.tree = Some(tree);
@@ -346,8 +365,16 @@ fn kit(ledger: &MemoryLedger, gate: &Arc<Gate>, clock: &Arc<VirtualClock>) -> Ki
 }
 
 #[expect(clippy::expect_used, reason = "a test fails by panicking")]
-async fn grow(kit: Kit, specs: &[AgentSpec], driver: &Arc<ScriptedDriver>) -> Tree {
+async fn grow(
+    kit: Kit,
+    (specs, driver): (&[AgentSpec], &Arc<ScriptedDriver>),
+    meter: Option<&Arc<ScriptedMeter>>,
+) -> Tree {
     let driver = || Arc::<ScriptedDriver>::clone(driver) as Arc<dyn Driver>;
     let seat = |spec: &AgentSpec| Seat { spec: Arc::new(spec.clone()), driver: driver() };
-    Tree::start(kit, specs.iter().map(seat).collect()).await.expect("the tree starts")
+    let probe = meter.map(|meter| {
+        let meter = Arc::<ScriptedMeter>::clone(meter);
+        Probe { meter, spec: BOUNDS, interval: PACE }
+    });
+    Tree::start(kit, specs.iter().map(seat).collect(), probe).await.expect("the tree starts")
 }

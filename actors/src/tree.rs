@@ -14,6 +14,7 @@ use crate::gateway::GatewayMsg;
 use crate::kit::Kit;
 use crate::model::id::ExecutionId;
 use crate::model::status::{ActorStatus, AgentStatus, ExecutionStatus, Health, TreeStatus};
+use crate::monitor::{MonitorMsg, Probe};
 use crate::root::{RootActor, RootArgs, RootMsg, RootView, Seat, SeatView};
 
 /// How long an actor may take to say how it is.
@@ -27,16 +28,19 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Recovers from the ledger, then starts the agents and the gateway.
+    /// Recovers from the ledger, then starts the monitor, the agents and the gateway. Without a
+    /// probe nobody watches the machine, and all work is let in.
     ///
     /// # Errors
     /// When the ledger cannot be read, or an agent does not start.
-    pub async fn start(kit: Kit, seats: Vec<Seat>) -> Result<Self, SpawnErr> {
+    pub async fn start(kit: Kit, seats: Vec<Seat>, probe: Option<Probe>) -> Result<Self, SpawnErr> {
         let (sender, gateway) = watch::channel(None);
         let (draining, drained) = watch::channel(false);
-        let args = RootArgs { kit: kit.clone(), seats, gateway: sender };
+        let (judge, pressure) = watch::channel(None);
+        let kept = kit.clone();
+        let args = RootArgs { kit, seats, probe, pressure: judge, gateway: sender };
         let (actor, root) = ractor::ActorRuntime::spawn(None, RootActor, args).await?;
-        let gateway = Gateway { root: actor, gateway, draining: drained, kit };
+        let gateway = Gateway { root: actor, gateway, draining: drained, pressure, kit: kept };
         Ok(Self { gateway, draining, root })
     }
 
@@ -99,13 +103,15 @@ impl Gateway {
             let restarts = view.as_ref().map_or(0, |view| view.gateway_restarts);
             actor("gateway", since, restarts)
         });
+        let pressure = self.pressure.borrow().clone();
+        let monitor = monitor_status(view.as_ref()).await;
         let mut asked = JoinSet::new();
         for seat in view.map(|view| view.seats).unwrap_or_default() {
             asked.spawn(agent_status(seat));
         }
         let mut agents = asked.join_all().await;
         agents.sort_by(|one, other| one.id.cmp(&other.id));
-        TreeStatus { at, root, gateway, agents }
+        TreeStatus { at, root, monitor, pressure, gateway, agents }
     }
 
     pub(crate) async fn root_view(&self) -> Option<RootView> {
@@ -121,6 +127,12 @@ impl Gateway {
 fn actor(name: &str, since: Option<chrono::DateTime<chrono::Utc>>, restarts: u32) -> ActorStatus {
     let health = if since.is_some() { Health::Alive } else { Health::Silent };
     ActorStatus { name: name.to_owned(), health, since, restarts }
+}
+
+async fn monitor_status(view: Option<&RootView>) -> Option<ActorStatus> {
+    let (monitor, restarts) = view?.monitor.as_ref()?;
+    let since = call(monitor, MonitorMsg::Inspect, GLANCE).await;
+    Some(actor("monitor", since, *restarts))
 }
 
 async fn agent_status(seat: SeatView) -> AgentStatus {

@@ -36,6 +36,8 @@ struct Witness {
     leaned: BTreeSet<ExecutionId>,
     /// Those who were taken up from an earlier life, whatever the depth.
     recovered: usize,
+    /// Whether nobody may begin.
+    held: bool,
     /// The order in which they came, and in which they began.
     came: Vec<ExecutionId>,
     begun: Vec<ExecutionId>,
@@ -52,6 +54,7 @@ impl Witness {
             leaning: BTreeSet::new(),
             leaned: BTreeSet::new(),
             recovered: 0,
+            held: false,
             came: Vec::new(),
             begun: Vec::new(),
         }
@@ -70,6 +73,7 @@ impl Witness {
             Event::Resumed(id) => _ = self.fates.insert(id, Fate::Runs),
             Event::Left(id) => _ = self.fates.insert(id, Fate::Left),
             Event::Ended(id) => _ = self.fates.insert(id, Fate::Ended),
+            Event::Held | Event::Released => self.held = event == Event::Held,
             Event::Recorded(_) | Event::Leans(_) | Event::Freed(_) | Event::Twin(..) => {}
         }
         match event {
@@ -87,6 +91,7 @@ impl Witness {
                 self.recovered += 1;
             }
             Event::Arrived(_) | Event::Resumed(_) | Event::Ended(_) | Event::Twin(..) => {}
+            Event::Held | Event::Released => {}
         }
         let was_full = self.is_full_without(event);
         let (line, effects) = step(std::mem::take(&mut self.line), event);
@@ -102,7 +107,8 @@ impl Witness {
         let running = self.those(Fate::Runs).len();
         let waiting = self.those(Fate::Waits).len();
         let others = waiting - usize::from(matches!(event, Event::Arrived(_)));
-        let (free, leaning) = (self.capacity - running, self.leaning.len());
+        let free = if self.held { 0 } else { self.capacity - running };
+        let leaning = self.leaning.len();
         others - leaning >= free && others - free >= self.depth
     }
 
@@ -116,6 +122,7 @@ impl Witness {
             Effect::Run(id) => {
                 assert_eq!(self.fates.insert(id, Fate::Runs), Some(Fate::Waits), "runs twice");
                 assert!(self.recorded.contains(&id), "runs before it is recorded");
+                assert!(!self.held, "begins while held");
                 assert!(!self.leaning.contains(&id), "runs although an equal one does");
                 if !self.leaned.contains(&id) {
                     self.begun.push(id);
@@ -143,7 +150,8 @@ impl Witness {
         assert!(self.begun.is_sorted_by_key(order), "somebody was overtaken");
         let first = waiting.iter().find(|id| !self.leaning.contains(id));
         let first = first.filter(|id| self.recorded.contains(*id));
-        assert!(free == 0 || first.is_none(), "a slot is free while somebody may run");
+        let may_begin = free > 0 && !self.held;
+        assert!(!may_begin || first.is_none(), "a slot is free while somebody may run");
     }
 }
 
@@ -157,7 +165,7 @@ proptest! {
         capacity in 1u32..4,
         depth in 0u32..5,
         recovered in 0usize..6,
-        events in proptest::collection::vec((0usize..8, any::<prop::sample::Index>()), 0..80),
+        events in proptest::collection::vec((0usize..10, any::<prop::sample::Index>()), 0..80),
     ) {
         let mut witness = Witness::new(capacity, depth);
         let mut next = 0;
@@ -179,6 +187,8 @@ proptest! {
                 4 => of(&waiting).map(Event::Left),
                 5 => of(&unrecorded).map(Event::Leans),
                 6 => of(&leaning).map(Event::Freed),
+                7 => Some(Event::Held),
+                8 => Some(Event::Released),
                 _ => of(&running).map(Event::Ended),
             };
             if let Some(event) = event {
@@ -190,6 +200,7 @@ proptest! {
                 witness.see(Event::Recorded(one));
             }
         }
+        witness.see(Event::Released);
         for one in witness.leaning.clone() {
             witness.see(Event::Freed(one));
         }

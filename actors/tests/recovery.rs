@@ -52,7 +52,7 @@ async fn what_is_held_goes_on_in_its_slot_and_to_its_old_deadline() {
     world.start().await;
     assert_eq!(ends(&world, &ids).await, ["completed at 12", "completed at 22", "completed at 32"]);
     assert_eq!(world.driver.stage().begun, ["a#1@0", "again a#1@5", "b#1@12", "c#1@22"]);
-    assert_eq!(world.path(ids[0]).await, "idle starting running completed cleanup");
+    assert_eq!(world.path(ids[0]).await, "idle starting running completed cleanup idle");
     world.end().await;
 }
 
@@ -63,7 +63,7 @@ async fn what_is_held_and_was_masked_is_not_tried_again() {
     world.ledger.mask(ids[0]).await;
     world.driver.hold(ids[0]);
     world.start().await;
-    assert_eq!(ends(&world, &ids[..1]).await, ["failed: transient-failure at 6"]);
+    assert_eq!(ends(&world, &ids[..1]).await, ["failed: agent-transient at 6"]);
     world.end().await;
 }
 

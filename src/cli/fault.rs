@@ -28,7 +28,7 @@ pub(super) enum CliError {
     Refused(Trouble),
     /// The agent was asked and did not succeed.
     #[error("{message}")]
-    NotDone { message: String },
+    NotDone { message: String, trouble: Option<Trouble> },
     /// The configuration is wrong.
     #[error("{0}")]
     Configuration(Faults),
@@ -47,6 +47,15 @@ pub(super) enum CliError {
 }
 
 impl CliError {
+    /// What the service said of it, where it did.
+    pub(super) const fn trouble(&self) -> Option<&Trouble> {
+        match self {
+            Self::Refused(trouble) => Some(trouble),
+            Self::NotDone { trouble, .. } => trouble.as_ref(),
+            _ => None,
+        }
+    }
+
     /// The exit code, as the help lists them.
     pub(super) fn exit_code(&self) -> u8 {
         match self {

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write};
 
 use comfy_table::{Table, presets};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::fault::CliError;
 
@@ -70,7 +70,12 @@ impl Out {
     pub(super) fn trouble(&self, error: &CliError) {
         if self.json {
             let (code, text) = (error.exit_code(), chain(error));
-            return self.note(&json!({"error": text, "exitCode": code}).to_string());
+            let mut told = json!({"error": text, "exitCode": code});
+            let trouble = error.trouble().and_then(|trouble| serde_json::to_value(trouble).ok());
+            if let (Some(told), Some(Value::Object(trouble))) = (told.as_object_mut(), trouble) {
+                told.extend(trouble);
+            }
+            return self.note(&told.to_string());
         }
         self.note(&format!("error: {}", chain(error)));
     }

@@ -11,6 +11,7 @@ use super::client::Client;
 use super::fault::CliError;
 use super::out::Out;
 use crate::wire::a2a::{OVERRIDES, PARAMETERS};
+use crate::wire::api::Trouble;
 
 /// Sends, waits unless told otherwise, prints.
 pub(super) async fn run(client: &Client, send: Send, out: &Out) -> Result<(), CliError> {
@@ -32,7 +33,7 @@ pub(super) async fn run(client: &Client, send: Send, out: &Out) -> Result<(), Cl
             }
             Ok(())
         }
-        _ => Err(CliError::NotDone { message: sentence(&task, state) }),
+        _ => Err(CliError::NotDone { message: sentence(&task, state), trouble: trouble(&task) }),
     }
 }
 
@@ -99,6 +100,15 @@ fn answer(task: &Value) -> String {
     };
     let parts = list(task, "artifacts").into_iter().flat_map(|artifact| list(&artifact, "parts"));
     parts.filter_map(|part| part.get("text").and_then(Value::as_str).map(str::to_owned)).collect()
+}
+
+/// Why a task did not succeed, where it says so.
+fn trouble(task: &Value) -> Option<Trouble> {
+    let told = |name: &str| {
+        task.pointer(&format!("/status/message/metadata/{name}"))?.as_str().map(str::to_owned)
+    };
+    let message = task.pointer("/status/message/parts/0/text")?.as_str()?.to_owned();
+    Some(Trouble { code: told("code")?, category: told("category")?, message, hint: told("hint")? })
 }
 
 fn sentence(task: &Value, state: &str) -> String {

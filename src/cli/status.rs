@@ -1,5 +1,6 @@
 //! `algonius status`: the tree, as a person reads it.
 
+use algonius_actors::model::pressure::Pressure;
 use algonius_actors::model::status::{AgentStatus, ExecutionStatus, Health, QueuedStatus};
 use chrono::{DateTime, Utc};
 
@@ -19,12 +20,26 @@ pub(super) async fn run(client: &Client, out: &Out) -> Result<(), CliError> {
     let restarts = tree.gateway.restarts;
     out.line(&format!("algonius {}", status.version));
     out.line(&format!("root{}", life(tree.root.health, tree.root.since, 0, tree.at)));
+    if let Some(monitor) = &tree.monitor {
+        let life = life(monitor.health, monitor.since, monitor.restarts, tree.at);
+        out.line(&format!("├─ monitor{life}{}", machine(tree.pressure.as_ref())));
+    }
     for agent in &tree.agents {
         print_agent(agent, tree.at, out);
     }
     let gateway = life(tree.gateway.health, tree.gateway.since, restarts, tree.at);
     out.line(&format!("└─ gateway{gateway}"));
     Ok(())
+}
+
+/// Whether the machine can take more work, and why not.
+fn machine(pressure: Option<&Pressure>) -> String {
+    let Some(pressure) = pressure.filter(|pressure| pressure.is_high()) else {
+        return String::new();
+    };
+    let short: Vec<_> = pressure.short.iter().map(|short| short.as_words()).collect();
+    let since = ago(pressure.at, pressure.since);
+    format!(", short of {} for {since}: new work is refused", short.join(" and "))
 }
 
 fn print_agent(agent: &AgentStatus, at: DateTime<Utc>, out: &Out) {

@@ -46,6 +46,8 @@ pub struct Server {
     pub header_timeout: Duration,
     /// How long the body of a request may take.
     pub body_timeout: Duration,
+    /// How long a client may leave what it is sent unread.
+    pub write_timeout: Duration,
     /// How long executions may go on when the service is asked to end.
     pub drain_timeout: Duration,
     /// How long running programs wait for the next life of a service that was killed.
@@ -116,6 +118,7 @@ pub(super) fn read(
         max_connections: size(from, "max_connections", Bounds::new(1, 1 << 20, 1024)),
         header_timeout: from.seconds("header_timeout", Bounds::new(0.1, 600.0, 10.0)),
         body_timeout: from.seconds("body_timeout", Bounds::new(0.1, 3600.0, 30.0)),
+        write_timeout: from.seconds("write_timeout", Bounds::new(0.1, 3600.0, 30.0)),
         drain_timeout: from.seconds("drain_timeout", Bounds::new(0.0, 86_400.0, 30.0)),
         reattach_grace: from.seconds("reattach_grace", Bounds::new(0.0, 86_400.0, 60.0)),
         durability: from.word("durability", &durabilities).map(|d| d.value).unwrap_or_default(),

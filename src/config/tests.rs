@@ -22,6 +22,7 @@ mod access;
 mod agents;
 mod allowance;
 mod machine;
+mod pressure;
 mod whole;
 
 /// The agent that most tests add a line to.
@@ -101,6 +102,7 @@ fn a_short_file_is_served_on_loopback_from_the_usual_places() {
         max_connections: 1024,
         header_timeout: Duration::from_secs(10),
         body_timeout: Duration::from_secs(30),
+        write_timeout: Duration::from_secs(30),
         drain_timeout: Duration::from_secs(30),
         reattach_grace: Duration::from_secs(60),
         durability: Durability::Process,

@@ -132,6 +132,7 @@ async fn submit(
     let Sending { version, beside, send: SendRequest { message, push: pushed, .. } } = sending;
     if let Some(spec) = app.agents.get(agent) {
         exposure::reads(spec, &message.parts)?;
+        pushed.as_ref().map_or(Ok(()), |_| exposure::pushes(spec))?;
     }
     let continues = match &message.task_id {
         None => None,

@@ -35,10 +35,7 @@ pub fn check(
     }
     match operation {
         _ if exposure.offers(operation) => Ok(()),
-        Operation::Push => {
-            let message = "this agent does not send push notifications";
-            Err(Failure::new(Code::PushUnsupported, message))
-        }
+        Operation::Push => Err(no_push()),
         Operation::Send
         | Operation::Stream
         | Operation::Get
@@ -50,6 +47,18 @@ pub fn check(
             Err(Failure::new(Code::Unsupported, message))
         }
     }
+}
+
+/// Checks that an agent lets its callers be told, where a message brings an address.
+///
+/// # Errors
+/// `push-unsupported`.
+pub fn pushes(spec: &AgentSpec) -> Result<(), Failure> {
+    if spec.exposure.offers(Operation::Push) { Ok(()) } else { Err(no_push()) }
+}
+
+fn no_push() -> Failure {
+    Failure::new(Code::PushUnsupported, "this agent does not send push notifications")
 }
 
 /// Checks that an agent reads the media types of these parts.

@@ -10,13 +10,14 @@ use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::id::AgentId;
 use axum::Router;
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::Uri;
 use axum::http::uri::PathAndQuery;
+use axum::http::{HeaderMap, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 
 use super::App;
-use super::answer::{Problem, Refused};
+use super::answer::Refused;
+use super::grpc;
 use super::peer::{self, Client};
 
 /// The paths that agents have beside `/agents/<id>`.
@@ -39,13 +40,13 @@ async fn pass(State(app): State<App>, mut request: Request, next: Next) -> Respo
         return next.run(request).await;
     }
     if let Err(failure) = app.hosts.check(&request) {
-        return Problem(failure).into_response();
+        return refused(request.headers(), failure.into());
     }
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let peer = peer.map(|ConnectInfo(address)| address.ip());
     let client = peer.map(|peer| peer::client(peer, request.headers(), &app.proxies));
     if let Some(rest) = app.lockouts.blocked(client.map(|Client(address)| address)).await {
-        return Refused::locked_out(rest).into_response();
+        return refused(request.headers(), Refused::locked_out(rest));
     }
     if let Some(client) = client {
         request.extensions_mut().insert(client);
@@ -54,6 +55,11 @@ async fn pass(State(app): State<App>, mut request: Request, next: Next) -> Respo
         *request.uri_mut() = uri;
     }
     next.run(request).await
+}
+
+/// The refusal as who asks can read it.
+fn refused(headers: &HeaderMap, refused: Refused) -> Response {
+    grpc::refused(headers, &refused.failure).unwrap_or_else(|| refused.into_response())
 }
 
 /// The usual address for one that begins with an alias.

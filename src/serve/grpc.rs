@@ -17,7 +17,10 @@ use std::pin::Pin;
 
 use algonius_actors::model::failure::Failure;
 use axum::Router;
+use axum::body::Body;
+use axum::http::HeaderMap;
 use axum::middleware::from_fn_with_state;
+use axum::response::Response as HttpResponse;
 use futures_util::stream::{Stream, StreamExt};
 use tonic::service::Routes;
 use tonic::{Response, Status};
@@ -42,6 +45,11 @@ pub(super) fn routes(app: &App) -> Router {
         .add_service(new.max_decoding_message_size(app.max_body))
         .into_axum_router()
         .route_layer(from_fn_with_state(app.clone(), arrival::admit))
+}
+
+/// A refusal before a call is looked at, for whoever speaks gRPC; nothing for others.
+pub(super) fn refused(headers: &HeaderMap, failure: &Failure) -> Option<HttpResponse> {
+    arrival::says_grpc(headers).then(|| status::of(failure).into_http::<Body>())
 }
 
 /// How a version tells failures.

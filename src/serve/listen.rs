@@ -1,4 +1,5 @@
-//! Takes connections: at most so many, none that stays silent, none that drips its head.
+//! Takes connections: at most so many, none that stays silent, none that drips its head, none that
+//! leaves what it is sent unread.
 
 use std::future::Future;
 use std::io;
@@ -11,9 +12,9 @@ use axum::Router;
 use axum_server::Handle;
 use axum_server::accept::Accept;
 use hyper_util::rt::TokioTimer;
+use nix::sys::resource::{Resource, getrlimit};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
 
 use super::counted::Counted;
 
@@ -24,7 +25,12 @@ pub struct Bounds {
     pub connections: usize,
     /// How long a connection may stay silent at first, and how long a head may take.
     pub head: Duration,
+    /// How long a connection may leave what it is sent unread.
+    pub unread: Duration,
 }
+
+/// The longest head of a request, and the most of an answer that waits to be written.
+const BUFFER: usize = 64 << 10;
 
 /// Serves until the handle says stop.
 ///
@@ -37,13 +43,26 @@ pub async fn serve(
     handle: Handle<SocketAddr>,
 ) -> io::Result<()> {
     listener.set_nonblocking(true)?;
+    let bounds = Bounds { connections: affordable(bounds.connections), ..bounds };
     let door = Doorkeeper { places: Arc::new(Semaphore::new(bounds.connections)), bounds };
     let mut server = axum_server::from_tcp(listener)?.handle(handle).acceptor(door);
     let http = server.http_builder();
-    http.http1().timer(TokioTimer::new()).header_read_timeout(bounds.head);
+    http.http1().timer(TokioTimer::new()).header_read_timeout(bounds.head).max_buf_size(BUFFER);
     http.http2().timer(TokioTimer::new()).max_concurrent_streams(200);
     http.http2().keep_alive_interval(Duration::from_secs(20));
     server.serve(router.into_make_service_with_connect_info::<SocketAddr>()).await
+}
+
+/// As many connections as wanted, unless the system does not let us have so many files: a quarter of
+/// those is for the ledger and for the pipes of programs.
+fn affordable(wanted: usize) -> usize {
+    let files = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
+    let files = usize::try_from(files).unwrap_or(usize::MAX);
+    let most = (files - files / 4).max(1);
+    if most < wanted {
+        tracing::warn!(wanted, most, "fewer connections than wanted: too few files may be open");
+    }
+    wanted.min(most)
 }
 
 /// Lets connections in.
@@ -58,16 +77,13 @@ impl<S: Send + 'static> Accept<TcpStream, S> for Doorkeeper {
     type Service = S;
     type Future = Pin<Box<dyn Future<Output = io::Result<(Counted, S)>> + Send>>;
 
-    /// A connection that sends nothing is closed: the version of HTTP is sniffed without a timer.
     fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
-        let (places, head) = (Arc::clone(&self.places), self.bounds.head);
+        let (places, bounds) = (Arc::clone(&self.places), self.bounds);
         Box::pin(async move {
             let full = |_| io::Error::new(io::ErrorKind::QuotaExceeded, "too many connections");
             let place = places.try_acquire_owned().map_err(full)?;
             stream.set_nodelay(true)?;
-            let silent = |_| io::Error::new(io::ErrorKind::TimedOut, "no first byte");
-            timeout(head, stream.peek(&mut [0])).await.map_err(silent)??;
-            Ok((Counted::new(stream, place), service))
+            Ok((Counted::new(stream, place, bounds.head, bounds.unread), service))
         })
     }
 }

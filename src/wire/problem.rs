@@ -96,6 +96,7 @@ pub const fn numbers(code: Code) -> Numbers {
         Code::AgentQuarantined => (-32054, 503, G::Unavailable),
         Code::Draining => (-32055, 503, G::Unavailable),
         Code::LedgerUnavailable => (-32056, 503, G::Unavailable),
+        Code::Pressure => (-32061, 503, G::Unavailable),
         Code::Unauthenticated => (-32058, 401, G::Unauthenticated),
         Code::Forbidden => (-32059, 403, G::PermissionDenied),
         Code::LockedOut | Code::RateLimited => (-32057, 429, G::ResourceExhausted),
@@ -203,12 +204,17 @@ pub fn data(failure: &Failure, version: Version) -> Value {
 pub fn rest(failure: &Failure, version: Version) -> Value {
     match version {
         // 0.3 leaves it open. One official client reads `code`, another reads `type`.
-        Version::V0_3 => json!({
-            "code": numbers(failure.code).jsonrpc,
-            "type": name(failure.code),
-            "message": failure.message,
-            "data": details(failure),
-        }),
+        Version::V0_3 => {
+            let mut told = json!({
+                "code": numbers(failure.code).jsonrpc,
+                "message": failure.message,
+                "data": details(failure),
+            });
+            if let (Some(told), Some(name)) = (told.as_object_mut(), name(failure.code)) {
+                told.insert("type".to_owned(), json!(name)); // Only its own errors have one.
+            }
+            told
+        }
         Version::V1_0 => json!({"error": {
             "code": http(failure.code, version),
             "status": numbers(failure.code).grpc.told().1,
@@ -322,7 +328,7 @@ mod tests {
             let number = numbers(code).jsonrpc;
             let standard =
                 (-32700..=-32600).contains(&number) || (-32009..=-32001).contains(&number);
-            assert!(standard || (-32060..=-32050).contains(&number), "{code} is {number}");
+            assert!(standard || (-32061..=-32050).contains(&number), "{code} is {number}");
         }
     }
 }

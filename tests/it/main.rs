@@ -7,6 +7,7 @@
 #![expect(clippy::indexing_slicing, reason = "JSON is read by its members")]
 #![expect(clippy::print_stdout, reason = "a test that fails shows what the service said")]
 
+mod abuse;
 mod answers;
 mod bytes;
 mod calling_off;
@@ -17,6 +18,7 @@ mod deadlines;
 mod drain;
 mod entrance;
 mod envelope;
+mod errors;
 mod failures;
 mod faults;
 mod files;
@@ -27,6 +29,7 @@ mod looks;
 mod malformed;
 mod overrides;
 mod places;
+mod pressure;
 mod reattach;
 mod secrets;
 mod streams;

@@ -76,6 +76,8 @@ impl AgentData {
             Err(refused)
         } else if continues.is_some_and(|record| self.waiting.contains_key(&record.id)) {
             Err(closed())
+        } else if let Some(refusal) = self.pressed().filter(|_| continues.is_none()) {
+            Err(refusal)
         } else {
             Ok(())
         }

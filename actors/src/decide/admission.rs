@@ -15,6 +15,8 @@ pub struct Line {
     depth: u32,
     waiting: VecDeque<Place>,
     running: BTreeSet<ExecutionId>,
+    /// Whether nobody may begin for now.
+    held: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +57,10 @@ pub enum Event {
     Left(ExecutionId),
     /// It has ended and gave its slot back.
     Ended(ExecutionId),
+    /// Nobody may begin for now; who runs goes on.
+    Held,
+    /// They may begin again.
+    Released,
 }
 
 /// What must be done now.
@@ -102,6 +108,9 @@ impl Line {
     }
 
     fn free(&self) -> usize {
+        if self.held {
+            return 0;
+        }
         self.capacity
             .map_or(usize::MAX, |capacity| (capacity as usize).saturating_sub(self.running.len()))
     }
@@ -192,6 +201,14 @@ pub fn step(mut line: Line, event: Event) -> (Line, Vec<Effect>) {
         }
         Event::Ended(id) => {
             line.running.remove(&id);
+            line.advance()
+        }
+        Event::Held => {
+            line.held = true;
+            Vec::new()
+        }
+        Event::Released => {
+            line.held = false;
             line.advance()
         }
     };

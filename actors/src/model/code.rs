@@ -81,6 +81,9 @@ codes! {
     /// The agent's actor failed too often.
     AgentQuarantined = "agent-quarantined", System,
         "look at `/status` for the reason, then start the service again";
+    /// The machine has too little of something.
+    Pressure = "pressure", Transient,
+        "send the message again when the machine is less busy; `/status` shows what is short";
     /// The service is stopping.
     Draining = "draining", Transient,
         "send the message again when the service is back";

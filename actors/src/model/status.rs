@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::execution::{Outcome, Stamp, State};
 use super::id::{AgentId, ExecutionId};
+use super::pressure::Pressure;
 use super::queue::{Queued, Reason};
 
 /// How an actor is.
@@ -112,12 +113,18 @@ pub struct ActorStatus {
 }
 
 /// The whole tree.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TreeStatus {
     /// When it was asked.
     pub at: DateTime<Utc>,
     /// The root.
     pub root: ActorStatus,
+    /// Who watches the machine; nobody does where that is switched off.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub monitor: Option<ActorStatus>,
+    /// How hard-pressed the machine is, once it was looked at.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pressure: Option<Pressure>,
     /// The door.
     pub gateway: ActorStatus,
     /// The agents, in the order of their ids.

@@ -1,7 +1,7 @@
 //! The ledger of these tests: it hears what a driver writes, and has nothing else to say.
 
 use algonius_actors::model::event::{Chunk, Event, Fact, Span};
-use algonius_actors::model::execution::Fence;
+use algonius_actors::model::execution::{Fence, Stamp};
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
 use algonius_actors::model::principal::{Token, TokenSeed};
 use algonius_actors::model::record::{Filter, Page, PageQuery, Record};

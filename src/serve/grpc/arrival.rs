@@ -63,7 +63,8 @@ pub(super) async fn admit(State(app): State<App>, request: Request, next: Next) 
     }
 }
 
-fn says_grpc(headers: &HeaderMap) -> bool {
+/// Whether a request is one of gRPC, by its media type.
+pub(super) fn says_grpc(headers: &HeaderMap) -> bool {
     let text = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let rest = text.and_then(|text| text.strip_prefix("application/grpc"));
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['+', ';']))

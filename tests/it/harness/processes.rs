@@ -30,3 +30,34 @@ pub(crate) fn sweep(home: &Path) {
         _ = kill(Pid::from_raw(pid), Signal::SIGKILL); // It may have ended meanwhile.
     }
 }
+
+/// Begins to measure the most memory that a process has resident; what it has now, in bytes.
+pub(crate) fn watch_memory(pid: i32) -> u64 {
+    fs::write(format!("/proc/{pid}/clear_refs"), "5").unwrap();
+    memory(pid, "VmRSS:")
+}
+
+/// The most that it had since then, in bytes.
+pub(crate) fn most_memory(pid: i32) -> u64 {
+    memory(pid, "VmHWM:")
+}
+
+fn memory(pid: i32, name: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() * 1024
+}
+
+/// The time that a process has worked, in hundredths of a second.
+pub(crate) fn worked(pid: i32) -> u64 {
+    let line = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let (_, rest) = line.rsplit_once(") ").unwrap();
+    rest.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum()
+}
+
+/// The sockets that a process has open.
+pub(crate) fn sockets(pid: i32) -> usize {
+    let files = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+    let targets = files.filter_map(|file| fs::read_link(file.path()).ok());
+    targets.filter(|target| target.to_string_lossy().starts_with("socket:")).count()
+}

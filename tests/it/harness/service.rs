@@ -30,6 +30,8 @@ pub(crate) struct Setup {
     config: PathBuf,
     text: String,
     env: BTreeMap<String, String>,
+    /// How many files the service may have open; as many as the story where nothing is said.
+    files: Option<u32>,
 }
 
 impl Setup {
@@ -60,7 +62,7 @@ impl Setup {
         ];
         let env = env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         let config = here.path().join("supervisor.toml");
-        Self { text: text.to_owned(), here, config, env }
+        Self { text: text.to_owned(), here, config, env, files: None }
     }
 
     /// The configuration of this file as it stands.
@@ -78,6 +80,12 @@ impl Setup {
     /// A variable in the environment of the service.
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.env.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    /// The most files that the service may have open.
+    pub(crate) fn files(mut self, most: u32) -> Self {
+        self.files = Some(most);
         self
     }
 
@@ -144,7 +152,14 @@ impl Setup {
     }
 
     fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(PROGRAM);
+        let mut command = match self.files {
+            None => Command::new(PROGRAM),
+            Some(most) => {
+                let mut shell = Command::new("sh");
+                shell.args(["-c", &format!("ulimit -n {most}; exec \"$0\" \"$@\""), PROGRAM]);
+                shell
+            }
+        };
         command.args(words).env_clear().envs(&self.env).current_dir(self.here.path());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.kill_on_drop(true);

@@ -1,0 +1,36 @@
+//! What an agent does while the machine has too little of something: it lets nothing new in and
+//! begins nothing more. What runs goes on.
+
+use ractor::ActorRef;
+
+use super::{AgentData, AgentMsg};
+use crate::decide::admission::Event;
+use crate::model::failure::Failure;
+use crate::monitor::{is_high, refusal};
+
+impl AgentData {
+    /// Takes the present judgement, and hears of each that differs.
+    pub(super) fn mind_pressure(&mut self, me: &ActorRef<AgentMsg>) {
+        self.judged(me);
+        let (me, mut pressure) = (me.clone(), self.args.pressure.clone());
+        let mut was_high = is_high(&pressure.borrow_and_update());
+        self.spawn(async move {
+            // Ends with the actor, or with the root that tells.
+            while let Ok(latest) = pressure.wait_for(|now| is_high(now) != was_high).await {
+                was_high = is_high(&latest);
+                _ = me.cast(AgentMsg::Judged);
+            }
+        });
+    }
+
+    /// Holds the line, or lets it go on.
+    pub(super) fn judged(&mut self, me: &ActorRef<AgentMsg>) {
+        let is_high = is_high(&self.args.pressure.borrow());
+        self.arrive(me, if is_high { Event::Held } else { Event::Released });
+    }
+
+    /// Why nothing new is let in for now.
+    pub(super) fn pressed(&self) -> Option<Failure> {
+        refusal(&self.args.pressure.borrow())
+    }
+}

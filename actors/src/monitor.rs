@@ -1,0 +1,163 @@
+//! `MonitorActor`: looks at the machine again and again, and says whether it can take more work.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::decide::pressure::{Gauges, basis, step};
+use crate::kit::Kit;
+use crate::model::code::Code;
+use crate::model::failure::Failure;
+use crate::model::pressure::{Basis, Pressure, PressureSpec, Reading, Shortage};
+use crate::ports::meter::Meter;
+
+/// How long the first reading may keep the service from starting.
+const FIRST: Duration = Duration::from_secs(2);
+
+/// Watches the machine.
+pub struct MonitorActor;
+
+/// How the machine is looked at: by what, how often, and where the bounds are.
+#[derive(Clone)]
+pub struct Probe {
+    /// Reads the gauges.
+    pub meter: Arc<dyn Meter>,
+    /// The bounds.
+    pub spec: PressureSpec,
+    /// From one reading to the next.
+    pub interval: Duration,
+}
+
+/// The latest judgement; `None` before the first reading, and where nobody looks.
+pub type Latest = Option<Pressure>;
+
+/// What the monitor is told.
+pub enum MonitorMsg {
+    /// The machine was read.
+    Measured(Reading),
+    /// Asks since when it lives.
+    Inspect(RpcReplyPort<DateTime<Utc>>),
+}
+
+/// What the monitor begins with.
+pub struct MonitorArgs {
+    /// The world.
+    pub kit: Kit,
+    /// How it looks.
+    pub probe: Probe,
+    /// Where the latest judgement is told.
+    pub pressure: watch::Sender<Latest>,
+}
+
+/// Loop data.
+pub struct MonitorData {
+    args: MonitorArgs,
+    gauges: Gauges,
+    since: DateTime<Utc>,
+    /// The reading, which ends with this actor.
+    reader: JoinSet<()>,
+}
+
+impl Actor for MonitorActor {
+    type Msg = MonitorMsg;
+    type State = MonitorData;
+    type Arguments = MonitorArgs;
+
+    /// Looks once before it is there, so that nobody begins work unjudged.
+    async fn pre_start(
+        &self,
+        me: ActorRef<MonitorMsg>,
+        args: MonitorArgs,
+    ) -> Result<MonitorData, ActorProcessingErr> {
+        let since = args.kit.clock.now();
+        let mut data =
+            MonitorData { args, gauges: Gauges::default(), since, reader: JoinSet::new() };
+        let probe = data.args.probe.clone();
+        if let Ok(reading) = timeout(FIRST, probe.meter.read()).await {
+            data.measured(reading);
+        }
+        data.reader.spawn(read(me, probe));
+        Ok(data)
+    }
+
+    async fn handle(
+        &self,
+        _: ActorRef<MonitorMsg>,
+        msg: MonitorMsg,
+        data: &mut MonitorData,
+    ) -> Result<(), ActorProcessingErr> {
+        match msg {
+            MonitorMsg::Measured(reading) => data.measured(reading),
+            MonitorMsg::Inspect(reply) => _ = reply.send(data.since),
+        }
+        Ok(())
+    }
+
+    /// Written out because the default stops the supervisor when any child ends, even well.
+    async fn handle_supervisor_evt(
+        &self,
+        _: ActorRef<MonitorMsg>,
+        _: SupervisionEvent,
+        _: &mut MonitorData,
+    ) -> Result<(), ActorProcessingErr> {
+        Ok(()) // It has no children.
+    }
+}
+
+/// Reads the machine for as long as anybody wants to know. One reading at a time: a disk that
+/// hangs holds up one reading, not one more each second.
+async fn read(me: ActorRef<MonitorMsg>, probe: Probe) {
+    loop {
+        tokio::time::sleep(probe.interval).await; // The pace of the readings; nothing waits for it.
+        let reading = probe.meter.read().await;
+        if me.cast(MonitorMsg::Measured(reading)).is_err() {
+            return;
+        }
+    }
+}
+
+impl MonitorData {
+    fn measured(&mut self, reading: Reading) {
+        let spec = &self.args.probe.spec;
+        self.gauges = step(std::mem::take(&mut self.gauges), &reading, spec);
+        let (short, basis, at) =
+            (self.gauges.short(), basis(&reading, spec), self.args.kit.clock.now());
+        let before = self.args.pressure.borrow().clone();
+        tell(before.as_ref(), &short, basis);
+        let same = before.filter(|before| before.short == short);
+        let since = same.map_or(at, |before| before.since);
+        let pressure = Pressure { short, since, at, basis, reading };
+        self.args.pressure.send_replace(Some(pressure));
+    }
+}
+
+/// Logs what is new.
+fn tell(before: Option<&Pressure>, short: &[Shortage], basis: Basis) {
+    if basis == Basis::Fallback && before.is_none_or(|before| before.basis != basis) {
+        tracing::warn!("the machine tells of no stalls: judged by memory in use and load");
+    }
+    let is_new = before.map_or(!short.is_empty(), |before| before.short != short);
+    match (is_new, short.is_empty()) {
+        (false, _) => {}
+        (true, false) => tracing::warn!(?short, "machine under pressure: new work is refused"),
+        (true, true) => tracing::info!("machine at ease: new work is taken"),
+    }
+}
+
+/// Whether new work must stay out.
+pub(crate) fn is_high(latest: &Latest) -> bool {
+    latest.as_ref().is_some_and(Pressure::is_high)
+}
+
+/// The refusal of new work, while the machine has too little of something.
+pub(crate) fn refusal(pressure: &Latest) -> Option<Failure> {
+    let pressure = pressure.as_ref().filter(|pressure| pressure.is_high())?;
+    let short: Vec<_> = pressure.short.iter().map(|short| short.as_words()).collect();
+    let message = format!("the machine is short of {}", short.join(" and "));
+    Some(Failure::new(Code::Pressure, message))
+}

@@ -1,0 +1,13 @@
+//! What the machine tells of itself.
+
+use async_trait::async_trait;
+
+use crate::model::pressure::Reading;
+
+/// Reads the machine's gauges.
+#[async_trait]
+pub trait Meter: Send + Sync + 'static {
+    /// Reads them now. What cannot be read is left out; it never fails, but a disk that hangs may
+    /// keep it for as long as it hangs.
+    async fn read(&self) -> Reading;
+}

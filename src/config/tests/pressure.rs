@@ -1,0 +1,52 @@
+//! How the machine is watched, as written.
+
+use super::*;
+use crate::config::Pressure;
+
+fn pressure(lines: &str) -> Option<Pressure> {
+    settings(&format!("{CAT}[pressure]\n{lines}\n")).pressure
+}
+
+#[test]
+fn the_well_known_bounds_are_the_usual_ones_of_usage() {
+    let Pressure { spec, interval } = pressure("mode = \"usage\"").unwrap();
+    assert!(!spec.by_stalls);
+    assert_eq!((spec.cpu_percent, spec.memory_percent, spec.load), (90.0, 85.0, 4.0));
+    assert_eq!((spec.min_disk_free_bytes, interval), (1_000_000_000, Duration::from_secs(1)));
+}
+
+#[test]
+fn a_machine_is_judged_by_stalls_unless_the_file_says_otherwise_or_not_at_all() {
+    let usual = settings(CAT).pressure.unwrap();
+    assert_eq!(Some(usual), pressure("mode = \"stalls\""));
+    assert!(usual.spec.by_stalls);
+    assert_eq!(pressure("enabled = false"), None);
+    let own = pressure(
+        "cpu_stall_percent = 50\nmemory_stall_percent = 1.5\nio_stall_percent = 2\n\
+         load_per_core = 8\nmin_disk_free_bytes = 0\ninterval = \"250ms\"",
+    );
+    let Pressure { spec, interval } = own.unwrap();
+    let stalls = (spec.stalls.cpu_percent, spec.stalls.memory_percent, spec.stalls.io_percent);
+    assert_eq!((stalls, spec.load_per_core), ((50.0, 1.5, 2.0), 8.0));
+    assert_eq!((spec.min_disk_free_bytes, interval), (0, Duration::from_millis(250)));
+}
+
+#[test]
+fn faults_of_pressure_are_reported() {
+    for (line, wanted) in [
+        (
+            "mode = \"usag\"",
+            "pressure.mode = \"usag\": must be \"stalls\" or \"usage\"; did you mean `usage`?",
+        ),
+        ("cpu_percent = 101", "pressure.cpu_percent = 101: must be 0.1 to 100"),
+        ("memory_percent = 0", "pressure.memory_percent = 0: must be 0.1 to 100"),
+        ("load = \"4\"", "pressure.load: must be a number, not text"),
+        (
+            "min_disk_free = 1",
+            "pressure.min_disk_free: unknown key; did you mean `min_disk_free_bytes`?",
+        ),
+    ] {
+        let said = said_of(&format!("{CAT}[pressure]\n{line}\n"));
+        assert!(said.len() == 1 && said[0].ends_with(wanted), "{said:?}");
+    }
+}

@@ -1,0 +1,212 @@
+//! Many connections that are slow, idle or deaf: they are cut, they cost little, and others do not
+//! notice.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::harness::door::{completed, id, outcome};
+use crate::harness::processes::{most_memory, sockets, watch_memory, worked};
+use crate::harness::{Service, Setup, ask, fake, message, soon, until};
+
+const MIB: u64 = 1 << 20;
+
+/// Longer than whatever is heavy here takes on a busy machine.
+const HEAVY: Duration = Duration::from_secs(200);
+
+/// By how much the memory of the service grew at most while `work` went on.
+async fn growth(service: &Service, work: impl Future<Output = ()>) -> u64 {
+    let before = watch_memory(service.pid());
+    work.await;
+    most_memory(service.pid()).saturating_sub(before)
+}
+
+/// Connections that have sent this.
+async fn open(service: &Service, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
+    let mut opened = Vec::with_capacity(count);
+    for _ in 0..count {
+        let mut stream = service.connect().await;
+        _ = stream.write_all(bytes).await; // One too many is closed at once.
+        opened.push(stream);
+    }
+    opened
+}
+
+/// A connection that takes in little before somebody reads, and has sent this.
+async fn deaf(service: &Service, bytes: &[u8]) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut stream = soon("a connection", socket.connect(service.address)).await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    stream
+}
+
+/// Sends a byte from time to time, until the other side closes.
+async fn drip(mut stream: TcpStream) {
+    let mut ticks = tokio::time::interval(Duration::from_millis(100));
+    let mut byte = [0; 64];
+    loop {
+        tokio::select! {
+            read = stream.read(&mut byte) => match read {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            },
+            _ = ticks.tick() => if stream.write_all(b"x").await.is_err() { return },
+        }
+    }
+}
+
+#[tokio::test]
+async fn slow_heads_and_slow_bodies_are_cut_and_hold_up_nobody_else() {
+    let server = "header_timeout = 3\nbody_timeout = 3";
+    let service = Setup::server(server, &fake("echo", "echo", "")).start().await;
+    let head = b"GET /status HTTP/1.1\r\nHost: localhost\r\nX-Slow: ";
+    let body = format!(
+        "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n{{",
+        service.token
+    );
+    let mut slow = JoinSet::new();
+    let grown = growth(&service, async {
+        for stream in open(&service, 300, head).await {
+            slow.spawn(drip(stream));
+        }
+        for stream in open(&service, 40, body.as_bytes()).await {
+            slow.spawn(drip(stream));
+        }
+        for _ in 0..10 {
+            assert_eq!(outcome(&service.send("echo", "hello").await), completed("hello"));
+        }
+    })
+    .await;
+    assert!(grown < 64 * MIB, "grew by {grown} bytes");
+    soon("the end of the slow", async { while slow.join_next().await.is_some() {} }).await;
+    assert_eq!(outcome(&service.send("echo", "again").await), completed("again"));
+}
+
+/// The first bytes of HTTP/2 begin like a request of HTTP/1, and are read without a timer there.
+#[tokio::test]
+async fn a_connection_that_does_not_say_which_http_it_speaks_is_cut() {
+    let setup = Setup::server("header_timeout = 0.5", &fake("echo", "echo", ""));
+    let service = setup.start().await;
+    for bytes in [b"".as_slice(), b"P", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r"] {
+        let mut stream = service.connect().await;
+        stream.write_all(bytes).await.unwrap();
+        let mut rest = Vec::new();
+        _ = soon("the close", stream.read_to_end(&mut rest)).await; // A reset is a close.
+        assert_eq!(rest, b"");
+    }
+}
+
+#[tokio::test]
+async fn two_thousand_idle_connections_cost_little_and_leave_their_places() {
+    let server = "max_connections = 2100\nheader_timeout = 60";
+    let service = Setup::server(server, &fake("echo", "echo", "")).start().await;
+    let quiet = sockets(service.pid());
+    let mut idle = Vec::new();
+    let grown = growth(&service, async {
+        idle = open(&service, 2000, b"GET /heal").await;
+        until("all of them", async || (sockets(service.pid()) >= quiet + 2000).then_some(())).await;
+    })
+    .await;
+    assert!(grown < 100 * MIB, "grew by {grown} bytes");
+    assert_eq!(outcome(&service.send("echo", "hello").await), completed("hello"));
+    drop(idle);
+    until("their places", async || (sockets(service.pid()) <= quiet + 1).then_some(())).await;
+}
+
+/// What says 20 MB in pieces, when the gate is open.
+const TALKER: &str = r#"
+[agents.talker]
+command = "sh"
+args = ["-c", '''
+until [ -e HERE/go ]; do sleep 0.05; done
+words=$(printf 'some %.0s' $(seq 1600))
+yes "{\"type\":\"text\",\"text\":\"$words\"}" | head -n 2500
+''']
+output = "events"
+max_output_bytes = 40000000
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn those_who_follow_and_never_read_are_cut_and_the_execution_does_not_notice() {
+    let setup = Setup::server("write_timeout = 1", TALKER);
+    let service = setup.start().await;
+    let quiet = sockets(service.pid());
+    let task = service.begin("talker", "talk").await;
+    let body = ask("tasks/resubscribe", &json!({"id": task}));
+    let request = format!(
+        "POST /agents/talker/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        service.token,
+        body.len()
+    );
+    let mut held = Vec::new();
+    let grown = growth(&service, async {
+        for _ in 0..20 {
+            held.push(deaf(&service, request.as_bytes()).await);
+        }
+        service.setup.open("go");
+        let ended = async {
+            while service.agent("talker").await["running"] != json!([]) {
+                // Between two looks; the deadline is around it.
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+        };
+        timeout(HEAVY, ended).await.expect("the talker ends");
+    })
+    .await;
+    assert!(grown < 96 * MIB, "grew by {grown} bytes");
+    until("their end", async || (sockets(service.pid()) <= quiet + 1).then_some(())).await;
+    assert_eq!(held.len(), 20);
+    let list = service.get("/api/v1/executions").await.json();
+    assert_eq!(list["executions"][0]["outcome"], "completed", "{list}");
+}
+
+#[tokio::test]
+async fn more_connections_than_files_neither_stop_the_service_nor_keep_it_busy() {
+    let setup = Setup::server("header_timeout = 4", &fake("echo", "echo", "")).files(256);
+    let service = setup.start().await;
+    let crowd = open(&service, 400, b"GET /heal").await;
+    let before = worked(service.pid());
+    let mut closed = 0;
+    for mut stream in crowd {
+        let mut rest = Vec::new();
+        _ = soon("the close", stream.read_to_end(&mut rest)).await; // A reset is a close.
+        closed += 1;
+    }
+    assert_eq!(closed, 400);
+    let worked = worked(service.pid()) - before;
+    assert!(worked < 200, "worked for {worked} hundredths of a second");
+    assert_eq!(outcome(&service.send("echo", "hello").await), completed("hello"));
+    assert!(service.said().contains("fewer connections than wanted"), "{}", service.said());
+    assert!(!service.said().contains("panicked"), "{}", service.said());
+}
+
+/// While as many connections are open as may be, what is asked over one of them is still done.
+#[tokio::test]
+async fn programs_are_started_while_all_connections_are_taken() {
+    let setup = Setup::server("header_timeout = 60", &fake("echo", "echo", "")).files(256);
+    let service = setup.start().await;
+    let mut first = service.connect().await;
+    let body = ask("message/send", &message("hello"));
+    let request = format!(
+        "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        service.token,
+        body.len()
+    );
+    first.write_all(request.as_bytes()).await.unwrap();
+    let crowd = open(&service, 300, b"GET /heal").await;
+    first.write_all(body.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    soon("the answer", first.read_to_string(&mut answer)).await.unwrap();
+    let document = answer.split("\r\n\r\n").nth(1).unwrap();
+    let document: serde_json::Value = serde_json::from_str(document).unwrap();
+    assert_eq!(outcome(&document["result"]), completed("hello"), "{document}");
+    assert!(!id(&document["result"]).is_empty() && crowd.len() == 300);
+}

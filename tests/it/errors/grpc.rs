@@ -1,0 +1,244 @@
+//! The same questions over gRPC, in both versions.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use algonius_supervisor::serve::grpc::proto::a2a_v1 as v0_3;
+use algonius_supervisor::serve::grpc::proto::lf_a2a_v1 as v1_0;
+use axum::http::Uri;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use prost::Message as _;
+use prost_types::value::Kind;
+use prost_types::{Any, Struct};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tonic::metadata::AsciiMetadataValue;
+use tonic::{Request, Status};
+
+use super::ask::{Ask, CHOICE, EXTENSION, HOOK, What, pretty};
+use crate::harness::soon;
+
+/// Connects to the service, whatever it is called.
+#[derive(Clone)]
+struct Connector(SocketAddr);
+
+impl tower::Service<Uri> for Connector {
+    type Response = TokioIo<TcpStream>;
+    type Error = std::io::Error;
+    type Future = std::pin::Pin<Box<dyn Future<Output = std::io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(
+        &mut self,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<std::io::Result<()>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let address = self.0;
+        Box::pin(async move { TcpStream::connect(address).await.map(TokioIo::new) })
+    }
+}
+
+fn connected(ask: &Ask) -> Client<Connector, tonic::body::Body> {
+    Client::builder(TokioExecutor::new()).http2_only(true).build(Connector(ask.door.address))
+}
+
+fn call<T>(ask: &Ask, message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    let token = format!("Bearer {}", ask.door.token);
+    let usual = [("authorization", token.as_str()), ("a2a-agent", ask.agent.as_str())];
+    let further = ask.headers.iter().map(|(name, value)| (*name, value.as_str()));
+    for (name, value) in usual.into_iter().chain(further) {
+        let value: AsciiMetadataValue = value.parse().unwrap();
+        request.metadata_mut().append(name, value);
+    }
+    request
+}
+
+/// Asks in 0.3.
+pub(super) async fn old(ask: &Ask) -> String {
+    let origin = "http://localhost".parse().unwrap();
+    let mut client =
+        v0_3::a2a_service_client::A2aServiceClient::with_origin(connected(ask), origin);
+    let told = match &ask.what {
+        What::Get(id) => {
+            let asked = v0_3::GetTaskRequest { name: format!("tasks/{id}"), history_length: 0 };
+            soon("a task", client.get_task(call(ask, asked))).await
+        }
+        What::Cancel(id) => {
+            let asked = v0_3::CancelTaskRequest { name: format!("tasks/{id}") };
+            soon("a task", client.cancel_task(call(ask, asked))).await
+        }
+        _ => {
+            let sent = soon("an answer", client.send_message(call(ask, old_message(ask)))).await;
+            sent.map(|answer| {
+                answer.map(|answer| match answer.payload {
+                    Some(v0_3::send_message_response::Payload::Task(task)) => task,
+                    other => panic!("no task: {other:?}"),
+                })
+            })
+        }
+    };
+    match told {
+        Err(status) => refused(&status),
+        Ok(task) => {
+            let status = task.into_inner().status.unwrap();
+            let state = status.state().as_str_name();
+            let update = status.update.clone().unwrap_or_default();
+            let text = update.content.first().and_then(|part| match &part.part {
+                Some(v0_3::part::Part::Text(text)) => Some(text.clone()),
+                _ => None,
+            });
+            standing(state, text, update.metadata.as_ref())
+        }
+    }
+}
+
+/// Asks in 1.0.
+pub(super) async fn new(ask: &Ask) -> String {
+    let origin = "http://localhost".parse().unwrap();
+    let mut client =
+        v1_0::a2a_service_client::A2aServiceClient::with_origin(connected(ask), origin);
+    let tenant = ask.agent.clone();
+    let told = match &ask.what {
+        What::Get(id) => {
+            let asked = v1_0::GetTaskRequest { tenant, id: id.clone(), history_length: None };
+            soon("a task", client.get_task(call(ask, asked))).await
+        }
+        What::Cancel(id) => {
+            let asked = v1_0::CancelTaskRequest { tenant, id: id.clone(), metadata: None };
+            soon("a task", client.cancel_task(call(ask, asked))).await
+        }
+        _ => {
+            let sent = soon("an answer", client.send_message(call(ask, new_message(ask)))).await;
+            sent.map(|answer| {
+                answer.map(|answer| match answer.payload {
+                    Some(v1_0::send_message_response::Payload::Task(task)) => task,
+                    other => panic!("no task: {other:?}"),
+                })
+            })
+        }
+    };
+    match told {
+        Err(status) => refused(&status),
+        Ok(task) => {
+            let status = task.into_inner().status.unwrap();
+            let state = status.state().as_str_name();
+            let message = status.message.clone().unwrap_or_default();
+            let text = message.parts.first().and_then(|part| match &part.content {
+                Some(v1_0::part::Content::Text(text)) => Some(text.clone()),
+                _ => None,
+            });
+            standing(state, text, message.metadata.as_ref())
+        }
+    }
+}
+
+fn old_message(ask: &Ask) -> v0_3::SendMessageRequest {
+    let Some(text) = ask.text() else { return v0_3::SendMessageRequest::default() };
+    let part =
+        v0_3::Part { part: Some(v0_3::part::Part::Text(text.to_owned())), ..Default::default() };
+    let hook = v0_3::PushNotificationConfig { url: HOOK.to_owned(), ..Default::default() };
+    v0_3::SendMessageRequest {
+        request: Some(v0_3::Message {
+            message_id: ask.message_id(),
+            role: v0_3::Role::User.into(),
+            content: vec![part],
+            metadata: choice(ask),
+            ..Default::default()
+        }),
+        configuration: matches!(ask.what, What::Pushing(_)).then(|| {
+            v0_3::SendMessageConfiguration {
+                push_notification: Some(hook),
+                blocking: true,
+                ..Default::default()
+            }
+        }),
+        ..Default::default()
+    }
+}
+
+fn new_message(ask: &Ask) -> v1_0::SendMessageRequest {
+    let tenant = ask.agent.clone();
+    let Some(text) = ask.text() else {
+        return v1_0::SendMessageRequest { tenant, ..Default::default() };
+    };
+    let content = Some(v1_0::part::Content::Text(text.to_owned()));
+    let hook = v1_0::TaskPushNotificationConfig { url: HOOK.to_owned(), ..Default::default() };
+    v1_0::SendMessageRequest {
+        tenant,
+        message: Some(v1_0::Message {
+            message_id: ask.message_id(),
+            role: v1_0::Role::User.into(),
+            parts: vec![v1_0::Part { content, ..Default::default() }],
+            metadata: choice(ask),
+            ..Default::default()
+        }),
+        configuration: matches!(ask.what, What::Pushing(_)).then(|| {
+            v1_0::SendMessageConfiguration {
+                task_push_notification_config: Some(hook),
+                ..Default::default()
+            }
+        }),
+        ..Default::default()
+    }
+}
+
+/// The variable that a message chooses, as metadata.
+fn choice(ask: &Ask) -> Option<Struct> {
+    let of = |name: &str, kind| {
+        let value = prost_types::Value { kind: Some(kind) };
+        Struct { fields: BTreeMap::from([(name.to_owned(), value)]) }
+    };
+    let chosen = of(CHOICE.0, Kind::StringValue(CHOICE.1.to_owned()));
+    let chosen = of("environment", Kind::StructValue(chosen));
+    matches!(ask.what, What::Choosing(_)).then(|| of(EXTENSION, Kind::StructValue(chosen)))
+}
+
+/// `google.rpc.Status`.
+#[derive(Clone, PartialEq, prost::Message)]
+struct RpcStatus {
+    #[prost(int32, tag = "1")]
+    code: i32,
+    #[prost(string, tag = "2")]
+    message: String,
+    #[prost(message, repeated, tag = "3")]
+    details: Vec<Any>,
+}
+
+/// `google.rpc.ErrorInfo`.
+#[derive(Clone, PartialEq, prost::Message)]
+struct ErrorInfo {
+    #[prost(string, tag = "1")]
+    reason: String,
+    #[prost(string, tag = "2")]
+    domain: String,
+    #[prost(btree_map = "string, string", tag = "3")]
+    metadata: BTreeMap<String, String>,
+}
+
+/// A status that says no, with its details.
+fn refused(status: &Status) -> String {
+    let details = RpcStatus::decode(status.details()).unwrap();
+    let infos = details.details.iter().map(|any| ErrorInfo::decode(&*any.value).unwrap());
+    let infos: Vec<Value> = infos
+        .map(|ErrorInfo { reason, domain, metadata }| {
+            json!({"reason": reason, "domain": domain, "metadata": metadata})
+        })
+        .collect();
+    format!("{:?}: {}\n{}", status.code(), status.message(), pretty(&json!(infos)))
+}
+
+/// How a task stands.
+fn standing(state: &str, text: Option<String>, metadata: Option<&Struct>) -> String {
+    let fields = metadata.into_iter().flat_map(|metadata| &metadata.fields);
+    let metadata: BTreeMap<_, _> = fields
+        .map(|(name, value)| match &value.kind {
+            Some(Kind::StringValue(text)) => (name, text.clone()),
+            other => (name, format!("{other:?}")),
+        })
+        .collect();
+    format!("Ok\n{}", pretty(&json!({"state": state, "text": text, "metadata": metadata})))
+}

@@ -1,0 +1,82 @@
+//! Requests that are none: each way has its own.
+
+use super::ask::{Section, shown};
+use super::{CANARY, Code, check};
+use crate::harness::{Answer, Service, Setup, ask, fake, message};
+
+const RPC: &str = "POST /agents/echo/v1";
+const SEND: &str = "POST /agents/echo/v1/message:send";
+
+/// A request with the operator's token and these headers instead of the usual ones.
+async fn raw(service: &Service, line: &str, headers: &[&str], body: &str) -> Answer {
+    let token = format!("Authorization: Bearer {}", service.token);
+    let headers = headers.iter().map(|line| (*line).to_owned());
+    let headers: Vec<_> = std::iter::once(token).chain(headers).collect();
+    service.request(line, &headers, body.as_bytes()).await
+}
+
+/// A body on all ways of HTTP.
+async fn on_each(service: &Service, kind: &str, bodies: [&str; 2]) -> Vec<Section> {
+    let [rpc, rest] = bodies;
+    let mut told = Vec::new();
+    for (way, line, version, body) in [
+        ("JSON-RPC 0.3", RPC, "0.3", rpc),
+        ("JSON-RPC 1.0", RPC, "1.0", rpc),
+        ("HTTP+JSON 0.3", SEND, "0.3", rest),
+        ("HTTP+JSON 1.0", SEND, "1.0", rest),
+    ] {
+        let version = format!("A2A-Version: {version}");
+        let kind = format!("Content-Type: {kind}");
+        told.push((way, shown(&raw(service, line, &[&version, &kind], body).await)));
+    }
+    told
+}
+
+#[tokio::test]
+async fn a_request_that_is_none_is_told_so_on_every_way() {
+    let service = Setup::new(&fake("echo", "echo", "")).start().await;
+    let json = "application/json";
+    let broken = format!("{{\"a\": \"{CANARY}\"");
+    let told = on_each(&service, json, [&broken, &broken]).await;
+    check(&service, "malformed-json", Code::MalformedJson, &told);
+    let good = ask("message/send", &message(CANARY));
+    let told = on_each(&service, "text/plain", [&good, "{}"]).await;
+    check(&service, "media-type-unsupported", Code::ContentType, &told);
+    let strange = ask("message/sing", &message(CANARY));
+    let told = on_each(&service, json, [&strange, "{}"]).await;
+    check(&service, "method-unknown", Code::MethodUnknown, told.get(..2).unwrap());
+    let told = on_each(&service, json, [&format!("[\"{CANARY}\"]"), "[]"]).await;
+    check(&service, "invalid-request", Code::InvalidRequest, told.get(..2).unwrap());
+    let wrong = ask("tasks/get", &serde_json::json!({"id": 5, "other": CANARY}));
+    let told = on_each(&service, json, [&wrong, "{\"message\": 5, \"request\": 5}"]).await;
+    check(&service, "invalid-params", Code::InvalidParams, told.get(..1).unwrap());
+    for (scenario, code, line) in [
+        ("path-unknown", Code::PathUnknown, "GET /nowhere"),
+        ("method-not-allowed", Code::MethodNotAllowed, "DELETE /status"),
+    ] {
+        let answer = raw(&service, line, &[], "").await;
+        check(&service, scenario, code, &[("HTTP", shown(&answer))]);
+    }
+}
+
+#[tokio::test]
+async fn a_request_from_elsewhere_or_without_an_end_is_told_so() {
+    let setup = Setup::server("body_timeout = 0.3", &fake("echo", "echo", ""));
+    let service = setup.start().await;
+    let answer = raw(&service, RPC, &["Origin: https://evil.example"], "{}").await;
+    check(&service, "origin-foreign", Code::OriginForeign, &[("HTTP", shown(&answer))]);
+    let token = &service.token;
+    let head = |host: &str, length: usize| {
+        format!(
+            "{RPC} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Length: {length}\r\n\
+             Content-Type: application/json\r\nAuthorization: Bearer {token}\r\n\r\n{{}}"
+        )
+    };
+    for (scenario, code, bytes) in [
+        ("host-unknown", Code::HostUnknown, head("evil.example", 2)),
+        ("body-timeout", Code::BodyTimeout, head("localhost", 20)),
+    ] {
+        let answer = Answer::read(&service.raw(bytes.as_bytes()).await).unwrap();
+        check(&service, scenario, code, &[("HTTP", shown(&answer))]);
+    }
+}

@@ -1,0 +1,80 @@
+//! What each way tells of an error, compared with what is checked in.
+
+use std::fs;
+use std::path::PathBuf;
+
+use algonius_actors::model::code::Code;
+use regex::Regex;
+
+use super::ask::Section;
+use crate::harness::Service;
+
+/// Set it to write what is told now, instead of comparing; then look at the difference.
+const REWRITE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
+
+/// What is in every request here, and in no error.
+pub(super) const CANARY: &str = "the-words-of-the-caller";
+
+/// Compares what is told of a scenario, and looks at each way: it has the code, the category and
+/// the hint, and nothing of the machine, of a secret or of the code that runs.
+pub(super) fn check(service: &Service, scenario: &str, code: Code, told: &[Section]) {
+    assert!(!told.is_empty());
+    let mut text = format!("{code} ({})\n", code.category().as_str());
+    for (way, said) in told {
+        telling(service, (scenario, way), code, said);
+        text.push_str(&format!("\n== {way}\n{}\n", normal(said)));
+    }
+    let file = place(scenario);
+    if std::env::var_os(REWRITE).is_some() {
+        fs::write(&file, &text).unwrap();
+    }
+    let kept = fs::read_to_string(&file).unwrap_or_default();
+    assert!(kept == text, "{scenario} is told otherwise; {REWRITE}=1 rewrites:\n{text}");
+}
+
+fn place(scenario: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/errors/snapshots");
+    fs::create_dir_all(&folder).unwrap();
+    folder.join(format!("{scenario}.txt"))
+}
+
+fn telling(service: &Service, at: (&str, &str), code: Code, said: &str) {
+    for needed in [code.as_str(), code.category().as_str(), code.hint()] {
+        assert!(said.contains(needed), "{at:?} lacks {needed:?}:\n{said}");
+    }
+    let here = service.setup.here().display().to_string();
+    let secrets = [here.as_str(), &service.door.token, CANARY];
+    let traces = ["panicked", "backtrace", ".rs", "src/", "/tmp", "/proc", "home", "0x"];
+    for leak in secrets.iter().chain(&traces) {
+        assert!(!said.contains(leak), "{at:?} shows {leak:?}:\n{said}");
+    }
+}
+
+/// A text without what differs from run to run: ids, times, ports and long waits.
+fn normal(text: &str) -> String {
+    let rules = [
+        (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<id>"),
+        (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "<time>"),
+        (r"127\.0\.0\.1:\d+", "<address>"),
+        (r"retry-after: \d{2,}", "retry-after: <seconds>"),
+    ];
+    rules.iter().fold(text.to_owned(), |text, (pattern, name)| {
+        Regex::new(pattern).unwrap().replace_all(&text, *name).into_owned()
+    })
+}
+
+/// The scenarios that are checked in.
+pub(super) fn scenarios() -> Vec<String> {
+    let folder = place("any").parent().unwrap().to_owned();
+    let names = fs::read_dir(folder).unwrap().flatten().map(|file| file.file_name());
+    let names = names.filter_map(|name| Some(name.to_str()?.strip_suffix(".txt")?.to_owned()));
+    let mut names: Vec<_> = names.collect();
+    names.sort();
+    names
+}
+
+/// The code at the head of a scenario that is checked in.
+pub(super) fn code_of(scenario: &str) -> Option<Code> {
+    let text = fs::read_to_string(place(scenario)).unwrap();
+    Code::parse(text.split(' ').next()?)
+}

@@ -1,0 +1,103 @@
+//! Ends of tasks that did not succeed, as they are looked up.
+
+use algonius_actors::model::code::Code;
+
+use super::{Ask, CANARY, What, check};
+use crate::harness::door::{id, state};
+use crate::harness::{Service, Setup, fake, gated, message, until};
+
+async fn look(service: &Service, (agent, task): (&str, &str), scenario: &str, code: Code) {
+    let ask = Ask::new(service, agent, What::Get(task.to_owned()));
+    check(service, scenario, code, &ask.everywhere(service).await);
+}
+
+/// A shell with this script.
+fn shell(id: &str, script: &str, settings: &str) -> String {
+    format!("[agents.{id}]\ncommand = 'sh'\nargs = ['-c', '''{script}''']\n{settings}\n")
+}
+
+#[tokio::test]
+async fn what_a_program_does_wrong_is_told_the_same_on_every_way() {
+    // Words of the caller go in, and to standard error: they are in no error.
+    let agents = [
+        shell("exits", "cat >&2; exit 7", ""),
+        shell("dies", "kill -9 $$", ""),
+        shell("silent", "true", "success.require_output = true"),
+        shell("elsewhere", "echo '{}'", "success.json_pointer = '/answer'"),
+        shell("wrong", "echo ERROR: lost", "success.fail_regex = '^ERROR'"),
+        shell("flaky", "exit 75", "retry.base = 0.01"),
+        shell("slow", "sleep 600", "timeout = 0.3\nstop_grace = 0.1"),
+        fake("reports", "events failed:agent:no-luck", "output = 'events'"),
+        shell("rejects", r#"echo '{"type":"rejected","message":"not mine"}'"#, "output = 'events'"),
+        "[agents.args]\ncommand = 'printf'\nargs = ['{{ input }}']\ninput = 'args'\n".to_owned(),
+    ];
+    let service = Service::start(&agents.concat()).await;
+    for (agent, scenario, code) in [
+        ("exits", "agent-exit", Code::Exit),
+        ("dies", "agent-killed", Code::Killed),
+        ("silent", "empty-answer", Code::EmptyAnswer),
+        ("elsewhere", "answer-missing", Code::AnswerMissing),
+        ("wrong", "failure-pattern", Code::FailPattern),
+        ("flaky", "agent-transient", Code::TransientFailure),
+        ("slow", "execution-timeout", Code::Timeout),
+        ("reports", "agent-reported", Code::Reported),
+        ("rejects", "agent-rejected", Code::Rejected),
+    ] {
+        let task = service.send(agent, CANARY).await;
+        look(&service, (agent, &id(&task)), scenario, code).await;
+    }
+    let task = service.send("args", &format!("{CANARY}\0")).await;
+    look(&service, ("args", &id(&task)), "input-rejected", Code::InputRejected).await;
+}
+
+#[tokio::test]
+async fn a_program_that_cannot_be_started_is_told_the_same_on_every_way() {
+    let agents = "[agents.gone]\ncommand = 'HERE/gone'\n[agents.plain]\ncommand = 'HERE/plain'\n";
+    let setup = Setup::new(agents).executable("gone", "#!/bin/sh\n");
+    let service = setup.executable("plain", "#!/bin/sh\n").start().await;
+    std::fs::remove_file(service.setup.here().join("gone")).unwrap();
+    std::fs::write(service.setup.here().join("new"), "#!/bin/sh\n").unwrap();
+    let place = |name: &str| service.setup.here().join(name);
+    std::fs::rename(place("new"), place("plain")).unwrap();
+    for (agent, scenario) in [("gone", "program-missing"), ("plain", "program-not-executable")] {
+        let task = service.send(agent, CANARY).await;
+        look(&service, (agent, &id(&task)), scenario, Code::NotStarted).await;
+    }
+}
+
+#[tokio::test]
+async fn what_was_called_off_has_ended_or_was_never_there_is_told_the_same_on_every_way() {
+    let agents = [gated("one", "access = 'read-write'"), fake("echo", "echo", "")].concat();
+    let service = Service::start(&agents).await;
+    let task = service.begin("one", "ann").await;
+    service.setup.written("log", "start ann\n").await;
+    service.cancel("one", &task).await;
+    service.ended("one", &task).await;
+    look(&service, ("one", &task), "execution-cancelled", Code::Cancelled).await;
+    let ended = Ask::new(&service, "one", What::Cancel(task));
+    check(&service, "execution-ended", Code::ExecutionEnded, &ended.everywhere(&service).await);
+    let unknown = uuid::Uuid::now_v7().to_string();
+    look(&service, ("echo", &unknown), "execution-unknown", Code::ExecutionUnknown).await;
+}
+
+#[tokio::test]
+async fn what_a_queue_or_a_crash_ended_is_told_the_same_on_every_way() {
+    let settings = "access = 'read-write'\nqueue_timeout = 0.2";
+    let agents = [gated("line", settings), gated("one", "access = 'read-write'")].concat();
+    let mut service = Service::start(&agents).await;
+    service.begin("line", "ann").await;
+    let waiting = service.begin("line", "bob").await;
+    let task = service.ended("line", &waiting).await;
+    assert_eq!(state(&task), "rejected");
+    look(&service, ("line", &waiting), "queue-timeout-of-a-task", Code::QueueTimeout).await;
+    let running = service.begin("one", "cid").await;
+    until("the start", async || service.setup.read("log").contains("start cid").then_some(()))
+        .await;
+    // A secret is not kept, so what waits with one cannot be run by another life.
+    let secret = format!("password={}", "Xk29fQ8vLm4T7wRz");
+    let waiting = id(&service.submit("one", message(&secret)).await);
+    service.kill9().await;
+    service.restart().await;
+    look(&service, ("one", &running), "interrupted", Code::Interrupted).await;
+    look(&service, ("one", &waiting), "interrupted-not-run", Code::InterruptedNotRun).await;
+}

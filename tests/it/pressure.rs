@@ -1,0 +1,189 @@
+//! A machine that is short of something, and a disk that is full: new work stays out in words, what
+//! is there goes on, and it mends by itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::model::pressure::{Reading, Stalls};
+use algonius_actors::ports::meter::Meter;
+use algonius_supervisor::clock::WallClock;
+use algonius_supervisor::warden::wardens::Origin;
+use algonius_supervisor::{Running, config, start_on};
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::harness::disk::SmallDisk;
+use crate::harness::door::{completed, failed, id, outcome};
+use crate::harness::processes::sweep;
+use crate::harness::{Answer, Door, Service, Setup, fake, gated, message, soon, until};
+
+/// Gauges that the story turns.
+#[derive(Default)]
+struct Dials(watch::Sender<Reading>);
+
+#[async_trait]
+impl Meter for Dials {
+    async fn read(&self) -> Reading {
+        *self.0.borrow()
+    }
+}
+
+/// A service within the test, on a machine whose gauges the story turns.
+struct World {
+    setup: Setup,
+    dials: Arc<Dials>,
+    running: Running,
+    door: Door,
+}
+
+impl World {
+    async fn start(setup: Setup) -> Self {
+        let env = setup.variables().clone();
+        let checked = config::load(setup.write(), &|name| env.get(name).cloned());
+        let mut settings = checked.unwrap_or_else(|faults| panic!("{faults}")).settings;
+        settings.server.listen = ([127, 0, 0, 1], 0).into();
+        let dials = Arc::new(Dials::default());
+        let running = start_on(settings, Arc::new(WallClock), Arc::clone(&dials) as _, origin());
+        let running = soon("the start", running).await.unwrap();
+        let token = std::fs::read_to_string(setup.token_file()).unwrap().trim().to_owned();
+        let door = Door { address: running.address(), token };
+        Self { setup, dials, running, door }
+    }
+
+    /// Turns the gauges, and waits until that is judged.
+    async fn turn(&self, stalls: Stalls, short: Value) {
+        let reading = Reading { cores: 2, stalls: Some(stalls), ..Reading::default() };
+        self.dials.0.send_replace(reading);
+        judged(&self.door, &short).await;
+    }
+
+    async fn stop(self) {
+        soon("the stop", self.running.stop(Duration::ZERO)).await;
+        sweep(&self.setup.here().join("home"));
+    }
+}
+
+/// Waits until this is what the machine is found to be short of.
+async fn judged(door: &Door, short: &Value) {
+    until(&format!("a shortage of {short}"), async || {
+        let status = door.get("/status").await.json();
+        (status["pressure"]["short"] == *short).then_some(())
+    })
+    .await;
+}
+
+/// Asks for new work.
+async fn ask(door: &Door, agent: &str) -> Answer {
+    door.call(agent, "message/send", &message("new")).await
+}
+
+/// What a refusal says, wherever it stands.
+fn told(answer: &Answer) -> (u16, String, String) {
+    let document = answer.json();
+    let error = &document["error"];
+    let code = error["data"]["code"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(error["data"]["category"], if code == "pressure" { "transient" } else { "system" });
+    assert!(answer.header("retry-after").is_some_and(|wait| wait.parse::<u32>().is_ok()));
+    (answer.status, code, error["message"].as_str().unwrap_or_default().to_owned())
+}
+
+#[tokio::test]
+async fn under_pressure_new_work_is_refused_what_runs_goes_on_and_what_waits_waits() {
+    let agent = gated("one", "max_concurrent = 1");
+    let world = World::start(Setup::new(&format!("{agent}\n[pressure]\ninterval = 0.02\n"))).await;
+    let running = world.door.begin("one", "ann").await;
+    world.setup.written("log", "start ann\n").await;
+    let waiting = world.door.begin("one", "bob").await;
+    world.turn(Stalls { memory_percent: 50.0, ..Stalls::default() }, json!(["memory"])).await;
+    let refused = ask(&world.door, "one").await;
+    let words = "the machine is short of memory".to_owned();
+    assert_eq!(told(&refused), (503, "pressure".to_owned(), words));
+    assert_eq!(refused.json()["error"]["code"], -32061);
+    world.setup.open("go");
+    assert_eq!(outcome(&world.door.ended("one", &running).await), completed("ann\n"));
+    let queued = until("a free slot", async || {
+        let agent = world.door.agent("one").await;
+        (agent["running"] == json!([])).then(|| agent["queued"][0]["id"].clone())
+    })
+    .await;
+    assert_eq!(queued, json!(waiting));
+    assert_eq!(world.setup.read("log"), "start ann\nend ann\n");
+    world.turn(Stalls::default(), json!([])).await;
+    assert_eq!(outcome(&world.door.ended("one", &waiting).await), completed("bob\n"));
+    assert_eq!(outcome(&world.door.send("one", "cid").await), completed("cid\n"));
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_disk_with_less_room_than_wanted_keeps_new_work_out_from_the_first_request_on() {
+    let floor = "[pressure]\nmin_disk_free_bytes = 1_000_000_000_000_000_000\n";
+    let service = Service::start(&format!("{}{floor}", fake("echo", "echo", ""))).await;
+    let words = "the machine is short of disk space".to_owned();
+    let refusal = (503, "pressure".to_owned(), words);
+    assert_eq!(told(&ask(&service, "echo").await), refusal);
+    let status = service.get("/status").await.json();
+    assert_eq!(status["pressure"]["short"], json!(["disk"]));
+    assert!(status["pressure"]["reading"]["disk_free_bytes"].as_u64() > Some(0), "{status}");
+    assert_eq!(status["monitor"]["health"], "alive");
+    let shown = service.command(&["status"], "").await.stdout;
+    assert!(shown.contains("short of disk space"), "{shown}");
+    let sent = service.command(&["send", "echo", "hello"], "").await;
+    assert!(sent.code == Some(1) && sent.stderr.contains("(pressure)"), "{sent:?}");
+}
+
+#[tokio::test]
+async fn a_disk_that_runs_out_of_room_keeps_new_work_out_until_there_is_room_again() {
+    let floor = "[pressure]\nmin_disk_free_bytes = 2_000_000\ninterval = 0.02\n";
+    let setup = Setup::new(&format!("{}{floor}", fake("echo", "echo", "")));
+    let Some(disk) = SmallDisk::below(setup.here(), 16) else { return };
+    let (service, disk) = (setup.start().await, disk);
+    let before = service.send("echo", "hello").await;
+    disk.fill();
+    judged(&service, &json!(["disk"])).await;
+    assert_eq!(told(&ask(&service, "echo").await).1, "pressure");
+    assert_eq!(service.task("echo", &id(&before)).await, before);
+    disk.free();
+    judged(&service, &json!([])).await;
+    assert_eq!(outcome(&service.send("echo", "again").await), completed("again"));
+}
+
+/// Nobody looks at the disk here: the ledger itself has no room.
+#[tokio::test]
+async fn a_ledger_without_room_takes_nothing_is_read_all_the_same_and_takes_again() {
+    let agents = [fake("echo", "echo", ""), gated("gate", "")].concat();
+    let setup = Setup::new(&format!("{agents}\n[pressure]\nenabled = false\n"));
+    let Some(disk) = SmallDisk::below(setup.here(), 16) else { return };
+    let (service, disk) = (setup.start().await, disk);
+    let before = service.send("echo", "hello").await;
+    let running = service.begin("gate", "ann").await;
+    service.setup.written("log", "start ann\n").await;
+    disk.fill();
+    let refused = until("a refusal", async || {
+        // What the write-ahead log has room for is taken still.
+        let answer = ask(&service, "echo").await;
+        (answer.status != 200).then_some(answer)
+    })
+    .await;
+    let words = "the request could not be recorded".to_owned();
+    assert_eq!(told(&refused), (503, "ledger-unavailable".to_owned(), words));
+    assert_eq!(service.task("echo", &id(&before)).await, before);
+    assert_eq!(service.get("/api/v1/executions").await.status, 200);
+    service.setup.open("go");
+    service.setup.written("log", "start ann\nend ann\n").await;
+    disk.free();
+    let again = until("room in the ledger", async || {
+        let answer = ask(&service, "echo").await;
+        (answer.status == 200).then(|| answer.json()["result"].clone())
+    })
+    .await;
+    assert_eq!(outcome(&again), completed("new"));
+    // What it said is kept, or it is told that it could not be: it is settled either way.
+    let end = outcome(&service.ended("gate", &running).await);
+    assert!([completed("ann\n"), failed("ledger-unavailable")].contains(&end), "{end:?}");
+}
+
+/// The program that is tested is the warden too, not this test.
+fn origin() -> Origin {
+    Origin { program: env!("CARGO_BIN_EXE_algonius").into(), ..Origin::default() }
+}
