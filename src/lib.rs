@@ -122,8 +122,8 @@ pub async fn start(settings: Settings) -> Result<Running, StartError> {
 /// # Errors
 /// When any of it does not work; nothing runs then.
 pub async fn start_with(settings: Settings, clock: Arc<dyn Clock>) -> Result<Running, StartError> {
-    let Settings { server, agents, default_agent, mut tokens, mut secrets, lockout, push, .. } =
-        settings;
+    let Settings { server, agents, default_agent, mut tokens, mut secrets, .. } = settings;
+    let Settings { lockout, push, redaction, .. } = settings;
     let listener = TcpListener::bind(server.listen)
         .map_err(|source| StartError::Listen { address: server.listen, source })?;
     let address = listener.local_addr().unwrap_or(server.listen);
@@ -144,7 +144,8 @@ pub async fn start_with(settings: Settings, clock: Arc<dyn Clock>) -> Result<Run
     let specs = agents.iter().map(|agent| &agent.spec);
     let guard = Guard::new(ledger.tokens().await?, specs.clone(), &nobodies);
     let aliases = gate::aliases(specs);
-    let (redactor, keyring) = (Arc::new(Redactor::new(secrets)), Keyring::new(instance.key));
+    let redactor = Arc::new(Redactor::new(secrets).with(redaction));
+    let keyring = Keyring::new(instance.key);
     let desk =
         push.map(|push| Desk::new(Arc::clone(&store) as _, Arc::clone(&clock), policy(push)));
     let kit = Kit { ledger, clock: Arc::clone(&clock), redactor, keyring };

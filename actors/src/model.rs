@@ -13,5 +13,6 @@ pub mod program;
 pub mod progress;
 pub mod push;
 pub mod record;
+pub mod redaction;
 pub mod request;
 pub mod status;

@@ -22,6 +22,7 @@ mod access;
 mod agents;
 mod allowance;
 mod machine;
+mod redaction;
 mod whole;
 
 /// The agent that most tests add a line to.
