@@ -284,6 +284,7 @@ impl ExecutionData {
             clock: Arc::clone(&self.kit.clock),
             redactor: Arc::clone(&self.kit.redactor),
             limit: self.spec.sizes.output,
+            raw: self.spec.exposure.raw,
             progress: self.progress.clone(),
         };
         let me = me.clone();

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 
-use algonius_actors::model::event::{Channel, Fact, Span};
+use algonius_actors::model::content::Piece;
+use algonius_actors::model::event::{Channel, Fact};
 use algonius_actors::model::program::ProgramSpec;
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::Reporter;
@@ -17,8 +18,8 @@ use super::pump::{Text, text};
 pub(super) struct Answer<'t> {
     /// The raw text.
     pub(super) raw: Cow<'t, str>,
-    /// Where the redacted text stands.
-    pub(super) span: Span,
+    /// The redacted text, as it stands in the ledger.
+    pub(super) piece: Piece,
 }
 
 /// Takes the answer from standard output, or from the place in it that the contract names.
@@ -31,7 +32,7 @@ pub(super) async fn of_stdout<'t>(
     report: &Reporter,
 ) -> Result<Option<Answer<'t>>, LedgerError> {
     match &program.success.json_pointer {
-        None => Ok(Some(Answer { raw: Cow::Borrowed(&stdout.raw), span: stdout.span })),
+        None => Ok(Some(Answer { raw: Cow::Borrowed(&stdout.raw), piece: stdout.piece.clone() })),
         Some(pointer) => written(place(&stdout.raw, pointer), report).await,
     }
 }
@@ -74,7 +75,7 @@ async fn written(
     let Some(answer) = answer else { return Ok(None) };
     let mut scribe = report.scribe(Channel::Answer);
     scribe.write(answer.as_bytes()).await?;
-    Ok(Some(Answer { raw: Cow::Owned(answer), span: scribe.close().await? }))
+    Ok(Some(Answer { raw: Cow::Owned(answer), piece: scribe.close().await? }))
 }
 
 /// The value at a place of a JSON document: a string as it is, anything else as compact JSON. A

@@ -215,7 +215,11 @@ impl Live {
             let stdout = &stdout.raw;
             let evidence = Evidence { exit, answer, has_more, stdout, stderr, reported: failure };
             // What was told is recorded by now, whatever is thought of it.
-            return Ok(judge(&self.program, &evidence));
+            let verdict = judge(&self.program, &evidence);
+            if verdict.is_ok() {
+                report.answered(&text.raw);
+            }
+            return Ok(verdict);
         }
         let limit = self.work.spec.sizes.output;
         let found = match &self.output {
@@ -226,8 +230,9 @@ impl Live {
         let (stdout, has_more) = (&stdout.raw, false);
         let evidence = Evidence { exit, answer, has_more, stdout, stderr, reported: None };
         let verdict = judge(&self.program, &evidence);
-        if let (Ok(()), Some(Answer { span, .. })) = (&verdict, &found) {
-            report.note(Fact::answer(*span)).await?;
+        if let (Ok(()), Some(Answer { raw, piece })) = (&verdict, found) {
+            report.note(Fact::answer(piece)).await?;
+            report.answered(&raw);
         }
         Ok(verdict)
     }

@@ -1,6 +1,7 @@
 //! Moves what a program writes into the ledger, as fast as the ledger takes it.
 
-use algonius_actors::model::event::{Channel, Span};
+use algonius_actors::model::content::Piece;
+use algonius_actors::model::event::Channel;
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::{Reporter, Scribe};
 use tokio::io::AsyncReadExt;
@@ -21,8 +22,8 @@ const LEFT_IN_PIPE: usize = 1024 * 1024;
 pub(super) struct Text {
     /// The raw text, up to the limit. Lives in memory only.
     pub(super) raw: String,
-    /// Where the redacted text stands.
-    pub(super) span: Span,
+    /// The redacted text, as it stands in the ledger.
+    pub(super) piece: Piece,
 }
 
 /// Writes raw bytes to the ledger, and keeps the head of them.
@@ -47,11 +48,11 @@ impl Note {
         self.scribe.write(bytes).await
     }
 
-    /// Takes the next bytes, and tells where what can be shown by now stands.
+    /// Takes the next bytes, and gives what can be shown by now.
     ///
     /// # Errors
     /// When the ledger did not commit.
-    pub(super) async fn show(&mut self, bytes: &[u8]) -> Result<Option<Span>, LedgerError> {
+    pub(super) async fn show(&mut self, bytes: &[u8]) -> Result<Option<Piece>, LedgerError> {
         self.remember(bytes);
         self.scribe.show(bytes).await
     }
@@ -66,7 +67,7 @@ impl Note {
     /// # Errors
     /// When the ledger did not commit.
     pub(super) async fn close(self) -> Result<Text, LedgerError> {
-        Ok(Text { raw: text(self.kept), span: self.scribe.close().await? })
+        Ok(Text { raw: text(self.kept), piece: self.scribe.close().await? })
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod beside;
 mod messages;
+mod raw;
 mod world;
 
 use algonius_actors::model::exposure::{Binding, Credential, Version};

@@ -24,6 +24,7 @@ mod line;
 mod looks;
 mod malformed;
 mod overrides;
+mod raw;
 mod secrets;
 mod streams;
 mod twins;

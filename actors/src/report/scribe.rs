@@ -96,36 +96,38 @@ impl Scribe {
         Span { stamp: self.desk.stamp, channel: self.channel, from, to: from }
     }
 
-    /// Takes the next raw bytes, and tells where what can be shown by now of the text stands, once
-    /// it is committed; `None` when nothing new can be shown.
+    /// Takes the next raw bytes, and gives what can be shown by now of the text, once it is
+    /// committed; `None` when nothing new can be shown.
     ///
     /// # Errors
     /// When the ledger did not commit.
-    pub async fn show(&mut self, bytes: &[u8]) -> Result<Option<Span>, LedgerError> {
-        let from = self.offset;
+    pub async fn show(&mut self, bytes: &[u8]) -> Result<Option<Piece>, LedgerError> {
+        let (from, masked) = (self.offset, self.stream.count());
         self.write(bytes).await?;
         self.flush().await?;
-        Ok(self.since(from))
+        let shown = self.since(from, masked);
+        Ok((self.offset > from).then_some(shown))
     }
 
-    /// Where the text after an offset stands.
-    fn since(&self, from: u64) -> Option<Span> {
+    /// The text after an offset, with the masks after so many.
+    fn since(&self, from: u64, masked: u64) -> Piece {
         let (stamp, channel) = (self.desk.stamp, self.channel);
-        (self.offset > from).then_some(Span { stamp, channel, from, to: self.offset })
+        let piece = Piece::text(Span { stamp, channel, from, to: self.offset });
+        Piece { redacted: self.stream.count() - masked, ..piece }
     }
 
-    /// Writes what was held back, ends what was still being made, and tells where the whole text of
-    /// the channel stands.
+    /// Writes what was held back, ends what was still being made, and gives the whole text of the
+    /// channel.
     ///
     /// # Errors
     /// When the ledger did not commit.
-    pub async fn close(mut self) -> Result<Span, LedgerError> {
+    pub async fn close(mut self) -> Result<Piece, LedgerError> {
         self.end_text();
         let left = self.growth.end();
         self.record(left).await?;
         self.flush().await?;
         self.tell_what_was_dropped().await?;
-        Ok(Span { stamp: self.desk.stamp, channel: self.channel, from: 0, to: self.offset })
+        Ok(self.since(0, 0))
     }
 
     async fn flush(&mut self) -> Result<(), LedgerError> {

@@ -171,6 +171,7 @@ impl Stage {
             clock: Arc::new(Still),
             redactor: Arc::new(Redactor::new(self.secrets.clone())),
             limit: self.spec.sizes.output,
+            raw: false,
             progress: watch::Sender::new(Progress::accepted()),
         };
         let report = Reporter::new(desk, move |report| _ = sender.send(Entry::Report(report)));
