@@ -6,6 +6,7 @@
 pub mod admission;
 pub mod allowance;
 pub mod contract;
+pub mod ends;
 pub mod execution;
 pub mod grow;
 pub mod keep;

@@ -11,8 +11,8 @@ use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::Reporter;
 use serde_json::Value;
 
-use super::folder::{Head, head};
-use super::pump::{Text, text};
+use super::folder::{Contents, contents};
+use super::pump::{Note, Text};
 
 /// The answer, raw and as it stands in the ledger.
 pub(super) struct Answer<'t> {
@@ -47,22 +47,27 @@ pub(super) async fn of_file(
     limit: usize,
     report: &Reporter,
 ) -> Result<Option<Answer<'static>>, LedgerError> {
-    let Some(Head { bytes, dropped }) = read(path, limit).await else { return Ok(None) };
-    if dropped > 0 {
-        report.note(Fact::Truncated { channel: Channel::Answer, dropped }).await?;
+    let Some(Contents { head, skipped, tail }) = read(path, limit).await else { return Ok(None) };
+    if let Some(pointer) = &program.success.json_pointer {
+        let dropped = skipped + tail.len() as u64;
+        if dropped > 0 {
+            report.note(Fact::Truncated { channel: Channel::Answer, dropped }).await?;
+            return Ok(None); // The head of a document is none.
+        }
+        return written(place(&String::from_utf8_lossy(&head), pointer), report).await;
     }
-    let whole = text(bytes);
-    let answer = match &program.success.json_pointer {
-        None => Some(whole),
-        Some(pointer) => place(&whole, pointer),
-    };
-    written(answer, report).await
+    let mut note = Note::open(report, Channel::Answer, limit);
+    note.take(&head).await?;
+    note.skip(skipped);
+    note.take(&tail).await?;
+    let Text { raw, piece } = note.close().await?;
+    Ok(Some(Answer { raw: Cow::Owned(raw), piece }))
 }
 
-async fn read(path: &Path, limit: usize) -> Option<Head> {
+async fn read(path: &Path, limit: usize) -> Option<Contents> {
     let path = path.to_owned();
-    let head = tokio::task::spawn_blocking(move || head(&path, limit)).await;
-    head.map_err(io::Error::other).flatten().unwrap_or_else(|error| {
+    let read = tokio::task::spawn_blocking(move || contents(&path, limit)).await;
+    read.map_err(io::Error::other).flatten().unwrap_or_else(|error| {
         tracing::warn!(%error, "an answer's file could not be read");
         None
     })

@@ -1,5 +1,6 @@
 //! Moves what a program writes into the ledger, as fast as the ledger takes it.
 
+use algonius_actors::decide::ends::Kept;
 use algonius_actors::model::content::Piece;
 use algonius_actors::model::event::Channel;
 use algonius_actors::ports::ledger::LedgerError;
@@ -20,23 +21,22 @@ const LEFT_IN_PIPE: usize = 1024 * 1024;
 /// The text of one channel.
 #[derive(Debug)]
 pub(super) struct Text {
-    /// The raw text, up to the limit. Lives in memory only.
+    /// The raw text, or its ends. Lives in memory only.
     pub(super) raw: String,
     /// The redacted text, as it stands in the ledger.
     pub(super) piece: Piece,
 }
 
-/// Writes raw bytes to the ledger, and keeps the head of them.
+/// Writes raw bytes to the ledger, and keeps the ends of them.
 pub(super) struct Note {
     scribe: Scribe,
-    kept: Vec<u8>,
-    limit: usize,
+    kept: Kept,
 }
 
 impl Note {
     /// Opens a channel of the attempt.
     pub(super) fn open(report: &Reporter, channel: Channel, limit: usize) -> Self {
-        Self { scribe: report.scribe(channel), kept: Vec::new(), limit }
+        Self { scribe: report.scribe(channel), kept: Kept::new(limit) }
     }
 
     /// Takes the next bytes.
@@ -44,7 +44,7 @@ impl Note {
     /// # Errors
     /// When the ledger did not commit.
     pub(super) async fn take(&mut self, bytes: &[u8]) -> Result<(), LedgerError> {
-        self.remember(bytes);
+        self.kept.push(bytes);
         self.scribe.write(bytes).await
     }
 
@@ -53,13 +53,14 @@ impl Note {
     /// # Errors
     /// When the ledger did not commit.
     pub(super) async fn show(&mut self, bytes: &[u8]) -> Result<Option<Piece>, LedgerError> {
-        self.remember(bytes);
+        self.kept.push(bytes);
         self.scribe.show(bytes).await
     }
 
-    fn remember(&mut self, bytes: &[u8]) {
-        let room = self.limit.saturating_sub(self.kept.len()).min(bytes.len());
-        self.kept.extend_from_slice(bytes.get(..room).unwrap_or_default());
+    /// Takes bytes that were not even read, after the head of the text.
+    pub(super) fn skip(&mut self, count: u64) {
+        self.kept.skip(count);
+        self.scribe.skip(count);
     }
 
     /// Ends the channel.
@@ -67,14 +68,8 @@ impl Note {
     /// # Errors
     /// When the ledger did not commit.
     pub(super) async fn close(self) -> Result<Text, LedgerError> {
-        Ok(Text { raw: text(self.kept), piece: self.scribe.close().await? })
+        Ok(Text { raw: self.kept.text(), piece: self.scribe.close().await? })
     }
-}
-
-/// Text of bytes; what is not UTF-8 becomes U+FFFD.
-pub(super) fn text(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes)
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// A pipe that is read until it ends or, after the cut, until it is empty.

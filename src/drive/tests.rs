@@ -3,6 +3,7 @@
 mod answers;
 mod endings;
 mod events;
+mod floods;
 mod guards;
 mod handed;
 mod ledger;

@@ -19,6 +19,7 @@ mod envelope;
 mod failures;
 mod faults;
 mod files;
+mod floods;
 mod harness;
 mod line;
 mod looks;

@@ -15,6 +15,7 @@ mod ansi;
 mod edge;
 mod email;
 mod encode;
+mod end;
 mod exact;
 mod pairs;
 mod pattern;

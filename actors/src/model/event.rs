@@ -139,7 +139,7 @@ pub enum Fact {
         /// The agent's id of it.
         id: String,
     },
-    /// The stream was longer than allowed; the rest was drained and counted.
+    /// The stream was longer than allowed: what stands between its ends was drained and counted.
     Truncated {
         /// Which text.
         channel: Channel,

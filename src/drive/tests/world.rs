@@ -160,6 +160,14 @@ impl Stage {
     }
 
     pub(super) fn start(&self) -> Run {
+        let (report, entries, is_full) = self.report();
+        let driver = ProcessDriver::new(self.program.clone(), self.instance, self.runtime_dir());
+        let lease = Some(driver.start(self.work(), report));
+        Run { lease, entries, is_full, seen: Vec::new() }
+    }
+
+    /// What a driver reports with, and what is heard of it.
+    pub(super) fn report(&self) -> (Reporter, UnboundedReceiver<Entry>, Arc<AtomicBool>) {
         let (sender, entries) = unbounded_channel();
         let is_full = Arc::new(AtomicBool::new(false));
         let ledger = Arc::new(Listener { entries: sender.clone(), is_full: Arc::clone(&is_full) });
@@ -175,9 +183,7 @@ impl Stage {
             progress: watch::Sender::new(Progress::accepted()),
         };
         let report = Reporter::new(desk, move |report| _ = sender.send(Entry::Report(report)));
-        let driver = ProcessDriver::new(self.program.clone(), self.instance, self.runtime_dir());
-        let lease = Some(driver.start(self.work(), report));
-        Run { lease, entries, is_full, seen: Vec::new() }
+        (report, entries, is_full)
     }
 
     fn work(&self) -> Work {

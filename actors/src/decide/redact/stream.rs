@@ -83,6 +83,12 @@ impl Stream {
         out
     }
 
+    /// How much is held back, in bytes.
+    #[must_use]
+    pub const fn held(&self) -> usize {
+        self.pending.len() + self.undecoded.len()
+    }
+
     /// How many places were masked so far.
     #[must_use]
     pub const fn count(&self) -> u64 {

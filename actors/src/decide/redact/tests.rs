@@ -6,6 +6,7 @@ use super::*;
 use crate::model::redaction::{Pattern, Redaction};
 
 mod corpus;
+mod ends;
 mod harmless;
 mod patterns;
 mod pieces;
