@@ -18,6 +18,7 @@ mod fault;
 mod limits;
 mod program;
 mod prompting;
+mod prompts;
 mod push;
 mod reader;
 mod redaction;

@@ -12,6 +12,7 @@ pub mod grow;
 pub mod keep;
 pub mod key;
 pub mod lockout;
+pub mod prompt;
 pub mod push;
 pub mod rate;
 pub mod recovery;

@@ -9,6 +9,7 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::watch;
 
 use super::events::Events;
+use super::prompts::Ear;
 use crate::warden::Pipe;
 
 /// Bytes read at once.
@@ -76,20 +77,22 @@ impl Note {
 pub(super) struct Source {
     pipe: Pipe,
     cut: watch::Receiver<bool>,
+    ear: Ear,
     piece: Vec<u8>,
     left: usize,
 }
 
 impl Source {
-    /// Reads `pipe` until `cut` turns true.
-    pub(super) fn new(pipe: Pipe, cut: watch::Receiver<bool>) -> Self {
-        Self { pipe, cut, piece: vec![0; PIECE], left: LEFT_IN_PIPE }
+    /// Reads `pipe` until `cut` turns true; `ear` hears what comes.
+    pub(super) fn new(pipe: Pipe, cut: watch::Receiver<bool>, ear: Ear) -> Self {
+        Self { pipe, cut, ear, piece: vec![0; PIECE], left: LEFT_IN_PIPE }
     }
 
     /// The next bytes; nothing at the end.
     async fn next(&mut self) -> &[u8] {
         let room = if *self.cut.borrow() { self.left.min(PIECE) } else { PIECE };
         let target = self.piece.get_mut(..room).unwrap_or_default();
+        self.ear.wait();
         // The pipe is asked first, so that what it holds is read before the cut is heeded.
         let read = tokio::select! {
             biased;
@@ -99,7 +102,9 @@ impl Source {
         if *self.cut.borrow() {
             self.left = self.left.saturating_sub(read);
         }
-        self.piece.get(..read).unwrap_or_default()
+        let bytes = self.piece.get(..read).unwrap_or_default();
+        self.ear.hear(bytes);
+        bytes
     }
 }
 
@@ -145,12 +150,12 @@ mod tests {
     use tokio::sync::watch;
     use tokio::time::timeout;
 
-    use super::{LEFT_IN_PIPE, Pipe, Source};
+    use super::{Ear, LEFT_IN_PIPE, Pipe, Source};
 
     /// Bytes that are read from a pipe which nobody closes, after the cut.
     async fn after_the_cut(pipe: Pipe) -> usize {
         let (_cut, is_cut) = watch::channel(true);
-        let mut source = Source::new(pipe, is_cut);
+        let mut source = Source::new(pipe, is_cut, Ear::default());
         let mut count = 0;
         loop {
             let read = timeout(Duration::from_secs(20), source.next()).await.unwrap().len();

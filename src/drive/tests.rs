@@ -8,4 +8,5 @@ mod guards;
 mod handed;
 mod ledger;
 mod named;
+mod prompts;
 mod world;

@@ -18,7 +18,7 @@ use algonius_actors::model::exposure::Exposure;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use algonius_actors::model::program::{
-    InputPattern, OutputPattern, ProgramSpec, SuccessContract, TransientContract,
+    InputPattern, OutputPattern, ProgramSpec, PromptContract, SuccessContract, TransientContract,
 };
 use algonius_actors::model::progress::Progress;
 use algonius_actors::model::request::{Input, Overrides, Request, Trigger};
@@ -112,6 +112,10 @@ pub(super) fn program(command: &str, args: &[&str]) -> Stage {
                 json_pointer: None,
             },
             transient: TransientContract { exit_codes: vec![75], regex: None },
+            prompts: PromptContract {
+                patterns: vec![regex::Regex::new(r"\[y/N\] ?$").unwrap()],
+                silence: Duration::from_millis(300),
+            },
         },
         spec: spec(),
         input: Input::default(),
