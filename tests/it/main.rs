@@ -27,5 +27,6 @@ mod malformed;
 mod overrides;
 mod raw;
 mod secrets;
+mod strange;
 mod streams;
 mod twins;
