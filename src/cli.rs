@@ -37,7 +37,9 @@ async fn perform(args: Args, out: &Out) -> Result<(), CliError> {
     match args.command {
         Command::Init { folder, force } => init::run(&folder, force, out),
         Command::Check { config } => check::run(config.as_deref(), out),
-        Command::Redact { ndjson, secret_files } => redact::run(ndjson, secret_files),
+        Command::Redact { ndjson, config, secret_files } => {
+            redact::run(ndjson, config.as_deref(), secret_files)
+        }
         Command::Serve { config, listen } => serve::run(config.as_deref(), listen, out).await,
         Command::Send(send) => send::run(&client?, send, out).await,
         Command::Status => status::run(&client?, out).await,

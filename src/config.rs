@@ -4,6 +4,7 @@ use std::path::Path;
 
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::principal::TokenSeed;
+use algonius_actors::model::redaction::Redaction;
 use toml::de::DeTable;
 
 mod agent;
@@ -19,8 +20,10 @@ mod limits;
 mod pressure;
 mod program;
 mod prompting;
+mod prompts;
 mod push;
 mod reader;
+mod redaction;
 mod section;
 mod server;
 mod tokens;
@@ -59,6 +62,8 @@ pub struct Settings {
     pub lockout: Lockout,
     /// Texts that must be masked wherever they turn up.
     pub secrets: Vec<String>,
+    /// What else is masked.
+    pub redaction: Redaction,
 }
 
 impl std::fmt::Debug for Settings {
@@ -73,6 +78,7 @@ impl std::fmt::Debug for Settings {
             .field("default_agent", &self.default_agent)
             .field("tokens", &self.tokens)
             .field("lockout", &self.lockout)
+            .field("redaction", &self.redaction)
             .finish_non_exhaustive()
     }
 }
@@ -147,12 +153,25 @@ fn read<'c>(reader: &'c Reader<'c>, document: &'c DeTable<'c>) -> Option<Setting
     let is_loopback = server.as_ref().is_none_or(|server| server.listen.ip().is_loopback());
     let pressure = pressure::read(root.section("pressure"));
     let push = push::read(root.section("push"));
+    let redaction = redaction::read(root.section("redaction"));
     let tokens = tokens::read(&mut root, &ids);
     let mut doors = Doors { is_loopback, tokens, paths: Vec::new() };
     let agents = agent::read_all(reader, sections, &limits, &mut doors);
     root.finish();
     let (tokens, secrets, server) = (doors.tokens, Vec::new(), server?);
-    Some(Settings { server, log, pressure, push, agents, default_agent, tokens, lockout, secrets })
+    let settings = Settings {
+        server,
+        log,
+        pressure,
+        push,
+        agents,
+        default_agent,
+        tokens,
+        lockout,
+        secrets,
+        redaction,
+    };
+    Some(settings)
 }
 
 /// The sections whose name can be an id.

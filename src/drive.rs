@@ -9,6 +9,7 @@ mod folder;
 mod handed;
 mod live;
 pub mod process;
+mod prompts;
 mod pump;
 mod reach;
 mod workplace;

@@ -154,9 +154,9 @@ pub async fn start_on(
     meter: Arc<dyn Meter>,
     origin: Origin,
 ) -> Result<Running, StartError> {
-    let Settings { server, agents, default_agent, mut tokens, mut secrets, lockout, push, .. } =
-        settings;
-    let probe = settings.pressure.map(|it| Probe { meter, spec: it.spec, interval: it.interval });
+    let Settings { server, agents, default_agent, mut tokens, mut secrets, .. } = settings;
+    let Settings { lockout, push, pressure, redaction, .. } = settings;
+    let probe = pressure.map(|it| Probe { meter, spec: it.spec, interval: it.interval });
     let bounds = bounds(&server);
     let listener = TcpListener::bind(server.listen)
         .map_err(|source| StartError::Listen { address: server.listen, source })?;
@@ -175,7 +175,8 @@ pub async fn start_on(
     let specs = agents.iter().map(|agent| &agent.spec);
     let guard = Guard::new(ledger.tokens().await?, specs.clone(), &nobodies);
     let aliases = gate::aliases(specs);
-    let (redactor, keyring) = (Arc::new(Redactor::new(secrets)), Keyring::new(instance.key));
+    let redactor = Arc::new(Redactor::new(secrets).with(redaction));
+    let keyring = Keyring::new(instance.key);
     let desk =
         push.map(|push| Desk::new(Arc::clone(&store) as _, Arc::clone(&clock), policy(push)));
     let turns = Turns::default();

@@ -6,12 +6,14 @@
 pub mod admission;
 pub mod allowance;
 pub mod contract;
+pub mod ends;
 pub mod execution;
 pub mod grow;
 pub mod keep;
 pub mod key;
 pub mod lockout;
 pub mod pressure;
+pub mod prompt;
 pub mod push;
 pub mod rate;
 pub mod recovery;

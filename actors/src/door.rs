@@ -16,7 +16,7 @@ use crate::model::execution::State;
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::model::principal::{Caller, Right};
-use crate::model::progress::Progress;
+use crate::model::progress::{Progress, Raw};
 use crate::model::queue::Queued;
 use crate::model::record::{Filter, Page, PageQuery, Record};
 use crate::model::request::Request;
@@ -123,9 +123,17 @@ impl Gateway {
     }
 
     /// Waits until an execution has ended, or waits for input. Returns early when the service
-    /// drains and the execution has not begun: it will run after the next start.
-    pub async fn settled(&self, record: &Record, progress: Option<watch::Receiver<Progress>>) {
-        self.wait(record, progress, Until::Rest).await;
+    /// drains and the execution has not begun: it will run after the next start. Gives the answer's
+    /// text as it was given, where the agent is configured so and the caller is the owner.
+    pub async fn settled(
+        &self,
+        caller: &Caller,
+        record: &Record,
+        progress: Option<watch::Receiver<Progress>>,
+    ) -> Option<Raw> {
+        let seen = self.wait(record, progress, Until::Rest).await?;
+        let raw = seen.borrow().raw.clone();
+        raw.filter(|_| caller.principal == record.owner)
     }
 
     /// Waits until an execution has ended; an open question is no end.
@@ -138,15 +146,15 @@ impl Gateway {
         record: &Record,
         mut progress: Option<watch::Receiver<Progress>>,
         until: Until,
-    ) {
+    ) -> Option<watch::Receiver<Progress>> {
         let mut draining = self.draining.clone();
         loop {
             tokio::select! {
-                is_over = reached(&mut progress, until) => if is_over { return },
-                () = drained(&mut draining) => if !is_begun(progress.as_ref()) { return },
+                is_over = reached(&mut progress, until) => if is_over { return progress },
+                () = drained(&mut draining) => if !is_begun(progress.as_ref()) { return progress },
             }
             if self.is_over(record.id, until).await {
-                return;
+                return progress;
             }
             tokio::time::sleep(LOOK_AGAIN).await;
             progress = self.watch(record).await;

@@ -336,6 +336,7 @@ impl ExecutionData {
             clock: Arc::clone(&self.kit.clock),
             redactor: Arc::clone(&self.kit.redactor),
             limit: self.spec.sizes.output,
+            raw: self.spec.exposure.raw,
             progress: self.progress.clone(),
             pulse: self.pulse.clone(),
             known: Known::new(known),

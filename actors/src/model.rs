@@ -15,6 +15,7 @@ pub mod progress;
 pub mod push;
 pub mod queue;
 pub mod record;
+pub mod redaction;
 pub mod request;
 pub mod status;
 pub mod workspace;

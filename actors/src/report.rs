@@ -20,7 +20,7 @@ use crate::model::event::{Channel, Fact};
 use crate::model::execution::{Fence, Stamp};
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
-use crate::model::progress::Progress;
+use crate::model::progress::{Progress, Raw};
 use crate::ports::clock::Clock;
 use crate::ports::ledger::{Ledger, LedgerError};
 
@@ -69,6 +69,8 @@ pub struct Desk {
     pub redactor: Arc<Redactor>,
     /// Bytes kept of each channel.
     pub limit: usize,
+    /// Whether the owner may have the answer's text as it was given.
+    pub raw: bool,
     /// Where those who follow are told of news.
     pub progress: watch::Sender<Progress>,
     /// Where signs of life are noted.
@@ -127,6 +129,15 @@ impl Reporter {
     /// When the ledger did not commit it.
     pub async fn note(&self, fact: Fact) -> Result<(), LedgerError> {
         self.desk.record(fact).await
+    }
+
+    /// Hands the answer's text to those who wait, as it was given and beside all that is kept,
+    /// where the agent is configured so. It is recorded, masked, by now.
+    pub fn answered(&self, text: &str) {
+        if self.desk.raw {
+            let raw = Raw { stamp: self.desk.stamp, text: text.into() };
+            self.desk.progress.send_modify(|progress| progress.raw = Some(raw));
+        }
     }
 
     /// Tells how the work ended. Everything it wrote must be written by now.

@@ -65,7 +65,7 @@ async fn its_answer_is_kept_and_its_events_are_numbered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn output_beyond_the_limit_is_dropped_and_counted() {
+async fn output_beyond_the_limit_is_cut_between_its_ends_and_counted() {
     let world = World::tuned(|spec| spec.sizes.output = 6).await;
     world.script("work", [Act::ok(1).saying("forty-two")]);
     let id = world.submit("work").await.unwrap();
@@ -73,7 +73,7 @@ async fn output_beyond_the_limit_is_dropped_and_counted() {
     let events = world.ledger.events(id, 0).await.unwrap();
     let dropped = Fact::Truncated { channel: Channel::Stdout, dropped: 3 };
     assert!(events.iter().any(|event| event.fact == dropped), "{events:?}");
-    assert_eq!(world.answer(id).await, "forty-");
+    assert_eq!(world.answer(id).await, "forty\n[... 3 bytes were dropped ...]\no");
     world.end().await;
 }
 

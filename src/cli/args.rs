@@ -64,6 +64,9 @@ pub enum Command {
         /// Each line is one JSON document, and stays one.
         #[arg(long)]
         ndjson: bool,
+        /// Mask what this configuration has masked besides, and its secrets.
+        #[arg(long, short, value_name = "FILE")]
+        config: Option<PathBuf>,
         /// A file with further secrets, one on a line of eight characters or more.
         #[arg(long = "secret-file", value_name = "FILE")]
         secret_files: Vec<PathBuf>,

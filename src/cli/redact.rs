@@ -2,21 +2,36 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use algonius_actors::decide::redact::{Redactor, Stream};
+use algonius_actors::model::redaction::Redaction;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
+use super::check;
 use super::fault::CliError;
+use crate::config::Checked;
 
 /// So much is read at once, in bytes.
 const PIECE: usize = 64 << 10;
 
-/// Masks standard input to standard output. Exact secrets stand in files, one on a line.
-pub(super) fn run(ndjson: bool, secret_files: Vec<PathBuf>) -> Result<(), CliError> {
-    let redactor = Arc::new(Redactor::new(secrets(secret_files)?));
+/// Masks standard input to standard output. Exact secrets stand in files, one on a line; what else
+/// is masked may stand in a configuration.
+pub(super) fn run(
+    ndjson: bool,
+    config: Option<&Path>,
+    secret_files: Vec<PathBuf>,
+) -> Result<(), CliError> {
+    let mut secrets = secrets(secret_files)?;
+    let mut redaction = Redaction::default();
+    if let Some(config) = config {
+        let Checked { settings, .. } = check::load(Some(config))?;
+        secrets.extend(settings.secrets);
+        redaction = settings.redaction;
+    }
+    let redactor = Arc::new(Redactor::new(secrets).with(redaction));
     let (input, output) = (io::stdin().lock(), io::stdout().lock());
     if ndjson { documents(input, output, &redactor) } else { text(input, output, redactor) }
 }

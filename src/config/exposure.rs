@@ -53,8 +53,9 @@ pub(super) fn read(agent: &mut Section<'_>, id: &AgentId, doors: &mut Doors) -> 
         ..Exposure::default()
     };
     section.finish();
+    let raw = agent.flag("return_raw", false);
     let (credential, open) = auth(agent.section("auth"), id, doors);
-    Exposure { credential, open, ..exposure }
+    Exposure { credential, open, raw, ..exposure }
 }
 
 /// Some of the words there are; all of them when none is given.

@@ -14,7 +14,8 @@ use super::command;
 use super::environment::{self, is_name};
 use super::fault::{Severity, said};
 use super::prompting;
-use super::reader::Found;
+use super::prompts;
+use super::reader::{Found, Reader};
 use super::section::Section;
 use super::value;
 
@@ -55,6 +56,7 @@ pub(super) fn read(section: &mut Section<'_>, lacking: Severity) -> Option<Progr
     let program = ProgramSpec {
         on_loss: on_loss.map(|found| found.value).unwrap_or_default(),
         params: params(section),
+        prompts: prompts::read(section),
         success: success(section.section("success")),
         transient: transient(section),
         command: command?.value,
@@ -166,12 +168,17 @@ fn exit_codes(section: &mut Section<'_>, key: &'static str, usual: i32) -> Vec<i
 /// A regular expression.
 fn regex(section: &mut Section<'_>, key: &'static str) -> Option<Regex> {
     let text = section.nonblank(key)?;
+    regex_of(section.reader, &text)
+}
+
+/// A text as a regular expression.
+pub(super) fn regex_of(reader: &Reader<'_>, text: &Found<String>) -> Option<Regex> {
     let parsed = Regex::new(&text.value);
     let last = |error: &regex::Error| error.to_string().lines().last().map(str::to_owned);
     if let Err(error) = &parsed {
         let cause = last(error).unwrap_or_default();
         let cause = cause.trim_start_matches("error: ");
-        section.reader.error(&text.place, format!("is not a regular expression: {cause}"));
+        reader.error(&text.place, format!("is not a regular expression: {cause}"));
     }
     parsed.ok()
 }

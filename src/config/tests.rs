@@ -23,6 +23,7 @@ mod agents;
 mod allowance;
 mod machine;
 mod pressure;
+mod redaction;
 mod whole;
 
 /// The agent that most tests add a line to.

@@ -4,21 +4,22 @@ use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 
-use algonius_actors::model::event::{Channel, Fact, Span};
+use algonius_actors::model::content::Piece;
+use algonius_actors::model::event::{Channel, Fact};
 use algonius_actors::model::program::ProgramSpec;
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::Reporter;
 use serde_json::Value;
 
-use super::folder::{Head, head};
-use super::pump::{Text, text};
+use super::folder::{Contents, contents};
+use super::pump::{Note, Text};
 
 /// The answer, raw and as it stands in the ledger.
 pub(super) struct Answer<'t> {
     /// The raw text.
     pub(super) raw: Cow<'t, str>,
-    /// Where the redacted text stands.
-    pub(super) span: Span,
+    /// The redacted text, as it stands in the ledger.
+    pub(super) piece: Piece,
 }
 
 /// Takes the answer from standard output, or from the place in it that the contract names.
@@ -31,7 +32,7 @@ pub(super) async fn of_stdout<'t>(
     report: &Reporter,
 ) -> Result<Option<Answer<'t>>, LedgerError> {
     match &program.success.json_pointer {
-        None => Ok(Some(Answer { raw: Cow::Borrowed(&stdout.raw), span: stdout.span })),
+        None => Ok(Some(Answer { raw: Cow::Borrowed(&stdout.raw), piece: stdout.piece.clone() })),
         Some(pointer) => written(place(&stdout.raw, pointer), report).await,
     }
 }
@@ -46,22 +47,27 @@ pub(super) async fn of_file(
     limit: usize,
     report: &Reporter,
 ) -> Result<Option<Answer<'static>>, LedgerError> {
-    let Some(Head { bytes, dropped }) = read(path, limit).await else { return Ok(None) };
-    if dropped > 0 {
-        report.note(Fact::Truncated { channel: Channel::Answer, dropped }).await?;
+    let Some(Contents { head, skipped, tail }) = read(path, limit).await else { return Ok(None) };
+    if let Some(pointer) = &program.success.json_pointer {
+        let dropped = skipped + tail.len() as u64;
+        if dropped > 0 {
+            report.note(Fact::Truncated { channel: Channel::Answer, dropped }).await?;
+            return Ok(None); // The head of a document is none.
+        }
+        return written(place(&String::from_utf8_lossy(&head), pointer), report).await;
     }
-    let whole = text(bytes);
-    let answer = match &program.success.json_pointer {
-        None => Some(whole),
-        Some(pointer) => place(&whole, pointer),
-    };
-    written(answer, report).await
+    let mut note = Note::open(report, Channel::Answer, limit);
+    note.take(&head).await?;
+    note.skip(skipped);
+    note.take(&tail).await?;
+    let Text { raw, piece } = note.close().await?;
+    Ok(Some(Answer { raw: Cow::Owned(raw), piece }))
 }
 
-async fn read(path: &Path, limit: usize) -> Option<Head> {
+async fn read(path: &Path, limit: usize) -> Option<Contents> {
     let path = path.to_owned();
-    let head = tokio::task::spawn_blocking(move || head(&path, limit)).await;
-    head.map_err(io::Error::other).flatten().unwrap_or_else(|error| {
+    let read = tokio::task::spawn_blocking(move || contents(&path, limit)).await;
+    read.map_err(io::Error::other).flatten().unwrap_or_else(|error| {
         tracing::warn!(%error, "an answer's file could not be read");
         None
     })
@@ -74,7 +80,7 @@ async fn written(
     let Some(answer) = answer else { return Ok(None) };
     let mut scribe = report.scribe(Channel::Answer);
     scribe.write(answer.as_bytes()).await?;
-    Ok(Some(Answer { raw: Cow::Owned(answer), span: scribe.close().await? }))
+    Ok(Some(Answer { raw: Cow::Owned(answer), piece: scribe.close().await? }))
 }
 
 /// The value at a place of a JSON document: a string as it is, anything else as compact JSON. A

@@ -1,7 +1,7 @@
 //! The execution's own folder, for its input and output files.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -14,13 +14,19 @@ pub(super) struct Folder {
     path: PathBuf,
 }
 
-/// The head of a file.
+/// So much is read of the end of a file that is too long: its tail, and what tells of what it is
+/// the tail.
+const END: u64 = 2 << 20;
+
+/// What a file holds, or the ends of it.
 #[derive(Debug)]
-pub(super) struct Head {
+pub(super) struct Contents {
     /// At most as many bytes as were asked for.
-    pub(super) bytes: Vec<u8>,
-    /// How many more there are.
-    pub(super) dropped: u64,
+    pub(super) head: Vec<u8>,
+    /// How many bytes after them were not read.
+    pub(super) skipped: u64,
+    /// The bytes after those.
+    pub(super) tail: Vec<u8>,
 }
 
 impl Folder {
@@ -74,15 +80,19 @@ impl Drop for Folder {
     }
 }
 
-/// Reads the head of a file that a program wrote. `None` when there is no regular file.
+/// Reads so much of a file that a program wrote, and the end of what is more. `None` when there is no
+/// regular file.
 ///
 /// # Errors
 /// When the file cannot be read.
-pub(super) fn head(path: &Path, limit: usize) -> io::Result<Option<Head>> {
-    let Some((file, length)) = open_regular(path).unwrap_or_default() else { return Ok(None) };
-    let bytes = at_most(&file, limit)?;
-    let dropped = length.saturating_sub(bytes.len() as u64);
-    Ok(Some(Head { bytes, dropped }))
+pub(super) fn contents(path: &Path, limit: usize) -> io::Result<Option<Contents>> {
+    let Some((mut file, length)) = open_regular(path).unwrap_or_default() else { return Ok(None) };
+    let head = at_most(&file, limit as u64)?;
+    let read = head.len() as u64;
+    let from = length.saturating_sub(END).max(read);
+    file.seek(SeekFrom::Start(from))?;
+    let tail = at_most(&file, END)?;
+    Ok(Some(Contents { head, skipped: from - read, tail }))
 }
 
 /// Opens a file that a program wrote, and tells its length. `None` when it is no regular file:
@@ -97,8 +107,8 @@ pub(super) fn open_regular(path: &Path) -> io::Result<Option<(File, u64)>> {
     Ok(facts.is_file().then_some((file, facts.len())))
 }
 
-fn at_most(file: &File, limit: usize) -> io::Result<Vec<u8>> {
+fn at_most(file: &File, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    file.take(limit as u64).read_to_end(&mut bytes)?;
+    file.take(limit).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

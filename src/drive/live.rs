@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::decide::contract::{Evidence, judge};
+use algonius_actors::decide::prompt;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::event::{Channel, Fact};
 use algonius_actors::model::failure::Failure;
@@ -21,6 +22,7 @@ use super::answer::{Answer, of_file, of_stdout};
 use super::events::{Events, Told};
 use super::folder::Folder;
 use super::process::Orders;
+use super::prompts::Prompts;
 use super::pump::{Note, Source, Text, pump, pump_events};
 use super::reach::Reach;
 use crate::warden::{Ending, Pipe, Spawned, Tree};
@@ -65,6 +67,13 @@ pub(super) struct Ended {
     asked: bool,
 }
 
+/// How a program ended.
+struct End {
+    exit: Exit,
+    /// Whether it was ended because it asked a person.
+    asked: bool,
+}
+
 /// What the program wrote.
 struct Heard {
     stdout: Text,
@@ -91,9 +100,11 @@ impl Live {
         let Process { stdout, stderr, ending } = process;
         report.started(Some(self.pid));
         let (cut, is_cut) = watch::channel(false);
-        let sources = (Source::new(stdout, is_cut.clone()), Source::new(stderr, is_cut));
+        let prompts = Prompts::new(Arc::clone(&self.program));
+        let source = |pipe| Source::new(pipe, is_cut.clone(), prompts.ear());
+        let sources = (source(stdout), source(stderr));
         let mut listening = std::pin::pin!(self.listen(report, sources));
-        let mut exiting = std::pin::pin!(self.see_to_the_end(ending, orders.clone()));
+        let mut exiting = std::pin::pin!(self.see_to_the_end(ending, orders.clone(), &prompts));
         let (exit, heard) = tokio::select! {
             exit = &mut exiting => {
                 // Its warden is lost, and with it whoever could tell how it ends.
@@ -138,17 +149,26 @@ impl Live {
         Ok(Heard { stdout, stderr, events: None })
     }
 
-    /// Waits for the program's end; once it is asked for, brings it about.
-    async fn see_to_the_end(&self, mut ending: Ending, mut orders: Orders) -> io::Result<Exit> {
-        tokio::select! {
-            exit = &mut ending => return exit,
-            () = orders.stopped() => self.tree.terminate(),
-        }
+    /// Waits for the program's end; once it is asked for, or the program asks a person, brings it
+    /// about.
+    async fn see_to_the_end(
+        &self,
+        mut ending: Ending,
+        mut orders: Orders,
+        prompts: &Prompts,
+    ) -> io::Result<End> {
+        let asked = tokio::select! {
+            biased;
+            exit = &mut ending => return Ok(End { exit: exit?, asked: false }),
+            () = orders.stopped() => false,
+            () = prompts.asked() => true,
+        };
+        self.tree.terminate();
         if let Ok(exit) = timeout(self.work.spec.deadlines.grace, &mut ending).await {
-            return exit;
+            return Ok(End { exit: exit?, asked });
         }
         self.tree.kill();
-        ending.await
+        Ok(End { exit: ending.await?, asked })
     }
 
     /// Reads what the pipes still hold. Somebody else may hold them open, so it is not their end
@@ -168,12 +188,12 @@ impl Live {
 
     async fn conclude(
         &self,
-        exit: io::Result<Exit>,
+        end: io::Result<End>,
         heard: Result<Heard, LedgerError>,
         report: &Reporter,
     ) -> Ended {
-        let exit = match exit {
-            Ok(exit) => exit,
+        let End { exit, asked: is_asking } = match end {
+            Ok(end) => end,
             Err(error) => {
                 tracing::error!(execution = %self.work.execution, %error, "no exit status");
                 return Ended::unexplained(error.kind());
@@ -181,6 +201,7 @@ impl Live {
         };
         let asked = heard.as_ref().is_ok_and(Heard::asks);
         let verdict = match heard {
+            Ok(_) if is_asking => Ok(Err(prompt::failure())),
             Ok(heard) => self.verdict(exit, heard, report).await,
             Err(error) => Err(error),
         };
@@ -204,7 +225,11 @@ impl Live {
             let stdout = &stdout.raw;
             let evidence = Evidence { exit, answer, has_more, stdout, stderr, reported: failure };
             // What was told is recorded by now, whatever is thought of it.
-            return Ok(judge(&self.program, &evidence));
+            let verdict = judge(&self.program, &evidence);
+            if verdict.is_ok() {
+                report.answered(&text.raw);
+            }
+            return Ok(verdict);
         }
         let limit = self.work.spec.sizes.output;
         let found = match &self.output {
@@ -215,8 +240,9 @@ impl Live {
         let (stdout, has_more) = (&stdout.raw, false);
         let evidence = Evidence { exit, answer, has_more, stdout, stderr, reported: None };
         let verdict = judge(&self.program, &evidence);
-        if let (Ok(()), Some(Answer { span, .. })) = (&verdict, &found) {
-            report.note(Fact::answer(*span)).await?;
+        if let (Ok(()), Some(Answer { raw, piece })) = (&verdict, found) {
+            report.note(Fact::answer(piece)).await?;
+            report.answered(&raw);
         }
         Ok(verdict)
     }

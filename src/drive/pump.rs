@@ -1,12 +1,15 @@
 //! Moves what a program writes into the ledger, as fast as the ledger takes it.
 
-use algonius_actors::model::event::{Channel, Span};
+use algonius_actors::decide::ends::Kept;
+use algonius_actors::model::content::Piece;
+use algonius_actors::model::event::Channel;
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::{Reporter, Scribe};
 use tokio::io::AsyncReadExt;
 use tokio::sync::watch;
 
 use super::events::Events;
+use super::prompts::Ear;
 use crate::warden::Pipe;
 
 /// Bytes read at once.
@@ -19,23 +22,22 @@ const LEFT_IN_PIPE: usize = 1024 * 1024;
 /// The text of one channel.
 #[derive(Debug)]
 pub(super) struct Text {
-    /// The raw text, up to the limit. Lives in memory only.
+    /// The raw text, or its ends. Lives in memory only.
     pub(super) raw: String,
-    /// Where the redacted text stands.
-    pub(super) span: Span,
+    /// The redacted text, as it stands in the ledger.
+    pub(super) piece: Piece,
 }
 
-/// Writes raw bytes to the ledger, and keeps the head of them.
+/// Writes raw bytes to the ledger, and keeps the ends of them.
 pub(super) struct Note {
     scribe: Scribe,
-    kept: Vec<u8>,
-    limit: usize,
+    kept: Kept,
 }
 
 impl Note {
     /// Opens a channel of the attempt.
     pub(super) fn open(report: &Reporter, channel: Channel, limit: usize) -> Self {
-        Self { scribe: report.scribe(channel), kept: Vec::new(), limit }
+        Self { scribe: report.scribe(channel), kept: Kept::new(limit) }
     }
 
     /// Takes the next bytes.
@@ -43,22 +45,23 @@ impl Note {
     /// # Errors
     /// When the ledger did not commit.
     pub(super) async fn take(&mut self, bytes: &[u8]) -> Result<(), LedgerError> {
-        self.remember(bytes);
+        self.kept.push(bytes);
         self.scribe.write(bytes).await
     }
 
-    /// Takes the next bytes, and tells where what can be shown by now stands.
+    /// Takes the next bytes, and gives what can be shown by now.
     ///
     /// # Errors
     /// When the ledger did not commit.
-    pub(super) async fn show(&mut self, bytes: &[u8]) -> Result<Option<Span>, LedgerError> {
-        self.remember(bytes);
+    pub(super) async fn show(&mut self, bytes: &[u8]) -> Result<Option<Piece>, LedgerError> {
+        self.kept.push(bytes);
         self.scribe.show(bytes).await
     }
 
-    fn remember(&mut self, bytes: &[u8]) {
-        let room = self.limit.saturating_sub(self.kept.len()).min(bytes.len());
-        self.kept.extend_from_slice(bytes.get(..room).unwrap_or_default());
+    /// Takes bytes that were not even read, after the head of the text.
+    pub(super) fn skip(&mut self, count: u64) {
+        self.kept.skip(count);
+        self.scribe.skip(count);
     }
 
     /// Ends the channel.
@@ -66,34 +69,30 @@ impl Note {
     /// # Errors
     /// When the ledger did not commit.
     pub(super) async fn close(self) -> Result<Text, LedgerError> {
-        Ok(Text { raw: text(self.kept), span: self.scribe.close().await? })
+        Ok(Text { raw: self.kept.text(), piece: self.scribe.close().await? })
     }
-}
-
-/// Text of bytes; what is not UTF-8 becomes U+FFFD.
-pub(super) fn text(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes)
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// A pipe that is read until it ends or, after the cut, until it is empty.
 pub(super) struct Source {
     pipe: Pipe,
     cut: watch::Receiver<bool>,
+    ear: Ear,
     piece: Vec<u8>,
     left: usize,
 }
 
 impl Source {
-    /// Reads `pipe` until `cut` turns true.
-    pub(super) fn new(pipe: Pipe, cut: watch::Receiver<bool>) -> Self {
-        Self { pipe, cut, piece: vec![0; PIECE], left: LEFT_IN_PIPE }
+    /// Reads `pipe` until `cut` turns true; `ear` hears what comes.
+    pub(super) fn new(pipe: Pipe, cut: watch::Receiver<bool>, ear: Ear) -> Self {
+        Self { pipe, cut, ear, piece: vec![0; PIECE], left: LEFT_IN_PIPE }
     }
 
     /// The next bytes; nothing at the end.
     async fn next(&mut self) -> &[u8] {
         let room = if *self.cut.borrow() { self.left.min(PIECE) } else { PIECE };
         let target = self.piece.get_mut(..room).unwrap_or_default();
+        self.ear.wait();
         // The pipe is asked first, so that what it holds is read before the cut is heeded.
         let read = tokio::select! {
             biased;
@@ -103,7 +102,9 @@ impl Source {
         if *self.cut.borrow() {
             self.left = self.left.saturating_sub(read);
         }
-        self.piece.get(..read).unwrap_or_default()
+        let bytes = self.piece.get(..read).unwrap_or_default();
+        self.ear.hear(bytes);
+        bytes
     }
 }
 
@@ -149,12 +150,12 @@ mod tests {
     use tokio::sync::watch;
     use tokio::time::timeout;
 
-    use super::{LEFT_IN_PIPE, Pipe, Source};
+    use super::{Ear, LEFT_IN_PIPE, Pipe, Source};
 
     /// Bytes that are read from a pipe which nobody closes, after the cut.
     async fn after_the_cut(pipe: Pipe) -> usize {
         let (_cut, is_cut) = watch::channel(true);
-        let mut source = Source::new(pipe, is_cut);
+        let mut source = Source::new(pipe, is_cut, Ear::default());
         let mut count = 0;
         loop {
             let read = timeout(Duration::from_secs(20), source.next()).await.unwrap().len();

@@ -3,9 +3,11 @@
 mod answers;
 mod endings;
 mod events;
+mod floods;
 mod guards;
 mod handed;
 mod ledger;
 mod named;
+mod prompts;
 mod workplace;
 mod world;

@@ -53,9 +53,10 @@ pub async fn send(
 ) -> Result<Reply, Failure> {
     let (wait, history) = (sending.send.wait, sending.send.history);
     let (record, progress) = submit(app, caller, agent, sending).await?;
-    if wait == Wait::ForTheEnd {
-        app.gateway.settled(&record, progress).await;
-    }
+    let raw = match wait {
+        Wait::ForTheEnd => app.gateway.settled(caller, &record, progress).await,
+        Wait::ForAcceptance => None,
+    };
     let record = app.gateway.reread(&record).await?;
     match &record.failure {
         Some(late) if late.code == Code::QueueTimeout && wait == Wait::ForTheEnd => {
@@ -66,7 +67,7 @@ pub async fn send(
     let telling = Telling::read(&app.gateway, &record).await?;
     match telling.reply().await? {
         Some(message) => Ok(Reply::Message(message)),
-        None => telling.task(history).await.map(Reply::Task),
+        None => telling.task(history).await.map(|task| Reply::Task(telling.with(raw, task))),
     }
 }
 

@@ -146,11 +146,12 @@ impl Teller {
                 Ok(Some(self.working(event.at, Some(message))))
             }
             Fact::Artifact { id, name, description, pieces, append, last } => {
+                let masked = pieces.iter().map(|piece| piece.redacted).sum();
                 let parts = task::parts(&self.gateway, &self.record, &pieces).await?;
                 Ok(Some(StreamEvent::Artifact(ArtifactUpdate {
                     task_id: self.record.id.to_string(),
                     context_id: self.record.context.0.clone(),
-                    artifact: artifact(&id, name, description, parts),
+                    artifact: artifact(&id, name, description, (parts, masked)),
                     append,
                     last_chunk: last,
                     metadata: Metadata::new(),

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use algonius_actors::door::Gateway;
 use algonius_actors::model::content::{Kind, Piece};
-use algonius_actors::model::event::{Event, Fact, Limit, Speaker};
+use algonius_actors::model::event::{ANSWER, Channel, Event, Fact, Limit, Speaker};
 use algonius_actors::model::execution::{Outcome, Stamp};
 use algonius_actors::model::failure::Failure;
+use algonius_actors::model::progress::Raw;
 use algonius_actors::model::queue::Queued;
 use algonius_actors::model::record::{Record, Shown};
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -16,6 +17,9 @@ use crate::wire::a2a::v1::{
     Artifact, Content, History, Message, Metadata, Part, Role, Task, TaskState, TaskStatus,
 };
 use crate::wire::problem;
+
+/// Under this name an artifact's metadata tells how many places of it are masked.
+const REDACTED: &str = "redacted";
 
 /// The task's state for where an execution is and how it ended.
 #[must_use]
@@ -64,6 +68,29 @@ impl<'r> Telling<'r> {
         events.retain(|event| event.number <= record.last_event);
         let queued = gateway.queued(record).await;
         Ok(Self { gateway, record, events, queued })
+    }
+
+    /// The task with the text of its answer as it was given, where that is the answer shown.
+    #[must_use]
+    pub fn with(&self, raw: Option<Raw>, mut task: Task) -> Task {
+        let answer = task.artifacts.iter_mut().find(|made| made.artifact_id == ANSWER);
+        let raw = raw.filter(|raw| raw.stamp == self.record.stamp && !self.has_own_answer());
+        if let (Some(answer), Some(raw)) = (answer, raw)
+            && let [Part { content: Content::Text(text), .. }] = answer.parts.as_mut_slice()
+        {
+            raw.text.as_ref().clone_into(text);
+            answer.metadata.remove(REDACTED);
+        }
+        task
+    }
+
+    /// Whether the agent itself made something under the answer's id.
+    fn has_own_answer(&self) -> bool {
+        let own = |piece: &Piece| piece.text.channel == Channel::Parts;
+        self.events.iter().any(|event| match &event.fact {
+            Fact::Artifact { id, pieces, .. } => id == ANSWER && pieces.iter().any(own),
+            _ => false,
+        })
     }
 
     /// The whole task.
@@ -193,12 +220,16 @@ impl<'r> Telling<'r> {
             if stamp.is_none_or(|stamp| attempts.get(&stamp.turn) != Some(&stamp.attempt)) {
                 continue;
             }
+            let masked = pieces.iter().map(|piece| piece.redacted).sum();
             let parts = parts(self.gateway, self.record, pieces).await?;
             let known = artifacts.iter_mut().find(|known| known.artifact_id == *id);
             match known {
-                Some(known) if *append => extend(known, parts),
-                Some(known) => known.parts = parts,
-                None => artifacts.push(artifact(id, name.clone(), description.clone(), parts)),
+                Some(known) if *append => extend(known, parts, masked),
+                Some(known) => (known.parts, known.metadata) = (parts, redacted(masked)),
+                None => {
+                    let (name, description) = (name.clone(), description.clone());
+                    artifacts.push(artifact(id, name, description, (parts, masked)));
+                }
             }
         }
         Ok(artifacts)
@@ -206,7 +237,9 @@ impl<'r> Telling<'r> {
 }
 
 /// Pieces of text that follow each other are one text.
-fn extend(artifact: &mut Artifact, parts: Vec<Part>) {
+fn extend(artifact: &mut Artifact, parts: Vec<Part>, masked: u64) {
+    let before = artifact.metadata.get(REDACTED).and_then(Value::as_u64);
+    artifact.metadata = redacted(before.unwrap_or(0) + masked);
     for part in parts {
         match (artifact.parts.last_mut(), part) {
             (
@@ -230,15 +263,21 @@ fn last_attempts(events: &[Event]) -> BTreeMap<u32, u32> {
     attempts
 }
 
-/// An artifact of these parts.
+/// What is said beside an artifact of which so many places are masked.
+fn redacted(masked: u64) -> Metadata {
+    let count = (masked > 0).then(|| (REDACTED.to_owned(), masked.into()));
+    count.into_iter().collect()
+}
+
+/// An artifact of these parts, of which so many places are masked.
 #[must_use]
 pub fn artifact(
     id: &str,
     name: Option<String>,
     description: Option<String>,
-    parts: Vec<Part>,
+    (parts, masked): (Vec<Part>, u64),
 ) -> Artifact {
-    let (metadata, extensions) = (Metadata::new(), Vec::new());
+    let (metadata, extensions) = (redacted(masked), Vec::new());
     Artifact { artifact_id: id.to_owned(), name, description, parts, metadata, extensions }
 }
 

@@ -110,6 +110,7 @@ pub const fn numbers(code: Code) -> Numbers {
         | Code::TransientFailure
         | Code::EmptyAnswer
         | Code::FailPattern
+        | Code::Interactive
         | Code::AnswerMissing
         | Code::Reported
         | Code::Rejected

@@ -8,6 +8,8 @@
 
 mod beside;
 mod messages;
+mod raw;
+mod strange;
 mod world;
 
 use algonius_actors::model::exposure::{Binding, Credential, Version};

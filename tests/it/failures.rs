@@ -136,3 +136,43 @@ stop_grace = 0.1
     until("their end", async || marked(&mark).is_empty().then_some(())).await;
     assert_eq!(service.execution(&id).await["outcome"], "timeout");
 }
+
+/// Three ways to want a person: to wait for one, to give up, and to look for a terminal.
+const ASKERS: &str = r#"
+[agents.waits]
+command = "sh"
+args = ["-c", "echo begun; printf 'Overwrite? [y/N] '; sleep 600"]
+prompt_silence = 0.2
+[agents.gives-up]
+command = "sh"
+args = ["-c", "printf 'Password: ' >&2; read word || exit 75"]
+retry.base = 0.01
+[agents.terminal]
+command = "setsid"
+args = ["-w", "sh", "-c", "read word < /dev/tty"]
+[agents.own]
+command = "sh"
+args = ["-c", "printf 'Quo vadis> '; sleep 600"]
+interactive_prompts = ["> $"]
+prompt_silence = 0.2
+[agents.goes-on]
+command = "sh"
+args = ["-c", "printf 'Overwrite? [y/N] '; sleep 0.1; printf no"]
+"#;
+
+#[tokio::test]
+async fn a_program_that_asks_a_person_fails_with_the_agreed_sentence_and_is_not_tried_again() {
+    let service = Service::start(ASKERS).await;
+    for agent in ["waits", "gives-up", "terminal", "own"] {
+        let task = service.send(agent, "").await;
+        assert_eq!(outcome(&task), failed("interactive-input"), "{agent}");
+        let told = &task["status"]["message"];
+        let sentence = "Interactive input required - execution not supported";
+        assert_eq!(told["parts"][0]["text"], sentence, "{agent}");
+        assert_eq!(told["metadata"]["category"], "agent", "{agent}");
+        let id = task["id"].as_str().unwrap();
+        assert_eq!(service.execution(id).await["attempt"], 1, "{agent}");
+        assert!(marked(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty(), "{agent}");
+    }
+    assert_eq!(outcome(&service.send("goes-on", "").await), completed("Overwrite? [y/N] no"));
+}

@@ -139,3 +139,76 @@ async fn a_message_with_a_secret_that_waited_at_a_kill_is_not_run() {
     assert_eq!(outcome(&task), crate::harness::door::failed("interrupted-not-run"));
     assert_eq!(service.setup.read("log"), "start ann\n");
 }
+
+/// Prints what two patterns match, in pieces, to both outputs; fails when it is asked to.
+const STAFF: &str = r#"
+[agents.staff]
+command = "sh"
+args = ["-c", '''
+read word
+printf 'our EMP-12'; printf '3456 met deep sea '; printf 'blue\n%s\n' "$word"
+echo "warned EMP-654321" >&2
+[ "$word" != fail ]
+''']
+[agents.teller]
+command = "printf"
+args = ['{"type":"text","text":"EMP-777"}\n{"type":"text","text":"888, yes"}\n{"type":"failed","message":"lost EMP-999000"}\n']
+output = "events"
+[redaction]
+pii = true
+patterns = [
+  { name = "staff", regex = "EMP-[0-9]{6}", keep = 4 },
+  { name = "ship", regex = "deep [a-z]{1,9} blue" },
+]
+secret_files = ["words"]
+"#;
+
+fn staff() -> Setup {
+    let setup = Setup::new(STAFF).env("RUST_LOG", "trace");
+    setup.executable("words", "a sentence that nobody may read\n")
+}
+
+#[tokio::test]
+async fn what_the_configuration_has_masked_is_masked_wherever_it_turns_up() {
+    let service = staff().start().await;
+    let task = service.send("staff", "EMP-111222 called +49 30 1234567").await;
+    let (state, answer) = outcome(&task);
+    assert_eq!(
+        (state.as_str(), answer.as_str()),
+        ("completed", "our EMP-*** met ***\nEMP-*** called ***\n")
+    );
+    let streamed = service.call("staff", "message/stream", &message("say EMP-333444")).await;
+    assert!(streamed.body.contains("say EMP-***"), "{}", streamed.body);
+    let failed = service.send("staff", "fail").await;
+    assert_eq!(outcome(&failed).0, "failed");
+    let told = service.send("teller", "a sentence that nobody may read").await;
+    assert!(told.to_string().contains("lost EMP-***"), "{told}");
+    let list = service.get("/api/v1/executions").await.body;
+    for secret in [
+        "EMP-111222",
+        "EMP-123456",
+        "EMP-654321",
+        "EMP-333444",
+        "777888",
+        "EMP-999000",
+        "deep sea",
+        "30 1234567",
+        "nobody may",
+    ] {
+        assert!(![&streamed.body, &list].iter().any(|shown| shown.contains(secret)), "{secret}");
+        expect_nowhere(&service, secret).await;
+    }
+}
+
+#[tokio::test]
+async fn redact_masks_as_the_service_of_a_configuration_does() {
+    let setup = staff();
+    let file = setup.write().display().to_string();
+    let text = "EMP-123456 is a sentence that nobody may read\nof 078-05-1120";
+    let masked = setup.run(&["redact", "--config", &file], text).await;
+    assert_eq!((masked.code, masked.stdout.as_str()), (Some(0), "EMP-*** is ***\nof ***"));
+    let plain = setup.run(&["redact"], text).await;
+    assert_eq!((plain.code, plain.stdout.as_str()), (Some(0), text));
+    let broken = setup.run(&["redact", "--config", "no-such-file"], text).await;
+    assert_eq!((broken.code, broken.stdout.as_str()), (Some(4), ""));
+}

@@ -121,7 +121,7 @@ impl AgentData {
     /// An execution's actor has stopped: it has ended, or asked for input. If it knows neither
     /// then the ledger refused it: an actor of a former life had claimed it, and will not come back.
     pub(super) fn terminated(&mut self, me: &ActorRef<AgentMsg>, id: ExecutionId) {
-        let progress = self.live.get(&id).map(|live| *live.progress.borrow());
+        let progress = self.live.get(&id).map(|live| live.progress.borrow().clone());
         match progress {
             Some(Progress { outcome: Some(_), .. }) => self.gone(me, id),
             Some(Progress { state: State::Waiting, .. }) => {

@@ -2,6 +2,7 @@
 //!
 //! No sentence that is made here holds output of the program.
 
+use crate::decide::prompt;
 use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::program::{Exit, ProgramSpec};
@@ -24,7 +25,8 @@ pub struct Evidence<'t> {
 }
 
 /// Decides whether an attempt succeeded. A failed one that the transient contract matches, by its
-/// exit code or by its text, is worth another attempt, whatever else was wrong with it.
+/// exit code or by its text, is worth another attempt, whatever else was wrong with it; but not one
+/// that wanted a person.
 ///
 /// # Errors
 /// The first thing that was wrong: the exit, what the program reported, a matching failure
@@ -34,7 +36,16 @@ pub fn judge(program: &ProgramSpec, evidence: &Evidence<'_>) -> Result<(), Failu
         .and_then(|()| evidence.reported.clone().map_or(Ok(()), Err))
         .and_then(|()| unlike_a_failure(program, evidence))
         .and_then(|()| answered(program, evidence));
-    verdict.map_err(|failure| transient(program, evidence).unwrap_or(failure))
+    verdict.map_err(|failure| {
+        if failure.code == Code::Exit && asked_in_vain(program, evidence) {
+            return prompt::failure(); // Asked again it would ask again.
+        }
+        transient(program, evidence).unwrap_or(failure)
+    })
+}
+
+fn asked_in_vain(program: &ProgramSpec, evidence: &Evidence<'_>) -> bool {
+    prompt::wanted_a_person(&program.prompts, evidence.stdout, evidence.stderr)
 }
 
 /// Names the reason why a process could not be started, from the system's error number.

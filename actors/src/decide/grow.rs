@@ -61,7 +61,7 @@ impl Growth {
         let (mut parts, open) = self.grow(open, parts, last);
         let is_silent = parts.is_empty() && has_begun && !last;
         if parts.is_empty() {
-            parts.push(Masked::text(String::new()));
+            parts.push(Masked::text(String::new(), 0));
         }
         if !is_silent {
             shown.push(Made { id: id.clone(), name, description, parts, append, last });
@@ -72,7 +72,7 @@ impl Growth {
 
     /// Gives the rest of all that is open. Nothing more will come of it.
     pub fn end(&mut self) -> Vec<Made<Masked>> {
-        self.open.drain(..).map(|(id, mut text)| rest(id, text.finish(), true)).collect()
+        self.open.drain(..).map(|(id, mut text)| rest(id, finished(&mut text), true)).collect()
     }
 
     fn release(&mut self, id: &str) -> Option<Stream> {
@@ -100,12 +100,13 @@ impl Growth {
         let mut shown = Vec::new();
         if let Some(mut text) = open {
             let more = parts.pop_front_if(|part| is_plain(part));
-            let mut grown = pushed(&mut text, more);
             let goes_on = parts.is_empty() && !last;
+            let before = text.count();
+            let mut grown = pushed(&mut text, more);
             if !goes_on {
                 grown.push_str(&text.finish());
             }
-            shown.extend(visible(grown));
+            shown.extend(visible((grown, text.count() - before)));
             if goes_on {
                 return (shown, Some(text));
             }
@@ -114,7 +115,8 @@ impl Growth {
         shown.extend(parts.iter().map(|part| Masked::part(part, &self.redactor)));
         let open = begun.map(|begun| {
             let mut text = Stream::new(Arc::clone(&self.redactor));
-            shown.extend(visible(pushed(&mut text, Some(begun))));
+            let grown = pushed(&mut text, Some(begun));
+            shown.extend(visible((grown, text.count())));
             text
         });
         (shown, open)
@@ -149,17 +151,25 @@ fn pushed(text: &mut Stream, more: Option<Part>) -> String {
     more.map(|more| text.push(plain(&more).as_bytes())).unwrap_or_default()
 }
 
-fn visible(text: String) -> Option<Masked> {
-    (!text.is_empty()).then(|| Masked::text(text))
+/// A masked text, and in how many places.
+type Counted = (String, u64);
+
+fn finished(text: &mut Stream) -> Counted {
+    let before = text.count();
+    (text.finish(), text.count() - before)
+}
+
+fn visible((text, redacted): Counted) -> Option<Masked> {
+    (!text.is_empty()).then(|| Masked::text(text, redacted))
 }
 
 /// What was held back of a text, where that is anything.
 fn remainder(id: &str, mut text: Stream) -> Option<Made<Masked>> {
-    let text = text.finish();
-    (!text.is_empty()).then(|| rest(id.to_owned(), text, false))
+    let text = finished(&mut text);
+    (!text.0.is_empty()).then(|| rest(id.to_owned(), text, false))
 }
 
-fn rest(id: String, text: String, last: bool) -> Made<Masked> {
-    let parts = vec![Masked::text(text)];
+fn rest(id: String, (text, redacted): Counted, last: bool) -> Made<Masked> {
+    let parts = vec![Masked::text(text, redacted)];
     Made { id, name: None, description: None, parts, append: true, last }
 }

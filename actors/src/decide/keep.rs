@@ -26,6 +26,7 @@ pub struct Masked {
     text: String,
     filename: Option<String>,
     media_type: Option<String>,
+    redacted: u64,
     is_whole: bool,
 }
 
@@ -33,22 +34,24 @@ impl Masked {
     /// Masks a part by itself.
     #[must_use]
     pub fn part(part: &Part, redactor: &Redactor) -> Self {
-        let (of, text, is_whole) = masked(&part.content, redactor);
+        let (of, text, redacted) = masked(&part.content, redactor);
         let (filename, media_type) = (part.filename.clone(), part.media_type.clone());
-        Self { of, text, filename, media_type, is_whole }
+        Self { of, text, filename, media_type, redacted, is_whole: redacted == 0 }
     }
 
     /// Takes a part that was kept before, with its text.
     #[must_use]
     pub fn kept(piece: &Piece, text: String) -> Self {
         let (filename, media_type) = (piece.filename.clone(), piece.media_type.clone());
-        Self { of: piece.of, text, filename, media_type, is_whole: true }
+        let (of, redacted) = (piece.of, piece.redacted);
+        Self { of, text, filename, media_type, redacted, is_whole: true }
     }
 
-    /// Takes a text that was masked where it came from.
+    /// Takes a text that was masked in so many places where it came from.
     #[must_use]
-    pub const fn text(text: String) -> Self {
-        Self { of: Kind::Text, text, filename: None, media_type: None, is_whole: true }
+    pub const fn text(text: String, redacted: u64) -> Self {
+        let (of, filename, media_type) = (Kind::Text, None, None);
+        Self { of, text, filename, media_type, redacted, is_whole: true }
     }
 }
 
@@ -69,21 +72,21 @@ pub fn keep(
 #[must_use]
 pub fn lay(parts: impl IntoIterator<Item = Masked>, at: Span) -> Kept {
     let mut kept = Kept { text: String::new(), pieces: Vec::new(), is_whole: true };
-    for Masked { of, text, filename, media_type, is_whole } in parts {
+    for Masked { of, text, filename, media_type, redacted, is_whole } in parts {
         let from = at.from + kept.text.len() as u64;
         kept.text.push_str(&text);
         let text = Span { from, to: at.from + kept.text.len() as u64, ..at };
-        kept.pieces.push(Piece { of, text, filename, media_type });
+        kept.pieces.push(Piece { of, text, filename, media_type, redacted });
         kept.is_whole &= is_whole;
     }
     kept
 }
 
-fn masked(content: &Content, redactor: &Redactor) -> (Kind, String, bool) {
+/// What is kept of a content, and in how many places it was masked.
+fn masked(content: &Content, redactor: &Redactor) -> (Kind, String, u64) {
     let mask = |kind, text: &str| {
-        let masked = redactor.redact(text).into_owned();
-        let is_whole = masked == text;
-        (kind, masked, is_whole)
+        let (masked, count) = redactor.redact_and_count(text);
+        (kind, masked.into_owned(), count)
     };
     match content {
         Content::Text(text) => mask(Kind::Text, text),
@@ -94,17 +97,11 @@ fn masked(content: &Content, redactor: &Redactor) -> (Kind, String, bool) {
 }
 
 /// Text inside a file is masked as any other; bytes that are no text are kept as they are.
-fn bytes(encoded: &str, redactor: &Redactor) -> (Kind, String, bool) {
+fn bytes(encoded: &str, redactor: &Redactor) -> (Kind, String, u64) {
     let decoded = STANDARD.decode(encoded).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-    match decoded {
-        None => (Kind::Bytes, encoded.to_owned(), true),
-        Some(text) => {
-            let masked = redactor.redact(&text);
-            if *masked == text {
-                (Kind::Bytes, encoded.to_owned(), true)
-            } else {
-                (Kind::Bytes, STANDARD.encode(masked.as_bytes()), false)
-            }
-        }
+    let masked = decoded.as_deref().map(|text| redactor.redact_and_count(text));
+    match masked {
+        None | Some((_, 0)) => (Kind::Bytes, encoded.to_owned(), 0),
+        Some((masked, count)) => (Kind::Bytes, STANDARD.encode(masked.as_bytes()), count),
     }
 }

@@ -9,12 +9,13 @@
 
 use std::borrow::Cow;
 
-use regex::bytes::Regex;
+use crate::model::redaction::Redaction;
 
 mod ansi;
 mod edge;
 mod email;
 mod encode;
+mod end;
 mod exact;
 mod pairs;
 mod pattern;
@@ -37,15 +38,6 @@ use exact::Exact;
 use scan::Scanner;
 pub use stream::Stream;
 
-/// A pattern of the user that cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[error("redaction pattern `{pattern}` is not a regular expression")]
-pub struct PatternError {
-    /// The pattern as it was given.
-    pub pattern: String,
-    source: Box<regex::Error>,
-}
-
 /// Masks secrets in text.
 pub struct Redactor {
     scanner: Scanner,
@@ -62,26 +54,12 @@ impl Redactor {
         Self { scanner: Scanner { exact, patterns: Vec::new(), personal: false } }
     }
 
-    /// Takes patterns besides, of which every match is masked. They see one line at a time, as a
-    /// reader sees it, and are tried on every line, so they cost speed.
-    ///
-    /// # Errors
-    /// When a pattern is not a regular expression over bytes (so without Unicode classes).
-    pub fn with_patterns<'p>(
-        registered: impl IntoIterator<Item = String>,
-        patterns: impl IntoIterator<Item = &'p str>,
-    ) -> Result<Self, PatternError> {
-        let mut this = Self::new(registered);
-        for pattern in patterns {
-            this.scanner.patterns.push(user_pattern(pattern)?);
-        }
-        Ok(this)
-    }
-
-    /// Masks numbers of telephones, of payment cards and of social security besides.
+    /// Masks what is configured besides. Patterns see one line at a time, as a reader sees it, and
+    /// are tried on every line, so they cost speed.
     #[must_use]
-    pub const fn with_personal_numbers(mut self) -> Self {
-        self.scanner.personal = true;
+    pub fn with(mut self, configured: Redaction) -> Self {
+        let Redaction { patterns, personal } = configured;
+        (self.scanner.patterns, self.scanner.personal) = (patterns, personal);
         self
     }
 
@@ -102,9 +80,4 @@ impl Redactor {
         edits.write(text, &mut out);
         (Cow::Owned(out), edits.count)
     }
-}
-
-fn user_pattern(pattern: &str) -> Result<Regex, PatternError> {
-    pattern::build(pattern)
-        .map_err(|source| PatternError { pattern: pattern.to_owned(), source: Box::new(source) })
 }

@@ -71,7 +71,8 @@ impl Default for RetrySpec {
 pub struct Sizes {
     /// Longest input in bytes; a longer one is refused.
     pub input: usize,
-    /// Longest output kept for each stream in bytes; what is beyond is drained and counted.
+    /// Longest output kept for each stream in bytes; of a longer one the ends are kept, with a line
+    /// between them that tells how many bytes are missing.
     pub output: usize,
 }
 

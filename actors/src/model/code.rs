@@ -126,6 +126,9 @@ codes! {
     /// The answer was not where it should be.
     AnswerMissing = "answer-missing", Agent,
         "see that the agent writes its answer to the configured file or JSON place";
+    /// It waited for a person.
+    Interactive = "interactive-input", Agent,
+        "let the program ask nothing: give it a flag such as `--yes`, or narrow `interactive_prompts`";
     /// The agent itself said that it failed.
     Reported = "agent-reported", Agent,
         "read the agent's own message";

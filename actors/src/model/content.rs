@@ -78,12 +78,20 @@ pub struct Piece {
     /// Its media type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
+    /// How many places of it are masked.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub redacted: u64,
 }
 
 impl Piece {
     /// A piece of text.
     #[must_use]
     pub const fn text(text: Span) -> Self {
-        Self { of: Kind::Text, text, filename: None, media_type: None }
+        Self { of: Kind::Text, text, filename: None, media_type: None, redacted: 0 }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls takes a reference")]
+const fn is_none(count: &u64) -> bool {
+    *count == 0
 }

@@ -71,6 +71,9 @@ pub struct Span {
     pub to: u64,
 }
 
+/// The id and the name of the artifact that is the answer's text.
+pub const ANSWER: &str = "answer";
+
 /// Who says something, and on which occasion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -157,7 +160,7 @@ pub enum Fact {
         /// The agent's id of it.
         id: String,
     },
-    /// The stream was longer than allowed; the rest was drained and counted.
+    /// The stream was longer than allowed: what stands between its ends was drained and counted.
     Truncated {
         /// Which text.
         channel: Channel,
@@ -183,9 +186,9 @@ pub enum Fact {
 impl Fact {
     /// The whole answer, at once.
     #[must_use]
-    pub fn answer(text: Span) -> Self {
-        let (id, name) = ("answer".to_owned(), Some("answer".to_owned()));
-        let pieces = vec![Piece::text(text)];
+    pub fn answer(text: Piece) -> Self {
+        let (id, name) = (ANSWER.to_owned(), Some(ANSWER.to_owned()));
+        let pieces = vec![text];
         Self::Artifact { id, name, description: None, pieces, append: false, last: true }
     }
 }

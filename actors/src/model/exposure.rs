@@ -170,6 +170,9 @@ pub struct Exposure {
     pub rate_limit: Option<RateLimit>,
     /// What a message id that was used before means.
     pub message_ids: MessageIds,
+    /// Whether who waits for the answer of its own request gets the text as the agent gave it.
+    /// Whatever is stored, streamed, logged, pushed or looked up is masked all the same.
+    pub raw: bool,
 }
 
 /// What a message id that was used before means.
@@ -219,6 +222,7 @@ impl Default for Exposure {
             open: false,
             rate_limit: None,
             message_ids: MessageIds::default(),
+            raw: false,
         }
     }
 }

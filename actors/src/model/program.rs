@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use regex::Regex;
 
@@ -87,6 +88,16 @@ pub struct TransientContract {
     pub regex: Option<Regex>,
 }
 
+/// How a program's question to a person looks.
+#[derive(Debug, Clone)]
+pub struct PromptContract {
+    /// A match in the last line of an output, which has no end, is a question. Without any, nothing
+    /// is one.
+    pub patterns: Vec<Regex>,
+    /// So long a silence after a question says that the program waits for its answer.
+    pub silence: Duration,
+}
+
 /// A checked program. Templates are strict: an unknown variable was refused at load.
 #[derive(Debug, Clone)]
 pub struct ProgramSpec {
@@ -114,6 +125,8 @@ pub struct ProgramSpec {
     pub transient: TransientContract,
     /// What becomes of it when the service is killed.
     pub on_loss: OnLoss,
+    /// When it waits for a person.
+    pub prompts: PromptContract,
 }
 
 /// How a process ended.

@@ -1,10 +1,30 @@
 //! How far an execution is, as told to those who wait for it.
 
-use super::execution::{Outcome, State};
+use std::fmt;
+use std::sync::Arc;
+
+use super::execution::{Outcome, Stamp, State};
 use super::queue::Queued;
 
+/// The text of an answer as the agent gave it, with all secrets in it. It lives in memory only, as
+/// long as somebody holds it, and is for the owner of the execution alone.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Raw {
+    /// The attempt that gave it.
+    pub stamp: Stamp,
+    /// What it gave, as far as its output is kept.
+    pub text: Arc<str>,
+}
+
+impl fmt::Debug for Raw {
+    /// Leaves the text out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Raw").field("stamp", &self.stamp).finish_non_exhaustive()
+    }
+}
+
 /// How far an execution is, for those who wait for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
     /// Where it is.
     pub state: State,
@@ -14,13 +34,15 @@ pub struct Progress {
     pub outcome: Option<Outcome>,
     /// Grows with every record of it in the ledger.
     pub news: u64,
+    /// The answer's text as it was given, where its owner may have it so.
+    pub raw: Option<Raw>,
 }
 
 impl Progress {
     /// The progress of what has only been accepted.
     #[must_use]
     pub const fn accepted() -> Self {
-        Self { state: State::Idle, queued: None, outcome: None, news: 0 }
+        Self { state: State::Idle, queued: None, outcome: None, news: 0, raw: None }
     }
 
     /// It waits in this place, or in none. Answers whether that is new.

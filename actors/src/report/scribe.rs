@@ -1,8 +1,10 @@
 //! The pen of a driver: takes raw text and parts, and writes them masked.
 
+use std::mem;
 use std::sync::Arc;
 
 use super::Desk;
+use crate::decide::ends::{Ends, Tail, marker};
 use crate::decide::grow::{Growth, Made};
 use crate::decide::keep::{Kept, Masked, lay};
 use crate::decide::redact::Stream;
@@ -13,7 +15,7 @@ use crate::ports::ledger::LedgerError;
 /// Text is stored in pieces of at least this size, unless its stream ends.
 const SHORTEST: usize = 4 * 1024;
 
-/// Writes one channel: masks, cuts into chunks, stops at the limit and counts what is beyond.
+/// Writes one channel: masks, cuts into chunks, and keeps the ends of what is beyond the limit.
 pub struct Scribe {
     desk: Desk,
     channel: Channel,
@@ -22,7 +24,14 @@ pub struct Scribe {
     ready: String,
     number: u32,
     offset: u64,
-    taken: u64,
+    /// What may be kept of the text.
+    ends: Ends,
+    /// Raw bytes that were taken of its head.
+    taken: usize,
+    /// What came after its head.
+    rest: Tail,
+    /// Places that were masked in what came after.
+    masked: u64,
 }
 
 impl Scribe {
@@ -30,8 +39,21 @@ impl Scribe {
     pub(super) fn open(desk: Desk, channel: Channel) -> Self {
         let stream = Stream::new(Arc::clone(&desk.redactor));
         let growth = Growth::new(Arc::clone(&desk.redactor));
-        let ready = String::new();
-        Self { desk, channel, stream, growth, ready, number: 0, offset: 0, taken: 0 }
+        let ends = Ends::of(desk.limit);
+        let rest = Tail::new(ends.tail + desk.redactor.context());
+        Self {
+            desk,
+            channel,
+            stream,
+            growth,
+            ready: String::new(),
+            number: 0,
+            offset: 0,
+            ends,
+            taken: 0,
+            rest,
+            masked: 0,
+        }
     }
 
     /// Takes the next raw bytes. Returns when what is stored of them is committed.
@@ -40,11 +62,17 @@ impl Scribe {
     /// When the ledger did not commit.
     pub async fn write(&mut self, bytes: &[u8]) -> Result<(), LedgerError> {
         self.desk.pulse.beat();
-        let room = (self.desk.limit as u64).saturating_sub(self.taken);
-        self.taken += bytes.len() as u64;
-        let kept = usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len());
-        self.ready.push_str(&self.stream.push(bytes.get(..kept).unwrap_or_default()));
+        let room = (self.ends.head - self.taken).min(bytes.len());
+        let (head, rest) = bytes.split_at_checked(room).unwrap_or((bytes, &[]));
+        self.taken += head.len();
+        self.ready.push_str(&self.stream.push(head));
+        self.rest.push(rest);
         if self.ready.len() >= SHORTEST { self.flush().await } else { Ok(()) }
+    }
+
+    /// Takes bytes that are not even there, after the head of the text.
+    pub fn skip(&mut self, count: u64) {
+        self.rest.skip(count);
     }
 
     /// Takes whole parts. Returns where each stands, when they are committed.
@@ -97,40 +125,48 @@ impl Scribe {
         Span { stamp: self.desk.stamp, channel: self.channel, from, to: from }
     }
 
-    /// Takes the next raw bytes, and tells where what can be shown by now of the text stands, once
-    /// it is committed; `None` when nothing new can be shown.
+    /// Takes the next raw bytes, and gives what can be shown by now of the text, once it is
+    /// committed; `None` when nothing new can be shown.
     ///
     /// # Errors
     /// When the ledger did not commit.
-    pub async fn show(&mut self, bytes: &[u8]) -> Result<Option<Span>, LedgerError> {
-        let from = self.offset;
+    pub async fn show(&mut self, bytes: &[u8]) -> Result<Option<Piece>, LedgerError> {
+        let (from, masked) = (self.offset, self.masks());
         self.write(bytes).await?;
         self.flush().await?;
-        Ok(self.since(from))
+        let shown = self.since(from, masked);
+        Ok((self.offset > from).then_some(shown))
     }
 
-    /// Where the text after an offset stands.
-    fn since(&self, from: u64) -> Option<Span> {
+    /// The text after an offset, with the masks after so many.
+    fn since(&self, from: u64, masked: u64) -> Piece {
         let (stamp, channel) = (self.desk.stamp, self.channel);
-        (self.offset > from).then_some(Span { stamp, channel, from, to: self.offset })
+        let piece = Piece::text(Span { stamp, channel, from, to: self.offset });
+        Piece { redacted: self.masks() - masked, ..piece }
     }
 
-    /// Writes what was held back, ends what was still being made, and tells where the whole text of
-    /// the channel stands.
+    const fn masks(&self) -> u64 {
+        self.stream.count() + self.masked
+    }
+
+    /// Writes what was held back, ends what was still being made, and gives the whole text of the
+    /// channel.
     ///
     /// # Errors
     /// When the ledger did not commit.
-    pub async fn close(mut self) -> Result<Span, LedgerError> {
-        self.end_text();
+    pub async fn close(mut self) -> Result<Piece, LedgerError> {
+        let dropped = self.end_flood();
         let left = self.growth.end();
         self.record(left).await?;
         self.flush().await?;
-        self.tell_what_was_dropped().await?;
-        Ok(Span { stamp: self.desk.stamp, channel: self.channel, from: 0, to: self.offset })
+        if dropped > 0 {
+            self.desk.record(Fact::Truncated { channel: self.channel, dropped }).await?;
+        }
+        Ok(self.since(0, 0))
     }
 
     async fn flush(&mut self) -> Result<(), LedgerError> {
-        for text in pieces(&std::mem::take(&mut self.ready)) {
+        for text in pieces(&mem::take(&mut self.ready)) {
             let length = text.len() as u64;
             let (stamp, channel) = (self.desk.stamp, self.channel);
             let chunk = Chunk { stamp, channel, number: self.number, offset: self.offset, text };
@@ -142,13 +178,67 @@ impl Scribe {
         Ok(())
     }
 
-    async fn tell_what_was_dropped(&self) -> Result<(), LedgerError> {
-        let dropped = self.taken.saturating_sub(self.desk.limit as u64);
-        if dropped == 0 {
-            return Ok(());
+    /// Ends the text, with the tail of what came after its head. Tells how much is missing between
+    /// them.
+    fn end_flood(&mut self) -> u64 {
+        let rest = mem::replace(&mut self.rest, Tail::new(0));
+        let taken = self.taken as u64 + rest.taken();
+        let (lost, bytes) = rest.end();
+        if taken <= self.desk.limit as u64 {
+            self.ready.push_str(&self.stream.push(&bytes));
+            self.end_text();
+            return 0;
         }
-        self.desk.record(Fact::Truncated { channel: self.channel, dropped }).await
+        let Cut { head, tail, missing } =
+            if lost > 0 { self.cut_off(&bytes, taken) } else { self.cut_out(&bytes) };
+        self.ready.push_str(&head);
+        if missing > 0 {
+            self.ready.push_str(&marker(missing));
+        }
+        self.ready.push_str(&tail);
+        missing
     }
+
+    /// The ends of a text that is there as a whole: what is masked can be cut anywhere.
+    fn cut_out(&mut self, bytes: &[u8]) -> Cut {
+        let mut text = self.stream.push(bytes) + &self.stream.finish();
+        let room = (self.ends.head as u64).saturating_sub(self.shown());
+        let room = usize::try_from(room).unwrap_or(usize::MAX).min(text.len());
+        let mut tail = text.split_off(text.floor_char_boundary(room));
+        let missing = shorten(&mut tail, self.ends.tail);
+        Cut { head: text, tail, missing }
+    }
+
+    /// The ends of a text of which something is lost. What is held back of its head may be the
+    /// beginning of a secret, and what is left may begin with the end of one.
+    fn cut_off(&mut self, bytes: &[u8], taken: u64) -> Cut {
+        let head = self.stream.idle();
+        let context = bytes.len().saturating_sub(self.ends.tail);
+        let (mut tail, masked) = self.desk.redactor.redact_end(bytes, context);
+        self.masked += masked;
+        shorten(&mut tail, self.ends.tail);
+        let kept = self.shown() + (head.len() + tail.len()) as u64;
+        Cut { head, tail, missing: taken.saturating_sub(kept) }
+    }
+
+    /// How much of the text was given so far.
+    const fn shown(&self) -> u64 {
+        self.offset + self.ready.len() as u64
+    }
+}
+
+/// The masked ends of a text, and how many bytes are missing between them.
+struct Cut {
+    head: String,
+    tail: String,
+    missing: u64,
+}
+
+/// Takes away what stands before the last bytes of a text. Tells how much that was.
+fn shorten(text: &mut String, most: usize) -> u64 {
+    let from = text.ceil_char_boundary(text.len().saturating_sub(most));
+    text.drain(..from);
+    from as u64
 }
 
 /// Cuts a text into pieces of at most [`CHUNK`] bytes, between characters.

@@ -298,3 +298,24 @@ fn equal_requests_are_taken_for_one_only_where_that_is_wanted() {
         ],
     )]);
 }
+
+#[test]
+fn what_asks_a_person_is_known_unless_it_is_configured() {
+    let prompts = |lines: &str| {
+        let prompts = &settings(&format!("{CAT}{lines}\n")).agents[0].program.prompts;
+        (prompts.patterns.len(), prompts.silence)
+    };
+    let two = Duration::from_secs(2);
+    assert_eq!(prompts(""), (5, two));
+    assert_eq!(prompts("interactive_prompts = []"), (0, two));
+    assert_eq!(
+        prompts("interactive_prompts = ['> $']\nprompt_silence = 0.5"),
+        (1, Duration::from_millis(500))
+    );
+    check_agent(&[(
+        "interactive_prompts = ['> $', '(']",
+        &[
+            "c:3:31: error: agents.a.interactive_prompts[1] = '(': is not a regular expression: unclosed group",
+        ],
+    )]);
+}

@@ -18,7 +18,8 @@ use algonius_actors::model::exposure::Exposure;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use algonius_actors::model::program::{
-    InputPattern, OnLoss, OutputPattern, ProgramSpec, SuccessContract, TransientContract,
+    InputPattern, OnLoss, OutputPattern, ProgramSpec, PromptContract, SuccessContract,
+    TransientContract,
 };
 use algonius_actors::model::progress::Progress;
 use algonius_actors::model::request::{Input, Overrides, Request, Trigger};
@@ -118,6 +119,10 @@ pub(super) fn program(command: &str, args: &[&str]) -> Stage {
                 json_pointer: None,
             },
             transient: TransientContract { exit_codes: vec![75], regex: None },
+            prompts: PromptContract {
+                patterns: vec![regex::Regex::new(r"\[y/N\] ?$").unwrap()],
+                silence: Duration::from_millis(300),
+            },
         },
         spec: spec(),
         input: Input::default(),
@@ -181,6 +186,14 @@ impl Stage {
     }
 
     pub(super) async fn start(&self) -> Run {
+        let (report, entries, is_full) = self.report();
+        let driver = self.driver().await;
+        let lease = Some(driver.start(self.work(), report));
+        Run { lease, entries, is_full, seen: Vec::new() }
+    }
+
+    /// What a driver reports with, and what is heard of it.
+    pub(super) fn report(&self) -> (Reporter, UnboundedReceiver<Entry>, Arc<AtomicBool>) {
         let (sender, entries) = unbounded_channel();
         let is_full = Arc::new(AtomicBool::new(false));
         let ledger = Arc::new(Listener { entries: sender.clone(), is_full: Arc::clone(&is_full) });
@@ -192,14 +205,13 @@ impl Stage {
             clock: Arc::new(Still),
             redactor: Arc::new(Redactor::new(self.secrets.clone())),
             limit: self.spec.sizes.output,
+            raw: false,
             progress: watch::Sender::new(Progress::accepted()),
             pulse: Pulse::default(),
             known: Known::default(),
         };
         let report = Reporter::new(desk, move |report| _ = sender.send(Entry::Report(report)));
-        let driver = self.driver().await;
-        let lease = Some(driver.start(self.work(), report));
-        Run { lease, entries, is_full, seen: Vec::new() }
+        (report, entries, is_full)
     }
 
     pub(super) fn work(&self) -> Work {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use regex::Regex;
@@ -10,7 +11,8 @@ use super::{Evidence, Exit, judge, spawn_failure};
 use crate::model::code::{Category, Code};
 use crate::model::failure::Failure;
 use crate::model::program::{
-    InputPattern, OnLoss, OutputPattern, ProgramSpec, SuccessContract, TransientContract,
+    InputPattern, OnLoss, OutputPattern, ProgramSpec, PromptContract, SuccessContract,
+    TransientContract,
 };
 
 /// Success is 0 or 4 with an answer and without `broken`; 75 and `busy` may pass by themselves.
@@ -35,6 +37,10 @@ fn program() -> ProgramSpec {
         transient: TransientContract {
             exit_codes: vec![4, 75],
             regex: Some(Regex::new("busy").unwrap()),
+        },
+        prompts: PromptContract {
+            patterns: vec![Regex::new(r"\[y/N\] ?$").unwrap()],
+            silence: Duration::from_secs(2),
         },
     }
 }
@@ -63,6 +69,10 @@ fn the_first_thing_that_was_wrong_is_the_verdict() {
         ("transient code", C(75), Some("yes"), "", None, Some(Code::TransientFailure)),
         ("transient words", C(3), Some("busy"), "", None, Some(Code::TransientFailure)),
         ("transient and broken", C(0), Some("broken"), "busy", None, Some(Code::TransientFailure)),
+        ("a question", C(3), Some("so? [y/N]"), "", None, Some(Code::Interactive)),
+        ("a question to nobody", C(75), Some("busy"), "[y/N] ", None, Some(Code::Interactive)),
+        ("a question in a success", C(0), Some("so? [y/N]"), "", None, None),
+        ("a signal at a question", S(9), Some("so? [y/N]"), "", None, Some(Code::Killed)),
         ("reported", C(0), Some("broken"), "", reported(), Some(Code::Reported)),
         ("failure pattern in the answer", C(0), Some("broken"), "", None, Some(Code::FailPattern)),
         ("failure pattern in stderr", C(0), None, "broken", None, Some(Code::FailPattern)),

@@ -133,6 +133,14 @@ pub(super) fn compact(text: &str, last: bool) -> (Cow<'_, str>, bool) {
     }
 }
 
+/// The end of a foot that has no head before it: what stands before is the body of a key.
+pub(super) fn after_foot(text: &[u8]) -> Option<usize> {
+    let (begins, ends) = (BEGINS.as_ref()?, ENDS.as_ref()?);
+    let foot = ends.find(text)?;
+    let head = begins.find(text).is_some_and(|head| head.start() < foot.start());
+    (!head).then(|| foot.end())
+}
+
 /// The end of an open block's text that may be the beginning of its foot.
 pub(super) fn possible_foot(text: &str, body: usize) -> &str {
     let from = text.floor_char_boundary(text.len().saturating_sub(FOOT)).max(body);

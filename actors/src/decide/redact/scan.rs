@@ -2,14 +2,12 @@
 
 use std::ops::Range;
 
-use regex::bytes::Regex;
-
 use super::ansi::Visible;
 use super::exact::Exact;
 use super::personal::personal;
-use super::plausible::is_masked;
 use super::rules::by_words;
 use super::span::{Form, Span, merge, render};
+use crate::model::redaction::Pattern;
 
 /// Masking may uncover another match beside it; so often it is tried again.
 const ROUNDS: usize = 8;
@@ -17,7 +15,7 @@ const ROUNDS: usize = 8;
 /// All that is known of secrets.
 pub(super) struct Scanner {
     pub(super) exact: Exact,
-    pub(super) patterns: Vec<Regex>,
+    pub(super) patterns: Vec<Pattern>,
     pub(super) personal: bool,
 }
 
@@ -33,19 +31,43 @@ impl Scanner {
         self.personal || !self.patterns.is_empty()
     }
 
+    /// Whether patterns were configured, whose matches may have white space in them.
+    pub(super) const fn has_patterns(&self) -> bool {
+        !self.patterns.is_empty()
+    }
+
     /// All places to mask in visible text, joined.
     pub(super) fn spans(&self, line: &[u8]) -> Vec<Span> {
         let mut spans = Vec::new();
         self.exact.spans(line, &mut spans);
         by_words(line, &mut spans);
-        for pattern in &self.patterns {
-            let found = pattern.find_iter(line).filter(|found| !is_masked(found.as_bytes()));
-            spans.extend(found.map(|found| Span::shape(found.range(), Form::Stars(0))));
-        }
+        self.configured(line, &mut spans);
         if self.personal {
             personal(line, &mut spans);
         }
         merge(spans)
+    }
+
+    /// What the configured patterns match, line by line. What is left of a match that was masked
+    /// is none.
+    fn configured(&self, text: &[u8], spans: &mut Vec<Span>) {
+        if self.patterns.is_empty() {
+            return;
+        }
+        let mut from = 0;
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            let end = line.iter().rposition(|byte| !b"\r\n".contains(byte)).map_or(0, |at| at + 1);
+            let words = line.get(..end).unwrap_or_default();
+            for pattern in &self.patterns {
+                let found = pattern.regex().find_iter(words);
+                let found = found.filter(|found| !is_hidden(found.as_bytes(), pattern.keep()));
+                spans.extend(found.map(|found| {
+                    let place = from + found.start()..from + found.end();
+                    Span::shape(place, Form::Stars(pattern.keep()))
+                }));
+            }
+            from += line.len();
+        }
     }
 
     /// Masks `text`. Nothing if there is nothing to mask.
@@ -88,6 +110,11 @@ impl Scanner {
         places.sort_by_key(|(range, _)| range.start);
         places
     }
+}
+
+/// Whether nothing but stars stands behind what is kept.
+fn is_hidden(found: &[u8], keep: usize) -> bool {
+    found.get(keep..).is_none_or(|rest| rest.iter().all(|byte| *byte == b'*'))
 }
 
 fn whole_characters(text: &str, range: Range<usize>) -> Range<usize> {

@@ -15,7 +15,8 @@ const PIECE: usize = 8 * 1024;
 /// However the text is cut, the pieces that come out are together what [`Redactor::redact`] makes
 /// of the whole text, as long as its lines are no longer than 8 KiB. A line that is longer is
 /// masked in overlapping windows; a stretch of such a line that has no place to cut within a
-/// window is masked as a whole, up to the next white space.
+/// window is masked as a whole, up to the next white space, or up to the line's end where patterns
+/// are configured.
 pub struct Stream {
     redactor: Arc<Redactor>,
     undecoded: Vec<u8>,
@@ -80,6 +81,12 @@ impl Stream {
         self.count += edits.count;
         (self.tried, self.swallowing, self.patience) = (0, false, 0);
         out
+    }
+
+    /// How much is held back, in bytes.
+    #[must_use]
+    pub const fn held(&self) -> usize {
+        self.pending.len() + self.undecoded.len()
     }
 
     /// How many places were masked so far.
@@ -185,7 +192,11 @@ impl Stream {
     /// Drops the rest of a run that is masked already; whether it goes on.
     fn skip_run(&mut self) -> bool {
         if self.swallowing {
-            let end = self.pending.find(|part: char| part.is_ascii_whitespace());
+            // What is dropped may be the beginning of a match that has white space in it.
+            let by_line = self.redactor.scanner.has_patterns();
+            let end = self
+                .pending
+                .find(|part: char| if by_line { part == '\n' } else { part.is_ascii_whitespace() });
             self.take(end.unwrap_or(self.pending.len()));
             self.swallowing = end.is_none();
             self.tried = 0;

@@ -5,12 +5,14 @@ use super::ansi::Visible;
 use super::edge::is_token;
 use super::rules::next_word;
 use super::stream::open_block;
+use crate::model::redaction::Pattern;
 
 /// A line that is no longer is held back as a whole.
 const WINDOW: usize = 8 * 1024;
 
 /// So much stays behind a cut, to see what begins before it.
 const AHEAD: usize = 1024;
+const _: () = assert!(AHEAD >= Pattern::LONGEST, "a match that begins before a cut is seen whole");
 
 /// Escapes may make a line so many times longer than what is seen of it.
 const STRETCH: usize = 16;

@@ -9,7 +9,11 @@ use super::corpus::{Dice, SHAPED};
 use super::{corpus, none, registered, shows};
 
 /// Sends `text` through a stream in pieces whose sizes `size` tells.
-fn streamed(redactor: Arc<Redactor>, text: &[u8], mut size: impl FnMut() -> usize) -> String {
+pub(super) fn streamed(
+    redactor: Arc<Redactor>,
+    text: &[u8],
+    mut size: impl FnMut() -> usize,
+) -> String {
     let mut stream = Stream::new(redactor);
     let mut out = String::new();
     let mut rest = text;

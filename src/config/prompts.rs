@@ -1,0 +1,57 @@
+//! `interactive_prompts`: how a program's question to a person looks.
+
+use algonius_actors::model::program::PromptContract;
+use regex::Regex;
+
+use super::program::regex_of;
+use super::section::Section;
+use super::value::Bounds;
+
+/// What the last line of an output ends in when it asks a person.
+const USUAL: [&str; 5] = [
+    r"(?i)\[(?:y/n|n/y|yes/no)\]\s*[:?]?\s*$",
+    r"(?i)\((?:y/n|n/y|yes/no)[^()]{0,24}\)\s*[:?]?\s*$",
+    r"(?i)\b(?:password|passphrase|passcode|username)(?: (?:for|of) .{1,80})?:\s*$",
+    r"(?i)\bpress (?:any key|enter|return)\b[^\n]{0,40}$",
+    r"\? +$",
+];
+
+/// Reads how questions look, and how long a silence after one is.
+pub(super) fn read(section: &mut Section<'_>) -> PromptContract {
+    let bounds = Bounds::new(0.1, 600.0, 2.0);
+    let silence = section.seconds("prompt_silence", bounds);
+    let patterns = match section.texts("interactive_prompts") {
+        None => USUAL.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect(),
+        Some(given) => given.iter().filter_map(|text| regex_of(section.reader, text)).collect(),
+    };
+    PromptContract { patterns, silence }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Regex, USUAL};
+
+    #[test]
+    fn the_usual_questions_are_known_and_other_lines_are_not() {
+        let usual: Vec<Regex> = USUAL.iter().map(|text| Regex::new(text).unwrap()).collect();
+        let asks = |line: &str| usual.iter().any(|pattern| pattern.is_match(line));
+        for line in [
+            "Overwrite? [y/N] ",
+            "Proceed (Y/n)? ",
+            "Are you sure you want to continue connecting (yes/no/[fingerprint])? ",
+            "Password:",
+            "Password for 'https://example.org': ",
+            "Enter passphrase for key 'id': ",
+            "[sudo] password for ann: ",
+            "Press any key to continue . . .",
+            "Press ENTER to continue",
+            "What is your name? ",
+        ] {
+            assert!(asks(line), "{line}");
+        }
+        for line in ["", "42", "Is it so?", "the password: hunter", "50% [=====>    ]", "a (y/n) b"]
+        {
+            assert!(!asks(line), "{line}");
+        }
+    }
+}

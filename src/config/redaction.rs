@@ -1,0 +1,107 @@
+//! `[redaction]`: what is masked besides what is known for a secret.
+
+use algonius_actors::model::redaction::{Pattern, PatternError, Redaction};
+
+use super::environment::{is_open_to_others, secret_file};
+use super::fault::{Complaint, said};
+use super::reader::Found;
+use super::section::Section;
+use super::value::Bounds;
+
+/// Most patterns: each is tried on every line.
+const MOST: usize = 64;
+/// Longest name of a pattern, in characters.
+const LONGEST_NAME: usize = 64;
+/// A shorter line of a file of secrets would mask half of every text.
+const SHORTEST: usize = 8;
+
+/// Reads `[redaction]`. The secrets of files are registered for masking.
+pub(super) fn read(mut section: Section<'_>) -> Redaction {
+    let personal = section.flag("pii", false);
+    let patterns = patterns(&mut section);
+    for file in section.texts("secret_files").unwrap_or_default() {
+        secrets(&section, &file);
+    }
+    section.finish();
+    Redaction { patterns, personal }
+}
+
+/// The patterns, each with a name of its own.
+fn patterns(from: &mut Section<'_>) -> Vec<Pattern> {
+    let reader = from.reader;
+    let items = from.list("patterns").unwrap_or_default();
+    if let Some(first) = items.get(MOST) {
+        let complaint = format!("there are {} patterns; {MOST} are allowed", items.len());
+        reader.error(&first.place.clone().hidden(), complaint);
+    }
+    let mut patterns: Vec<Pattern> = Vec::new();
+    for item in items {
+        let place = item.place.clone().hidden();
+        let Some(pattern) = Section::of(reader, item).and_then(pattern) else { continue };
+        if patterns.iter().any(|other| other.name() == pattern.name()) {
+            let name = pattern.name();
+            reader.error(&place, format!("another pattern has the name `{name}`"));
+        }
+        patterns.push(pattern);
+    }
+    patterns
+}
+
+/// Reads one pattern; its name and its expression are needed.
+fn pattern(mut section: Section<'_>) -> Option<Pattern> {
+    let reader = section.reader;
+    let (name, regex) = (section.nonblank("name"), section.nonblank("regex"));
+    let keep = section.entry("keep").map(|keep| keep.place);
+    let most = u64::try_from(Pattern::LONGEST).unwrap_or(u64::MAX);
+    let kept = usize::try_from(section.count("keep", Bounds::new(0, most, 0))).unwrap_or(0);
+    for (key, found) in [("name", &name), ("regex", &regex)] {
+        if found.is_none() && !section.has(key) {
+            reader.error(&section.place.below(key).hidden(), "is needed");
+        }
+    }
+    section.finish();
+    let (name, regex) = (name?, regex?);
+    if name.value.chars().count() > LONGEST_NAME {
+        reader.error(&name.place, format!("the name must have 1 to {LONGEST_NAME} characters"));
+    }
+    let made = Pattern::new(&name.value, &regex.value, kept);
+    if let Err(error) = &made {
+        let is_kept = matches!(error, PatternError::Keep { .. });
+        let place = keep.filter(|_| is_kept).unwrap_or_else(|| regex.place.clone());
+        reader.error(&place, complaint(error));
+    }
+    made.ok()
+}
+
+/// What is wrong with an expression, and what its writer can do.
+fn complaint(error: &PatternError) -> Complaint {
+    let said = said(error.to_string());
+    match error {
+        PatternError::Long => said.hint("write `{1,64}` for `+`, and `{0,64}` for `*`"),
+        PatternError::Size => said.hint("leave `(?u)` out, or count less often"),
+        PatternError::Empty => said.hint("let it need one character at least"),
+        PatternError::Syntax { .. } | PatternError::Nothing | PatternError::Keep { .. } => said,
+    }
+}
+
+/// Registers each line of a file; a file that others may read is worth a warning.
+fn secrets(section: &Section<'_>, file: &Found<String>) {
+    let reader = section.reader;
+    let path = reader.resolve(&file.value);
+    let text = match secret_file(&path) {
+        Ok(text) => text,
+        Err(error) => return reader.error(&file.place, format!("cannot be read: {error}")),
+    };
+    if is_open_to_others(&path) {
+        reader.warning(&file.place, said("others may read this file").hint("chmod 600 it"));
+    }
+    let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
+    let (short, secrets): (Vec<_>, Vec<_>) =
+        lines.partition(|line| line.chars().count() < SHORTEST);
+    if !short.is_empty() {
+        let count = short.len();
+        let complaint = format!("{count} of its lines have fewer than {SHORTEST} characters");
+        reader.warning(&file.place, said(complaint).hint("they are not masked"));
+    }
+    secrets.into_iter().for_each(|secret| reader.keep_secret(secret));
+}

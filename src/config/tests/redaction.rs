@@ -1,0 +1,83 @@
+//! What is masked besides.
+
+use super::*;
+
+fn section(lines: &str) -> String {
+    format!("{CAT}[redaction]\n{lines}\n")
+}
+
+#[test]
+fn nothing_is_masked_besides_unless_it_is_configured() {
+    let redaction = settings(CAT).redaction;
+    assert_eq!((redaction.patterns.len(), redaction.personal), (0, false));
+    let lines = "pii = true\n[[redaction.patterns]]\nname = 'a'\nregex = 'A[0-9]{3}'\nkeep = 1";
+    let redaction = settings(&section(lines)).redaction;
+    let [pattern] = redaction.patterns.as_slice() else { panic!("{redaction:?}") };
+    assert_eq!((pattern.name(), pattern.keep(), redaction.personal), ("a", 1, true));
+    assert!(pattern.regex().is_match(b"of A123"));
+}
+
+#[test]
+fn a_pattern_that_cannot_be_used_is_told_with_its_place() {
+    for (pattern, wanted) in [
+        (
+            "{ name = 'a', regex = '(' }",
+            "c:4:35: error: redaction.patterns[0].regex = '(': is not a regular expression: unclosed group",
+        ),
+        (
+            "{ name = 'a', regex = 'a*' }",
+            "c:4:35: error: redaction.patterns[0].regex = 'a*': matches the empty text; let it need one character at least",
+        ),
+        (
+            "{ name = 'a', regex = 'a+' }",
+            "c:4:35: error: redaction.patterns[0].regex = 'a+': can match more than 1024 bytes; write `{1,64}` for `+`, and `{0,64}` for `*`",
+        ),
+        (
+            "{ name = 'a', regex = 'abc', keep = 2 }",
+            "c:4:49: error: redaction.patterns[0].keep = 2: `keep` is more than half of the shortest match, which has 3 bytes",
+        ),
+        ("{ name = 'a' }", "c:4:13: error: redaction.patterns[0].regex: is needed"),
+        ("{ regex = 'abc' }", "c:4:13: error: redaction.patterns[0].name: is needed"),
+        (
+            "{ name = 'a', regex = 'abc' }, { name = 'a', regex = 'abcd' }",
+            "c:4:44: error: redaction.patterns[1]: another pattern has the name `a`",
+        ),
+        (
+            "{ name = 'a', regexp = 'abc', regex = 'abc' }",
+            "c:4:27: error: redaction.patterns[0].regexp: unknown key; did you mean `regex`?",
+        ),
+    ] {
+        let said = said_of(&section(&format!("patterns = [{pattern}]")));
+        assert_eq!(said, [wanted], "{pattern}");
+    }
+}
+
+#[test]
+fn there_are_64_patterns_at_most() {
+    let patterns = |count: usize| -> String {
+        let one = |number| format!("{{ name = 'p{number}', regex = 'abc' }},");
+        section(&format!("patterns = [{}]", (0..count).map(one).collect::<String>()))
+    };
+    assert_eq!(settings(&patterns(64)).redaction.patterns.len(), 64);
+    let said = said_of(&patterns(65)).join("\n");
+    assert!(said.contains("patterns[64]: there are 65 patterns; 64 are allowed"), "{said}");
+}
+
+#[test]
+fn each_line_of_a_file_of_secrets_is_masked_and_the_file_is_for_its_owner_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("words");
+    fs::write(&file, format!("{CANARY}\r\n\nshort\nanother secret of ours\n")).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+    let text = section("secret_files = ['words']");
+    let checked = load_in(folder.path(), &text).unwrap_or_else(|faults| panic!("{faults}"));
+    assert_eq!(checked.settings.secrets, [CANARY, "another secret of ours"]);
+    let said: Vec<_> = checked.warnings.iter().map(short).collect();
+    let wanted = [
+        "c:4:17: warning: redaction.secret_files[0] = 'words': others may read this file; chmod 600 it",
+        "c:4:17: warning: redaction.secret_files[0] = 'words': 1 of its lines have fewer than 8 characters; they are not masked",
+    ];
+    assert_eq!(said, wanted);
+    let said = said_of(&section("secret_files = ['none']")).join("\n");
+    assert!(said.contains("secret_files[0] = 'none': cannot be read: "), "{said}");
+}

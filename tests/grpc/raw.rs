@@ -1,0 +1,40 @@
+//! The answer as the agent gave it, for who waits for it and owns it; masked for all else.
+
+use algonius_supervisor::serve::grpc::proto::a2a_v1 as old;
+use algonius_supervisor::serve::grpc::proto::lf_a2a_v1 as new;
+
+use crate::messages::{new_answer, new_task, new_text, old_answer, old_task, old_text};
+use crate::world::{World, id, soon};
+
+const RAW: &str = "write to someone@mail.example";
+const MASKED: &str = "write to s***@mail.example";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_gets_the_answer_as_it_was_given_and_a_look_gets_it_masked() {
+    let world = World::begin(|settings| {
+        settings.default_agent = Some(id("echo"));
+        for agent in &mut settings.agents {
+            agent.spec.exposure.raw = agent.spec.id == id("echo");
+        }
+    })
+    .await;
+    let mut client = world.client_of_0_3("service");
+    let sent = soon(client.send_message(world.call(old_text(RAW)))).await.expect("an answer");
+    let sent = old_task(sent.into_inner());
+    assert_eq!(old_answer(&sent), RAW);
+    let name = format!("tasks/{}", sent.id);
+    let asked = old::GetTaskRequest { name, history_length: 0 };
+    let found = soon(client.get_task(world.call(asked))).await.expect("a task").into_inner();
+    assert_eq!(old_answer(&found), MASKED);
+
+    let mut client = world.client_of_1_0("service");
+    let sent = soon(client.send_message(world.call(new_text("", RAW)))).await.expect("an answer");
+    let sent = new_task(sent.into_inner());
+    assert_eq!((new_answer(&sent), &sent.artifacts[0].metadata), (RAW, &None));
+    let asked = new::GetTaskRequest { id: sent.id, ..new::GetTaskRequest::default() };
+    let found = soon(client.get_task(world.call(asked))).await.expect("a task").into_inner();
+    assert_eq!(new_answer(&found), MASKED);
+    let told = found.artifacts[0].metadata.as_ref().expect("metadata");
+    assert_eq!(told.fields["redacted"].kind, Some(prost_types::value::Kind::NumberValue(1.0)));
+    world.end().await;
+}
