@@ -11,7 +11,9 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use algonius_supervisor::{Running, config, start};
+use algonius_supervisor::clock::WallClock;
+use algonius_supervisor::warden::wardens::Origin;
+use algonius_supervisor::{Running, config, start_with};
 use bytes::Bytes;
 use criterion::{Criterion, SamplingMode};
 use http_body_util::{BodyExt as _, Full};
@@ -55,7 +57,13 @@ impl House {
         };
         let checked = config::load(&file, &env).expect("a good configuration");
         let token_file = checked.settings.server.token_file.clone();
-        let running = start(checked.settings).await.expect("a service");
+        let running = start_with(
+            checked.settings,
+            Arc::new(WallClock),
+            Origin::of(env!("CARGO_BIN_EXE_algonius")),
+        )
+        .await
+        .expect("a service");
         let token = std::fs::read_to_string(token_file).expect("a token").trim().to_owned();
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);

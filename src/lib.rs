@@ -121,7 +121,7 @@ pub struct Running {
     served: JoinHandle<io::Result<()>>,
 }
 
-/// Starts the service on this machine's clock.
+/// Starts the service of this very program on this machine.
 ///
 /// # Errors
 /// When any of it does not work; nothing runs then.
@@ -129,8 +129,8 @@ pub async fn start(settings: Settings) -> Result<Running, StartError> {
     start_with(settings, Arc::new(WallClock), Origin::default()).await
 }
 
-/// Starts the service on this machine and another clock. `origin` says how a process becomes a
-/// warden.
+/// Starts the service with another clock, or in another program; `origin` says how a process becomes
+/// a warden.
 ///
 /// # Errors
 /// When any of it does not work; nothing runs then.

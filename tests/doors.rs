@@ -2,9 +2,12 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a helper that cannot help fails the test")]
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_supervisor::{Running, StartError, config, start};
+use algonius_supervisor::clock::WallClock;
+use algonius_supervisor::warden::wardens::Origin;
+use algonius_supervisor::{Running, StartError, config, start_with};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -66,7 +69,9 @@ async fn try_start(
     let checked = config::load(&file, &env).unwrap_or_else(|faults| panic!("{faults}"));
     let mut settings = checked.settings;
     settings.server.listen = listen.unwrap_or(settings.server.listen);
-    let running = start(settings).await?;
+    let running =
+        start_with(settings, Arc::new(WallClock), Origin::of(env!("CARGO_BIN_EXE_algonius")))
+            .await?;
     let token = std::fs::read_to_string(home.path().join("data/token")).unwrap().trim().to_owned();
     Ok(Service { running, token, _home: home })
 }

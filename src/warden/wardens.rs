@@ -50,6 +50,14 @@ impl Default for Origin {
     }
 }
 
+impl Origin {
+    /// The `algonius` program at this place, for a service that lives in another program.
+    #[must_use]
+    pub fn of(program: impl Into<PathBuf>) -> Self {
+        Self { program: program.into(), ..Self::default() }
+    }
+}
+
 /// What the wardens of a service have in common.
 #[derive(Debug, Clone)]
 pub struct Terms {

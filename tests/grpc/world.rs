@@ -2,13 +2,16 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::model::principal::{Right, Scope, TokenSeed};
+use algonius_supervisor::clock::WallClock;
 use algonius_supervisor::config::{self, Settings};
 use algonius_supervisor::serve::grpc::proto::a2a_v1 as old;
 use algonius_supervisor::serve::grpc::proto::lf_a2a_v1 as new;
-use algonius_supervisor::{Running, start};
+use algonius_supervisor::warden::wardens::Origin;
+use algonius_supervisor::{Running, start_with};
 use axum::http::Uri;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -76,7 +79,10 @@ impl World {
             expires: None,
         });
         adapt(&mut settings);
-        let running = start(settings).await.expect("the service starts");
+        let running =
+            start_with(settings, Arc::new(WallClock), Origin::of(env!("CARGO_BIN_EXE_algonius")))
+                .await
+                .expect("the service starts");
         let token = std::fs::read_to_string(folder.path().join("token")).expect("a token");
         Self { running, token: token.trim().to_owned(), _folder: folder }
     }

@@ -53,8 +53,7 @@ impl World {
         let mut settings = checked.unwrap_or_else(|faults| panic!("{faults}")).settings;
         settings.server.listen = ([127, 0, 0, 1], 0).into();
         let clock = Arc::new(Fused::default());
-        let program = env!("CARGO_BIN_EXE_algonius").into();
-        let origin = Origin { program, ..Origin::default() };
+        let origin = Origin::of(env!("CARGO_BIN_EXE_algonius"));
         let running =
             soon("the start", start_with(settings, Arc::clone(&clock) as _, origin)).await.unwrap();
         let token = std::fs::read_to_string(setup.token_file()).unwrap().trim().to_owned();

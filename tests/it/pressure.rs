@@ -44,7 +44,12 @@ impl World {
         let mut settings = checked.unwrap_or_else(|faults| panic!("{faults}")).settings;
         settings.server.listen = ([127, 0, 0, 1], 0).into();
         let dials = Arc::new(Dials::default());
-        let running = start_on(settings, Arc::new(WallClock), Arc::clone(&dials) as _, origin());
+        let running = start_on(
+            settings,
+            Arc::new(WallClock),
+            Arc::clone(&dials) as _,
+            Origin::of(env!("CARGO_BIN_EXE_algonius")),
+        );
         let running = soon("the start", running).await.unwrap();
         let token = std::fs::read_to_string(setup.token_file()).unwrap().trim().to_owned();
         let door = Door { address: running.address(), token };
@@ -181,9 +186,4 @@ async fn a_ledger_without_room_takes_nothing_is_read_all_the_same_and_takes_agai
     // What it said is kept, or it is told that it could not be: it is settled either way.
     let end = outcome(&service.ended("gate", &running).await);
     assert!([completed("ann\n"), failed("ledger-unavailable")].contains(&end), "{end:?}");
-}
-
-/// The program that is tested is the warden too, not this test.
-fn origin() -> Origin {
-    Origin { program: env!("CARGO_BIN_EXE_algonius").into(), ..Origin::default() }
 }
