@@ -3,7 +3,9 @@
 
 mod claiming;
 mod log;
+mod resumption;
 mod timers;
+mod working;
 
 use std::mem;
 use std::sync::Arc;
@@ -21,18 +23,18 @@ use crate::model::execution::{Fence, Move, Stamp, State};
 use crate::model::id::ExecutionId;
 use crate::model::progress::Progress;
 use crate::model::queue::Reason;
-use crate::model::record::Record;
 use crate::model::request::Request;
 use crate::model::status::{ExecutionStatus, Health};
 use crate::model::workspace::Workspace;
 use crate::pen::{Pen, Stroke};
-use crate::ports::driver::{Driver, Lease, Work};
+use crate::ports::driver::{Driver, Lease};
 use crate::ports::ledger::Settlement;
-use crate::report::{Desk, Known, Pulse, Report, Reporter};
+use crate::report::{Pulse, Report};
 
 use claiming::Claiming;
 
 pub use claiming::Grant;
+pub use resumption::Resumption;
 
 /// Drives one execution to its outcome, then stops.
 pub struct ExecutionActor;
@@ -51,57 +53,6 @@ pub enum ExecutionMsg {
     Written,
     /// Asks for the present state. The answer never waits for the work.
     Inspect(RpcReplyPort<ExecutionStatus>),
-}
-
-/// Where an execution's actor takes up from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Resumption {
-    /// Its phase.
-    pub phase: Phase,
-    /// Its state, which is that of the phase.
-    pub state: State,
-    /// Its latest attempt.
-    pub stamp: Stamp,
-    /// The generation of its last claim.
-    pub fence: Fence,
-    /// What an earlier life wrote of the attempt that goes on.
-    pub known: Vec<Fact>,
-    /// Whether its request is as it was asked; what was masked is never tried again.
-    pub is_whole: bool,
-}
-
-impl Resumption {
-    /// Nothing was done yet.
-    #[must_use]
-    pub fn fresh() -> Self {
-        let (stamp, fence) = (Stamp::FIRST, Fence::default());
-        Self {
-            phase: Phase::Idle,
-            state: State::Idle,
-            stamp,
-            fence,
-            known: Vec::new(),
-            is_whole: true,
-        }
-    }
-
-    /// It asked for input in this turn.
-    #[must_use]
-    pub fn asked(stamp: Stamp, fence: Fence) -> Self {
-        let (phase, state) = (Phase::Waiting { stamp }, State::Waiting);
-        Self { phase, state, stamp, fence, ..Self::fresh() }
-    }
-
-    /// Its work is held, and goes on; an earlier life has told these facts of it.
-    #[must_use]
-    pub fn held(record: &Record, known: Vec<Fact>) -> Self {
-        let (state, stamp, fence) = (record.state, record.stamp, record.fence);
-        let phase = match state {
-            State::Starting => Phase::Starting { stamp },
-            _ => Phase::Running { stamp },
-        };
-        Self { phase, state, stamp, fence, known, is_whole: record.replayable }
-    }
 }
 
 /// What an execution begins with.
@@ -309,47 +260,6 @@ impl ExecutionData {
         _ = self.pen.send(stroke); // The pen ends after this actor.
     }
 
-    fn start(&mut self, me: &ActorRef<ExecutionMsg>, stamp: Stamp) {
-        let (work, reporter) = self.work(me, stamp, Vec::new());
-        self.lease = Some(self.driver.start(work, reporter));
-    }
-
-    fn take_up(&mut self, me: &ActorRef<ExecutionMsg>, stamp: Stamp) {
-        let known = mem::take(&mut self.known);
-        let (work, reporter) = self.work(me, stamp, known);
-        self.lease = Some(self.driver.resume(work, reporter));
-    }
-
-    /// An attempt as its driver gets it, and where it tells.
-    fn work(
-        &mut self,
-        me: &ActorRef<ExecutionMsg>,
-        stamp: Stamp,
-        known: Vec<Fact>,
-    ) -> (Work, Reporter) {
-        self.pulse = Pulse::default();
-        let desk = Desk {
-            id: self.id,
-            stamp,
-            fence: self.fence,
-            ledger: Arc::clone(&self.kit.ledger),
-            clock: Arc::clone(&self.kit.clock),
-            redactor: Arc::clone(&self.kit.redactor),
-            limit: self.spec.sizes.output,
-            raw: self.spec.exposure.raw,
-            progress: self.progress.clone(),
-            pulse: self.pulse.clone(),
-            known: Known::new(known),
-        };
-        let me = me.clone();
-        let reporter = Reporter::new(desk, move |report| {
-            _ = me.cast(ExecutionMsg::Reported(report)); // A late report finds nobody.
-        });
-        let (spec, request) = (Arc::clone(&self.spec), Arc::clone(&self.request));
-        let workspace = self.claiming.workspace();
-        (Work { execution: self.id, stamp, spec, request, workspace }, reporter)
-    }
-
     fn moved(&mut self, from: State, to: State, stamp: Stamp, reason: String) {
         debug_assert!(from.may_become(to), "{from} -> {to}");
         let at = self.kit.clock.now();
@@ -366,20 +276,6 @@ impl ExecutionData {
             self.progress.send_modify(|progress| (progress.state, progress.queued) = (state, None));
         }
         tracing::debug!(execution = %self.id, %state, "moved");
-    }
-
-    fn clean(&mut self, me: &ActorRef<ExecutionMsg>, stamp: Stamp) {
-        if self.cleaning {
-            return; // The clean-up under way will tell.
-        }
-        self.cleaning = true;
-        let (me, lease) = (me.clone(), self.lease.take());
-        self.tasks.spawn(async move {
-            if let Some(lease) = lease {
-                lease.clean().await;
-            }
-            _ = me.cast(ExecutionMsg::Happened(Event::Cleaned { at: stamp }));
-        });
     }
 
     fn settle(&mut self, stamp: Stamp, ending: Ending) {

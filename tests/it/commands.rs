@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Service, Setup, fake, gated, soon};
+use crate::harness::{Service, Setup, fake, gated, soon, until};
 
 fn json_of(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| panic!("no JSON: {text}"))
@@ -110,6 +110,8 @@ async fn tasks_are_listed_shown_and_called_off() {
     let sent = service.command(&["send", "--no-wait", "one", "ann"], "").await;
     let id = sent.stdout.trim().to_owned();
     service.setup.written("log", "start ann\n").await;
+    let is_running = async || (service.execution(&id).await["state"] == "running").then_some(());
+    until("it runs", is_running).await;
     let list = service.command(&["tasks", "list", "--unfinished"], "").await.stdout;
     assert!(list.contains("TASK") && list.contains(&id) && list.contains("running"), "{list}");
     let list = service.command(&["tasks", "list", "--json"], "").await.stdout;

@@ -1,8 +1,6 @@
 //! The service, the warden or both are killed while an agent works: what it does goes on or ends,
 //! in one way, and no byte of it is lost.
 
-use std::fs;
-
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -29,15 +27,6 @@ echo end >> HERE/log
 /// The processes of an execution.
 fn of(id: &str) -> Vec<i32> {
     marked(&format!("ALGONIUS_EXECUTION_ID={id}"))
-}
-
-/// The warden that a living service has started.
-fn warden(service: &Service) -> i32 {
-    let children = format!("/proc/{0}/task/{0}/children", service.pid());
-    let children = fs::read_to_string(children).unwrap();
-    let pids = children.split_whitespace().map(|pid| pid.parse::<i32>().unwrap());
-    let name = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    pids.filter(|pid| name(pid).trim() == "algonius-warden").next_back().unwrap()
 }
 
 fn kill9(pid: i32) {
@@ -139,7 +128,7 @@ async fn a_warden_that_is_killed_takes_no_service_along() {
     let id = service.begin("one", "ann").await;
     let waiting = service.begin("one", "bob").await;
     service.setup.written("log", "start ann\n").await;
-    kill9(warden(&service));
+    kill9(service.warden());
     assert_eq!(outcome(&service.ended("one", &id).await), failed("interrupted"));
     assert!(of(&id).is_empty(), "its program lives on");
     service.setup.open("go");
@@ -152,10 +141,8 @@ async fn when_both_are_killed_the_next_start_ends_what_runs() {
     let mut service = Service::start(&gated("one", "access = 'read-write'")).await;
     let id = service.begin("one", "ann").await;
     service.setup.written("log", "start ann\n").await;
-    let (left, warden) = (of(&id), warden(&service));
-    kill9(service.pid());
-    kill9(warden);
-    service.exit().await;
+    let left = of(&id);
+    service.kill9_both().await;
     service.restart().await;
     assert!(left.iter().all(|pid| !is_alive(*pid)), "what ran was not swept");
     assert_eq!(outcome(&service.ended("one", &id).await), failed("interrupted"));
@@ -166,7 +153,7 @@ async fn a_warden_that_was_taken_over_may_be_killed_too() {
     let mut service = Service::start(&gated("one", "")).await;
     let id = service.begin("one", "ann").await;
     service.setup.written("log", "start ann\n").await;
-    let first = warden(&service);
+    let first = service.warden();
     service.kill9().await;
     service.restart().await;
     assert_eq!(service.execution(&id).await["state"], "running");

@@ -129,7 +129,7 @@ async fn a_message_with_a_secret_that_waited_at_a_kill_is_not_run() {
     let secret = format!("{}{}", "gh", format_args!("p_{}", letters(8, 36)));
     let agent = crate::harness::gated("one", "access = 'read-write'");
     let mut service = Service::start(&agent).await;
-    service.begin("one", "ann").await;
+    let running = service.begin("one", "ann").await;
     service.setup.written("log", "start ann\n").await;
     let waiting = service.begin("one", &secret).await;
     service.kill9().await;
@@ -137,7 +137,8 @@ async fn a_message_with_a_secret_that_waited_at_a_kill_is_not_run() {
     service.setup.open("go");
     let task = service.ended("one", &waiting).await;
     assert_eq!(outcome(&task), crate::harness::door::failed("interrupted-not-run"));
-    assert_eq!(service.setup.read("log"), "start ann\n");
+    service.ended("one", &running).await;
+    assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
 }
 
 /// Prints what two patterns match, in pieces, to both outputs; fails when it is asked to.

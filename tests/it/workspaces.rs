@@ -70,7 +70,7 @@ async fn a_folder_that_a_caller_chose_is_shared_like_any_other_and_after_a_kill(
     service.rpc("free", "message/send", &params).await;
     logged(&service, "start bob").await;
     let waiting = service.begin("ann", "ann").await;
-    service.kill9().await;
+    service.kill9_both().await;
     service.restart().await; // What ran is killed and ended, what waited has the folder now.
     logged(&service, "start ann").await;
     params["message"]["messageId"] = json!("again");

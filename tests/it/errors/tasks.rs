@@ -27,6 +27,12 @@ async fn what_a_program_does_wrong_is_told_the_same_on_every_way() {
         shell("wrong", "echo ERROR: lost", "success.fail_regex = '^ERROR'"),
         shell("flaky", "exit 75", "retry.base = 0.01"),
         shell("slow", "sleep 600", "timeout = 0.3\nstop_grace = 0.1"),
+        shell("mute", "sleep 600", "idle_timeout = 1\nstop_grace = 0.1"),
+        shell(
+            "asks",
+            "printf 'Go on? [y/N] '; sleep 600",
+            "prompt_silence = 0.3\nstop_grace = 0.1",
+        ),
         fake("reports", "events failed:agent:no-luck", "output = 'events'"),
         shell("rejects", r#"echo '{"type":"rejected","message":"not mine"}'"#, "output = 'events'"),
         "[agents.args]\ncommand = 'printf'\nargs = ['{{ input }}']\ninput = 'args'\n".to_owned(),
@@ -40,6 +46,8 @@ async fn what_a_program_does_wrong_is_told_the_same_on_every_way() {
         ("wrong", "failure-pattern", Code::FailPattern),
         ("flaky", "agent-transient", Code::TransientFailure),
         ("slow", "execution-timeout", Code::Timeout),
+        ("mute", "idle-timeout", Code::IdleTimeout),
+        ("asks", "interactive-input", Code::Interactive),
         ("reports", "agent-reported", Code::Reported),
         ("rejects", "agent-rejected", Code::Rejected),
     ] {
@@ -82,8 +90,9 @@ async fn what_was_called_off_has_ended_or_was_never_there_is_told_the_same_on_ev
 
 #[tokio::test]
 async fn what_a_queue_or_a_crash_ended_is_told_the_same_on_every_way() {
-    let settings = "access = 'read-write'\nqueue_timeout = 0.2";
-    let agents = [gated("line", settings), gated("one", "access = 'read-write'")].concat();
+    let settings = "access = 'read-write'\nqueue_timeout = 0.2\nworking_dir = 'HERE/run'";
+    let elsewhere = "access = 'read-write'\nworking_dir = 'HERE/home'";
+    let agents = [gated("line", settings), gated("one", elsewhere)].concat();
     let mut service = Service::start(&agents).await;
     service.begin("line", "ann").await;
     let waiting = service.begin("line", "bob").await;
@@ -96,7 +105,7 @@ async fn what_a_queue_or_a_crash_ended_is_told_the_same_on_every_way() {
     // A secret is not kept, so what waits with one cannot be run by another life.
     let secret = format!("password={}", "Xk29fQ8vLm4T7wRz");
     let waiting = id(&service.submit("one", message(&secret)).await);
-    service.kill9().await;
+    service.kill9_both().await;
     service.restart().await;
     look(&service, ("one", &running), "interrupted", Code::Interrupted).await;
     look(&service, ("one", &waiting), "interrupted-not-run", Code::InterruptedNotRun).await;

@@ -282,6 +282,23 @@ impl Service {
         self.exit().await;
     }
 
+    /// The warden that it has started.
+    pub(crate) fn warden(&self) -> i32 {
+        let children = format!("/proc/{0}/task/{0}/children", self.pid());
+        let children = fs::read_to_string(children).unwrap();
+        let pids = children.split_whitespace().map(|pid| pid.parse::<i32>().unwrap());
+        let name = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        pids.filter(|pid| name(pid).trim() == "algonius-warden").next_back().unwrap()
+    }
+
+    /// Kills it and its warden: nobody holds what runs any more.
+    pub(crate) async fn kill9_both(&mut self) {
+        let warden = self.warden();
+        kill(Pid::from_raw(self.pid()), Signal::SIGKILL).unwrap();
+        kill(Pid::from_raw(warden), Signal::SIGKILL).unwrap();
+        self.exit().await;
+    }
+
     /// Starts the program again on the same folder, after it has ended.
     pub(crate) async fn restart(&mut self) {
         (self.child, self.door, self.said) = begin(&self.setup).await;

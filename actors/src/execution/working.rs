@@ -1,0 +1,70 @@
+//! The work of an attempt: given to the driver, taken up again, cleaned up after.
+
+use std::mem;
+use std::sync::Arc;
+
+use ractor::ActorRef;
+
+use super::{ExecutionData, ExecutionMsg};
+use crate::decide::execution::Event;
+use crate::model::event::Fact;
+use crate::model::execution::Stamp;
+use crate::ports::driver::Work;
+use crate::report::{Desk, Known, Pulse, Reporter};
+
+impl ExecutionData {
+    pub(super) fn start(&mut self, me: &ActorRef<ExecutionMsg>, stamp: Stamp) {
+        let (work, reporter) = self.work(me, stamp, Vec::new());
+        self.lease = Some(self.driver.start(work, reporter));
+    }
+
+    pub(super) fn take_up(&mut self, me: &ActorRef<ExecutionMsg>, stamp: Stamp) {
+        let known = mem::take(&mut self.known);
+        let (work, reporter) = self.work(me, stamp, known);
+        self.lease = Some(self.driver.resume(work, reporter));
+    }
+
+    /// An attempt as its driver gets it, and where it tells.
+    fn work(
+        &mut self,
+        me: &ActorRef<ExecutionMsg>,
+        stamp: Stamp,
+        known: Vec<Fact>,
+    ) -> (Work, Reporter) {
+        self.pulse = Pulse::default();
+        let desk = Desk {
+            id: self.id,
+            stamp,
+            fence: self.fence,
+            ledger: Arc::clone(&self.kit.ledger),
+            clock: Arc::clone(&self.kit.clock),
+            redactor: Arc::clone(&self.kit.redactor),
+            limit: self.spec.sizes.output,
+            raw: self.spec.exposure.raw,
+            progress: self.progress.clone(),
+            pulse: self.pulse.clone(),
+            known: Known::new(known),
+        };
+        let me = me.clone();
+        let reporter = Reporter::new(desk, move |report| {
+            _ = me.cast(ExecutionMsg::Reported(report)); // A late report finds nobody.
+        });
+        let (spec, request) = (Arc::clone(&self.spec), Arc::clone(&self.request));
+        let workspace = self.claiming.workspace();
+        (Work { execution: self.id, stamp, spec, request, workspace }, reporter)
+    }
+
+    pub(super) fn clean(&mut self, me: &ActorRef<ExecutionMsg>, stamp: Stamp) {
+        if self.cleaning {
+            return; // The clean-up under way will tell.
+        }
+        self.cleaning = true;
+        let (me, lease) = (me.clone(), self.lease.take());
+        self.tasks.spawn(async move {
+            if let Some(lease) = lease {
+                lease.clean().await;
+            }
+            _ = me.cast(ExecutionMsg::Happened(Event::Cleaned { at: stamp }));
+        });
+    }
+}
