@@ -286,9 +286,9 @@ impl Service {
     pub(crate) fn warden(&self) -> i32 {
         let children = format!("/proc/{0}/task/{0}/children", self.pid());
         let children = fs::read_to_string(children).unwrap();
-        let pids = children.split_whitespace().map(|pid| pid.parse::<i32>().unwrap());
+        let mut pids = children.split_whitespace().map(|pid| pid.parse::<i32>().unwrap());
         let name = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        pids.filter(|pid| name(pid).trim() == "algonius-warden").next_back().unwrap()
+        pids.rfind(|pid| name(pid).trim() == "algonius-warden").unwrap()
     }
 
     /// Kills it and its warden: nobody holds what runs any more.
