@@ -20,6 +20,7 @@ mod program;
 mod prompting;
 mod push;
 mod reader;
+mod sandbox;
 mod section;
 mod server;
 mod tokens;

@@ -11,6 +11,7 @@ mod live;
 pub mod process;
 mod pump;
 mod reach;
+mod sandbox;
 mod workplace;
 
 #[cfg(test)]

@@ -15,5 +15,6 @@ pub mod push;
 pub mod queue;
 pub mod record;
 pub mod request;
+pub mod sandbox;
 pub mod status;
 pub mod workspace;

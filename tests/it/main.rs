@@ -27,6 +27,7 @@ mod looks;
 mod malformed;
 mod overrides;
 mod places;
+mod read_only;
 mod secrets;
 mod streams;
 mod twins;

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use regex::Regex;
 
+use super::sandbox::Sandbox;
+
 /// How the program receives its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputPattern {
@@ -102,6 +104,8 @@ pub struct ProgramSpec {
     pub success: SuccessContract,
     /// When it is worth another attempt.
     pub transient: TransientContract,
+    /// What it may change and reach.
+    pub sandbox: Sandbox,
 }
 
 /// How a process ended.

@@ -10,7 +10,6 @@ use algonius_actors::model::workspace::Workspace;
 use algonius_actors::ports::driver::Driver;
 
 use super::world::{Stage, shell};
-use crate::drive::process::ProcessDriver;
 
 /// An agent that changes things and tells where it is. Its folder is `link`, which leads to `one`.
 fn writer() -> Stage {

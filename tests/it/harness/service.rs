@@ -30,7 +30,11 @@ pub(crate) struct Setup {
     config: PathBuf,
     text: String,
     env: BTreeMap<String, String>,
+    through: Vec<String>,
 }
+
+/// Nobody in particular: a user that owns nothing but its story's folder.
+const NOBODY: u32 = 65_532;
 
 impl Setup {
     /// Agents, and tokens if any, under low limits.
@@ -60,7 +64,7 @@ impl Setup {
         ];
         let env = env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         let config = here.path().join("supervisor.toml");
-        Self { text: text.to_owned(), here, config, env }
+        Self { text: text.to_owned(), here, config, env, through: Vec::new() }
     }
 
     /// The configuration of this file as it stands.
@@ -73,6 +77,24 @@ impl Setup {
         self.text.clear();
         config.clone_into(&mut self.config);
         self
+    }
+
+    /// A program that starts the service, with its arguments before those of the service.
+    pub(crate) fn through(mut self, words: &[&str]) -> Self {
+        self.through = words.iter().map(|word| (*word).to_owned()).collect();
+        self
+    }
+
+    /// The service of a user without rights, who owns the story's folder. Needs to be root.
+    pub(crate) fn of_nobody(self) -> Self {
+        use std::os::unix::fs::chown;
+        let folders = ["", "home", "state", "run", "site"].map(|name| self.here.path().join(name));
+        for folder in folders.iter().filter(|folder| folder.exists()) {
+            chown(folder, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        let user = [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}")];
+        let rest = ["--clear-groups", "--inh-caps=-all", "--bounding-set=-all"];
+        self.through(&[&["setpriv", &user[0], &user[1]], &rest[..]].concat())
     }
 
     /// A variable in the environment of the service.
@@ -144,8 +166,9 @@ impl Setup {
     }
 
     fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(PROGRAM);
-        command.args(words).env_clear().envs(&self.env).current_dir(self.here.path());
+        let mut all = self.through.iter().map(String::as_str).chain([PROGRAM]);
+        let mut command = Command::new(all.next().unwrap_or(PROGRAM));
+        command.args(all).args(words).env_clear().envs(&self.env).current_dir(self.here.path());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.kill_on_drop(true);
         command

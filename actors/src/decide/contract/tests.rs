@@ -12,6 +12,7 @@ use crate::model::failure::Failure;
 use crate::model::program::{
     InputPattern, OutputPattern, ProgramSpec, SuccessContract, TransientContract,
 };
+use crate::model::sandbox::Sandbox;
 
 /// Success is 0 or 4 with an answer and without `broken`; 75 and `busy` may pass by themselves.
 fn program() -> ProgramSpec {
@@ -35,6 +36,7 @@ fn program() -> ProgramSpec {
             exit_codes: vec![4, 75],
             regex: Some(Regex::new("busy").unwrap()),
         },
+        sandbox: Sandbox::default(),
     }
 }
 
