@@ -12,6 +12,7 @@ pub mod process;
 mod prompts;
 mod pump;
 mod reach;
+mod sandbox;
 mod workplace;
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use algonius_actors::decide::key::Keyring;
 use algonius_actors::decide::redact::Redactor;
+use algonius_actors::decide::sandbox::enforcement;
 use algonius_actors::door::Gateway;
 use algonius_actors::kit::Kit;
 use algonius_actors::model::code::Code;
@@ -55,6 +56,7 @@ use serve::listen::Bounds;
 use serve::lockout::Lockouts;
 use serve::{App, Shared, gate, listen, router};
 use store::{Store, StoreError};
+use warden::confine;
 use warden::wardens::{Origin, Terms, Wardens};
 
 /// Why the service did not start.
@@ -100,6 +102,17 @@ pub enum StartError {
     Warden {
         /// Why not.
         source: io::Error,
+    },
+    /// The sandbox of an agent is required and cannot be had.
+    #[error(
+        "this system cannot hold the agent `{agent}` to its sandbox ({landlock}); \
+         `sandbox.required = false` starts it nevertheless"
+    )]
+    Sandbox {
+        /// Which.
+        agent: AgentId,
+        /// What the kernel knows.
+        landlock: String,
     },
     /// The tree did not start.
     #[error("the supervision tree did not start: {cause}")]
@@ -154,7 +167,7 @@ pub async fn start_on(
     meter: Arc<dyn Meter>,
     origin: Origin,
 ) -> Result<Running, StartError> {
-    let Settings { server, agents, default_agent, mut tokens, mut secrets, .. } = settings;
+    let Settings { server, mut agents, default_agent, mut tokens, mut secrets, .. } = settings;
     let Settings { lockout, push, pressure, redaction, .. } = settings;
     let probe = pressure.map(|it| Probe { meter, spec: it.spec, interval: it.interval });
     let bounds = bounds(&server);
@@ -165,6 +178,7 @@ pub async fn start_on(
     if let Some(agent) = open.filter(|_| !address.ip().is_loopback()) {
         return Err(StartError::Open { agent: agent.spec.id.clone() });
     }
+    agents.iter_mut().try_for_each(held)?;
     let store = Arc::new(Store::open(&server.data_dir, durability(&server)).await?);
     let instance = store.instance();
     let wardens = wardens(&server, instance.id, origin).await?;
@@ -251,6 +265,23 @@ async fn wardens(
     let (runtime_dir, patience) = (server.runtime_dir.clone(), server.reattach_grace);
     let started = Wardens::start(Terms { origin, runtime_dir, instance, patience }).await;
     started.map_err(|source| StartError::Warden { source })
+}
+
+/// Settles how far the system holds an agent to what it may do, and warns where that is too little.
+fn held(agent: &mut config::Agent) -> Result<(), StartError> {
+    let config::Agent { spec, program } = agent;
+    let landlock = confine::version();
+    spec.enforcement = enforcement(spec.access, &program.sandbox, landlock);
+    if !spec.enforcement.is_wanting() || !spec.enabled {
+        return Ok(());
+    }
+    let landlock = landlock.map_or("no Landlock".to_owned(), |v| format!("Landlock {v}"));
+    if program.sandbox.required {
+        return Err(StartError::Sandbox { agent: spec.id.clone(), landlock });
+    }
+    let (agent, enforcement) = (&spec.id, spec.enforcement.as_str());
+    tracing::warn!(%agent, enforcement, landlock, "what the agent may not do is not refused to it");
+    Ok(())
 }
 
 /// Each agent and what does its work.

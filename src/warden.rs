@@ -6,6 +6,7 @@
 
 mod attach;
 mod codec;
+pub mod confine;
 mod frame;
 mod keeper;
 mod label;

@@ -359,6 +359,7 @@ impl AgentData {
             name: spec.name.clone(),
             health,
             enabled: spec.enabled,
+            enforcement: spec.enforcement,
             since: Some(self.since),
             restarts: 0,
             last_fault: None,

@@ -20,4 +20,5 @@ pub mod recovery;
 pub mod redact;
 pub mod restart;
 pub mod retry;
+pub mod sandbox;
 pub mod turn;

@@ -17,5 +17,6 @@ pub mod queue;
 pub mod record;
 pub mod redaction;
 pub mod request;
+pub mod sandbox;
 pub mod status;
 pub mod workspace;

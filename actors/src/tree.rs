@@ -179,6 +179,7 @@ fn unanswered(seat: &SeatView, health: Health) -> AgentStatus {
         name: seat.spec.name.clone(),
         health,
         enabled: seat.spec.enabled,
+        enforcement: seat.spec.enforcement,
         since: None,
         restarts: 0,
         last_fault: None,

@@ -55,6 +55,12 @@ fn print_agent(agent: &AgentStatus, at: DateTime<Utc>, out: &Out) {
         "├─ {}{life}{off}, running {running}/{capacity}, queue {queued}/{depth}{last}",
         agent.id
     ));
+    if agent.enforcement.is_wanting() {
+        out.line(&format!(
+            "│    what it may not do is not refused: {}",
+            agent.enforcement.as_str()
+        ));
+    }
     if let Some(fault) = &agent.last_fault {
         out.line(&format!("│    fault: {fault}"));
     }

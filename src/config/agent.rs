@@ -7,6 +7,7 @@ use std::time::Duration;
 use algonius_actors::model::agent::{Access, AgentSpec, Capacity, RetrySpec, Sizes, Skill};
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::program::{InputPattern, ProgramSpec};
+use algonius_actors::model::sandbox::Enforcement;
 
 use super::allowance;
 use super::deadlines;
@@ -15,6 +16,7 @@ use super::fault::{Severity, said};
 use super::limits::Limits;
 use super::program;
 use super::reader::{Found, Reader};
+use super::sandbox;
 use super::section::{Entry, Section};
 use super::value::{self, Bounds};
 
@@ -65,9 +67,10 @@ fn read(
     mode(section, limits);
     let enabled = section.flag("enabled", true);
     let lacking = if enabled { Severity::Error } else { Severity::Warning };
-    let program = program::read(section, lacking);
+    let mut program = program::read(section, lacking);
     let accesses = [("read-only", Access::ReadOnly), ("read-write", Access::ReadWrite)];
     let access = section.word("access", &accesses).map(|found| found.value).unwrap_or_default();
+    sandbox::read(section, program.as_mut(), access, lacking);
     let input = program.as_ref().map(|program| program.input);
     let described = section.nonblank("description").map(|text| text.value);
     let description = described.unwrap_or_else(|| format!("The agent `{name}`."));
@@ -76,6 +79,8 @@ fn read(
         skills: skills(section, &id, &name, &description),
         enabled,
         access,
+        // What the system can do is known when the service starts.
+        enforcement: Enforcement::default(),
         capacity: capacity(section, limits, access),
         deadlines: deadlines::read(section, limits),
         retry: retry(section.section("retry"), limits),

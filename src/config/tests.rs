@@ -13,6 +13,7 @@ use algonius_actors::model::agent::{
 use algonius_actors::model::exposure::Exposure;
 use algonius_actors::model::principal::Right;
 use algonius_actors::model::program::{InputPattern, OutputPattern, Secrecy};
+use algonius_actors::model::sandbox::Enforcement;
 use proptest::prelude::*;
 
 use super::environment::{ExpandError, expand};
@@ -133,6 +134,7 @@ fn an_agent_of_one_line_gets_every_default() {
         skills: vec![skill],
         enabled: true,
         access: Access::ReadOnly,
+        enforcement: Enforcement::Unneeded,
         capacity: Capacity { running: NonZeroU32::new(10), waiting: 10, patience: seconds(1800) },
         deadlines: Deadlines {
             start: seconds(30),

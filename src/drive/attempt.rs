@@ -18,6 +18,7 @@ use super::handed;
 use super::live::{Live, Output, Process};
 use super::process::{Orders, Place};
 use super::reach::Reach;
+use super::sandbox::{self, is_confined};
 use super::workplace::workplace;
 use crate::template::Values;
 use crate::warden::{Launch, Warden};
@@ -52,8 +53,10 @@ impl Attempt {
         values.input_file = files.folder.join(&files.input_name);
         values.output_file = files.output.clone();
         let place = workplace(&self.program, &self.work).await?;
-        let launch = self.launch(&values, &files, place.clone())?;
-        let folder = self.folder(&files).await?;
+        let confinement = sandbox::confinement(&self.program, &self.work, &place, &files.folder);
+        let mut launch = self.launch(&values, &files, place.clone())?;
+        let folder = self.folder(&files, confinement.is_some()).await?;
+        launch.ruleset = sandbox::ruleset(confinement).await?;
         let output = self.output(folder.as_ref(), files.output, place).await;
         if orders.is_stopped() {
             return Err(Failure::new(Code::Cancelled, "called off before it was started"));
@@ -130,6 +133,9 @@ impl Attempt {
         let mut env = environment(&self.program, inherited, &self.work);
         let listing = handed::listing(&self.work.request.input.parts, &files.folder);
         env.extend(listing.map(|listing| (handed::FILES.into(), listing.into())));
+        if is_confined(&self.program, self.work.spec.access) {
+            sandbox::give_temporary(&mut env, &self.program, inherited, &files.folder);
+        }
         fits(&args, &env)?;
         let stdin = match self.program.input {
             InputPattern::Stdin => self.work.request.input.text().into_bytes(),
@@ -164,16 +170,19 @@ impl Attempt {
     }
 
     /// Makes the execution's own folder, where one is needed, with the input in it.
-    async fn folder(&self, files: &Files) -> Result<Option<Folder>, Failure> {
+    async fn folder(&self, files: &Files, is_confined: bool) -> Result<Option<Folder>, Failure> {
         let takes_file = self.program.input == InputPattern::File;
         let has_files = handed::has_files(&self.work.request.input.parts);
-        if !takes_file && !has_files && self.program.output != OutputPattern::File {
+        if !is_confined && !takes_file && !has_files && self.program.output != OutputPattern::File {
             return Ok(None);
         }
         let (path, name) = (files.folder.clone(), files.input_name.clone());
         let request = Arc::clone(&self.work.request);
         let made = tokio::task::spawn_blocking(move || {
             let folder = Folder::make(path).map_err(|error| unmade(&error))?;
+            if is_confined {
+                folder.make_place(sandbox::TEMPORARY).map_err(|error| unmade(&error))?;
+            }
             if takes_file {
                 let written = folder.write(&name, request.input.text().as_bytes());
                 written.map_err(|error| unmade(&error))?;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use algonius_actors::decide::contract::{Evidence, judge};
 use algonius_actors::decide::prompt;
+use algonius_actors::decide::sandbox::complains;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::event::{Channel, Fact};
 use algonius_actors::model::failure::Failure;
@@ -25,6 +26,7 @@ use super::process::Orders;
 use super::prompts::Prompts;
 use super::pump::{Note, Source, Text, pump, pump_events};
 use super::reach::Reach;
+use super::sandbox::{self, is_confined};
 use crate::warden::{Ending, Pipe, Spawned, Tree};
 
 /// How long the pipes may stay open after the program has ended.
@@ -200,16 +202,26 @@ impl Live {
             }
         };
         let asked = heard.as_ref().is_ok_and(Heard::asks);
-        let verdict = match heard {
+        let is_refused = heard.as_ref().is_ok_and(|heard| self.is_refused(heard));
+        let mut verdict = match heard {
             Ok(_) if is_asking => Ok(Err(prompt::failure())),
             Ok(heard) => self.verdict(exit, heard, report).await,
             Err(error) => Err(error),
         };
+        if is_refused && matches!(verdict, Ok(Err(_))) {
+            let told = report.note(Fact::Warned { message: sandbox::ABOUT.to_owned() }).await;
+            verdict = told.and(verdict);
+        }
         Ended {
             verdict: verdict.unwrap_or_else(|error| Err(self.unwritten(&error))),
             exit_code: exit.code(),
             asked,
         }
+    }
+
+    /// Whether it complains of what its sandbox may have refused.
+    fn is_refused(&self, heard: &Heard) -> bool {
+        is_confined(&self.program, self.work.spec.access) && complains(&heard.stderr.raw)
     }
 
     async fn verdict(

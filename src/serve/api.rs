@@ -45,6 +45,7 @@ pub async fn agents(State(app): State<App>, who: Who) -> Result<Response, Proble
             version: spec.version.clone(),
             enabled: spec.enabled,
             access: access.to_owned(),
+            enforcement: spec.enforcement,
             url: card::url(&app, spec),
             card: format!("{}/agents/{}/.well-known/agent-card.json", app.public_url, spec.id),
         }

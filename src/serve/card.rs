@@ -1,10 +1,11 @@
 //! Agent cards, at every place where clients look for them: they tell what is on, and no more.
 
-use algonius_actors::model::agent::{AgentSpec, Skill};
+use algonius_actors::model::agent::{Access, AgentSpec, Skill};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::exposure::{Credential, Operation};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::AgentId;
+use algonius_actors::model::sandbox::Enforcement;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -197,7 +198,7 @@ pub fn card(app: &App, spec: &AgentSpec) -> Card {
         |operation: Operation| SERVED.operations.contains(&operation) && exposure.offers(operation);
     Card {
         name: spec.name.clone(),
-        description: spec.description.clone(),
+        description: described(spec),
         version: spec.version.clone(),
         interfaces: ways(app, spec),
         streaming: tells(Operation::Stream),
@@ -213,6 +214,21 @@ pub fn card(app: &App, spec: &AgentSpec) -> Card {
             Credential::Nothing => CardSecurity::Nothing,
         },
     }
+}
+
+/// Said of an agent that reads only by its own word.
+const UNHELD: &str = "It is to change nothing, which nothing enforces here.";
+/// Said where the kernel cannot tell all.
+const HALF_HELD: &str = "It is to change nothing; here it could still empty files.";
+
+/// What it does, and what of its access is its word alone.
+fn described(spec: &AgentSpec) -> String {
+    let about = match (spec.access, spec.enforcement) {
+        (Access::ReadOnly, Enforcement::Off | Enforcement::Unavailable) => UNHELD,
+        (Access::ReadOnly, Enforcement::Partial) => HALF_HELD,
+        _ => return spec.description.clone(),
+    };
+    format!("{} {about}", spec.description.trim_end())
 }
 
 /// The ways in: those of the agent that the service has too, by binding, then by version.

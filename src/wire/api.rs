@@ -6,6 +6,7 @@ use algonius_actors::model::event::Event;
 use algonius_actors::model::execution::{Outcome, Stamp, State};
 use algonius_actors::model::queue::Queued;
 use algonius_actors::model::record::Record;
+use algonius_actors::model::sandbox::Enforcement;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +26,8 @@ pub struct AgentEntry {
     pub enabled: bool,
     /// `read-only` or `read-write`.
     pub access: String,
+    /// Whether the system refuses what the agent may not do.
+    pub enforcement: Enforcement,
     /// Where its JSON-RPC door is.
     pub url: String,
     /// Where its card is.

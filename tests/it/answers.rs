@@ -102,6 +102,7 @@ command = "sh"
 args = ["-c", 'printf "%s|%s|" "$1" "$2" > HERE/names; cp "$1" "$2"', "copy", "{{ input_file }}", "{{ output_file }}"]
 input = "file"
 output = "file"
+sandbox.writable = ['HERE']
 input_file = "{{ execution_id }}.md"
 output_file = "answer to {{ agent_id }}.md"
 "#;

@@ -20,7 +20,10 @@ async fn after_a_kill_the_running_one_goes_on_and_the_waiting_ones_run_in_order(
     service.kill9().await;
     service.restart().await;
     assert!(left.iter().any(|pid| is_alive(*pid)), "what ran is gone");
-    assert_eq!(service.execution(&ids[0]).await["state"], "running");
+    until("it runs", async || {
+        (service.execution(&ids[0]).await["state"] == "running").then_some(())
+    })
+    .await;
     for (word, id) in ["ann", "bob", "cid"].iter().zip(&ids) {
         service.setup.open(&format!("go-{word}"));
         assert_eq!(outcome(&service.ended("one", id).await), completed(&format!("{word}\n")));

@@ -23,7 +23,8 @@ async fn an_exit_code_that_says_failure_fails_the_task_at_once() {
 
 #[tokio::test]
 async fn a_program_that_vanished_after_the_start_fails_without_a_retry() {
-    let agent = "[agents.tool]\ncommand = 'HERE/tool'\nretry.base = 0.01\n";
+    let agent =
+        "[agents.tool]\nsandbox.writable = ['HERE']\ncommand = 'HERE/tool'\nretry.base = 0.01\n";
     let setup = Setup::new(agent).executable("tool", "#!/bin/sh\n");
     let service = setup.start().await;
     std::fs::remove_file(service.setup.here().join("tool")).unwrap();
@@ -43,7 +44,12 @@ fn attempts(record: &Value) -> Vec<String> {
 
 #[tokio::test]
 async fn a_transient_failure_is_tried_again_until_it_has_passed() {
-    let service = Service::start(&fake("flaky", "flaky HERE/runs 2 75", "retry.base = 0.01")).await;
+    let service = Service::start(&fake(
+        "flaky",
+        "flaky HERE/runs 2 75",
+        "sandbox.writable = ['HERE']\nretry.base = 0.01",
+    ))
+    .await;
     let task = service.send("flaky", "").await;
     assert_eq!(outcome(&task), completed("run 3"));
     let record = service.execution(task["id"].as_str().unwrap()).await;
@@ -54,7 +60,8 @@ async fn a_transient_failure_is_tried_again_until_it_has_passed() {
 
 #[tokio::test]
 async fn a_transient_failure_that_stays_is_tried_four_times_in_all() {
-    let agent = fake("flaky", "flaky HERE/runs 9 75", "retry.base = 0.01");
+    let agent =
+        fake("flaky", "flaky HERE/runs 9 75", "sandbox.writable = ['HERE']\nretry.base = 0.01");
     let service = Service::start(&agent).await;
     let task = service.send("flaky", "").await;
     assert_eq!(outcome(&task), failed("agent-transient"));
@@ -64,7 +71,8 @@ async fn a_transient_failure_that_stays_is_tried_four_times_in_all() {
 
 #[tokio::test]
 async fn a_task_stays_at_work_between_two_attempts_and_can_be_called_off_there() {
-    let agent = fake("flaky", "flaky HERE/runs 9 75", "retry.base = 60");
+    let agent =
+        fake("flaky", "flaky HERE/runs 9 75", "sandbox.writable = ['HERE']\nretry.base = 60");
     let service = Service::start(&agent).await;
     let id = service.begin("flaky", "").await;
     until("the pause", async || (service.execution(&id).await["phase"] == "failed").then_some(()))

@@ -13,6 +13,7 @@ const MAKER: &str = "
 command = 'HERE/maker'
 output = 'events'
 working_dir = 'HERE/home'
+access = 'read-write'
 ";
 
 async fn maker(script: &str) -> Service {

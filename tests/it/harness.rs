@@ -21,6 +21,7 @@ until [ -e HERE/go ] || [ -e "HERE/go-$word" ]; do sleep 0.05; done
 echo "end $word" >> HERE/log
 echo "$word"
 ''']
+sandbox.writable = ['HERE']
 "#;
 
 /// A gated agent of this id with further settings.

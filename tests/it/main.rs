@@ -32,6 +32,7 @@ mod overrides;
 mod places;
 mod pressure;
 mod raw;
+mod read_only;
 mod reattach;
 mod secrets;
 mod strange;

@@ -13,6 +13,7 @@ use crate::harness::{Service, Setup, fake, gated, until};
 const LINES: &str = r#"
 [agents.lines]
 command = "sh"
+sandbox.writable = ["HERE"]
 args = ["-c", '''
 echo start >> HERE/log
 for part in 1 2 3 4; do
@@ -156,7 +157,8 @@ async fn a_warden_that_was_taken_over_may_be_killed_too() {
     let first = service.warden();
     service.kill9().await;
     service.restart().await;
-    assert_eq!(service.execution(&id).await["state"], "running");
+    until("it runs", async || (service.execution(&id).await["state"] == "running").then_some(()))
+        .await;
     kill9(first);
     assert_eq!(outcome(&service.ended("one", &id).await), failed("interrupted"));
     assert!(of(&id).is_empty(), "its program lives on");

@@ -20,7 +20,8 @@ fn hold(bytes: &[u8], text: &str) -> bool {
 }
 
 fn agents() -> String {
-    let keeper = "[agents.keeper]\ncommand = 'tee'\nargs = ['HERE/got']\n";
+    let keeper =
+        "[agents.keeper]\ncommand = 'tee'\nargs = ['HERE/got']\nsandbox.writable = ['HERE']\n";
     let secret = "[agents.env.env_from]\nSERVICE_API_KEY = 'GIVEN'\n";
     [keeper, &fake("env", "env", secret), &fake("exit", "exit 3 key:GIVEN", "")].concat()
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::exposure::Exposure;
 use super::id::AgentId;
+use super::sandbox::Enforcement;
 
 /// Whether an agent changes what it works on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -123,6 +124,8 @@ pub struct AgentSpec {
     pub enabled: bool,
     /// Read-only or read-write.
     pub access: Access,
+    /// Whether the system holds it to that, and to what else it may not do.
+    pub enforcement: Enforcement,
     /// Concurrency and queue.
     pub capacity: Capacity,
     /// Deadlines of an attempt.

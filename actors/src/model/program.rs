@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use regex::Regex;
 
+use super::sandbox::Sandbox;
+
 /// How the program receives its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputPattern {
@@ -127,6 +129,8 @@ pub struct ProgramSpec {
     pub on_loss: OnLoss,
     /// When it waits for a person.
     pub prompts: PromptContract,
+    /// What it may change and reach.
+    pub sandbox: Sandbox,
 }
 
 /// How a process ended.

@@ -7,6 +7,7 @@ use super::execution::{Outcome, Stamp, State};
 use super::id::{AgentId, ExecutionId};
 use super::pressure::Pressure;
 use super::queue::{Queued, Reason};
+use super::sandbox::Enforcement;
 
 /// How an actor is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,6 +82,9 @@ pub struct AgentStatus {
     pub health: Health,
     /// Whether it takes work by configuration.
     pub enabled: bool,
+    /// Whether the system refuses what it may not do.
+    #[serde(default)]
+    pub enforcement: Enforcement,
     /// Since when this actor lives.
     pub since: Option<DateTime<Utc>>,
     /// How often the actor was started again.

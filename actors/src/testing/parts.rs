@@ -10,6 +10,7 @@ use crate::model::exposure::Exposure;
 use crate::model::id::{AgentId, ContextId, MessageId, PrincipalId};
 use crate::model::principal::{Caller, Right, Scope};
 use crate::model::request::{Input, Overrides, Request, Trigger};
+use crate::model::sandbox::Enforcement;
 
 /// A read-only agent: one runs, ten may wait for half an hour.
 #[must_use]
@@ -23,6 +24,7 @@ pub fn spec(id: &str) -> AgentSpec {
         skills: Vec::new(),
         enabled: true,
         access: Access::ReadOnly,
+        enforcement: Enforcement::Unneeded,
         capacity: Capacity {
             running: NonZeroU32::new(1),
             waiting: 10,

@@ -49,10 +49,15 @@ async fn files_are_written_and_listed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_files_there_is_no_list_and_no_folder() {
-    assert_eq!(reader(vec![Part::text("a")]).play().await.answer().as_deref(), Some("anone"));
+async fn without_files_and_a_sandbox_there_is_no_list_and_no_folder() {
+    let free = |parts| {
+        let mut stage = reader(parts);
+        stage.program.sandbox.enforce = false;
+        stage
+    };
+    assert_eq!(free(vec![Part::text("a")]).play().await.answer().as_deref(), Some("anone"));
     let url = part(Content::Url("u".to_owned()), None, None);
-    assert_eq!(reader(vec![url]).play().await.answer().as_deref(), Some(r#"[{"url":"u"}]"#));
+    assert_eq!(free(vec![url]).play().await.answer().as_deref(), Some(r#"[{"url":"u"}]"#));
 }
 
 #[tokio::test(flavor = "multi_thread")]

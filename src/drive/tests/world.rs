@@ -23,6 +23,7 @@ use algonius_actors::model::program::{
 };
 use algonius_actors::model::progress::Progress;
 use algonius_actors::model::request::{Input, Overrides, Request, Trigger};
+use algonius_actors::model::sandbox::{Enforcement, Sandbox};
 use algonius_actors::model::workspace::Workspace;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::driver::{Driver, Lease, Work};
@@ -123,6 +124,8 @@ pub(super) fn program(command: &str, args: &[&str]) -> Stage {
                 patterns: vec![regex::Regex::new(r"\[y/N\] ?$").unwrap()],
                 silence: Duration::from_millis(300),
             },
+            // Programs tell by files what they do.
+            sandbox: Sandbox { writable: Some(vec![home.path().to_owned()]), ..Sandbox::default() },
         },
         spec: spec(),
         input: Input::default(),
@@ -147,6 +150,7 @@ fn spec() -> AgentSpec {
         skills: Vec::new(),
         enabled: true,
         access: Access::ReadOnly,
+        enforcement: Enforcement::Unneeded,
         capacity: Capacity { running: None, waiting: 0, patience: day },
         deadlines: Deadlines {
             start: day,

@@ -32,7 +32,11 @@ pub(crate) struct Setup {
     env: BTreeMap<String, String>,
     /// How many files the service may have open; as many as the story where nothing is said.
     files: Option<u32>,
+    through: Vec<String>,
 }
+
+/// Nobody in particular: a user that owns nothing but its story's folder.
+const NOBODY: u32 = 65_532;
 
 impl Setup {
     /// Agents, and tokens if any, under low limits.
@@ -62,7 +66,8 @@ impl Setup {
         ];
         let env = env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         let config = here.path().join("supervisor.toml");
-        Self { text: text.to_owned(), here, config, env, files: None }
+        let text = text.to_owned();
+        Self { text, here, config, env, files: None, through: Vec::new() }
     }
 
     /// The configuration of this file as it stands.
@@ -75,6 +80,24 @@ impl Setup {
         self.text.clear();
         config.clone_into(&mut self.config);
         self
+    }
+
+    /// A program that starts the service, with its arguments before those of the service.
+    pub(crate) fn through(mut self, words: &[&str]) -> Self {
+        self.through = words.iter().map(|word| (*word).to_owned()).collect();
+        self
+    }
+
+    /// The service of a user without rights, who owns the story's folder. Needs to be root.
+    pub(crate) fn of_nobody(self) -> Self {
+        use std::os::unix::fs::chown;
+        let folders = ["", "home", "state", "run", "site"].map(|name| self.here.path().join(name));
+        for folder in folders.iter().filter(|folder| folder.exists()) {
+            chown(folder, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        let user = [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}")];
+        let rest = ["--clear-groups", "--inh-caps=-all", "--bounding-set=-all"];
+        self.through(&[&["setpriv", &user[0], &user[1]], &rest[..]].concat())
     }
 
     /// A variable in the environment of the service.
@@ -152,15 +175,11 @@ impl Setup {
     }
 
     fn command(&self, words: &[&str]) -> Command {
-        let mut command = match self.files {
-            None => Command::new(PROGRAM),
-            Some(most) => {
-                let mut shell = Command::new("sh");
-                shell.args(["-c", &format!("ulimit -n {most}; exec \"$0\" \"$@\""), PROGRAM]);
-                shell
-            }
-        };
-        command.args(words).env_clear().envs(&self.env).current_dir(self.here.path());
+        let limit = self.files.map(|most| format!("ulimit -n {most}; exec \"$0\" \"$@\""));
+        let limited = limit.iter().flat_map(|script| ["sh", "-c", script]);
+        let mut all = self.through.iter().map(String::as_str).chain(limited).chain([PROGRAM]);
+        let mut command = Command::new(all.next().unwrap_or(PROGRAM));
+        command.args(all).args(words).env_clear().envs(&self.env).current_dir(self.here.path());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.kill_on_drop(true);
         command

@@ -14,6 +14,7 @@ use crate::model::program::{
     InputPattern, OnLoss, OutputPattern, ProgramSpec, PromptContract, SuccessContract,
     TransientContract,
 };
+use crate::model::sandbox::Sandbox;
 
 /// Success is 0 or 4 with an answer and without `broken`; 75 and `busy` may pass by themselves.
 fn program() -> ProgramSpec {
@@ -42,6 +43,7 @@ fn program() -> ProgramSpec {
             patterns: vec![Regex::new(r"\[y/N\] ?$").unwrap()],
             silence: Duration::from_secs(2),
         },
+        sandbox: Sandbox::default(),
     }
 }
 

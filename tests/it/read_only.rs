@@ -1,0 +1,252 @@
+//! A read-only agent changes nothing where it works, by whatever way it tries.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+use nix::unistd::Uid;
+use serde_json::{Value, json};
+
+use crate::harness::door::{id, outcome, state};
+use crate::harness::{Service, Setup};
+
+/// Tries every way to change the folder in which it works, and prints how many worked, by name. Then
+/// it uses what is its own.
+const INTRUDER: &str = r#"#!/usr/bin/perl
+use Fcntl;
+$| = 1;
+my ($here, $tmp) = ($ENV{PLACE}, $ENV{TMPDIR});
+my $write = sub { open(my $f, '>', $_[0]) or return 0; print {$f} 'x'; close $f };
+my %ways = (
+    write => sub { $write->('kept') },
+    append => sub { open(my $f, '>>', 'kept') },
+    'read and write' => sub { sysopen(my $f, 'kept', O_RDWR) },
+    'empty while reading' => sub { sysopen(my $f, 'kept', O_RDONLY | O_TRUNC) },
+    truncate => sub { truncate('kept', 0) },
+    make => sub { $write->('new') },
+    rename => sub { rename('kept', 'other') },
+    'rename out' => sub { rename('kept', "$tmp/kept") },
+    'rename in' => sub { $write->("$tmp/mine"); rename("$tmp/mine", 'mine') },
+    link => sub { link('kept', 'linked') },
+    'link out' => sub { link('kept', "$tmp/linked") && truncate("$tmp/linked", 0) },
+    symlink => sub { symlink('kept', 'sym') },
+    mkdir => sub { mkdir('folder') },
+    rmdir => sub { rmdir('empty') },
+    unlink => sub { unlink('kept') },
+    fifo => sub { system('mkfifo fifo 2>/dev/null') == 0 },
+    'through a link of its own' => sub { symlink("$here/site", "$tmp/way"); $write->("$tmp/way/kept") },
+    'through a link to it' => sub { $write->("$here/way/kept") },
+    'through the process' => sub { $write->('/proc/self/cwd/kept') },
+    'through another process' => sub { $write->('/proc/' . getppid() . "/root$here/site/kept") },
+    'through a descriptor' => sub { open(my $d, '<', 'kept'); $write->('/proc/self/fd/' . fileno $d) },
+    'by a grandchild' => sub { system('sh -c "sh -c \"echo x > kept\"" 2>/dev/null') == 0 },
+    'by another session' => sub { system('setsid -w env -i sh -c "echo x > kept" 2>/dev/null') == 0 },
+    'by a mount' => sub { system("(mount --bind $tmp empty && umount empty) 2>/dev/null") == 0 },
+    'beside its folder' => sub { $write->("$here/beside") },
+    'its home' => sub { $write->("$ENV{HOME}/state") },
+);
+my @worked = grep { $ways{$_}->() } sort keys %ways;
+print 'changed: ', join(', ', @worked), "\n";
+open(my $read, '<', 'kept') or print "cannot read: $!\n";
+print 'read: ', <$read>, "\n";
+for my $own ("$tmp/own", '/dev/null', '/dev/stdout') { $write->($own) or print "$own: $!\n" }
+mkdir("$tmp/folder") && rename("$tmp/own", "$tmp/folder/own") or print "temporary: $!\n";
+"#;
+
+/// A folder to work in, with links to it, and an intruder in it.
+fn setup(settings: &str) -> Setup {
+    let agent = format!(
+        "[agents.reader]\ncommand = 'HERE/intruder'\nworking_dir = 'HERE/site'\n\
+         env.PLACE = 'HERE'\n{settings}\n"
+    );
+    let setup = Setup::new(&agent).executable("intruder", INTRUDER);
+    fs::create_dir_all(setup.here().join("site/empty")).unwrap();
+    fs::write(setup.here().join("site/kept"), "as it was").unwrap();
+    symlink(setup.here().join("site"), setup.here().join("way")).unwrap();
+    setup
+}
+
+/// Everything in the folder in which the agent works, with its text.
+fn work(setup: &Setup) -> Vec<(String, String)> {
+    let names = fs::read_dir(setup.here().join("site")).unwrap().flatten();
+    // A pipe would be waited for.
+    let read = |path: PathBuf| {
+        if path.is_file() { fs::read_to_string(path).unwrap_or_default() } else { String::new() }
+    };
+    let mut found: Vec<_> = names
+        .map(|entry| (entry.file_name().to_string_lossy().into_owned(), read(entry.path())))
+        .collect();
+    found.sort();
+    found
+}
+
+fn untouched() -> Vec<(String, String)> {
+    [("empty", ""), ("kept", "as it was")].map(|(a, b)| (a.to_owned(), b.to_owned())).to_vec()
+}
+
+fn skips(what: &str) -> bool {
+    let is_skipped = match what {
+        "root" => !Uid::effective().is_root(),
+        _ => algonius_supervisor::warden::confine::version().is_none_or(|version| version < 3),
+    };
+    if is_skipped {
+        println!("NOT TESTED: this needs {what}");
+    }
+    is_skipped
+}
+
+async fn changes_nothing(setup: Setup) {
+    let service = setup.start().await;
+    let task = service.send("reader", "go").await;
+    let answer = "changed: \nread: as it was\nx";
+    assert_eq!(outcome(&task), ("completed".to_owned(), answer.to_owned()), "{task}");
+    assert_eq!(work(&service.setup), untouched());
+    assert_eq!(service.agent("reader").await["enforcement"], "enforced");
+}
+
+#[tokio::test]
+async fn a_read_only_agent_cannot_change_its_workspace_in_any_way() {
+    if !skips("Landlock 3") {
+        changes_nothing(setup("")).await;
+    }
+}
+
+#[tokio::test]
+async fn a_user_without_rights_holds_its_read_only_agents_too() {
+    if !skips("Landlock 3") && !skips("root") {
+        let setup = setup("").of_nobody();
+        let owner = Some(nix::unistd::Uid::from_raw(65_532).as_raw());
+        for entry in ["site/kept", "site/empty", "intruder"] {
+            std::os::unix::fs::chown(setup.here().join(entry), owner, owner).unwrap();
+        }
+        changes_nothing(setup).await;
+    }
+}
+
+/// The intruder without a sandbox, to see that each way is one.
+#[tokio::test]
+async fn without_enforcement_the_same_agent_changes_everything_and_the_card_says_so() {
+    let service = setup("sandbox.enforce = false\nenv.TMPDIR = 'HERE/run'").start().await;
+    let task = service.send("reader", "go").await;
+    let (state, said) = outcome(&task);
+    assert_eq!(state, "completed");
+    assert_ne!(work(&service.setup), untouched());
+    for way in ["append", "by a grandchild", "empty while reading", "mkdir", "rename", "truncate"] {
+        assert!(said.contains(way), "{way} did not work: {said}");
+    }
+    told_unheld(&service, "off").await;
+}
+
+/// What is said where nothing holds a read-only agent.
+async fn told_unheld(service: &Service, word: &str) {
+    assert_eq!(service.agent("reader").await["enforcement"], word);
+    let card = service.get("/agents/reader/.well-known/agent-card.json").await.json();
+    let description = card["description"].as_str().unwrap();
+    assert!(description.ends_with("which nothing enforces here."), "{description}");
+    let listed = service.get("/api/v1/agents").await.json();
+    assert_eq!(listed["agents"][0]["enforcement"], word);
+    let shown = service.command(&["status"], "").await.stdout;
+    assert!(shown.contains(&format!("is not refused: {word}")), "{shown}");
+    assert!(service.said().contains("what the agent may not do is not refused to it"));
+}
+
+#[tokio::test]
+async fn what_is_named_writable_is_and_the_rest_of_the_home_is_not() {
+    if skips("Landlock 3") {
+        return;
+    }
+    let script = "echo x > $HOME/.state/file && echo x > $HOME/.file && ! echo x > $HOME/other";
+    let agent = format!(
+        "[agents.reader]\ncommand = 'sh'\nargs = ['-c', '{script}']\nworking_dir = 'HERE/state'\n\
+         sandbox.writable = ['~/.state', '~/.file']\n"
+    );
+    let setup = Setup::new(&agent);
+    fs::create_dir(setup.here().join("home/.state")).unwrap();
+    fs::write(setup.here().join("home/.file"), "").unwrap();
+    let service = setup.start().await;
+    assert_eq!(state(&service.send("reader", "go").await), "completed");
+    assert_eq!(service.setup.read("home/.file"), "x\n");
+    assert!(!service.setup.here().join("home/other").exists());
+}
+
+#[tokio::test]
+async fn an_agent_that_fails_at_a_refusal_is_explained() {
+    if skips("Landlock 3") {
+        return;
+    }
+    let service = Service::start("[agents.reader]\ncommand = 'mkdir'\nargs = ['x']\n").await;
+    let task = service.send("reader", "go").await;
+    assert_eq!(outcome(&task), ("failed".to_owned(), "agent-exit".to_owned()));
+    let record = service.execution(&id(&task)).await;
+    let facts = record["events"].as_array().unwrap().iter().map(|event| &event["fact"]);
+    let warned: Vec<_> = facts.filter(|fact| fact["kind"] == "warned").collect();
+    assert!(warned[0]["message"].as_str().unwrap().contains("sandbox.writable"), "{warned:?}");
+}
+
+#[tokio::test]
+async fn a_read_write_agent_can_be_kept_in_its_folder_and_off_the_network() {
+    if skips("Landlock 3") {
+        return;
+    }
+    let agent = "[agents.writer]\ncommand = 'HERE/writer'\naccess = 'read-write'\n\
+                 working_dir = 'HERE/home'\nsandbox = { writable = [], network = false }\n";
+    let script = r#"#!/usr/bin/perl
+use IO::Socket::INET;
+open(my $in, '>', 'inside') or print "inside: $!\n";
+open(my $out, '>', '../outside') and print "outside\n";
+IO::Socket::INET->new(PeerAddr => "127.0.0.1:$ENV{PORT}") and print "connected\n";
+IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1') and print "listens\n";
+print "$!\n";
+"#;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let agent = format!("{agent}env.PORT = '{port}'\n");
+    let service = Setup::new(&agent).executable("writer", script).start().await;
+    let task = service.send("writer", "go").await;
+    assert_eq!(outcome(&task).1, "Permission denied\n");
+    assert!(service.setup.here().join("home/inside").exists());
+    assert_eq!(service.agent("writer").await["enforcement"], "enforced");
+}
+
+/// Runs what follows on a kernel that knows no Landlock.
+const WITHOUT: &str = r#"
+my ($prctl, $code) = `uname -m` =~ /x86_64/ ? (157, 444) : (167, 444);
+my @steps = ([0x20, 0, 0, 0], [0x15, 0, 1, $code], [6, 0, 0, 0x00050026], [6, 0, 0, 0x7fff0000]);
+my $filter = join '', map { pack 'SCCL', @$_ } @steps;
+my $program = pack 'S x6 P', scalar(@steps), $filter;
+syscall($prctl, 38, 1, 0, 0, 0) == 0 && syscall($prctl, 22, 2, $program) == 0 or die $!;
+exec @ARGV;
+"#;
+
+#[tokio::test]
+async fn a_kernel_that_enforces_nothing_is_told_of() {
+    let service = setup("env.TMPDIR = 'HERE/run'").through(&["perl", "-e", WITHOUT]).start().await;
+    assert_eq!(state(&service.send("reader", "go").await), "completed");
+    told_unheld(&service, "unavailable").await;
+}
+
+#[tokio::test]
+async fn what_is_required_and_cannot_be_enforced_keeps_the_service_from_starting() {
+    for settings in ["sandbox.required = true", "sandbox.network = false"] {
+        let setup = setup(settings).through(&["perl", "-e", WITHOUT]);
+        let config = setup.write().display().to_string();
+        let output =
+            setup.run(&["serve", "--config", &config, "--listen", "127.0.0.1:0"], "").await;
+        assert_eq!(output.code, Some(1), "{output:?}");
+        let said = "this system cannot hold the agent `reader` to its sandbox (no Landlock)";
+        assert!(output.stderr.contains(said), "{output:?}");
+    }
+}
+
+#[tokio::test]
+async fn faults_of_a_sandbox_are_told() {
+    let setup =
+        setup("sandbox = { enforce = false, network = false, writable = ['HERE/nowhere'] }");
+    let config = setup.write().display().to_string();
+    let output = setup.run(&["check", &config, "--json"], "").await;
+    assert_eq!(output.code, Some(4), "{output:?}");
+    let report: Value = serde_json::from_str(&output.stdout).unwrap_or(json!(output.stderr));
+    for said in ["leaves nothing to require or to refuse", "there is no such file or folder"] {
+        assert!(report.to_string().contains(said), "{report}");
+    }
+}
