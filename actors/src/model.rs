@@ -15,6 +15,7 @@ pub mod push;
 pub mod queue;
 pub mod record;
 pub mod request;
+pub mod rungs;
 pub mod sandbox;
 pub mod status;
 pub mod workspace;

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use super::client::Client;
 use super::fault::CliError;
 use super::out::Out;
-use crate::wire::api::ServiceStatus;
+use crate::wire::api::{MachineStatus, ServiceStatus};
 
 /// Asks and prints.
 pub(super) async fn run(client: &Client, out: &Out) -> Result<(), CliError> {
@@ -18,6 +18,7 @@ pub(super) async fn run(client: &Client, out: &Out) -> Result<(), CliError> {
     let tree = &status.tree;
     let restarts = tree.gateway.restarts;
     out.line(&format!("algonius {}", status.version));
+    out.line(&machine(&status.machine));
     out.line(&format!("root{}", life(tree.root.health, tree.root.since, 0, tree.at)));
     for agent in &tree.agents {
         print_agent(agent, tree.at, out);
@@ -25,6 +26,15 @@ pub(super) async fn run(client: &Client, out: &Out) -> Result<(), CliError> {
     let gateway = life(tree.gateway.health, tree.gateway.since, restarts, tree.at);
     out.line(&format!("└─ gateway{gateway}"));
     Ok(())
+}
+
+/// What programs are held by.
+fn machine(machine: &MachineStatus) -> String {
+    let wardens: Vec<_> = machine.wardens.iter().map(ToString::to_string).collect();
+    let landlock = machine.rungs.landlock;
+    let landlock = landlock.map_or("no Landlock".to_owned(), |v| format!("Landlock {v}"));
+    let (kernel, root) = (&machine.rungs.kernel, if machine.rungs.root { ", as root" } else { "" });
+    format!("on Linux {kernel}, {landlock}, held by warden {}{root}", wardens.join(", "))
 }
 
 fn print_agent(agent: &AgentStatus, at: DateTime<Utc>, out: &Out) {

@@ -14,6 +14,7 @@ mod cards;
 mod commands;
 mod crash;
 mod deadlines;
+mod doctor;
 mod drain;
 mod entrance;
 mod envelope;
