@@ -1,9 +1,10 @@
 //! The command line. It speaks to a running service over HTTP alone; only `init`, `check`,
-//! `serve` and `redact` look at files.
+//! `doctor`, `serve` and `redact` look at files.
 
 pub mod args;
 mod check;
 mod client;
+mod doctor;
 mod fault;
 mod init;
 mod out;
@@ -37,6 +38,7 @@ async fn perform(args: Args, out: &Out) -> Result<(), CliError> {
     match args.command {
         Command::Init { folder, force } => init::run(&folder, force, out),
         Command::Check { config } => check::run(config.as_deref(), out),
+        Command::Doctor { config } => doctor::run(config.as_deref(), out),
         Command::Redact { ndjson, config, secret_files } => {
             redact::run(ndjson, config.as_deref(), secret_files)
         }

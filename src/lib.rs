@@ -31,6 +31,7 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::principal::{Right, Scope, TokenSeed};
+use algonius_actors::model::rungs::Rungs;
 use algonius_actors::monitor::Probe;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::ledger::{Ledger, LedgerError};
@@ -134,6 +135,12 @@ pub struct Running {
     served: JoinHandle<io::Result<()>>,
 }
 
+/// What this machine offers to hold programs with. May take some time.
+#[must_use]
+pub fn rungs() -> Rungs {
+    warden::rungs::look(std::env::var_os("PATH").as_deref())
+}
+
 /// Starts the service of this very program on this machine.
 ///
 /// # Errors
@@ -174,10 +181,7 @@ pub async fn start_on(
     let listener = TcpListener::bind(server.listen)
         .map_err(|source| StartError::Listen { address: server.listen, source })?;
     let address = listener.local_addr().unwrap_or(server.listen);
-    let open = agents.iter().find(|agent| agent.spec.exposure.open);
-    if let Some(agent) = open.filter(|_| !address.ip().is_loopback()) {
-        return Err(StartError::Open { agent: agent.spec.id.clone() });
-    }
+    guarded(&agents, address)?;
     agents.iter_mut().try_for_each(held)?;
     let store = Arc::new(Store::open(&server.data_dir, durability(&server)).await?);
     let instance = store.instance();
@@ -202,6 +206,7 @@ pub async fn start_on(
     wardens.end_the_unclaimed().await;
     let url = server.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
     let entry = server.entry;
+    let machine = machine().await?;
     let app = App::new(Shared {
         gateway: tree.gateway().clone(),
         guard,
@@ -214,6 +219,8 @@ pub async fn start_on(
         push: desk.clone(),
         agents: specs,
         default_agent,
+        rungs: machine,
+        wardens: living(&wardens),
         begun: clock.now(),
         public_url: url.clone(),
         public_card: server.public_card,
@@ -265,6 +272,26 @@ async fn wardens(
     let (runtime_dir, patience) = (server.runtime_dir.clone(), server.reattach_grace);
     let started = Wardens::start(Terms { origin, runtime_dir, instance, patience }).await;
     started.map_err(|source| StartError::Warden { source })
+}
+
+/// Sees that no agent lets everybody in where others can reach it.
+fn guarded(agents: &[config::Agent], address: SocketAddr) -> Result<(), StartError> {
+    let open = agents.iter().find(|agent| agent.spec.exposure.open);
+    match open.filter(|_| !address.ip().is_loopback()) {
+        Some(agent) => Err(StartError::Open { agent: agent.spec.id.clone() }),
+        None => Ok(()),
+    }
+}
+
+async fn machine() -> Result<Rungs, StartError> {
+    let looked = tokio::task::spawn_blocking(rungs).await;
+    looked.map_err(|error| StartError::Warden { source: io::Error::other(error) })
+}
+
+/// Tells which wardens live.
+fn living(wardens: &Arc<Wardens>) -> Arc<dyn Fn() -> Vec<u32> + Send + Sync> {
+    let wardens = Arc::clone(wardens);
+    Arc::new(move || wardens.pids())
 }
 
 /// Settles how far the system holds an agent to what it may do, and warns where that is too little.

@@ -38,6 +38,7 @@ use std::time::Duration;
 use algonius_actors::door::Gateway;
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::id::AgentId;
+use algonius_actors::model::rungs::Rungs;
 
 use auth::Guard;
 use card::GrpcUrls;
@@ -78,6 +79,10 @@ pub struct Shared {
     pub agents: BTreeMap<AgentId, Arc<AgentSpec>>,
     /// The agent of the host's own card.
     pub default_agent: Option<AgentId>,
+    /// What the machine offers.
+    pub rungs: Rungs,
+    /// Tells which wardens live.
+    pub wardens: Arc<dyn Fn() -> Vec<u32> + Send + Sync>,
     /// Since when it serves.
     pub begun: DateTime<Utc>,
     /// Where callers reach the service, without a slash at the end.

@@ -16,6 +16,7 @@ mod prepare;
 mod proc;
 pub mod process;
 mod program;
+pub mod rungs;
 mod signal;
 mod start;
 mod stream;

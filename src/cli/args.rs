@@ -59,6 +59,12 @@ pub enum Command {
         #[arg(env = "ALGONIUS_CONFIG", value_name = "FILE")]
         config: Option<PathBuf>,
     },
+    /// Look at this machine: what keeps the service from working, and what agents are held by.
+    Doctor {
+        /// The configuration [default: the shipped one].
+        #[arg(env = "ALGONIUS_CONFIG", value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
     /// Mask the secrets in a text, from standard input to standard output.
     Redact {
         /// Each line is one JSON document, and stays one.

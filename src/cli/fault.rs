@@ -32,6 +32,9 @@ pub(super) enum CliError {
     /// The configuration is wrong.
     #[error("{0}")]
     Configuration(Faults),
+    /// The machine lacks something.
+    #[error("{bad} of these keep the service from working")]
+    Unsound { bad: usize },
     /// A file could not be written or read.
     #[error("{what} {}", file.display())]
     File { what: &'static str, file: PathBuf, source: std::io::Error },
@@ -70,6 +73,7 @@ impl CliError {
             Self::Unreachable { .. }
             | Self::Broken { .. }
             | Self::Strange { .. }
+            | Self::Unsound { .. }
             | Self::File { .. }
             | Self::Start(_)
             | Self::Input { .. }

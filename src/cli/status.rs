@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use super::client::Client;
 use super::fault::CliError;
 use super::out::Out;
-use crate::wire::api::ServiceStatus;
+use crate::wire::api::{MachineStatus, ServiceStatus};
 
 /// Asks and prints.
 pub(super) async fn run(client: &Client, out: &Out) -> Result<(), CliError> {
@@ -19,10 +19,11 @@ pub(super) async fn run(client: &Client, out: &Out) -> Result<(), CliError> {
     let tree = &status.tree;
     let restarts = tree.gateway.restarts;
     out.line(&format!("algonius {}", status.version));
+    out.line(&machine(&status.machine));
     out.line(&format!("root{}", life(tree.root.health, tree.root.since, 0, tree.at)));
     if let Some(monitor) = &tree.monitor {
         let life = life(monitor.health, monitor.since, monitor.restarts, tree.at);
-        out.line(&format!("├─ monitor{life}{}", machine(tree.pressure.as_ref())));
+        out.line(&format!("├─ monitor{life}{}", shortage(tree.pressure.as_ref())));
     }
     for agent in &tree.agents {
         print_agent(agent, tree.at, out);
@@ -33,13 +34,22 @@ pub(super) async fn run(client: &Client, out: &Out) -> Result<(), CliError> {
 }
 
 /// Whether the machine can take more work, and why not.
-fn machine(pressure: Option<&Pressure>) -> String {
+fn shortage(pressure: Option<&Pressure>) -> String {
     let Some(pressure) = pressure.filter(|pressure| pressure.is_high()) else {
         return String::new();
     };
     let short: Vec<_> = pressure.short.iter().map(|short| short.as_words()).collect();
     let since = ago(pressure.at, pressure.since);
     format!(", short of {} for {since}: new work is refused", short.join(" and "))
+}
+
+/// What programs are held by.
+fn machine(machine: &MachineStatus) -> String {
+    let wardens: Vec<_> = machine.wardens.iter().map(ToString::to_string).collect();
+    let landlock = machine.rungs.landlock;
+    let landlock = landlock.map_or("no Landlock".to_owned(), |v| format!("Landlock {v}"));
+    let (kernel, root) = (&machine.rungs.kernel, if machine.rungs.root { ", as root" } else { "" });
+    format!("on Linux {kernel}, {landlock}, held by warden {}{root}", wardens.join(", "))
 }
 
 fn print_agent(agent: &AgentStatus, at: DateTime<Utc>, out: &Out) {

@@ -14,7 +14,7 @@ use super::auth::Who;
 use super::segment::Segment;
 use super::{App, card, jsonrpc};
 use crate::wire::a2a::v1::Interface;
-use crate::wire::api::{A2aAgent, A2aStatus, A2aWay, ServiceStatus};
+use crate::wire::api::{A2aAgent, A2aStatus, A2aWay, MachineStatus, ServiceStatus};
 
 /// Says that the service answers. Open to everybody, and tells nothing else.
 pub async fn health() -> Response {
@@ -29,7 +29,8 @@ pub async fn tree(State(app): State<App>, who: Who) -> Result<Response, Problem>
     let caller = who.may(Right::Read, None)?;
     let mut tree = app.gateway.status().await;
     tree.agents.retain(|agent| caller.scope.allows(Right::Read, Some(&agent.id)));
-    let status = ServiceStatus { version: env!("CARGO_PKG_VERSION").to_owned(), tree };
+    let machine = MachineStatus { rungs: app.rungs.clone(), wardens: (app.wardens)() };
+    let status = ServiceStatus { version: env!("CARGO_PKG_VERSION").to_owned(), machine, tree };
     Ok(ok(&to_json(&status)?))
 }
 

@@ -6,6 +6,7 @@ use algonius_actors::model::event::Event;
 use algonius_actors::model::execution::{Outcome, Stamp, State};
 use algonius_actors::model::queue::Queued;
 use algonius_actors::model::record::Record;
+use algonius_actors::model::rungs::Rungs;
 use algonius_actors::model::sandbox::Enforcement;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -152,9 +153,21 @@ pub struct ExecutionDetail {
 pub struct ServiceStatus {
     /// The release.
     pub version: String,
+    /// What the machine offers to hold programs with.
+    pub machine: MachineStatus,
     /// The tree.
     #[serde(flatten)]
     pub tree: algonius_actors::model::status::TreeStatus,
+}
+
+/// What the agents' programs are held by.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct MachineStatus {
+    /// As it was when the service started.
+    #[serde(flatten)]
+    pub rungs: Rungs,
+    /// The living wardens, by their process ids.
+    pub wardens: Vec<u32>,
 }
 
 /// What is spoken, and how each agent is.

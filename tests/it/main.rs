@@ -15,6 +15,7 @@ mod cards;
 mod commands;
 mod crash;
 mod deadlines;
+mod doctor;
 mod drain;
 mod entrance;
 mod envelope;

@@ -19,11 +19,11 @@ const fn room(
     Room { name, ours, inside }
 }
 
-/// The edge. `start`, `Running` and `StartError` are the composition root's own items.
+/// The edge. `start`, `rungs`, `Running` and `StartError` are the composition root's own items.
 const EDGE: &[Room] = &[
     room(
         "cli",
-        &["config", "telemetry", "token", "wire", "start", "Running", "StartError"],
+        &["config", "telemetry", "token", "wire", "start", "rungs", "Running", "StartError"],
         &["decide", "model"],
     ),
     room("serve", &["push", "wire"], &["decide", "door", "follow", "model"]),

@@ -1,0 +1,48 @@
+//! What this machine offers to hold programs with.
+
+use serde::{Deserialize, Serialize};
+
+/// Whether a means is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Presence {
+    /// It was not found.
+    Absent,
+    /// It is there, and not for us.
+    Unusable,
+    /// It works.
+    Usable,
+}
+
+impl Presence {
+    /// The published word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Absent => "absent",
+            Self::Unusable => "unusable",
+            Self::Usable => "usable",
+        }
+    }
+}
+
+/// What the machine offers, as it was when it was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rungs {
+    /// The release of the kernel.
+    pub kernel: String,
+    /// Whether the processes of an attempt can be labelled.
+    pub labels: bool,
+    /// The version of Landlock; absent without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub landlock: Option<u32>,
+    /// Bubblewrap, which nothing uses yet.
+    pub bubblewrap: Presence,
+    /// A group of version 2 in which we could make others, which nothing uses yet.
+    pub cgroup: Presence,
+    /// Whether everything runs as root.
+    pub root: bool,
+    /// Descriptors that a process may have: now, and if it asks.
+    pub open_files: (u64, u64),
+}
