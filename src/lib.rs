@@ -201,9 +201,7 @@ pub async fn start_on(
     let kit = Kit { ledger, clock: Arc::clone(&clock), redactor, keyring, turns };
     let seats = seats(agents, &wardens, &server.runtime_dir);
     let specs = seats.iter().map(|seat| (seat.spec.id.clone(), Arc::clone(&seat.spec))).collect();
-    let tree = Tree::start(kit, seats, probe).await;
-    let tree = tree.map_err(|error| StartError::Tree { cause: error.to_string() })?;
-    wardens.end_the_unclaimed().await;
+    let tree = grow(kit, seats, probe, &wardens).await?;
     let url = server.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
     let entry = server.entry;
     let machine = machine().await?;
@@ -262,6 +260,19 @@ impl Running {
         self.wardens.end().await;
         self.store.close().await;
     }
+}
+
+/// Starts the tree, which takes up what the wardens hold; what it does not is ended.
+async fn grow(
+    kit: Kit,
+    seats: Vec<Seat>,
+    probe: Option<Probe>,
+    wardens: &Wardens,
+) -> Result<Tree, StartError> {
+    let tree = Tree::start(kit, seats, probe).await;
+    let tree = tree.map_err(|error| StartError::Tree { cause: error.to_string() })?;
+    wardens.end_the_unclaimed().await;
+    Ok(tree)
 }
 
 async fn wardens(
