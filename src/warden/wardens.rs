@@ -111,13 +111,11 @@ impl Wardens {
     /// Ends what is held for executions that nobody took up.
     pub async fn end_the_unclaimed(&self) {
         for link in self.left() {
-            for program in link.all() {
-                if !program.is_claimed() {
-                    let execution = program.attempt().map(|(id, _)| id.to_string());
-                    tracing::warn!(execution, "nobody took its program up, which is ended");
-                    if let Ok(spawned) = spawned(Arc::clone(&link), program).await {
-                        spawned.tree.sweep().await;
-                    }
+            for program in link.all().into_iter().filter(|program| !program.is_claimed()) {
+                let execution = program.attempt().map(|(id, _)| id.to_string());
+                tracing::warn!(execution, "nobody took its program up, which is ended");
+                if let Ok(spawned) = spawned(Arc::clone(&link), program).await {
+                    spawned.tree.sweep().await;
                 }
             }
         }

@@ -12,6 +12,7 @@ mod answers;
 mod bytes;
 mod calling_off;
 mod cards;
+mod chaos;
 mod commands;
 mod crash;
 mod deadlines;

@@ -1,14 +1,10 @@
 //! The service, the warden or both are killed while an agent works: what it does goes on or ends,
 //! in one way, and no byte of it is lost.
 
-use std::fs;
-
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::harness::door::{completed, failed, outcome, state};
-use crate::harness::processes::{is_alive, marked};
+use crate::harness::processes::{is_alive, kill9, marked, wardens};
 use crate::harness::{Service, Setup, fake, gated, until};
 
 /// Numbered lines, with gates between their parts.
@@ -33,15 +29,7 @@ fn of(id: &str) -> Vec<i32> {
 
 /// The warden that a living service has started.
 fn warden(service: &Service) -> i32 {
-    let children = format!("/proc/{0}/task/{0}/children", service.pid());
-    let children = fs::read_to_string(children).unwrap();
-    let pids = children.split_whitespace().map(|pid| pid.parse::<i32>().unwrap());
-    let name = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    pids.filter(|pid| name(pid).trim() == "algonius-warden").next_back().unwrap()
-}
-
-fn kill9(pid: i32) {
-    kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+    wardens(service.pid()).pop().unwrap()
 }
 
 fn text(task: &Value) -> &str {
