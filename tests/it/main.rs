@@ -38,4 +38,5 @@ mod secrets;
 mod strange;
 mod streams;
 mod twins;
+mod upgrade;
 mod workspaces;

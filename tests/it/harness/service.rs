@@ -32,6 +32,8 @@ pub(crate) struct Setup {
     env: BTreeMap<String, String>,
     /// How many files the service may have open; as many as the story where nothing is said.
     files: Option<u32>,
+    /// The binary.
+    program: PathBuf,
 }
 
 impl Setup {
@@ -62,7 +64,7 @@ impl Setup {
         ];
         let env = env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         let config = here.path().join("supervisor.toml");
-        Self { text: text.to_owned(), here, config, env, files: None }
+        Self { text: text.to_owned(), here, config, env, files: None, program: PROGRAM.into() }
     }
 
     /// The configuration of this file as it stands.
@@ -87,6 +89,13 @@ impl Setup {
     pub(crate) fn files(mut self, most: u32) -> Self {
         self.files = Some(most);
         self
+    }
+
+    /// Copies the binary, as its next release; where to. The next start is of that one.
+    pub(crate) fn upgrade(&mut self) -> &Path {
+        self.program = self.here.path().join("algonius-next");
+        fs::copy(PROGRAM, &self.program).unwrap();
+        &self.program
     }
 
     /// A file in the story's folder.
@@ -153,10 +162,12 @@ impl Setup {
 
     fn command(&self, words: &[&str]) -> Command {
         let mut command = match self.files {
-            None => Command::new(PROGRAM),
+            None => Command::new(&self.program),
             Some(most) => {
                 let mut shell = Command::new("sh");
-                shell.args(["-c", &format!("ulimit -n {most}; exec \"$0\" \"$@\""), PROGRAM]);
+                shell
+                    .args(["-c", &format!("ulimit -n {most}; exec \"$0\" \"$@\"")])
+                    .arg(&self.program);
                 shell
             }
         };
@@ -270,7 +281,11 @@ impl Service {
     }
 
     pub(crate) fn sigterm(&self) {
-        kill(Pid::from_raw(self.pid()), Signal::SIGTERM).unwrap();
+        self.signal(Signal::SIGTERM);
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.pid()), signal).unwrap();
     }
 
     pub(crate) async fn exit(&mut self) -> ExitStatus {
