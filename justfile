@@ -21,6 +21,10 @@ core:
 it *ARGS:
     cargo test --locked --test it {{ARGS}}
 
+# Kills in a drawn order for so many rounds; ALGONIUS_CHAOS_SEED draws the same order again.
+chaos ROUNDS="1000":
+    ALGONIUS_CHAOS_ROUNDS={{ROUNDS}} cargo test --locked --test it -- chaos --nocapture
+
 # The request path next to a bare spawn of the same program.
 bench *ARGS:
     cargo bench --locked --bench request_path -- {{ARGS}}

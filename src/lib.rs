@@ -58,7 +58,7 @@ use serve::lockout::Lockouts;
 use serve::{App, Shared, gate, listen, router};
 use store::{Store, StoreError};
 use warden::confine;
-use warden::wardens::{Origin, Terms, Wardens};
+use warden::wardens::{Left, Origin, Terms, Wardens};
 
 /// Why the service did not start.
 #[derive(Debug, thiserror::Error)]
@@ -259,6 +259,23 @@ impl Running {
         }
         self.wardens.end().await;
         self.store.close().await;
+    }
+}
+
+impl Running {
+    /// Ends at once, for a new binary that is started next: nothing is waited for, what runs is left
+    /// to its wardens, and the ledger is closed. The process must end right afterwards without taking
+    /// anything down.
+    pub async fn hand_over(self) -> Left {
+        self.tree.hold().await;
+        let left = self.wardens.leave().await;
+        self.handle.shutdown();
+        if let Some(postman) = self.postman {
+            // What it was telling is told again.
+            _ = tokio::time::timeout(Duration::from_secs(1), postman.stop()).await;
+        }
+        self.store.close().await;
+        left
     }
 }
 

@@ -24,7 +24,13 @@ fn main() -> ExitCode {
         }
     };
     match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime.block_on(cli::run(args)),
+        Ok(runtime) => {
+            let code = runtime.block_on(cli::run(args));
+            // What still runs is to be cut off as by a kill: taken down task by task it would remove
+            // the folders of programs that live on for the next service.
+            std::mem::forget(runtime);
+            code
+        }
         Err(_no_threads) => ExitCode::FAILURE,
     }
 }

@@ -8,6 +8,8 @@ mod arrows;
 mod names;
 #[path = "tidy/pages.rs"]
 mod pages;
+#[path = "tidy/promises.rs"]
+mod promises;
 #[path = "tidy/requirements.rs"]
 mod requirements;
 #[path = "tidy/rust.rs"]

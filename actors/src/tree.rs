@@ -53,13 +53,7 @@ impl Tree {
     /// Stops in the reverse order of the start: the gateway refuses, what runs may finish until
     /// the deadline and is then called off, what waits stays in the ledger.
     pub async fn stop(self, deadline: Duration) {
-        self.draining.send_replace(true);
-        if let Some(gateway) = self.gateway.gateway.borrow().clone() {
-            _ = gateway.cast(GatewayMsg::Drain);
-        }
-        _ = self.gateway.root.cast(RootMsg::Drain); // A root that is gone has no agents either.
-        let seats = self.gateway.root_view().await.map(|view| view.seats).unwrap_or_default();
-        let agents: Vec<_> = seats.into_iter().filter_map(|seat| seat.actor).collect();
+        let agents = self.close().await;
         if !all_drained(&agents, deadline).await {
             for agent in &agents {
                 _ = agent.cast(AgentMsg::CancelAll { why: "the service is stopping".to_owned() });
@@ -67,6 +61,28 @@ impl Tree {
             all_drained(&agents, Duration::from_secs(70)).await; // Longer than any grace.
         }
         self.stop_actors(&agents).await;
+    }
+
+    /// Refuses what is new and begins nothing more; what runs goes on. Returns when every agent has
+    /// heard it.
+    pub async fn hold(&self) {
+        for agent in self.close().await {
+            // It answers when nothing runs, which is not waited for; it has heard when it answers
+            // what was asked next.
+            _ = call(&agent, AgentMsg::Drain, Duration::ZERO).await;
+            _ = call(&agent, AgentMsg::Inspect, GLANCE).await;
+        }
+    }
+
+    /// Has the gateway and the root refuse what is new; the agents, which have yet to be told.
+    async fn close(&self) -> Vec<ActorRef<AgentMsg>> {
+        self.draining.send_replace(true);
+        if let Some(gateway) = self.gateway.gateway.borrow().clone() {
+            _ = gateway.cast(GatewayMsg::Drain);
+        }
+        _ = self.gateway.root.cast(RootMsg::Drain); // A root that is gone has no agents either.
+        let seats = self.gateway.root_view().await.map(|view| view.seats).unwrap_or_default();
+        seats.into_iter().filter_map(|seat| seat.actor).collect()
     }
 
     async fn stop_actors(self, agents: &[ActorRef<AgentMsg>]) {

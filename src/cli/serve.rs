@@ -1,4 +1,4 @@
-//! `algonius serve`: starts the service, says where it is, stops when it is told to.
+//! `algonius serve`: starts the service, says where it is, stops or hands over when it is told to.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -14,7 +14,8 @@ use crate::config::{Checked, Fault, LogFormat, Settings};
 use crate::telemetry::{self, Form};
 use crate::{Running, start};
 
-/// Serves until SIGTERM or SIGINT, then drains; a second signal ends it at once.
+/// Serves until SIGTERM or SIGINT, then drains; a second signal ends it at once. SIGUSR2 ends it for
+/// the binary that is started next, which takes up what runs.
 pub(super) async fn run(
     file: Option<&Path>,
     listen: Option<SocketAddr>,
@@ -27,13 +28,16 @@ pub(super) async fn run(
     begin_to_log(&settings, &warnings);
     warn_of_root();
     let mut signals = signals()?;
+    let mut upgrade = on(SignalKind::user_defined2())?;
     let drain = settings.server.drain_timeout;
     let agents: Vec<_> = settings.agents.iter().map(|agent| agent.spec.id.to_string()).collect();
     let token_file = settings.server.token_file.clone();
     let running = start(settings).await?;
     out.note(&banner(&running, file, &token_file, &agents));
-    asked_to_stop(&mut signals).await;
-    drain_or_stop(running, drain, &mut signals).await;
+    tokio::select! {
+        () = asked_to_stop(&mut signals) => drain_or_stop(running, drain, &mut signals).await,
+        _ = upgrade.recv() => hand_over(running, out).await,
+    }
     Ok(())
 }
 
@@ -64,9 +68,24 @@ async fn drain_or_stop(running: Running, deadline: Duration, signals: &mut [Sign
 }
 
 fn signals() -> Result<[Signal; 2], CliError> {
-    let deaf = |source| CliError::Input { source };
-    let [terminate, interrupt] = [SignalKind::terminate(), SignalKind::interrupt()].map(signal);
-    Ok([terminate.map_err(deaf)?, interrupt.map_err(deaf)?])
+    Ok([on(SignalKind::terminate())?, on(SignalKind::interrupt())?])
+}
+
+fn on(kind: SignalKind) -> Result<Signal, CliError> {
+    signal(kind).map_err(|source| CliError::Input { source })
+}
+
+/// Says what was left to the next service, and for how long it stays.
+async fn hand_over(running: Running, out: &Out) {
+    tracing::info!("handing over");
+    let left = running.hand_over().await;
+    out.note(&format!(
+        "ended for the next service: {} running go on for {} s (reattach_grace) until it is there, \
+         {} end (on_supervisor_loss)",
+        left.going_on,
+        left.patience.as_secs_f64(),
+        left.ending,
+    ));
 }
 
 async fn asked_to_stop([terminate, interrupt]: &mut [Signal; 2]) {

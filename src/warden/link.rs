@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -38,6 +38,8 @@ pub(super) struct Link {
     programs: watch::Sender<HashMap<u64, Arc<Program>>>,
     standing: watch::Sender<Standing>,
     next: AtomicU64,
+    /// Whether nothing more is ordered.
+    is_silent: AtomicBool,
 }
 
 impl Link {
@@ -50,7 +52,8 @@ impl Link {
         let socket = Arc::new(watch(Arc::new(socket), interest)?);
         let (orders, parcels) = mpsc::unbounded_channel();
         let (programs, standing) = (watch::Sender::default(), watch::Sender::default());
-        let link = Arc::new(Self { orders, programs, standing, next: AtomicU64::new(0) });
+        let (next, is_silent) = (AtomicU64::new(0), AtomicBool::new(false));
+        let link = Arc::new(Self { orders, programs, standing, next, is_silent });
         let writing = tokio::spawn(write(Arc::clone(&socket), parcels));
         let reader = Arc::clone(&link);
         tokio::spawn(async move {
@@ -63,7 +66,14 @@ impl Link {
 
     /// Sends an order; where the warden is gone, nobody obeys it.
     pub(super) fn order(&self, order: Order, fds: Vec<Arc<OwnedFd>>) {
-        _ = self.orders.send(Parcel { order, fds });
+        if !self.is_silent.load(Ordering::Relaxed) {
+            _ = self.orders.send(Parcel { order, fds });
+        }
+    }
+
+    /// Orders nothing more, whoever asks for it: the warden keeps what it holds.
+    pub(super) fn fall_silent(&self) {
+        self.is_silent.store(true, Ordering::Relaxed);
     }
 
     /// A number that no program of this warden has.

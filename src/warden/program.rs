@@ -78,6 +78,11 @@ impl Program {
         Label(self.terms.label)
     }
 
+    /// Whether it ends when its supervisor is gone.
+    pub(super) fn dies_alone(&self) -> bool {
+        self.terms.dies_alone
+    }
+
     /// The attempt for which it works.
     pub(super) fn attempt(&self) -> Option<(ExecutionId, Stamp)> {
         read_meta(&self.terms.meta)

@@ -32,7 +32,7 @@ use super::{Launch, Spawned, Warden, packet, sweep};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Launches under way at once: each has up to nine descriptors in flight.
-const LAUNCHES: usize = 64;
+const LAUNCHES: u32 = 64;
 
 /// How a process becomes a warden: this very program, unless something else stands in for it.
 #[derive(Debug, Clone)]
@@ -71,6 +71,17 @@ pub struct Terms {
     pub patience: Duration,
 }
 
+/// What a service has left to the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Left {
+    /// Programs that go on.
+    pub going_on: usize,
+    /// Programs that end, since their agents want it so.
+    pub ending: usize,
+    /// How long the first wait for the next service.
+    pub patience: Duration,
+}
+
 /// The wardens.
 pub struct Wardens {
     terms: Terms,
@@ -101,7 +112,7 @@ impl Wardens {
             folder,
             own: tokio::sync::Mutex::default(),
             left,
-            launches: Semaphore::new(LAUNCHES),
+            launches: Semaphore::new(LAUNCHES as usize),
             terms,
         };
         wardens.own().await?;
@@ -111,8 +122,7 @@ impl Wardens {
     /// Ends what is held for executions that nobody took up.
     pub async fn end_the_unclaimed(&self) {
         for link in self.left() {
-            let unclaimed = link.all().into_iter().filter(|program| !program.is_claimed());
-            for program in unclaimed {
+            for program in link.all().into_iter().filter(|program| !program.is_claimed()) {
                 let execution = program.attempt().map(|(id, _)| id.to_string());
                 tracing::warn!(execution, "nobody took its program up, which is ended");
                 if let Ok(spawned) = spawned(Arc::clone(&link), program).await {
@@ -138,6 +148,23 @@ impl Wardens {
                 tracing::error!(pid = link.standing().pid, "a warden does not end");
             }
         }
+    }
+
+    /// Leaves all that is held to the next life of the service: from here on nothing is started,
+    /// ended or forgotten.
+    pub async fn leave(&self) -> Left {
+        // What is being started comes to life, or not, before the count is made.
+        if let Ok(Ok(all)) = timeout(PATIENCE, self.launches.acquire_many(LAUNCHES)).await {
+            all.forget();
+        }
+        let own = self.own.lock().await.clone();
+        let links: Vec<_> = self.left().chain(own).collect();
+        links.iter().for_each(|link| link.fall_silent());
+        let programs: Vec<_> = links.iter().flat_map(|link| link.all()).collect();
+        let living = programs.iter().filter(|program| program.standing().has_survivors());
+        let (ending, going_on): (Vec<_>, Vec<_>) = living.partition(|it| it.dies_alone());
+        let (going_on, ending) = (going_on.len(), ending.len());
+        Left { going_on, ending, patience: self.terms.patience }
     }
 
     /// The warden for what is new: the one that is there, or another in its place.

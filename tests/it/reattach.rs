@@ -1,12 +1,10 @@
 //! The service, the warden or both are killed while an agent works: what it does goes on or ends,
 //! in one way, and no byte of it is lost.
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::harness::door::{completed, failed, outcome, state};
-use crate::harness::processes::{is_alive, marked};
+use crate::harness::processes::{is_alive, kill9, marked};
 use crate::harness::{Service, Setup, fake, gated, until};
 
 /// Numbered lines, with gates between their parts.
@@ -28,10 +26,6 @@ echo end >> HERE/log
 /// The processes of an execution.
 fn of(id: &str) -> Vec<i32> {
     marked(&format!("ALGONIUS_EXECUTION_ID={id}"))
-}
-
-fn kill9(pid: i32) {
-    kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
 }
 
 fn text(task: &Value) -> &str {

@@ -66,7 +66,7 @@ fn every_test_named_by_a_requirement_exists() {
 }
 
 /// The texts between backticks.
-fn quoted(cell: &str) -> Vec<&str> {
+pub(crate) fn quoted(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }
 
@@ -87,7 +87,7 @@ fn rows_of(page: &File) -> Vec<Row> {
 }
 
 /// The name of every function in the house.
-fn functions() -> BTreeSet<String> {
+pub(crate) fn functions() -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for file in rust_files(&["src/", "actors/", "tests/", "benches/"]) {
         let tokens = tokens(&file.text);

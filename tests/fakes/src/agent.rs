@@ -32,6 +32,7 @@ const PARTS: &[(&str, Part, &str)] = &[
     ("tck", tck::play, "0.3 or 1.0: the agent that the conformance kits test, in events"),
     ("flaky", flaky, "FILE N CODE: fails N times with CODE, counted in FILE, then succeeds"),
     ("once", once, "FILE: writes to FILE when it starts and ends; sleeps what its input says"),
+    ("witness", witness, "FILE LOCK|-: as `once`, for the one who judges a storm; see `witness`"),
     ("no-stdin", no_stdin, "never reads its input"),
     ("tty", tty, "tries to open the terminal and says how that went"),
     ("in-own-session", in_own_session, "what `daemonize` leaves behind"),
@@ -85,15 +86,16 @@ fn stubborn(_: &[String]) -> Result<u8, Box<dyn Error>> {
 
 /// Waits until the other has its session, so that no signal to the group can reach it.
 fn daemonize(_: &[String]) -> Result<u8, Box<dyn Error>> {
-    let mut daemon = Command::new(env::current_exe()?)
-        .arg("in-own-session")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()?;
+    let daemon = leave(Command::new(env::current_exe()?).stdin(Stdio::null()))?;
+    say(&format!("{daemon}\n"))
+}
+
+fn leave(command: &mut Command) -> Result<u32, Box<dyn Error>> {
+    command.arg("in-own-session").stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut daemon = command.spawn()?;
     let pipe = daemon.stdout.as_mut().ok_or("no pipe")?;
     pipe.read_exact(&mut [0])?;
-    say(&format!("{}\n", daemon.id()))
+    Ok(daemon.id())
 }
 
 fn in_own_session(_: &[String]) -> Result<u8, Box<dyn Error>> {
@@ -175,6 +177,42 @@ fn once(told: &[String]) -> Result<u8, Box<dyn Error>> {
     pause(Duration::try_from_secs_f64(input.trim().parse()?)?);
     append(file, &format!("end {}\n", nanoseconds()?))?;
     say("done")
+}
+
+/// Tells by a line each that it has started, that another holds the lock, and that it has ended, with
+/// its execution, attempt, process and label. Says numbered lines before and after it slept what its
+/// input says. What it leaves behind, in a session of its own with an empty environment, holds the
+/// lock on.
+fn witness(told: &[String]) -> Result<u8, Box<dyn Error>> {
+    let said = |name| env::var(name).unwrap_or_default();
+    let (execution, attempt) = (said("ALGONIUS_EXECUTION_ID"), said("ALGONIUS_ATTEMPT"));
+    let me = format!("{execution} {attempt} {} {}", std::process::id(), label()?);
+    let (file, lock) = (word(told, 0), word(told, 1));
+    append(file, &format!("start {me}\n"))?;
+    let mut held = Stdio::null();
+    if lock != "-" {
+        let lock = OpenOptions::new().create(true).append(true).open(lock)?;
+        if lock.try_lock().is_err() {
+            append(file, &format!("overlap {me}\n"))?;
+        }
+        held = Stdio::from(lock);
+    }
+    leave(Command::new(env::current_exe()?).env_clear().stdin(held))?;
+    let mut input = String::new();
+    io::stdin().read_to_string(&mut input)?;
+    let numbers = |range: std::ops::Range<u32>| range.map(|n| format!("{n}\n")).collect::<String>();
+    say(&numbers(0..1000))?;
+    pause(Duration::try_from_secs_f64(input.trim().parse()?)?);
+    say(&numbers(1000..2000))?;
+    append(file, &format!("end {me}\n"))?;
+    Ok(0)
+}
+
+/// The soft limit of file locks, in which the service marks its processes.
+fn label() -> Result<String, Box<dyn Error>> {
+    let limits = std::fs::read_to_string("/proc/self/limits")?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"));
+    Ok(line.and_then(|line| line.split_whitespace().next()).ok_or("no such limit")?.to_owned())
 }
 
 fn no_stdin(_: &[String]) -> Result<u8, Box<dyn Error>> {

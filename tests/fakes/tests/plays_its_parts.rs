@@ -138,6 +138,26 @@ fn a_run_is_written_down_from_start_to_end() {
 }
 
 #[test]
+fn a_witness_tells_when_another_or_what_another_left_holds_its_lock() {
+    let (file, lock) = (scratch("witness"), scratch("witness-lock"));
+    let told = ["witness", file.to_str().unwrap(), lock.to_str().unwrap()];
+    for words in [vec!["start", "end"], vec!["start", "end", "start", "overlap", "end"]] {
+        let output = play_with(&told, "0").stdout;
+        assert_eq!(String::from_utf8(output).unwrap().lines().count(), 2000);
+        let lines = fs::read_to_string(&file).unwrap();
+        let said: Vec<_> = lines.lines().map(|line| line.split(' ').next().unwrap()).collect();
+        assert_eq!(said, words);
+    }
+    let left = fs::read_dir("/proc").unwrap().flatten().filter(|process| {
+        fs::read_link(process.path().join("fd/0")).is_ok_and(|input| input == lock)
+    });
+    let left: Vec<i32> =
+        left.map(|process| process.file_name().to_str().unwrap().parse().unwrap()).collect();
+    assert_eq!(left.len(), 2);
+    left.iter().for_each(|pid| kill(Pid::from_raw(*pid), Signal::SIGKILL).unwrap());
+}
+
+#[test]
 fn a_stubborn_agent_and_its_child_outlive_sigterm() {
     let mut child = start(&["stubborn"]);
     let (leader, grandchild) = (i32::try_from(child.id()).unwrap(), line(&mut child));

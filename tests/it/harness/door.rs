@@ -76,15 +76,21 @@ impl Door {
 
     /// Sends one request with these header lines.
     pub(crate) async fn request(&self, line: &str, headers: &[String], body: &[u8]) -> Answer {
-        let mut bytes = format!("{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
-        for header in headers {
-            bytes.push_str(&format!("{header}\r\n"));
-        }
-        bytes.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
-        let bytes = [bytes.as_bytes(), body].concat();
-        let answer = self.raw(&bytes).await;
+        let answer = self.raw(&bytes(line, headers, body)).await;
         let shown = || panic!("no answer to {line}: {:?}", String::from_utf8_lossy(&answer));
         Answer::read(&answer).unwrap_or_else(shown)
+    }
+
+    /// One JSON-RPC call to a service that may be killed meanwhile; what it answered, if it came
+    /// to that.
+    pub(crate) async fn attempt(&self, agent: &str, method: &str, params: &Value) -> Option<Value> {
+        let headers = [self.bearer(), "Content-Type: application/json".to_owned()];
+        let line = format!("POST /agents/{agent}/v1");
+        let mut stream = TcpStream::connect(self.address).await.ok()?;
+        stream.write_all(&bytes(&line, &headers, ask(method, params).as_bytes())).await.ok()?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.ok()?;
+        serde_json::from_str(&Answer::read(&answer)?.body).ok()
     }
 
     fn bearer(&self) -> String {
@@ -184,6 +190,16 @@ impl Door {
         let agents = status["agents"].as_array().unwrap();
         agents.iter().find(|agent| agent["id"] == id).unwrap().clone()
     }
+}
+
+/// A request as it travels.
+fn bytes(line: &str, headers: &[String], body: &[u8]) -> Vec<u8> {
+    let mut bytes = format!("{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
+    for header in headers {
+        bytes.push_str(&format!("{header}\r\n"));
+    }
+    bytes.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
+    [bytes.as_bytes(), body].concat()
 }
 
 /// The id of a task.

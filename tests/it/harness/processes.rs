@@ -17,6 +17,37 @@ pub(crate) fn marked(entry: &str) -> Vec<i32> {
     pids.filter(carries).filter(|pid| is_alive(*pid)).collect()
 }
 
+/// The wardens among the children of a service, those that it started first before the others.
+pub(crate) fn wardens(service: i32) -> Vec<i32> {
+    let children = format!("/proc/{service}/task/{service}/children");
+    let children = fs::read_to_string(children).unwrap_or_default();
+    let pids = children.split_whitespace().map(|pid| pid.parse::<i32>().unwrap());
+    let name = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    pids.filter(|pid| name(pid).trim() == "algonius-warden" && is_alive(*pid)).collect()
+}
+
+pub(crate) fn kill9(pid: i32) {
+    kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+}
+
+/// The soft limit of file locks of every living process that has one, which is where the service
+/// marks what it starts.
+pub(crate) fn labels() -> Vec<(i32, u64)> {
+    let pids = fs::read_dir("/proc").unwrap().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let label = |pid: i32| {
+        let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
+        let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;
+        Some((pid, line.split_whitespace().next()?.parse().ok()?))
+    };
+    pids.filter_map(label).filter(|(pid, _)| is_alive(*pid)).collect()
+}
+
+/// The descriptors that a process has open.
+pub(crate) fn descriptors(pid: i32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
+}
+
 /// Whether a process is there and has not ended.
 pub(crate) fn is_alive(pid: i32) -> bool {
     let line = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

@@ -14,7 +14,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
 use super::door::Door;
-use super::processes::sweep;
+use super::processes::{sweep, wardens};
 use super::wait::{soon, until};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_algonius");
@@ -33,6 +33,8 @@ pub(crate) struct Setup {
     /// How many files the service may have open; as many as the story where nothing is said.
     files: Option<u32>,
     through: Vec<String>,
+    /// The binary.
+    program: PathBuf,
 }
 
 /// Nobody in particular: a user that owns nothing but its story's folder.
@@ -66,8 +68,8 @@ impl Setup {
         ];
         let env = env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         let config = here.path().join("supervisor.toml");
-        let text = text.to_owned();
-        Self { text, here, config, env, files: None, through: Vec::new() }
+        let (text, program) = (text.to_owned(), PROGRAM.into());
+        Self { text, here, config, env, files: None, through: Vec::new(), program }
     }
 
     /// The configuration of this file as it stands.
@@ -110,6 +112,13 @@ impl Setup {
     pub(crate) fn files(mut self, most: u32) -> Self {
         self.files = Some(most);
         self
+    }
+
+    /// Copies the binary, as its next release; where to. The next start is of that one.
+    pub(crate) fn upgrade(&mut self) -> &Path {
+        self.program = self.here.path().join("algonius-next");
+        fs::copy(PROGRAM, &self.program).unwrap();
+        &self.program
     }
 
     /// A file in the story's folder.
@@ -175,10 +184,11 @@ impl Setup {
     }
 
     fn command(&self, words: &[&str]) -> Command {
+        let program = self.program.to_str().unwrap();
         let limit = self.files.map(|most| format!("ulimit -n {most}; exec \"$0\" \"$@\""));
         let limited = limit.iter().flat_map(|script| ["sh", "-c", script]);
-        let mut all = self.through.iter().map(String::as_str).chain(limited).chain([PROGRAM]);
-        let mut command = Command::new(all.next().unwrap_or(PROGRAM));
+        let mut all = self.through.iter().map(String::as_str).chain(limited).chain([program]);
+        let mut command = Command::new(all.next().unwrap_or(program));
         command.args(all).args(words).env_clear().envs(&self.env).current_dir(self.here.path());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.kill_on_drop(true);
@@ -289,7 +299,11 @@ impl Service {
     }
 
     pub(crate) fn sigterm(&self) {
-        kill(Pid::from_raw(self.pid()), Signal::SIGTERM).unwrap();
+        self.signal(Signal::SIGTERM);
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.pid()), signal).unwrap();
     }
 
     pub(crate) async fn exit(&mut self) -> ExitStatus {
@@ -303,11 +317,7 @@ impl Service {
 
     /// The warden that it has started.
     pub(crate) fn warden(&self) -> i32 {
-        let children = format!("/proc/{0}/task/{0}/children", self.pid());
-        let children = fs::read_to_string(children).unwrap();
-        let mut pids = children.split_whitespace().map(|pid| pid.parse::<i32>().unwrap());
-        let name = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        pids.rfind(|pid| name(pid).trim() == "algonius-warden").unwrap()
+        wardens(self.pid()).pop().unwrap()
     }
 
     /// Kills it and its warden: nobody holds what runs any more.

@@ -1,0 +1,97 @@
+//! Children, wardens and services are killed in an order that is drawn, while callers send, send
+//! again and call off. What the agents themselves wrote down judges.
+//!
+//! `ALGONIUS_CHAOS_ROUNDS` makes it longer, `ALGONIUS_CHAOS_SEED` draws the same order again.
+
+mod callers;
+mod dice;
+mod judge;
+mod storm;
+
+use std::fs;
+
+use crate::harness::Setup;
+use crate::harness::processes::{descriptors, watch_memory};
+use dice::Dice;
+use judge::Judge;
+use storm::{Act, Storm};
+
+/// Two agents that change one folder, and one that changes nothing. What each run writes down
+/// stands in `HERE/witnessed`.
+const AGENTS: &str = "
+[pressure]
+enabled = false
+[tokens.ann]
+token_env = 'ANN'
+[tokens.bob]
+token_env = 'BOB'
+[agents.writer]
+command = 'FAKE'
+args = ['witness', 'HERE/witnessed', 'HERE/lock']
+access = 'read-write'
+working_dir = 'HERE/work'
+queue_depth = 1000
+[agents.editor]
+command = 'FAKE'
+args = ['witness', 'HERE/witnessed', 'HERE/lock']
+access = 'read-write'
+working_dir = 'HERE/work'
+queue_depth = 1000
+[agents.reader]
+command = 'FAKE'
+args = ['witness', 'HERE/witnessed', '-']
+max_concurrent = 4
+queue_depth = 1000
+";
+
+/// Everything that may happen, as often as it stands here.
+const STORM: &[Act] = &[
+    Act::Send,
+    Act::Send,
+    Act::Send,
+    Act::Send,
+    Act::SendAgain,
+    Act::CallOff,
+    Act::KillChild,
+    Act::KillWarden,
+    Act::KillService,
+    Act::KillBoth,
+];
+
+/// What may happen in one life of a service.
+const ONE_LIFE: &[Act] =
+    &[Act::Send, Act::Send, Act::SendAgain, Act::CallOff, Act::KillChild, Act::KillWarden];
+
+/// More than the readers of the ledger open at need, less than one for each execution.
+const MORE_DESCRIPTORS: usize = 16;
+const MORE_MEMORY: u64 = 64 << 20;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_is_killed_each_message_runs_once_ends_once_and_leaves_nothing() {
+    let drawn = uuid::Uuid::new_v4().as_u64_pair().0 >> 32;
+    let seed = number("ALGONIUS_CHAOS_SEED").unwrap_or(drawn);
+    let rounds = number("ALGONIUS_CHAOS_ROUNDS").unwrap_or(60);
+    println!("ALGONIUS_CHAOS_SEED={seed} ALGONIUS_CHAOS_ROUNDS={rounds}");
+    let setup = Setup::new(AGENTS).env("ANN", &"a".repeat(40)).env("BOB", &"b".repeat(40));
+    fs::create_dir(setup.here().join("work")).unwrap();
+    let mut storm = Storm::new(setup.start().await, Dice(seed));
+    storm.rage(STORM, rounds).await;
+    storm.calm().await;
+    // A life that was not killed has not leaked.
+    storm.restart().await;
+    storm.rage(&[Act::Send], 10).await;
+    storm.calm().await;
+    let pid = storm.service.pid();
+    let (files, memory) = (descriptors(pid), watch_memory(pid));
+    storm.rage(ONE_LIFE, rounds).await;
+    storm.calm().await;
+    storm.settled("the descriptors", || descriptors(pid) <= files + MORE_DESCRIPTORS).await;
+    let grown = watch_memory(pid).saturating_sub(memory);
+    assert!(grown <= MORE_MEMORY, "{grown} bytes more");
+    storm.send_all_again().await;
+    Judge::new(&storm).await.judge(&storm).await;
+}

@@ -1,0 +1,69 @@
+//! Callers who send until they are answered, always with the same id of their message.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::harness::door::Door;
+use crate::harness::messages;
+
+/// How long a caller goes on; services come and go meanwhile.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a caller wants, and the id by which it can be told again.
+#[derive(Debug, Clone)]
+pub(super) struct Message {
+    pub(super) token: String,
+    pub(super) agent: &'static str,
+    pub(super) id: String,
+    /// How many milliseconds the agent shall take.
+    pub(super) takes: u64,
+}
+
+/// Sends a message until an execution is named, and gives its id.
+pub(super) async fn send(doors: watch::Receiver<Door>, message: Message) -> (Message, String) {
+    let seconds = format!("{}e-3", message.takes);
+    let mut params = messages(&message.id, &seconds);
+    params["configuration"] = json!({"blocking": false});
+    let result = call(&doors, &message, "message/send", &params).await;
+    let id = result["id"].as_str().unwrap_or_else(|| panic!("no id: {result}")).to_owned();
+    (message, id)
+}
+
+/// Calls an execution off, once it is heard; whether it has ended before is no matter.
+pub(super) async fn call_off(doors: watch::Receiver<Door>, message: Message, id: String) {
+    let params = json!({"id": id});
+    answer(&doors, &message, "tasks/cancel", &params).await;
+}
+
+async fn call(
+    doors: &watch::Receiver<Door>,
+    message: &Message,
+    method: &str,
+    params: &Value,
+) -> Value {
+    let answer = answer(doors, message, method, params).await;
+    assert_eq!(answer["error"], Value::Null, "{method} of {message:?}");
+    answer["result"].clone()
+}
+
+/// The first answer that comes whole, from whichever life of the service.
+async fn answer(
+    doors: &watch::Receiver<Door>,
+    message: &Message,
+    method: &str,
+    params: &Value,
+) -> Value {
+    let answered = tokio::time::timeout(PATIENCE, async {
+        let mut ticks = tokio::time::interval(Duration::from_millis(20));
+        loop {
+            ticks.tick().await;
+            let door = Door { token: message.token.clone(), ..doors.borrow().clone() };
+            if let Some(answer) = door.attempt(message.agent, method, params).await {
+                return answer;
+            }
+        }
+    });
+    answered.await.unwrap_or_else(|_| panic!("{method} of {message:?} was never answered"))
+}

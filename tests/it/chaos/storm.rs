@@ -1,0 +1,215 @@
+//! What happens to a service, in the order that is drawn.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::callers::{Message, call_off, send};
+use super::dice::Dice;
+use super::judge::Line;
+use crate::harness::Service;
+use crate::harness::door::Door;
+use crate::harness::processes::{is_alive, kill9, marked, wardens};
+
+/// How long everything may take to come to rest.
+const CALM: Duration = Duration::from_secs(120);
+
+/// So many may be under way before the next step waits for them.
+const MOST: usize = 40;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Act {
+    Send,
+    SendAgain,
+    CallOff,
+    KillChild,
+    KillWarden,
+    KillService,
+    KillBoth,
+}
+
+pub(super) struct Storm {
+    pub(super) service: Service,
+    dice: Dice,
+    doors: watch::Sender<Door>,
+    tokens: [String; 3],
+    sent: Vec<Message>,
+    /// The executions by the ids of their messages.
+    pub(super) accepted: BTreeMap<String, String>,
+    calls: JoinSet<Option<(Message, String)>>,
+    /// Every warden that was seen.
+    pub(super) wardens: BTreeSet<i32>,
+}
+
+impl Storm {
+    pub(super) fn new(service: Service, dice: Dice) -> Self {
+        let doors = watch::Sender::new(service.door.clone());
+        let tokens = [service.token.clone(), "a".repeat(40), "b".repeat(40)];
+        let (sent, accepted) = (Vec::new(), BTreeMap::new());
+        let (calls, wardens) = (JoinSet::new(), BTreeSet::new());
+        Self { service, dice, doors, tokens, sent, accepted, calls, wardens }
+    }
+
+    /// Lets so many of these things happen.
+    pub(super) async fn rage(&mut self, acts: &[Act], rounds: u64) {
+        for _ in 0..rounds {
+            let act = *self.dice.one(acts).unwrap();
+            println!("{act:?}");
+            self.wardens.extend(wardens(self.service.pid()));
+            self.perform(act).await;
+            while let Some(done) = self.calls.try_join_next() {
+                self.note(done.unwrap());
+            }
+            if self.calls.len() > MOST || self.unfinished().await > MOST {
+                self.calm().await;
+            }
+            // The story is what comes in between: it gets a moment of a length that is drawn.
+            tokio::time::sleep(Duration::from_millis(self.dice.below(60))).await;
+        }
+    }
+
+    async fn perform(&mut self, act: Act) {
+        match act {
+            Act::Send => {
+                for _ in 0..=self.dice.below(3) {
+                    let message = self.message();
+                    self.sent.push(message.clone());
+                    self.begin(message);
+                }
+            }
+            Act::SendAgain => {
+                let message = self.dice.one(&self.sent).cloned();
+                message.into_iter().for_each(|message| self.begin(message));
+            }
+            Act::CallOff => self.call_off(),
+            Act::KillChild => self.kill_child(),
+            Act::KillWarden => self.kill_warden(),
+            Act::KillService => self.restart().await,
+            Act::KillBoth => {
+                if self.dice.below(2) == 0 {
+                    self.kill_warden();
+                    self.restart().await;
+                } else {
+                    self.service.kill9().await;
+                    self.kill_warden();
+                    self.begin_again().await;
+                }
+            }
+        }
+    }
+
+    fn message(&mut self) -> Message {
+        let agent = *self.dice.one(&["writer", "editor", "reader"]).unwrap();
+        let token = self.dice.one(&self.tokens).unwrap().clone();
+        let takes = self.dice.below(120);
+        Message { token, agent, id: format!("m-{}", self.sent.len()), takes }
+    }
+
+    fn begin(&mut self, message: Message) {
+        let doors = self.doors.subscribe();
+        self.calls.spawn(async { Some(send(doors, message).await) });
+    }
+
+    fn call_off(&mut self) {
+        let known = self.sent.iter().rev().take(10);
+        let known =
+            known.filter_map(|one| Some((one.clone(), self.accepted.get(&one.id)?.clone())));
+        let known: Vec<_> = known.collect();
+        if let Some((message, id)) = self.dice.one(&known).cloned() {
+            let doors = self.doors.subscribe();
+            self.calls.spawn(async {
+                call_off(doors, message, id).await;
+                None
+            });
+        }
+    }
+
+    fn note(&mut self, done: Option<(Message, String)>) {
+        let Some((message, id)) = done else { return };
+        let known = self.accepted.insert(message.id.clone(), id.clone());
+        assert!(known.as_ref().is_none_or(|known| *known == id), "{message:?}: {known:?}, {id}");
+    }
+
+    fn kill_child(&mut self) {
+        let lines = self.lines();
+        let is_over = |start: &Line| lines.iter().any(|it| it.what == "end" && it.pid == start.pid);
+        let living = lines.iter().filter(|line| line.what == "start" && !is_over(line));
+        let mark = |line: &Line| format!("ALGONIUS_EXECUTION_ID={}", line.execution);
+        let living =
+            living.filter(|line| is_alive(line.pid) && marked(&mark(line)).contains(&line.pid));
+        let living: Vec<_> = living.map(|line| line.pid).collect();
+        self.kill_one(&living);
+    }
+
+    fn kill_warden(&mut self) {
+        let living: Vec<_> = self.wardens.iter().copied().filter(|pid| is_warden(*pid)).collect();
+        self.kill_one(&living);
+    }
+
+    fn kill_one(&mut self, of: &[i32]) {
+        // It may have ended in this very moment.
+        if let Some(pid) = self.dice.one(of).filter(|pid| is_alive(**pid)) {
+            kill9(*pid);
+        }
+    }
+
+    pub(super) async fn restart(&mut self) {
+        self.service.kill9().await;
+        self.begin_again().await;
+    }
+
+    async fn begin_again(&mut self) {
+        self.service.restart().await;
+        self.doors.send_replace(self.service.door.clone());
+    }
+
+    /// Returns when all callers were answered and all executions have ended.
+    pub(super) async fn calm(&mut self) {
+        while let Some(done) = self.calls.join_next().await {
+            self.note(done.unwrap());
+        }
+        let ended = tokio::time::timeout(CALM, async {
+            let mut ticks = tokio::time::interval(Duration::from_millis(50));
+            while self.unfinished().await > 0 {
+                ticks.tick().await;
+            }
+        });
+        if ended.await.is_err() {
+            let stuck = self.service.get("/api/v1/executions?unfinished=true").await;
+            panic!("stuck: {}\n{}", stuck.body, self.service.get("/status").await.body);
+        }
+    }
+
+    async fn unfinished(&self) -> usize {
+        let list = self.service.get("/api/v1/executions?unfinished=true&limit=1000").await.json();
+        list["executions"].as_array().unwrap_or_else(|| panic!("{list}")).len()
+    }
+
+    /// Every message comes once more, and is known.
+    pub(super) async fn send_all_again(&mut self) {
+        self.sent.clone().into_iter().for_each(|message| self.begin(message));
+        self.calm().await;
+    }
+
+    /// What the agents wrote down.
+    pub(super) fn lines(&self) -> Vec<Line> {
+        self.service.setup.read("witnessed").lines().map(Line::read).collect()
+    }
+
+    /// How many messages were sent.
+    pub(super) fn messages(&self) -> usize {
+        self.sent.len()
+    }
+
+    /// Returns when it has become so.
+    pub(super) async fn settled(&self, what: &str, mut is_so: impl FnMut() -> bool) {
+        crate::harness::until(what, async || is_so().then_some(())).await;
+    }
+}
+
+pub(super) fn is_warden(pid: i32) -> bool {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    name.trim() == "algonius-warden" && is_alive(pid)
+}

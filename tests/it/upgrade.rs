@@ -1,0 +1,93 @@
+//! A service is told to end for a new binary: what runs goes on, and the new one takes it up.
+
+use std::fs;
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+
+use crate::harness::door::{completed, failed, outcome};
+use crate::harness::processes::{is_alive, marked};
+use crate::harness::{Service, gated, until};
+
+/// Half of the answer comes before the gate, half behind it; into a file, or to standard output.
+const HALVES: &str = r#"
+[agents.file]
+command = "sh"
+args = ["-c", 'seq 1000 > "$0"; echo file >> HERE/parts; until [ -e HERE/go ]; do sleep 0.02; done; seq 1001 2000 >> "$0"', "{{ output_file }}"]
+output = "file"
+[agents.lines]
+command = "sh"
+args = ["-c", 'seq 1000; echo lines >> HERE/parts; until [ -e HERE/go ]; do sleep 0.02; done; seq 1001 2000']
+"#;
+
+#[tokio::test]
+async fn a_new_binary_takes_up_what_the_old_one_left_and_no_byte_is_lost() {
+    let agents = [HALVES, &gated("one", "access = 'read-write'")].concat();
+    let mut service = Service::start(&agents).await;
+    let mut halves = Vec::new();
+    for (agent, parts) in [("file", "file\n"), ("lines", "file\nlines\n")] {
+        halves.push((agent, service.begin(agent, "go").await));
+        service.setup.written("parts", parts).await;
+    }
+    let first = service.begin("one", "ann").await;
+    let waiting = service.begin("one", "bob").await;
+    service.setup.written("log", "start ann\n").await;
+    let programs = marked(&format!("ALGONIUS_EXECUTION_ID={first}"));
+    service.signal(Signal::SIGUSR2);
+    assert_eq!(service.exit().await.code(), Some(0));
+    until("what it did", async || service.said().contains("3 running go on").then_some(())).await;
+    assert!(programs.iter().all(|pid| is_alive(*pid)) && !programs.is_empty());
+    let log = service.setup.here().join("state/algonius/ledger.db-wal");
+    assert!(!log.exists(), "the ledger was not closed");
+    let next = service.setup.upgrade().to_owned();
+    service.setup.open("go");
+    service.restart().await;
+    assert_eq!(fs::read_link(format!("/proc/{}/exe", service.pid())).unwrap(), next);
+    let whole: String = (1..=2000).map(|number| format!("{number}\n")).collect();
+    for (agent, id) in halves {
+        assert!(outcome(&service.ended(agent, &id).await) == completed(&whole), "{agent}");
+    }
+    assert_eq!(outcome(&service.ended("one", &first).await), completed("ann\n"));
+    assert_eq!(outcome(&service.ended("one", &waiting).await), completed("bob\n"));
+    assert_eq!(service.setup.read("log"), "start ann\nend ann\nstart bob\nend bob\n");
+}
+
+#[tokio::test]
+async fn what_shall_not_outlive_its_service_ends_with_the_upgrade() {
+    let mut service = Service::start(&gated("one", "on_supervisor_loss = 'kill'")).await;
+    let id = service.begin("one", "ann").await;
+    service.setup.written("log", "start ann\n").await;
+    service.signal(Signal::SIGUSR2);
+    assert_eq!(service.exit().await.code(), Some(0));
+    until("what it did", async || service.said().contains("1 end").then_some(())).await;
+    let mark = format!("ALGONIUS_EXECUTION_ID={id}");
+    until("the end of its program", async || marked(&mark).is_empty().then_some(())).await;
+    service.restart().await;
+    assert_eq!(outcome(&service.ended("one", &id).await), failed("interrupted"));
+}
+
+/// What systemd itself finds wrong with the unit that is shipped, for this binary.
+#[test]
+fn the_unit_of_systemd_is_understood_and_spares_the_wardens() {
+    let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/config/systemd/algonius.service");
+    let unit = fs::read_to_string(unit).unwrap();
+    for line in ["KillMode=process", "RuntimeDirectoryPreserve=yes", "LimitLOCKS=infinity"] {
+        assert!(unit.lines().any(|have| have == line), "no {line}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("algonius.service");
+    let here = unit.replace(
+        "/usr/local/bin/algonius serve",
+        concat!(env!("CARGO_BIN_EXE_algonius"), " serve"),
+    );
+    fs::write(&place, here).unwrap();
+    let verified =
+        Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&place).output();
+    let Ok(output) = verified else {
+        println!("SKIPPED: systemd-analyze is not installed");
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    let ours: Vec<_> = said.lines().filter(|line| line.contains("algonius.service")).collect();
+    assert!(output.status.success() && ours.is_empty(), "{said}");
+}
