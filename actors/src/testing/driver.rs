@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
+use super::stage::{Alive, Held, Stage};
 use crate::decide::grow::Made;
 use crate::model::agent::{Access, AgentSpec};
 use crate::model::code::Code;
@@ -160,19 +161,6 @@ pub struct ScriptedDriver {
     stage: Arc<watch::Sender<Stage>>,
 }
 
-/// What can be seen of the work.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Stage {
-    /// Attempts in the order in which they were started, as `text#attempt@second`.
-    pub begun: Vec<String>,
-    /// Work that lives.
-    pub alive: usize,
-    /// The most that lived at one time.
-    pub most_alive: usize,
-    /// Leases that are held.
-    pub leases: usize,
-}
-
 impl Default for ScriptedDriver {
     fn default() -> Self {
         Self {
@@ -251,7 +239,7 @@ impl ScriptedDriver {
         let act = self.act(text, attempt);
         assert_ne!(act.manner, Manner::Bomb, "the driver panics as scripted");
         let (stop, stopped) = watch::channel(false);
-        let alive = Alive::enter(&self.stage);
+        let alive = Alive::enter(&self.stage, work, !how.is_empty());
         let held = Held::enter(&self.stage);
         let clears_for = act.clears_for;
         let task = tokio::spawn(play(act, pid, report, stopped, alive));
@@ -345,40 +333,5 @@ impl Hold for ScriptedLease {
     async fn clean(self: Box<Self>) {
         self.task.abort();
         sleep(self.clears_for).await;
-    }
-}
-
-/// Counts living work while it is held.
-struct Alive(Arc<watch::Sender<Stage>>);
-
-impl Alive {
-    fn enter(stage: &Arc<watch::Sender<Stage>>) -> Self {
-        stage.send_modify(|stage| {
-            stage.alive += 1;
-            stage.most_alive = stage.most_alive.max(stage.alive);
-        });
-        Self(Arc::clone(stage))
-    }
-}
-
-impl Drop for Alive {
-    fn drop(&mut self) {
-        self.0.send_modify(|stage| stage.alive -= 1);
-    }
-}
-
-/// Counts leases while they are held.
-struct Held(Arc<watch::Sender<Stage>>);
-
-impl Held {
-    fn enter(stage: &Arc<watch::Sender<Stage>>) -> Self {
-        stage.send_modify(|stage| stage.leases += 1);
-        Self(Arc::clone(stage))
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.0.send_modify(|stage| stage.leases -= 1);
     }
 }
