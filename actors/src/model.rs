@@ -18,4 +18,5 @@ pub mod record;
 pub mod redaction;
 pub mod request;
 pub mod status;
+pub mod usage;
 pub mod workspace;

@@ -78,6 +78,7 @@ fn read(
         access,
         capacity: capacity(section, limits, access),
         deadlines: deadlines::read(section, limits),
+        heartbeat: Some(section.seconds("heartbeat", limits.heartbeat)),
         retry: retry(section.section("retry"), limits),
         sizes: sizes(section, limits, input),
         dedup_window: dedup(section, limits),

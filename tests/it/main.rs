@@ -24,6 +24,7 @@ mod faults;
 mod files;
 mod floods;
 mod harness;
+mod heartbeat;
 mod line;
 mod logs;
 mod looks;

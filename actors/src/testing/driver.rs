@@ -19,8 +19,9 @@ use crate::model::execution::Stamp;
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::model::request::Request;
+use crate::model::usage::Usage;
 use crate::model::workspace::Workspace;
-use crate::ports::driver::{Driver, Hold, Lease, Work};
+use crate::ports::driver::{Driver, Hold, Lease, Reading, Work};
 use crate::report::Reporter;
 
 /// What one attempt does. Made by [`Act::ok`], [`Act::fail`] and their kin, then refined.
@@ -243,7 +244,8 @@ impl ScriptedDriver {
         let held = Held::enter(&self.stage);
         let clears_for = act.clears_for;
         let task = tokio::spawn(play(act, pid, report, stopped, alive));
-        Box::new(ScriptedLease { stop, task, clears_for, _held: held })
+        let begun = Instant::now();
+        Box::new(ScriptedLease { stop, task, clears_for, begun, _held: held })
     }
 }
 
@@ -315,6 +317,7 @@ struct ScriptedLease {
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
     clears_for: Duration,
+    begun: Instant,
     _held: Held,
 }
 
@@ -328,6 +331,13 @@ impl Drop for ScriptedLease {
 impl Hold for ScriptedLease {
     fn stop(&self) {
         self.stop.send_replace(true);
+    }
+
+    /// It takes all the time there is.
+    fn usage(&self) -> Reading {
+        let cpu_ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let usage = Usage { cpu_ms, processes: 1, ..Usage::default() };
+        Box::pin(std::future::ready(Some(usage)))
     }
 
     async fn clean(self: Box<Self>) {

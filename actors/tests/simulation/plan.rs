@@ -113,6 +113,7 @@ fn player(number: u64, chance: &mut Chance) -> Player {
     spec.deadlines.start = Duration::from_secs(chance.one(&[2, 30]));
     spec.deadlines.run = Duration::from_secs(chance.one(&[3, 20, 300]));
     spec.deadlines.idle = chance.one(&[None, Some(Duration::from_secs(4))]);
+    spec.heartbeat = chance.one(&[None, Some(Duration::from_secs(2))]);
     spec.retry.max = u32::try_from(chance.below(4)).unwrap();
     spec.retry.after_start = chance.percent(20);
     spec.dedup_window = chance.one(&[None, None, Some(Duration::from_secs(60))]);
