@@ -8,6 +8,7 @@ mod attach;
 mod codec;
 pub mod confine;
 mod frame;
+mod gauge;
 mod keeper;
 mod label;
 mod link;
@@ -37,9 +38,12 @@ use std::pin::Pin;
 use algonius_actors::model::execution::Stamp;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::program::Exit;
+use algonius_actors::model::usage::Spent;
 use async_trait::async_trait;
 use tokio::io::AsyncRead;
 use uuid::Uuid;
+
+pub use self::gauge::Gauge;
 
 /// Variable that names the data directory to which a process belongs.
 pub const INSTANCE: &str = "ALGONIUS_INSTANCE_ID";
@@ -117,6 +121,12 @@ pub trait Tree: Send + Sync {
 
     /// Whether any of it may live.
     fn has_survivors(&self) -> bool;
+
+    /// What looks at what it takes.
+    fn gauge(&self) -> Gauge;
+
+    /// What it took until its end; `None` before, and where nobody could tell.
+    fn spent(&self) -> Option<Spent>;
 
     /// Kills all of it, and returns when nothing is left; answers how many were killed.
     async fn sweep(&self) -> u64;

@@ -123,6 +123,8 @@ impl Copy {
             | Fact::Spawned { .. }
             | Fact::AttemptFailed(_)
             | Fact::Used { .. }
+            | Fact::Heartbeat(_)
+            | Fact::Spent(_)
             | Fact::Session { .. }
             | Fact::Expiring { .. }
             | Fact::Warned { .. } => None,

@@ -2,6 +2,7 @@
 //! decides.
 
 mod claiming;
+mod heart;
 mod log;
 mod resumption;
 mod timers;
@@ -25,6 +26,7 @@ use crate::model::progress::Progress;
 use crate::model::queue::Reason;
 use crate::model::request::Request;
 use crate::model::status::{ExecutionStatus, Health};
+use crate::model::usage::Usage;
 use crate::model::workspace::Workspace;
 use crate::pen::{Pen, Stroke};
 use crate::ports::driver::{Driver, Lease};
@@ -49,6 +51,8 @@ pub enum ExecutionMsg {
     HeldUp(Stamp, Reason, Option<Workspace>),
     /// The driver tells something.
     Reported(Report),
+    /// The work takes so much of the machine.
+    Measured(Stamp, Usage),
     /// Everything is written: the actor may stop.
     Written,
     /// Asks for the present state. The answer never waits for the work.
@@ -94,6 +98,8 @@ pub struct ExecutionData {
     fence: Fence,
     claiming: Claiming,
     pid: Option<u32>,
+    /// What the present attempt took of the machine when that was last looked at.
+    usage: Option<Usage>,
     exit_code: Option<i32>,
     deadline: Option<DateTime<Utc>>,
     /// Facts that wait for the pen until the present event is dealt with.
@@ -137,6 +143,7 @@ impl Actor for ExecutionActor {
             ExecutionMsg::Claimed(grant) => data.claimed(&me, grant),
             ExecutionMsg::HeldUp(at, reason, wanted) => data.held_up(&me, at, (reason, wanted)),
             ExecutionMsg::Reported(report) => data.reported(&me, report),
+            ExecutionMsg::Measured(at, usage) => data.measured(at, usage),
             ExecutionMsg::Written => data.written(&me),
             ExecutionMsg::Inspect(reply) => _ = reply.send(data.status()),
         }
@@ -162,6 +169,7 @@ impl ExecutionData {
             stamp: from.stamp,
             fence: from.fence,
             pid: None,
+            usage: None,
             exit_code: None,
             deadline: None,
             facts: Vec::new(),
@@ -234,6 +242,7 @@ impl ExecutionData {
             Effect::Stop => self.lease.iter().for_each(|lease| lease.stop()),
             Effect::Wake { after, with } => self.wake(me, after, with),
             Effect::Look { at, after } => self.look(me, at, after),
+            Effect::Measure { at } => self.measure(me, at),
             Effect::Warn { limit, left, message } => self.warn(limit, left, message),
             Effect::Move { from, to, stamp, why } => self.moved(from, to, stamp, why),
             Effect::Note { failure } => {
@@ -327,6 +336,7 @@ impl ExecutionData {
             queued: self.progress.borrow().queued,
             stamp: Some(self.stamp),
             pid: self.pid,
+            usage: self.usage.filter(|_| self.state == State::Running),
             deadline: self.deadline,
         }
     }

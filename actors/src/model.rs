@@ -20,4 +20,5 @@ pub mod request;
 pub mod rungs;
 pub mod sandbox;
 pub mod status;
+pub mod usage;
 pub mod workspace;

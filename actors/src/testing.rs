@@ -3,13 +3,16 @@
 //! A [`World`] must be [ended](World::end). It panics when an actor, a lease or a task outlives
 //! it, and when a move was recorded that is in no table or does not follow the one before.
 
+mod asking;
 mod clock;
 mod driver;
 mod gate;
 mod ledger;
+mod life;
 mod meter;
 mod parts;
 mod rows;
+mod stage;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,19 +22,20 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
+pub use self::asking::Answer;
 pub use self::clock::VirtualClock;
-pub use self::driver::{Act, ScriptedDriver, Stage};
+pub use self::driver::{Act, ScriptedDriver};
 use self::gate::Gate;
 pub use self::gate::{Call, Faults};
 pub use self::ledger::MemoryLedger;
+use self::life::{grow, kit};
 pub use self::meter::{BOUNDS, PACE, ScriptedMeter, full_disk};
 pub use self::parts::spec;
 use self::parts::{asked, caller};
+pub use self::stage::{Life, Stage};
 use crate::agent::Ticket;
-use crate::decide::key::Keyring;
 use crate::decide::redact::Redactor;
 use crate::door::Gateway;
-use crate::kit::Kit;
 use crate::model::agent::AgentSpec;
 use crate::model::code::Code;
 use crate::model::event::Fact;
@@ -39,12 +43,8 @@ use crate::model::id::ExecutionId;
 use crate::model::progress::Progress;
 use crate::model::record::Record;
 use crate::model::status::{AgentStatus, TreeStatus};
-use crate::monitor::Probe;
-use crate::ports::driver::Driver;
 use crate::ports::ledger::Ledger;
-use crate::root::Seat;
 use crate::tree::Tree;
-use crate::turns::Turns;
 
 /// The longest time that anybody waits for an end; then something is lost.
 const FOR_EVER: Duration = Duration::from_secs(3600);
@@ -67,6 +67,7 @@ pub struct World {
     is_watched: bool,
     specs: Vec<AgentSpec>,
     gate: Arc<Gate>,
+    redactor: Arc<Redactor>,
     tree: Option<Tree>,
     door: Gateway,
     progress: watch::Sender<HashMap<ExecutionId, watch::Receiver<Progress>>>,
@@ -91,21 +92,33 @@ impl World {
 
     /// A world with these agents.
     pub async fn of(specs: impl IntoIterator<Item = AgentSpec>) -> Self {
-        Self::on(specs, false).await
+        Self::masked(specs, Arc::new(Redactor::new([]))).await
     }
 
     /// A world with these agents on a machine that is watched under [`BOUNDS`].
     pub async fn watched(specs: impl IntoIterator<Item = AgentSpec>) -> Self {
-        Self::on(specs, true).await
+        Self::on(specs, true, Arc::new(Redactor::new([]))).await
     }
 
-    async fn on(specs: impl IntoIterator<Item = AgentSpec>, is_watched: bool) -> Self {
+    /// A world with these agents and a redactor, which many worlds may share: to make one takes long.
+    pub async fn masked(
+        specs: impl IntoIterator<Item = AgentSpec>,
+        redactor: Arc<Redactor>,
+    ) -> Self {
+        Self::on(specs, false, redactor).await
+    }
+
+    async fn on(
+        specs: impl IntoIterator<Item = AgentSpec>,
+        is_watched: bool,
+        redactor: Arc<Redactor>,
+    ) -> Self {
         let tasks = Handle::current().metrics().num_alive_tasks();
         let specs: Vec<_> = specs.into_iter().collect();
         let (ledger, clock) = (MemoryLedger::default(), Arc::new(VirtualClock::default()));
         let (driver, faults) = (Arc::new(ScriptedDriver::default()), Arc::new(Faults::default()));
         let gate = Arc::new(Gate::new(Arc::clone(&faults)));
-        let world = kit(&ledger, &gate, &clock);
+        let world = kit((&ledger, &redactor), &gate, &clock);
         let meter = Arc::new(ScriptedMeter::default());
         let tree = grow(world, (&specs, &driver), is_watched.then_some(&meter)).await;
         let door = tree.gateway().clone();
@@ -118,6 +131,7 @@ impl World {
             is_watched,
             specs,
             gate,
+            redactor,
             tree: Some(tree),
             door,
             progress: watch::Sender::default(),
@@ -293,13 +307,17 @@ impl World {
         if self.tree.take().is_some() {
             _ = self.door.root.get_cell().kill_and_wait(None).await; // Dead already is dead too.
         }
+        if self.settle_down().await > 0 {
+            // Whoever pauses before it asks the ledger again finds only then that it was killed.
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
         self.assert_still().await;
     }
 
     /// Starts the service again on the same ledger.
     pub async fn start(&mut self) {
         self.gate = Arc::new(Gate::new(Arc::clone(&self.faults)));
-        let kit = kit(&self.ledger, &self.gate, &self.clock);
+        let kit = kit((&self.ledger, &self.redactor), &self.gate, &self.clock);
         let meter = self.is_watched.then_some(&self.meter);
         let tree = grow(kit, (&self.specs, &self.driver), meter).await;
         self.door = tree.gateway().clone();
@@ -334,8 +352,8 @@ impl World {
         self.ended = true;
     }
 
-    /// Lets what is ending end, then checks that nothing is left.
-    async fn assert_still(&self) {
+    /// Lets what is ending end, and tells how many tasks are left.
+    async fn settle_down(&self) -> usize {
         let metrics = Handle::current().metrics();
         for _ in 0..1000 {
             if metrics.num_alive_tasks() <= self.tasks {
@@ -343,7 +361,12 @@ impl World {
             }
             tokio::task::yield_now().await;
         }
-        let left = metrics.num_alive_tasks().saturating_sub(self.tasks);
+        metrics.num_alive_tasks().saturating_sub(self.tasks)
+    }
+
+    /// Lets what is ending end, then checks that nothing is left.
+    async fn assert_still(&self) {
+        let left = self.settle_down().await;
         let Stage { alive, leases, .. } = self.driver.stage();
         assert_eq!((left, alive, leases), (0, 0, 0), "tasks, work and leases outlive the service");
     }
@@ -354,29 +377,4 @@ impl Drop for World {
         let is_left = !self.ended && !std::thread::panicking();
         assert!(!is_left, "a world was left without `end`");
     }
-}
-
-fn kit(ledger: &MemoryLedger, gate: &Arc<Gate>, clock: &Arc<VirtualClock>) -> Kit {
-    Kit {
-        ledger: Arc::new(ledger.through(Arc::clone(gate))),
-        clock: Arc::<VirtualClock>::clone(clock),
-        redactor: Arc::new(Redactor::new([])),
-        keyring: Keyring::new([7; 32]),
-        turns: Turns::default(),
-    }
-}
-
-#[expect(clippy::expect_used, reason = "a test fails by panicking")]
-async fn grow(
-    kit: Kit,
-    (specs, driver): (&[AgentSpec], &Arc<ScriptedDriver>),
-    meter: Option<&Arc<ScriptedMeter>>,
-) -> Tree {
-    let driver = || Arc::<ScriptedDriver>::clone(driver) as Arc<dyn Driver>;
-    let seat = |spec: &AgentSpec| Seat { spec: Arc::new(spec.clone()), driver: driver() };
-    let probe = meter.map(|meter| {
-        let meter = Arc::<ScriptedMeter>::clone(meter);
-        Probe { meter, spec: BOUNDS, interval: PACE }
-    });
-    Tree::start(kit, specs.iter().map(seat).collect(), probe).await.expect("the tree starts")
 }

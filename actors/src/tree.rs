@@ -179,6 +179,7 @@ async fn executions(actors: Vec<(ExecutionId, ActorRef<ExecutionMsg>)>) -> Vec<E
                 queued: None,
                 stamp: None,
                 pid: None,
+                usage: None,
                 deadline: None,
             })
         });

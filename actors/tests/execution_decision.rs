@@ -5,7 +5,7 @@ use std::time::Duration;
 use algonius_actors::decide::execution::{Deadline, Effect, Event, Phase, Policy, step};
 use algonius_actors::model::agent::{Access, Deadlines, RetrySpec};
 use algonius_actors::model::code::Code;
-use algonius_actors::model::execution::{Stamp, State};
+use algonius_actors::model::execution::{Outcome, Stamp, State};
 use algonius_actors::model::failure::Failure;
 use proptest::prelude::*;
 
@@ -18,6 +18,7 @@ fn policy(access: Access) -> Policy {
             grace: Duration::from_secs(5),
             answer: Duration::from_secs(600),
         },
+        heartbeat: Some(Duration::from_secs(30)),
         retry: RetrySpec::default(),
         patience: Duration::from_secs(60),
         access,
@@ -66,6 +67,7 @@ fn events() -> impl Strategy<Value = Event> {
         Just(Event::QueueExpired),
         Just(Event::Cancel { why: "called off".to_owned() }),
         Just(Event::Settled),
+        stamps().prop_map(|at| Event::BeatDue { at }),
         stamps().prop_map(|at| Event::Cleaned { at }),
     ]
 }
@@ -83,6 +85,7 @@ fn stamp_of(event: &Event) -> Option<Stamp> {
         | Event::Asked { at }
         | Event::Nearing { at }
         | Event::Quiet { at, .. }
+        | Event::BeatDue { at }
         | Event::Overdue { at, .. }
         | Event::RetryDue { at }
         | Event::Cleaned { at } => Some(*at),
@@ -201,17 +204,16 @@ impl Witness {
             Effect::Settle { ending, .. } => {
                 assert!(!self.is_alive, "settled while the work lives");
                 assert_eq!(self.state, State::Cleanup, "settled with its moves");
-                assert_eq!(
-                    ending.outcome == algonius_actors::model::execution::Outcome::Completed,
-                    ending.failure.is_none()
-                );
+                assert_eq!(ending.outcome == Outcome::Completed, ending.failure.is_none());
                 self.settled += 1;
                 assert_eq!(self.settled, 1, "settled twice");
             }
             Effect::Clean { .. } => assert!(!self.is_alive, "cleaned while the work lives"),
             Effect::Rest => assert!(self.settled == 1 || self.gone, "rests without an end"),
             Effect::Stop => assert!(self.is_alive, "stopped what does not live"),
-            Effect::Look { .. } | Effect::Warn { .. } => assert!(self.is_alive, "nothing lives"),
+            Effect::Look { .. } | Effect::Measure { .. } | Effect::Warn { .. } => {
+                assert!(self.is_alive, "nothing lives");
+            }
             Effect::Wake { .. }
             | Effect::AskAgain { .. }
             | Effect::Note { .. }
@@ -256,6 +258,7 @@ fn answer(effect: Effect, verdict: &Result<(), Failure>, is_deaf: bool) -> Vec<E
         Effect::Clean { stamp } => vec![Event::Cleaned { at: stamp }],
         Effect::Settle { .. } => vec![Event::Settled],
         Effect::Stop
+        | Effect::Measure { .. }
         | Effect::Warn { .. }
         | Effect::Move { .. }
         | Effect::Note { .. }

@@ -83,6 +83,7 @@ fn read(
         enforcement: Enforcement::default(),
         capacity: capacity(section, limits, access),
         deadlines: deadlines::read(section, limits),
+        heartbeat: Some(section.seconds("heartbeat", limits.heartbeat)),
         retry: retry(section.section("retry"), limits),
         sizes: sizes(section, limits, input),
         dedup_window: dedup(section, limits),

@@ -17,6 +17,7 @@ pub(super) struct Limits {
     pub(super) start_timeout: Bounds<f64>,
     pub(super) stop_grace: Bounds<f64>,
     pub(super) answer_timeout: Bounds<f64>,
+    pub(super) heartbeat: Bounds<f64>,
     pub(super) session_timeout: Bounds<f64>,
     pub(super) retry_base: Bounds<f64>,
     pub(super) dedup_window: Bounds<f64>,
@@ -54,6 +55,7 @@ impl Limits {
                 ["answer_timeout_min", "answer_timeout_max"],
                 [1.0, 2_592_000.0, 86_400.0],
             ),
+            heartbeat: time(section, ["heartbeat_min", "heartbeat_max"], [1.0, 3600.0, 30.0]),
             session_timeout: time(
                 section,
                 ["session_timeout_min", "session_timeout_max"],

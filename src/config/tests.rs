@@ -143,6 +143,7 @@ fn an_agent_of_one_line_gets_every_default() {
             grace: seconds(5),
             answer: seconds(86_400),
         },
+        heartbeat: Some(seconds(30)),
         retry: RetrySpec::default(),
         sizes: Sizes { input: 1 << 20, output: 10 << 20 },
         dedup_window: None,

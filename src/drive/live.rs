@@ -27,7 +27,7 @@ use super::prompts::Prompts;
 use super::pump::{Note, Source, Text, pump, pump_events};
 use super::reach::Reach;
 use super::sandbox::{self, is_confined};
-use crate::warden::{Ending, Pipe, Spawned, Tree};
+use crate::warden::{Ending, Gauge, Pipe, Spawned, Tree};
 
 /// How long the pipes may stay open after the program has ended.
 const DRAIN: Duration = Duration::from_secs(1);
@@ -120,7 +120,13 @@ impl Live {
             }
         };
         self.tree.sweep().await;
+        self.account(report).await;
         self.conclude(exit, heard, report).await
+    }
+
+    /// What looks at what it takes of the machine.
+    pub(super) fn gauge(&self) -> Gauge {
+        self.tree.gauge()
     }
 
     /// Removes what the attempt left. Returns when nothing is left.
@@ -186,6 +192,14 @@ impl Live {
         self.tree.kill();
         cut.send_replace(true);
         listening.await
+    }
+
+    /// Records what it took. Nothing of the answer hangs on that.
+    async fn account(&self, report: &Reporter) {
+        let Some(spent) = self.tree.spent() else { return };
+        if let Err(error) = report.note(Fact::Spent(spent)).await {
+            tracing::warn!(execution = %self.work.execution, %error, "what it took is not recorded");
+        }
     }
 
     async fn conclude(

@@ -11,7 +11,7 @@ use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::program::{OnLoss, ProgramSpec};
 use algonius_actors::model::request::Request;
 use algonius_actors::model::workspace::Workspace;
-use algonius_actors::ports::driver::{Driver, Hold, Lease, Work};
+use algonius_actors::ports::driver::{Driver, Hold, Lease, Reading, Work};
 use algonius_actors::report::Reporter;
 use async_trait::async_trait;
 use tokio::sync::watch;
@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use super::attempt::Attempt;
 use super::environment::{self, Inherited};
 use super::workplace;
-use crate::warden::Warden;
+use crate::warden::{Gauge, Warden};
 
 /// Does an agent's work by running its program. Needs a tokio runtime around it.
 pub struct ProcessDriver {
@@ -76,9 +76,10 @@ impl ProcessDriver {
             warden: Arc::clone(&self.warden),
             work,
         };
-        let task = tokio::spawn(serve(attempt, begin, report, Orders(received)));
+        let (found, gauge) = watch::channel(None);
+        let task = tokio::spawn(serve(attempt, begin, (report, found), Orders(received)));
         let warden = Arc::clone(&self.warden);
-        Box::new(ProcessLease { orders, task, warden, execution, stamp })
+        Box::new(ProcessLease { orders, gauge, task, warden, execution, stamp })
     }
 }
 
@@ -123,6 +124,8 @@ impl Orders {
 /// Dropping it is an order too: the task sees the channel close, kills and cleans.
 struct ProcessLease {
     orders: watch::Sender<Order>,
+    /// Comes when there is a program.
+    gauge: watch::Receiver<Option<Gauge>>,
     task: JoinHandle<()>,
     warden: Arc<dyn Warden>,
     execution: ExecutionId,
@@ -141,8 +144,13 @@ impl Hold for ProcessLease {
         });
     }
 
+    fn usage(&self) -> Reading {
+        let gauge = self.gauge.borrow().clone();
+        Box::pin(async move { gauge?.read().await })
+    }
+
     async fn clean(self: Box<Self>) {
-        let Self { orders, task, warden, execution, stamp } = *self;
+        let Self { orders, task, warden, execution, stamp, .. } = *self;
         orders.send_replace(Order::Release);
         if let Err(error) = task.await {
             tracing::error!(%execution, %error, "the driver's task failed");
@@ -152,7 +160,12 @@ impl Hold for ProcessLease {
 }
 
 /// The whole life of an attempt, from the order to start until nothing of it is left.
-async fn serve(attempt: Attempt, begin: Begin, report: Reporter, mut orders: Orders) {
+async fn serve(
+    attempt: Attempt,
+    begin: Begin,
+    (report, gauge): (Reporter, watch::Sender<Option<Gauge>>),
+    mut orders: Orders,
+) {
     // A start is not called off half-way, so that nothing can come to life after the clean-up.
     let begun = match begin {
         Begin::Anew => attempt.begin(&orders).await,
@@ -162,6 +175,7 @@ async fn serve(attempt: Attempt, begin: Begin, report: Reporter, mut orders: Ord
         Ok(begun) => begun,
         Err(failure) => return report.ended(Err(failure), None),
     };
+    gauge.send_replace(Some(live.gauge()));
     let ended = tokio::select! {
         ended = live.run(process, &report, orders.clone()) => Some(ended),
         () = orders.released() => None,

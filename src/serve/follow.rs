@@ -9,6 +9,7 @@ use algonius_actors::model::execution::State;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::queue::Queued;
 use algonius_actors::model::record::Record;
+use algonius_actors::model::usage::Usage;
 use chrono::{DateTime, Utc};
 
 use super::a2a::Events;
@@ -145,6 +146,7 @@ impl Teller {
                 let message = task::expiring(&self.record, (limit, ends_at), &message);
                 Ok(Some(self.working(event.at, Some(message))))
             }
+            Fact::Heartbeat(usage) => Ok(Some(self.heartbeat(event.at, usage))),
             Fact::Artifact { id, name, description, pieces, append, last } => {
                 let masked = pieces.iter().map(|piece| piece.redacted).sum();
                 let parts = task::parts(&self.gateway, &self.record, &pieces).await?;
@@ -183,17 +185,28 @@ impl Teller {
         Ok(())
     }
 
+    /// Numbers beside the words: there is nothing to read for a person.
+    fn heartbeat(&self, timestamp: DateTime<Utc>, usage: Usage) -> StreamEvent {
+        let status = TaskStatus { state: TaskState::Working, message: None, timestamp };
+        let usage = serde_json::to_value(usage).unwrap_or_default();
+        self.noted(status, false, Metadata::from_iter([("usage".to_owned(), usage)]))
+    }
+
     fn working(&self, timestamp: DateTime<Utc>, message: Option<Message>) -> StreamEvent {
         self.update(TaskStatus { state: TaskState::Working, message, timestamp }, false)
     }
 
     fn update(&self, status: TaskStatus, is_final: bool) -> StreamEvent {
+        self.noted(status, is_final, Metadata::new())
+    }
+
+    fn noted(&self, status: TaskStatus, is_final: bool, metadata: Metadata) -> StreamEvent {
         StreamEvent::Status(StatusUpdate {
             task_id: self.record.id.to_string(),
             context_id: self.record.context.0.clone(),
             status,
             is_final,
-            metadata: Metadata::new(),
+            metadata,
         })
     }
 }

@@ -23,6 +23,7 @@ pub(super) fn spec(id: &str, exposure: Exposure) -> AgentSpec {
         enforcement: Enforcement::Unneeded,
         capacity: Capacity { running: None, waiting: 0, patience: day },
         deadlines: Deadlines { start: day, run: day, idle: None, grace: day, answer: day },
+        heartbeat: None,
         retry: RetrySpec::default(),
         sizes: Sizes { input: 1000, output: 1000 },
         dedup_window: None,

@@ -49,6 +49,8 @@ impl Facts {
             | Fact::Said { .. }
             | Fact::Artifact { .. }
             | Fact::Used { .. }
+            | Fact::Heartbeat(_)
+            | Fact::Spent(_)
             | Fact::Session { .. }
             | Fact::Truncated { .. }
             | Fact::Expiring { .. }

@@ -15,6 +15,8 @@ pub(super) struct Stat {
     pub(super) is_alive: bool,
     /// Its parent.
     pub(super) parent: i32,
+    /// Processor time, its own and of what it waited for, in ticks.
+    pub(super) ticks: u64,
     /// When it started, in ticks since the boot: with the number it names a process.
     pub(super) started: u64,
 }
@@ -47,9 +49,13 @@ fn parse(line: &[u8]) -> Option<Stat> {
     let mut fields = rest.split_ascii_whitespace();
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
-    // The start time is field 22 of the line; the state is field 3, the parent field 4.
-    let started = fields.nth(22 - 5)?.parse().ok()?;
-    Some(Stat { is_alive: !matches!(state, "Z" | "X" | "x"), parent, started })
+    // The state is field 3 of the line, the parent field 4, the times are fields 14 to 17, and the
+    // start is field 22.
+    let mut fields = fields.skip(14 - 5);
+    let mut number = || fields.next()?.parse::<u64>().ok();
+    let ticks = number()? + number()? + number()? + number()?;
+    let started = fields.nth(22 - 18)?.parse().ok()?;
+    Some(Stat { is_alive: !matches!(state, "Z" | "X" | "x"), parent, ticks, started })
 }
 
 /// The children of a process, of all its threads.
@@ -99,8 +105,9 @@ mod tests {
 
     #[test]
     fn a_name_with_blanks_and_parentheses_does_not_shift_the_fields() {
-        let line = b"41 (a) R 9 (b) Z 7 41 41 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 9876 1 2 3";
-        assert_eq!(parse(line), Some(Stat { is_alive: false, parent: 7, started: 9876 }));
+        let line = b"41 (a) R 9 (b) Z 7 41 41 0 -1 4 0 0 0 0 5 6 7 8 20 0 1 0 9876 1 2 3";
+        let told = Stat { is_alive: false, parent: 7, ticks: 26, started: 9876 };
+        assert_eq!(parse(line), Some(told));
         assert_eq!(parse(b"41 (cut"), None);
     }
 

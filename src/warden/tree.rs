@@ -3,13 +3,14 @@
 use std::io;
 use std::sync::Arc;
 
+use algonius_actors::model::usage::Spent;
 use async_trait::async_trait;
 use tokio::runtime::Handle;
 
 use super::frame::Order;
 use super::link::Link;
 use super::program::Program;
-use super::{Spawned, Tree, sweep};
+use super::{Gauge, Spawned, Tree, sweep};
 
 /// Takes a program over from the moment at which its launch was ordered, or at which it was found.
 ///
@@ -62,6 +63,15 @@ impl Tree for HeldTree {
 
     fn has_survivors(&self) -> bool {
         self.program.standing().has_survivors()
+    }
+
+    fn gauge(&self) -> Gauge {
+        Gauge::of(self.program.standing().pid.unwrap_or_default(), self.program.label())
+    }
+
+    fn spent(&self) -> Option<Spent> {
+        let end = self.program.standing().end?;
+        Some(Spent { cpu_ms: end.cpu / 1000, memory_peak: end.peak * 1024 })
     }
 
     async fn sweep(&self) -> u64 {

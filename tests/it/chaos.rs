@@ -26,18 +26,21 @@ token_env = 'ANN'
 [tokens.bob]
 token_env = 'BOB'
 [agents.writer]
+sandbox.writable = ['HERE']
 command = 'FAKE'
 args = ['witness', 'HERE/witnessed', 'HERE/lock']
 access = 'read-write'
 working_dir = 'HERE/work'
 queue_depth = 1000
 [agents.editor]
+sandbox.writable = ['HERE']
 command = 'FAKE'
 args = ['witness', 'HERE/witnessed', 'HERE/lock']
 access = 'read-write'
 working_dir = 'HERE/work'
 queue_depth = 1000
 [agents.reader]
+sandbox.writable = ['HERE']
 command = 'FAKE'
 args = ['witness', 'HERE/witnessed', '-']
 max_concurrent = 4

@@ -26,6 +26,7 @@ mod faults;
 mod files;
 mod floods;
 mod harness;
+mod heartbeat;
 mod line;
 mod logs;
 mod looks;

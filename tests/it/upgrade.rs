@@ -12,10 +12,12 @@ use crate::harness::{Service, gated, until};
 /// Half of the answer comes before the gate, half behind it; into a file, or to standard output.
 const HALVES: &str = r#"
 [agents.file]
+sandbox.writable = ['HERE']
 command = "sh"
 args = ["-c", 'seq 1000 > "$0"; echo file >> HERE/parts; until [ -e HERE/go ]; do sleep 0.02; done; seq 1001 2000 >> "$0"', "{{ output_file }}"]
 output = "file"
 [agents.lines]
+sandbox.writable = ['HERE']
 command = "sh"
 args = ["-c", 'seq 1000; echo lines >> HERE/parts; until [ -e HERE/go ]; do sleep 0.02; done; seq 1001 2000']
 "#;

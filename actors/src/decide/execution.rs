@@ -21,6 +21,8 @@ pub struct Policy {
     pub deadlines: Deadlines,
     /// What is tried again.
     pub retry: RetrySpec,
+    /// How often it is looked at what the work takes.
+    pub heartbeat: Option<Duration>,
     /// How long it may wait before an attempt.
     pub patience: Duration,
     /// Whether the agent changes things.
@@ -31,9 +33,9 @@ impl Policy {
     /// What an agent's configuration says.
     #[must_use]
     pub const fn of(spec: &AgentSpec) -> Self {
-        let AgentSpec { deadlines, retry, access, capacity, .. } = spec;
-        let patience = capacity.patience;
-        Self { deadlines: *deadlines, retry: *retry, patience, access: *access }
+        let AgentSpec { deadlines, heartbeat, retry, access, capacity, .. } = spec;
+        let (patience, heartbeat) = (capacity.patience, *heartbeat);
+        Self { deadlines: *deadlines, heartbeat, retry: *retry, patience, access: *access }
     }
 }
 
@@ -170,6 +172,8 @@ pub enum Event {
     Nearing { at: Stamp },
     /// It has been silent for so long.
     Quiet { at: Stamp, quiet: Duration },
+    /// It is time to look what the work takes.
+    BeatDue { at: Stamp },
     /// A deadline passed.
     Overdue { at: Stamp, deadline: Deadline },
     /// The pause is over.
@@ -202,6 +206,8 @@ pub enum Effect {
     Wake { after: Duration, with: Event },
     /// Send `Quiet` after a while, with how long it has been silent then.
     Look { at: Stamp, after: Duration },
+    /// Look what the work takes, and record it.
+    Measure { at: Stamp },
     /// Record that little is left until a deadline.
     Warn { limit: Limit, left: Duration, message: String },
     /// Record a move; the claim records its own.

@@ -31,7 +31,7 @@ impl ExecutionData {
         stamp: Stamp,
         known: Vec<Fact>,
     ) -> (Work, Reporter) {
-        self.pulse = Pulse::default();
+        (self.pulse, self.usage) = (Pulse::default(), None);
         let desk = Desk {
             id: self.id,
             stamp,

@@ -130,6 +130,8 @@ pub struct AgentSpec {
     pub capacity: Capacity,
     /// Deadlines of an attempt.
     pub deadlines: Deadlines,
+    /// From one look at what running work takes of the machine to the next; `None` is never.
+    pub heartbeat: Option<Duration>,
     /// Retry policy.
     pub retry: RetrySpec,
     /// Sizes of input and output.

@@ -9,6 +9,7 @@ use serde_json::Number;
 use super::content::Piece;
 use super::execution::{Move, Stamp};
 use super::failure::Failure;
+use super::usage::{Spent, Usage};
 
 /// Which text of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -155,6 +156,10 @@ pub enum Fact {
         /// Numbers by name, such as `input_tokens`.
         numbers: BTreeMap<String, Number>,
     },
+    /// It runs, and takes so much of the machine.
+    Heartbeat(Usage),
+    /// The program has ended, and took so much.
+    Spent(Spent),
     /// The agent named its own session.
     Session {
         /// The agent's id of it.

@@ -8,6 +8,7 @@ use super::id::{AgentId, ExecutionId};
 use super::pressure::Pressure;
 use super::queue::{Queued, Reason};
 use super::sandbox::Enforcement;
+use super::usage::Usage;
 
 /// How an actor is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +42,9 @@ pub struct ExecutionStatus {
     pub stamp: Option<Stamp>,
     /// The living process.
     pub pid: Option<u32>,
+    /// What it takes of the machine, as it was last looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
     /// When the present phase must be over.
     pub deadline: Option<DateTime<Utc>>,
 }

@@ -1,5 +1,6 @@
 //! What does an agent's work: a process, later a session, a remote agent, a team.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -8,6 +9,7 @@ use crate::model::agent::AgentSpec;
 use crate::model::execution::Stamp;
 use crate::model::id::ExecutionId;
 use crate::model::request::Request;
+use crate::model::usage::Usage;
 use crate::model::workspace::Workspace;
 use crate::report::Reporter;
 
@@ -51,12 +53,20 @@ pub trait Driver: Send + Sync + 'static {
 /// Holds the work of one attempt. Dropping it kills the work and all that the work started.
 pub type Lease = Box<dyn Hold>;
 
+/// What the work takes of the machine, once that was looked at; `None` where nobody can tell.
+pub type Reading = Pin<Box<dyn Future<Output = Option<Usage>> + Send>>;
+
 /// What can be done with held work.
 #[async_trait]
 pub trait Hold: Send + Sync {
     /// Asks the work to end: politely, then after the grace by force. Returns at once; the end is
     /// told to the reporter. Asking twice changes nothing.
     fn stop(&self);
+
+    /// Looks what the work takes, with all that it started.
+    fn usage(&self) -> Reading {
+        Box::pin(std::future::ready(None))
+    }
 
     /// Removes what an ended attempt left: processes, files. Returns when nothing is left.
     async fn clean(self: Box<Self>);

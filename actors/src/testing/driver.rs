@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
+use super::stage::{Alive, Held, Stage};
 use crate::decide::grow::Made;
 use crate::model::agent::{Access, AgentSpec};
 use crate::model::code::Code;
@@ -18,8 +19,9 @@ use crate::model::execution::Stamp;
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::model::request::Request;
+use crate::model::usage::Usage;
 use crate::model::workspace::Workspace;
-use crate::ports::driver::{Driver, Hold, Lease, Work};
+use crate::ports::driver::{Driver, Hold, Lease, Reading, Work};
 use crate::report::Reporter;
 
 /// What one attempt does. Made by [`Act::ok`], [`Act::fail`] and their kin, then refined.
@@ -160,19 +162,6 @@ pub struct ScriptedDriver {
     stage: Arc<watch::Sender<Stage>>,
 }
 
-/// What can be seen of the work.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Stage {
-    /// Attempts in the order in which they were started, as `text#attempt@second`.
-    pub begun: Vec<String>,
-    /// Work that lives.
-    pub alive: usize,
-    /// The most that lived at one time.
-    pub most_alive: usize,
-    /// Leases that are held.
-    pub leases: usize,
-}
-
 impl Default for ScriptedDriver {
     fn default() -> Self {
         Self {
@@ -251,11 +240,12 @@ impl ScriptedDriver {
         let act = self.act(text, attempt);
         assert_ne!(act.manner, Manner::Bomb, "the driver panics as scripted");
         let (stop, stopped) = watch::channel(false);
-        let alive = Alive::enter(&self.stage);
+        let alive = Alive::enter(&self.stage, work, !how.is_empty());
         let held = Held::enter(&self.stage);
         let clears_for = act.clears_for;
         let task = tokio::spawn(play(act, pid, report, stopped, alive));
-        Box::new(ScriptedLease { stop, task, clears_for, _held: held })
+        let begun = Instant::now();
+        Box::new(ScriptedLease { stop, task, clears_for, begun, _held: held })
     }
 }
 
@@ -327,6 +317,7 @@ struct ScriptedLease {
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
     clears_for: Duration,
+    begun: Instant,
     _held: Held,
 }
 
@@ -342,43 +333,15 @@ impl Hold for ScriptedLease {
         self.stop.send_replace(true);
     }
 
+    /// It takes all the time there is.
+    fn usage(&self) -> Reading {
+        let cpu_ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let usage = Usage { cpu_ms, processes: 1, ..Usage::default() };
+        Box::pin(std::future::ready(Some(usage)))
+    }
+
     async fn clean(self: Box<Self>) {
         self.task.abort();
         sleep(self.clears_for).await;
-    }
-}
-
-/// Counts living work while it is held.
-struct Alive(Arc<watch::Sender<Stage>>);
-
-impl Alive {
-    fn enter(stage: &Arc<watch::Sender<Stage>>) -> Self {
-        stage.send_modify(|stage| {
-            stage.alive += 1;
-            stage.most_alive = stage.most_alive.max(stage.alive);
-        });
-        Self(Arc::clone(stage))
-    }
-}
-
-impl Drop for Alive {
-    fn drop(&mut self) {
-        self.0.send_modify(|stage| stage.alive -= 1);
-    }
-}
-
-/// Counts leases while they are held.
-struct Held(Arc<watch::Sender<Stage>>);
-
-impl Held {
-    fn enter(stage: &Arc<watch::Sender<Stage>>) -> Self {
-        stage.send_modify(|stage| stage.leases += 1);
-        Self(Arc::clone(stage))
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.0.send_modify(|stage| stage.leases -= 1);
     }
 }

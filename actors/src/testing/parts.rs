@@ -37,6 +37,7 @@ pub fn spec(id: &str) -> AgentSpec {
             grace: Duration::from_secs(5),
             answer: Duration::from_secs(600),
         },
+        heartbeat: None,
         retry: RetrySpec::default(),
         sizes: Sizes { input: 1000, output: 100_000 },
         dedup_window: None,

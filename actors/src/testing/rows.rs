@@ -139,6 +139,8 @@ impl Row {
             Fact::Said { .. }
             | Fact::Artifact { .. }
             | Fact::Used { .. }
+            | Fact::Heartbeat(_)
+            | Fact::Spent(_)
             | Fact::Session { .. }
             | Fact::Truncated { .. }
             | Fact::Expiring { .. }

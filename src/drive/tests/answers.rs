@@ -19,7 +19,8 @@ async fn standard_input_comes_back_from_cat_whole_and_in_order() {
     assert!(matches!(first, Some(Entry::Report(Report::Started { pid: Some(_), .. }))));
     let ended = story.seen.last();
     assert!(matches!(ended, Some(Entry::Report(Report::Ended { exit_code: Some(0), .. }))));
-    assert!(matches!(story.facts()[..], [Fact::Spawned { .. }, Fact::Artifact { .. }]));
+    let facts = story.facts();
+    assert!(matches!(facts[..], [Fact::Spawned { .. }, Fact::Spent(_), Fact::Artifact { .. }]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -159,6 +159,7 @@ fn spec() -> AgentSpec {
             grace: Duration::from_millis(200),
             answer: day,
         },
+        heartbeat: None,
         retry: RetrySpec::default(),
         sizes: Sizes { input: 16 << 20, output: 8 << 20 },
         dedup_window: None,

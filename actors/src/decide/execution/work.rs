@@ -31,6 +31,10 @@ pub(super) fn working(
         E::Quiet { at, quiet } if at == stamp && state == State::Running => {
             silent(stamp, quiet, policy)
         }
+        E::BeatDue { at } if at == stamp && state == State::Running => {
+            let effects = [Do::Measure { at }].into_iter().chain(beat(at, policy));
+            (P::Running { stamp }, effects.collect())
+        }
         E::Ended { at, verdict: Ok(()) } if at == stamp => {
             end(stamp, state, Ending { outcome: Outcome::Completed, failure: None })
         }
@@ -65,7 +69,13 @@ fn minded(at: Stamp, ran: Duration, policy: &Policy) -> Vec<Effect> {
     let with = E::Overdue { at, deadline: Deadline::Run };
     effects.push(Do::Wake { after: run.saturating_sub(ran), with });
     effects.extend(policy.deadlines.idle.map(|idle| Do::Look { at, after: warning(idle) }));
+    effects.extend(beat(at, policy));
     effects
+}
+
+/// The next look at what the work takes.
+fn beat(at: Stamp, policy: &Policy) -> Option<Effect> {
+    policy.heartbeat.map(|after| Do::Wake { after, with: E::BeatDue { at } })
 }
 
 /// The time in which no supervisor was there counts too, but for the start: that is over.

@@ -1,0 +1,189 @@
+//! What must be true after any simulation.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use algonius_actors::model::agent::{Access, AgentSpec};
+use algonius_actors::model::code::{Category, Code};
+use algonius_actors::model::event::{Event, Fact};
+use algonius_actors::model::execution::{Move, Outcome, Stamp, State};
+use algonius_actors::model::record::Record;
+use algonius_actors::testing::{Answer, Life};
+
+use crate::plan::{Manner, Plan, Step};
+use crate::play::{Played, Told};
+
+/// Checks all of it.
+pub(crate) fn check(plan: &Plan, played: &Played) {
+    for ((agent, message), answer) in &played.answers {
+        check_answer(plan, (*agent, *message), answer);
+    }
+    check_dedup(played);
+    for told in played.records.values() {
+        let Told { record, events, .. } = told;
+        let spec = plan.agents.iter().map(|player| &player.spec);
+        let spec = spec.into_iter().find(|spec| spec.id == record.agent).unwrap();
+        check_end(record, events);
+        check_attempts(spec, record, events);
+        check_lives(plan, played, told);
+    }
+    for player in &plan.agents {
+        check_order(&player.spec, &played.lives);
+        check_slots(&player.spec, &played.lives);
+    }
+    check_workspaces(&played.lives);
+}
+
+/// A refusal has its cause in the plan.
+fn check_answer(plan: &Plan, named: (usize, u64), answer: &Answer) {
+    let texts = plan.steps.iter().filter_map(|(_, step)| match step {
+        Step::Ask { agent, message, text } if (*agent, *message) == named => Some(*text),
+        _ => None,
+    });
+    let texts: BTreeSet<_> = texts.collect();
+    let has_faults = plan.has(|step| matches!(step, Step::Fail(..)));
+    let is_slow = plan.has(|step| matches!(step, Step::Slow(..)));
+    let has_bombs = plan.acts_as(Manner::Bomb);
+    let is_right = match answer {
+        Answer::Ended(_) => true,
+        Answer::Broken(..) => false,
+        Answer::Refused(Code::QueueFull) => plan.agents[named.0].spec.capacity.waiting < 40,
+        Answer::Refused(Code::MessageReused) => texts.len() > 1,
+        Answer::Refused(Code::LedgerUnavailable) => has_faults,
+        Answer::Refused(Code::Internal) => has_bombs || is_slow,
+        Answer::Refused(Code::AgentQuarantined) => has_bombs,
+        Answer::Refused(_) => false,
+    };
+    assert!(is_right, "{named:?} got {answer:?}");
+}
+
+/// A message is one execution, whoever asks again.
+fn check_dedup(played: &Played) {
+    let mut known = BTreeMap::new();
+    for Told { record, .. } in played.records.values() {
+        let earlier = known.insert((record.agent.clone(), record.message.0.clone()), record.id);
+        assert_eq!(earlier, None, "{:?} of {} was run twice", record.message, record.agent);
+    }
+    let mut told = BTreeMap::new();
+    for (named, answer) in &played.answers {
+        if let Answer::Ended(execution) = answer {
+            let first = told.entry(*named).or_insert(*execution);
+            assert_eq!(first, execution, "{named:?} was told of two executions");
+        }
+    }
+}
+
+fn moves(events: &[Event]) -> Vec<&Move> {
+    let moves = events.iter().map(|event| match &event.fact {
+        Fact::Moved(moved) => Some(moved),
+        _ => None,
+    });
+    moves.flatten().collect()
+}
+
+/// One outcome, which is the last state before the clean-up, and events without gaps.
+fn check_end(record: &Record, events: &[Event]) {
+    let numbers: Vec<_> = events.iter().map(|event| event.number).collect();
+    assert_eq!(numbers, (1..=events.len() as u64).collect::<Vec<_>>(), "{}", record.id);
+    let moves = moves(events);
+    let ends = moves.iter().filter(|moved| moved.to == State::Cleanup);
+    let ends: Vec<_> = ends.map(|moved| moved.from).collect();
+    let outcome = record.outcome.map(Outcome::state);
+    assert_eq!(ends, outcome.into_iter().collect::<Vec<_>>(), "{}: one end", record.id);
+    assert_eq!(ends.len(), 1, "{} has no outcome: {moves:?}", record.id);
+    let is_good = record.outcome == Some(Outcome::Completed);
+    assert_eq!(is_good, record.failure.is_none(), "{}: {:?}", record.id, record.failure);
+}
+
+/// Attempts follow each other by one, are bounded, and only what may pass by itself, or was not
+/// begun, is tried again.
+fn check_attempts(spec: &AgentSpec, record: &Record, events: &[Event]) {
+    let mut attempts: Vec<Stamp> = Vec::new();
+    let (mut failure, mut has_run) = (None, false);
+    for event in events {
+        match &event.fact {
+            Fact::AttemptFailed(failed) => failure = Some(failed.category()),
+            Fact::Moved(moved) if moved.to == State::Running => has_run = true,
+            Fact::Moved(moved) if moved.to == State::Starting => {
+                let is_writer = spec.access == Access::ReadWrite && !spec.retry.after_start;
+                if !attempts.is_empty() {
+                    assert_eq!(failure, Some(Category::Transient), "{}", record.id);
+                    assert!(!(is_writer && has_run), "{} had its input already", record.id);
+                }
+                (failure, has_run) = (None, false);
+                attempts.push(moved.stamp);
+            }
+            _ => {}
+        }
+    }
+    let expected: Vec<_> =
+        (1..).map(|attempt| Stamp { turn: 1, attempt }).take(attempts.len()).collect();
+    assert_eq!(attempts, expected, "{}", record.id);
+    assert!(attempts.len() <= 1 + spec.retry.max as usize, "{}: {attempts:?}", record.id);
+}
+
+/// Nothing lives that was not claimed, nothing is begun twice, and what succeeded did succeed.
+fn check_lives(plan: &Plan, played: &Played, told: &Told) {
+    let Told { record, events, .. } = told;
+    let claimed: BTreeSet<_> = moves(events)
+        .into_iter()
+        .filter(|moved| moved.to == State::Starting)
+        .map(|moved| moved.stamp.attempt)
+        .collect();
+    let lives = || played.lives.iter().filter(|life| life.execution == record.id);
+    let mut begun = BTreeSet::new();
+    for life in lives() {
+        let attempt = life.stamp.attempt;
+        assert!(claimed.contains(&attempt), "{} lived unclaimed", record.id);
+        assert!(life.again || begun.insert(attempt), "{} began {attempt} twice", record.id);
+    }
+    if record.outcome == Some(Outcome::Completed) {
+        let Some(last) = lives().next_back() else {
+            return check_echo(played, told);
+        };
+        let number: usize = told.text.trim_start_matches('t').parse().unwrap();
+        let deeds = &plan.acts[number];
+        let index = (last.stamp.attempt - 1) as usize;
+        let deed = deeds.get(index).or(deeds.last()).unwrap();
+        assert_eq!(deed.manner, Manner::Succeed, "{} completed all the same", record.id);
+    }
+}
+
+/// What completed without work of its own leaned on an equal one that completed.
+fn check_echo(played: &Played, Told { record, text, .. }: &Told) {
+    let is_leader = |Told { record: other, text: asked, .. }: &Told| {
+        let worked = played.lives.iter().any(|life| life.execution == other.id);
+        other.agent == record.agent && asked == text && other.outcome == record.outcome && worked
+    };
+    let mut others = played.records.values();
+    assert!(others.any(is_leader), "{} completed out of nothing", record.id);
+}
+
+/// Where one runs at a time, who came first begins first.
+fn check_order(spec: &AgentSpec, lives: &[Life]) {
+    if spec.capacity.running.is_none_or(|limit| limit.get() > 1) || spec.dedup_window.is_some() {
+        return;
+    }
+    let first = |life: &&Life| life.agent == spec.id && life.stamp == Stamp::FIRST && !life.again;
+    let begun: Vec<_> = lives.iter().filter(first).map(|life| life.execution).collect();
+    assert!(begun.is_sorted(), "{} began out of order: {begun:?}", spec.id);
+}
+
+fn check_slots(spec: &AgentSpec, lives: &[Life]) {
+    let Some(limit) = spec.capacity.running else { return };
+    let own: Vec<_> = lives.iter().filter(|life| life.agent == spec.id).collect();
+    for life in &own {
+        let at_birth = own.iter().filter(|other| other.begun <= life.begun && other.met(life));
+        assert!(at_birth.count() <= limit.get() as usize, "too many of {} live: {life:?}", spec.id);
+    }
+}
+
+fn check_workspaces(lives: &[Life]) {
+    let writers = lives.iter().filter_map(|life| Some((life, life.workspace.as_ref()?)));
+    let writers: Vec<_> = writers.collect();
+    for (index, (one, place)) in writers.iter().enumerate() {
+        for (other, elsewhere) in &writers[index + 1..] {
+            let clash = place.overlaps(elsewhere) && one.met(other);
+            assert!(!clash, "two work in one folder: {one:?} and {other:?}");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The tree in thousands of worlds that chance made, on paused time: whatever is asked, fails, is
+//! called off or killed, what is promised holds.
+//!
+//! `ALGONIUS_SEEDS=20000` plays more worlds, `ALGONIUS_SEED=17` the one of this seed.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+mod chance;
+mod check;
+mod plan;
+mod play;
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use algonius_actors::decide::redact::Redactor;
+use chance::Chance;
+use plan::Plan;
+
+/// How many are played where nobody says otherwise.
+const WORLDS: u64 = 800;
+
+fn seeds() -> Range<u64> {
+    let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+    match (number("ALGONIUS_SEED"), number("ALGONIUS_SEEDS")) {
+        (Some(seed), _) => seed..seed + 1,
+        (None, count) => 0..count.unwrap_or(WORLDS),
+    }
+}
+
+fn simulate(seed: u64, redactor: &Arc<Redactor>) {
+    let mut chance = Chance::of(seed);
+    let plan = Plan::of(&mut chance);
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_time().start_paused(true).build().unwrap();
+    let is_right = catch_unwind(AssertUnwindSafe(|| {
+        let played = runtime.block_on(play::play(&plan, &mut chance, redactor));
+        check::check(&plan, &played);
+    }));
+    assert!(is_right.is_ok(), "ALGONIUS_SEED={seed} fails as told above, by {plan:?}");
+}
+
+#[test]
+fn what_is_promised_holds_in_every_world() {
+    let redactor = Arc::new(Redactor::new([]));
+    for seed in seeds() {
+        simulate(seed, &redactor);
+    }
+}

@@ -1,0 +1,118 @@
+//! Looks at what a program and all that it started take of the machine.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use algonius_actors::model::usage::Usage;
+use nix::unistd::{SysconfVar, sysconf};
+
+use super::label::{Label, label_of};
+use super::proc::{folder, is_ours, pids, stat, subtree};
+
+/// Reads what one program takes. Clones share what was the most.
+#[derive(Debug, Clone)]
+pub struct Gauge {
+    pid: u32,
+    label: Label,
+    /// The most bytes of memory that were seen.
+    peak: Arc<AtomicU64>,
+}
+
+impl Gauge {
+    /// Of the program with this process, whose processes carry this label.
+    pub(super) fn of(pid: u32, label: Label) -> Self {
+        Self { pid, label, peak: Arc::default() }
+    }
+
+    /// What it takes now; `None` when nothing of it lives.
+    pub async fn read(self) -> Option<Usage> {
+        // `/proc` is files to the runtime, and a process under memory pressure answers slowly.
+        tokio::task::spawn_blocking(move || self.look()).await.ok().flatten()
+    }
+
+    fn look(&self) -> Option<Usage> {
+        let root = i32::try_from(self.pid).ok()?;
+        let is_its = |pid: &i32| is_ours(*pid) && label_of(*pid) == Some(self.label);
+        let mut all: BTreeSet<_> = pids().into_iter().filter(is_its).collect();
+        if all.contains(&root) {
+            all.extend(subtree(root)); // What runs as somebody else, too.
+        }
+        let tick_ms = 1000 / sysconf(SysconfVar::CLK_TCK).ok()??.unsigned_abs().max(1);
+        let each = all.into_iter().filter_map(|pid| usage(pid, tick_ms));
+        let mut sum = each.reduce(add)?;
+        let seen = sum.memory_peak.max(sum.memory);
+        sum.memory_peak = self.peak.fetch_max(seen, Ordering::Relaxed).max(seen);
+        Some(sum)
+    }
+}
+
+/// Of two processes together. The most of each was not at one time, so that of one is told.
+fn add(one: Usage, other: Usage) -> Usage {
+    Usage {
+        cpu_ms: one.cpu_ms + other.cpu_ms,
+        memory: one.memory + other.memory,
+        memory_peak: one.memory_peak.max(other.memory_peak),
+        read: one.read + other.read,
+        written: one.written + other.written,
+        processes: one.processes + other.processes,
+    }
+}
+
+/// What one process takes; what it may not tell counts nothing.
+fn usage(pid: i32, tick_ms: u64) -> Option<Usage> {
+    let found = stat(pid).filter(|stat| stat.is_alive)?;
+    let read = |name| fs::read_to_string(folder(pid).join(name)).unwrap_or_default();
+    let (status, io) = (read("status"), read("io"));
+    Some(Usage {
+        cpu_ms: found.ticks * tick_ms,
+        memory: number(&status, "VmRSS:") * 1024,
+        memory_peak: number(&status, "VmHWM:") * 1024,
+        read: number(&io, "rchar:"),
+        written: number(&io, "wchar:"),
+        processes: 1,
+    })
+}
+
+/// The number behind a word at the beginning of a line.
+fn number(lines: &str, word: &str) -> u64 {
+    let rest = lines.lines().find_map(|line| line.strip_prefix(word));
+    rest.and_then(|rest| rest.split_ascii_whitespace().next()?.parse().ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Gauge, add, number, usage};
+    use crate::warden::label::Label;
+    use algonius_actors::model::execution::Stamp;
+    use algonius_actors::model::id::ExecutionId;
+    use algonius_actors::model::usage::Usage;
+    use uuid::Uuid;
+
+    #[test]
+    fn a_number_is_read_from_its_own_line() {
+        let lines = "VmHWM:\t  300 kB\nVmRSS:\t  200 kB\n";
+        assert_eq!((number(lines, "VmRSS:"), number(lines, "VmHWM:")), (200, 300));
+        assert_eq!(number(lines, "rchar:"), 0);
+    }
+
+    #[test]
+    fn what_processes_take_is_added_but_for_the_most_of_one() {
+        let one = Usage { cpu_ms: 1, memory: 2, memory_peak: 9, read: 3, written: 4, processes: 1 };
+        let sum = Usage { cpu_ms: 2, memory: 4, memory_peak: 9, read: 6, written: 8, processes: 2 };
+        assert_eq!(add(one, one), sum);
+    }
+
+    #[test]
+    fn this_process_takes_memory() {
+        let own = usage(std::process::id().try_into().unwrap(), 10).unwrap();
+        assert!(own.memory > 0 && own.memory_peak >= own.memory && own.read > 0, "{own:?}");
+    }
+
+    #[tokio::test]
+    async fn where_nothing_lives_there_is_nothing_to_tell() {
+        let label = Label::of(Uuid::new_v4(), ExecutionId::fresh(), Stamp::FIRST);
+        assert_eq!(Gauge::of(std::process::id(), label).read().await, None);
+    }
+}
