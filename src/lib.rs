@@ -9,6 +9,7 @@ pub mod drive;
 pub mod meter;
 pub mod push;
 pub mod serve;
+mod starting;
 pub mod store;
 mod telemetry;
 mod template;
@@ -29,12 +30,11 @@ use algonius_actors::door::Gateway;
 use algonius_actors::kit::Kit;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::id::AgentId;
 use algonius_actors::model::principal::{Right, Scope, TokenSeed};
 use algonius_actors::model::rungs::Rungs;
 use algonius_actors::monitor::Probe;
 use algonius_actors::ports::clock::Clock;
-use algonius_actors::ports::ledger::{Ledger, LedgerError};
+use algonius_actors::ports::ledger::Ledger;
 use algonius_actors::ports::meter::Meter;
 use algonius_actors::root::Seat;
 use algonius_actors::tree::Tree;
@@ -43,6 +43,8 @@ use axum_server::Handle;
 use sha2::{Digest, Sha256};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
+
+pub use starting::StartError;
 
 use clock::WallClock;
 use config::{Server, Settings};
@@ -56,72 +58,9 @@ use serve::host::Hosts;
 use serve::listen::Bounds;
 use serve::lockout::Lockouts;
 use serve::{App, Shared, gate, listen, router};
-use store::{Store, StoreError};
+use store::Store;
 use warden::confine;
 use warden::wardens::{Left, Origin, Terms, Wardens};
-
-/// Why the service did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The address is taken or not ours.
-    #[error("cannot listen on {address}; is a service running there? (--listen takes another)")]
-    Listen {
-        /// Where it was to listen.
-        address: SocketAddr,
-        /// Why not.
-        source: io::Error,
-    },
-    /// An agent lets everybody in, and others can reach it.
-    #[error("the agent `{agent}` lets everybody in, which needs an address on loopback")]
-    Open {
-        /// Which.
-        agent: AgentId,
-    },
-    /// The store did not open.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The ledger did not do what a start needs.
-    #[error(transparent)]
-    Ledger(#[from] LedgerError),
-    /// The token file can be neither read nor made.
-    #[error("the token file can be neither read nor made")]
-    Token {
-        /// Why not.
-        source: io::Error,
-    },
-    /// The token in the file is no token.
-    #[error("the token in the token file has fewer than 32 characters; remove the file to get one")]
-    ShortToken,
-    /// Push notifications cannot be sent.
-    #[error("push notifications cannot be sent: {cause}")]
-    Push {
-        /// Why not.
-        cause: String,
-    },
-    /// No program could be started here.
-    #[error("no warden can be started, which holds the agents' programs: {source}")]
-    Warden {
-        /// Why not.
-        source: io::Error,
-    },
-    /// The sandbox of an agent is required and cannot be had.
-    #[error(
-        "this system cannot hold the agent `{agent}` to its sandbox ({landlock}); \
-         `sandbox.required = false` starts it nevertheless"
-    )]
-    Sandbox {
-        /// Which.
-        agent: AgentId,
-        /// What the kernel knows.
-        landlock: String,
-    },
-    /// The tree did not start.
-    #[error("the supervision tree did not start: {cause}")]
-    Tree {
-        /// Why not.
-        cause: String,
-    },
-}
 
 /// A service that runs.
 pub struct Running {

@@ -68,10 +68,11 @@ impl Attempt {
     /// Takes over the program that an earlier life started, with the folder that it has.
     pub(super) async fn resume(self) -> Result<(Live, Process), Failure> {
         let Work { execution, stamp, .. } = self.work;
-        let spawned = self.warden.adopt(execution, stamp).await;
-        let spawned = spawned.map_err(|_gone| {
-            Failure::new(Code::Interrupted, "the process that it had is not held any more")
-        })?;
+        let Ok(spawned) = self.warden.adopt(execution, stamp).await else {
+            self.warden.sweep(execution, stamp).await; // Whoever held it, nobody does now.
+            let message = "the process that it had is not held any more";
+            return Err(Failure::new(Code::Interrupted, message));
+        };
         let files = self.files(&self.values())?;
         let place = workplace(&self.program, &self.work).await;
         let place = place.unwrap_or_else(|_gone| self.program.working_dir.clone());

@@ -103,7 +103,8 @@ impl Live {
         report.started(Some(self.pid));
         let (cut, is_cut) = watch::channel(false);
         let prompts = Prompts::new(Arc::clone(&self.program));
-        let source = |pipe| Source::new(pipe, is_cut.clone(), prompts.ear());
+        let held = self.work.spec.sizes.output;
+        let source = |pipe| Source::new(pipe, is_cut.clone(), prompts.ear(), held);
         let sources = (source(stdout), source(stderr));
         let mut listening = std::pin::pin!(self.listen(report, sources));
         let mut exiting = std::pin::pin!(self.see_to_the_end(ending, orders.clone(), &prompts));

@@ -83,9 +83,10 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Reads `pipe` until `cut` turns true; `ear` hears what comes.
-    pub(super) fn new(pipe: Pipe, cut: watch::Receiver<bool>, ear: Ear) -> Self {
-        Self { pipe, cut, ear, piece: vec![0; PIECE], left: LEFT_IN_PIPE }
+    /// Reads `pipe` until `cut` turns true; `ear` hears what comes. So many bytes may be `held`
+    /// besides what is in the pipe, since an earlier life.
+    pub(super) fn new(pipe: Pipe, cut: watch::Receiver<bool>, ear: Ear, held: usize) -> Self {
+        Self { pipe, cut, ear, piece: vec![0; PIECE], left: LEFT_IN_PIPE + held }
     }
 
     /// The next bytes; nothing at the end.
@@ -155,7 +156,7 @@ mod tests {
     /// Bytes that are read from a pipe which nobody closes, after the cut.
     async fn after_the_cut(pipe: Pipe) -> usize {
         let (_cut, is_cut) = watch::channel(true);
-        let mut source = Source::new(pipe, is_cut, Ear::default());
+        let mut source = Source::new(pipe, is_cut, Ear::default(), 0);
         let mut count = 0;
         loop {
             let read = timeout(Duration::from_secs(20), source.next()).await.unwrap().len();

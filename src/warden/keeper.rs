@@ -124,6 +124,8 @@ impl Keeper {
             LINK => self.hear(),
             DOOR => self.admit(),
             SIGNALS => self.take_signals(),
+            // What was fetched before the supervisor began to read is not for this process any more.
+            _ if self.lost.is_none() => {}
             stream => self.pump(stream - STREAMS),
         }
     }
@@ -167,8 +169,10 @@ impl Keeper {
     }
 
     fn say(&mut self, word: Word) {
-        self.unsaid.push_back(word);
-        self.speak();
+        if self.link.is_some() {
+            self.unsaid.push_back(word);
+            self.speak();
+        }
     }
 
     /// Says what is to be said, as far as there is room.

@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use nix::sys::socket::{Shutdown, shutdown};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, watch};
@@ -158,7 +159,8 @@ async fn write(socket: Arc<AsyncFd<Arc<OwnedFd>>>, mut parcels: mpsc::UnboundedR
         let numbers: Vec<RawFd> = fds.iter().map(|fd| fd.as_raw_fd()).collect();
         let sent = socket.async_io(Interest::WRITABLE, |fd| send(fd, &frame, &numbers)).await;
         if sent.is_err() {
-            return; // The reader sees it too.
+            _ = shutdown(socket.as_raw_fd(), Shutdown::Both); // So that the reader sees it too.
+            return;
         }
     }
 }

@@ -94,6 +94,23 @@ pub(super) fn line_of(pid: i32) -> BTreeSet<i32> {
     line
 }
 
+/// Whether a process is surely no descendant of another: its whole line could be read.
+pub(super) fn is_apart(pid: i32, from: i32) -> bool {
+    let mut next = pid;
+    // A line longer than this is no line, but numbers that were given again meanwhile.
+    for _ in 0..1024 {
+        match next {
+            next if next == from => return false,
+            0 | 1 => return true,
+            _ => match stat(next) {
+                Some(stat) => next = stat.parent,
+                None => return false,
+            },
+        }
+    }
+    false
+}
+
 /// This process and its ancestors.
 pub(super) fn own_line() -> BTreeSet<i32> {
     line_of(Pid::this().as_raw())
@@ -101,7 +118,7 @@ pub(super) fn own_line() -> BTreeSet<i32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Stat, children, own_line, parse, stat, subtree};
+    use super::{Stat, children, is_apart, own_line, parse, stat, subtree};
 
     #[test]
     fn a_name_with_blanks_and_parentheses_does_not_shift_the_fields() {
@@ -124,7 +141,9 @@ mod tests {
         let (me, pid) = (nix::unistd::getpid().as_raw(), i32::try_from(child.id()).unwrap());
         assert!(children(me).contains(&pid) && subtree(me).contains(&pid));
         assert_eq!(stat(pid).unwrap().parent, me);
+        assert!(!is_apart(pid, me) && is_apart(me, pid));
         child.kill().unwrap();
         child.wait().unwrap();
+        assert!(!is_apart(pid, me), "whose line is unknown is not let in");
     }
 }

@@ -88,9 +88,9 @@ impl Program {
         read_meta(&self.terms.meta)
     }
 
-    /// Somebody drives it.
-    pub(super) fn claim(&self) {
-        self.is_claimed.store(true, Ordering::Relaxed);
+    /// Somebody will drive it, unless somebody does already.
+    pub(super) fn claim(&self) -> bool {
+        !self.is_claimed.swap(true, Ordering::Relaxed)
     }
 
     pub(super) fn is_claimed(&self) -> bool {

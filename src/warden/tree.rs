@@ -2,14 +2,16 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use algonius_actors::model::usage::Spent;
 use async_trait::async_trait;
 use tokio::runtime::Handle;
+use tokio::time::timeout;
 
 use super::frame::Order;
 use super::link::Link;
-use super::program::Program;
+use super::program::{Program, Standing};
 use super::{Gauge, Spawned, Tree, sweep};
 
 /// Takes a program over from the moment at which its launch was ordered, or at which it was found.
@@ -32,6 +34,9 @@ pub(super) async fn spawned(link: Arc<Link>, program: Arc<Program>) -> io::Resul
         tree: Box::new(tree),
     })
 }
+
+/// How long a warden may take to end what was killed.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 struct HeldTree {
     link: Arc<Link>,
@@ -85,10 +90,13 @@ async fn clear(link: &Link, program: &Program) -> u64 {
         return program.standing().cleared.unwrap_or_default();
     }
     link.order(Order::Kill { slot: program.slot() }, Vec::new());
-    let now = program.until(|now| now.cleared.is_some()).await;
-    match now.cleared {
-        Some(killed) => killed,
-        None => sweep::of_label(program.label()).await as u64,
+    match timeout(PATIENCE, program.until(|now| now.cleared.is_some())).await {
+        Ok(Standing { cleared: Some(killed), .. }) => killed,
+        Ok(_lost) => sweep::of_label(program.label()).await as u64,
+        Err(_elapsed) => {
+            tracing::error!(pid = program.standing().pid, "what an agent started does not die");
+            0
+        }
     }
 }
 

@@ -221,6 +221,9 @@ impl Warden for Wardens {
         let link = self.own().await?;
         let Start { program, order, fds } = begin(launch, self.terms.instance, link.fresh_slot())?;
         link.add(Arc::clone(&program));
+        if link.standing().is_lost {
+            program.lose(); // The warden may have been lost before it could be told of this one.
+        }
         link.order(order, fds);
         // From here on it is ended when nobody waits for it any more.
         spawned(link, program).await
@@ -228,8 +231,7 @@ impl Warden for Wardens {
 
     fn claim(&self, execution: ExecutionId, stamp: Stamp) -> bool {
         let found = self.find(Label::of(self.terms.instance, execution, stamp));
-        found.iter().for_each(|(_, program)| program.claim());
-        found.is_some()
+        found.is_some_and(|(_, program)| program.claim())
     }
 
     async fn adopt(&self, execution: ExecutionId, stamp: Stamp) -> io::Result<Spawned> {

@@ -34,6 +34,7 @@ const EDGE: &[Room] = &[
     room("warden", &[], &["model"]),
     room("store", &[], &["model", "ports", "report"]),
     room("push", &[], &["decide", "model", "ports"]),
+    room("starting", &["store"], &["model", "ports"]),
     room("clock", &[], &["model", "ports"]),
     room("meter", &[], &["model", "ports"]),
     room("telemetry", &[], &[]),

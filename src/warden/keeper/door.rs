@@ -12,7 +12,7 @@ use nix::sys::stat::{Mode, umask};
 use nix::unistd::{UnlinkatFlags, chdir, fchdir, geteuid, unlinkat};
 
 use super::super::frame::{Terms, Word};
-use super::super::proc::line_of;
+use super::super::proc::is_apart;
 use super::{DOOR, Keeper, LINK};
 
 /// A socket that only this user may reach, in a folder that only this user may enter.
@@ -43,7 +43,7 @@ impl Door {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let visitor = own(accept4(self.socket.as_raw_fd(), flags)?);
         let peer = getsockopt(&visitor, PeerCredentials)?;
-        let is_allowed = peer.uid() == geteuid().as_raw() && !line_of(peer.pid()).contains(&me);
+        let is_allowed = peer.uid() == geteuid().as_raw() && is_apart(peer.pid(), me);
         Ok(is_allowed.then_some(visitor))
     }
 }
@@ -89,6 +89,9 @@ impl Keeper {
         self.lost = None;
         let slots: Vec<_> = self.held.keys().copied().collect();
         for slot in slots {
+            if self.link.is_none() {
+                return; // It died while it was told.
+            }
             self.watch_streams(slot, false);
             let Some(held) = self.held.get(&slot) else { continue };
             let (terms, pid) = (Terms::clone(&held.terms), held.pid.unsigned_abs().into());

@@ -66,6 +66,8 @@ pub(super) struct Held {
     pub(super) streams: [Stream; 2],
     /// While it is being killed, and how many were.
     pub(super) clearing: Option<u64>,
+    /// How often it was looked for what does not die.
+    pub(super) rounds: u32,
     /// Whether nothing of it lives.
     pub(super) is_cleared: bool,
 }

@@ -80,8 +80,10 @@ impl Keeper {
     ) {
         let slot = terms.slot;
         let has_file = spec.is_none();
-        let launched = Kit::sort(fds, is_confined, has_file)
-            .ok_or(Errno::EMFILE)
+        // One that was taken over only finishes what it has.
+        let allowed = if self.is_adopted { Err(Errno::EPERM) } else { Ok(()) };
+        let launched = allowed
+            .and_then(|()| Kit::sort(fds, is_confined, has_file).ok_or(Errno::EMFILE))
             .and_then(|kit| self.start(terms, spec, kit));
         self.say(match launched {
             Ok(pid) => Word::Launched { slot, pid: pid.unsigned_abs().into() },
@@ -106,7 +108,8 @@ impl Keeper {
         // Not in the child: there this process's own protection stands in the way.
         _ = fs::write(format!("/proc/{pid}/oom_score_adj"), OUT_OF_MEMORY);
         let slot = terms.slot;
-        let held = Held { terms, pid, end: None, streams, clearing: None, is_cleared: false };
+        let held =
+            Held { terms, pid, end: None, streams, clearing: None, rounds: 0, is_cleared: false };
         self.held.insert(slot, held);
         self.by_pid.insert(pid, slot);
         Ok(pid)

@@ -13,6 +13,9 @@ use super::super::proc::{children, line_of, subtree};
 use super::super::signal::send;
 use super::Keeper;
 
+/// Rounds until what does not die is given up: some seconds.
+const ROUNDS: u32 = 600;
+
 impl Keeper {
     /// Asks everything of a program to end.
     pub(super) fn terminate(&mut self, slot: u64) {
@@ -47,8 +50,11 @@ impl Keeper {
         let killed = living.iter().filter(|pid| self.signal(**pid, Signal::SIGKILL)).count();
         let Some(held) = self.held.get_mut(&slot) else { return };
         let so_far = held.clearing.unwrap_or_default() + killed as u64;
-        // The program itself has to be reaped too, for its end to be told before this is.
-        let is_cleared = living.is_empty() && held.end.is_some();
+        held.rounds += 1;
+        // The program itself has to be reaped too, for its end to be told before this is. What runs
+        // as another user, or waits in the kernel for ever, is given up: it must not hold up the rest.
+        let is_over = living.is_empty() || held.rounds > ROUNDS;
+        let is_cleared = is_over && held.end.is_some();
         (held.clearing, held.is_cleared) = ((!is_cleared).then_some(so_far), is_cleared);
         if is_cleared {
             self.say_cleared(slot, so_far);

@@ -67,7 +67,9 @@ fn minded(at: Stamp, ran: Duration, policy: &Policy) -> Vec<Effect> {
     let mut effects: Vec<_> =
         nearing.map(|after| Do::Wake { after, with: E::Nearing { at } }).into_iter().collect();
     let with = E::Overdue { at, deadline: Deadline::Run };
-    effects.push(Do::Wake { after: run.saturating_sub(ran), with });
+    // What was taken up may have ended meanwhile, and has time to tell so.
+    let least = if ran.is_zero() { Duration::ZERO } else { policy.deadlines.grace };
+    effects.push(Do::Wake { after: run.saturating_sub(ran).max(least), with });
     effects.extend(policy.deadlines.idle.map(|idle| Do::Look { at, after: warning(idle) }));
     effects.extend(beat(at, policy));
     effects
