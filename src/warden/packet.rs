@@ -1,13 +1,12 @@
 //! Packets of a `SOCK_SEQPACKET` socket, with the descriptors that travel in them.
 
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, recvmsg,
-    sendmsg, socketpair,
+    AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, sendmsg, socketpair,
 };
 
 use tokio::io::Interest;
@@ -15,8 +14,8 @@ use tokio::io::unix::AsyncFd;
 
 use super::frame::LONGEST;
 
-/// More descriptors than any frame has.
-const MOST: usize = 12;
+/// Room for the control messages of a frame, in words: more descriptors than any frame has.
+const CONTROL: usize = 16;
 
 /// Room for a frame with what stands around a spec in it.
 const ROOM: usize = LONGEST + 4096;
@@ -55,27 +54,57 @@ pub(super) fn send(socket: &impl AsFd, frame: &[u8], fds: &[RawFd]) -> io::Resul
     }
 }
 
-/// Receives a frame without waiting; `None` when the other side is gone.
+/// Receives a frame without waiting; `None` when the other side is gone. A process that may not open
+/// more gets the frame with fewer descriptors: an order that cannot be obeyed is better than a line
+/// that is lost.
 ///
 /// # Errors
 /// `WouldBlock` when nothing is there.
+#[expect(
+    unsafe_code,
+    reason = "the safe wrapper gives none of the descriptors where some are cut off"
+)]
 pub(super) fn receive(socket: &impl AsFd) -> io::Result<Option<Packet>> {
-    let mut frame = vec![0; ROOM];
-    let mut control = nix::cmsg_space!([RawFd; MOST]);
-    let flags = MsgFlags::MSG_CMSG_CLOEXEC | MsgFlags::MSG_DONTWAIT;
-    let (length, fds) = {
-        let mut parts = [IoSliceMut::new(&mut frame)];
-        let socket = socket.as_fd().as_raw_fd();
-        let message = recvmsg::<()>(socket, &mut parts, Some(&mut control), flags);
-        let message = match message {
+    let mut frame = vec![0_u8; ROOM];
+    let mut control = [0_u64; CONTROL];
+    let mut part = libc::iovec { iov_base: frame.as_mut_ptr().cast(), iov_len: ROOM };
+    // SAFETY: all zero is a header without an address; the parts that are named live longer than
+    // the call, and have these lengths; the room for control messages is aligned as they are.
+    let (length, fds) = unsafe {
+        let mut header: libc::msghdr = std::mem::zeroed();
+        (header.msg_iov, header.msg_iovlen) = (&raw mut part, 1);
+        (header.msg_control, header.msg_controllen) =
+            (control.as_mut_ptr().cast(), size_of_val(&control));
+        let flags = libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT;
+        let read = libc::recvmsg(socket.as_fd().as_raw_fd(), &raw mut header, flags);
+        match Errno::result(read) {
             Err(Errno::ECONNRESET) => return Ok(None),
-            message => message?,
-        };
-        let fds = message.cmsgs()?.flat_map(owned).collect();
-        (message.bytes, fds)
+            read => (usize::try_from(read?).unwrap_or_default(), arrived(&header)),
+        }
     };
     frame.truncate(length);
     Ok((length > 0).then_some(Packet { frame, fds }))
+}
+
+/// The descriptors that came with a message, as far as they came.
+#[expect(unsafe_code, reason = "descriptors that arrive are numbers until they are owned")]
+unsafe fn arrived(header: &libc::msghdr) -> Vec<OwnedFd> {
+    let mut fds = Vec::new();
+    // SAFETY: the kernel has filled the header and what it names. It has just opened each of these
+    // for this process, and nobody else knows them.
+    unsafe {
+        let mut message = libc::CMSG_FIRSTHDR(header);
+        while let Some(found) = message.as_ref() {
+            if (found.cmsg_level, found.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
+                let data = libc::CMSG_DATA(message).cast::<RawFd>();
+                let bytes = found.cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
+                let count = bytes / size_of::<RawFd>();
+                fds.extend((0..count).map(|n| OwnedFd::from_raw_fd(data.add(n).read_unaligned())));
+            }
+            message = libc::CMSG_NXTHDR(header, message);
+        }
+    }
+    fds
 }
 
 /// Lets the runtime watch a descriptor.
@@ -87,13 +116,6 @@ pub(super) fn watch(fd: Arc<OwnedFd>, interest: Interest) -> io::Result<AsyncFd<
     // SAFETY: the descriptor is owned by what is handed over, which cannot be exchanged behind the
     // `Arc`, so its number stays its own until the watching ends.
     Ok(unsafe { AsyncFd::register_with_interest(fd, interest) }?)
-}
-
-#[expect(unsafe_code, reason = "descriptors that arrive are numbers until they are owned")]
-fn owned(message: ControlMessageOwned) -> Vec<OwnedFd> {
-    let ControlMessageOwned::ScmRights(fds) = message else { return Vec::new() };
-    // SAFETY: the kernel has just opened these for this process, and nobody else knows them.
-    fds.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }).collect()
 }
 
 #[cfg(test)]
