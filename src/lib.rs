@@ -29,8 +29,12 @@ use algonius_actors::decide::sandbox::enforcement;
 use algonius_actors::door::Gateway;
 use algonius_actors::kit::Kit;
 use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::State;
 use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::AgentId;
 use algonius_actors::model::principal::{Right, Scope, TokenSeed};
+use algonius_actors::model::program::OnLoss;
+use algonius_actors::model::record::Filter;
 use algonius_actors::model::rungs::Rungs;
 use algonius_actors::monitor::Probe;
 use algonius_actors::ports::clock::Clock;
@@ -138,6 +142,7 @@ pub async fn start_on(
         push.map(|push| Desk::new(Arc::clone(&store) as _, Arc::clone(&clock), policy(push)));
     let turns = Turns::default();
     let kit = Kit { ledger, clock: Arc::clone(&clock), redactor, keyring, turns };
+    end_what_is_over(&*kit.ledger, &agents, &wardens).await?;
     let seats = seats(agents, &wardens, &server.runtime_dir);
     let specs = seats.iter().map(|seat| (seat.spec.id.clone(), Arc::clone(&seat.spec))).collect();
     let tree = grow(kit, seats, probe, &wardens).await?;
@@ -199,9 +204,7 @@ impl Running {
         self.wardens.end().await;
         self.store.close().await;
     }
-}
 
-impl Running {
     /// Ends at once, for a new binary that is started next: nothing is waited for, what runs is left
     /// to its wardens, and the ledger is closed. The process must end right afterwards without taking
     /// anything down.
@@ -216,6 +219,25 @@ impl Running {
         self.store.close().await;
         left
     }
+}
+
+/// Ends what the wardens hold and no agent will take up, before anything begins that may work in the
+/// same folder.
+async fn end_what_is_over(
+    ledger: &dyn Ledger,
+    agents: &[config::Agent],
+    wardens: &Wardens,
+) -> Result<(), StartError> {
+    let reattaches = |id: &AgentId| {
+        let mut found = agents.iter().filter(|agent| agent.spec.id == *id);
+        found.any(|agent| agent.program.on_loss == OnLoss::Reattach)
+    };
+    let unfinished = ledger.executions(Filter { unfinished: true, ..Filter::default() }).await?;
+    let goes_on = unfinished.into_iter().filter(|record| {
+        matches!(record.state, State::Starting | State::Running) && reattaches(&record.agent)
+    });
+    wardens.end_all_but(&goes_on.map(|record| (record.id, record.stamp)).collect()).await;
+    Ok(())
 }
 
 /// Starts the tree, which takes up what the wardens hold; what it does not is ended.

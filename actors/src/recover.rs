@@ -58,7 +58,7 @@ pub(crate) async fn take_up(
     Ok(kept)
 }
 
-/// What is needed to go on. Its text is read once more from its beginning, and written so.
+/// What is needed to go on.
 async fn held(kit: &Kit, record: Record) -> Result<Recovered, LedgerError> {
     tracing::info!(execution = %record.id, agent = %record.agent, "goes on");
     let request = read(kit, &record).await?;
@@ -69,7 +69,6 @@ async fn held(kit: &Kit, record: Record) -> Result<Recovered, LedgerError> {
     });
     let facts = events.into_iter().skip(begun.map_or(0, |begun| begun + 1));
     let facts = facts.map(|event| event.fact).collect();
-    kit.ledger.unwrite(record.id, record.stamp).await?;
     Ok(Recovered::Held(Box::new(record), request, facts))
 }
 

@@ -123,6 +123,15 @@ impl Reporter {
         Scribe::open(self.desk.clone(), channel)
     }
 
+    /// Lets the text of the attempt be written once more from its beginning: what an earlier life
+    /// wrote of it goes. To be called when it is sure that all of it can be read again.
+    ///
+    /// # Errors
+    /// When the ledger did not commit.
+    pub async fn begin_again(&self) -> Result<(), LedgerError> {
+        self.desk.ledger.unwrite(self.desk.id, self.desk.stamp).await
+    }
+
     /// Records a fact about the attempt.
     ///
     /// # Errors

@@ -57,6 +57,17 @@ async fn what_is_held_goes_on_in_its_slot_and_to_its_old_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_ended_in_time_while_nobody_was_there_is_not_told_as_overdue() {
+    let (mut world, ids) = killed_with_one_running_and_two_queued().await;
+    world.script("a", [Act::ok(1)]);
+    world.driver.hold(ids[0]);
+    world.at(100_000).await; // Longer than any deadline.
+    world.start().await;
+    assert_eq!(ends(&world, &ids[..1]).await, ["completed at 100001"]);
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_held_and_was_masked_is_not_tried_again() {
     let (mut world, ids) = killed_with_one_running_and_two_queued().await;
     world.script("a", [Act::fail(1, Code::TransientFailure)]);

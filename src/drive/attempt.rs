@@ -9,6 +9,7 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::{InputPattern, OnLoss, OutputPattern, ProgramSpec};
 use algonius_actors::ports::driver::Work;
+use algonius_actors::report::Reporter;
 use chrono::{DateTime, SecondsFormat};
 
 use super::arguments::{arguments, file_name, fits};
@@ -66,7 +67,7 @@ impl Attempt {
     }
 
     /// Takes over the program that an earlier life started, with the folder that it has.
-    pub(super) async fn resume(self) -> Result<(Live, Process), Failure> {
+    pub(super) async fn resume(self, report: &Reporter) -> Result<(Live, Process), Failure> {
         let Work { execution, stamp, .. } = self.work;
         let Ok(spawned) = self.warden.adopt(execution, stamp).await else {
             self.warden.sweep(execution, stamp).await; // Whoever held it, nobody does now.
@@ -78,6 +79,10 @@ impl Attempt {
         let place = place.unwrap_or_else(|_gone| self.program.working_dir.clone());
         let folder = Folder::find(files.folder.clone());
         let output = self.output(folder.as_ref(), files.output, place).await;
+        report.begin_again().await.map_err(|error| {
+            tracing::error!(%execution, %error, "what was written is not given up");
+            Failure::new(Code::LedgerUnavailable, "what the agent wrote could not be recorded")
+        })?;
         Ok(Live::new(self.program, self.work, spawned, folder, output))
     }
 

@@ -169,7 +169,7 @@ async fn serve(
     // A start is not called off half-way, so that nothing can come to life after the clean-up.
     let begun = match begin {
         Begin::Anew => attempt.begin(&orders).await,
-        Begin::Held => attempt.resume().await,
+        Begin::Held => attempt.resume(&report).await,
     };
     let (live, process) = match begun {
         Ok(begun) => begun,

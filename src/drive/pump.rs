@@ -154,9 +154,9 @@ mod tests {
     use super::{Ear, LEFT_IN_PIPE, Pipe, Source};
 
     /// Bytes that are read from a pipe which nobody closes, after the cut.
-    async fn after_the_cut(pipe: Pipe) -> usize {
+    async fn after_the_cut(pipe: Pipe, held: usize) -> usize {
         let (_cut, is_cut) = watch::channel(true);
-        let mut source = Source::new(pipe, is_cut, Ear::default(), 0);
+        let mut source = Source::new(pipe, is_cut, Ear::default(), held);
         let mut count = 0;
         loop {
             let read = timeout(Duration::from_secs(20), source.next()).await.unwrap().len();
@@ -171,11 +171,17 @@ mod tests {
     async fn what_a_pipe_holds_at_the_cut_is_read() {
         let (mut writer, reader) = duplex(128 * 1024);
         writer.write_all(&[1; 100_000]).await.unwrap();
-        assert_eq!(after_the_cut(Box::pin(reader)).await, 100_000);
+        assert_eq!(after_the_cut(Box::pin(reader), 0).await, 100_000);
     }
 
     #[tokio::test]
     async fn a_pipe_that_never_runs_dry_is_left_after_the_cut() {
-        assert_eq!(after_the_cut(Box::pin(repeat(1))).await, LEFT_IN_PIPE);
+        assert_eq!(after_the_cut(Box::pin(repeat(1)), 0).await, LEFT_IN_PIPE);
+    }
+
+    #[tokio::test]
+    async fn what_an_earlier_life_left_unread_is_read_after_the_cut_too() {
+        let held = 3 * LEFT_IN_PIPE;
+        assert_eq!(after_the_cut(Box::pin(repeat(1)), held).await, held + LEFT_IN_PIPE);
     }
 }

@@ -111,8 +111,8 @@ pub(super) enum Word {
     Refused { slot: u64, errno: u64 },
     /// It has ended, with what `wait` told.
     Ended { slot: u64, end: End },
-    /// Nothing is left of it; so many were killed.
-    Cleared { slot: u64, killed: u64 },
+    /// It is done with: so many were killed, and so many do not die.
+    Cleared { slot: u64, killed: u64, left: u64 },
     /// It is held. Comes with our two ends and the two memory files.
     Held { terms: Terms, pid: u64, end: Option<End> },
     /// All that is held was told.
@@ -195,7 +195,9 @@ impl Word {
             Self::Launched { slot, pid } => Writer::new(2).number(*slot).number(*pid),
             Self::Refused { slot, errno } => Writer::new(3).number(*slot).number(*errno),
             Self::Ended { slot, end } => end.write(Writer::new(4).number(*slot)),
-            Self::Cleared { slot, killed } => Writer::new(5).number(*slot).number(*killed),
+            Self::Cleared { slot, killed, left } => {
+                Writer::new(5).number(*slot).number(*killed).number(*left)
+            }
             Self::Held { terms, pid, end } => {
                 let writer = terms.write(Writer::new(6)).number(*pid).number(end.is_some().into());
                 end.iter().fold(writer, |writer, end| end.write(writer))
@@ -212,7 +214,11 @@ impl Word {
             2 => Self::Launched { slot: reader.number()?, pid: reader.number()? },
             3 => Self::Refused { slot: reader.number()?, errno: reader.number()? },
             4 => Self::Ended { slot: reader.number()?, end: End::read(&mut reader)? },
-            5 => Self::Cleared { slot: reader.number()?, killed: reader.number()? },
+            5 => Self::Cleared {
+                slot: reader.number()?,
+                killed: reader.number()?,
+                left: reader.number()?,
+            },
             6 => {
                 let (terms, pid) = (Terms::read(&mut reader)?, reader.number()?);
                 let has_ended = reader.number()? != 0;
@@ -267,7 +273,7 @@ mod tests {
             Word::Launched { slot: 1, pid: 4 },
             Word::Refused { slot: 1, errno: 2 },
             Word::Ended { slot: 1, end },
-            Word::Cleared { slot: 1, killed: 3 },
+            Word::Cleared { slot: 1, killed: 3, left: 1 },
             Word::Held { terms: terms(), pid: 4, end: Some(end) },
             Word::Held { terms: terms(), pid: 4, end: None },
             Word::Listed,

@@ -168,6 +168,7 @@ impl Keeper {
         }
     }
 
+    /// Says it to the supervisor. The next one is told by a list what it needs to know.
     fn say(&mut self, word: Word) {
         if self.link.is_some() {
             self.unsaid.push_back(word);
@@ -270,9 +271,8 @@ impl Keeper {
         };
         held.end = Some(end);
         held.is_cleared = !has_survivors;
-        if self.link.is_some() {
-            self.say(Word::Ended { slot, end });
-        } else {
+        self.say(Word::Ended { slot, end });
+        if self.link.is_none() {
             self.clear(slot);
         }
     }

@@ -23,8 +23,10 @@ pub(super) struct Standing {
     pub(super) pid: Option<u32>,
     pub(super) refused: Option<i32>,
     pub(super) end: Option<End>,
-    /// How many had to be killed, once nothing is left.
+    /// How many had to be killed, once it is done with.
     pub(super) cleared: Option<u64>,
+    /// How many do not die.
+    pub(super) undying: u64,
     /// Whether its warden is gone.
     pub(super) is_lost: bool,
 }
@@ -106,7 +108,9 @@ impl Program {
             Word::Launched { pid, .. } => standing.pid = u32::try_from(*pid).ok(),
             Word::Refused { errno, .. } => standing.refused = i32::try_from(*errno).ok(),
             Word::Ended { end, .. } => standing.end = Some(*end),
-            Word::Cleared { killed, .. } => standing.cleared = Some(*killed),
+            Word::Cleared { killed, left, .. } => {
+                (standing.cleared, standing.undying) = (Some(*killed), *left);
+            }
             Word::Hello { .. } | Word::Held { .. } | Word::Listed => {}
         });
     }

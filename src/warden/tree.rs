@@ -91,10 +91,15 @@ async fn clear(link: &Link, program: &Program) -> u64 {
     }
     link.order(Order::Kill { slot: program.slot() }, Vec::new());
     match timeout(PATIENCE, program.until(|now| now.cleared.is_some())).await {
-        Ok(Standing { cleared: Some(killed), .. }) => killed,
+        Ok(Standing { cleared: Some(killed), undying, .. }) => {
+            if undying > 0 {
+                tracing::error!(undying, "what an agent started does not die, and is left");
+            }
+            killed
+        }
         Ok(_lost) => sweep::of_label(program.label()).await as u64,
         Err(_elapsed) => {
-            tracing::error!(pid = program.standing().pid, "what an agent started does not die");
+            tracing::error!(pid = program.standing().pid, "a warden does not end a program");
             0
         }
     }

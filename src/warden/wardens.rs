@@ -1,6 +1,7 @@
 //! The wardens of a service: its own, for whatever is started, and those that an earlier life
 //! left, until what they hold has ended.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -24,6 +25,7 @@ use super::frame::{Order, VERSION};
 use super::label::Label;
 use super::link::Link;
 use super::process::can_label;
+use super::program::Program;
 use super::start::{Start, begin};
 use super::tree::spawned;
 use super::{Launch, Spawned, Warden, packet, sweep};
@@ -121,10 +123,19 @@ impl Wardens {
 
     /// Ends what is held for executions that nobody took up.
     pub async fn end_the_unclaimed(&self) {
+        self.end_but(|program| program.is_claimed()).await;
+    }
+
+    /// Ends all that is held but for these attempts.
+    pub async fn end_all_but(&self, these: &HashSet<(ExecutionId, Stamp)>) {
+        self.end_but(|program| program.attempt().is_some_and(|it| these.contains(&it))).await;
+    }
+
+    async fn end_but(&self, goes_on: impl Fn(&Program) -> bool) {
         for link in self.left() {
-            for program in link.all().into_iter().filter(|program| !program.is_claimed()) {
+            for program in link.all().into_iter().filter(|program| !goes_on(program)) {
                 let execution = program.attempt().map(|(id, _)| id.to_string());
-                tracing::warn!(execution, "nobody took its program up, which is ended");
+                tracing::warn!(execution, "nobody takes its program up, which is ended");
                 if let Ok(spawned) = spawned(Arc::clone(&link), program).await {
                     spawned.tree.sweep().await;
                 }
@@ -208,7 +219,7 @@ impl Wardens {
         self.left.iter().filter(|link| !link.standing().is_lost).map(Arc::clone)
     }
 
-    fn find(&self, label: Label) -> Option<(Arc<Link>, Arc<super::program::Program>)> {
+    fn find(&self, label: Label) -> Option<(Arc<Link>, Arc<Program>)> {
         let found = |link: Arc<Link>| link.find(label).map(|program| (link, program));
         self.left().find_map(found)
     }

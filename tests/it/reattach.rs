@@ -185,6 +185,23 @@ async fn what_nobody_comes_back_for_is_ended() {
 }
 
 #[tokio::test]
+async fn what_no_agent_will_take_up_is_ended_before_anything_works_in_its_folder() {
+    let shared = "access = 'read-write'\nworking_dir = 'HERE'";
+    let agents = [gated("one", shared), gated("two", shared)].concat();
+    let mut service = Service::start(&agents).await;
+    let id = service.begin("one", "ann").await;
+    service.setup.written("log", "start ann\n").await;
+    let waiting = service.begin("two", "bob").await;
+    service.kill9().await;
+    service.setup.rewrite(&format!("[limits]\ntimeout_min = 0.1\n{}", gated("two", shared)));
+    service.restart().await;
+    until("the next one", async || service.setup.read("log").contains("bob").then_some(())).await;
+    assert!(of(&id).is_empty(), "two programs work in one folder");
+    service.setup.open("go");
+    assert_eq!(outcome(&service.ended("two", &waiting).await), completed("bob\n"));
+}
+
+#[tokio::test]
 async fn an_agent_that_shall_not_outlive_the_service_does_not() {
     let agent = gated("one", "on_supervisor_loss = 'kill'");
     let mut service = Service::start(&agent).await;

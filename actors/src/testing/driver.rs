@@ -243,7 +243,13 @@ impl ScriptedDriver {
         let alive = Alive::enter(&self.stage, work, !how.is_empty());
         let held = Held::enter(&self.stage);
         let clears_for = act.clears_for;
-        let task = tokio::spawn(play(act, pid, report, stopped, alive));
+        let is_again = !how.is_empty();
+        let task = tokio::spawn(async move {
+            if is_again {
+                _ = report.begin_again().await; // A lost one is seen.
+            }
+            play(act, pid, report, stopped, alive).await;
+        });
         let begun = Instant::now();
         Box::new(ScriptedLease { stop, task, clears_for, begun, _held: held })
     }

@@ -28,7 +28,7 @@ impl Keeper {
     pub(super) fn clear(&mut self, slot: u64) {
         let Some(held) = self.held.get_mut(&slot) else { return };
         if held.is_cleared {
-            return self.say_cleared(slot, 0);
+            return self.say_cleared(slot, 0, 0);
         }
         held.clearing.get_or_insert(0);
         self.clear_slot(slot);
@@ -57,14 +57,12 @@ impl Keeper {
         let is_cleared = is_over && held.end.is_some();
         (held.clearing, held.is_cleared) = ((!is_cleared).then_some(so_far), is_cleared);
         if is_cleared {
-            self.say_cleared(slot, so_far);
+            self.say_cleared(slot, so_far, living.len() as u64);
         }
     }
 
-    fn say_cleared(&mut self, slot: u64, killed: u64) {
-        if self.link.is_some() {
-            self.say(Word::Cleared { slot, killed });
-        }
+    fn say_cleared(&mut self, slot: u64, killed: u64, left: u64) {
+        self.say(Word::Cleared { slot, killed, left });
     }
 
     /// Whether something lives that a program started and left to us.

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::model::execution::Stamp;
@@ -10,6 +12,9 @@ use algonius_actors::model::program::Exit;
 use tokio::io::AsyncReadExt;
 
 use super::world::{STUBBORN, World, digest, kill_all};
+use super::{WAIT, terms};
+use crate::warden::attach;
+use crate::warden::start::{Start, begin};
 use crate::warden::{Launch, Warden};
 
 const LINES: usize = 1_000_000;
@@ -55,6 +60,8 @@ fn what_ended_while_nobody_was_there_is_told_with_all_it_wrote() {
     fs::write(world.home.path().join("go"), "").unwrap();
     world.until(|| world.alive(id).is_empty());
     let life = world.life();
+    assert!(life.wardens.claim(id, Stamp::FIRST), "it is held");
+    assert!(!life.wardens.claim(id, Stamp::FIRST), "it is claimed once");
     let mut spawned = life.adopt(id);
     assert_eq!(digest(&life.read(&mut spawned.stdout)), digest(&numbered()));
     assert_eq!(life.wait(spawned.ending).unwrap(), Exit::Code(7));
@@ -138,6 +145,28 @@ fn what_nobody_holds_any_more_is_swept_at_the_next_start_and_nothing_else() {
     let life = world.life();
     assert_eq!((world.alive(id).len(), other.alive(theirs).len()), (0, 3));
     drop((life, their_life, spawned));
+}
+
+#[test]
+fn a_warden_that_was_taken_over_starts_nothing() {
+    let (world, id) = (World::new(), ExecutionId::fresh());
+    let life = world.life();
+    let spawned = life.launch(world.shell(id, STUBBORN));
+    drop((life, spawned));
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let refused = runtime.block_on(async {
+        let folder = OwnedFd::from(fs::File::open(world.runtime_dir()).unwrap());
+        let terms = terms(&world.runtime_dir(), world.instance, WAIT);
+        let link = attach::all(&folder, &terms).await.pop().unwrap();
+        let launch = world.shell(ExecutionId::fresh(), "echo in");
+        let Start { program, order, fds } =
+            begin(launch, world.instance, link.fresh_slot()).unwrap();
+        link.add(Arc::clone(&program));
+        link.order(order, fds);
+        let told = program.until(|now| now.pid.is_some() || now.refused.is_some()).await;
+        (told.pid, told.refused)
+    });
+    assert_eq!(refused, (None, Some(libc::EPERM)));
 }
 
 #[test]
