@@ -34,6 +34,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::time::Duration;
 
 use algonius_actors::model::execution::Stamp;
 use algonius_actors::model::id::ExecutionId;
@@ -132,6 +133,13 @@ pub trait Tree: Send + Sync {
     async fn sweep(&self) -> u64;
 }
 
+/// A program that an earlier life started, claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claimed {
+    /// How long it has run; `None` when it has ended.
+    pub age: Option<Duration>,
+}
+
 /// Starts programs, and holds those that an earlier life of the service started.
 #[async_trait]
 pub trait Warden: Send + Sync + 'static {
@@ -142,8 +150,8 @@ pub trait Warden: Send + Sync + 'static {
     async fn launch(&self, launch: Launch) -> io::Result<Spawned>;
 
     /// Claims the program that an earlier life started for this attempt, if it is still held, alive
-    /// or ended; answers whether it is. What nobody claims in time is ended.
-    fn claim(&self, execution: ExecutionId, stamp: Stamp) -> bool;
+    /// or ended; `None` when it is not. What nobody claims in time is ended.
+    fn claim(&self, execution: ExecutionId, stamp: Stamp) -> Option<Claimed>;
 
     /// Takes that program over.
     ///

@@ -3,6 +3,7 @@
 mod intake;
 mod leaning;
 mod lives;
+mod patience;
 mod places;
 mod pressed;
 
@@ -156,7 +157,10 @@ struct Waiting {
     request: Arc<Request>,
     reply: Option<RpcReplyPort<Result<Ticket, Failure>>>,
     progress: watch::Sender<Progress>,
+    /// Since when it waits, as it is shown.
     since: DateTime<Utc>,
+    /// Until when it may wait, by a clock that does not jump.
+    due: Instant,
     from: Resumption,
     /// The one whose result it takes, where there is one.
     equal: Option<ExecutionId>,
@@ -164,7 +168,7 @@ struct Waiting {
 
 impl Waiting {
     /// What takes up an execution that asked, to end it.
-    fn asked(record: &Record) -> Self {
+    fn asked(record: &Record, due: Instant) -> Self {
         let request = Request {
             agent: record.agent.clone(),
             owner: record.owner,
@@ -182,6 +186,7 @@ impl Waiting {
             reply: None,
             progress: watch::Sender::new(Progress::accepted()),
             since: record.changed_at,
+            due,
             from: Resumption::asked(record.stamp, record.fence),
             equal: None,
         }
@@ -235,8 +240,8 @@ impl Actor for AgentActor {
         data.mind_pressure(&me);
         for one in recovered {
             match one {
-                Recovered::Held(record, request, known) => {
-                    data.resume(&me, &record, request, known);
+                Recovered::Held(record, request, work, known) => {
+                    data.resume(&me, (&record, work), request, known);
                 }
                 Recovered::Requeued(record, request) => data.recovered(&me, &record, request),
                 Recovered::Asking(record) => {

@@ -15,7 +15,7 @@ use crate::model::failure::Failure;
 use crate::model::id::{AgentId, ExecutionId, MessageId};
 use crate::model::record::{Filter, Record};
 use crate::model::request::{Input, Overrides, Request};
-use crate::ports::driver::Driver;
+use crate::ports::driver::{Claimed, Driver};
 use crate::ports::ledger::{LedgerError, Settlement};
 
 /// Pause before a store that did not commit is asked again.
@@ -30,7 +30,7 @@ pub(crate) enum Recovered {
     Asking(Box<Record>),
     /// Its work is held and goes on. The request is as far as it is stored, and the facts are those
     /// that were told of the attempt.
-    Held(Box<Record>, Arc<Request>, Vec<Fact>),
+    Held(Box<Record>, Arc<Request>, Claimed, Vec<Fact>),
 }
 
 /// Gives each unfinished execution of an agent its end or its place, oldest first.
@@ -44,9 +44,9 @@ pub(crate) async fn take_up(
     let mut kept = Vec::new();
     for record in kit.ledger.executions(filter).await?.into_iter().rev() {
         let has_begun = matches!(record.state, State::Starting | State::Running);
-        let is_held = has_begun && driver.claim(record.id, record.stamp);
-        match recover(&record, kit.clock.now(), spec.capacity.patience, is_held) {
-            Verdict::Resume => kept.push(held(kit, record).await?),
+        let work = if has_begun { driver.claim(record.id, record.stamp) } else { None };
+        match recover(&record, kit.clock.now(), spec.capacity.patience, work.is_some()) {
+            Verdict::Resume => kept.push(held(kit, record, work.unwrap_or_default()).await?),
             Verdict::Keep => kept.push(Recovered::Asking(Box::new(record))),
             Verdict::Fail(failure) => fail(kit, &record, failure).await?,
             Verdict::Requeue => {
@@ -59,7 +59,7 @@ pub(crate) async fn take_up(
 }
 
 /// What is needed to go on.
-async fn held(kit: &Kit, record: Record) -> Result<Recovered, LedgerError> {
+async fn held(kit: &Kit, record: Record, work: Claimed) -> Result<Recovered, LedgerError> {
     tracing::info!(execution = %record.id, agent = %record.agent, "goes on");
     let request = read(kit, &record).await?;
     let events = kit.ledger.events(record.id, 0).await?;
@@ -69,7 +69,7 @@ async fn held(kit: &Kit, record: Record) -> Result<Recovered, LedgerError> {
     });
     let facts = events.into_iter().skip(begun.map_or(0, |begun| begun + 1));
     let facts = facts.map(|event| event.fact).collect();
-    Ok(Recovered::Held(Box::new(record), request, facts))
+    Ok(Recovered::Held(Box::new(record), request, work, facts))
 }
 
 /// Ends what an actor left that is gone, under the generation that the ledger knows. That one may

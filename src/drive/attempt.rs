@@ -207,7 +207,11 @@ fn unmade(error: &io::Error) -> Failure {
     Failure::new(Code::Internal, "the folder for the agent's files could not be made")
 }
 
+/// Where its warden is lost, nobody knows whether it began.
 fn unstarted(error: &io::Error) -> Failure {
+    if error.kind() == io::ErrorKind::ConnectionAborted {
+        return Failure::new(Code::Interrupted, "the process that held it was lost");
+    }
     error.raw_os_error().map_or_else(
         || Failure::new(Code::NotStarted, "the program could not be started"),
         spawn_failure,

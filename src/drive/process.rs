@@ -11,7 +11,7 @@ use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::program::{OnLoss, ProgramSpec};
 use algonius_actors::model::request::Request;
 use algonius_actors::model::workspace::Workspace;
-use algonius_actors::ports::driver::{Driver, Hold, Lease, Reading, Work};
+use algonius_actors::ports::driver::{Claimed, Driver, Hold, Lease, Reading, Work};
 use algonius_actors::report::Reporter;
 use async_trait::async_trait;
 use tokio::sync::watch;
@@ -57,8 +57,10 @@ impl Driver for ProcessDriver {
         self.drive(Begin::Anew, work, report)
     }
 
-    fn claim(&self, execution: ExecutionId, stamp: Stamp) -> bool {
-        self.program.on_loss == OnLoss::Reattach && self.warden.claim(execution, stamp)
+    fn claim(&self, execution: ExecutionId, stamp: Stamp) -> Option<Claimed> {
+        let is_wanted = self.program.on_loss == OnLoss::Reattach;
+        let held = if is_wanted { self.warden.claim(execution, stamp) } else { None };
+        held.map(|held| Claimed { ran: held.age })
     }
 
     fn resume(&self, work: Work, report: Reporter) -> Lease {

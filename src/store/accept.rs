@@ -23,7 +23,7 @@ const INSERT: &str = "
 
 const EQUAL: &str = "
     SELECT id FROM executions
-    WHERE content_key = $1 AND accepted_at > $2 AND turn = 1
+    WHERE content_key = $1 AND accepted_at > $2 AND accepted_at < $3 AND turn = 1
         AND (outcome = 'completed' OR (outcome IS NULL AND state <> 'waiting'))
     ORDER BY outcome IS NULL, CASE WHEN outcome IS NULL THEN accepted_at ELSE -accepted_at END, id
     LIMIT 1";
@@ -87,10 +87,11 @@ async fn equal(
     accept: &Accept,
     connection: &mut SqliteConnection,
 ) -> sqlx::Result<Option<ExecutionId>> {
-    let Some((key, since)) = accept.content else { return Ok(None) };
+    let Some((key, after, before)) = accept.window() else { return Ok(None) };
     let row = sqlx::query(EQUAL)
         .bind(key.as_slice())
-        .bind(micros(since))
+        .bind(micros(after))
+        .bind(micros(before))
         .fetch_optional(connection)
         .await?;
     row.map(|row| Ok(ExecutionId(Columns(&row).uuid("id")?))).transpose()

@@ -5,8 +5,9 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use nix::unistd::{Pid, geteuid};
+use nix::unistd::{Pid, SysconfVar, geteuid, sysconf};
 
 /// What is needed of `/proc/PID/stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +41,15 @@ pub(super) fn is_ours(pid: i32) -> bool {
 /// The facts of a process.
 pub(super) fn stat(pid: i32) -> Option<Stat> {
     parse(&fs::read(folder(pid).join("stat")).ok()?)
+}
+
+/// How long a process has lived, which no change of the wall clock touches.
+pub(super) fn age(pid: i32) -> Option<Duration> {
+    let ticks = sysconf(SysconfVar::CLK_TCK).ok()??.unsigned_abs().max(1);
+    let born = Duration::from_millis(stat(pid)?.started * 1000 / ticks);
+    let uptime = fs::read_to_string("/proc/uptime").ok()?;
+    let now = uptime.split(' ').next()?.parse().ok()?;
+    Some(Duration::try_from_secs_f64(now).ok()?.saturating_sub(born))
 }
 
 /// Reads the line from behind the program's name, which may hold blanks and parentheses.

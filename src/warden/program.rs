@@ -6,6 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use algonius_actors::model::execution::Stamp;
 use algonius_actors::model::id::ExecutionId;
@@ -15,6 +16,7 @@ use uuid::Uuid;
 
 use super::frame::{End, Terms, Word};
 use super::label::Label;
+use super::proc::age;
 use super::stream::{Ends, Stream};
 
 /// What was told so far.
@@ -93,6 +95,13 @@ impl Program {
     /// Somebody will drive it, unless somebody does already.
     pub(super) fn claim(&self) -> bool {
         !self.is_claimed.swap(true, Ordering::Relaxed)
+    }
+
+    /// How long it has run; `None` where it has ended, and its number may be another's.
+    pub(super) fn age(&self) -> Option<Duration> {
+        let standing = self.standing();
+        let pid = standing.pid.filter(|_| standing.end.is_none())?;
+        age(i32::try_from(pid).ok()?)
     }
 
     pub(super) fn is_claimed(&self) -> bool {

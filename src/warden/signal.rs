@@ -74,3 +74,58 @@ pub(super) fn forget_handlers() {
         _ = unsafe { signal(kind, SigHandler::SigDfl) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Signal, send};
+    use std::cell::RefCell;
+    use std::fs;
+    use std::process::{Child, Command};
+
+    const LAST: &str = "/proc/sys/kernel/ns_last_pid";
+
+    fn sleeper() -> Child {
+        Command::new("sleep").arg("60").spawn().unwrap()
+    }
+
+    fn end(mut child: Child) {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// A process that has the number of this one, which has ended; `None` when another got it.
+    fn heir(of: Child) -> Option<Child> {
+        let number = of.id();
+        end(of);
+        fs::write(LAST, (number - 1).to_string()).unwrap();
+        let next = sleeper();
+        if next.id() == number {
+            return Some(next);
+        }
+        end(next);
+        None
+    }
+
+    #[test]
+    fn who_was_given_a_number_again_does_not_get_its_signal() {
+        if fs::OpenOptions::new().write(true).open(LAST).is_err() {
+            return println!("SKIPPED: numbers of processes can be chosen by root only");
+        }
+        for _ in 0..200 {
+            let meant = sleeper();
+            let number = meant.id().try_into().unwrap();
+            let process = RefCell::new(Some(meant));
+            let sent = send(number, Signal::SIGKILL, || {
+                let heir = process.take().and_then(heir);
+                process.replace(heir);
+                true
+            });
+            assert!(!sent);
+            if let Some(mut stranger) = process.take() {
+                assert_eq!(stranger.try_wait().unwrap(), None, "a stranger was killed");
+                return end(stranger);
+            }
+        }
+        panic!("no number was given again");
+    }
+}

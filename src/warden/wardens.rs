@@ -28,7 +28,7 @@ use super::process::can_label;
 use super::program::Program;
 use super::start::{Start, begin};
 use super::tree::spawned;
-use super::{Launch, Spawned, Warden, packet, sweep};
+use super::{Claimed, Launch, Spawned, Warden, packet, sweep};
 
 /// How long a warden may take for its first word.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -240,9 +240,9 @@ impl Warden for Wardens {
         spawned(link, program).await
     }
 
-    fn claim(&self, execution: ExecutionId, stamp: Stamp) -> bool {
-        let found = self.find(Label::of(self.terms.instance, execution, stamp));
-        found.is_some_and(|(_, program)| program.claim())
+    fn claim(&self, execution: ExecutionId, stamp: Stamp) -> Option<Claimed> {
+        let (_, program) = self.find(Label::of(self.terms.instance, execution, stamp))?;
+        program.claim().then(|| Claimed { age: program.age() })
     }
 
     async fn adopt(&self, execution: ExecutionId, stamp: Stamp) -> io::Result<Spawned> {

@@ -3,21 +3,17 @@
 //! The service runs inside the test here, so that a fault can be put into its clock.
 
 use std::backtrace::Backtrace;
-use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use algonius_actors::ports::clock::Clock;
 use algonius_supervisor::clock::WallClock;
-use algonius_supervisor::warden::wardens::Origin;
-use algonius_supervisor::{Running, config, start_with};
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use crate::harness::door::{completed, failed, id, outcome};
-use crate::harness::processes::sweep;
-use crate::harness::{Door, Setup, fake, gated, message, soon, until};
+use crate::harness::{Inside, Setup, fake, gated, message, until};
 
 /// Where an agent's actor looks at the clock when it takes a message.
 const INTAKE: &str = "agent/intake.rs";
@@ -42,23 +38,22 @@ impl Clock for Fused {
 struct World {
     setup: Setup,
     clock: Arc<Fused>,
-    running: Running,
-    door: Door,
+    inside: Inside,
+}
+
+impl Deref for World {
+    type Target = Inside;
+
+    fn deref(&self) -> &Inside {
+        &self.inside
+    }
 }
 
 impl World {
     async fn start(setup: Setup) -> Self {
-        let env: BTreeMap<_, _> = setup.variables().clone();
-        let checked = config::load(setup.write(), &|name| env.get(name).cloned());
-        let mut settings = checked.unwrap_or_else(|faults| panic!("{faults}")).settings;
-        settings.server.listen = ([127, 0, 0, 1], 0).into();
         let clock = Arc::new(Fused::default());
-        let origin = Origin::of(env!("CARGO_BIN_EXE_algonius"));
-        let running =
-            soon("the start", start_with(settings, Arc::clone(&clock) as _, origin)).await.unwrap();
-        let token = std::fs::read_to_string(setup.token_file()).unwrap().trim().to_owned();
-        let door = Door { address: running.address(), token };
-        Self { setup, clock, running, door }
+        let inside = Inside::on_clock(&setup, Arc::clone(&clock) as _).await;
+        Self { setup, clock, inside }
     }
 
     /// Makes the actor of the agent panic; what its caller is told.
@@ -78,8 +73,7 @@ impl World {
     }
 
     async fn stop(self) {
-        soon("the stop", self.running.stop(Duration::ZERO)).await;
-        sweep(&self.setup.here().join("home"));
+        self.inside.stop(&self.setup).await;
     }
 }
 

@@ -2,11 +2,13 @@
 
 pub(crate) mod disk;
 pub(crate) mod door;
+pub(crate) mod inside;
 pub(crate) mod processes;
 pub(crate) mod service;
 pub(crate) mod wait;
 
 pub(crate) use door::{Answer, Door, ask, message, messages};
+pub(crate) use inside::Inside;
 pub(crate) use service::{Service, Setup};
 pub(crate) use wait::{soon, until};
 

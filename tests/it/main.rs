@@ -13,6 +13,7 @@ mod bytes;
 mod calling_off;
 mod cards;
 mod chaos;
+mod clock;
 mod commands;
 mod crash;
 mod deadlines;

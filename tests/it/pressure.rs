@@ -1,22 +1,18 @@
 //! A machine that is short of something, and a disk that is full: new work stays out in words, what
 //! is there goes on, and it mends by itself.
 
+use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
 
 use algonius_actors::model::pressure::{Reading, Stalls};
 use algonius_actors::ports::meter::Meter;
-use algonius_supervisor::clock::WallClock;
-use algonius_supervisor::warden::wardens::Origin;
-use algonius_supervisor::{Running, config, start_on};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::harness::disk::SmallDisk;
 use crate::harness::door::{completed, failed, id, outcome};
-use crate::harness::processes::sweep;
-use crate::harness::{Answer, Door, Service, Setup, fake, gated, message, soon, until};
+use crate::harness::{Answer, Door, Inside, Service, Setup, fake, gated, message, until};
 
 /// Gauges that the story turns.
 #[derive(Default)]
@@ -33,27 +29,22 @@ impl Meter for Dials {
 struct World {
     setup: Setup,
     dials: Arc<Dials>,
-    running: Running,
-    door: Door,
+    inside: Inside,
+}
+
+impl Deref for World {
+    type Target = Inside;
+
+    fn deref(&self) -> &Inside {
+        &self.inside
+    }
 }
 
 impl World {
     async fn start(setup: Setup) -> Self {
-        let env = setup.variables().clone();
-        let checked = config::load(setup.write(), &|name| env.get(name).cloned());
-        let mut settings = checked.unwrap_or_else(|faults| panic!("{faults}")).settings;
-        settings.server.listen = ([127, 0, 0, 1], 0).into();
         let dials = Arc::new(Dials::default());
-        let running = start_on(
-            settings,
-            Arc::new(WallClock),
-            Arc::clone(&dials) as _,
-            Origin::of(env!("CARGO_BIN_EXE_algonius")),
-        );
-        let running = soon("the start", running).await.unwrap();
-        let token = std::fs::read_to_string(setup.token_file()).unwrap().trim().to_owned();
-        let door = Door { address: running.address(), token };
-        Self { setup, dials, running, door }
+        let inside = Inside::on_machine(&setup, Arc::clone(&dials) as _).await;
+        Self { setup, dials, inside }
     }
 
     /// Turns the gauges, and waits until that is judged.
@@ -64,8 +55,7 @@ impl World {
     }
 
     async fn stop(self) {
-        soon("the stop", self.running.stop(Duration::ZERO)).await;
-        sweep(&self.setup.here().join("home"));
+        self.inside.stop(&self.setup).await;
     }
 }
 

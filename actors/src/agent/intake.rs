@@ -27,6 +27,7 @@ use crate::model::id::ExecutionId;
 use crate::model::progress::Progress;
 use crate::model::record::Record;
 use crate::model::request::{Keys, Request, Trigger};
+use crate::ports::driver::Claimed;
 use crate::ports::ledger::{Accept, Acceptance, LedgerError, Resume};
 use crate::recover::settle_unheard;
 
@@ -53,6 +54,7 @@ impl AgentData {
             reply: Some(reply),
             progress: watch::Sender::new(Progress::accepted()),
             since: self.args.kit.clock.now(),
+            due: self.due(Duration::ZERO),
             from,
             equal: None,
         };
@@ -95,7 +97,8 @@ impl AgentData {
             _ => (record.accepted_at, Resumption::fresh()),
         };
         let progress = watch::Sender::new(Progress::accepted());
-        let one = Waiting { request, reply: None, progress, since, from, equal: None };
+        let due = self.due(self.past(since));
+        let one = Waiting { request, reply: None, progress, since, due, from, equal: None };
         self.waiting.insert(record.id, one);
         self.arrive(me, Arrival::Recovered(record.id));
         self.mind_patience(me);
@@ -105,16 +108,17 @@ impl AgentData {
     pub(super) fn resume(
         &mut self,
         me: &ActorRef<AgentMsg>,
-        record: &Record,
+        (record, work): (&Record, Claimed),
         request: Arc<Request>,
         known: Vec<Fact>,
     ) {
         let (at, since) = (record.stamp, record.accepted_at);
-        let ran = (self.args.kit.clock.now() - record.changed_at).to_std().unwrap_or_default();
+        let ran = work.ran.unwrap_or_else(|| self.past(record.changed_at));
         let progress = Progress { state: record.state, ..Progress::accepted() };
         let from = Resumption::held(record, known);
         let progress = watch::Sender::new(progress);
-        let one = Waiting { request, reply: None, progress, since, from, equal: None };
+        let due = self.due(Duration::ZERO);
+        let one = Waiting { request, reply: None, progress, since, due, from, equal: None };
         self.arrive(me, Arrival::Resumed(record.id));
         self.begin(me, record.id, one, Event::TakenUp { at, ran });
     }
@@ -226,46 +230,6 @@ impl AgentData {
         if let Some(reply) = self.waiting.remove(&id).and_then(|one| one.reply) {
             _ = reply.send(Ok(Ticket { execution: twin, joined: true, progress }));
         }
-    }
-
-    /// Lets one timer run for the first that is recorded: all wait for equally long.
-    fn mind_patience(&mut self, me: &ActorRef<AgentMsg>) {
-        let first = self.line.waiting().find(|id| self.is_heard(*id));
-        let left = first.and_then(|id| self.patience_left(id));
-        let Some(left) = left.filter(|_| !self.watched) else {
-            return;
-        };
-        self.watched = true;
-        let me = me.clone();
-        self.spawn(async move {
-            tokio::time::sleep(left).await;
-            _ = me.cast(AgentMsg::PatienceDue); // The timer ends with the actor.
-        });
-    }
-
-    /// Ends those who have waited too long, and minds the next.
-    pub(super) fn patience_due(&mut self, me: &ActorRef<AgentMsg>) {
-        self.watched = false;
-        let is_due = |id: &ExecutionId| self.patience_left(*id) == Some(Duration::ZERO);
-        let heard = self.line.waiting().filter(|id| self.is_heard(*id));
-        let due: Vec<_> = heard.take_while(is_due).collect();
-        for id in due {
-            self.end_unrun(me, id, Event::QueueExpired);
-        }
-        self.mind_patience(me);
-    }
-
-    /// Whether its submitter was answered. Until then it cannot have waited too long: nobody can
-    /// end what is not recorded.
-    fn is_heard(&self, id: ExecutionId) -> bool {
-        self.waiting.get(&id).is_some_and(|one| one.reply.is_none())
-    }
-
-    /// How long one may wait still.
-    fn patience_left(&self, id: ExecutionId) -> Option<Duration> {
-        let one = self.waiting.get(&id)?;
-        let waited = (self.args.kit.clock.now() - one.since).to_std().unwrap_or(Duration::ZERO);
-        Some(self.args.spec.capacity.patience.saturating_sub(waited))
     }
 }
 

@@ -86,7 +86,12 @@ impl AgentData {
         } else if self.waiting.contains_key(&id) {
             self.end_unrun(me, id, Event::Cancel { why });
         } else if is_asking(record) {
-            self.begin(me, id, Waiting::asked(record), Event::Cancel { why });
+            self.begin(
+                me,
+                id,
+                Waiting::asked(record, self.due(Duration::ZERO)),
+                Event::Cancel { why },
+            );
         }
         self.watch(id)
     }
@@ -96,7 +101,7 @@ impl AgentData {
         let is_held = self.live.contains_key(&record.id) || self.waiting.contains_key(&record.id);
         if is_asking(record) && !is_held {
             let event = Event::Overdue { at: record.stamp, deadline: Deadline::Answer };
-            self.begin(me, record.id, Waiting::asked(record), event);
+            self.begin(me, record.id, Waiting::asked(record, self.due(Duration::ZERO)), event);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -28,6 +29,13 @@ pub struct Work {
     pub workspace: Option<Workspace>,
 }
 
+/// Work that was claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Claimed {
+    /// How long it has run, where the system tells that by a clock that does not jump.
+    pub ran: Option<Duration>,
+}
+
 /// Does the work of one agent.
 #[async_trait]
 pub trait Driver: Send + Sync + 'static {
@@ -40,9 +48,9 @@ pub trait Driver: Send + Sync + 'static {
     fn start(&self, work: Work, report: Reporter) -> Lease;
 
     /// Claims the work of an attempt that an earlier life began, if it is still held, alive or ended;
-    /// answers whether it is. Held work that nobody claims is ended.
-    fn claim(&self, _execution: ExecutionId, _stamp: Stamp) -> bool {
-        false
+    /// `None` when it is not. Held work that nobody claims is ended.
+    fn claim(&self, _execution: ExecutionId, _stamp: Stamp) -> Option<Claimed> {
+        None
     }
 
     /// Takes up work that was [claimed](Self::claim), as [`start`](Self::start) does otherwise. What it

@@ -76,6 +76,17 @@ pub struct Accept {
     pub at: DateTime<Utc>,
 }
 
+impl Accept {
+    /// The key of what is asked, and after and before when an equal request was accepted that gives
+    /// it its result. What was accepted long after now was so before the clock was set back, and
+    /// nobody knows how long ago that is.
+    #[must_use]
+    pub fn window(&self) -> Option<([u8; 32], DateTime<Utc>, DateTime<Utc>)> {
+        let (key, since) = self.content?;
+        Some((key, since, self.at.checked_add_signed(self.at - since)?))
+    }
+}
+
 /// The answer to a question. All text in it is redacted.
 #[derive(Debug, Clone)]
 pub struct Resume {

@@ -1,6 +1,6 @@
 //! Work that follows a script: one [`Act`] for each attempt.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::model::id::ExecutionId;
 use crate::model::request::Request;
 use crate::model::usage::Usage;
 use crate::model::workspace::Workspace;
-use crate::ports::driver::{Driver, Hold, Lease, Reading, Work};
+use crate::ports::driver::{Claimed, Driver, Hold, Lease, Reading, Work};
 use crate::report::Reporter;
 
 /// What one attempt does. Made by [`Act::ok`], [`Act::fail`] and their kin, then refined.
@@ -158,7 +158,7 @@ pub struct ScriptedDriver {
     born: Instant,
     acts: watch::Sender<HashMap<String, Vec<Act>>>,
     workspaces: watch::Sender<HashMap<String, Workspace>>,
-    held: watch::Sender<HashSet<ExecutionId>>,
+    held: watch::Sender<HashMap<ExecutionId, Claimed>>,
     stage: Arc<watch::Sender<Stage>>,
 }
 
@@ -190,7 +190,13 @@ impl ScriptedDriver {
 
     /// From the next life on the work of this execution is held.
     pub fn hold(&self, execution: ExecutionId) {
-        self.held.send_modify(|held| _ = held.insert(execution));
+        self.held.send_modify(|held| _ = held.insert(execution, Claimed::default()));
+    }
+
+    /// As [`hold`](Self::hold), and it is known for how long it will have run then.
+    pub fn hold_aged(&self, execution: ExecutionId, ran: Duration) {
+        let work = Claimed { ran: Some(ran) };
+        self.held.send_modify(|held| _ = held.insert(execution, work));
     }
 
     /// What can be seen now.
@@ -221,8 +227,8 @@ impl Driver for ScriptedDriver {
         self.perform("", &work, report)
     }
 
-    fn claim(&self, execution: ExecutionId, _: Stamp) -> bool {
-        self.held.borrow().contains(&execution)
+    fn claim(&self, execution: ExecutionId, _: Stamp) -> Option<Claimed> {
+        self.held.borrow().get(&execution).copied()
     }
 
     fn resume(&self, work: Work, report: Reporter) -> Lease {

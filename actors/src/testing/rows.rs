@@ -38,9 +38,10 @@ impl Rows {
     /// The one that was asked the same: what has completed before what is under way, and of that
     /// the first.
     pub(super) fn equal(&self, accept: &Accept) -> Option<ExecutionId> {
-        let (key, since) = accept.content?;
+        let (key, after, before) = accept.window()?;
         let is_equal = |row: &&Row| {
-            row.content == Some(key) && row.record.accepted_at > since && row.record.stamp.turn == 1
+            let at = row.record.accepted_at;
+            row.content == Some(key) && at > after && at < before && row.record.stamp.turn == 1
         };
         let equal: Vec<_> = self.executions.values().filter(is_equal).collect();
         let completed = |row: &&&Row| row.record.outcome == Some(Outcome::Completed);

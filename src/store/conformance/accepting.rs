@@ -151,6 +151,9 @@ pub(in crate::store) async fn an_equal_request_is_found_while_it_may_give_its_re
     };
     assert!(ledger.settle(settlement(next.id, fence, Outcome::Failed)).await.unwrap());
     assert_eq!(accept(&of_content(1, 61)).await, Acceptance::Fresh);
+
+    // A clock that was set back makes no window of hours.
+    assert_eq!(accept(&of_content(1, -7200)).await, Acceptance::Fresh);
 }
 
 pub(in crate::store) async fn a_request_that_cannot_be_stored_fails_alone(ledger: AnyLedger) {

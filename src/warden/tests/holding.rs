@@ -34,7 +34,7 @@ fn a_million_lines_are_whole_whenever_the_supervisor_is_lost() {
         life.wait(spawned.stdout.read_exact(&mut some)).unwrap();
         drop((life, spawned)); // As after a kill: its ends are closed, and nobody said farewell.
         life = world.life();
-        assert!(life.wardens.claim(id, Stamp::FIRST));
+        assert!(life.wardens.claim(id, Stamp::FIRST).is_some());
         spawned = life.adopt(id);
     }
     let whole = digest(&numbered());
@@ -60,8 +60,8 @@ fn what_ended_while_nobody_was_there_is_told_with_all_it_wrote() {
     fs::write(world.home.path().join("go"), "").unwrap();
     world.until(|| world.alive(id).is_empty());
     let life = world.life();
-    assert!(life.wardens.claim(id, Stamp::FIRST), "it is held");
-    assert!(!life.wardens.claim(id, Stamp::FIRST), "it is claimed once");
+    assert!(life.wardens.claim(id, Stamp::FIRST).is_some(), "it is held");
+    assert!(life.wardens.claim(id, Stamp::FIRST).is_none(), "it is claimed once");
     let mut spawned = life.adopt(id);
     assert_eq!(digest(&life.read(&mut spawned.stdout)), digest(&numbered()));
     assert_eq!(life.wait(spawned.ending).unwrap(), Exit::Code(7));
@@ -112,7 +112,7 @@ fn everything_ends_when_no_supervisor_comes_in_time() {
     drop((life, spawned));
     world.until(|| world.alive(id).is_empty());
     world.until(|| fs::read_dir(world.runtime_dir()).unwrap().count() == 0);
-    assert!(!world.life().wardens.claim(id, Stamp::FIRST));
+    assert!(world.life().wardens.claim(id, Stamp::FIRST).is_none());
 }
 
 #[test]

@@ -1,0 +1,63 @@
+//! A wall clock that is set by hours or by a year while an agent works.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use algonius_actors::ports::clock::Clock;
+use algonius_supervisor::clock::WallClock;
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::harness::door::{completed, outcome};
+use crate::harness::{Inside, Service, Setup, gated};
+
+/// Two hours, and more than a year, in seconds.
+const JUMPS: [i64; 4] = [7_200, -7_200, 34_560_000, -34_560_000];
+
+/// The wall's time and so many seconds.
+struct Set(AtomicI64);
+
+impl Set {
+    fn by(seconds: i64) -> Arc<Self> {
+        Arc::new(Self(AtomicI64::new(seconds)))
+    }
+}
+
+impl Clock for Set {
+    fn now(&self) -> DateTime<Utc> {
+        WallClock.now() + TimeDelta::seconds(self.0.load(Ordering::SeqCst))
+    }
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_ends_nothing_that_runs_and_nothing_that_waits() {
+    for seconds in JUMPS {
+        let (setup, clock) = (Setup::new(&gated("one", "access = 'read-write'")), Set::by(0));
+        let inside = Inside::on_clock(&setup, Arc::clone(&clock) as _).await;
+        let running = inside.door.begin("one", "ann").await;
+        setup.written("log", "start ann\n").await;
+        let waiting = inside.door.begin("one", "bob").await;
+        clock.0.store(seconds, Ordering::SeqCst);
+        let later = inside.door.begin("one", "cid").await;
+        setup.open("go");
+        for (id, said) in [(running, "ann\n"), (waiting, "bob\n"), (later, "cid\n")] {
+            let ended = inside.door.ended("one", &id).await;
+            assert_eq!(outcome(&ended), completed(said), "{seconds}");
+        }
+        inside.stop(&setup).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_taken_up_after_the_clock_was_set_has_its_whole_time_left() {
+    for seconds in JUMPS {
+        let mut service = Service::start(&gated("one", "timeout = 3000")).await;
+        let id = service.begin("one", "ann").await;
+        service.setup.written("log", "start ann\n").await;
+        service.kill9().await;
+        let inside = Inside::on_clock(&service.setup, Set::by(seconds)).await;
+        service.setup.open("go");
+        let ended = inside.door.ended("one", &id).await;
+        assert_eq!(outcome(&ended), completed("ann\n"), "{seconds}");
+        inside.stop(&service.setup).await;
+    }
+}
