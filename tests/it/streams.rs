@@ -156,3 +156,24 @@ async fn an_open_subscription_does_not_hold_the_service_up() {
     let told = service.rpc("asking", "message/send", &answer).await;
     assert_eq!(outcome(&told), completed("tea"));
 }
+
+#[tokio::test]
+async fn what_a_plain_program_writes_comes_whole_when_it_has_ended() {
+    let program = "command = 'sh'\nargs = ['-c', 'echo one; echo begun >> HERE/log; \
+                   until [ -e HERE/go ]; do sleep 0.02; done; echo two']\n";
+    let sandbox = "sandbox.writable = ['HERE']\n";
+    let service = Service::start(&format!("[agents.plain]\n{program}{sandbox}")).await;
+    let body = ask("message/stream", &message("hello"));
+    let mut stream = opened(&service, "plain", "0.3", &body).await;
+    service.setup.written("log", "begun\n").await;
+    let before = read_to(&mut stream, r#""working""#).await;
+    assert!(!before.contains("artifact-update"), "{before}");
+    service.setup.open("go");
+    let rest = read_to(&mut stream, "the end").await;
+    let artifacts: Vec<_> = rest.lines().filter(|line| line.contains("artifact-update")).collect();
+    assert_eq!(artifacts.len(), 1, "{rest}");
+    let artifact: Value = serde_json::from_str(&artifacts[0]["data: ".len()..]).unwrap();
+    let told = &artifact["result"];
+    assert_eq!(told["artifact"]["parts"][0]["text"], "one\ntwo\n");
+    assert_eq!(told["lastChunk"], true);
+}
