@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use crate::alarm::alarmed;
 use crate::decide::admission::Line;
 use crate::decide::execution::Event;
 use crate::decide::restart::Restarts;
@@ -96,6 +97,8 @@ pub enum AgentMsg {
         /// Why, for their history.
         why: String,
     },
+    /// A task of this actor panicked: what it would have told never comes.
+    Broken,
     /// Asks what there is. The answer never waits for the work.
     Inspect(RpcReplyPort<AgentView>),
 }
@@ -201,6 +204,7 @@ struct Live {
 
 /// Loop data.
 pub struct AgentData {
+    me: ActorRef<AgentMsg>,
     args: AgentArgs,
     line: Line,
     waiting: HashMap<ExecutionId, Waiting>,
@@ -236,7 +240,7 @@ impl Actor for AgentActor {
         args: AgentArgs,
     ) -> Result<AgentData, ActorProcessingErr> {
         let recovered = take_up(&args.kit, &args.spec, &*args.driver).await?;
-        let mut data = AgentData::new(args);
+        let mut data = AgentData::new(me.clone(), args);
         data.mind_pressure(&me);
         for one in recovered {
             match one {
@@ -275,6 +279,7 @@ impl Actor for AgentActor {
             AgentMsg::CutOffSettled(id) => data.gone(&me, id),
             AgentMsg::Drain(reply) => data.drain(reply),
             AgentMsg::CancelAll { why } => data.cancel_all(&why),
+            AgentMsg::Broken => return Err("a task of the agent panicked".into()),
             AgentMsg::Inspect(reply) => _ = reply.send(data.view()),
         }
         Ok(())
@@ -301,7 +306,7 @@ impl Actor for AgentActor {
 }
 
 impl AgentData {
-    fn new(args: AgentArgs) -> Self {
+    fn new(me: ActorRef<AgentMsg>, args: AgentArgs) -> Self {
         let capacity = args.spec.capacity;
         Self {
             line: Line::new(capacity.running.map(Into::into), capacity.waiting),
@@ -318,14 +323,16 @@ impl AgentData {
             watched: false,
             draining: args.draining.then(Vec::new),
             tasks: JoinSet::new(),
+            me,
             args,
         }
     }
 
-    /// Begins a task that ends with this actor.
+    /// Begins a task that ends with this actor, and takes it along when it panics.
     fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         while self.tasks.try_join_next().is_some() {} // What has ended is let go.
-        self.tasks.spawn(task);
+        let me = self.me.clone();
+        self.tasks.spawn(alarmed(task, move || _ = me.cast(AgentMsg::Broken)));
     }
 
     /// How long an open question may stay open still.

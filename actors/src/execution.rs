@@ -16,6 +16,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
+use crate::alarm::alarmed;
 use crate::decide::execution::{Effect, Ending, Event, Phase, Policy, step};
 use crate::kit::Kit;
 use crate::model::agent::AgentSpec;
@@ -55,6 +56,8 @@ pub enum ExecutionMsg {
     Measured(Stamp, Usage),
     /// Everything is written: the actor may stop.
     Written,
+    /// A task of this actor panicked: what it would have told never comes.
+    Broken,
     /// Asks for the present state. The answer never waits for the work.
     Inspect(RpcReplyPort<ExecutionStatus>),
 }
@@ -84,6 +87,7 @@ pub struct ExecutionArgs {
 /// Loop data. The lease lives here because ractor drops this on every exit, also after a kill or a
 /// panic, while `post_stop` runs only after a stop.
 pub struct ExecutionData {
+    me: ActorRef<ExecutionMsg>,
     id: ExecutionId,
     request: Arc<Request>,
     spec: Arc<AgentSpec>,
@@ -146,6 +150,7 @@ impl Actor for ExecutionActor {
             ExecutionMsg::Measured(at, usage) => data.measured(at, usage),
             ExecutionMsg::Written => data.written(&me),
             ExecutionMsg::Inspect(reply) => _ = reply.send(data.status()),
+            ExecutionMsg::Broken => return Err("a task of the execution panicked".into()),
         }
         Ok(())
     }
@@ -179,6 +184,7 @@ impl ExecutionData {
             cleaning: false,
             parking: false,
             tasks: JoinSet::new(),
+            me: me.clone(),
             id,
             request,
             spec,
@@ -187,6 +193,13 @@ impl ExecutionData {
             progress,
             policy,
         }
+    }
+
+    /// Begins a task that ends with this actor, and takes it along when it panics.
+    fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        while self.tasks.try_join_next().is_some() {} // What has ended is let go.
+        let me = self.me.clone();
+        self.tasks.spawn(alarmed(task, move || _ = me.cast(ExecutionMsg::Broken)));
     }
 
     /// The only place where the phase changes, and the only place where effects are performed.

@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+mod alarm;
 pub mod decide;
 pub mod door;
 mod echo;

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::alarm::alarmed;
 use crate::decide::pressure::{Gauges, basis, step};
 use crate::kit::Kit;
 use crate::model::code::Code;
@@ -40,6 +41,8 @@ pub type Latest = Option<Pressure>;
 pub enum MonitorMsg {
     /// The machine was read.
     Measured(Reading),
+    /// The reading panicked.
+    Broken,
     /// Asks since when it lives.
     Inspect(RpcReplyPort<DateTime<Utc>>),
 }
@@ -81,7 +84,8 @@ impl Actor for MonitorActor {
         if let Ok(reading) = timeout(FIRST, probe.meter.read()).await {
             data.measured(reading);
         }
-        data.reader.spawn(read(me, probe));
+        let broken = me.clone();
+        data.reader.spawn(alarmed(read(me, probe), move || _ = broken.cast(MonitorMsg::Broken)));
         Ok(data)
     }
 
@@ -93,6 +97,7 @@ impl Actor for MonitorActor {
     ) -> Result<(), ActorProcessingErr> {
         match msg {
             MonitorMsg::Measured(reading) => data.measured(reading),
+            MonitorMsg::Broken => return Err("the reading of the machine panicked".into()),
             MonitorMsg::Inspect(reply) => _ = reply.send(data.since),
         }
         Ok(())

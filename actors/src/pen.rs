@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use ractor::ActorRef;
 use tokio::sync::{mpsc, watch};
 
+use crate::alarm::alarmed;
 use crate::decide::execution::Event;
 use crate::execution::{ExecutionMsg, Grant};
 use crate::model::agent::AgentSpec;
@@ -70,12 +71,14 @@ impl Pen {
     ) -> mpsc::UnboundedSender<Stroke> {
         let (strokes, mut waiting) = mpsc::unbounded_channel();
         let pen = Self { id, ledger, actor, progress };
-        tokio::spawn(async move {
+        let lost = pen.actor.clone();
+        let writing = async move {
             while let Some(stroke) = waiting.recv().await {
                 pen.write(stroke).await;
                 pen.progress.send_modify(Progress::has_news);
             }
-        });
+        };
+        tokio::spawn(alarmed(writing, move || _ = lost.cast(ExecutionMsg::Broken)));
         strokes
     }
 

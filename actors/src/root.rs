@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::agent::{AgentActor, AgentArgs, AgentMsg};
+use crate::alarm::alarmed;
 use crate::decide::recovery::interrupted;
 use crate::decide::restart::{Intensity, Restarts, Verdict, step};
 use crate::gateway::{GatewayActor, GatewayMsg, Route};
@@ -83,6 +84,8 @@ pub enum RootMsg {
     Inspect(RpcReplyPort<RootView>),
     /// The service is stopping: agents that are started again begin nothing.
     Drain,
+    /// The task that settles what an agent in quarantine had has panicked.
+    Unsettled(AgentId),
 }
 
 /// One agent and the actor that plays it.
@@ -95,6 +98,7 @@ struct Part {
 
 /// Loop data.
 pub struct RootData {
+    me: ActorRef<RootMsg>,
     kit: Kit,
     parts: BTreeMap<AgentId, Part>,
     gateway: watch::Sender<Option<ActorRef<GatewayMsg>>>,
@@ -121,7 +125,7 @@ impl Actor for RootActor {
         me: ActorRef<RootMsg>,
         args: RootArgs,
     ) -> Result<RootData, ActorProcessingErr> {
-        let mut data = RootData::new(args);
+        let mut data = RootData::new(me.clone(), args);
         data.settle_the_homeless().await?;
         data.start_monitor(&me).await?;
         for id in data.parts.keys().cloned().collect::<Vec<_>>() {
@@ -140,6 +144,7 @@ impl Actor for RootActor {
         match msg {
             RootMsg::Inspect(reply) => _ = reply.send(data.view()),
             RootMsg::Drain => data.draining = true,
+            RootMsg::Unsettled(agent) => data.settle(agent),
         }
         Ok(())
     }
@@ -164,7 +169,7 @@ impl Actor for RootActor {
 }
 
 impl RootData {
-    fn new(args: RootArgs) -> Self {
+    fn new(me: ActorRef<RootMsg>, args: RootArgs) -> Self {
         let part = |seat: Seat| {
             let restarts = Restarts::default();
             (seat.spec.id.clone(), Part { seat, actor: None, restarts, last_fault: None })
@@ -181,6 +186,7 @@ impl RootData {
             born: Instant::now(),
             draining: false,
             tasks: JoinSet::new(),
+            me,
             kit: args.kit,
         }
     }
@@ -281,14 +287,18 @@ impl RootData {
     /// Leaves an agent dead, and ends what it had: nobody will take it up.
     fn quarantine(&mut self, id: &AgentId) {
         tracing::error!(agent = %id, "agent quarantined");
-        let (kit, agent) = (self.kit.clone(), id.clone());
-        self.tasks.spawn(async move {
-            settle_all(&kit, &agent, &quarantined(&agent)).await;
-        });
+        self.settle(id.clone());
         if let Some(part) = self.parts.get_mut(id) {
             part.actor = None;
         }
         self.tell_route(id);
+    }
+
+    /// Ends what an agent in quarantine had; again, when the task that does it panics.
+    fn settle(&mut self, id: AgentId) {
+        let (kit, agent, me) = (self.kit.clone(), id.clone(), self.me.clone());
+        let settling = async move { settle_all(&kit, &agent, &quarantined(&agent)).await };
+        self.tasks.spawn(alarmed(settling, move || _ = me.cast(RootMsg::Unsettled(id))));
     }
 
     /// The gateway holds nothing but routes, so a new one is as good, however often.

@@ -1,5 +1,7 @@
 //! Actors that fail are started again, and nobody's work is lost by it.
 
+use std::time::Duration;
+
 use algonius_actors::model::code::Code;
 use algonius_actors::model::status::Health;
 use algonius_actors::testing::{Act, Call, WORKER, World, spec};
@@ -109,6 +111,22 @@ async fn the_end_of_an_execution_that_panicked_is_written_when_the_store_is_back
     world.faults.fail(Call::Settle, 3);
     let (bomb, next) = tokio::join!(world.run("bomb"), world.run("next"));
     assert_eq!([bomb, next], ["failed: interrupted at 3", "completed at 3"]);
+    world.end().await;
+}
+
+/// What panics here is no actor but a task of one, which nobody would hear of.
+#[tokio::test(start_paused = true)]
+async fn a_task_that_panics_takes_its_actor_along_and_its_work_is_settled() {
+    let world = World::new().await;
+    world.script("bomb", [Act::bomb()]);
+    world.faults.fail(Call::Settle, 1);
+    let bomb = world.submit("bomb").await.unwrap();
+    // Paused time, between its first try and its next.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    world.clock.arm(1);
+    assert_eq!(world.wait(bomb).await, "failed: interrupted");
+    assert_eq!(world.run("next").await, format!("completed at {}", world.second()));
+    assert_eq!(world.agent(WORKER).await.restarts, 1);
     world.end().await;
 }
 

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use super::leaning::is_good;
 use super::{AgentData, AgentMsg, Recording, Submission, Ticket, Waiting};
+use crate::alarm::alarmed;
 use crate::decide::admission::{Effect, Event as Arrival, step};
 use crate::decide::allowance;
 use crate::decide::execution::Event;
@@ -159,7 +160,8 @@ impl AgentData {
         let (request, spec) = (Arc::clone(&one.request), Arc::clone(&self.args.spec));
         let from = one.from.clone();
         // Not among the tasks that end with this actor: a record that is under way is finished.
-        tokio::spawn(async move {
+        let broken = me.clone();
+        let recording = async move {
             let result = match from.state {
                 State::Waiting => resume(&kit, &request, id, (&spec, &from), since).await,
                 _ => accept(&kit, &request, id, &spec, since).await,
@@ -168,7 +170,8 @@ impl AgentData {
             if me.cast(AgentMsg::Recorded(id, result)).is_err() && is_in {
                 settle_unheard(&kit, id).await; // A new actor may have looked too early.
             }
-        });
+        };
+        tokio::spawn(alarmed(recording, move || _ = broken.cast(AgentMsg::Broken)));
     }
 
     /// The ledger has answered: the request is in, is another's twin, or is out.

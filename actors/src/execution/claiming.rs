@@ -158,9 +158,8 @@ impl ExecutionData {
 
     /// Asks again when something may be free, and at the latest after a while.
     pub(super) fn ask_again(&mut self, me: &ActorRef<ExecutionMsg>, at: Stamp, within: Duration) {
-        while self.tasks.try_join_next().is_some() {} // What has ended is let go.
         let (me, mut news) = (me.clone(), self.claiming.news.clone());
-        self.tasks.spawn(async move {
+        self.spawn(async move {
             _ = timeout(within, news.changed()).await; // Either way it asks.
             _ = me.cast(ExecutionMsg::Happened(Event::ClaimDue { at })); // It ends with the actor.
         });

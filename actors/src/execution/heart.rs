@@ -10,10 +10,9 @@ use crate::model::usage::Usage;
 impl ExecutionData {
     /// Lets the holder of the work look. What cannot be looked at is not told of.
     pub(super) fn measure(&mut self, me: &ActorRef<ExecutionMsg>, at: Stamp) {
-        while self.tasks.try_join_next().is_some() {} // What has ended is let go.
         let Some(reading) = self.lease.as_ref().map(|lease| lease.usage()) else { return };
         let me = me.clone();
-        self.tasks.spawn(async move {
+        self.spawn(async move {
             if let Some(usage) = reading.await {
                 _ = me.cast(ExecutionMsg::Measured(at, usage)); // It ends with the actor.
             }

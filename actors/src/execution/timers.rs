@@ -18,7 +18,7 @@ impl ExecutionData {
                 .and_then(|after| self.kit.clock.now().checked_add_signed(after));
         }
         let me = me.clone();
-        self.tasks.spawn(async move {
+        self.spawn(async move {
             tokio::time::sleep(after).await;
             _ = me.cast(ExecutionMsg::Happened(with)); // The timer ends with the actor.
         });
@@ -26,9 +26,8 @@ impl ExecutionData {
 
     /// Looks after a while how long the attempt has been silent then.
     pub(super) fn look(&mut self, me: &ActorRef<ExecutionMsg>, at: Stamp, after: Duration) {
-        while self.tasks.try_join_next().is_some() {} // What has ended is let go.
         let (me, pulse) = (me.clone(), self.pulse.clone());
-        self.tasks.spawn(async move {
+        self.spawn(async move {
             tokio::time::sleep(after).await;
             let quiet = pulse.quiet();
             _ = me.cast(ExecutionMsg::Happened(Event::Quiet { at, quiet })); // It ends with the actor.

@@ -60,7 +60,7 @@ impl ExecutionData {
         }
         self.cleaning = true;
         let (me, lease) = (me.clone(), self.lease.take());
-        self.tasks.spawn(async move {
+        self.spawn(async move {
             if let Some(lease) = lease {
                 lease.clean().await;
             }

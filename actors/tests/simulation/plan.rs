@@ -59,6 +59,8 @@ pub(crate) enum Step {
     Fail(Call, u32),
     /// The next calls to the ledger take so many seconds.
     Slow(Call, Vec<u64>),
+    /// Whoever reads the clock so many readings later panics, where it is an actor.
+    Crash(u32),
     /// The service is killed and comes back; of what lives, so many in a hundred is held meanwhile.
     Restart { away: u64, held: u64 },
 }
@@ -73,6 +75,7 @@ impl Plan {
             cancel: chance.one(&[0, 10, 30]),
             fault: chance.one(&[0, 0, 10, 20]),
             restart: chance.one(&[0, 0, 3, 10]),
+            crash: chance.one(&[0, 0, 5, 15]),
             messages: chance.one(&[5, 40, 1000]),
         };
         let steps = 1 + chance.below(40);
@@ -97,6 +100,7 @@ struct Odds {
     cancel: u64,
     fault: u64,
     restart: u64,
+    crash: u64,
     messages: u64,
 }
 
@@ -166,6 +170,8 @@ fn step(chance: &mut Chance, odds: &Odds, agents: u64) -> (u64, Step) {
     let is = |chance: &mut Chance, percent| chance.percent(percent);
     let step = if is(chance, odds.restart) {
         Step::Restart { away: chance.one(&[0, 1, 20]), held: chance.one(&[0, 50, 100]) }
+    } else if is(chance, odds.crash) {
+        Step::Crash(1 + u32::try_from(chance.below(8)).unwrap())
     } else if is(chance, odds.fault) {
         fault(chance)
     } else if is(chance, odds.cancel) {

@@ -87,6 +87,7 @@ async fn disturb(world: &World, step: &Step) {
         }
         Step::Fail(call, times) => world.faults.fail(*call, *times),
         Step::Slow(call, seconds) => world.faults.slow(*call, seconds.clone()),
+        Step::Crash(readings) => world.clock.arm(*readings),
         Step::Ask { .. } | Step::Restart { .. } => {}
     }
 }
@@ -97,6 +98,7 @@ async fn restart(world: &mut World, chance: &mut Chance, (away, held): (u64, u64
             world.driver.hold(life.execution);
         }
     }
+    world.clock.arm(0);
     world.kill().await;
     world.faults.heal(); // A service whose ledger cannot be read does not start.
     // Paused time, in which nobody is there.
@@ -106,6 +108,7 @@ async fn restart(world: &mut World, chance: &mut Chance, (away, held): (u64, u64
 
 /// Lets everything end, and looks at it.
 async fn end(world: World, answers: Vec<((usize, u64), Answer)>) -> Played {
+    world.clock.arm(0);
     let unfinished = Filter { unfinished: true, ..Filter::default() };
     for _ in 0..100 {
         if world.ledger.executions(unfinished.clone()).await.unwrap().is_empty() {
