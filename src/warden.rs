@@ -111,7 +111,8 @@ pub struct Spawned {
     pub tree: Box<dyn Tree>,
 }
 
-/// A program and all that it started, in whatever group or session. Dropping it kills all that.
+/// A program and all that it started, in whatever group or session. Dropping it kills all that,
+/// unless somebody else has claimed it.
 #[async_trait]
 pub trait Tree: Send + Sync {
     /// Asks each of its processes to end.
@@ -129,11 +130,14 @@ pub trait Tree: Send + Sync {
     /// What it took until its end; `None` before, and where nobody could tell.
     fn spent(&self) -> Option<Spent>;
 
+    /// Returns when somebody else has claimed it. From then on dropping this changes nothing.
+    async fn taken(&self);
+
     /// Kills all of it, and returns when nothing is left; answers how many were killed.
     async fn sweep(&self) -> u64;
 }
 
-/// A program that an earlier life started, claimed.
+/// A program that was claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claimed {
     /// How long it has run; `None` when it has ended.
@@ -149,8 +153,9 @@ pub trait Warden: Send + Sync + 'static {
     /// When the program could not be started, with the system's error number where it has one.
     async fn launch(&self, launch: Launch) -> io::Result<Spawned>;
 
-    /// Claims the program that an earlier life started for this attempt, if it is still held, alive
-    /// or ended; `None` when it is not. What nobody claims in time is ended.
+    /// Claims the program of this attempt, whoever started it, if it is still held, alive or ended;
+    /// `None` when it is not. Whoever drove it has it no more. What an earlier life started and nobody
+    /// claims in time is ended.
     fn claim(&self, execution: ExecutionId, stamp: Stamp) -> Option<Claimed>;
 
     /// Takes that program over.
@@ -159,6 +164,6 @@ pub trait Warden: Send + Sync + 'static {
     /// `NotFound` when none is held.
     async fn adopt(&self, execution: ExecutionId, stamp: Stamp) -> io::Result<Spawned>;
 
-    /// Kills everything of an attempt whose driver has failed; answers how many were killed.
+    /// Kills everything of an attempt that nobody drives; answers how many were killed.
     async fn sweep(&self, execution: ExecutionId, stamp: Stamp) -> usize;
 }

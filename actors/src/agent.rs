@@ -6,8 +6,9 @@ mod lives;
 mod patience;
 mod places;
 mod pressed;
+mod resuming;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ use crate::model::status::{AgentStatus, Health, LastOutcome};
 use crate::monitor::Latest;
 use crate::ports::driver::Driver;
 use crate::ports::ledger::LedgerError;
-use crate::recover::{Recovered, take_up};
+use crate::recover::{Held, Recovered, take_up};
 
 pub(crate) use intake::{closed, reused};
 
@@ -88,6 +89,8 @@ pub enum AgentMsg {
     CallOff(Box<Record>, String),
     /// An execution's actor was not born.
     Stillborn(ExecutionId),
+    /// What a crashed execution worked on is claimed.
+    TakenOver(Box<Held>),
     /// What a lost execution left is settled.
     CutOffSettled(ExecutionId),
     /// Takes nothing new and begins nothing more. The answer comes when nothing runs.
@@ -216,6 +219,8 @@ pub struct AgentData {
     early: HashMap<ExecutionId, Box<Submission>>,
     /// Orders to end that came in that while, with their reasons.
     early_ends: HashMap<ExecutionId, String>,
+    /// Those whose actor has crashed, and who have another one.
+    followed: HashSet<ExecutionId>,
     since: DateTime<Utc>,
     last: Option<LastOutcome>,
     /// Crashes of executions; too many at once are a fault of the agent.
@@ -244,9 +249,7 @@ impl Actor for AgentActor {
         data.mind_pressure(&me);
         for one in recovered {
             match one {
-                Recovered::Held(record, request, work, known) => {
-                    data.resume(&me, (&record, work), request, known);
-                }
+                Recovered::Held(held) => data.resume(&me, *held),
                 Recovered::Requeued(record, request) => data.recovered(&me, &record, request),
                 Recovered::Asking(record) => {
                     let left = data.answer_left(&record);
@@ -276,6 +279,7 @@ impl Actor for AgentActor {
             AgentMsg::CallOff(record, why) => _ = data.cancel(&me, &record, why),
             AgentMsg::Watch(id, reply) => _ = reply.send(data.watch(id)),
             AgentMsg::Stillborn(id) => data.cut_off(&me, id),
+            AgentMsg::TakenOver(held) => data.taken_over(&me, *held),
             AgentMsg::CutOffSettled(id) => data.gone(&me, id),
             AgentMsg::Drain(reply) => data.drain(reply),
             AgentMsg::CancelAll { why } => data.cancel_all(&why),
@@ -316,6 +320,7 @@ impl AgentData {
             leaning: HashMap::new(),
             early: HashMap::new(),
             early_ends: HashMap::new(),
+            followed: HashSet::new(),
             since: args.kit.clock.now(),
             last: None,
             crashes: Restarts::default(),

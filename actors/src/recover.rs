@@ -28,9 +28,48 @@ pub(crate) enum Recovered {
     Requeued(Box<Record>, Arc<Request>),
     /// It waits for an answer.
     Asking(Box<Record>),
-    /// Its work is held and goes on. The request is as far as it is stored, and the facts are those
-    /// that were told of the attempt.
-    Held(Box<Record>, Arc<Request>, Claimed, Vec<Fact>),
+    /// Its work is held and goes on.
+    Held(Box<Held>),
+}
+
+/// Work that goes on.
+pub struct Held {
+    /// As the ledger has it.
+    pub(crate) record: Record,
+    /// As far as it is stored.
+    pub(crate) request: Arc<Request>,
+    /// What the driver tells of it.
+    pub(crate) work: Claimed,
+    /// What was told of the attempt.
+    pub(crate) known: Vec<Fact>,
+}
+
+/// Claims what an actor that has crashed was working on, if it is held and the ledger has it at work;
+/// otherwise settles it, and answers `None`. Returns when the ledger has answered.
+pub(crate) async fn take_over(kit: &Kit, driver: &dyn Driver, id: ExecutionId) -> Option<Held> {
+    loop {
+        match claimed(kit, driver, id).await {
+            Ok(Some(kept)) => return Some(kept),
+            Ok(None) => break,
+            Err(error) => pause(&error).await,
+        }
+    }
+    settle_cut_off(kit, driver, id).await;
+    None
+}
+
+async fn claimed(
+    kit: &Kit,
+    driver: &dyn Driver,
+    id: ExecutionId,
+) -> Result<Option<Held>, LedgerError> {
+    let Some(record) = unfinished(kit, id).await? else { return Ok(None) };
+    let is_at_work = matches!(record.state, State::Starting | State::Running);
+    let work = if is_at_work { driver.claim(id, record.stamp) } else { None };
+    match work {
+        Some(work) => held(kit, record, work).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 /// Gives each unfinished execution of an agent its end or its place, oldest first.
@@ -46,7 +85,10 @@ pub(crate) async fn take_up(
         let has_begun = matches!(record.state, State::Starting | State::Running);
         let work = if has_begun { driver.claim(record.id, record.stamp) } else { None };
         match recover(&record, kit.clock.now(), spec.capacity.patience, work.is_some()) {
-            Verdict::Resume => kept.push(held(kit, record, work.unwrap_or_default()).await?),
+            Verdict::Resume => {
+                let held = held(kit, record, work.unwrap_or_default()).await?;
+                kept.push(Recovered::Held(Box::new(held)));
+            }
             Verdict::Keep => kept.push(Recovered::Asking(Box::new(record))),
             Verdict::Fail(failure) => fail(kit, &record, failure).await?,
             Verdict::Requeue => {
@@ -59,7 +101,7 @@ pub(crate) async fn take_up(
 }
 
 /// What is needed to go on.
-async fn held(kit: &Kit, record: Record, work: Claimed) -> Result<Recovered, LedgerError> {
+async fn held(kit: &Kit, record: Record, work: Claimed) -> Result<Held, LedgerError> {
     tracing::info!(execution = %record.id, agent = %record.agent, "goes on");
     let request = read(kit, &record).await?;
     let events = kit.ledger.events(record.id, 0).await?;
@@ -68,21 +110,22 @@ async fn held(kit: &Kit, record: Record, work: Claimed) -> Result<Recovered, Led
         if moved.to == State::Starting)
     });
     let facts = events.into_iter().skip(begun.map_or(0, |begun| begun + 1));
-    let facts = facts.map(|event| event.fact).collect();
-    Ok(Recovered::Held(Box::new(record), request, work, facts))
+    let known = facts.map(|event| event.fact).collect();
+    Ok(Held { record, request, work, known })
 }
 
 /// Ends what an actor left that is gone, under the generation that the ledger knows. That one may
 /// change meanwhile, by a claim that was under way: then it is looked at again. Returns when the
 /// ledger has it.
-pub(crate) async fn settle_cut_off(kit: &Kit, id: ExecutionId) {
-    while let Err(error) = cut_off(kit, id).await {
+pub(crate) async fn settle_cut_off(kit: &Kit, driver: &dyn Driver, id: ExecutionId) {
+    while let Err(error) = cut_off(kit, driver, id).await {
         pause(&error).await;
     }
 }
 
-async fn cut_off(kit: &Kit, id: ExecutionId) -> Result<(), LedgerError> {
+async fn cut_off(kit: &Kit, driver: &dyn Driver, id: ExecutionId) -> Result<(), LedgerError> {
     while let Some(record) = unfinished(kit, id).await? {
+        driver.end(id, record.stamp).await;
         fail(kit, &record, interrupted()).await?;
     }
     Ok(())
@@ -108,13 +151,18 @@ async fn unheard(kit: &Kit, id: ExecutionId) -> Result<(), LedgerError> {
 
 /// Ends everything of an agent that will not be started again: what began as interrupted, what
 /// did not as `unbegun`. Returns when the ledger has it.
-pub(crate) async fn settle_all(kit: &Kit, agent: &AgentId, unbegun: &Failure) {
-    while let Err(error) = all_of(kit, agent, unbegun).await {
+pub(crate) async fn settle_all(kit: &Kit, driver: &dyn Driver, agent: &AgentId, unbegun: &Failure) {
+    while let Err(error) = all_of(kit, driver, agent, unbegun).await {
         pause(&error).await;
     }
 }
 
-async fn all_of(kit: &Kit, agent: &AgentId, unbegun: &Failure) -> Result<(), LedgerError> {
+async fn all_of(
+    kit: &Kit,
+    driver: &dyn Driver,
+    agent: &AgentId,
+    unbegun: &Failure,
+) -> Result<(), LedgerError> {
     let filter = Filter { agent: Some(agent.clone()), unfinished: true, ..Filter::default() };
     for record in kit.ledger.executions(filter).await? {
         match record.state {
@@ -122,7 +170,7 @@ async fn all_of(kit: &Kit, agent: &AgentId, unbegun: &Failure) -> Result<(), Led
             State::Idle => fail(kit, &record, unbegun.clone()).await?,
             _ => {}
         }
-        cut_off(kit, record.id).await?;
+        cut_off(kit, driver, record.id).await?;
     }
     Ok(())
 }

@@ -149,6 +149,11 @@ impl Reporter {
         }
     }
 
+    /// Tells nothing more: somebody else tells of the work from here on.
+    pub fn leave(mut self) {
+        self.ended = true;
+    }
+
     /// Tells how the work ended. Everything it wrote must be written by now.
     pub fn ended(mut self, verdict: Result<(), Failure>, exit_code: Option<i32>) {
         self.ended = true;

@@ -296,8 +296,12 @@ impl RootData {
 
     /// Ends what an agent in quarantine had; again, when the task that does it panics.
     fn settle(&mut self, id: AgentId) {
+        let Some(driver) = self.parts.get(&id).map(|part| Arc::clone(&part.seat.driver)) else {
+            return;
+        };
         let (kit, agent, me) = (self.kit.clone(), id.clone(), self.me.clone());
-        let settling = async move { settle_all(&kit, &agent, &quarantined(&agent)).await };
+        let settling =
+            async move { settle_all(&kit, &*driver, &agent, &quarantined(&agent)).await };
         self.tasks.spawn(alarmed(settling, move || _ = me.cast(RootMsg::Unsettled(id))));
     }
 

@@ -48,6 +48,11 @@ impl Folder {
         if path.is_dir() { Some(Self { path }) } else { None }
     }
 
+    /// Leaves it where it is, to whoever finds it.
+    pub(super) fn leave(mut self) {
+        self.path.clear();
+    }
+
     /// Where it is.
     pub(super) fn path(&self) -> &Path {
         &self.path
@@ -74,6 +79,9 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
+        if self.path.as_os_str().is_empty() {
+            return; // It was left.
+        }
         if let Err(error) = fs::remove_dir_all(&self.path) {
             tracing::warn!(%error, "an execution's folder was not removed");
         }

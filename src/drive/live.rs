@@ -32,7 +32,7 @@ use crate::warden::{Ending, Gauge, Pipe, Spawned, Tree};
 /// How long the pipes may stay open after the program has ended.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// A running attempt. Dropping it kills all of it and removes the folder.
+/// A running attempt. Dropping it kills all of it and removes the folder, unless it was left.
 pub(super) struct Live {
     program: Arc<ProgramSpec>,
     work: Work,
@@ -128,6 +128,18 @@ impl Live {
     /// What looks at what it takes of the machine.
     pub(super) fn gauge(&self) -> Gauge {
         self.tree.gauge()
+    }
+
+    /// Returns when somebody else drives the program.
+    pub(super) async fn taken(&self) {
+        self.tree.taken().await;
+    }
+
+    /// Leaves all of it to the one who has taken it.
+    pub(super) fn leave(self) {
+        if let Some(folder) = self.folder {
+            folder.leave();
+        }
     }
 
     /// Removes what the attempt left. Returns when nothing is left.

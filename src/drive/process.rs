@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::code::Code;
@@ -16,11 +17,16 @@ use algonius_actors::report::Reporter;
 use async_trait::async_trait;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use super::attempt::Attempt;
 use super::environment::{self, Inherited};
+use super::live::Live;
 use super::workplace;
 use crate::warden::{Gauge, Warden};
+
+/// How long the program of a lost holder waits for another one.
+const UNCLAIMED: Duration = Duration::from_secs(10);
 
 /// Does an agent's work by running its program. Needs a tokio runtime around it.
 pub struct ProcessDriver {
@@ -65,6 +71,10 @@ impl Driver for ProcessDriver {
 
     fn resume(&self, work: Work, report: Reporter) -> Lease {
         self.drive(Begin::Held, work, report)
+    }
+
+    async fn end(&self, execution: ExecutionId, stamp: Stamp) {
+        self.warden.sweep(execution, stamp).await;
     }
 }
 
@@ -117,13 +127,14 @@ impl Orders {
         _ = self.0.wait_for(|order| *order != Order::Run).await;
     }
 
-    /// Returns when the lease was cleaned or dropped.
-    async fn released(&mut self) {
-        _ = self.0.wait_for(|order| *order == Order::Release).await;
+    /// Returns when the lease was cleaned, or dropped; answers whether it was cleaned.
+    async fn released(&mut self) -> bool {
+        self.0.wait_for(|order| *order == Order::Release).await.is_ok()
     }
 }
 
-/// Dropping it is an order too: the task sees the channel close, kills and cleans.
+/// Dropping it is an order too: the task sees the channel close, and keeps the program for whoever
+/// claims it.
 struct ProcessLease {
     orders: watch::Sender<Order>,
     /// Comes when there is a program.
@@ -180,15 +191,35 @@ async fn serve(
     gauge.send_replace(Some(live.gauge()));
     let ended = tokio::select! {
         ended = live.run(process, &report, orders.clone()) => Some(ended),
-        () = orders.released() => None,
+        _ = orders.released() => None,
+        () = live.taken() => None,
     };
-    if let Some(ended) = ended {
-        ended.tell(report);
-        orders.released().await;
-        live.clear().await;
+    match ended {
+        Some(ended) => {
+            ended.tell(report);
+            let_go(live, orders).await;
+        }
+        None if let_go(live, orders).await => {
+            let failure = Failure::new(Code::Interrupted, "its holder let it go");
+            report.ended(Err(failure), None);
+        }
+        None => report.leave(),
+    }
+}
+
+/// Waits until the holder lets it go, and removes what is left of it; answers whether it did. Who
+/// crashed is followed by somebody who may claim it: then it is left as it is.
+async fn let_go(live: Live, mut orders: Orders) -> bool {
+    let is_taken = tokio::select! {
+        () = live.taken() => true,
+        is_cleaned = orders.released() => {
+            !is_cleaned && timeout(UNCLAIMED, live.taken()).await.is_ok()
+        }
+    };
+    if is_taken {
+        live.leave();
     } else {
         live.clear().await;
-        let failure = Failure::new(Code::Interrupted, "its holder let it go");
-        report.ended(Err(failure), None);
     }
+    !is_taken
 }

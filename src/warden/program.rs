@@ -5,7 +5,6 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use algonius_actors::model::execution::Stamp;
@@ -47,14 +46,15 @@ pub(super) struct Program {
     /// Held by who reads the streams.
     turn: Arc<Mutex<()>>,
     standing: watch::Sender<Standing>,
-    is_claimed: AtomicBool,
+    /// How often it was claimed: whoever did last drives it.
+    claims: watch::Sender<u32>,
 }
 
 impl Program {
     /// One that is about to be started.
     pub(super) fn new(terms: Terms, streams: [Ends; 2]) -> Self {
         let (turn, standing) = (Arc::default(), watch::Sender::default());
-        Self { terms, streams, turn, standing, is_claimed: AtomicBool::new(false) }
+        Self { terms, streams, turn, standing, claims: watch::Sender::default() }
     }
 
     /// One that an earlier life started; `None` when something of it did not arrive.
@@ -92,9 +92,19 @@ impl Program {
         read_meta(&self.terms.meta)
     }
 
-    /// Somebody will drive it, unless somebody does already.
-    pub(super) fn claim(&self) -> bool {
-        !self.is_claimed.swap(true, Ordering::Relaxed)
+    /// Somebody will drive it, in place of whoever does.
+    pub(super) fn claim(&self) {
+        self.claims.send_modify(|claims| *claims += 1);
+    }
+
+    /// How often it was claimed.
+    pub(super) fn claims(&self) -> u32 {
+        *self.claims.borrow()
+    }
+
+    /// Returns when it is claimed by another than the one with this number.
+    pub(super) async fn taken(&self, claim: u32) {
+        _ = self.claims.subscribe().wait_for(|claims| *claims != claim).await;
     }
 
     /// How long it has run; `None` where it has ended, and its number may be another's.
@@ -105,7 +115,7 @@ impl Program {
     }
 
     pub(super) fn is_claimed(&self) -> bool {
-        self.is_claimed.load(Ordering::Relaxed)
+        self.claims() > 0
     }
 
     pub(super) fn standing(&self) -> Standing {

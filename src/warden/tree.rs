@@ -19,7 +19,8 @@ use super::{Gauge, Spawned, Tree, sweep};
 /// # Errors
 /// When it could not be started, with the system's error number where it has one.
 pub(super) async fn spawned(link: Arc<Link>, program: Arc<Program>) -> io::Result<Spawned> {
-    let tree = HeldTree { link, program: Arc::clone(&program), is_over: false };
+    let claim = program.claims();
+    let tree = HeldTree { link, program: Arc::clone(&program), claim, is_over: false };
     let known = program.until(|now| now.pid.is_some() || now.refused.is_some()).await;
     if let Some(errno) = known.refused {
         return Err(tree.refused(io::Error::from_raw_os_error(errno)));
@@ -41,6 +42,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 struct HeldTree {
     link: Arc<Link>,
     program: Arc<Program>,
+    /// By which claim it is driven; a later one has taken it.
+    claim: u32,
     /// Whether its warden was told to forget it.
     is_over: bool,
 }
@@ -79,6 +82,10 @@ impl Tree for HeldTree {
         Some(Spent { cpu_ms: end.cpu / 1000, memory_peak: end.peak * 1024 })
     }
 
+    async fn taken(&self) {
+        self.program.taken(self.claim).await;
+    }
+
     async fn sweep(&self) -> u64 {
         clear(&self.link, &self.program).await
     }
@@ -107,7 +114,7 @@ async fn clear(link: &Link, program: &Program) -> u64 {
 
 impl Drop for HeldTree {
     fn drop(&mut self) {
-        if self.is_over {
+        if self.is_over || self.claim != self.program.claims() {
             return;
         }
         let (link, program) = (Arc::clone(&self.link), Arc::clone(&self.program));

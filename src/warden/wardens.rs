@@ -16,7 +16,7 @@ use std::time::Duration;
 use algonius_actors::model::execution::Stamp;
 use algonius_actors::model::id::ExecutionId;
 use async_trait::async_trait;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 use uuid::Uuid;
 
@@ -89,6 +89,8 @@ pub struct Wardens {
     terms: Terms,
     folder: Arc<OwnedFd>,
     own: tokio::sync::Mutex<Option<Arc<Link>>>,
+    /// The same, for those who cannot wait.
+    present: watch::Sender<Option<Arc<Link>>>,
     left: Vec<Arc<Link>>,
     launches: Semaphore,
 }
@@ -113,6 +115,7 @@ impl Wardens {
         let wardens = Self {
             folder,
             own: tokio::sync::Mutex::default(),
+            present: watch::Sender::default(),
             left,
             launches: Semaphore::new(LAUNCHES as usize),
             terms,
@@ -145,7 +148,7 @@ impl Wardens {
 
     /// The processes of the wardens that are there.
     pub fn pids(&self) -> Vec<u32> {
-        let own = self.own.try_lock().ok().and_then(|own| own.clone());
+        let own = self.present.borrow().clone();
         let all = self.left().chain(own).map(|link| link.standing());
         all.filter(|standing| !standing.is_lost).filter_map(|standing| standing.pid).collect()
     }
@@ -186,6 +189,7 @@ impl Wardens {
         }
         let link = self.make().await?;
         *own = Some(Arc::clone(&link));
+        self.present.send_replace(Some(Arc::clone(&link)));
         Ok(link)
     }
 
@@ -221,7 +225,8 @@ impl Wardens {
 
     fn find(&self, label: Label) -> Option<(Arc<Link>, Arc<Program>)> {
         let found = |link: Arc<Link>| link.find(label).map(|program| (link, program));
-        self.left().find_map(found)
+        let own = self.present.borrow().clone();
+        self.left().chain(own).find_map(found)
     }
 }
 
@@ -242,7 +247,8 @@ impl Warden for Wardens {
 
     fn claim(&self, execution: ExecutionId, stamp: Stamp) -> Option<Claimed> {
         let (_, program) = self.find(Label::of(self.terms.instance, execution, stamp))?;
-        program.claim().then(|| Claimed { age: program.age() })
+        program.claim();
+        Some(Claimed { age: program.age() })
     }
 
     async fn adopt(&self, execution: ExecutionId, stamp: Stamp) -> io::Result<Spawned> {
@@ -252,6 +258,12 @@ impl Warden for Wardens {
     }
 
     async fn sweep(&self, execution: ExecutionId, stamp: Stamp) -> usize {
-        sweep::of_label(Label::of(self.terms.instance, execution, stamp)).await
+        let label = Label::of(self.terms.instance, execution, stamp);
+        if self.claim(execution, stamp).is_some()
+            && let Ok(spawned) = self.adopt(execution, stamp).await
+        {
+            spawned.tree.sweep().await;
+        }
+        sweep::of_label(label).await
     }
 }

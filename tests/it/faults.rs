@@ -5,30 +5,34 @@
 use std::backtrace::Backtrace;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use algonius_actors::ports::clock::Clock;
 use algonius_supervisor::clock::WallClock;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use crate::harness::door::{completed, failed, id, outcome};
+use crate::harness::processes::marked;
 use crate::harness::{Inside, Setup, fake, gated, message, until};
 
 /// Where an agent's actor looks at the clock when it takes a message.
 const INTAKE: &str = "agent/intake.rs";
+/// Where an execution's actor does when it is told something.
+const EXECUTION: &str = "actors/src/execution.rs";
 
-/// The wall's time, until it is lit and then asked by the actor of an agent.
+/// The wall's time, until it is lit and then asked from the place for which it is.
 #[derive(Default)]
 struct Fused {
-    is_lit: AtomicBool,
+    lit: watch::Sender<Option<&'static str>>,
 }
 
 impl Clock for Fused {
     fn now(&self) -> DateTime<Utc> {
-        if self.is_lit.load(Ordering::SeqCst) {
-            let is_intake = Backtrace::force_capture().to_string().contains(INTAKE);
-            let burns = is_intake && self.is_lit.swap(false, Ordering::SeqCst);
+        let place = *self.lit.borrow();
+        if let Some(place) = place {
+            let is_there = Backtrace::force_capture().to_string().contains(place);
+            let burns = is_there && self.lit.send_if_modified(|lit| lit.take().is_some());
             assert!(!burns, "the fuse has burnt down");
         }
         WallClock.now()
@@ -58,9 +62,9 @@ impl World {
 
     /// Makes the actor of the agent panic; what its caller is told.
     async fn panic_in(&self, agent: &str) -> Value {
-        self.clock.is_lit.store(true, Ordering::SeqCst);
+        self.clock.lit.send_replace(Some(INTAKE));
         let answer = self.door.call(agent, "message/send", &message("the last straw")).await.json();
-        assert!(!self.clock.is_lit.load(Ordering::SeqCst), "no actor looked at the clock");
+        assert!(self.clock.lit.borrow().is_none(), "no actor looked at the clock");
         answer
     }
 
@@ -93,16 +97,61 @@ async fn an_agent_s_actor_that_panics_is_started_again_and_the_others_do_not_not
 }
 
 #[tokio::test]
-async fn what_an_actor_had_when_it_panicked_is_settled_or_taken_up_again() {
+async fn what_an_actor_had_when_it_panicked_goes_on_under_the_next_one() {
     let world = World::start(Setup::new(&gated("one", "access = 'read-write'"))).await;
     let running = world.door.begin("one", "ann").await;
     world.setup.written("log", "start ann\n").await;
     let waiting = world.door.begin("one", "bob").await;
     world.panic_in("one").await;
     world.restarts("one", 1).await;
-    assert_eq!(outcome(&world.door.ended("one", &running).await), failed("interrupted"));
     world.setup.open("go");
+    assert_eq!(outcome(&world.door.ended("one", &running).await), completed("ann\n"));
     assert_eq!(outcome(&world.door.ended("one", &waiting).await), completed("bob\n"));
+    assert_eq!(world.setup.read("log"), "start ann\nend ann\nstart bob\nend bob\n");
+    world.stop().await;
+}
+
+/// Tells half of its answer before the gate and half behind it.
+const HALVES: &str = r#"
+[agents.one]
+command = "sh"
+args = ["-c", 'seq 50000; echo begun >> HERE/log; until [ -e HERE/go ]; do sleep 0.02; done; seq 50001 100000']
+sandbox.writable = ['HERE']
+"#;
+
+#[tokio::test]
+async fn an_execution_whose_actor_panics_at_its_end_is_told_whole_by_the_next_one() {
+    let world = World::start(Setup::new(HALVES)).await;
+    let id = world.door.begin("one", "count").await;
+    world.setup.written("log", "begun\n").await;
+    world.clock.lit.send_replace(Some(EXECUTION));
+    world.setup.open("go");
+    let whole: String = (1..=100_000).map(|number| format!("{number}\n")).collect();
+    assert!(outcome(&world.door.ended("one", &id).await) == completed(&whole));
+    assert!(world.clock.lit.borrow().is_none(), "no actor looked at the clock");
+    assert_eq!(world.setup.read("log"), "begun\n");
+    assert_eq!(world.door.agent("one").await["restarts"], 0);
+    world.stop().await;
+}
+
+/// What would make every actor panic is not tried for ever.
+#[tokio::test]
+async fn an_execution_whose_actors_panic_twice_is_interrupted_and_nothing_of_it_lives() {
+    let world = World::start(Setup::new(&format!(
+        "\nheartbeat_min = 0.1\n{}",
+        gated("one", "heartbeat = 0.1")
+    )))
+    .await;
+    let id = world.door.begin("one", "ann").await;
+    world.setup.written("log", "start ann\n").await;
+    for _ in 0..2 {
+        world.clock.lit.send_replace(Some(EXECUTION));
+        until("a panic", async || world.clock.lit.borrow().is_none().then_some(())).await;
+    }
+    assert_eq!(outcome(&world.door.ended("one", &id).await), failed("interrupted"));
+    assert_eq!(marked(&format!("ALGONIUS_EXECUTION_ID={id}")), Vec::<i32>::new());
+    world.setup.open("go");
+    assert_eq!(outcome(&world.door.send("one", "bob").await), completed("bob\n"));
     assert_eq!(world.setup.read("log"), "start ann\nstart bob\nend bob\n");
     world.stop().await;
 }

@@ -172,7 +172,8 @@ async fn what_a_plain_program_writes_comes_whole_when_it_has_ended() {
     let rest = read_to(&mut stream, "the end").await;
     let artifacts: Vec<_> = rest.lines().filter(|line| line.contains("artifact-update")).collect();
     assert_eq!(artifacts.len(), 1, "{rest}");
-    let artifact: Value = serde_json::from_str(&artifacts[0]["data: ".len()..]).unwrap();
+    let artifact = artifacts[0].strip_prefix("data: ").unwrap();
+    let artifact: Value = serde_json::from_str(artifact).unwrap();
     let told = &artifact["result"];
     assert_eq!(told["artifact"]["parts"][0]["text"], "one\ntwo\n");
     assert_eq!(told["lastChunk"], true);

@@ -20,7 +20,7 @@ use crate::execution::Resumption;
 use crate::kit::Kit;
 use crate::model::agent::AgentSpec;
 use crate::model::code::Code;
-use crate::model::event::{Channel, Fact};
+use crate::model::event::Channel;
 use crate::model::execution::{Stamp, State};
 use crate::model::exposure::MessageIds;
 use crate::model::failure::Failure;
@@ -28,7 +28,6 @@ use crate::model::id::ExecutionId;
 use crate::model::progress::Progress;
 use crate::model::record::Record;
 use crate::model::request::{Keys, Request, Trigger};
-use crate::ports::driver::Claimed;
 use crate::ports::ledger::{Accept, Acceptance, LedgerError, Resume};
 use crate::recover::settle_unheard;
 
@@ -103,25 +102,6 @@ impl AgentData {
         self.waiting.insert(record.id, one);
         self.arrive(me, Arrival::Recovered(record.id));
         self.mind_patience(me);
-    }
-
-    /// What an earlier life began, and whose work is held, goes on.
-    pub(super) fn resume(
-        &mut self,
-        me: &ActorRef<AgentMsg>,
-        (record, work): (&Record, Claimed),
-        request: Arc<Request>,
-        known: Vec<Fact>,
-    ) {
-        let (at, since) = (record.stamp, record.accepted_at);
-        let ran = work.ran.unwrap_or_else(|| self.past(record.changed_at));
-        let progress = Progress { state: record.state, ..Progress::accepted() };
-        let from = Resumption::held(record, known);
-        let progress = watch::Sender::new(progress);
-        let due = self.due(Duration::ZERO);
-        let one = Waiting { request, reply: None, progress, since, due, from, equal: None };
-        self.arrive(me, Arrival::Resumed(record.id));
-        self.begin(me, record.id, one, Event::TakenUp { at, ran });
     }
 
     /// The only place where the line changes, and the only place where its effects are performed.

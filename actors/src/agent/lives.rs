@@ -139,9 +139,9 @@ impl AgentData {
 
     /// Nobody drives it any more: what it left is settled before its slot is free.
     pub(super) fn cut_off(&mut self, me: &ActorRef<AgentMsg>, id: ExecutionId) {
-        let (me, kit) = (me.clone(), self.args.kit.clone());
+        let (me, kit, driver) = (me.clone(), self.args.kit.clone(), self.args.driver.clone());
         self.spawn(async move {
-            settle_cut_off(&kit, id).await;
+            settle_cut_off(&kit, &*driver, id).await;
             _ = me.cast(AgentMsg::CutOffSettled(id)); // A new actor takes it up from the ledger.
         });
     }
@@ -154,6 +154,7 @@ impl AgentData {
                 self.last = Some(LastOutcome { id, outcome, at: self.args.kit.clock.now() });
             }
         }
+        self.followed.remove(&id);
         self.arrive(me, Arrival::Ended(id));
         self.free_those_who_lean(me, id);
         if let Some(why) = self.early_ends.remove(&id) {
@@ -170,8 +171,7 @@ impl AgentData {
         self.tell_drained();
     }
 
-    /// An execution's actor has crashed: its work is killed by the drop of its lease. Too many
-    /// crashes are a fault of this agent.
+    /// An execution's actor has crashed. Too many crashes are a fault of this agent.
     pub(super) fn crashed(
         &mut self,
         me: &ActorRef<AgentMsg>,
@@ -182,7 +182,7 @@ impl AgentData {
             return Ok(());
         };
         tracing::error!(execution = %id, agent = %self.args.spec.id, %fault, "execution crashed");
-        self.cut_off(me, id);
+        self.follow_up(me, id);
         let crashes = std::mem::take(&mut self.crashes);
         let (crashes, verdict) = restart(crashes, self.born.elapsed(), Intensity::default());
         self.crashes = crashes;

@@ -47,7 +47,9 @@ pub trait Driver: Send + Sync + 'static {
     /// exactly once, how it ended; after that nothing of the attempt writes any more.
     fn start(&self, work: Work, report: Reporter) -> Lease;
 
-    /// Claims the work of an attempt that an earlier life began, if it is still held, alive or ended;
+    /// Claims the work of an attempt that an earlier life or a crashed actor began, if it is still
+    /// held, alive or ended; whoever had it before has it no more.
+    ///
     /// `None` when it is not. Held work that nobody claims is ended.
     fn claim(&self, _execution: ExecutionId, _stamp: Stamp) -> Option<Claimed> {
         None
@@ -56,9 +58,14 @@ pub trait Driver: Send + Sync + 'static {
     /// Takes up work that was [claimed](Self::claim), as [`start`](Self::start) does otherwise. What it
     /// tells it tells from its beginning; `report` knows what was written of it already.
     fn resume(&self, work: Work, report: Reporter) -> Lease;
+
+    /// Ends the work of an attempt that nobody will claim. Returns when nothing is left of it.
+    async fn end(&self, _execution: ExecutionId, _stamp: Stamp) {}
 }
 
-/// Holds the work of one attempt. Dropping it kills the work and all that the work started.
+/// Holds the work of one attempt. Dropped without a [clean-up](Hold::clean) it holds the work for
+/// some seconds still, for the one who may [claim](Driver::claim) it; or ends it at once, where the
+/// driver cannot hold anything.
 pub type Lease = Box<dyn Hold>;
 
 /// What the work takes of the machine, once that was looked at; `None` where nobody can tell.

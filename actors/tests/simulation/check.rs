@@ -42,7 +42,7 @@ fn check_answer(plan: &Plan, named: (usize, u64), answer: &Answer) {
     let texts: BTreeSet<_> = texts.collect();
     let has_faults = plan.has(|step| matches!(step, Step::Fail(..)));
     let is_slow = plan.has(|step| matches!(step, Step::Slow(..)));
-    let has_crashes = plan.has(|step| matches!(step, Step::Crash(..)));
+    let has_crashes = plan.has(|step| matches!(step, Step::Crash { .. }));
     let has_bombs = plan.acts_as(Manner::Bomb) || has_crashes;
     let is_right = match answer {
         Answer::Ended(_) => true,

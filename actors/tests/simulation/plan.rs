@@ -59,8 +59,9 @@ pub(crate) enum Step {
     Fail(Call, u32),
     /// The next calls to the ledger take so many seconds.
     Slow(Call, Vec<u64>),
-    /// Whoever reads the clock so many readings later panics, where it is an actor.
-    Crash(u32),
+    /// Whoever reads the clock so many readings later panics; of what lives, so many in a hundred is
+    /// held for the next actor.
+    Crash { readings: u32, held: u64 },
     /// The service is killed and comes back; of what lives, so many in a hundred is held meanwhile.
     Restart { away: u64, held: u64 },
 }
@@ -171,7 +172,8 @@ fn step(chance: &mut Chance, odds: &Odds, agents: u64) -> (u64, Step) {
     let step = if is(chance, odds.restart) {
         Step::Restart { away: chance.one(&[0, 1, 20]), held: chance.one(&[0, 50, 100]) }
     } else if is(chance, odds.crash) {
-        Step::Crash(1 + u32::try_from(chance.below(8)).unwrap())
+        let readings = 1 + u32::try_from(chance.below(8)).unwrap();
+        Step::Crash { readings, held: chance.one(&[0, 50, 100]) }
     } else if is(chance, odds.fault) {
         fault(chance)
     } else if is(chance, odds.cancel) {

@@ -63,6 +63,10 @@ pub(crate) async fn play(plan: &Plan, chance: &mut Chance, redactor: &Arc<Redact
                 callers.shutdown().await;
                 restart(&mut world, chance, (*away, *held)).await;
             }
+            Step::Crash { readings, held } => {
+                hold(&world, chance, *held);
+                world.clock.arm(*readings);
+            }
             step => disturb(&world, step).await,
         }
     }
@@ -87,17 +91,21 @@ async fn disturb(world: &World, step: &Step) {
         }
         Step::Fail(call, times) => world.faults.fail(*call, *times),
         Step::Slow(call, seconds) => world.faults.slow(*call, seconds.clone()),
-        Step::Crash(readings) => world.clock.arm(*readings),
-        Step::Ask { .. } | Step::Restart { .. } => {}
+        Step::Ask { .. } | Step::Restart { .. } | Step::Crash { .. } => {}
+    }
+}
+
+/// Lets some of what lives be held.
+fn hold(world: &World, chance: &mut Chance, percent: u64) {
+    for life in world.driver.stage().lives {
+        if life.ended.is_none() && chance.percent(percent) {
+            world.driver.hold(life.execution);
+        }
     }
 }
 
 async fn restart(world: &mut World, chance: &mut Chance, (away, held): (u64, u64)) {
-    for life in world.driver.stage().lives {
-        if life.ended.is_none() && chance.percent(held) {
-            world.driver.hold(life.execution);
-        }
-    }
+    hold(world, chance, held);
     world.clock.arm(0);
     world.kill().await;
     world.faults.heal(); // A service whose ledger cannot be read does not start.
