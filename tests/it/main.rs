@@ -42,6 +42,7 @@ mod reattach;
 mod secrets;
 mod strange;
 mod streams;
+mod torn;
 mod twins;
 mod upgrade;
 mod workspaces;

@@ -1,0 +1,56 @@
+//! Whether the file of the database is as long as it says: SQLite finds a missing end only when it
+//! needs it, which may be in the middle of the work.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+use super::StoreError;
+
+/// The head of a database of SQLite.
+const HEAD: usize = 100;
+
+/// What SQLite mends a database from, which is made in one way and used in another.
+const LOGS: [&str; 2] = ["db-wal", "db-journal"];
+
+/// Looks at the file. One with a log beside it is left to SQLite: what is missing may be there.
+///
+/// # Errors
+/// When it is too short.
+pub(super) fn check(database: &Path) -> Result<(), StoreError> {
+    let is_there =
+        |log: &&str| fs::metadata(database.with_extension(log)).is_ok_and(|it| it.len() > 0);
+    if LOGS.iter().any(|log| is_there(&log)) {
+        return Ok(());
+    }
+    let fault = |source| StoreError::Directory {
+        folder: database.parent().unwrap_or(database).to_owned(),
+        source,
+    };
+    match missing(database).map_err(fault)? {
+        0 => Ok(()),
+        bytes => Err(StoreError::Damaged {
+            file: database.to_owned(),
+            source: format!("its last {bytes} bytes are missing").into(),
+        }),
+    }
+}
+
+/// How many bytes the file lacks of what its head promises.
+fn missing(database: &Path) -> io::Result<u64> {
+    let (file, mut head) = (File::open(database)?, Vec::with_capacity(HEAD));
+    let length = file.metadata()?.len();
+    file.take(HEAD as u64).read_to_end(&mut head)?;
+    Ok(promised(&head).unwrap_or_default().saturating_sub(length))
+}
+
+/// The length of a database by its head; `None` where that does not say.
+fn promised(head: &[u8]) -> Option<u64> {
+    let four = |at: usize| Some(u32::from_be_bytes(head.get(at..at + 4)?.try_into().ok()?));
+    let page = u16::from_be_bytes(head.get(16..18)?.try_into().ok()?);
+    // A page of 64 KiB does not fit the number, and is written as 1.
+    let page = if page == 1 { 1 << 16 } else { u64::from(page) };
+    let (changes, counted_at) = (four(24)?, four(92)?);
+    // A count that an old SQLite has left behind says nothing.
+    (changes == counted_at).then_some(page * u64::from(four(28)?))
+}
