@@ -54,3 +54,38 @@ fn promised(head: &[u8]) -> Option<u64> {
     // A count that an old SQLite has left behind says nothing.
     (changes == counted_at).then_some(page * u64::from(four(28)?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The head of a database of so many pages.
+    fn head(page: u16, pages: u32) -> Vec<u8> {
+        let mut head = vec![0; HEAD];
+        head[16..18].copy_from_slice(&page.to_be_bytes());
+        head[28..32].copy_from_slice(&pages.to_be_bytes());
+        head
+    }
+
+    #[test]
+    fn a_head_promises_pages_of_its_size_and_65536_is_written_as_1() {
+        assert_eq!(promised(&head(4096, 3)), Some(12_288));
+        assert_eq!(promised(&head(1, 2)), Some(131_072));
+        let mut stale = head(4096, 3);
+        stale[24] = 1;
+        assert_eq!((promised(&stale), promised(&[0; 40])), (None, None));
+    }
+
+    /// As a crash leaves it that comes while the database is made.
+    #[test]
+    fn a_short_database_is_damaged_unless_something_beside_it_mends_it() {
+        for log in LOGS {
+            let folder = tempfile::tempdir().unwrap();
+            let database = folder.path().join("ledger.db");
+            fs::write(&database, head(4096, 1)).unwrap();
+            assert!(matches!(check(&database), Err(StoreError::Damaged { .. })));
+            fs::write(database.with_extension(log), "something").unwrap();
+            check(&database).unwrap();
+        }
+    }
+}

@@ -2,7 +2,8 @@
 //! process does. The next start knows everything that was told, and settles it.
 //!
 //! A sample of the points is tried, drawn by a seed that is printed; `ALGONIUS_CRASH_SEED` draws
-//! the same. `ALGONIUS_CRASH_POINTS=all` tries every point, and `=die` those of the modes that are so.
+//! the same. `ALGONIUS_CRASH_POINTS=all` tries every point, and a word of the modes below, as
+//! `die` or `file`, those of such modes.
 
 mod story;
 
@@ -74,7 +75,7 @@ async fn explore_here(modes: &[Mode]) {
         let mut found = Found::default();
         match chosen("ALGONIUS_CRASH_POINTS").as_deref() {
             Some("all") => found.all(mode).await,
-            Some(how) if how == mode.how => found.all(mode).await,
+            Some(word) if word == mode.how || word == mode.calls => found.all(mode).await,
             _ => found.sample(mode, counted).await,
         }
         println!("{mode:?}: {counted} points, struck {}: {:?}", found.struck, found.ends);
