@@ -20,7 +20,7 @@ const LOGS: [&str; 2] = ["db-wal", "db-journal"];
 pub(super) fn check(database: &Path) -> Result<(), StoreError> {
     let is_there =
         |log: &&str| fs::metadata(database.with_extension(log)).is_ok_and(|it| it.len() > 0);
-    if LOGS.iter().any(|log| is_there(&log)) {
+    if LOGS.iter().any(is_there) {
         return Ok(());
     }
     let fault = |source| StoreError::Directory {
