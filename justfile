@@ -25,6 +25,11 @@ it *ARGS:
 chaos ROUNDS="1000":
     ALGONIUS_CHAOS_ROUNDS={{ROUNDS}} cargo test --locked --test it -- chaos --nocapture
 
+# Every crash point, or those of one word alone, as `die`, `tear` or `file`: the k-th write, file, spawn
+# or packet fails or is the last, for every k.
+crash-points WHICH="all":
+    ALGONIUS_CRASH_POINTS={{WHICH}} cargo test --locked --test it -- crash_points --nocapture
+
 # The request path next to a bare spawn of the same program.
 bench *ARGS:
     cargo bench --locked --bench request_path -- {{ARGS}}

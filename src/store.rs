@@ -18,6 +18,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::SqlitePool;
 use uuid::Uuid;
 
+use directory::{Directory, Lock};
 use fault::ledger_error;
 use principals::Seeds;
 use push::{Forget, Note, Place};
@@ -46,6 +47,7 @@ mod seal;
 mod settle;
 mod sqlite;
 mod text;
+mod whole;
 mod writer;
 
 #[cfg(test)]
@@ -98,11 +100,21 @@ impl Store {
     /// When another daemon uses the directory, when it cannot be written, or when the database is
     /// damaged or of a later release.
     pub async fn open(data_dir: &Path, durability: Durability) -> Result<Self, StoreError> {
-        let directory = directory::open(data_dir)?;
-        let mut connection = sqlite::writer(&directory.database, durability).await?;
+        let Directory { database, lock } = directory::open(data_dir)?;
+        let opened = Self::open_file(&database, durability, lock).await;
+        opened.map_err(|error| error.of(&database))
+    }
+
+    async fn open_file(
+        database: &Path,
+        durability: Durability,
+        lock: Lock,
+    ) -> Result<Self, StoreError> {
+        whole::check(database)?;
+        let mut connection = sqlite::writer(database, durability).await?;
         let instance = sqlite::instance(&mut connection).await?;
-        let readers = sqlite::readers(&directory.database).await?;
-        let writer = Writer::spawn(connection, readers.clone(), directory.lock);
+        let readers = sqlite::readers(database).await?;
+        let writer = Writer::spawn(connection, readers.clone(), lock);
         Ok(Self { instance, seal: Seal::new(&instance.key), readers, writer })
     }
 

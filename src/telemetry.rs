@@ -19,7 +19,8 @@ pub(crate) fn begin(form: Form, level: &str) {
         .or_else(|_unset| EnvFilter::try_new(level))
         .unwrap_or_else(|_malformed| EnvFilter::new("info"));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr);
-    let log = log.with_ansi(stderr().is_terminal());
+    // What cannot be written is not told where it could not be written: that would panic.
+    let log = log.with_ansi(stderr().is_terminal()).log_internal_errors(false);
     let begun = match form {
         Form::Human => log.with_target(false).try_init(),
         Form::Json => log.json().flatten_event(true).try_init(),

@@ -1,6 +1,6 @@
 //! The token of the command line: made once, readable by its owner alone.
 
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
@@ -10,27 +10,46 @@ use std::path::Path;
 /// # Errors
 /// When the file can be neither read nor made.
 pub(crate) fn ensure(file: &Path) -> io::Result<String> {
-    match std::fs::read_to_string(file) {
-        Ok(text) => Ok(text.trim().to_owned()),
+    match read(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => make(file),
-        Err(error) => Err(error),
+        found => found,
     }
 }
 
+/// Whoever finds the file finds a whole token: it is written beside its place, and put there by
+/// what never replaces another's.
 fn make(file: &Path) -> io::Result<String> {
     if let Some(folder) = file.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
     let text = random()?;
-    let mut opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
+    let beside = file.with_added_extension(std::process::id().to_string());
+    let put = write(&beside, &text).and_then(|()| fs::hard_link(&beside, file));
+    let removed = fs::remove_file(&beside);
+    match put.and(removed) {
+        Ok(()) => Ok(text),
+        // Another has made one meanwhile.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read(file),
+        Err(error) => Err(error),
+    }
+}
+
+fn write(file: &Path, text: &str) -> io::Result<()> {
+    // One of the same name was left by a process that is no more.
+    let mut opened =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file)?;
     opened.write_all(format!("{text}\n").as_bytes())?;
-    Ok(text)
+    opened.sync_all()
+}
+
+fn read(file: &Path) -> io::Result<String> {
+    Ok(fs::read_to_string(file)?.trim().to_owned())
 }
 
 /// 256 bits of the system's randomness, as 64 hexadecimal digits.
 fn random() -> io::Result<String> {
     let mut bytes = [0; 32];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
@@ -48,5 +67,14 @@ mod tests {
         assert_eq!(text.len(), 64);
         let mode = |path: &Path| path.metadata().expect("it").permissions().mode() & 0o777;
         assert_eq!((mode(&file), mode(file.parent().expect("it"))), (0o600, 0o700));
+    }
+
+    #[test]
+    fn a_token_that_another_makes_meanwhile_is_everybodys() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("token");
+        fs::write(&file, "theirs\n").expect("a file");
+        assert_eq!(make(&file).expect("a token"), "theirs");
+        assert_eq!(fs::read_dir(folder.path()).expect("it").count(), 1, "something was left");
     }
 }

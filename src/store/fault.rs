@@ -1,7 +1,8 @@
 //! What can go wrong with the store, and what of it the port may tell.
 
+use std::error::Error;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use algonius_actors::ports::ledger::LedgerError;
 use sqlx::migrate::MigrateError;
@@ -29,6 +30,18 @@ pub enum StoreError {
         source: io::Error,
     },
 
+    /// The database is cut, or is none.
+    #[error(
+        "the ledger `{}` is damaged; put a copy of it in its place, or move it away with its `-wal` \
+         and `-shm` to begin with an empty one", file.display()
+    )]
+    Damaged {
+        /// The file of the database.
+        file: PathBuf,
+        /// What was seen of it.
+        source: Box<dyn Error + Send + Sync>,
+    },
+
     /// The database could not be opened or read.
     #[error("the database cannot be opened")]
     Database {
@@ -44,6 +57,29 @@ pub enum StoreError {
         #[from]
         source: MigrateError,
     },
+}
+
+/// What SQLite says of a file that is damaged, and of one that is no database.
+const DAMAGED: [i32; 2] = [11, 26];
+
+impl StoreError {
+    /// The same, or that this database is damaged where that is why.
+    pub(super) fn of(self, database: &Path) -> Self {
+        let mut cause: Option<&(dyn Error + 'static)> = Some(&self);
+        while let Some(error) = cause {
+            if error.downcast_ref::<sqlx::Error>().is_some_and(says_damaged) {
+                return Self::Damaged { file: database.to_owned(), source: Box::new(self) };
+            }
+            cause = error.source();
+        }
+        self
+    }
+}
+
+fn says_damaged(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code()?.parse::<i32>().ok());
+    // The lower byte says what, the rest says where.
+    code.is_some_and(|code| DAMAGED.contains(&(code & 0xff)))
 }
 
 /// Says that a row is not what it should be.

@@ -5,16 +5,21 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use nix::sys::socket::{Shutdown, shutdown};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
 
 use super::frame::{Order, VERSION, Word};
 use super::label::Label;
 use super::packet::{Packet, receive, send, watch};
 use super::program::Program;
+
+/// After how long it is looked for room of which nothing tells.
+const PAUSE: Duration = Duration::from_millis(25);
 
 /// An order with the descriptors that go with it.
 struct Parcel {
@@ -157,10 +162,25 @@ async fn write(socket: Arc<AsyncFd<Arc<OwnedFd>>>, mut parcels: mpsc::UnboundedR
     while let Some(Parcel { order, fds }) = parcels.recv().await {
         let (frame, fds) = (order.encode(), fds);
         let numbers: Vec<RawFd> = fds.iter().map(|fd| fd.as_raw_fd()).collect();
-        let sent = socket.async_io(Interest::WRITABLE, |fd| send(fd, &frame, &numbers)).await;
-        if sent.is_err() {
+        if deliver(&socket, &frame, &numbers).await.is_err() {
             _ = shutdown(socket.as_raw_fd(), Shutdown::Both); // So that the reader sees it too.
             return;
+        }
+    }
+}
+
+/// Sends a frame when there is room for it.
+async fn deliver(socket: &AsyncFd<Arc<OwnedFd>>, frame: &[u8], fds: &[RawFd]) -> io::Result<()> {
+    loop {
+        let sent = socket.async_io(Interest::WRITABLE, |socket| send(socket, frame, fds));
+        if let Ok(sent) = timeout(PAUSE, sent).await {
+            return sent;
+        }
+        // Memory, or descriptors in flight that are this user's elsewhere, may be what is short:
+        // nothing tells when there is more of these.
+        match send(socket, frame, fds) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            sent => return sent,
         }
     }
 }

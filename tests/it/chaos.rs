@@ -5,15 +5,14 @@
 
 mod callers;
 mod dice;
-mod judge;
 mod storm;
 
 use std::fs;
 
 use crate::harness::Setup;
 use crate::harness::processes::{descriptors, watch_memory};
+use crate::judge::Judge;
 use dice::Dice;
-use judge::Judge;
 use storm::{Act, Storm};
 
 /// Two agents that change one folder, and one that changes nothing. What each run writes down
@@ -96,5 +95,10 @@ async fn whatever_is_killed_each_message_runs_once_ends_once_and_leaves_nothing(
     let grown = watch_memory(pid).saturating_sub(memory);
     assert!(grown <= MORE_MEMORY, "{grown} bytes more");
     storm.send_all_again().await;
-    Judge::new(&storm).await.judge(&storm).await;
+    let judge = Judge::new(storm.case()).await;
+    judge.judge().await;
+    // A storm in which nothing was completed or nothing was hit would show nothing.
+    let counts = judge.counts();
+    println!("{counts:?}");
+    assert!(counts.contains_key("completed") && counts.len() > 1, "{counts:?}");
 }

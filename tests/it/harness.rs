@@ -2,6 +2,7 @@
 
 pub(crate) mod disk;
 pub(crate) mod door;
+pub(crate) mod fault;
 pub(crate) mod inside;
 pub(crate) mod processes;
 pub(crate) mod service;

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::door::{failed, id, outcome};
-use crate::harness::{Service, Setup, gated, message, until};
+use crate::harness::door::{completed, failed, id, outcome};
+use crate::harness::fault::{Fault, Mode, Tally};
+use crate::harness::{Service, Setup, fake, gated, message, until};
 
 /// Says in its own words that it failed, with a secret among them.
 const AGENTS: &str = r#"
@@ -54,4 +55,21 @@ async fn what_never_began_took_nothing() {
     assert_eq!((&line["outcome"], line.get("duration_us")), (&json!("cancelled"), None));
     assert_eq!(line["why"], "called off by operator");
     service.setup.open("go");
+}
+
+#[tokio::test]
+async fn a_service_that_cannot_write_its_log_goes_on() {
+    let mode = Mode { process: "serve", calls: "log", how: "on:28" };
+    let start = async |at| {
+        let setup = Setup::new(&fake("echo", "echo", ""));
+        Fault { mode, at }.into(setup).start().await
+    };
+    let told = Tally::read(start(u64::MAX).await.setup.here()).counted;
+    let mut service = start(told + 1).await;
+    for word in ["one", "two"] {
+        assert_eq!(outcome(&service.send("echo", word).await), completed(word));
+    }
+    service.sigterm();
+    assert!(service.exit().await.success());
+    assert!(Tally::read(service.setup.here()).struck > 1);
 }

@@ -72,3 +72,19 @@ fn a_test_that_sleeps_says_why() {
     }
     faults.settle("wait for the thing itself, or say in a comment why time must pass");
 }
+
+/// Where the compiler cannot vouch for memory: the warden, which makes processes and passes
+/// descriptors, and the library that stands between a program and its system.
+const UNSAFE: &[&str] = &["src/warden/", "tests/fault/"];
+
+#[test]
+fn what_the_compiler_cannot_vouch_for_stands_in_two_places() {
+    let mut faults = Faults::default();
+    for file in rust_files(EVERYWHERE).iter().filter(|file| !file.is_in(UNSAFE)) {
+        let tokens = tokens(&file.text);
+        for token in tokens.iter().filter(|token| token.text == "unsafe") {
+            faults.add(&file.path, token.line, "`unsafe`");
+        }
+    }
+    faults.settle("use a safe wrapper, or let src/warden do it");
+}

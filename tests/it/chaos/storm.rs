@@ -8,10 +8,10 @@ use tokio::task::JoinSet;
 
 use super::callers::{Message, call_off, send};
 use super::dice::Dice;
-use super::judge::Line;
 use crate::harness::Service;
 use crate::harness::door::Door;
 use crate::harness::processes::{is_alive, kill9, marked, wardens};
+use crate::judge::{Case, Line, is_warden};
 
 /// How long everything may take to come to rest.
 const CALM: Duration = Duration::from_secs(120);
@@ -198,18 +198,14 @@ impl Storm {
         self.service.setup.read("witnessed").lines().map(Line::read).collect()
     }
 
-    /// How many messages were sent.
-    pub(super) fn messages(&self) -> usize {
-        self.sent.len()
+    /// What is to be judged.
+    pub(super) fn case(&self) -> Case<'_> {
+        let Self { service, accepted, wardens, sent, .. } = self;
+        Case { service, accepted, messages: sent.len(), wardens }
     }
 
     /// Returns when it has become so.
     pub(super) async fn settled(&self, what: &str, mut is_so: impl FnMut() -> bool) {
         crate::harness::until(what, async || is_so().then_some(())).await;
     }
-}
-
-pub(super) fn is_warden(pid: i32) -> bool {
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    name.trim() == "algonius-warden" && is_alive(pid)
 }

@@ -221,8 +221,21 @@ impl Setup {
     }
 
     pub(crate) async fn start(self) -> Service {
-        let (child, door, said) = begin(&self).await;
-        Service { setup: self, child, door, said }
+        let begun = self.attempt().await;
+        begun.unwrap_or_else(|(_, output)| panic!("the service did not start: {output:?}"))
+    }
+
+    /// Starts a service that may not come up; how it ended then.
+    pub(crate) async fn attempt(self) -> Result<Service, (Self, Output)> {
+        match begin(&self).await {
+            Ok((child, door, said)) => Ok(Service { setup: self, child, door, said }),
+            Err(output) => Err((self, output)),
+        }
+    }
+
+    /// Takes a variable out of the environment of the next start.
+    pub(crate) fn unset(&mut self, name: &str) {
+        self.env.remove(name);
     }
 }
 
@@ -234,8 +247,8 @@ pub(crate) struct Output {
     pub(crate) stderr: String,
 }
 
-/// Starts the program and waits for its banner.
-async fn begin(setup: &Setup) -> (Child, Door, watch::Receiver<String>) {
+/// Starts the program and waits for its banner, or for its last word.
+async fn begin(setup: &Setup) -> Result<(Child, Door, watch::Receiver<String>), Output> {
     let config = setup.write().display().to_string();
     let words = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
     let mut child = setup.command(&words).spawn().unwrap();
@@ -249,11 +262,13 @@ async fn begin(setup: &Setup) -> (Child, Door, watch::Receiver<String>) {
     let (ready, last) = ("is ready on http://", r#""text":"hello"}"#);
     let seen = soon("the banner", said.wait_for(|said| said.contains(last))).await;
     let Some(banner) = seen.ok().map(|said| said.clone()) else {
-        panic!("the service did not start: {}", said.borrow().clone())
+        let ended = soon("the end of what did not start", child.wait()).await.unwrap();
+        let stderr = said.borrow().clone();
+        return Err(Output { code: ended.code(), stdout: String::new(), stderr });
     };
     let address = banner.split(ready).nth(1).and_then(|rest| rest.lines().next()).unwrap();
     let token = fs::read_to_string(setup.token_file()).unwrap().trim().to_owned();
-    (child, Door { address: address.parse().unwrap(), token }, said)
+    Ok((child, Door { address: address.parse().unwrap(), token }, said))
 }
 
 /// A service that runs. It is killed, and what it started is swept, when this is dropped.
@@ -310,6 +325,11 @@ impl Service {
         soon("the end of the service", self.child.wait()).await.unwrap()
     }
 
+    /// Whether it has ended, however.
+    pub(crate) fn has_exited(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     pub(crate) async fn kill9(&mut self) {
         self.child.start_kill().unwrap();
         self.exit().await;
@@ -330,7 +350,9 @@ impl Service {
 
     /// Starts the program again on the same folder, after it has ended.
     pub(crate) async fn restart(&mut self) {
-        (self.child, self.door, self.said) = begin(&self.setup).await;
+        let begun = begin(&self.setup).await;
+        (self.child, self.door, self.said) =
+            begun.unwrap_or_else(|output| panic!("the service did not start again: {output:?}"));
     }
 }
 

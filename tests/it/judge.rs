@@ -5,22 +5,34 @@ use std::fs::OpenOptions;
 
 use serde_json::Value;
 
-use super::storm::Storm;
-use crate::harness::processes::{labels, wardens};
+use crate::harness::processes::{is_alive, labels, wardens};
+use crate::harness::{Service, until};
+
+/// What is to be judged.
+pub(crate) struct Case<'a> {
+    /// A service in which all is settled.
+    pub(crate) service: &'a Service,
+    /// The executions by the ids of their messages.
+    pub(crate) accepted: &'a BTreeMap<String, String>,
+    /// How many messages were sent.
+    pub(crate) messages: usize,
+    /// Every warden that was seen.
+    pub(crate) wardens: &'a BTreeSet<i32>,
+}
 
 /// A line that an agent wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Line {
+pub(crate) struct Line {
     /// `start`, `overlap` or `end`.
-    pub(super) what: String,
-    pub(super) execution: String,
+    pub(crate) what: String,
+    pub(crate) execution: String,
     attempt: u64,
-    pub(super) pid: i32,
+    pub(crate) pid: i32,
     label: u64,
 }
 
 impl Line {
-    pub(super) fn read(line: &str) -> Self {
+    pub(crate) fn read(line: &str) -> Self {
         let words: Vec<_> = line.split(' ').collect();
         let [what, execution, attempt, pid, label] = words.as_slice() else {
             panic!("not a line: {line:?}")
@@ -35,17 +47,19 @@ impl Line {
     }
 }
 
-pub(super) struct Judge {
+pub(crate) struct Judge<'a> {
+    case: Case<'a>,
     lines: Vec<Line>,
     /// What the service says, by id.
     records: BTreeMap<String, Value>,
 }
 
-impl Judge {
-    pub(super) async fn new(storm: &Storm) -> Self {
+impl<'a> Judge<'a> {
+    pub(crate) async fn new(case: Case<'a>) -> Self {
+        let service = case.service;
         let (mut ids, mut before) = (BTreeSet::new(), String::new());
         loop {
-            let list = storm.service.get(&format!("/api/v1/executions?limit=1000{before}")).await;
+            let list = service.get(&format!("/api/v1/executions?limit=1000{before}")).await;
             let list = list.json();
             let page = list["executions"].as_array().unwrap().iter();
             ids.extend(page.map(|entry| entry["id"].as_str().unwrap().to_owned()));
@@ -54,23 +68,23 @@ impl Judge {
         }
         let mut records = BTreeMap::new();
         for id in ids {
-            records.insert(id.clone(), storm.service.execution(&id).await);
+            records.insert(id.clone(), service.execution(&id).await);
         }
-        Self { lines: storm.lines(), records }
+        let lines = service.setup.read("witnessed").lines().map(Line::read).collect();
+        Self { case, lines, records }
     }
 
-    pub(super) async fn judge(&self, storm: &Storm) {
-        let accepted: BTreeSet<_> = storm.accepted.values().collect();
-        assert_eq!(storm.accepted.len(), storm.messages(), "messages that were answered");
-        assert_eq!(accepted.len(), storm.messages(), "executions that were named");
+    pub(crate) async fn judge(&self) {
+        let accepted: BTreeSet<_> = self.case.accepted.values().collect();
+        assert_eq!(self.case.accepted.len(), self.case.messages, "messages that were answered");
+        assert_eq!(accepted.len(), self.case.messages, "executions that were named");
         assert_eq!(self.records.keys().collect::<BTreeSet<_>>(), accepted, "those it knows");
         self.records.iter().for_each(|(id, record)| self.judge_one(id, record));
         let strangers = self.lines.iter().find(|line| !self.records.contains_key(&line.execution));
         assert_eq!(strangers, None, "it ran and was never accepted");
         let overlap = self.lines.iter().find(|line| line.what == "overlap");
         assert_eq!(overlap, None, "two worked in one folder at once");
-        self.nothing_is_left(storm).await;
-        self.something_happened();
+        self.nothing_is_left().await;
     }
 
     /// Exactly one end, and as many runs as its record shows.
@@ -100,28 +114,33 @@ impl Judge {
     }
 
     /// No process with a label of this data directory, no lock, no warden but the one in service.
-    async fn nothing_is_left(&self, storm: &Storm) {
+    async fn nothing_is_left(&self) {
+        let Case { service, wardens: seen, .. } = self.case;
         let family = |label: u64| label >> 38;
         let ours: BTreeSet<_> = self.lines.iter().map(|line| family(line.label)).collect();
         assert_eq!(ours.len(), 1, "one data directory has one family of labels");
         let left = || labels().iter().filter(|(_, label)| ours.contains(&family(*label))).count();
-        storm.settled("the end of all processes", || left() == 0).await;
-        let lock = storm.service.setup.here().join("lock");
+        until("the end of all processes", async || (left() == 0).then_some(())).await;
+        let lock = service.setup.here().join("lock");
         let lock = OpenOptions::new().append(true).open(lock).unwrap();
         assert!(lock.try_lock().is_ok(), "somebody still holds the folder");
-        let own: BTreeSet<_> = wardens(storm.service.pid()).into_iter().collect();
-        let is_old = |pid: &i32| !own.contains(pid) && super::storm::is_warden(*pid);
-        storm.settled("the end of old wardens", || !storm.wardens.iter().any(is_old)).await;
+        let own: BTreeSet<_> = wardens(service.pid()).into_iter().collect();
+        let is_old = |pid: &i32| !own.contains(pid) && is_warden(*pid);
+        until("the end of old wardens", async || (!seen.iter().any(is_old)).then_some(())).await;
     }
 
-    /// A storm in which nothing was completed or nothing was hit would show nothing.
-    fn something_happened(&self) {
+    /// How often things ended in which way.
+    pub(crate) fn counts(&self) -> BTreeMap<&str, usize> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for record in self.records.values() {
             let why = record["error"]["code"].as_str().or(record["outcome"].as_str());
             *counts.entry(why.unwrap_or_default()).or_default() += 1;
         }
-        println!("{} executions: {counts:?}", self.records.len());
-        assert!(counts.contains_key("completed") && counts.len() > 1, "{counts:?}");
+        counts
     }
+}
+
+pub(crate) fn is_warden(pid: i32) -> bool {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    name.trim() == "algonius-warden" && is_alive(pid)
 }

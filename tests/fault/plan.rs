@@ -1,0 +1,139 @@
+//! What is to happen in this process, read from its environment before its `main`.
+
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, Ordering};
+
+use libc::{c_char, c_int};
+
+use super::tally;
+
+/// What a call is about; words of `ALGONIUS_FAULT_CALLS`.
+#[derive(Clone, Copy)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// Bytes into files and pipes, lengths of files, and what waits for the disk.
+    Write = 1,
+    /// Bytes to standard error.
+    Log = 2,
+    /// Files and folders that come and go.
+    File = 4,
+    /// Processes, and the descriptors that are made for them.
+    Spawn = 8,
+    /// Packets.
+    Send = 16,
+}
+
+const KINDS: [(&[u8], Kind); 5] = [
+    (b"write", Kind::Write),
+    (b"log", Kind::Log),
+    (b"file", Kind::File),
+    (b"spawn", Kind::Spawn),
+    (b"send", Kind::Send),
+];
+
+/// What becomes of a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It is made.
+    Pass,
+    /// It is not made, and fails with this.
+    Fail(c_int),
+    /// It is made, half of it where it has halves, and nothing after it.
+    Tear,
+}
+
+/// How the k-th is struck.
+const DIE: u8 = 1;
+const TEAR: u8 = 2;
+const ONCE: u8 = 3;
+const ON: u8 = 4;
+
+/// The kinds that count; none until all the rest is set.
+static COUNTED: AtomicU8 = AtomicU8::new(0);
+static AT: AtomicU64 = AtomicU64::new(0);
+static HOW: AtomicU8 = AtomicU8::new(0);
+static ERRNO: AtomicI32 = AtomicI32::new(0);
+
+/// Runs before `main`; the loader hands it the arguments.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEGIN: unsafe extern "C" fn(c_int, *const *const c_char) = begin;
+
+unsafe extern "C" fn begin(count: c_int, args: *const *const c_char) {
+    // SAFETY: the loader gives so many strings, and the environment is nobody else's yet.
+    let (first, wanted) = unsafe {
+        let first = if count > 1 { bytes(*args.add(1)) } else { None };
+        (first, variable(c"ALGONIUS_FAULT_IN"))
+    };
+    if first.is_some() && first == wanted {
+        read();
+    }
+}
+
+fn read() {
+    // SAFETY: as in `begin`.
+    let (calls, at, how, tally) = unsafe {
+        let words = [c"ALGONIUS_FAULT_CALLS", c"ALGONIUS_FAULT_AT", c"ALGONIUS_FAULT_HOW"];
+        let [calls, at, how] = words.map(|name| variable(name).unwrap_or_default());
+        (calls, at, how, tally::open(libc::getenv(c"ALGONIUS_FAULT_TALLY".as_ptr())))
+    };
+    let mut how = how.split(|byte| *byte == b':');
+    let way = match how.next() {
+        Some(b"die") => DIE,
+        Some(b"tear") => TEAR,
+        Some(b"once") => ONCE,
+        Some(b"on") => ON,
+        _ => return,
+    };
+    HOW.store(way, Ordering::Relaxed);
+    let errno = i32::try_from(number(how.next().unwrap_or_default())).unwrap_or_default();
+    ERRNO.store(errno, Ordering::Relaxed);
+    AT.store(number(at), Ordering::Relaxed);
+    let wanted = |name: &[u8]| calls.split(|byte| *byte == b',').any(|word| word == name);
+    let kinds = KINDS.iter().filter(|(name, _)| wanted(name));
+    let kinds = kinds.fold(0, |all, (_, kind)| all | *kind as u8);
+    if tally {
+        COUNTED.store(kinds, Ordering::Release);
+    }
+}
+
+/// Counts a call and says what becomes of it; does not return when it is the last.
+pub(crate) fn meet(kind: Kind, name: &[u8], fd: Option<c_int>) -> Fate {
+    if COUNTED.load(Ordering::Acquire) & kind as u8 == 0 {
+        return Fate::Pass;
+    }
+    let (which, at, how) =
+        (tally::count(), AT.load(Ordering::Relaxed), HOW.load(Ordering::Relaxed));
+    if which < at || (which > at && how != ON) {
+        return Fate::Pass;
+    }
+    tally::strike(name, fd);
+    match how {
+        DIE => die(),
+        TEAR => Fate::Tear,
+        _ => Fate::Fail(ERRNO.load(Ordering::Relaxed)),
+    }
+}
+
+/// Ends this process as a crash does: nothing of it runs any more.
+pub(crate) fn die() -> ! {
+    loop {
+        // SAFETY: plain system calls.
+        unsafe { libc::syscall(libc::SYS_kill, libc::syscall(libc::SYS_getpid), libc::SIGKILL) };
+    }
+}
+
+unsafe fn variable<'a>(name: &CStr) -> Option<&'a [u8]> {
+    // SAFETY: nobody changes the environment before `main`.
+    unsafe { bytes(libc::getenv(name.as_ptr())) }
+}
+
+unsafe fn bytes<'a>(text: *const c_char) -> Option<&'a [u8]> {
+    // SAFETY: null, or a string of C that stays.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_bytes())
+}
+
+fn number(digits: &[u8]) -> u64 {
+    let digits = digits.iter().filter(|byte| byte.is_ascii_digit());
+    digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))
+}

@@ -1,0 +1,152 @@
+//! Crash points: for every k, the k-th write, file, spawn or packet fails, or is the last that its
+//! process does. The next start knows everything that was told, and settles it.
+//!
+//! A sample of the points is tried, drawn by a seed that is printed; `ALGONIUS_CRASH_SEED` draws
+//! the same. `ALGONIUS_CRASH_POINTS=all` tries every point, and a word of the modes below, as
+//! `die` or `file`, those of such modes.
+
+mod story;
+
+use std::collections::{BTreeMap, HashMap};
+
+use tokio::task::{Id, JoinSet, LocalSet};
+
+use crate::harness::fault::{Fault, Mode};
+use story::{Told, live};
+
+/// Worlds at a time.
+const AT_ONCE: usize = 4;
+/// Points of each mode in a sample.
+const SAMPLE: u64 = 3;
+
+const fn mode(process: &'static str, calls: &'static str, how: &'static str) -> Mode {
+    Mode { process, calls, how }
+}
+
+fn chosen(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+#[tokio::test]
+async fn whatever_the_service_cannot_write_each_message_ends_once_and_as_it_was_told() {
+    explore(&[
+        mode("serve", "write", "once:28"),
+        mode("serve", "write", "once:5"),
+        mode("serve", "write", "on:28"),
+        mode("serve", "file", "once:28"),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn wherever_the_service_dies_each_message_ends_once_and_as_it_was_told() {
+    let all = "write,file,spawn,send";
+    explore(&[mode("serve", all, "die"), mode("serve", all, "tear")]).await;
+}
+
+#[tokio::test]
+async fn whatever_cannot_be_spawned_each_message_ends_once_and_as_it_was_told() {
+    explore(&[
+        mode("serve", "spawn", "once:24"),
+        mode("serve", "send", "once:105"),
+        mode("warden", "spawn", "once:11"),
+        mode("warden", "send", "once:105"),
+        mode("warden", "write,file", "once:28"),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn wherever_the_warden_dies_each_message_ends_once_and_as_it_was_told() {
+    let all = "write,file,spawn,send";
+    explore(&[mode("warden", all, "die"), mode("warden", all, "tear")]).await;
+}
+
+/// Tries points of each mode, so many at a time.
+async fn explore(modes: &[Mode]) {
+    LocalSet::new().run_until(explore_here(modes)).await;
+}
+
+async fn explore_here(modes: &[Mode]) {
+    for &mode in modes {
+        let untouched = live(Fault { mode, at: u64::MAX }).await;
+        let (counted, struck) = (untouched.tally.counted, untouched.tally.struck);
+        assert!(counted > 0 && struck == 0, "{mode:?}: {:?}", untouched.tally);
+        let mut found = Found::default();
+        match chosen("ALGONIUS_CRASH_POINTS").as_deref() {
+            Some("all") => found.all(mode).await,
+            Some(word) if word == mode.how || word == mode.calls => found.all(mode).await,
+            _ => found.sample(mode, counted).await,
+        }
+        println!("{mode:?}: {counted} points, struck {}: {:?}", found.struck, found.ends);
+        assert!(found.faults.is_empty(), "it did not hold: {:#?}", found.faults);
+        assert!(found.struck > 0, "{mode:?}: nothing was struck");
+    }
+}
+
+/// What came of the worlds of one mode.
+#[derive(Default)]
+struct Found {
+    struck: u64,
+    ends: BTreeMap<String, u64>,
+    /// What did not hold, and where.
+    faults: Vec<(Fault, String)>,
+    worlds: JoinSet<Told>,
+    points: HashMap<Id, Fault>,
+    /// How many points there were not.
+    beyond: usize,
+}
+
+impl Found {
+    async fn all(&mut self, mode: Mode) {
+        let mut at = 1;
+        while self.beyond < AT_ONCE {
+            self.begin(Fault { mode, at }).await;
+            at += 1;
+        }
+        self.finish().await;
+    }
+
+    async fn sample(&mut self, mode: Mode, counted: u64) {
+        let drawn = uuid::Uuid::new_v4().as_u64_pair().0 >> 32;
+        let seed = chosen("ALGONIUS_CRASH_SEED").map_or(drawn, |seed| seed.parse().unwrap());
+        println!("ALGONIUS_CRASH_SEED={seed}");
+        let stride = counted.div_ceil(SAMPLE).max(1);
+        let first = seed % stride + 1;
+        for at in (first..=counted).step_by(usize::try_from(stride).unwrap()) {
+            self.begin(Fault { mode, at }).await;
+        }
+        self.finish().await;
+    }
+
+    async fn begin(&mut self, fault: Fault) {
+        if self.worlds.len() >= AT_ONCE {
+            self.next().await;
+        }
+        let world = self.worlds.spawn_local(live(fault));
+        self.points.insert(world.id(), fault);
+    }
+
+    async fn finish(&mut self) {
+        while !self.worlds.is_empty() {
+            self.next().await;
+        }
+    }
+
+    async fn next(&mut self) {
+        let Some(world) = self.worlds.join_next_with_id().await else { return };
+        let point = |id| self.points.get(&id).copied().unwrap();
+        let (fault, Told { tally, ends }) = match world {
+            Ok((id, told)) => (point(id), told),
+            Err(error) => {
+                let fault = point(error.id());
+                println!("did not hold: {fault:?}");
+                return self.faults.push((fault, error.to_string()));
+            }
+        };
+        println!("{} of {}: {}", fault.at, tally.counted, tally.call);
+        self.struck += u64::from(tally.struck > 0);
+        self.beyond += usize::from(tally.struck == 0);
+        ends.into_iter().for_each(|end| *self.ends.entry(end).or_default() += 1);
+    }
+}
