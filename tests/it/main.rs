@@ -43,3 +43,4 @@ mod streams;
 mod twins;
 mod upgrade;
 mod workspaces;
+mod wrapped;
