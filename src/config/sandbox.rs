@@ -47,14 +47,7 @@ pub(super) fn read(
         protected,
     };
     refuse_landlock(&section, isolation, &sandbox);
-    let is_wrapped = sandbox.needs_bubblewrap();
-    let is_asked =
-        is_wrapped || !network || access == Access::ReadWrite && sandbox.writable.is_some();
-    let required = section.flag("required", is_asked && enforce);
-    if !enforce && (is_asked || required) {
-        let place = section.place.below("enforce").hidden();
-        section.reader.error(&place, "`enforce = false` leaves nothing to require or to refuse");
-    }
+    let required = required(&mut section, access, &sandbox);
     if let (Access::ReadOnly, Some(program)) = (access, program.as_deref()) {
         warn_of_the_workspace(&section, &given.unwrap_or_default(), &sandbox, program);
     }
@@ -62,6 +55,19 @@ pub(super) fn read(
     if let Some(program) = program {
         program.sandbox = Sandbox { required, ..sandbox };
     }
+}
+
+/// Whether the service starts only where all of it can be had: so it is where more is asked than
+/// what `access` says.
+fn required(section: &mut Section<'_>, access: Access, sandbox: &Sandbox) -> bool {
+    let is_kept = access == Access::ReadWrite && sandbox.writable.is_some();
+    let is_asked = sandbox.needs_bubblewrap() || !sandbox.network || is_kept;
+    let required = section.flag("required", is_asked && sandbox.enforce);
+    if !sandbox.enforce && (is_asked || required) {
+        let place = section.place.below("enforce").hidden();
+        section.reader.error(&place, "`enforce = false` leaves nothing to require or to refuse");
+    }
+    required
 }
 
 /// Landlock alone cannot say "everything but this".

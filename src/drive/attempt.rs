@@ -172,7 +172,8 @@ impl Attempt {
             OutputPattern::File => Output::File(file),
             OutputPattern::Events => {
                 let folder = folder.map(|folder| folder.path().to_owned());
-                Output::Events(Reach::of(place, folder).await)
+                let hidden = sandbox::hidden(&self.program, &self.place.site);
+                Output::Events(Reach::of(place, folder, hidden).await)
             }
         }
     }

@@ -75,6 +75,12 @@ pub(super) fn hold(
     Ok(Hold::View(view, bubblewrap))
 }
 
+/// Of what a program is to see nothing, and nobody by way of it.
+pub(super) fn hidden(program: &ProgramSpec, site: &Site) -> Vec<PathBuf> {
+    let private = [site.data_dir.clone(), site.runtime_dir.clone()];
+    private.into_iter().chain(program.sandbox.hidden.iter().cloned()).collect()
+}
+
 /// What the program may change and reach.
 fn confinement(access: Access, sandbox: &Sandbox, workspace: &Path, own: &Path) -> Confinement {
     let mut writable = sandbox.writable.clone().unwrap_or_default();

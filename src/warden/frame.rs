@@ -152,7 +152,7 @@ pub(super) struct End {
     pub(super) has_survivors: bool,
     /// Microseconds of processor time, its own and of what it waited for.
     pub(super) cpu: u64,
-    /// The most memory of one process, in KiB.
+    /// The most memory of one process, in KiB; 0 where that and the time are not known.
     pub(super) peak: u64,
 }
 

@@ -116,6 +116,31 @@ async fn a_user_without_rights_hides_and_protects_paths_too() {
     }
 }
 
+/// The service has the rights that its agent lost, and lends them to nobody.
+#[tokio::test]
+async fn what_is_hidden_from_an_agent_is_not_handed_over_for_it_either() {
+    if skips("bubblewrap") {
+        return;
+    }
+    let agent = "[agents.one]\ncommand = 'HERE/teller'\noutput = 'events'\nworking_dir = 'HERE'\n\
+                 sandbox.hidden = ['HERE/.env']\n";
+    let teller = r#"#!/bin/sh
+for path in .env state/algonius/token run/algonius/other seen; do
+  echo "{\"type\":\"artifact\",\"file\":{\"path\":\"$path\"}}"
+done
+"#;
+    let setup = Setup::new(agent).executable("teller", teller);
+    for (file, text) in [(".env", "secret"), ("seen", "seen")] {
+        fs::write(setup.here().join(file), text).unwrap();
+    }
+    let service = setup.start().await;
+    fs::write(service.setup.here().join("run/algonius/other"), "of another").unwrap();
+    let task = service.send("one", "go").await;
+    let made = task["artifacts"].as_array().unwrap();
+    assert_eq!((state(&task).as_str(), made.len()), ("completed", 1), "{task}");
+    assert_eq!(made[0]["parts"][0]["file"]["name"], "seen");
+}
+
 #[tokio::test]
 async fn what_is_to_be_protected_and_is_not_there_or_can_be_led_elsewhere_starts_nothing() {
     if skips("bubblewrap") {
@@ -227,6 +252,27 @@ async fn a_wrapped_program_goes_on_when_the_service_is_killed_and_is_taken_up() 
     service.setup.open("go");
     assert_eq!(outcome(&service.ended("one", &id).await), completed("ann\n"));
     assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
+}
+
+#[tokio::test]
+async fn what_a_wrapped_program_takes_is_seen_from_outside() {
+    if skips("bubblewrap") {
+        return;
+    }
+    let text = "i=0; until [ -e HERE/go ]; do i=$((i+1)); done; echo over";
+    let agent = script(&format!("{WRAPPED}\nheartbeat = 0.1"), text);
+    let service = Setup::new(&format!("heartbeat_min = 0.01\n{agent}")).start().await;
+    let id = service.begin("one", "x").await;
+    until("a reading of the program itself", async || {
+        let usage = service.agent("one").await.pointer("/running/0/usage").cloned()?;
+        let is_whole = usage["processes"].as_u64()? >= 3 && usage["cpu_ms"].as_u64()? >= 100;
+        is_whole.then_some(())
+    })
+    .await;
+    service.setup.open("go");
+    assert_eq!(outcome(&service.ended("one", &id).await), completed("over\n"));
+    let record = service.execution(&id).await.to_string();
+    assert!(!record.contains("\"spent\""), "a wrapper does not know it: {record}");
 }
 
 #[tokio::test]

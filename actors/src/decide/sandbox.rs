@@ -140,6 +140,23 @@ mod tests {
     }
 
     #[test]
+    fn only_the_words_of_a_wrapper_that_started_nothing_count_as_its_own() {
+        let (wrap, lock) = (Some(Isolation::Bubblewrap), Some(Isolation::Landlock));
+        let said = "bwrap: execvp /x: No such file or directory\n";
+        for (isolation, exit, stdout, stderr, expected) in [
+            (wrap, Exit::Code(1), "", said, true),
+            (lock, Exit::Code(1), "", said, false),
+            (None, Exit::Code(1), "", said, false),
+            (wrap, Exit::Code(2), "", said, false),
+            (wrap, Exit::Signal(9), "", said, false),
+            (wrap, Exit::Code(1), "answer", said, false),
+            (wrap, Exit::Code(1), "", "no bwrap: here", false),
+        ] {
+            assert_eq!(is_unmade(isolation, exit, stdout, stderr), expected, "{exit:?} {stderr}");
+        }
+    }
+
+    #[test]
     fn a_complaint_is_known_in_the_words_of_shells_and_languages() {
         for (text, expected) in [
             ("sh: 1: cannot create x: Permission denied", true),
