@@ -52,7 +52,7 @@ pub use starting::StartError;
 
 use clock::WallClock;
 use config::{Server, Settings};
-use drive::process::ProcessDriver;
+use drive::process::{ProcessDriver, Site};
 use meter::MachineMeter;
 use push::{Desk, Policy, Post, Postman, Render};
 use serve::auth::{self, Guard};
@@ -63,7 +63,6 @@ use serve::listen::Bounds;
 use serve::lockout::Lockouts;
 use serve::{App, Shared, gate, listen, router};
 use store::Store;
-use warden::confine;
 use warden::wardens::{Left, Origin, Terms, Wardens};
 
 /// A service that runs.
@@ -125,7 +124,8 @@ pub async fn start_on(
         .map_err(|source| StartError::Listen { address: server.listen, source })?;
     let address = listener.local_addr().unwrap_or(server.listen);
     guarded(&agents, address)?;
-    agents.iter_mut().try_for_each(held)?;
+    let machine = machine().await?;
+    agents.iter_mut().try_for_each(|agent| held(agent, &machine))?;
     let store = Arc::new(Store::open(&server.data_dir, durability(&server)).await?);
     let instance = store.instance();
     let wardens = wardens(&server, instance.id, origin).await?;
@@ -143,12 +143,11 @@ pub async fn start_on(
     let turns = Turns::default();
     let kit = Kit { ledger, clock: Arc::clone(&clock), redactor, keyring, turns };
     end_what_is_over(&*kit.ledger, &agents, &wardens).await?;
-    let seats = seats(agents, &wardens, &server.runtime_dir);
+    let seats = seats(agents, &wardens, &site(&server, &machine));
     let specs = seats.iter().map(|seat| (seat.spec.id.clone(), Arc::clone(&seat.spec))).collect();
     let tree = grow(kit, seats, probe, &wardens).await?;
     let url = server.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
     let entry = server.entry;
-    let machine = machine().await?;
     let app = App::new(Shared {
         gateway: tree.gateway().clone(),
         guard,
@@ -284,31 +283,39 @@ fn living(wardens: &Arc<Wardens>) -> Arc<dyn Fn() -> Vec<u32> + Send + Sync> {
 }
 
 /// Settles how far the system holds an agent to what it may do, and warns where that is too little.
-fn held(agent: &mut config::Agent) -> Result<(), StartError> {
+fn held(agent: &mut config::Agent, machine: &Rungs) -> Result<(), StartError> {
     let config::Agent { spec, program } = agent;
-    let landlock = confine::version();
-    spec.enforcement = enforcement(spec.access, &program.sandbox, landlock);
+    (spec.enforcement, spec.isolation) =
+        enforcement(spec.access, &program.sandbox, machine.means());
     if !spec.enforcement.is_wanting() || !spec.enabled {
         return Ok(());
     }
-    let landlock = landlock.map_or("no Landlock".to_owned(), |v| format!("Landlock {v}"));
+    let landlock = machine.landlock.map_or("no Landlock".to_owned(), |v| format!("Landlock {v}"));
+    let means = format!("{landlock}, bubblewrap {}", machine.bubblewrap.as_str());
     if program.sandbox.required {
-        return Err(StartError::Sandbox { agent: spec.id.clone(), landlock });
+        return Err(StartError::Sandbox { agent: spec.id.clone(), means });
     }
     let (agent, enforcement) = (&spec.id, spec.enforcement.as_str());
-    tracing::warn!(%agent, enforcement, landlock, "what the agent may not do is not refused to it");
+    tracing::warn!(%agent, enforcement, means, "what the agent may not do is not refused to it");
     Ok(())
 }
 
+/// Where programs find what they need, and what holds them.
+fn site(server: &Server, machine: &Rungs) -> Site {
+    let path = std::env::var_os("PATH");
+    let bubblewrap = || warden::rungs::bubblewrap(path.as_deref());
+    Site {
+        runtime_dir: server.runtime_dir.clone(),
+        data_dir: server.data_dir.clone(),
+        bubblewrap: machine.means().bubblewrap.then(bubblewrap).flatten(),
+    }
+}
+
 /// Each agent and what does its work.
-fn seats(agents: Vec<config::Agent>, wardens: &Arc<Wardens>, runtime_dir: &Path) -> Vec<Seat> {
+fn seats(agents: Vec<config::Agent>, wardens: &Arc<Wardens>, site: &Site) -> Vec<Seat> {
     let seat = |config::Agent { spec, program }| Seat {
         spec: Arc::new(spec),
-        driver: Arc::new(ProcessDriver::new(
-            program,
-            runtime_dir.to_owned(),
-            Arc::clone(wardens) as _,
-        )),
+        driver: Arc::new(ProcessDriver::new(program, site.clone(), Arc::clone(wardens) as _)),
     };
     agents.into_iter().map(seat).collect()
 }

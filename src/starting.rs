@@ -54,14 +54,14 @@ pub enum StartError {
     },
     /// The sandbox of an agent is required and cannot be had.
     #[error(
-        "this system cannot hold the agent `{agent}` to its sandbox ({landlock}); \
+        "this system cannot hold the agent `{agent}` to its sandbox ({means}); \
          `sandbox.required = false` starts it nevertheless"
     )]
     Sandbox {
         /// Which.
         agent: AgentId,
-        /// What the kernel knows.
-        landlock: String,
+        /// What the machine has to hold it with.
+        means: String,
     },
     /// The tree did not start.
     #[error("the supervision tree did not start: {cause}")]

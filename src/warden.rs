@@ -24,6 +24,7 @@ mod stream;
 mod sweep;
 mod tree;
 pub mod wardens;
+pub mod wrap;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -45,6 +46,7 @@ use tokio::io::AsyncRead;
 use uuid::Uuid;
 
 pub use self::gauge::Gauge;
+pub use self::wrap::Wrapper;
 
 /// Variable that names the data directory to which a process belongs.
 pub const INSTANCE: &str = "ALGONIUS_INSTANCE_ID";
@@ -87,8 +89,10 @@ pub struct Launch {
     pub dies_alone: bool,
     /// Resources, by the system's numbers, with the limit of each.
     pub limits: Vec<(u64, u64)>,
-    /// What confines it, where it is confined.
+    /// What confines it, where it is confined by itself.
     pub ruleset: Option<OwnedFd>,
+    /// What starts it in a system of its own, where something does.
+    pub wrapper: Option<Wrapper>,
 }
 
 /// A pipe from a program.

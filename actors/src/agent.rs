@@ -377,6 +377,7 @@ impl AgentData {
             health,
             enabled: spec.enabled,
             enforcement: spec.enforcement,
+            isolation: spec.isolation,
             since: Some(self.since),
             restarts: 0,
             last_fault: None,

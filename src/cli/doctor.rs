@@ -80,6 +80,9 @@ fn print(rungs: &Rungs, findings: &[Finding], out: &Out) {
 fn of_machine(rungs: &Rungs) -> Vec<Finding> {
     let (now, most) = rungs.open_files;
     let landlock = match rungs.landlock {
+        None if rungs.means().bubblewrap => {
+            (Weight::Good, "absent: bubblewrap holds read-only agents".to_owned())
+        }
         None => (Weight::Warning, "absent: nothing holds read-only agents".to_owned()),
         Some(version @ ..3) => {
             (Weight::Warning, format!("version {version}: cannot refuse the emptying of files"))
@@ -100,11 +103,21 @@ fn of_machine(rungs: &Rungs) -> Vec<Finding> {
         found("kernel", kernel, format!("{} (5.9 or later is needed)", rungs.kernel)),
         found("labels", labels.0, labels.1),
         found("landlock", landlock.0, landlock.1),
-        found("bubblewrap", Weight::Good, unused(rungs.bubblewrap)),
+        found("bubblewrap", Weight::Good, wrapping(rungs.bubblewrap)),
         found("cgroup", Weight::Good, unused(rungs.cgroup)),
         found("user", user.0, user.1),
         found("open files", files, format!("{now}, up to {most}")),
     ]
+}
+
+/// Nobody needs it but for an agent that asks for it, whose own finding says so.
+fn wrapping(presence: Presence) -> String {
+    let what = match presence {
+        Presence::Usable => "wraps agents that ask for it, or that Landlock cannot hold",
+        Presence::Unusable => "it is there, but may not make namespaces here",
+        Presence::Absent => "agents can be neither wrapped nor have hidden or protected paths",
+    };
+    format!("{}: {what}", presence.as_str())
 }
 
 fn unused(presence: Presence) -> String {
@@ -151,7 +164,7 @@ fn of_folder(name: &str, folder: &Path) -> Finding {
 
 /// An agent whose program was found, and how far it is held.
 fn of_agent(Agent { spec, program }: &Agent, rungs: &Rungs) -> Finding {
-    let enforcement = enforcement(spec.access, &program.sandbox, rungs.landlock);
+    let (enforcement, isolation) = enforcement(spec.access, &program.sandbox, rungs.means());
     let weight = match (spec.enabled && enforcement.is_wanting(), program.sandbox.required) {
         (false, _) => Weight::Good,
         (true, false) => Weight::Warning,
@@ -159,7 +172,8 @@ fn of_agent(Agent { spec, program }: &Agent, rungs: &Rungs) -> Finding {
     };
     let (state, command) =
         (if spec.enabled { "" } else { " (disabled)" }, program.command.display());
-    let text = format!("runs {command}{state}; sandbox {}", enforcement.as_str());
+    let means = isolation.map_or(String::new(), |isolation| format!(" by {}", isolation.as_str()));
+    let text = format!("runs {command}{state}; sandbox {}{means}", enforcement.as_str());
     found(format!("agent {}", spec.id), weight, text)
 }
 

@@ -1,6 +1,7 @@
 //! `algonius status`: the tree, as a person reads it.
 
 use algonius_actors::model::pressure::Pressure;
+use algonius_actors::model::sandbox::Isolation;
 use algonius_actors::model::status::{AgentStatus, ExecutionStatus, Health, QueuedStatus};
 use chrono::{DateTime, Utc};
 
@@ -48,8 +49,9 @@ fn machine(machine: &MachineStatus) -> String {
     let wardens: Vec<_> = machine.wardens.iter().map(ToString::to_string).collect();
     let landlock = machine.rungs.landlock;
     let landlock = landlock.map_or("no Landlock".to_owned(), |v| format!("Landlock {v}"));
+    let wrap = if machine.rungs.means().bubblewrap { ", bubblewrap" } else { "" };
     let (kernel, root) = (&machine.rungs.kernel, if machine.rungs.root { ", as root" } else { "" });
-    format!("on Linux {kernel}, {landlock}, held by warden {}{root}", wardens.join(", "))
+    format!("on Linux {kernel}, {landlock}{wrap}, held by warden {}{root}", wardens.join(", "))
 }
 
 fn print_agent(agent: &AgentStatus, at: DateTime<Utc>, out: &Out) {
@@ -70,6 +72,9 @@ fn print_agent(agent: &AgentStatus, at: DateTime<Utc>, out: &Out) {
             "│    what it may not do is not refused: {}",
             agent.enforcement.as_str()
         ));
+    }
+    if agent.isolation == Some(Isolation::Bubblewrap) {
+        out.line("│    wrapped by bubblewrap");
     }
     if let Some(fault) = &agent.last_fault {
         out.line(&format!("│    fault: {fault}"));

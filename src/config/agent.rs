@@ -81,6 +81,7 @@ fn read(
         access,
         // What the system can do is known when the service starts.
         enforcement: Enforcement::default(),
+        isolation: None,
         capacity: capacity(section, limits, access),
         deadlines: deadlines::read(section, limits),
         heartbeat: Some(section.seconds("heartbeat", limits.heartbeat)),

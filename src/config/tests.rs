@@ -25,6 +25,7 @@ mod allowance;
 mod machine;
 mod pressure;
 mod redaction;
+mod sandbox;
 mod whole;
 
 /// The agent that most tests add a line to.
@@ -135,6 +136,7 @@ fn an_agent_of_one_line_gets_every_default() {
         enabled: true,
         access: Access::ReadOnly,
         enforcement: Enforcement::Unneeded,
+        isolation: None,
         capacity: Capacity { running: NonZeroU32::new(10), waiting: 10, patience: seconds(1800) },
         deadlines: Deadlines {
             start: seconds(30),

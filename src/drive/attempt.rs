@@ -54,10 +54,11 @@ impl Attempt {
         values.input_file = files.folder.join(&files.input_name);
         values.output_file = files.output.clone();
         let place = workplace(&self.program, &self.work).await?;
-        let confinement = sandbox::confinement(&self.program, &self.work, &place, &files.folder);
-        let mut launch = self.launch(&values, &files, place.clone())?;
-        let folder = self.folder(&files, confinement.is_some()).await?;
-        launch.ruleset = sandbox::ruleset(confinement).await?;
+        let (site, folders) = (&self.place.site, (place.as_path(), files.folder.as_path()));
+        let hold = sandbox::hold(&self.program, site, &self.work, folders)?;
+        let launch = self.launch(&values, &files, place.clone())?;
+        let folder = self.folder(&files, is_confined(&self.work)).await?;
+        let launch = sandbox::give(hold, launch).await?;
         let output = self.output(folder.as_ref(), files.output, place).await;
         if orders.is_stopped() {
             return Err(Failure::new(Code::Cancelled, "called off before it was started"));
@@ -116,7 +117,7 @@ impl Attempt {
     fn files(&self, values: &Values) -> Result<Files, Failure> {
         let Work { execution, stamp, .. } = &self.work;
         let own = format!("{execution}-{}-{}", stamp.turn, stamp.attempt);
-        let folder = self.place.runtime_dir.join(own);
+        let folder = self.place.site.runtime_dir.join(own);
         let input_name = match self.program.input {
             InputPattern::File => file_name(&self.program.input_file, values)?,
             InputPattern::Stdin | InputPattern::Args => String::new(),
@@ -139,7 +140,7 @@ impl Attempt {
         let mut env = environment(&self.program, inherited, &self.work);
         let listing = handed::listing(&self.work.request.input.parts, &files.folder);
         env.extend(listing.map(|listing| (handed::FILES.into(), listing.into())));
-        if is_confined(&self.program, self.work.spec.access) {
+        if is_confined(&self.work) {
             sandbox::give_temporary(&mut env, &self.program, inherited, &files.folder);
         }
         fits(&args, &env)?;
@@ -160,6 +161,7 @@ impl Attempt {
             dies_alone: self.program.on_loss == OnLoss::Kill,
             limits: Vec::new(),
             ruleset: None,
+            wrapper: None,
         })
     }
 
@@ -170,7 +172,8 @@ impl Attempt {
             OutputPattern::File => Output::File(file),
             OutputPattern::Events => {
                 let folder = folder.map(|folder| folder.path().to_owned());
-                Output::Events(Reach::of(place, folder).await)
+                let hidden = sandbox::hidden(&self.program, &self.place.site);
+                Output::Events(Reach::of(place, folder, hidden).await)
             }
         }
     }

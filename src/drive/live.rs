@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use algonius_actors::decide::contract::{Evidence, judge};
 use algonius_actors::decide::prompt;
-use algonius_actors::decide::sandbox::complains;
+use algonius_actors::decide::sandbox::{complains, is_unmade};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::event::{Channel, Fact};
 use algonius_actors::model::failure::Failure;
@@ -248,7 +248,7 @@ impl Live {
 
     /// Whether it complains of what its sandbox may have refused.
     fn is_refused(&self, heard: &Heard) -> bool {
-        is_confined(&self.program, self.work.spec.access) && complains(&heard.stderr.raw)
+        is_confined(&self.work) && complains(&heard.stderr.raw)
     }
 
     async fn verdict(
@@ -259,6 +259,9 @@ impl Live {
     ) -> Result<Result<(), Failure>, LedgerError> {
         let Heard { stdout, stderr, events } = heard;
         let (stdout, stderr) = (&stdout, &stderr.raw);
+        if is_unmade(self.work.spec.isolation, exit, &stdout.raw, stderr) {
+            return Ok(Err(sandbox::unmade()));
+        }
         if let Some(Told { text, failure, has_more, .. }) = events {
             let answer = Some(text.raw.as_str());
             let stdout = &stdout.raw;

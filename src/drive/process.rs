@@ -35,20 +35,30 @@ pub struct ProcessDriver {
     warden: Arc<dyn Warden>,
 }
 
+/// Where a service keeps its things, and what it holds programs with.
+#[derive(Debug, Clone)]
+pub struct Site {
+    /// Where executions get their own folders, for their input and output files.
+    pub runtime_dir: PathBuf,
+    /// The ledger, which is no program's.
+    pub data_dir: PathBuf,
+    /// Bubblewrap, where it works.
+    pub bubblewrap: Option<PathBuf>,
+}
+
 /// What all attempts of a service share.
 pub(super) struct Place {
-    /// Where executions get their own folders.
-    pub(super) runtime_dir: PathBuf,
+    /// Where things are.
+    pub(super) site: Site,
     /// What programs see of the service's environment.
     pub(super) inherited: Inherited,
 }
 
 impl ProcessDriver {
-    /// A driver of one program, which `warden` starts. Folders for input and output files are made
-    /// under `runtime_dir`.
+    /// A driver of one program, which `warden` starts.
     #[must_use]
-    pub fn new(program: ProgramSpec, runtime_dir: PathBuf, warden: Arc<dyn Warden>) -> Self {
-        let place = Place { runtime_dir, inherited: environment::inherited() };
+    pub fn new(program: ProgramSpec, site: Site, warden: Arc<dyn Warden>) -> Self {
+        let place = Place { site, inherited: environment::inherited() };
         Self { program: Arc::new(program), place: Arc::new(place), warden }
     }
 }

@@ -25,6 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(super) struct Reach {
     base: PathBuf,
     folders: Vec<PathBuf>,
+    /// What in them is not handed over, since the program is to see nothing of it.
+    hidden: Vec<PathBuf>,
 }
 
 /// Why a file was not read.
@@ -57,14 +59,16 @@ impl Refusal {
 
 impl Reach {
     /// The agent's working directory, from which relative paths are seen, and the execution's own
-    /// folder. To be called before the program starts: where they are is settled then, so that a
-    /// program that puts a link in their place gains nothing.
-    pub(super) async fn of(working_dir: PathBuf, folder: Option<PathBuf>) -> Self {
-        let mut folders = Vec::new();
-        for folder in std::iter::once(&working_dir).chain(&folder) {
-            folders.extend(tokio::fs::canonicalize(folder).await);
-        }
-        Self { base: working_dir, folders }
+    /// folder, but for what is `hidden` in either. To be called before the program starts: where they
+    /// are is settled then, so that a program that puts a link in their place gains nothing.
+    pub(super) async fn of(
+        working_dir: PathBuf,
+        folder: Option<PathBuf>,
+        hidden: Vec<PathBuf>,
+    ) -> Self {
+        let own = std::iter::once(working_dir.clone()).chain(folder);
+        let (folders, hidden) = (found(own.collect()).await, found(hidden).await);
+        Self { base: working_dir, folders, hidden }
     }
 
     /// Reads a file of at most `limit` bytes, and makes something of it where it may take long.
@@ -119,8 +123,22 @@ impl Reach {
     }
 
     fn holds(&self, place: &Path) -> bool {
-        self.folders.iter().any(|folder| place.starts_with(folder))
+        self.folders.iter().filter(|folder| place.starts_with(folder)).any(|folder| {
+            // What is hidden around a folder hides nothing of it.
+            let mut hidden =
+                self.hidden.iter().filter(|it| *it != folder && it.starts_with(folder));
+            !hidden.any(|hidden| place.starts_with(hidden))
+        })
     }
+}
+
+/// Where paths lead; those that lead nowhere are left out.
+async fn found(paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut places = Vec::new();
+    for path in paths {
+        places.extend(tokio::fs::canonicalize(path).await);
+    }
+    places
 }
 
 /// Where an open file really stands, whatever has become of the path by which it was opened.

@@ -3,18 +3,23 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use algonius_actors::decide::contract::spawn_failure;
 use algonius_actors::model::agent::Access;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::ProgramSpec;
+use algonius_actors::model::sandbox::{Isolation, Sandbox};
 use algonius_actors::ports::driver::Work;
+use nix::unistd::{AccessFlags, access};
 use tokio::task::spawn_blocking;
 
 use super::environment::Inherited;
-use crate::warden::confine::{self, Confinement};
+use super::process::Site;
+use crate::warden::Launch;
+use crate::warden::confine::Confinement;
+use crate::warden::wrap::{View, ViewError};
 
 /// Where a confined program has its temporary files, in the execution's own folder.
 pub(super) const TEMPORARY: &str = ".tmp";
@@ -24,48 +29,111 @@ const TMPDIR: &str = "TMPDIR";
 
 /// Said of an attempt that failed and complains of a refusal.
 pub(super) const ABOUT: &str = "its error output complains of a refusal: its sandbox lets it change only its own folder, its \
-     temporary folder and what `sandbox.writable` names";
+     temporary folder and what `sandbox.writable` names, and nothing that `sandbox.protected` names";
+
+/// How the program of an attempt is held.
+pub(super) enum Hold {
+    /// It is not.
+    Free,
+    /// By the kernel, with these rights left.
+    Ruleset(Confinement),
+    /// In a view of its own, by a bubblewrap at this place.
+    View(View, PathBuf),
+}
 
 /// Whether something is refused to the program. Where the system has no means, nothing is; the
 /// service has said so at its start.
-pub(super) fn is_confined(program: &ProgramSpec, access: Access) -> bool {
-    let sandbox = &program.sandbox;
-    sandbox.enforce && sandbox.refuses(access) && confine::version().is_some()
+pub(super) fn is_confined(work: &Work) -> bool {
+    work.spec.isolation.is_some()
 }
 
-/// What the program may do, working in `workspace`, with this folder of its own.
-pub(super) fn confinement(
+/// How the program is held, working in `workspace`, with this folder of its own.
+///
+/// # Errors
+/// `agent-not-started` when the means is gone that was there when the service started.
+pub(super) fn hold(
     program: &ProgramSpec,
+    site: &Site,
     work: &Work,
-    workspace: &Path,
-    own: &Path,
-) -> Option<Confinement> {
+    (workspace, own): (&Path, &Path),
+) -> Result<Hold, Failure> {
+    let Some(isolation) = work.spec.isolation else { return Ok(Hold::Free) };
     let (access, sandbox) = (work.spec.access, &program.sandbox);
-    if !is_confined(program, access) {
-        return None;
+    let confinement = confinement(access, sandbox, workspace, own);
+    if isolation == Isolation::Landlock {
+        return Ok(Hold::Ruleset(confinement));
     }
+    let view = View {
+        confinement,
+        workspace: workspace.to_owned(),
+        changes_workspace: access == Access::ReadWrite,
+        hidden: sandbox.hidden.clone(),
+        private: vec![site.data_dir.clone(), site.runtime_dir.clone()],
+        protected: sandbox.protected.clone(),
+    };
+    let bubblewrap = site.bubblewrap.clone().ok_or_else(unmade)?;
+    Ok(Hold::View(view, bubblewrap))
+}
+
+/// Of what a program is to see nothing, and nobody by way of it.
+pub(super) fn hidden(program: &ProgramSpec, site: &Site) -> Vec<PathBuf> {
+    let private = [site.data_dir.clone(), site.runtime_dir.clone()];
+    private.into_iter().chain(program.sandbox.hidden.iter().cloned()).collect()
+}
+
+/// What the program may change and reach.
+fn confinement(access: Access, sandbox: &Sandbox, workspace: &Path, own: &Path) -> Confinement {
     let mut writable = sandbox.writable.clone().unwrap_or_default();
     writable.push(own.to_owned());
     match access {
         Access::ReadOnly => {}
         Access::ReadWrite if sandbox.writable.is_some() => writable.push(workspace.to_owned()),
-        Access::ReadWrite => writable = vec![PathBuf::from("/")],
+        Access::ReadWrite => writable.push(PathBuf::from("/")),
     }
-    Some(Confinement { writable, network: sandbox.network })
+    Confinement { writable, network: sandbox.network }
 }
 
-/// The same in the form in which the system takes it.
+/// Gives it to a launch in the form in which the system takes it.
 ///
 /// # Errors
 /// `agent-not-started` when the system does not take it: nothing runs with less than was promised.
-pub(super) async fn ruleset(confinement: Option<Confinement>) -> Result<Option<OwnedFd>, Failure> {
-    let Some(confinement) = confinement else { return Ok(None) };
-    let made = spawn_blocking(move || confinement.ruleset()).await;
-    let made = made.map_err(io::Error::other).flatten();
-    made.map(Some).map_err(|error| {
+pub(super) async fn give(hold: Hold, mut launch: Launch) -> Result<Launch, Failure> {
+    let given = spawn_blocking(move || match hold {
+        Hold::Free => Ok(launch),
+        Hold::Ruleset(confinement) => {
+            launch.ruleset = Some(confinement.ruleset().map_err(|error| refused(&error.into()))?);
+            Ok(launch)
+        }
+        Hold::View(view, bubblewrap) => {
+            // Its wrapper could only say in words that it is not there.
+            executable(&launch.program)?;
+            let wrapper = view.wrapper(&bubblewrap, &launch.program);
+            launch.wrapper = Some(wrapper.map_err(|error| refused(&error))?);
+            Ok(launch)
+        }
+    });
+    given.await.unwrap_or_else(|error| Err(refused(&io::Error::other(error).into())))
+}
+
+fn executable(program: &Path) -> Result<(), Failure> {
+    access(program, AccessFlags::X_OK).map_err(|errno| spawn_failure(errno as i32))
+}
+
+fn refused(error: &ViewError) -> Failure {
+    let (ViewError::Missing { path } | ViewError::Replaceable { path }) = error else {
         tracing::error!(%error, "no sandbox for an execution");
-        Failure::new(Code::NotStarted, "its sandbox could not be made")
-    })
+        return match error {
+            ViewError::Blind => Failure::new(Code::NotStarted, error.to_string()),
+            _ => unmade(),
+        };
+    };
+    tracing::error!(%error, path = %path.display(), "no sandbox for an execution");
+    Failure::new(Code::NotStarted, error.to_string())
+}
+
+/// The failure of a program whose sandbox could not be made.
+pub(super) fn unmade() -> Failure {
+    Failure::new(Code::NotStarted, "its sandbox could not be made")
 }
 
 /// Names the place for temporary files, unless the configuration or the caller has named another.

@@ -46,6 +46,7 @@ pub async fn agents(State(app): State<App>, who: Who) -> Result<Response, Proble
             enabled: spec.enabled,
             access: access.to_owned(),
             enforcement: spec.enforcement,
+            isolation: spec.isolation,
             url: card::url(&app, spec),
             card: format!("{}/agents/{}/.well-known/agent-card.json", app.public_url, spec.id),
         }

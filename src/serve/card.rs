@@ -218,8 +218,8 @@ pub fn card(app: &App, spec: &AgentSpec) -> Card {
 
 /// Said of an agent that reads only by its own word.
 const UNHELD: &str = "It is to change nothing, which nothing enforces here.";
-/// Said where the kernel cannot tell all.
-const HALF_HELD: &str = "It is to change nothing; here it could still empty files.";
+/// Said where the system cannot refuse all.
+const HALF_HELD: &str = "It is to change nothing, which is enforced in part only here.";
 
 /// What it does, and what of its access is its word alone.
 fn described(spec: &AgentSpec) -> String {

@@ -21,6 +21,7 @@ pub(super) fn spec(id: &str, exposure: Exposure) -> AgentSpec {
         enabled: true,
         access: Access::ReadOnly,
         enforcement: Enforcement::Unneeded,
+        isolation: None,
         capacity: Capacity { running: None, waiting: 0, patience: day },
         deadlines: Deadlines { start: day, run: day, idle: None, grace: day, answer: day },
         heartbeat: None,

@@ -79,6 +79,30 @@ impl Terms {
     }
 }
 
+/// How a program is kept from what it may not do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Guard {
+    /// Whether a ruleset comes with it.
+    pub(super) is_confined: bool,
+    /// Whether its first process only waits for the others, which end with it.
+    pub(super) is_wrapped: bool,
+}
+
+impl Guard {
+    const CONFINED: u64 = 1;
+    const WRAPPED: u64 = 1 << 1;
+
+    fn number(self) -> u64 {
+        let bit = |is_set: bool, bit: u64| if is_set { bit } else { 0 };
+        bit(self.is_confined, Self::CONFINED) | bit(self.is_wrapped, Self::WRAPPED)
+    }
+
+    fn of(number: u64) -> Self {
+        let (is_confined, is_wrapped) = (number & Self::CONFINED != 0, number & Self::WRAPPED != 0);
+        Self { is_confined, is_wrapped }
+    }
+}
+
 /// From the supervisor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Order {
@@ -87,7 +111,7 @@ pub(super) enum Order {
     Hello { version: u64, patience: u64, name: Vec<u8> },
     /// Start a program. Comes with its three streams, our two ends, two memory files, and the
     /// ruleset and the file of the spec where there are such.
-    Launch { terms: Terms, spec: Option<Spec>, is_confined: bool },
+    Launch { terms: Terms, spec: Option<Spec>, guard: Guard },
     /// Ask everything of it to end.
     Terminate { slot: u64 },
     /// Kill everything of it, and tell when nothing is left.
@@ -128,7 +152,7 @@ pub(super) struct End {
     pub(super) has_survivors: bool,
     /// Microseconds of processor time, its own and of what it waited for.
     pub(super) cpu: u64,
-    /// The most memory of one process, in KiB.
+    /// The most memory of one process, in KiB; 0 where that and the time are not known.
     pub(super) peak: u64,
 }
 
@@ -150,8 +174,8 @@ impl Order {
             Self::Hello { version, patience, name } => {
                 Writer::new(1).number(*version).number(*patience).bytes(name)
             }
-            Self::Launch { terms, spec, is_confined } => {
-                let writer = terms.write(Writer::new(2)).number((*is_confined).into());
+            Self::Launch { terms, spec, guard } => {
+                let writer = terms.write(Writer::new(2)).number(guard.number());
                 let writer = writer.number(spec.is_some().into());
                 spec.iter().fold(writer, |writer, spec| spec.write(writer))
             }
@@ -174,9 +198,9 @@ impl Order {
             },
             2 => {
                 let terms = Terms::read(&mut reader)?;
-                let (is_confined, is_here) = (reader.number()? != 0, reader.number()? != 0);
+                let (guard, is_here) = (Guard::of(reader.number()?), reader.number()? != 0);
                 let spec = if is_here { Some(Spec::read(&mut reader)?) } else { None };
-                Self::Launch { terms, spec, is_confined }
+                Self::Launch { terms, spec, guard }
             }
             3 => Self::Terminate { slot: reader.number()? },
             4 => Self::Kill { slot: reader.number()? },
@@ -233,10 +257,15 @@ impl Word {
 
 #[cfg(test)]
 mod tests {
-    use super::{End, Order, Spec, Terms, Word};
+    use super::{End, Guard, Order, Spec, Terms, Word};
 
     fn terms() -> Terms {
         Terms { slot: 3, label: 1 << 61, meta: vec![0, 255], cap: 9, dies_alone: true }
+    }
+
+    fn launch(is_confined: bool, is_wrapped: bool) -> Order {
+        let guard = Guard { is_confined, is_wrapped };
+        Order::Launch { terms: terms(), spec: None, guard }
     }
 
     #[test]
@@ -251,8 +280,10 @@ mod tests {
         assert_eq!(Spec::decode(&spec.encode()).as_ref(), Some(&spec));
         let orders = [
             Order::Hello { version: 1, patience: 60_000, name: b"x.sock".to_vec() },
-            Order::Launch { terms: terms(), spec: Some(spec), is_confined: false },
-            Order::Launch { terms: terms(), spec: None, is_confined: true },
+            Order::Launch { terms: terms(), spec: Some(spec), guard: Guard::default() },
+            launch(true, false),
+            launch(false, true),
+            launch(true, true),
             Order::Terminate { slot: 1 },
             Order::Kill { slot: 2 },
             Order::Release { slot: 3 },

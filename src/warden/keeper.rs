@@ -156,9 +156,7 @@ impl Keeper {
                 self.open_door(&name, fds);
                 self.say(Word::Hello { version: VERSION, pid: self.me.unsigned_abs().into() });
             }
-            Some(Order::Launch { terms, spec, is_confined }) => {
-                self.launch(terms, spec, is_confined, fds);
-            }
+            Some(Order::Launch { terms, spec, guard }) => self.launch(terms, spec, guard, fds),
             Some(Order::Terminate { slot }) => self.terminate(slot),
             Some(Order::Kill { slot }) => self.clear(slot),
             Some(Order::Release { slot }) => self.release(slot),
@@ -263,12 +261,10 @@ impl Keeper {
         let Some(slot) = self.by_pid.remove(&dead.pid) else { return };
         let has_survivors = self.has_orphans(slot);
         let Some(held) = self.held.get_mut(&slot) else { return };
-        let end = End {
-            status: u64::from(dead.status.cast_unsigned()),
-            has_survivors,
-            cpu: dead.cpu,
-            peak: dead.peak,
-        };
+        // A wrapper does not wait for what it wraps, and so knows nothing of what that took.
+        let (cpu, peak) = if held.is_wrapped { (0, 0) } else { (dead.cpu, dead.peak) };
+        let status = u64::from(dead.status.cast_unsigned());
+        let end = End { status, has_survivors, cpu, peak };
         held.end = Some(end);
         held.is_cleared = !has_survivors;
         self.say(Word::Ended { slot, end });

@@ -3,14 +3,13 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use algonius_actors::model::rungs::{Presence, Rungs};
 use nix::sys::resource::{Resource, getrlimit};
 use nix::unistd::{AccessFlags, access, geteuid};
 
-use super::confine;
 use super::process::can_label;
+use super::{confine, wrap};
 
 /// Looks now. Tries bubblewrap where it is on this search path, so it may take some time.
 #[must_use]
@@ -20,22 +19,20 @@ pub fn look(path: Option<&OsStr>) -> Rungs {
         kernel: release.trim().to_owned(),
         labels: can_label(),
         landlock: confine::version(),
-        bubblewrap: bubblewrap(path.unwrap_or_default()),
+        bubblewrap: bubblewrap(path)
+            .map_or(Presence::Absent, |program| works(wrap::works(&program))),
         cgroup: cgroup(),
         root: geteuid().is_root(),
         open_files: getrlimit(Resource::RLIMIT_NOFILE).unwrap_or_default(),
     }
 }
 
-fn bubblewrap(path: &OsStr) -> Presence {
-    let mut files = std::env::split_paths(path).map(|folder| folder.join("bwrap"));
-    let Some(program) = files.find(|file| file.is_absolute() && file.is_file()) else {
-        return Presence::Absent;
-    };
-    let mut command = Command::new(program);
-    command.args(["--unshare-net", "--ro-bind", "/", "/", "--dev", "/dev", "true"]);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    works(command.status().is_ok_and(|status| status.success()))
+/// Where bubblewrap is on this search path.
+#[must_use]
+pub fn bubblewrap(path: Option<&OsStr>) -> Option<PathBuf> {
+    let mut files =
+        std::env::split_paths(path.unwrap_or_default()).map(|folder| folder.join("bwrap"));
+    files.find(|file| file.is_absolute() && file.is_file())
 }
 
 /// Whether we could make groups below our own.

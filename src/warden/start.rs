@@ -1,5 +1,6 @@
 //! Puts together what a warden needs to start a program.
 
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::frame::{LONGEST, Order, Spec, Terms};
+use super::frame::{Guard, LONGEST, Order, Spec, Terms};
 use super::label::Label;
 use super::prepare::{Streams, letter, streams};
 use super::program::{Program, meta};
@@ -38,7 +39,8 @@ pub(super) fn begin(launch: Launch, instance: Uuid, slot: u64) -> io::Result<Sta
     let mut fds: Vec<_> = [stdin, stdout, stderr].into_iter().map(Arc::new).collect();
     fds.extend(ours.iter().map(|ends| Arc::clone(&ends.pipe)));
     fds.extend(ours.iter().map(|ends| Arc::clone(&ends.memory)));
-    let is_confined = launch.ruleset.is_some();
+    let (is_confined, is_wrapped) = (launch.ruleset.is_some(), launch.wrapper.is_some());
+    let guard = Guard { is_confined, is_wrapped };
     let spec = spec(&launch, instance);
     fds.extend(launch.ruleset.map(Arc::new));
     let encoded = spec.encode();
@@ -49,21 +51,29 @@ pub(super) fn begin(launch: Launch, instance: Uuid, slot: u64) -> io::Result<Sta
         None
     };
     let program = Arc::new(Program::new(terms.clone(), ours));
-    Ok(Start { program, order: Order::Launch { terms, spec, is_confined }, fds })
+    Ok(Start { program, order: Order::Launch { terms, spec, guard }, fds })
 }
 
 fn spec(launch: &Launch, instance: Uuid) -> Spec {
-    let program = launch.program.as_os_str().as_bytes().to_vec();
+    let bytes = |text: &OsStr| text.as_bytes().to_vec();
+    let inner = bytes(launch.program.as_os_str());
     let args = launch.args.iter().map(|arg| arg.clone().into_bytes());
+    let args = std::iter::once(inner).chain(args);
+    // A wrapper has a name too, and is told where the words of its program begin.
+    let wrapper = launch.wrapper.iter().flat_map(|wrapper| {
+        let words = wrapper.args.iter().map(OsString::as_os_str).chain([OsStr::new("--")]);
+        std::iter::once(wrapper.program.as_os_str()).chain(words).map(bytes)
+    });
+    let first = launch.wrapper.as_ref().map_or(&launch.program, |wrapper| &wrapper.program);
     let marks = marks(instance, launch.execution, launch.stamp);
     let marks =
         marks.into_iter().map(|(name, value)| [name.as_bytes(), value.as_bytes()].join(&b'='));
     let env =
         launch.env.iter().map(|(name, value)| [name.as_bytes(), value.as_bytes()].join(&b'='));
     Spec {
-        args: std::iter::once(program.clone()).chain(args).collect(),
+        args: wrapper.chain(args).collect(),
         env: env.chain(marks).collect(),
-        program,
+        program: bytes(first.as_os_str()),
         working_dir: launch.working_dir.as_os_str().as_bytes().to_vec(),
         limits: launch.limits.clone(),
     }

@@ -78,7 +78,7 @@ impl Tree for HeldTree {
     }
 
     fn spent(&self) -> Option<Spent> {
-        let end = self.program.standing().end?;
+        let end = self.program.standing().end.filter(|end| end.peak > 0)?;
         Some(Spent { cpu_ms: end.cpu / 1000, memory_peak: end.peak * 1024 })
     }
 

@@ -7,7 +7,7 @@ use algonius_actors::model::execution::{Outcome, Stamp, State};
 use algonius_actors::model::queue::Queued;
 use algonius_actors::model::record::Record;
 use algonius_actors::model::rungs::Rungs;
-use algonius_actors::model::sandbox::Enforcement;
+use algonius_actors::model::sandbox::{Enforcement, Isolation};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,9 @@ pub struct AgentEntry {
     pub access: String,
     /// Whether the system refuses what the agent may not do.
     pub enforcement: Enforcement,
+    /// By what means.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Isolation>,
     /// Where its JSON-RPC door is.
     pub url: String,
     /// Where its card is.

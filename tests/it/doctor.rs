@@ -67,12 +67,8 @@ async fn bubblewrap_counts_when_it_works() {
     for (script, word) in [("exit 0", "usable"), ("exit 1", "unusable")] {
         let setup = Setup::new(&fake("echo", "echo", ""));
         let setup = setup.executable("bwrap", &format!("#!/bin/sh\n{script}\n"));
-        let path = format!("/usr/bin:/bin:{}", setup.here().display());
+        let path = format!("{}:/usr/bin:/bin", setup.here().display());
         let setup = setup.env("PATH", &path);
-        if ["/usr/bin/bwrap", "/bin/bwrap"].iter().any(|file| fs::exists(file).unwrap()) {
-            println!("NOT TESTED: this machine has a bubblewrap of its own");
-            return;
-        }
         assert_eq!(examined(&setup).await.1["rungs"]["bubblewrap"], word);
     }
 }

@@ -47,3 +47,4 @@ mod torn;
 mod twins;
 mod upgrade;
 mod workspaces;
+mod wrapped;

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
+use algonius_actors::model::rungs::Presence;
 use nix::unistd::Uid;
 use serde_json::{Value, json};
 
@@ -54,7 +55,7 @@ mkdir("$tmp/folder") && rename("$tmp/own", "$tmp/folder/own") or print "temporar
 "#;
 
 /// A folder to work in, with links to it, and an intruder in it.
-fn setup(settings: &str) -> Setup {
+pub(crate) fn setup(settings: &str) -> Setup {
     let agent = format!(
         "[agents.reader]\ncommand = 'HERE/intruder'\nworking_dir = 'HERE/site'\n\
          env.PLACE = 'HERE'\n{settings}\n"
@@ -84,9 +85,11 @@ fn untouched() -> Vec<(String, String)> {
     [("empty", ""), ("kept", "as it was")].map(|(a, b)| (a.to_owned(), b.to_owned())).to_vec()
 }
 
-fn skips(what: &str) -> bool {
+/// Whether something that a story needs is not here, which it says.
+pub(crate) fn skips(what: &str) -> bool {
     let is_skipped = match what {
         "root" => !Uid::effective().is_root(),
+        "bubblewrap" => algonius_supervisor::rungs().bubblewrap != Presence::Usable,
         _ => algonius_supervisor::warden::confine::version().is_none_or(|version| version < 3),
     };
     if is_skipped {
@@ -95,13 +98,24 @@ fn skips(what: &str) -> bool {
     is_skipped
 }
 
-async fn changes_nothing(setup: Setup) {
+pub(crate) async fn changes_nothing(setup: Setup) -> Service {
     let service = setup.start().await;
     let task = service.send("reader", "go").await;
     let answer = "changed: \nread: as it was\nx";
     assert_eq!(outcome(&task), ("completed".to_owned(), answer.to_owned()), "{task}");
     assert_eq!(work(&service.setup), untouched());
     assert_eq!(service.agent("reader").await["enforcement"], "enforced");
+    service
+}
+
+/// The same of a user without rights, who owns what is in the folder.
+pub(crate) fn of_nobody(setup: Setup) -> Setup {
+    let setup = setup.of_nobody();
+    let owner = Some(Uid::from_raw(65_532).as_raw());
+    for entry in ["site/kept", "site/empty", "intruder"] {
+        std::os::unix::fs::chown(setup.here().join(entry), owner, owner).unwrap();
+    }
+    setup
 }
 
 #[tokio::test]
@@ -114,12 +128,7 @@ async fn a_read_only_agent_cannot_change_its_workspace_in_any_way() {
 #[tokio::test]
 async fn a_user_without_rights_holds_its_read_only_agents_too() {
     if !skips("Landlock 3") && !skips("root") {
-        let setup = setup("").of_nobody();
-        let owner = Some(nix::unistd::Uid::from_raw(65_532).as_raw());
-        for entry in ["site/kept", "site/empty", "intruder"] {
-            std::os::unix::fs::chown(setup.here().join(entry), owner, owner).unwrap();
-        }
-        changes_nothing(setup).await;
+        changes_nothing(of_nobody(setup(""))).await;
     }
 }
 
@@ -209,7 +218,7 @@ print "$!\n";
 }
 
 /// Runs what follows on a kernel that knows no Landlock.
-const WITHOUT: &str = r#"
+pub(crate) const WITHOUT: &str = r#"
 my ($prctl, $code) = `uname -m` =~ /x86_64/ ? (157, 444) : (167, 444);
 my @steps = ([0x20, 0, 0, 0], [0x15, 0, 1, $code], [6, 0, 0, 0x00050026], [6, 0, 0, 0x7fff0000]);
 my $filter = join '', map { pack 'SCCL', @$_ } @steps;
@@ -220,7 +229,8 @@ exec @ARGV;
 
 #[tokio::test]
 async fn a_kernel_that_enforces_nothing_is_told_of() {
-    let service = setup("env.TMPDIR = 'HERE/run'").through(&["perl", "-e", WITHOUT]).start().await;
+    let setup = setup("env.TMPDIR = 'HERE/run'").through(&["perl", "-e", WITHOUT]);
+    let service = setup.without_bubblewrap().start().await;
     assert_eq!(state(&service.send("reader", "go").await), "completed");
     told_unheld(&service, "unavailable").await;
 }
@@ -228,12 +238,13 @@ async fn a_kernel_that_enforces_nothing_is_told_of() {
 #[tokio::test]
 async fn what_is_required_and_cannot_be_enforced_keeps_the_service_from_starting() {
     for settings in ["sandbox.required = true", "sandbox.network = false"] {
-        let setup = setup(settings).through(&["perl", "-e", WITHOUT]);
+        let setup = setup(settings).through(&["perl", "-e", WITHOUT]).without_bubblewrap();
         let config = setup.write().display().to_string();
         let output =
             setup.run(&["serve", "--config", &config, "--listen", "127.0.0.1:0"], "").await;
         assert_eq!(output.code, Some(1), "{output:?}");
-        let said = "this system cannot hold the agent `reader` to its sandbox (no Landlock)";
+        let said = "this system cannot hold the agent `reader` to its sandbox \
+                    (no Landlock, bubblewrap unusable)";
         assert!(output.stderr.contains(said), "{output:?}");
     }
 }

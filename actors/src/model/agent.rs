@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::exposure::Exposure;
 use super::id::AgentId;
-use super::sandbox::Enforcement;
+use super::sandbox::{Enforcement, Isolation};
 
 /// Whether an agent changes what it works on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -126,6 +126,8 @@ pub struct AgentSpec {
     pub access: Access,
     /// Whether the system holds it to that, and to what else it may not do.
     pub enforcement: Enforcement,
+    /// By what means, where it is held at all.
+    pub isolation: Option<Isolation>,
     /// Concurrency and queue.
     pub capacity: Capacity,
     /// Deadlines of an attempt.

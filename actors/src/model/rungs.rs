@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::sandbox::Means;
+
 /// Whether a means is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -37,7 +39,7 @@ pub struct Rungs {
     /// The version of Landlock; absent without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landlock: Option<u32>,
-    /// Bubblewrap, which nothing uses yet.
+    /// Bubblewrap, with all that a program is wrapped in.
     pub bubblewrap: Presence,
     /// A group of version 2 in which we could make others, which nothing uses yet.
     pub cgroup: Presence,
@@ -45,4 +47,12 @@ pub struct Rungs {
     pub root: bool,
     /// Descriptors that a process may have: now, and if it asks.
     pub open_files: (u64, u64),
+}
+
+impl Rungs {
+    /// What of it holds programs to their sandboxes.
+    #[must_use]
+    pub fn means(&self) -> Means {
+        Means { landlock: self.landlock, bubblewrap: self.bubblewrap == Presence::Usable }
+    }
 }

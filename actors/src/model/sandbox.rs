@@ -17,14 +17,59 @@ pub struct Sandbox {
     /// its working folder where it is read-write. A read-write agent without them may change
     /// everything.
     pub writable: Option<Vec<PathBuf>>,
-    /// Whether it may use TCP.
+    /// Whether it may use the network: TCP, and with bubblewrap everything else too.
     pub network: bool,
+    /// By what means it is held; the best that is there where nothing is said.
+    pub isolation: Option<Isolation>,
+    /// Absolute paths of which it sees nothing: folders are empty, and so are files.
+    pub hidden: Vec<PathBuf>,
+    /// Paths that it may not change although it may change what is around them; relative ones
+    /// stand below its working folder.
+    pub protected: Vec<PathBuf>,
 }
 
 impl Default for Sandbox {
     fn default() -> Self {
-        Self { enforce: true, required: false, writable: None, network: true }
+        Self {
+            enforce: true,
+            required: false,
+            writable: None,
+            network: true,
+            isolation: None,
+            hidden: Vec::new(),
+            protected: Vec::new(),
+        }
     }
+}
+
+/// A means to hold a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Isolation {
+    /// The kernel takes rights from its processes.
+    Landlock,
+    /// It has mounts, processes and, if need be, a network of its own.
+    Bubblewrap,
+}
+
+impl Isolation {
+    /// The published word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Landlock => "landlock",
+            Self::Bubblewrap => "bubblewrap",
+        }
+    }
+}
+
+/// What the machine offers to hold programs with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Means {
+    /// The version of Landlock that the kernel knows.
+    pub landlock: Option<u32>,
+    /// Whether bubblewrap works.
+    pub bubblewrap: bool,
 }
 
 impl Sandbox {
@@ -34,10 +79,17 @@ impl Sandbox {
         matches!(access, Access::ReadOnly) || self.writable.is_some()
     }
 
+    /// Whether only bubblewrap can do all that is asked.
+    #[must_use]
+    pub fn needs_bubblewrap(&self) -> bool {
+        let has_paths = !self.hidden.is_empty() || !self.protected.is_empty();
+        has_paths || self.isolation == Some(Isolation::Bubblewrap)
+    }
+
     /// Whether there is anything to be refused.
     #[must_use]
-    pub const fn refuses(&self, access: Access) -> bool {
-        self.guards_files(access) || !self.network
+    pub fn refuses(&self, access: Access) -> bool {
+        self.guards_files(access) || !self.network || self.needs_bubblewrap()
     }
 }
 

@@ -7,7 +7,7 @@ use super::execution::{Outcome, Stamp, State};
 use super::id::{AgentId, ExecutionId};
 use super::pressure::Pressure;
 use super::queue::{Queued, Reason};
-use super::sandbox::Enforcement;
+use super::sandbox::{Enforcement, Isolation};
 use super::usage::Usage;
 
 /// How an actor is.
@@ -89,6 +89,9 @@ pub struct AgentStatus {
     /// Whether the system refuses what it may not do.
     #[serde(default)]
     pub enforcement: Enforcement,
+    /// By what means.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Isolation>,
     /// Since when this actor lives.
     pub since: Option<DateTime<Utc>>,
     /// How often the actor was started again.

@@ -25,6 +25,7 @@ pub fn spec(id: &str) -> AgentSpec {
         enabled: true,
         access: Access::ReadOnly,
         enforcement: Enforcement::Unneeded,
+        isolation: None,
         capacity: Capacity {
             running: NonZeroU32::new(1),
             waiting: 10,

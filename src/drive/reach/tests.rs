@@ -19,14 +19,15 @@ struct Scene {
 impl Scene {
     async fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
-        for folder in ["work", "work/out", "own", "beside"] {
+        for folder in ["work", "work/out", "work/hidden", "own", "beside"] {
             fs::create_dir(home.path().join(folder)).unwrap();
         }
         for (file, text) in [("work/out/a", "a"), ("own/b", "b"), ("beside/secret", "c")] {
             fs::write(home.path().join(file), text).unwrap();
         }
         let own = Some(home.path().join("own"));
-        let reach = Reach::of(home.path().join("work"), own).await;
+        let hidden = vec![home.path().join("work/hidden"), home.path().to_owned()];
+        let reach = Reach::of(home.path().join("work"), own, hidden).await;
         Self { home, reach }
     }
 
@@ -71,6 +72,16 @@ async fn a_link_is_followed_as_long_as_it_stays_inside() {
     scene.link("work/file", "own/chain");
     assert_eq!(scene.read("inside").await, found("b"));
     for path in ["file", "folder/secret", "../own/chain"] {
+        assert_eq!(scene.read(path).await, Err(Refusal::Outside), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_hidden_in_a_folder_is_not_read_by_whatever_way() {
+    let scene = Scene::new().await;
+    fs::write(scene.place("work/hidden/key"), "d").unwrap();
+    scene.link("work/hidden/key", "own/way");
+    for path in ["hidden/key", "../own/way"] {
         assert_eq!(scene.read(path).await, Err(Refusal::Outside), "{path}");
     }
 }

@@ -52,7 +52,7 @@ async fn files_are_written_and_listed() {
 async fn without_files_and_a_sandbox_there_is_no_list_and_no_folder() {
     let free = |parts| {
         let mut stage = reader(parts);
-        stage.program.sandbox.enforce = false;
+        stage.spec.isolation = None;
         stage
     };
     assert_eq!(free(vec![Part::text("a")]).play().await.answer().as_deref(), Some("anone"));

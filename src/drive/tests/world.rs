@@ -23,7 +23,7 @@ use algonius_actors::model::program::{
 };
 use algonius_actors::model::progress::Progress;
 use algonius_actors::model::request::{Input, Overrides, Request, Trigger};
-use algonius_actors::model::sandbox::{Enforcement, Sandbox};
+use algonius_actors::model::sandbox::{Enforcement, Isolation, Sandbox};
 use algonius_actors::model::workspace::Workspace;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::driver::{Driver, Lease, Work};
@@ -34,7 +34,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OnceCell, watch};
 use uuid::Uuid;
 
-use crate::drive::process::ProcessDriver;
+use crate::drive::process::{ProcessDriver, Site};
+use crate::warden::confine::version;
 use crate::warden::tests::wardens;
 use crate::warden::wardens::Wardens;
 
@@ -150,7 +151,8 @@ fn spec() -> AgentSpec {
         skills: Vec::new(),
         enabled: true,
         access: Access::ReadOnly,
-        enforcement: Enforcement::Unneeded,
+        enforcement: Enforcement::Enforced,
+        isolation: version().map(|_| Isolation::Landlock),
         capacity: Capacity { running: None, waiting: 0, patience: day },
         deadlines: Deadlines {
             start: day,
@@ -187,7 +189,9 @@ impl Stage {
         let (folder, instance) = (self.runtime_dir(), self.instance);
         let wardens = self.wardens.get_or_init(|| async move { wardens(&folder, instance).await });
         let wardens = Arc::clone(wardens.await);
-        ProcessDriver::new(self.program.clone(), self.files_dir(), wardens)
+        let (runtime_dir, data_dir) = (self.files_dir(), self.home.path().join("data"));
+        let site = Site { runtime_dir, data_dir, bubblewrap: None };
+        ProcessDriver::new(self.program.clone(), site, wardens)
     }
 
     pub(super) async fn start(&self) -> Run {

@@ -62,6 +62,8 @@ impl Stream {
 pub(super) struct Held {
     pub(super) terms: Terms,
     pub(super) pid: i32,
+    /// Whether its first process only waits for the others, which end with it.
+    pub(super) is_wrapped: bool,
     pub(super) end: Option<End>,
     pub(super) streams: [Stream; 2],
     /// While it is being killed, and how many were.
@@ -73,6 +75,12 @@ pub(super) struct Held {
 }
 
 impl Held {
+    /// One that has just begun.
+    pub(super) fn new(terms: Terms, pid: i32, streams: [Stream; 2]) -> Self {
+        let (end, clearing, rounds) = (None, None, 0);
+        Self { terms, pid, is_wrapped: false, end, streams, clearing, rounds, is_cleared: false }
+    }
+
     /// The descriptors by which another supervisor reads on.
     pub(super) fn fds(&self) -> [i32; 4] {
         let [out, err] = &self.streams;

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use super::super::frame::{Spec, Terms, Word};
+use super::super::frame::{Guard, Spec, Terms, Word};
 use super::Keeper;
 use super::birth::{self, Limit};
 use super::held::{Held, Stream};
@@ -75,7 +75,7 @@ impl Keeper {
         &mut self,
         terms: Terms,
         spec: Option<Spec>,
-        is_confined: bool,
+        guard: Guard,
         fds: Vec<OwnedFd>,
     ) {
         let slot = terms.slot;
@@ -83,8 +83,11 @@ impl Keeper {
         // One that was taken over only finishes what it has.
         let allowed = if self.is_adopted { Err(Errno::EPERM) } else { Ok(()) };
         let launched = allowed
-            .and_then(|()| Kit::sort(fds, is_confined, has_file).ok_or(Errno::EMFILE))
+            .and_then(|()| Kit::sort(fds, guard.is_confined, has_file).ok_or(Errno::EMFILE))
             .and_then(|kit| self.start(terms, spec, kit));
+        if let Some(held) = self.held.get_mut(&slot) {
+            held.is_wrapped = guard.is_wrapped;
+        }
         self.say(match launched {
             Ok(pid) => Word::Launched { slot, pid: pid.unsigned_abs().into() },
             Err(errno) => Word::Refused { slot, errno: (errno as i32).unsigned_abs().into() },
@@ -108,9 +111,7 @@ impl Keeper {
         // Not in the child: there this process's own protection stands in the way.
         _ = fs::write(format!("/proc/{pid}/oom_score_adj"), OUT_OF_MEMORY);
         let slot = terms.slot;
-        let held =
-            Held { terms, pid, end: None, streams, clearing: None, rounds: 0, is_cleared: false };
-        self.held.insert(slot, held);
+        self.held.insert(slot, Held::new(terms, pid, streams));
         self.by_pid.insert(pid, slot);
         Ok(pid)
     }

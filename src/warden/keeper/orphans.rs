@@ -17,9 +17,11 @@ use super::Keeper;
 const ROUNDS: u32 = 600;
 
 impl Keeper {
-    /// Asks everything of a program to end.
+    /// Asks everything of a program to end. What only wraps it is not asked: it would end at once,
+    /// and everything with it, before anybody could say a last word.
     pub(super) fn terminate(&mut self, slot: u64) {
-        for pid in self.all_of(slot) {
+        let wrapper = self.held.get(&slot).filter(|held| held.is_wrapped).map(|held| held.pid);
+        for pid in self.all_of(slot).into_iter().filter(|pid| Some(*pid) != wrapper) {
             self.signal(pid, Signal::SIGTERM);
         }
     }

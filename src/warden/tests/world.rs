@@ -76,6 +76,7 @@ impl World {
             dies_alone: false,
             limits: Vec::new(),
             ruleset: None,
+            wrapper: None,
         }
     }
 
