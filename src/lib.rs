@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use algonius_actors::decide::key::Keyring;
 use algonius_actors::decide::redact::Redactor;
+use algonius_actors::decide::resources::holding;
 use algonius_actors::decide::sandbox::enforcement;
 use algonius_actors::door::Gateway;
 use algonius_actors::kit::Kit;
@@ -288,6 +289,7 @@ fn held(agent: &mut config::Agent) -> Result<(), StartError> {
     let config::Agent { spec, program } = agent;
     let landlock = confine::version();
     spec.enforcement = enforcement(spec.access, &program.sandbox, landlock);
+    spec.holding = holding(&program.resources, None);
     if !spec.enforcement.is_wanting() || !spec.enabled {
         return Ok(());
     }

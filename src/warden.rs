@@ -5,6 +5,7 @@
 //! and never how the process is held.
 
 mod attach;
+mod census;
 mod codec;
 pub mod confine;
 mod frame;

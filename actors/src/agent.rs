@@ -360,6 +360,7 @@ impl AgentData {
             health,
             enabled: spec.enabled,
             enforcement: spec.enforcement,
+            resources: spec.holding,
             since: Some(self.since),
             restarts: 0,
             last_fault: None,

@@ -197,6 +197,7 @@ fn unanswered(seat: &SeatView, health: Health) -> AgentStatus {
         health,
         enabled: seat.spec.enabled,
         enforcement: seat.spec.enforcement,
+        resources: seat.spec.holding,
         since: None,
         restarts: 0,
         last_fault: None,

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
+use super::census::Census;
 use super::frame::Order;
 use super::link::Link;
 use super::program::{Program, Standing};
@@ -18,8 +19,12 @@ use super::{Gauge, Spawned, Tree, sweep};
 ///
 /// # Errors
 /// When it could not be started, with the system's error number where it has one.
-pub(super) async fn spawned(link: Arc<Link>, program: Arc<Program>) -> io::Result<Spawned> {
-    let tree = HeldTree { link, program: Arc::clone(&program), is_over: false };
+pub(super) async fn spawned(
+    link: Arc<Link>,
+    program: Arc<Program>,
+    census: Arc<Census>,
+) -> io::Result<Spawned> {
+    let tree = HeldTree { link, program: Arc::clone(&program), census, is_over: false };
     let known = program.until(|now| now.pid.is_some() || now.refused.is_some()).await;
     if let Some(errno) = known.refused {
         return Err(tree.refused(io::Error::from_raw_os_error(errno)));
@@ -41,6 +46,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 struct HeldTree {
     link: Arc<Link>,
     program: Arc<Program>,
+    census: Arc<Census>,
     /// Whether its warden was told to forget it.
     is_over: bool,
 }
@@ -71,7 +77,8 @@ impl Tree for HeldTree {
     }
 
     fn gauge(&self) -> Gauge {
-        Gauge::of(self.program.standing().pid.unwrap_or_default(), self.program.label())
+        let pid = self.program.standing().pid.unwrap_or_default();
+        Gauge::of(pid, self.program.label(), Arc::clone(&self.census))
     }
 
     fn spent(&self) -> Option<Spent> {

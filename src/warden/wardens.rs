@@ -21,6 +21,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::attach;
+use super::census::Census;
 use super::frame::{Order, VERSION};
 use super::label::Label;
 use super::link::Link;
@@ -91,6 +92,7 @@ pub struct Wardens {
     own: tokio::sync::Mutex<Option<Arc<Link>>>,
     left: Vec<Arc<Link>>,
     launches: Semaphore,
+    census: Arc<Census>,
 }
 
 impl Wardens {
@@ -115,6 +117,7 @@ impl Wardens {
             own: tokio::sync::Mutex::default(),
             left,
             launches: Semaphore::new(LAUNCHES as usize),
+            census: Arc::default(),
             terms,
         };
         wardens.own().await?;
@@ -136,7 +139,7 @@ impl Wardens {
             for program in link.all().into_iter().filter(|program| !goes_on(program)) {
                 let execution = program.attempt().map(|(id, _)| id.to_string());
                 tracing::warn!(execution, "nobody takes its program up, which is ended");
-                if let Ok(spawned) = spawned(Arc::clone(&link), program).await {
+                if let Ok(spawned) = self.held(Arc::clone(&link), program).await {
                     spawned.tree.sweep().await;
                 }
             }
@@ -219,6 +222,10 @@ impl Wardens {
         self.left.iter().filter(|link| !link.standing().is_lost).map(Arc::clone)
     }
 
+    async fn held(&self, link: Arc<Link>, program: Arc<Program>) -> io::Result<Spawned> {
+        spawned(link, program, Arc::clone(&self.census)).await
+    }
+
     fn find(&self, label: Label) -> Option<(Arc<Link>, Arc<Program>)> {
         let found = |link: Arc<Link>| link.find(label).map(|program| (link, program));
         self.left().find_map(found)
@@ -237,7 +244,7 @@ impl Warden for Wardens {
         }
         link.order(order, fds);
         // From here on it is ended when nobody waits for it any more.
-        spawned(link, program).await
+        self.held(link, program).await
     }
 
     fn claim(&self, execution: ExecutionId, stamp: Stamp) -> bool {
@@ -248,7 +255,7 @@ impl Warden for Wardens {
     async fn adopt(&self, execution: ExecutionId, stamp: Stamp) -> io::Result<Spawned> {
         let label = Label::of(self.terms.instance, execution, stamp);
         let (link, program) = self.find(label).ok_or(io::ErrorKind::NotFound)?;
-        spawned(link, program).await
+        self.held(link, program).await
     }
 
     async fn sweep(&self, execution: ExecutionId, stamp: Stamp) -> usize {

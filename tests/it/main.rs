@@ -37,6 +37,7 @@ mod pressure;
 mod raw;
 mod read_only;
 mod reattach;
+mod resources;
 mod secrets;
 mod strange;
 mod streams;

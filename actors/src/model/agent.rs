@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::exposure::Exposure;
 use super::id::AgentId;
+use super::resources::Holding;
 use super::sandbox::Enforcement;
 
 /// Whether an agent changes what it works on.
@@ -126,6 +127,8 @@ pub struct AgentSpec {
     pub access: Access,
     /// Whether the system holds it to that, and to what else it may not do.
     pub enforcement: Enforcement,
+    /// What it may take of the machine, and what holds it to that.
+    pub holding: Holding,
     /// Concurrency and queue.
     pub capacity: Capacity,
     /// Deadlines of an attempt.

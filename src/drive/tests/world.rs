@@ -23,6 +23,7 @@ use algonius_actors::model::program::{
 };
 use algonius_actors::model::progress::Progress;
 use algonius_actors::model::request::{Input, Overrides, Request, Trigger};
+use algonius_actors::model::resources::{Holding, Resources};
 use algonius_actors::model::sandbox::{Enforcement, Sandbox};
 use algonius_actors::model::workspace::Workspace;
 use algonius_actors::ports::clock::Clock;
@@ -126,6 +127,7 @@ pub(super) fn program(command: &str, args: &[&str]) -> Stage {
             },
             // Programs tell by files what they do.
             sandbox: Sandbox { writable: Some(vec![home.path().to_owned()]), ..Sandbox::default() },
+            resources: Resources::default(),
         },
         spec: spec(),
         input: Input::default(),
@@ -151,6 +153,7 @@ fn spec() -> AgentSpec {
         enabled: true,
         access: Access::ReadOnly,
         enforcement: Enforcement::Unneeded,
+        holding: Holding::default(),
         capacity: Capacity { running: None, waiting: 0, patience: day },
         deadlines: Deadlines {
             start: day,
