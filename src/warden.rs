@@ -10,6 +10,7 @@ mod codec;
 pub mod confine;
 mod frame;
 mod gauge;
+pub mod group;
 mod keeper;
 mod label;
 mod link;
@@ -39,6 +40,7 @@ use std::pin::Pin;
 use algonius_actors::model::execution::Stamp;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::program::Exit;
+use algonius_actors::model::resources::{Controllers, Refusals, Resources};
 use algonius_actors::model::usage::Spent;
 use async_trait::async_trait;
 use tokio::io::AsyncRead;
@@ -89,6 +91,8 @@ pub struct Launch {
     pub limits: Vec<(u64, u64)>,
     /// What confines it, where it is confined.
     pub ruleset: Option<OwnedFd>,
+    /// What it may take, where it is to have a control group.
+    pub resources: Resources,
 }
 
 /// A pipe from a program.
@@ -128,6 +132,12 @@ pub trait Tree: Send + Sync {
 
     /// What it took until its end; `None` before, and where nobody could tell.
     fn spent(&self) -> Option<Spent>;
+
+    /// Which of its limits a control group holds.
+    fn held(&self) -> Controllers;
+
+    /// What its control group has refused to it so far.
+    fn refusals(&self) -> Refusals;
 
     /// Kills all of it, and returns when nothing is left; answers how many were killed.
     async fn sweep(&self) -> u64;

@@ -71,6 +71,9 @@ fn print_agent(agent: &AgentStatus, at: DateTime<Utc>, out: &Out) {
             agent.enforcement.as_str()
         ));
     }
+    if !agent.resources.is_empty() {
+        out.line(&format!("│    {}", agent.resources));
+    }
     if let Some(fault) = &agent.last_fault {
         out.line(&format!("│    fault: {fault}"));
     }

@@ -160,6 +160,7 @@ impl Attempt {
             dies_alone: self.program.on_loss == OnLoss::Kill,
             limits: Vec::new(),
             ruleset: None,
+            resources: self.program.resources,
         })
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use algonius_actors::decide::resources::excess;
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::resources::{Controllers, Resources};
+use algonius_actors::model::resources::Resources;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::warden::Tree;
@@ -17,13 +17,11 @@ pub(super) async fn exceeded(resources: &Resources, tree: &dyn Tree) -> Failure 
     if !resources.is_limited() {
         return std::future::pending().await;
     }
-    let (gauge, mut looks) = (tree.gauge(), interval(PAUSE));
+    let (gauge, held, mut looks) = (tree.gauge(), tree.held(), interval(PAUSE));
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         looks.tick().await;
-        if let Some(failure) =
-            excess(resources, Controllers::default(), gauge.clone().weigh().await)
-        {
+        if let Some(failure) = excess(resources, held, gauge.clone().weigh().await) {
             return failure;
         }
     }

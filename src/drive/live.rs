@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use algonius_actors::decide::contract::{Evidence, judge};
 use algonius_actors::decide::prompt;
+use algonius_actors::decide::resources::explain;
 use algonius_actors::decide::sandbox::complains;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::event::{Channel, Fact};
@@ -229,6 +230,11 @@ impl Live {
             (Ok(heard), None) => self.verdict(exit, heard, report).await,
             (Err(error), _) => Err(error),
         };
+        if let Ok(Err(failure)) = &mut verdict
+            && let Some(cause) = explain(&self.program.resources, self.tree.refusals())
+        {
+            *failure = cause;
+        }
         if is_refused && matches!(verdict, Ok(Err(_))) {
             let told = report.note(Fact::Warned { message: sandbox::ABOUT.to_owned() }).await;
             verdict = told.and(verdict);

@@ -86,8 +86,8 @@ pub(super) enum Order {
     /// of the socket at which it does. Comes with the folder of that socket.
     Hello { version: u64, patience: u64, name: Vec<u8> },
     /// Start a program. Comes with its three streams, our two ends, two memory files, and the
-    /// ruleset and the file of the spec where there are such.
-    Launch { terms: Terms, spec: Option<Spec>, is_confined: bool },
+    /// ruleset, the entrance of its group and the file of the spec where there are such.
+    Launch { terms: Terms, spec: Option<Spec>, is_confined: bool, is_grouped: bool },
     /// Ask everything of it to end.
     Terminate { slot: u64 },
     /// Kill everything of it, and tell when nothing is left.
@@ -150,9 +150,9 @@ impl Order {
             Self::Hello { version, patience, name } => {
                 Writer::new(1).number(*version).number(*patience).bytes(name)
             }
-            Self::Launch { terms, spec, is_confined } => {
+            Self::Launch { terms, spec, is_confined, is_grouped } => {
                 let writer = terms.write(Writer::new(2)).number((*is_confined).into());
-                let writer = writer.number(spec.is_some().into());
+                let writer = writer.number((*is_grouped).into()).number(spec.is_some().into());
                 spec.iter().fold(writer, |writer, spec| spec.write(writer))
             }
             Self::Terminate { slot } => Writer::new(3).number(*slot),
@@ -174,9 +174,10 @@ impl Order {
             },
             2 => {
                 let terms = Terms::read(&mut reader)?;
-                let (is_confined, is_here) = (reader.number()? != 0, reader.number()? != 0);
+                let (is_confined, is_grouped) = (reader.number()? != 0, reader.number()? != 0);
+                let is_here = reader.number()? != 0;
                 let spec = if is_here { Some(Spec::read(&mut reader)?) } else { None };
-                Self::Launch { terms, spec, is_confined }
+                Self::Launch { terms, spec, is_confined, is_grouped }
             }
             3 => Self::Terminate { slot: reader.number()? },
             4 => Self::Kill { slot: reader.number()? },
@@ -251,8 +252,13 @@ mod tests {
         assert_eq!(Spec::decode(&spec.encode()).as_ref(), Some(&spec));
         let orders = [
             Order::Hello { version: 1, patience: 60_000, name: b"x.sock".to_vec() },
-            Order::Launch { terms: terms(), spec: Some(spec), is_confined: false },
-            Order::Launch { terms: terms(), spec: None, is_confined: true },
+            Order::Launch {
+                terms: terms(),
+                spec: Some(spec),
+                is_confined: false,
+                is_grouped: true,
+            },
+            Order::Launch { terms: terms(), spec: None, is_confined: true, is_grouped: false },
             Order::Terminate { slot: 1 },
             Order::Kill { slot: 2 },
             Order::Release { slot: 3 },

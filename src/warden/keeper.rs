@@ -156,8 +156,8 @@ impl Keeper {
                 self.open_door(&name, fds);
                 self.say(Word::Hello { version: VERSION, pid: self.me.unsigned_abs().into() });
             }
-            Some(Order::Launch { terms, spec, is_confined }) => {
-                self.launch(terms, spec, is_confined, fds);
+            Some(Order::Launch { terms, spec, is_confined, is_grouped }) => {
+                self.launch(terms, spec, [is_confined, is_grouped], fds);
             }
             Some(Order::Terminate { slot }) => self.terminate(slot),
             Some(Order::Kill { slot }) => self.clear(slot),

@@ -21,11 +21,16 @@ pub(super) struct Start {
     pub(super) fds: Vec<Arc<OwnedFd>>,
 }
 
-/// Makes everything that the program will find.
+/// Makes everything that the program will find. It goes through `entrance` into its control group.
 ///
 /// # Errors
 /// When the process may not open more, or memory runs out.
-pub(super) fn begin(launch: Launch, instance: Uuid, slot: u64) -> io::Result<Start> {
+pub(super) fn begin(
+    launch: Launch,
+    entrance: Option<OwnedFd>,
+    instance: Uuid,
+    slot: u64,
+) -> io::Result<Start> {
     let Streams { stdin, stdout, stderr, ours } = streams(&launch.stdin)?;
     let (execution, stamp) = (launch.execution, launch.stamp);
     let terms = Terms {
@@ -38,9 +43,9 @@ pub(super) fn begin(launch: Launch, instance: Uuid, slot: u64) -> io::Result<Sta
     let mut fds: Vec<_> = [stdin, stdout, stderr].into_iter().map(Arc::new).collect();
     fds.extend(ours.iter().map(|ends| Arc::clone(&ends.pipe)));
     fds.extend(ours.iter().map(|ends| Arc::clone(&ends.memory)));
-    let is_confined = launch.ruleset.is_some();
+    let (is_confined, is_grouped) = (launch.ruleset.is_some(), entrance.is_some());
     let spec = spec(&launch, instance);
-    fds.extend(launch.ruleset.map(Arc::new));
+    fds.extend(launch.ruleset.into_iter().chain(entrance).map(Arc::new));
     let encoded = spec.encode();
     let spec = if encoded.len() <= LONGEST {
         Some(spec)
@@ -49,7 +54,7 @@ pub(super) fn begin(launch: Launch, instance: Uuid, slot: u64) -> io::Result<Sta
         None
     };
     let program = Arc::new(Program::new(terms.clone(), ours));
-    Ok(Start { program, order: Order::Launch { terms, spec, is_confined }, fds })
+    Ok(Start { program, order: Order::Launch { terms, spec, is_confined, is_grouped }, fds })
 }
 
 fn spec(launch: &Launch, instance: Uuid) -> Spec {

@@ -25,6 +25,7 @@ mod failures;
 mod faults;
 mod files;
 mod floods;
+mod groups;
 mod harness;
 mod heartbeat;
 mod line;

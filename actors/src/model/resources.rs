@@ -1,5 +1,7 @@
 //! How much of the machine an agent may take, with all that it starts, and what holds it to that.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// What the configuration asks for, of each attempt by itself.
@@ -119,5 +121,33 @@ impl Holding {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+impl fmt::Display for Holding {
+    /// What is limited, and who holds the agent to that.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let memory = self.memory_bytes.map(|limit| ("bytes of memory", limit));
+        let processes = self.processes.map(|limit| ("processes and threads", limit));
+        for (what, Limit { most, held_by }) in memory.into_iter().chain(processes) {
+            write!(f, "at most {most} {what} (held by the {}), ", held_by.as_str())?;
+        }
+        f.write_str(if self.group { "in a control group" } else { "in no control group" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_holds_an_agent_is_told_in_words() {
+        let limit = |held_by| Some(Limit { most: 10, held_by });
+        let (memory_bytes, processes) = (limit(Holder::Watch), limit(Holder::Group));
+        let holding = Holding { memory_bytes, processes, group: true };
+        let words = "at most 10 bytes of memory (held by the watch), at most 10 processes and \
+                     threads (held by the group), in a control group";
+        assert_eq!(holding.to_string(), words);
+        assert_eq!(Holding::default().to_string(), "in no control group");
     }
 }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::resources::Controllers;
+
 /// Whether a means is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -39,8 +41,11 @@ pub struct Rungs {
     pub landlock: Option<u32>,
     /// Bubblewrap, which nothing uses yet.
     pub bubblewrap: Presence,
-    /// A group of version 2 in which we could make others, which nothing uses yet.
+    /// A control group of version 2 in which we could make others.
     pub cgroup: Presence,
+    /// Which limits those would hold.
+    #[serde(default)]
+    pub controllers: Controllers,
     /// Whether everything runs as root.
     pub root: bool,
     /// Descriptors that a process may have: now, and if it asks.

@@ -36,7 +36,8 @@ use tokio::sync::{OnceCell, watch};
 use uuid::Uuid;
 
 use crate::drive::process::ProcessDriver;
-use crate::warden::tests::wardens;
+use crate::warden::group::Place;
+use crate::warden::tests::{grouped, wardens};
 use crate::warden::wardens::Wardens;
 
 /// No wait of these tests is longer.
@@ -89,6 +90,8 @@ pub(super) struct Stage {
     pub(super) workspace: Option<Workspace>,
     pub(super) instance: Uuid,
     pub(super) home: tempfile::TempDir,
+    /// Where control groups are made, if anywhere.
+    pub(super) place: Option<Place>,
     wardens: OnceCell<Arc<Wardens>>,
 }
 
@@ -138,6 +141,7 @@ pub(super) fn program(command: &str, args: &[&str]) -> Stage {
         workspace: None,
         instance: Uuid::new_v4(),
         home,
+        place: None,
         wardens: OnceCell::new(),
     }
 }
@@ -188,7 +192,12 @@ impl Stage {
 
     pub(super) async fn driver(&self) -> ProcessDriver {
         let (folder, instance) = (self.runtime_dir(), self.instance);
-        let wardens = self.wardens.get_or_init(|| async move { wardens(&folder, instance).await });
+        let wardens = self.wardens.get_or_init(|| async move {
+            match self.place.clone() {
+                Some(place) => grouped(&folder, instance, place).await,
+                None => wardens(&folder, instance).await,
+            }
+        });
         let wardens = Arc::clone(wardens.await);
         ProcessDriver::new(self.program.clone(), self.files_dir(), wardens)
     }
