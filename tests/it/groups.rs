@@ -118,8 +118,12 @@ async fn who_requires_nothing_but_a_group_gets_one_without_limits() {
     if skips().await {
         return;
     }
-    let service = Service::start(&fake("tree", "stubborn", "resources.group = 'required'")).await;
+    let service =
+        Service::start(&fake("tree", "stubborn", "resources.group = 'required'\nstop_grace = 0.2"))
+            .await;
     assert_eq!(service.agent("tree").await["resources"], json!({"group": true}));
     let id = service.begin("tree", "x").await;
-    grouped(&id, 2).await;
+    let group = grouped(&id, 2).await;
+    service.cancel("tree", &id).await;
+    until("the end of its group", async || (!group.exists()).then_some(())).await;
 }

@@ -95,7 +95,12 @@ impl RealPlace {
 
 impl Drop for RealPlace {
     fn drop(&mut self) {
-        fs::remove_dir(&self.0).expect("its groups are gone");
+        for group in groups(&self.0) {
+            _ = fs::write(group.join("cgroup.kill"), "1");
+            _ = fs::remove_dir(group); // It may die a moment later: what failed has said why.
+        }
+        let removed = fs::remove_dir(&self.0);
+        assert!(removed.is_ok() || std::thread::panicking(), "its groups are left");
     }
 }
 
