@@ -24,6 +24,7 @@ mod prompts;
 mod push;
 mod reader;
 mod redaction;
+mod resources;
 mod sandbox;
 mod section;
 mod server;

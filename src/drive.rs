@@ -7,6 +7,7 @@ mod environment;
 mod events;
 mod folder;
 mod handed;
+mod limits;
 mod live;
 pub mod process;
 mod prompts;

@@ -9,6 +9,7 @@ pub mod drive;
 pub mod meter;
 pub mod push;
 pub mod serve;
+mod settle;
 mod starting;
 pub mod store;
 mod telemetry;
@@ -25,7 +26,6 @@ use std::time::Duration;
 
 use algonius_actors::decide::key::Keyring;
 use algonius_actors::decide::redact::Redactor;
-use algonius_actors::decide::sandbox::enforcement;
 use algonius_actors::door::Gateway;
 use algonius_actors::kit::Kit;
 use algonius_actors::model::code::Code;
@@ -45,7 +45,7 @@ use algonius_actors::tree::Tree;
 use algonius_actors::turns::Turns;
 use axum_server::Handle;
 use sha2::{Digest, Sha256};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, spawn_blocking};
 use uuid::Uuid;
 
 pub use starting::StartError;
@@ -125,10 +125,10 @@ pub async fn start_on(
     let address = listener.local_addr().unwrap_or(server.listen);
     guarded(&agents, address)?;
     let machine = machine().await?;
-    agents.iter_mut().try_for_each(|agent| held(agent, &machine))?;
+    agents.iter_mut().try_for_each(|agent| settle::sandbox(agent, &machine))?;
     let store = Arc::new(Store::open(&server.data_dir, durability(&server)).await?);
     let instance = store.instance();
-    let wardens = wardens(&server, instance.id, origin).await?;
+    let wardens = wardens(&server, &mut agents, instance.id, origin).await?;
     let nobodies = auth::nobodies(agents.iter().map(|agent| &agent.spec));
     tokens.extend(nobodies.iter().cloned());
     secrets.extend(seed(&*store, &server.token_file, tokens, &*clock).await?);
@@ -254,11 +254,13 @@ async fn grow(
 
 async fn wardens(
     server: &Server,
+    agents: &mut [config::Agent],
     instance: Uuid,
     origin: Origin,
 ) -> Result<Arc<Wardens>, StartError> {
+    let groups = settle::limits(agents, instance).await?;
     let (runtime_dir, patience) = (server.runtime_dir.clone(), server.reattach_grace);
-    let started = Wardens::start(Terms { origin, runtime_dir, instance, patience }).await;
+    let started = Wardens::start(Terms { origin, runtime_dir, instance, patience, groups }).await;
     started.map_err(|source| StartError::Warden { source })
 }
 
@@ -272,7 +274,7 @@ fn guarded(agents: &[config::Agent], address: SocketAddr) -> Result<(), StartErr
 }
 
 async fn machine() -> Result<Rungs, StartError> {
-    let looked = tokio::task::spawn_blocking(rungs).await;
+    let looked = spawn_blocking(rungs).await;
     looked.map_err(|error| StartError::Warden { source: io::Error::other(error) })
 }
 
@@ -280,24 +282,6 @@ async fn machine() -> Result<Rungs, StartError> {
 fn living(wardens: &Arc<Wardens>) -> Arc<dyn Fn() -> Vec<u32> + Send + Sync> {
     let wardens = Arc::clone(wardens);
     Arc::new(move || wardens.pids())
-}
-
-/// Settles how far the system holds an agent to what it may do, and warns where that is too little.
-fn held(agent: &mut config::Agent, machine: &Rungs) -> Result<(), StartError> {
-    let config::Agent { spec, program } = agent;
-    (spec.enforcement, spec.isolation) =
-        enforcement(spec.access, &program.sandbox, machine.means());
-    if !spec.enforcement.is_wanting() || !spec.enabled {
-        return Ok(());
-    }
-    let landlock = machine.landlock.map_or("no Landlock".to_owned(), |v| format!("Landlock {v}"));
-    let means = format!("{landlock}, bubblewrap {}", machine.bubblewrap.as_str());
-    if program.sandbox.required {
-        return Err(StartError::Sandbox { agent: spec.id.clone(), means });
-    }
-    let (agent, enforcement) = (&spec.id, spec.enforcement.as_str());
-    tracing::warn!(%agent, enforcement, means, "what the agent may not do is not refused to it");
-    Ok(())
 }
 
 /// Where programs find what they need, and what holds them.

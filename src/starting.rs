@@ -63,6 +63,17 @@ pub enum StartError {
         /// What the machine has to hold it with.
         means: String,
     },
+    /// A control group is required for an agent and cannot be had.
+    #[error(
+        "the agent `{agent}` requires a control group, and {lack}; \
+         `resources.group = \"auto\"` starts it nevertheless"
+    )]
+    Group {
+        /// Which.
+        agent: AgentId,
+        /// What is missing.
+        lack: &'static str,
+    },
     /// The tree did not start.
     #[error("the supervision tree did not start: {cause}")]
     Tree {

@@ -5,10 +5,12 @@
 //! and never how the process is held.
 
 mod attach;
+mod census;
 mod codec;
 pub mod confine;
 mod frame;
 mod gauge;
+pub mod group;
 mod keeper;
 mod label;
 mod link;
@@ -40,6 +42,7 @@ use std::time::Duration;
 use algonius_actors::model::execution::Stamp;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::program::Exit;
+use algonius_actors::model::resources::{Controllers, Refusals, Resources};
 use algonius_actors::model::usage::Spent;
 use async_trait::async_trait;
 use tokio::io::AsyncRead;
@@ -93,6 +96,8 @@ pub struct Launch {
     pub ruleset: Option<OwnedFd>,
     /// What starts it in a system of its own, where something does.
     pub wrapper: Option<Wrapper>,
+    /// What it may take, where it is to have a control group.
+    pub resources: Resources,
 }
 
 /// A pipe from a program.
@@ -136,6 +141,11 @@ pub trait Tree: Send + Sync {
 
     /// Returns when somebody else has claimed it. From then on dropping this changes nothing.
     async fn taken(&self);
+    /// Which of its limits a control group holds.
+    fn held(&self) -> Controllers;
+
+    /// What its control group has refused to it so far.
+    fn refusals(&self) -> Refusals;
 
     /// Kills all of it, and returns when nothing is left; answers how many were killed.
     async fn sweep(&self) -> u64;

@@ -378,6 +378,7 @@ impl AgentData {
             enabled: spec.enabled,
             enforcement: spec.enforcement,
             isolation: spec.isolation,
+            resources: spec.holding,
             since: Some(self.since),
             restarts: 0,
             last_fault: None,

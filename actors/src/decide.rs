@@ -18,6 +18,7 @@ pub mod push;
 pub mod rate;
 pub mod recovery;
 pub mod redact;
+pub mod resources;
 pub mod restart;
 pub mod retry;
 pub mod sandbox;

@@ -17,6 +17,7 @@ pub mod queue;
 pub mod record;
 pub mod redaction;
 pub mod request;
+pub mod resources;
 pub mod rungs;
 pub mod sandbox;
 pub mod status;

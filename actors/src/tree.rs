@@ -198,6 +198,7 @@ fn unanswered(seat: &SeatView, health: Health) -> AgentStatus {
         enabled: seat.spec.enabled,
         enforcement: seat.spec.enforcement,
         isolation: seat.spec.isolation,
+        resources: seat.spec.holding,
         since: None,
         restarts: 0,
         last_fault: None,

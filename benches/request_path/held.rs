@@ -8,6 +8,7 @@ use std::time::Duration;
 use algonius_actors::model::execution::Stamp;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::program::Exit;
+use algonius_actors::model::resources::Resources;
 use algonius_supervisor::warden::wardens::{Origin, Terms, Wardens};
 use algonius_supervisor::warden::{Launch, Warden as _};
 use tempfile::TempDir;
@@ -34,6 +35,7 @@ impl Hold {
             runtime_dir: home.path().to_owned(),
             instance: Uuid::new_v4(),
             patience: Duration::from_secs(1),
+            groups: None,
         };
         let wardens = Wardens::start(terms).await.expect("a warden");
         Self { _home: home, wardens, program, text }
@@ -53,6 +55,8 @@ impl Hold {
             dies_alone: false,
             limits: Vec::new(),
             ruleset: None,
+            wrapper: None,
+            resources: Resources::default(),
         };
         let mut spawned = self.wardens.launch(launch).await.expect("the program");
         let mut said = String::new();

@@ -5,7 +5,9 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
+use algonius_actors::decide::resources::{holding, wanting};
 use algonius_actors::decide::sandbox::enforcement;
+use algonius_actors::model::resources::Controllers;
 use algonius_actors::model::rungs::{Presence, Rungs};
 use nix::unistd::geteuid;
 use serde::Serialize;
@@ -104,7 +106,7 @@ fn of_machine(rungs: &Rungs) -> Vec<Finding> {
         found("labels", labels.0, labels.1),
         found("landlock", landlock.0, landlock.1),
         found("bubblewrap", Weight::Good, wrapping(rungs.bubblewrap)),
-        found("cgroup", Weight::Good, unused(rungs.cgroup)),
+        found("cgroup", Weight::Good, groups(rungs)),
         found("user", user.0, user.1),
         found("open files", files, format!("{now}, up to {most}")),
     ]
@@ -120,8 +122,19 @@ fn wrapping(presence: Presence) -> String {
     format!("{}: {what}", presence.as_str())
 }
 
-fn unused(presence: Presence) -> String {
-    format!("{}, and not used", presence.as_str())
+/// What groups of this very process would do; those of the service may be made elsewhere.
+fn groups(rungs: &Rungs) -> String {
+    let Controllers { memory, pids } = rungs.controllers;
+    let limits = match (memory, pids) {
+        (true, true) => "with limits of memory and of processes",
+        (true, false) => "with limits of memory",
+        (false, true) => "with limits of processes",
+        (false, false) => "without limits, which the service watches itself",
+    };
+    match rungs.cgroup {
+        Presence::Usable => format!("usable from here, {limits}"),
+        word => format!("{} from here: the service watches limits itself", word.as_str()),
+    }
 }
 
 const fn weigh(is_good: bool, otherwise: Weight) -> Weight {
@@ -165,15 +178,24 @@ fn of_folder(name: &str, folder: &Path) -> Finding {
 /// An agent whose program was found, and how far it is held.
 fn of_agent(Agent { spec, program }: &Agent, rungs: &Rungs) -> Finding {
     let (enforcement, isolation) = enforcement(spec.access, &program.sandbox, rungs.means());
+    let groups = (rungs.cgroup == Presence::Usable).then_some(rungs.controllers);
+    let lack = wanting(&program.resources, groups).filter(|_| spec.enabled);
     let weight = match (spec.enabled && enforcement.is_wanting(), program.sandbox.required) {
-        (false, _) => Weight::Good,
-        (true, false) => Weight::Warning,
         (true, true) => Weight::Bad,
+        (true, false) => Weight::Warning,
+        // The service may stand in another group than who asks here.
+        (false, _) if lack.is_some() => Weight::Warning,
+        (false, _) => Weight::Good,
     };
     let (state, command) =
         (if spec.enabled { "" } else { " (disabled)" }, program.command.display());
     let means = isolation.map_or(String::new(), |isolation| format!(" by {}", isolation.as_str()));
-    let text = format!("runs {command}{state}; sandbox {}{means}", enforcement.as_str());
+    let limits = match (lack, holding(&program.resources, groups)) {
+        (Some(lack), _) => format!("; requires a control group, and from here {lack}"),
+        (None, holding) if holding.is_empty() => String::new(),
+        (None, holding) => format!("; {holding}"),
+    };
+    let text = format!("runs {command}{state}; sandbox {}{means}{limits}", enforcement.as_str());
     found(format!("agent {}", spec.id), weight, text)
 }
 

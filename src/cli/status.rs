@@ -76,6 +76,9 @@ fn print_agent(agent: &AgentStatus, at: DateTime<Utc>, out: &Out) {
     if agent.isolation == Some(Isolation::Bubblewrap) {
         out.line("│    wrapped by bubblewrap");
     }
+    if !agent.resources.is_empty() {
+        out.line(&format!("│    {}", agent.resources));
+    }
     if let Some(fault) = &agent.last_fault {
         out.line(&format!("│    fault: {fault}"));
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use algonius_actors::model::agent::{Access, AgentSpec, Capacity, RetrySpec, Sizes, Skill};
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::program::{InputPattern, ProgramSpec};
+use algonius_actors::model::resources::Holding;
 use algonius_actors::model::sandbox::Enforcement;
 
 use super::allowance;
@@ -16,6 +17,7 @@ use super::fault::{Severity, said};
 use super::limits::Limits;
 use super::program;
 use super::reader::{Found, Reader};
+use super::resources;
 use super::sandbox;
 use super::section::{Entry, Section};
 use super::value::{self, Bounds};
@@ -71,6 +73,7 @@ fn read(
     let accesses = [("read-only", Access::ReadOnly), ("read-write", Access::ReadWrite)];
     let access = section.word("access", &accesses).map(|found| found.value).unwrap_or_default();
     sandbox::read(section, program.as_mut(), access, lacking);
+    resources::read(section, program.as_mut());
     let input = program.as_ref().map(|program| program.input);
     let described = section.nonblank("description").map(|text| text.value);
     let description = described.unwrap_or_else(|| format!("The agent `{name}`."));
@@ -82,6 +85,7 @@ fn read(
         // What the system can do is known when the service starts.
         enforcement: Enforcement::default(),
         isolation: None,
+        holding: Holding::default(),
         capacity: capacity(section, limits, access),
         deadlines: deadlines::read(section, limits),
         heartbeat: Some(section.seconds("heartbeat", limits.heartbeat)),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use algonius_actors::model::program::{
     InputPattern, OnLoss, OutputPattern, ProgramSpec, SuccessContract, TransientContract,
 };
+use algonius_actors::model::resources::Resources;
 use algonius_actors::model::sandbox::Sandbox;
 use regex::Regex;
 use toml::de::DeValue;
@@ -69,6 +70,7 @@ pub(super) fn read(section: &mut Section<'_>, lacking: Severity) -> Option<Progr
         input_file,
         output_file,
         sandbox: Sandbox::default(),
+        resources: Resources::default(),
     };
     Some(program)
 }

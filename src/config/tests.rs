@@ -13,6 +13,7 @@ use algonius_actors::model::agent::{
 use algonius_actors::model::exposure::Exposure;
 use algonius_actors::model::principal::Right;
 use algonius_actors::model::program::{InputPattern, OutputPattern, Secrecy};
+use algonius_actors::model::resources::Holding;
 use algonius_actors::model::sandbox::Enforcement;
 use proptest::prelude::*;
 
@@ -25,6 +26,7 @@ mod allowance;
 mod machine;
 mod pressure;
 mod redaction;
+mod resources;
 mod sandbox;
 mod whole;
 
@@ -137,6 +139,7 @@ fn an_agent_of_one_line_gets_every_default() {
         access: Access::ReadOnly,
         enforcement: Enforcement::Unneeded,
         isolation: None,
+        holding: Holding::default(),
         capacity: Capacity { running: NonZeroU32::new(10), waiting: 10, patience: seconds(1800) },
         deadlines: Deadlines {
             start: seconds(30),

@@ -162,6 +162,7 @@ impl Attempt {
             limits: Vec::new(),
             ruleset: None,
             wrapper: None,
+            resources: self.program.resources,
         })
     }
 

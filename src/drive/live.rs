@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use algonius_actors::decide::contract::{Evidence, judge};
 use algonius_actors::decide::prompt;
+use algonius_actors::decide::resources::explain;
 use algonius_actors::decide::sandbox::{complains, is_unmade};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::event::{Channel, Fact};
@@ -22,6 +23,7 @@ use tokio::time::timeout;
 use super::answer::{Answer, of_file, of_stdout};
 use super::events::{Events, Told};
 use super::folder::Folder;
+use super::limits;
 use super::process::Orders;
 use super::prompts::Prompts;
 use super::pump::{Note, Source, Text, pump, pump_events};
@@ -72,8 +74,8 @@ pub(super) struct Ended {
 /// How a program ended.
 struct End {
     exit: Exit,
-    /// Whether it was ended because it asked a person.
-    asked: bool,
+    /// What it was ended for, where it was for something that it did.
+    fault: Option<Failure>,
 }
 
 /// What the program wrote.
@@ -170,26 +172,31 @@ impl Live {
         Ok(Heard { stdout, stderr, events: None })
     }
 
-    /// Waits for the program's end; once it is asked for, or the program asks a person, brings it
-    /// about.
+    /// Waits for the program's end; once it is asked for, or the program asks a person or takes too
+    /// much, brings it about.
     async fn see_to_the_end(
         &self,
         mut ending: Ending,
         mut orders: Orders,
         prompts: &Prompts,
     ) -> io::Result<End> {
-        let asked = tokio::select! {
+        let fault = tokio::select! {
             biased;
-            exit = &mut ending => return Ok(End { exit: exit?, asked: false }),
-            () = orders.stopped() => false,
-            () = prompts.asked() => true,
+            exit = &mut ending => return Ok(End { exit: exit?, fault: None }),
+            () = orders.stopped() => None,
+            () = prompts.asked() => Some(prompt::failure()),
+            excess = limits::exceeded(&self.program.resources, &*self.tree) => {
+                // It is not asked to end: whatever it did meanwhile, it would take more for it.
+                self.tree.kill();
+                return Ok(End { exit: ending.await?, fault: Some(excess) });
+            }
         };
         self.tree.terminate();
         if let Ok(exit) = timeout(self.work.spec.deadlines.grace, &mut ending).await {
-            return Ok(End { exit: exit?, asked });
+            return Ok(End { exit: exit?, fault });
         }
         self.tree.kill();
-        Ok(End { exit: ending.await?, asked })
+        Ok(End { exit: ending.await?, fault })
     }
 
     /// Reads what the pipes still hold. Somebody else may hold them open, so it is not their end
@@ -221,7 +228,7 @@ impl Live {
         heard: Result<Heard, LedgerError>,
         report: &Reporter,
     ) -> Ended {
-        let End { exit, asked: is_asking } = match end {
+        let End { exit, fault } = match end {
             Ok(end) => end,
             Err(error) => {
                 tracing::error!(execution = %self.work.execution, %error, "no exit status");
@@ -230,11 +237,16 @@ impl Live {
         };
         let asked = heard.as_ref().is_ok_and(Heard::asks);
         let is_refused = heard.as_ref().is_ok_and(|heard| self.is_refused(heard));
-        let mut verdict = match heard {
-            Ok(_) if is_asking => Ok(Err(prompt::failure())),
-            Ok(heard) => self.verdict(exit, heard, report).await,
-            Err(error) => Err(error),
+        let mut verdict = match (heard, fault) {
+            (Ok(_), Some(fault)) => Ok(Err(fault)),
+            (Ok(heard), None) => self.verdict(exit, heard, report).await,
+            (Err(error), _) => Err(error),
         };
+        if let Ok(Err(failure)) = &mut verdict
+            && let Some(cause) = explain(&self.program.resources, self.tree.refusals())
+        {
+            *failure = cause;
+        }
         if is_refused && matches!(verdict, Ok(Err(_))) {
             let told = report.note(Fact::Warned { message: sandbox::ABOUT.to_owned() }).await;
             verdict = told.and(verdict);

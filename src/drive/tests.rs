@@ -7,6 +7,7 @@ mod floods;
 mod guards;
 mod handed;
 mod ledger;
+mod limits;
 mod named;
 mod prompts;
 mod workplace;

@@ -7,6 +7,7 @@ use algonius_actors::model::agent::{
 };
 use algonius_actors::model::exposure::Exposure;
 use algonius_actors::model::id::AgentId;
+use algonius_actors::model::resources::Holding;
 use algonius_actors::model::sandbox::Enforcement;
 
 /// An agent of which nothing matters but what others can reach.
@@ -22,6 +23,7 @@ pub(super) fn spec(id: &str, exposure: Exposure) -> AgentSpec {
         access: Access::ReadOnly,
         enforcement: Enforcement::Unneeded,
         isolation: None,
+        holding: Holding::default(),
         capacity: Capacity { running: None, waiting: 0, patience: day },
         deadlines: Deadlines { start: day, run: day, idle: None, grace: day, answer: day },
         heartbeat: None,

@@ -86,20 +86,26 @@ pub(super) struct Guard {
     pub(super) is_confined: bool,
     /// Whether its first process only waits for the others, which end with it.
     pub(super) is_wrapped: bool,
+    /// Whether the entrance of its group comes with it.
+    pub(super) is_grouped: bool,
 }
 
 impl Guard {
     const CONFINED: u64 = 1;
     const WRAPPED: u64 = 1 << 1;
+    const GROUPED: u64 = 1 << 2;
 
     fn number(self) -> u64 {
         let bit = |is_set: bool, bit: u64| if is_set { bit } else { 0 };
-        bit(self.is_confined, Self::CONFINED) | bit(self.is_wrapped, Self::WRAPPED)
+        bit(self.is_confined, Self::CONFINED)
+            | bit(self.is_wrapped, Self::WRAPPED)
+            | bit(self.is_grouped, Self::GROUPED)
     }
 
     fn of(number: u64) -> Self {
-        let (is_confined, is_wrapped) = (number & Self::CONFINED != 0, number & Self::WRAPPED != 0);
-        Self { is_confined, is_wrapped }
+        let has = |bit| number & bit != 0;
+        let (is_confined, is_wrapped) = (has(Self::CONFINED), has(Self::WRAPPED));
+        Self { is_confined, is_wrapped, is_grouped: has(Self::GROUPED) }
     }
 }
 
@@ -110,7 +116,7 @@ pub(super) enum Order {
     /// of the socket at which it does. Comes with the folder of that socket.
     Hello { version: u64, patience: u64, name: Vec<u8> },
     /// Start a program. Comes with its three streams, our two ends, two memory files, and the
-    /// ruleset and the file of the spec where there are such.
+    /// ruleset, the entrance of its group and the file of the spec where there are such.
     Launch { terms: Terms, spec: Option<Spec>, guard: Guard },
     /// Ask everything of it to end.
     Terminate { slot: u64 },
@@ -263,8 +269,8 @@ mod tests {
         Terms { slot: 3, label: 1 << 61, meta: vec![0, 255], cap: 9, dies_alone: true }
     }
 
-    fn launch(is_confined: bool, is_wrapped: bool) -> Order {
-        let guard = Guard { is_confined, is_wrapped };
+    fn launch([is_confined, is_wrapped, is_grouped]: [bool; 3]) -> Order {
+        let guard = Guard { is_confined, is_wrapped, is_grouped };
         Order::Launch { terms: terms(), spec: None, guard }
     }
 
@@ -281,9 +287,10 @@ mod tests {
         let orders = [
             Order::Hello { version: 1, patience: 60_000, name: b"x.sock".to_vec() },
             Order::Launch { terms: terms(), spec: Some(spec), guard: Guard::default() },
-            launch(true, false),
-            launch(false, true),
-            launch(true, true),
+            launch([true, false, false]),
+            launch([false, true, false]),
+            launch([false, false, true]),
+            launch([true, true, true]),
             Order::Terminate { slot: 1 },
             Order::Kill { slot: 2 },
             Order::Release { slot: 3 },

@@ -5,42 +5,57 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use algonius_actors::model::resources::Footprint;
 use algonius_actors::model::usage::Usage;
 use nix::unistd::{SysconfVar, sysconf};
 
-use super::label::{Label, label_of};
-use super::proc::{folder, is_ours, pids, stat, subtree};
+use super::census::Census;
+use super::label::Label;
+use super::proc::{folder, stat, subtree};
 
 /// Reads what one program takes. Clones share what was the most.
 #[derive(Debug, Clone)]
 pub struct Gauge {
     pid: u32,
     label: Label,
+    census: Arc<Census>,
     /// The most bytes of memory that were seen.
     peak: Arc<AtomicU64>,
 }
 
 impl Gauge {
     /// Of the program with this process, whose processes carry this label.
-    pub(super) fn of(pid: u32, label: Label) -> Self {
-        Self { pid, label, peak: Arc::default() }
+    pub(super) fn of(pid: u32, label: Label, census: Arc<Census>) -> Self {
+        Self { pid, label, census, peak: Arc::default() }
     }
 
     /// What it takes now; `None` when nothing of it lives.
     pub async fn read(self) -> Option<Usage> {
+        let found = self.census.of(self.label).await;
         // `/proc` is files to the runtime, and a process under memory pressure answers slowly.
-        tokio::task::spawn_blocking(move || self.look()).await.ok().flatten()
+        tokio::task::spawn_blocking(move || self.look(found)).await.ok().flatten()
     }
 
-    fn look(&self) -> Option<Usage> {
-        let root = i32::try_from(self.pid).ok()?;
-        let is_its = |pid: &i32| is_ours(*pid) && label_of(*pid) == Some(self.label);
-        let mut all: BTreeSet<_> = pids().into_iter().filter(is_its).collect();
-        if all.contains(&root) {
+    /// What there is of it now: less is looked at, so it may be asked often.
+    pub async fn weigh(self) -> Footprint {
+        let found = self.census.of(self.label).await;
+        let all =
+            move || self.all(found).into_iter().map(footprint).fold(Footprint::default(), sum);
+        tokio::task::spawn_blocking(all).await.unwrap_or_default()
+    }
+
+    /// Its processes, from those that were found.
+    fn all(&self, found: Vec<i32>) -> BTreeSet<i32> {
+        let mut all: BTreeSet<_> = found.into_iter().collect();
+        if let Some(root) = i32::try_from(self.pid).ok().filter(|root| all.contains(root)) {
             all.extend(subtree(root)); // What runs as somebody else, too.
         }
+        all
+    }
+
+    fn look(&self, found: Vec<i32>) -> Option<Usage> {
         let tick_ms = 1000 / sysconf(SysconfVar::CLK_TCK).ok()??.unsigned_abs().max(1);
-        let each = all.into_iter().filter_map(|pid| usage(pid, tick_ms));
+        let each = self.all(found).into_iter().filter_map(|pid| usage(pid, tick_ms));
         let mut sum = each.reduce(add)?;
         let seen = sum.memory_peak.max(sum.memory);
         sum.memory_peak = self.peak.fetch_max(seen, Ordering::Relaxed).max(seen);
@@ -75,6 +90,17 @@ fn usage(pid: i32, tick_ms: u64) -> Option<Usage> {
     })
 }
 
+/// What there is of one process. What waits to be reaped has no memory, and counts still: it takes a
+/// place.
+fn footprint(pid: i32) -> Footprint {
+    let status = fs::read_to_string(folder(pid).join("status")).unwrap_or_default();
+    Footprint { memory: number(&status, "VmRSS:") * 1024, processes: number(&status, "Threads:") }
+}
+
+fn sum(one: Footprint, other: Footprint) -> Footprint {
+    Footprint { memory: one.memory + other.memory, processes: one.processes + other.processes }
+}
+
 /// The number behind a word at the beginning of a line.
 fn number(lines: &str, word: &str) -> u64 {
     let rest = lines.lines().find_map(|line| line.strip_prefix(word));
@@ -83,11 +109,13 @@ fn number(lines: &str, word: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Gauge, add, number, usage};
+    use super::{Gauge, add, footprint, number, usage};
     use crate::warden::label::Label;
     use algonius_actors::model::execution::Stamp;
     use algonius_actors::model::id::ExecutionId;
+    use algonius_actors::model::resources::Footprint;
     use algonius_actors::model::usage::Usage;
+    use std::sync::Arc;
     use uuid::Uuid;
 
     #[test]
@@ -110,9 +138,21 @@ mod tests {
         assert!(own.memory > 0 && own.memory_peak >= own.memory && own.read > 0, "{own:?}");
     }
 
+    #[test]
+    fn threads_count_as_the_system_counts_them() {
+        let (sender, receiver) = std::sync::mpsc::channel::<()>();
+        let waits = std::thread::spawn(move || receiver.recv());
+        let own = footprint(std::process::id().try_into().unwrap());
+        assert!(own.memory > 0 && own.processes >= 2, "{own:?}");
+        drop(sender);
+        assert!(waits.join().unwrap().is_err());
+    }
+
     #[tokio::test]
     async fn where_nothing_lives_there_is_nothing_to_tell() {
         let label = Label::of(Uuid::new_v4(), ExecutionId::fresh(), Stamp::FIRST);
-        assert_eq!(Gauge::of(std::process::id(), label).read().await, None);
+        let gauge = Gauge::of(std::process::id(), label, Arc::default());
+        assert_eq!(gauge.clone().read().await, None);
+        assert_eq!(gauge.weigh().await, Footprint::default());
     }
 }

@@ -72,7 +72,7 @@ impl Link {
 
     /// Sends an order; where the warden is gone, nobody obeys it.
     pub(super) fn order(&self, order: Order, fds: Vec<Arc<OwnedFd>>) {
-        if !self.is_silent.load(Ordering::Relaxed) {
+        if !self.is_silent() {
             _ = self.orders.send(Parcel { order, fds });
         }
     }
@@ -80,6 +80,11 @@ impl Link {
     /// Orders nothing more, whoever asks for it: the warden keeps what it holds.
     pub(super) fn fall_silent(&self) {
         self.is_silent.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether what is held is left to the next life of the service.
+    pub(super) fn is_silent(&self) -> bool {
+        self.is_silent.load(Ordering::Relaxed)
     }
 
     /// A number that no program of this warden has.

@@ -13,6 +13,9 @@ use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 use super::keeper::keep;
 use super::signal::forget_handlers;
 
+/// The name under which wardens are seen.
+pub(super) const WARDEN: &str = "algonius-warden";
+
 /// What a warden is told by the system. The last three would end it, and are for it to decide.
 const SIGNALS: [Signal; 4] = [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
 
@@ -25,7 +28,7 @@ const SIGNALS: [Signal; 4] = [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, 
 /// When standard input is no such socket, or the system gives too little to begin with.
 pub fn serve() -> io::Result<()> {
     let link = io::stdin().as_fd().try_clone_to_owned()?;
-    set_name(c"algonius-warden")?;
+    set_name(c"algonius-warden")?; // As in `WARDEN`.
     _ = setsid(); // Fails only for who leads a group already.
     forget_handlers();
     let signals = signals()?;

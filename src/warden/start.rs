@@ -22,11 +22,16 @@ pub(super) struct Start {
     pub(super) fds: Vec<Arc<OwnedFd>>,
 }
 
-/// Makes everything that the program will find.
+/// Makes everything that the program will find. It goes through `entrance` into its control group.
 ///
 /// # Errors
 /// When the process may not open more, or memory runs out.
-pub(super) fn begin(launch: Launch, instance: Uuid, slot: u64) -> io::Result<Start> {
+pub(super) fn begin(
+    launch: Launch,
+    entrance: Option<OwnedFd>,
+    instance: Uuid,
+    slot: u64,
+) -> io::Result<Start> {
     let Streams { stdin, stdout, stderr, ours } = streams(&launch.stdin)?;
     let (execution, stamp) = (launch.execution, launch.stamp);
     let terms = Terms {
@@ -39,10 +44,13 @@ pub(super) fn begin(launch: Launch, instance: Uuid, slot: u64) -> io::Result<Sta
     let mut fds: Vec<_> = [stdin, stdout, stderr].into_iter().map(Arc::new).collect();
     fds.extend(ours.iter().map(|ends| Arc::clone(&ends.pipe)));
     fds.extend(ours.iter().map(|ends| Arc::clone(&ends.memory)));
-    let (is_confined, is_wrapped) = (launch.ruleset.is_some(), launch.wrapper.is_some());
-    let guard = Guard { is_confined, is_wrapped };
+    let guard = Guard {
+        is_confined: launch.ruleset.is_some(),
+        is_wrapped: launch.wrapper.is_some(),
+        is_grouped: entrance.is_some(),
+    };
     let spec = spec(&launch, instance);
-    fds.extend(launch.ruleset.map(Arc::new));
+    fds.extend(launch.ruleset.into_iter().chain(entrance).map(Arc::new));
     let encoded = spec.encode();
     let spec = if encoded.len() <= LONGEST {
         Some(spec)

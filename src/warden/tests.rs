@@ -1,5 +1,6 @@
 //! A warden for the tests of this crate: the test program itself, in the part of one.
 
+mod grouping;
 mod holding;
 mod world;
 
@@ -12,6 +13,7 @@ use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, fork};
 use uuid::Uuid;
 
+use super::group::{Groups, Place};
 use super::wardens::{Origin, Terms, Wardens};
 
 /// Not a test: what the process does that [`wardens`] starts. The harness has a thread of its own,
@@ -42,9 +44,30 @@ pub(crate) async fn wardens(runtime_dir: &Path, instance: Uuid) -> Arc<Wardens> 
     Wardens::start(terms(runtime_dir, instance, WAIT)).await.unwrap()
 }
 
+/// The same, with control groups.
+pub(crate) async fn grouped(runtime_dir: &Path, instance: Uuid, place: Place) -> Arc<Wardens> {
+    let groups = Groups::open(Some(place), instance, true).map(Arc::new);
+    Wardens::start(Terms { groups, ..terms(runtime_dir, instance, WAIT) }).await.unwrap()
+}
+
+/// Lets a folder play a control group that was delegated to us, with every controller, in which these
+/// processes are. Its files are plain: what a kernel would make of them does not happen.
+pub(crate) fn plays_a_group(folder: &Path, processes: &[u32]) -> Place {
+    let processes: String = processes.iter().map(|pid| format!("{pid}\n")).collect();
+    for (name, text) in [
+        ("cgroup.type", "domain\n"),
+        ("cgroup.controllers", "cpuset cpu io memory pids\n"),
+        ("cgroup.subtree_control", "cpu\n"),
+        ("cgroup.procs", &processes),
+    ] {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+    Place::at(folder)
+}
+
 fn terms(runtime_dir: &Path, instance: Uuid, patience: Duration) -> Terms {
     let args = ["warden::tests::process", "--exact", "--nocapture"];
     let args = args.into_iter().map(Into::into).collect();
     let origin = Origin { program: "/proc/self/exe".into(), args };
-    Terms { origin, runtime_dir: runtime_dir.to_owned(), instance, patience }
+    Terms { origin, runtime_dir: runtime_dir.to_owned(), instance, patience, groups: None }
 }

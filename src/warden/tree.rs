@@ -4,12 +4,15 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use algonius_actors::model::resources::{Controllers, Refusals};
 use algonius_actors::model::usage::Spent;
 use async_trait::async_trait;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
+use super::census::Census;
 use super::frame::Order;
+use super::group::{Group, end};
 use super::link::Link;
 use super::program::{Program, Standing};
 use super::{Gauge, Spawned, Tree, sweep};
@@ -18,12 +21,18 @@ use super::{Gauge, Spawned, Tree, sweep};
 ///
 /// # Errors
 /// When it could not be started, with the system's error number where it has one.
-pub(super) async fn spawned(link: Arc<Link>, program: Arc<Program>) -> io::Result<Spawned> {
+pub(super) async fn spawned(
+    link: Arc<Link>,
+    program: Arc<Program>,
+    census: Arc<Census>,
+    group: Option<Arc<Group>>,
+) -> io::Result<Spawned> {
     let claim = program.claims();
-    let tree = HeldTree { link, program: Arc::clone(&program), claim, is_over: false };
+    let tree =
+        HeldTree { link, program: Arc::clone(&program), claim, census, group, is_over: false };
     let known = program.until(|now| now.pid.is_some() || now.refused.is_some()).await;
     if let Some(errno) = known.refused {
-        return Err(tree.refused(io::Error::from_raw_os_error(errno)));
+        return Err(tree.refused(io::Error::from_raw_os_error(errno)).await);
     }
     let Some(pid) = known.pid else { return Err(io::ErrorKind::ConnectionAborted.into()) };
     let [stdout, stderr] = program.streams().await?;
@@ -44,15 +53,19 @@ struct HeldTree {
     program: Arc<Program>,
     /// By which claim it is driven; a later one has taken it.
     claim: u32,
+    census: Arc<Census>,
+    /// Where it lives, with all that it started.
+    group: Option<Arc<Group>>,
     /// Whether its warden was told to forget it.
     is_over: bool,
 }
 
 impl HeldTree {
     /// There is nothing to be ended.
-    fn refused(mut self, error: io::Error) -> io::Error {
+    async fn refused(mut self, error: io::Error) -> io::Error {
         self.is_over = true;
         self.link.release(self.program.slot());
+        end(self.group.as_ref()).await;
         error
     }
 }
@@ -66,6 +79,9 @@ impl Tree for HeldTree {
     fn kill(&self) {
         if self.program.standing().has_survivors() {
             self.link.order(Order::Kill { slot: self.program.slot() }, Vec::new());
+            if let Some(group) = self.group.as_ref().filter(|_| !self.link.is_silent()) {
+                group.kill();
+            }
         }
     }
 
@@ -74,7 +90,8 @@ impl Tree for HeldTree {
     }
 
     fn gauge(&self) -> Gauge {
-        Gauge::of(self.program.standing().pid.unwrap_or_default(), self.program.label())
+        let pid = self.program.standing().pid.unwrap_or_default();
+        Gauge::of(pid, self.program.label(), Arc::clone(&self.census))
     }
 
     fn spent(&self) -> Option<Spent> {
@@ -86,13 +103,32 @@ impl Tree for HeldTree {
         self.program.taken(self.claim).await;
     }
 
+    fn held(&self) -> Controllers {
+        self.group.as_ref().map(|group| group.held()).unwrap_or_default()
+    }
+
+    fn refusals(&self) -> Refusals {
+        self.group.as_ref().map(|group| group.refusals()).unwrap_or_default()
+    }
+
     async fn sweep(&self) -> u64 {
-        clear(&self.link, &self.program).await
+        clear(&self.link, &self.program, self.group.as_ref()).await
     }
 }
 
-/// Kills everything of a program; how many that were.
-async fn clear(link: &Link, program: &Program) -> u64 {
+/// Kills everything of a program, and removes its group; how many had to be killed.
+async fn clear(link: &Link, program: &Program, group: Option<&Arc<Group>>) -> u64 {
+    // What is left to the next life of the service has its group on.
+    let group = group.filter(|group| !group.is_closed() && !link.is_silent());
+    if let Some(group) = group {
+        group.kill();
+    }
+    let killed = kill_all(link, program).await;
+    end(group.filter(|_| !link.is_silent())).await;
+    killed
+}
+
+async fn kill_all(link: &Link, program: &Program) -> u64 {
     if !program.standing().has_survivors() {
         return program.standing().cleared.unwrap_or_default();
     }
@@ -118,13 +154,14 @@ impl Drop for HeldTree {
             return;
         }
         let (link, program) = (Arc::clone(&self.link), Arc::clone(&self.program));
-        if !program.standing().has_survivors() {
+        let group = self.group.take().filter(|group| !group.is_closed());
+        if !program.standing().has_survivors() && group.is_none() {
             return link.release(program.slot());
         }
         // Where the whole service goes down, the next one takes up what the warden holds.
         let Ok(runtime) = Handle::try_current() else { return };
         runtime.spawn(async move {
-            clear(&link, &program).await;
+            clear(&link, &program, group.as_ref()).await;
             link.release(program.slot());
         });
     }

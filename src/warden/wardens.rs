@@ -15,13 +15,16 @@ use std::time::Duration;
 
 use algonius_actors::model::execution::Stamp;
 use algonius_actors::model::id::ExecutionId;
+use algonius_actors::model::resources::Grouping;
 use async_trait::async_trait;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::attach;
+use super::census::Census;
 use super::frame::{Order, VERSION};
+use super::group::{Group, Groups, end};
 use super::label::Label;
 use super::link::Link;
 use super::process::can_label;
@@ -33,7 +36,7 @@ use super::{Claimed, Launch, Spawned, Warden, packet, sweep};
 /// How long a warden may take for its first word.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Launches under way at once: each has up to nine descriptors in flight.
+/// Launches under way at once: each has up to ten descriptors in flight.
 const LAUNCHES: u32 = 64;
 
 /// How a process becomes a warden: this very program, unless something else stands in for it.
@@ -71,6 +74,8 @@ pub struct Terms {
     pub instance: Uuid,
     /// How long a warden waits for the next life of the service.
     pub patience: Duration,
+    /// Where programs get control groups of their own, if anywhere.
+    pub groups: Option<Arc<Groups>>,
 }
 
 /// What a service has left to the next one.
@@ -93,6 +98,7 @@ pub struct Wardens {
     present: watch::Sender<Option<Arc<Link>>>,
     left: Vec<Arc<Link>>,
     launches: Semaphore,
+    census: Arc<Census>,
 }
 
 impl Wardens {
@@ -118,10 +124,23 @@ impl Wardens {
             present: watch::Sender::default(),
             left,
             launches: Semaphore::new(LAUNCHES as usize),
+            census: Arc::default(),
             terms,
         };
+        wardens.end_groups().await;
         wardens.own().await?;
         Ok(Arc::new(wardens))
+    }
+
+    /// Ends the groups that an earlier life left, but for those of what is held.
+    async fn end_groups(&self) {
+        let Some(groups) = &self.terms.groups else { return };
+        let held = self.left().flat_map(|link| link.all());
+        let held = held.filter_map(|program| program.attempt()).collect();
+        let ended = groups.end_all_but(&held).await;
+        if ended > 0 {
+            tracing::warn!(groups = ended, "removed control groups that an earlier life left");
+        }
     }
 
     /// Ends what is held for executions that nobody took up.
@@ -139,7 +158,7 @@ impl Wardens {
             for program in link.all().into_iter().filter(|program| !goes_on(program)) {
                 let execution = program.attempt().map(|(id, _)| id.to_string());
                 tracing::warn!(execution, "nobody takes its program up, which is ended");
-                if let Ok(spawned) = spawned(Arc::clone(&link), program).await {
+                if let Ok(spawned) = self.held(Arc::clone(&link), program).await {
                     spawned.tree.sweep().await;
                 }
             }
@@ -161,6 +180,9 @@ impl Wardens {
             if timeout(PATIENCE, link.until(|_| false)).await.is_err() {
                 tracing::error!(pid = link.standing().pid, "a warden does not end");
             }
+        }
+        if let Some(groups) = &self.terms.groups {
+            groups.close().await;
         }
     }
 
@@ -223,6 +245,29 @@ impl Wardens {
         self.left.iter().filter(|link| !link.standing().is_lost).map(Arc::clone)
     }
 
+    /// A program that is held, with the group that it has.
+    async fn held(&self, link: Arc<Link>, program: Arc<Program>) -> io::Result<Spawned> {
+        let groups = self.terms.groups.as_ref();
+        let group = groups.zip(program.attempt()).and_then(|(groups, it)| groups.find(it));
+        spawned(link, program, Arc::clone(&self.census), group.map(Arc::new)).await
+    }
+
+    /// The group of a program that is about to be started, where it is to have one and can.
+    fn group(&self, launch: &Launch) -> io::Result<Option<(Arc<Group>, OwnedFd)>> {
+        let (resources, groups) = (&launch.resources, self.terms.groups.as_ref());
+        let Some(groups) = groups.filter(|_| resources.wants_group()) else { return Ok(None) };
+        let made = groups.make((launch.execution, launch.stamp), resources);
+        let entered = made.and_then(|group| Ok((group.entrance()?, Arc::new(group))));
+        match entered {
+            Ok((entrance, group)) => Ok(Some((group, entrance))),
+            Err(error) if resources.grouping == Grouping::Required => Err(io::Error::other(error)),
+            Err(error) => {
+                tracing::warn!(%error, "no control group for an execution, which is watched alone");
+                Ok(None)
+            }
+        }
+    }
+
     fn find(&self, label: Label) -> Option<(Arc<Link>, Arc<Program>)> {
         let found = |link: Arc<Link>| link.find(label).map(|program| (link, program));
         let own = self.present.borrow().clone();
@@ -235,14 +280,22 @@ impl Warden for Wardens {
     async fn launch(&self, launch: Launch) -> io::Result<Spawned> {
         let _one = self.launches.acquire().await.map_err(io::Error::other)?;
         let link = self.own().await?;
-        let Start { program, order, fds } = begin(launch, self.terms.instance, link.fresh_slot())?;
+        let (group, entrance) = self.group(&launch)?.unzip();
+        let begun = begin(launch, entrance, self.terms.instance, link.fresh_slot());
+        let Start { program, order, fds } = match begun {
+            Ok(start) => start,
+            Err(error) => {
+                end(group.as_ref()).await;
+                return Err(error);
+            }
+        };
         link.add(Arc::clone(&program));
         if link.standing().is_lost {
             program.lose(); // The warden may have been lost before it could be told of this one.
         }
         link.order(order, fds);
         // From here on it is ended when nobody waits for it any more.
-        spawned(link, program).await
+        spawned(link, program, Arc::clone(&self.census), group).await
     }
 
     fn claim(&self, execution: ExecutionId, stamp: Stamp) -> Option<Claimed> {
@@ -254,7 +307,7 @@ impl Warden for Wardens {
     async fn adopt(&self, execution: ExecutionId, stamp: Stamp) -> io::Result<Spawned> {
         let label = Label::of(self.terms.instance, execution, stamp);
         let (link, program) = self.find(label).ok_or(io::ErrorKind::NotFound)?;
-        spawned(link, program).await
+        self.held(link, program).await
     }
 
     async fn sweep(&self, execution: ExecutionId, stamp: Stamp) -> usize {
@@ -264,6 +317,9 @@ impl Warden for Wardens {
         {
             spawned.tree.sweep().await;
         }
-        sweep::of_label(label).await
+        let killed = sweep::of_label(label).await;
+        let groups = self.terms.groups.as_ref();
+        end(groups.and_then(|groups| groups.find((execution, stamp))).map(Arc::new).as_ref()).await;
+        killed
     }
 }

@@ -116,6 +116,7 @@ pub const fn numbers(code: Code) -> Numbers {
         | Code::Rejected
         | Code::Timeout
         | Code::IdleTimeout
+        | Code::ResourcesExceeded
         | Code::StartTimeout
         | Code::Cancelled
         | Code::Interrupted

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::exposure::Exposure;
 use super::id::AgentId;
+use super::resources::Holding;
 use super::sandbox::{Enforcement, Isolation};
 
 /// Whether an agent changes what it works on.
@@ -128,6 +129,8 @@ pub struct AgentSpec {
     pub enforcement: Enforcement,
     /// By what means, where it is held at all.
     pub isolation: Option<Isolation>,
+    /// What it may take of the machine, and what holds it to that.
+    pub holding: Holding,
     /// Concurrency and queue.
     pub capacity: Capacity,
     /// Deadlines of an attempt.

@@ -141,6 +141,9 @@ codes! {
     /// It was silent for too long.
     IdleTimeout = "idle-timeout", Agent,
         "see why the agent writes nothing, or raise `idle_timeout`";
+    /// It took more of the machine than it may.
+    ResourcesExceeded = "resources-exceeded", Agent,
+        "give the agent less to do, or raise what its `resources` allow";
     /// The start deadline passed.
     StartTimeout = "start-timeout", System,
         "see whether the machine is overloaded, or raise `start_timeout`";

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use regex::Regex;
 
+use super::resources::Resources;
 use super::sandbox::Sandbox;
 
 /// How the program receives its input.
@@ -131,6 +132,8 @@ pub struct ProgramSpec {
     pub prompts: PromptContract,
     /// What it may change and reach.
     pub sandbox: Sandbox,
+    /// How much it may take of the machine.
+    pub resources: Resources,
 }
 
 /// How a process ended.

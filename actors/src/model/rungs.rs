@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::resources::Controllers;
 use super::sandbox::Means;
 
 /// Whether a means is there.
@@ -41,8 +42,11 @@ pub struct Rungs {
     pub landlock: Option<u32>,
     /// Bubblewrap, with all that a program is wrapped in.
     pub bubblewrap: Presence,
-    /// A group of version 2 in which we could make others, which nothing uses yet.
+    /// A control group of version 2 in which we could make others.
     pub cgroup: Presence,
+    /// Which limits those would hold.
+    #[serde(default)]
+    pub controllers: Controllers,
     /// Whether everything runs as root.
     pub root: bool,
     /// Descriptors that a process may have: now, and if it asks.

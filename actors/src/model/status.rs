@@ -7,6 +7,7 @@ use super::execution::{Outcome, Stamp, State};
 use super::id::{AgentId, ExecutionId};
 use super::pressure::Pressure;
 use super::queue::{Queued, Reason};
+use super::resources::Holding;
 use super::sandbox::{Enforcement, Isolation};
 use super::usage::Usage;
 
@@ -92,6 +93,9 @@ pub struct AgentStatus {
     /// By what means.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
+    /// What it may take of the machine, and what holds it to that.
+    #[serde(default, skip_serializing_if = "Holding::is_empty")]
+    pub resources: Holding,
     /// Since when this actor lives.
     pub since: Option<DateTime<Utc>>,
     /// How often the actor was started again.

@@ -10,6 +10,7 @@ use crate::model::exposure::Exposure;
 use crate::model::id::{AgentId, ContextId, MessageId, PrincipalId};
 use crate::model::principal::{Caller, Right, Scope};
 use crate::model::request::{Input, Overrides, Request, Trigger};
+use crate::model::resources::Holding;
 use crate::model::sandbox::Enforcement;
 
 /// A read-only agent: one runs, ten may wait for half an hour.
@@ -26,6 +27,7 @@ pub fn spec(id: &str) -> AgentSpec {
         access: Access::ReadOnly,
         enforcement: Enforcement::Unneeded,
         isolation: None,
+        holding: Holding::default(),
         capacity: Capacity {
             running: NonZeroU32::new(1),
             waiting: 10,

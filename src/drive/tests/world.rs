@@ -23,6 +23,7 @@ use algonius_actors::model::program::{
 };
 use algonius_actors::model::progress::Progress;
 use algonius_actors::model::request::{Input, Overrides, Request, Trigger};
+use algonius_actors::model::resources::{Holding, Resources};
 use algonius_actors::model::sandbox::{Enforcement, Isolation, Sandbox};
 use algonius_actors::model::workspace::Workspace;
 use algonius_actors::ports::clock::Clock;
@@ -36,7 +37,8 @@ use uuid::Uuid;
 
 use crate::drive::process::{ProcessDriver, Site};
 use crate::warden::confine::version;
-use crate::warden::tests::wardens;
+use crate::warden::group::Place;
+use crate::warden::tests::{grouped, wardens};
 use crate::warden::wardens::Wardens;
 
 /// No wait of these tests is longer.
@@ -89,6 +91,8 @@ pub(super) struct Stage {
     pub(super) workspace: Option<Workspace>,
     pub(super) instance: Uuid,
     pub(super) home: tempfile::TempDir,
+    /// Where control groups are made, if anywhere.
+    pub(super) place: Option<Place>,
     wardens: OnceCell<Arc<Wardens>>,
 }
 
@@ -127,6 +131,7 @@ pub(super) fn program(command: &str, args: &[&str]) -> Stage {
             },
             // Programs tell by files what they do.
             sandbox: Sandbox { writable: Some(vec![home.path().to_owned()]), ..Sandbox::default() },
+            resources: Resources::default(),
         },
         spec: spec(),
         input: Input::default(),
@@ -137,6 +142,7 @@ pub(super) fn program(command: &str, args: &[&str]) -> Stage {
         workspace: None,
         instance: Uuid::new_v4(),
         home,
+        place: None,
         wardens: OnceCell::new(),
     }
 }
@@ -153,6 +159,7 @@ fn spec() -> AgentSpec {
         access: Access::ReadOnly,
         enforcement: Enforcement::Enforced,
         isolation: version().map(|_| Isolation::Landlock),
+        holding: Holding::default(),
         capacity: Capacity { running: None, waiting: 0, patience: day },
         deadlines: Deadlines {
             start: day,
@@ -187,7 +194,12 @@ impl Stage {
 
     pub(super) async fn driver(&self) -> ProcessDriver {
         let (folder, instance) = (self.runtime_dir(), self.instance);
-        let wardens = self.wardens.get_or_init(|| async move { wardens(&folder, instance).await });
+        let wardens = self.wardens.get_or_init(|| async move {
+            match self.place.clone() {
+                Some(place) => grouped(&folder, instance, place).await,
+                None => wardens(&folder, instance).await,
+            }
+        });
         let wardens = Arc::clone(wardens.await);
         let (runtime_dir, data_dir) = (self.files_dir(), self.home.path().join("data"));
         let site = Site { runtime_dir, data_dir, bubblewrap: None };

@@ -26,6 +26,15 @@ const CLOSE_RANGE_CLOEXEC: c_uint = 1 << 2;
 /// Limits of one resource, soft and hard.
 pub(super) type Limit = (libc::__rlimit_resource_t, u64, u64);
 
+/// What holds a program from its beginning, as descriptors.
+#[derive(Debug)]
+pub(super) struct Bounds {
+    /// What it may change and reach.
+    pub(super) ruleset: Option<OwnedFd>,
+    /// Where it enters its control group.
+    pub(super) group: Option<OwnedFd>,
+}
+
 /// A spec in the form in which the system takes it.
 struct Form {
     program: CString,
@@ -60,6 +69,7 @@ struct Birth {
     working_dir: *const c_char,
     streams: [c_int; 3],
     ruleset: Option<c_int>,
+    group: Option<c_int>,
     limits: *const [Limit],
     errno: c_int,
 }
@@ -72,7 +82,7 @@ struct Birth {
 pub(super) fn start(
     spec: &Spec,
     streams: [&OwnedFd; 3],
-    ruleset: Option<&OwnedFd>,
+    bounds: &Bounds,
     limits: &[Limit],
 ) -> Result<Pid, Errno> {
     let form = Form::of(spec).map_err(|_zero| Errno::EINVAL)?;
@@ -83,7 +93,8 @@ pub(super) fn start(
         env: env.as_ptr(),
         working_dir: form.working_dir.as_ptr(),
         streams: streams.map(AsRawFd::as_raw_fd),
-        ruleset: ruleset.map(AsRawFd::as_raw_fd),
+        ruleset: bounds.ruleset.as_ref().map(AsRawFd::as_raw_fd),
+        group: bounds.group.as_ref().map(AsRawFd::as_raw_fd),
         limits: ptr::from_ref(limits),
         errno: 0,
     };
@@ -127,6 +138,10 @@ unsafe fn prepare(birth: &Birth) -> Result<(), c_int> {
         // First of all: until here the descriptors are those of the warden itself.
         done(libc::syscall(libc::SYS_close_range, FIRST_HELD, c_uint::MAX, CLOSE_RANGE_UNSHARE))?;
         done(libc::setsid().into())?;
+        if let Some(group) = birth.group {
+            // A zero is whoever writes it. Before everything else, so that all of it counts.
+            done(libc::write(group, c"0".as_ptr().cast(), 1).try_into().unwrap_or(-1))?;
+        }
         for (resource, soft, hard) in &*birth.limits {
             let limit = libc::rlimit { rlim_cur: *soft, rlim_max: *hard };
             done(libc::setrlimit(*resource, &raw const limit).into())?;

@@ -9,7 +9,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::super::frame::{Guard, Spec, Terms, Word};
 use super::Keeper;
-use super::birth::{self, Limit};
+use super::birth::{self, Bounds, Limit};
 use super::held::{Held, Stream};
 
 /// From here on stand the descriptors that are held.
@@ -53,20 +53,25 @@ impl Means {
 struct Kit {
     streams: [OwnedFd; 3],
     ours: [OwnedFd; 4],
-    ruleset: Option<OwnedFd>,
+    bounds: Bounds,
     spec: Option<OwnedFd>,
 }
 
 impl Kit {
     /// Sorts what came; `None` when something did not arrive.
-    fn sort(fds: Vec<OwnedFd>, is_confined: bool, has_file: bool) -> Option<Self> {
+    fn sort(
+        fds: Vec<OwnedFd>,
+        Guard { is_confined, is_grouped, .. }: Guard,
+        has_file: bool,
+    ) -> Option<Self> {
         let mut fds = fds.into_iter();
         let mut next = || fds.next();
         let streams = [next()?, next()?, next()?];
         let ours = [next()?, next()?, next()?, next()?];
         let ruleset = if is_confined { Some(next()?) } else { None };
+        let group = if is_grouped { Some(next()?) } else { None };
         let spec = if has_file { Some(next()?) } else { None };
-        Some(Self { streams, ours, ruleset, spec })
+        Some(Self { streams, ours, bounds: Bounds { ruleset, group }, spec })
     }
 }
 
@@ -83,7 +88,7 @@ impl Keeper {
         // One that was taken over only finishes what it has.
         let allowed = if self.is_adopted { Err(Errno::EPERM) } else { Ok(()) };
         let launched = allowed
-            .and_then(|()| Kit::sort(fds, guard.is_confined, has_file).ok_or(Errno::EMFILE))
+            .and_then(|()| Kit::sort(fds, guard, has_file).ok_or(Errno::EMFILE))
             .and_then(|kit| self.start(terms, spec, kit));
         if let Some(held) = self.held.get_mut(&slot) {
             held.is_wrapped = guard.is_wrapped;
@@ -95,7 +100,7 @@ impl Keeper {
     }
 
     fn start(&mut self, terms: Terms, spec: Option<Spec>, kit: Kit) -> Result<i32, Errno> {
-        let Kit { streams: [stdin, stdout, stderr], ours, ruleset, spec: file } = kit;
+        let Kit { streams: [stdin, stdout, stderr], ours, bounds, spec: file } = kit;
         let spec = match (spec, file) {
             (Some(spec), _) => spec,
             (None, file) => file.and_then(read).ok_or(Errno::EBADMSG)?,
@@ -106,7 +111,7 @@ impl Keeper {
         };
         let streams = [hold(out, out_memory)?, hold(err, err_memory)?];
         let limits = self.means.limits(terms.label, &spec);
-        let pid = birth::start(&spec, [&stdin, &stdout, &stderr], ruleset.as_ref(), &limits)?;
+        let pid = birth::start(&spec, [&stdin, &stdout, &stderr], &bounds, &limits)?;
         let pid = pid.as_raw();
         // Not in the child: there this process's own protection stands in the way.
         _ = fs::write(format!("/proc/{pid}/oom_score_adj"), OUT_OF_MEMORY);

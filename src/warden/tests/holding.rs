@@ -159,7 +159,7 @@ fn a_warden_that_was_taken_over_starts_nothing() {
         let link = attach::all(&folder, &terms).await.pop().unwrap();
         let launch = world.shell(ExecutionId::fresh(), "echo in");
         let Start { program, order, fds } =
-            begin(launch, world.instance, link.fresh_slot()).unwrap();
+            begin(launch, None, world.instance, link.fresh_slot()).unwrap();
         link.add(Arc::clone(&program));
         link.order(order, fds);
         let told = program.until(|now| now.pid.is_some() || now.refused.is_some()).await;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use algonius_actors::model::execution::Stamp;
 use algonius_actors::model::id::ExecutionId;
+use algonius_actors::model::resources::Resources;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use sha2::{Digest, Sha256};
@@ -16,9 +17,10 @@ use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
 use super::{WAIT, terms};
+use crate::warden::group::{Groups, Place};
 use crate::warden::label::{Label, label_of};
 use crate::warden::proc::{pids, stat};
-use crate::warden::wardens::Wardens;
+use crate::warden::wardens::{Terms, Wardens};
 use crate::warden::{Launch, Pipe, Spawned, Warden};
 
 /// Three processes: one that does not listen, its child, and one in another session that has
@@ -30,6 +32,8 @@ pub(super) struct World {
     pub(super) instance: Uuid,
     /// How long wardens wait for the next life.
     pub(super) patience: Duration,
+    /// Where groups are made, if anywhere.
+    pub(super) place: Option<Place>,
 }
 
 /// One life of the service. Dropped, it is as dead as after a kill: its sockets are closed, and
@@ -42,7 +46,7 @@ pub(super) struct Life {
 impl World {
     pub(super) fn new() -> Self {
         let (home, instance) = (tempfile::tempdir().unwrap(), Uuid::new_v4());
-        Self { home, instance, patience: WAIT }
+        Self { home, instance, patience: WAIT, place: None }
     }
 
     pub(super) fn runtime_dir(&self) -> PathBuf {
@@ -51,8 +55,9 @@ impl World {
 
     pub(super) fn life(&self) -> Life {
         let runtime = Builder::new_multi_thread().enable_all().build().unwrap();
+        let groups = Groups::open(self.place.clone(), self.instance, true).map(Arc::new);
         let terms = terms(&self.runtime_dir(), self.instance, self.patience);
-        let wardens = runtime.block_on(Wardens::start(terms)).unwrap();
+        let wardens = runtime.block_on(Wardens::start(Terms { groups, ..terms })).unwrap();
         Life { runtime, wardens }
     }
 
@@ -77,6 +82,7 @@ impl World {
             limits: Vec::new(),
             ruleset: None,
             wrapper: None,
+            resources: Resources::default(),
         }
     }
 

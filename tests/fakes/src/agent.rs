@@ -23,6 +23,8 @@ const PARTS: &[(&str, Part, &str)] = &[
     ("stubborn", stubborn, "ignores SIGTERM, as does its child, whose process id it prints"),
     ("daemonize", daemonize, "leaves a process in a session of its own; prints its process id"),
     ("hold-pipe", hold_pipe, "prints `held`, leaves a process that holds its output, and exits"),
+    ("crowd", crowd, "N: starts N processes, says so, and waits for them"),
+    ("hog", hog, "BYTES: takes so much memory, says so, and keeps it"),
     ("flood", flood, "BYTES: prints so many bytes"),
     ("noisy", noisy, "prints colours, control characters and bytes that are no text"),
     ("env", environment, "prints its environment, sorted"),
@@ -107,6 +109,25 @@ fn in_own_session(_: &[String]) -> Result<u8, Box<dyn Error>> {
 fn hold_pipe(_: &[String]) -> Result<u8, Box<dyn Error>> {
     Command::new("sleep").arg(FOREVER).spawn()?;
     say("held")
+}
+
+fn crowd(told: &[String]) -> Result<u8, Box<dyn Error>> {
+    let number: usize = word(told, 0).parse()?;
+    let sleepers: io::Result<Vec<_>> =
+        (0..number).map(|_| Command::new("sleep").arg(FOREVER).spawn()).collect();
+    say("crowded\n")?;
+    for mut sleeper in sleepers? {
+        sleeper.wait()?;
+    }
+    Ok(0)
+}
+
+fn hog(told: &[String]) -> Result<u8, Box<dyn Error>> {
+    let held = vec![1_u8; word(told, 0).parse()?];
+    say("taken\n")?;
+    pause(Duration::from_secs(FOREVER.parse()?));
+    // Read again, so that it is held until here.
+    say(&held.len().to_string())
 }
 
 fn flood(told: &[String]) -> Result<u8, Box<dyn Error>> {

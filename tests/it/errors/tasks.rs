@@ -28,6 +28,7 @@ async fn what_a_program_does_wrong_is_told_the_same_on_every_way() {
         shell("flaky", "exit 75", "retry.base = 0.01"),
         shell("slow", "sleep 600", "timeout = 0.3\nstop_grace = 0.1"),
         shell("mute", "sleep 600", "idle_timeout = 1\nstop_grace = 0.1"),
+        shell("crowd", "sleep 600 & wait", "resources.processes = 1\nresources.group = 'off'"),
         shell(
             "asks",
             "printf 'Go on? [y/N] '; sleep 600",
@@ -47,6 +48,7 @@ async fn what_a_program_does_wrong_is_told_the_same_on_every_way() {
         ("flaky", "agent-transient", Code::TransientFailure),
         ("slow", "execution-timeout", Code::Timeout),
         ("mute", "idle-timeout", Code::IdleTimeout),
+        ("crowd", "resources-exceeded", Code::ResourcesExceeded),
         ("asks", "interactive-input", Code::Interactive),
         ("reports", "agent-reported", Code::Reported),
         ("rejects", "agent-rejected", Code::Rejected),

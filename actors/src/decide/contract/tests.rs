@@ -14,6 +14,7 @@ use crate::model::program::{
     InputPattern, OnLoss, OutputPattern, ProgramSpec, PromptContract, SuccessContract,
     TransientContract,
 };
+use crate::model::resources::Resources;
 use crate::model::sandbox::Sandbox;
 
 /// Success is 0 or 4 with an answer and without `broken`; 75 and `busy` may pass by themselves.
@@ -44,6 +45,7 @@ fn program() -> ProgramSpec {
             silence: Duration::from_secs(2),
         },
         sandbox: Sandbox::default(),
+        resources: Resources::default(),
     }
 }
 

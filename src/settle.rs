@@ -1,0 +1,56 @@
+//! Settles what holds each agent, from what this machine offers, before any of them runs.
+
+use std::io;
+use std::sync::Arc;
+
+use algonius_actors::decide::resources::{holding, wanting};
+use algonius_actors::decide::sandbox::enforcement;
+use algonius_actors::model::rungs::Rungs;
+use tokio::task::spawn_blocking;
+use uuid::Uuid;
+
+use crate::StartError;
+use crate::config::Agent;
+use crate::warden::group::{Groups, Place};
+
+/// Settles how far the system holds an agent to what it may do, and warns where that is too little.
+pub(super) fn sandbox(agent: &mut Agent, machine: &Rungs) -> Result<(), StartError> {
+    let Agent { spec, program } = agent;
+    (spec.enforcement, spec.isolation) =
+        enforcement(spec.access, &program.sandbox, machine.means());
+    if !spec.enforcement.is_wanting() || !spec.enabled {
+        return Ok(());
+    }
+    let landlock = machine.landlock.map_or("no Landlock".to_owned(), |v| format!("Landlock {v}"));
+    let means = format!("{landlock}, bubblewrap {}", machine.bubblewrap.as_str());
+    if program.sandbox.required {
+        return Err(StartError::Sandbox { agent: spec.id.clone(), means });
+    }
+    let (agent, enforcement) = (&spec.id, spec.enforcement.as_str());
+    tracing::warn!(%agent, enforcement, means, "what the agent may not do is not refused to it");
+    Ok(())
+}
+
+/// Settles what holds the agents to their limits, and makes ready for control groups where one is
+/// wanted.
+pub(super) async fn limits(
+    agents: &mut [Agent],
+    instance: Uuid,
+) -> Result<Option<Arc<Groups>>, StartError> {
+    let wants = |agent: &Agent| agent.spec.enabled && agent.program.resources.wants_group();
+    let are_wanted = agents.iter().any(wants);
+    let opened = spawn_blocking(move || Groups::open(Place::own(), instance, are_wanted)).await;
+    let groups = opened.map_err(|error| StartError::Warden { source: io::Error::other(error) })?;
+    agents.iter_mut().try_for_each(|agent| limit(agent, groups.as_ref()))?;
+    Ok(groups.map(Arc::new))
+}
+
+fn limit(agent: &mut Agent, groups: Option<&Groups>) -> Result<(), StartError> {
+    let (spec, resources) = (&mut agent.spec, &agent.program.resources);
+    let controllers = groups.map(Groups::controllers);
+    spec.holding = holding(resources, controllers);
+    match wanting(resources, controllers).filter(|_| spec.enabled) {
+        Some(lack) => Err(StartError::Group { agent: spec.id.clone(), lack }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,80 @@
+//! An agent that takes more of the machine than it may is ended with all that it started, and the
+//! others are served.
+
+use serde_json::{Value, json};
+
+use crate::harness::door::{completed, failed, outcome};
+use crate::harness::processes::{labels, marked};
+use crate::harness::{Service, fake, until};
+
+const MEMORY: u64 = 100 << 20;
+
+/// The processes of an execution.
+fn of(id: &str) -> Vec<i32> {
+    marked(&format!("ALGONIUS_EXECUTION_ID={id}"))
+}
+
+/// What is said of a failed task, after all of it is gone and another agent has answered.
+async fn told(service: &Service, agent: &str, id: &str) -> Value {
+    assert_eq!(outcome(&service.send("echo", "hi").await), completed("hi"), "others are served");
+    let task = service.ended(agent, id).await;
+    assert_eq!(outcome(&task), failed("resources-exceeded"));
+    until("the end of all", async || of(id).is_empty().then_some(())).await;
+    let record = service.execution(id).await;
+    assert_eq!((&record["attempt"], &record["error"]["category"]), (&json!(1), &json!("agent")));
+    record["error"]["message"].clone()
+}
+
+#[tokio::test]
+async fn a_program_that_starts_too_many_processes_is_ended_with_all_of_them() {
+    let limits = "resources.processes = 10\nresources.group = 'off'";
+    let agents = [fake("crowd", "crowd 50", limits), fake("echo", "echo", "")].concat();
+    let service = Service::start(&agents).await;
+    let id = service.begin("crowd", "go").await;
+    let said = told(&service, "crowd", &id).await;
+    let said = said.as_str().unwrap();
+    let (taken, most) = said.split_once(" processes and threads at once; ").unwrap();
+    assert!(taken.strip_prefix("had ").unwrap().parse::<u64>().unwrap() > 10, "{said}");
+    assert_eq!(most, "`resources.processes` allows 10");
+}
+
+#[tokio::test]
+async fn a_program_that_takes_too_much_memory_is_ended_and_the_service_lives() {
+    let limits = format!("resources.memory_bytes = {MEMORY}\nresources.group = 'off'");
+    let hog = fake("hog", &format!("hog {}", 300 << 20), &limits);
+    let service = Service::start(&[hog, fake("echo", "echo", "")].concat()).await;
+    let id = service.begin("hog", "go").await;
+    let said = told(&service, "hog", &id).await;
+    let said = said.as_str().unwrap();
+    let (taken, most) = said.split_once(" bytes of memory; ").unwrap();
+    assert!(taken.strip_prefix("took ").unwrap().parse::<u64>().unwrap() > MEMORY, "{said}");
+    assert_eq!(most, format!("`resources.memory_bytes` allows {MEMORY}"));
+}
+
+#[tokio::test]
+async fn limits_hold_also_over_a_restart_and_count_what_hides() {
+    let limits = "resources.processes = 3\nresources.group = 'off'\nsandbox.writable = ['HERE']";
+    let script = "until [ -e HERE/go ]; do sleep 0.02; done
+        for i in 1 2 3 4; do setsid env -i sleep 600 & done; wait";
+    let agent = format!("[agents.late]\ncommand = 'sh'\nargs = ['-c', '''{script}''']\n{limits}\n");
+    let mut service = Service::start(&[agent, fake("echo", "echo", "")].concat()).await;
+    let id = service.begin("late", "go").await;
+    let pid = until("its start", async || of(&id).first().copied()).await;
+    let label = labels().into_iter().find(|(found, _)| *found == pid).unwrap().1;
+    service.kill9().await;
+    service.restart().await;
+    service.setup.open("go");
+    assert!(told(&service, "late", &id).await.as_str().unwrap().contains("allows 3"));
+    assert!(labels().iter().all(|(_, found)| *found != label), "what hides is left");
+}
+
+#[tokio::test]
+async fn what_keeps_to_its_limits_is_left_alone_and_shown_with_them() {
+    let limits = "resources.processes = 64\nresources.memory_bytes = 104857600\n\
+                  resources.group = 'off'";
+    let service = Service::start(&fake("calm", "sleep 1.5 done", limits)).await;
+    let watched = |most: u64| json!({"most": most, "held_by": "watch"});
+    let shown = json!({"memory_bytes": watched(MEMORY), "processes": watched(64), "group": false});
+    assert_eq!(service.agent("calm").await["resources"], shown);
+    assert_eq!(outcome(&service.send("calm", "go").await), completed("done"));
+}
