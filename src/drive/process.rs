@@ -122,7 +122,7 @@ enum Order {
     Release,
 }
 
-/// The holder's orders. A lease that was dropped has ordered the release.
+/// The holder's orders. A lease that was dropped has ordered nothing.
 #[derive(Clone)]
 pub(super) struct Orders(watch::Receiver<Order>);
 
@@ -132,9 +132,11 @@ impl Orders {
         *self.0.borrow() != Order::Run || self.0.has_changed().is_err()
     }
 
-    /// Returns when the end was asked for.
+    /// Returns when the end was asked for; never when the holder is lost.
     pub(super) async fn stopped(&mut self) {
-        _ = self.0.wait_for(|order| *order != Order::Run).await;
+        if self.0.wait_for(|order| *order != Order::Run).await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 
     /// Returns when the lease was cleaned, or dropped; answers whether it was cleaned.
