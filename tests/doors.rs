@@ -57,7 +57,7 @@ async fn try_start(
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("supervisor.toml");
     let text = format!(
-        "[server]\nlisten = \"127.0.0.1:0\"\ndata_dir = \"data\"\nruntime_dir = \"run\"\n{server}\n{rest}"
+        "[pressure]\nenabled = false\n[server]\nlisten = \"127.0.0.1:0\"\ndata_dir = \"data\"\nruntime_dir = \"run\"\n{server}\n{rest}"
     );
     std::fs::write(&file, text).unwrap();
     let env = |name: &str| match name {

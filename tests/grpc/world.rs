@@ -31,6 +31,10 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) const READER: &str = "reader-reader-reader-reader-reader";
 
 pub(crate) const CONFIG: &str = r#"
+# How busy the machine is that runs the stories concerns none of them.
+[pressure]
+enabled = false
+
 [server]
 listen = "127.0.0.1:0"
 data_dir = "data"

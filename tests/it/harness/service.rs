@@ -46,9 +46,12 @@ impl Setup {
         Self::server("", agents)
     }
 
-    /// The same, with settings of the server.
+    /// The same, with settings of the server. How busy the machine is that runs the stories concerns
+    /// only those that are about it.
     pub(crate) fn server(server: &str, rest: &str) -> Self {
-        Self::bare(&format!("[server]\n{server}\n[limits]\n{LIMITS}\n{rest}"))
+        let is_about_it = rest.contains("[pressure]");
+        let calm = if is_about_it { "" } else { "[pressure]\nenabled = false\n" };
+        Self::bare(&format!("{calm}[server]\n{server}\n[limits]\n{LIMITS}\n{rest}"))
     }
 
     /// A whole configuration.
