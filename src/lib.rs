@@ -2,6 +2,7 @@
 //!
 //! This file is the composition root: the only place where a port meets its implementation.
 
+mod admit;
 pub mod cli;
 pub mod clock;
 pub mod config;
@@ -18,9 +19,9 @@ mod token;
 pub mod warden;
 pub mod wire;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,11 +29,11 @@ use algonius_actors::decide::key::Keyring;
 use algonius_actors::decide::redact::Redactor;
 use algonius_actors::door::Gateway;
 use algonius_actors::kit::Kit;
+use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::State;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::AgentId;
-use algonius_actors::model::principal::{Right, Scope, TokenSeed};
 use algonius_actors::model::program::OnLoss;
 use algonius_actors::model::record::Filter;
 use algonius_actors::model::rungs::Rungs;
@@ -44,18 +45,18 @@ use algonius_actors::root::Seat;
 use algonius_actors::tree::Tree;
 use algonius_actors::turns::Turns;
 use axum_server::Handle;
-use sha2::{Digest, Sha256};
+use chrono::{DateTime, Utc};
 use tokio::task::{JoinHandle, spawn_blocking};
 use uuid::Uuid;
 
 pub use starting::StartError;
 
 use clock::WallClock;
-use config::{Server, Settings};
+use config::{Lockout, Server, Settings};
 use drive::process::{ProcessDriver, Site};
 use meter::MachineMeter;
 use push::{Desk, Policy, Post, Postman, Render};
-use serve::auth::{self, Guard};
+use serve::auth::Guard;
 use serve::card::GrpcUrls;
 use serve::exposure::Rates;
 use serve::host::Hosts;
@@ -116,64 +117,138 @@ pub async fn start_on(
     meter: Arc<dyn Meter>,
     origin: Origin,
 ) -> Result<Running, StartError> {
-    let Settings { server, mut agents, default_agent, mut tokens, mut secrets, .. } = settings;
+    let Settings { server, mut agents, default_agent, tokens, mut secrets, .. } = settings;
     let Settings { lockout, push, pressure, redaction, .. } = settings;
     let probe = pressure.map(|it| Probe { meter, spec: it.spec, interval: it.interval });
-    let bounds = bounds(&server);
-    let listener = TcpListener::bind(server.listen)
-        .map_err(|source| StartError::Listen { address: server.listen, source })?;
-    let address = listener.local_addr().unwrap_or(server.listen);
-    guarded(&agents, address)?;
-    let machine = machine().await?;
-    agents.iter_mut().try_for_each(|agent| settle::sandbox(agent, &machine))?;
-    let store = Arc::new(Store::open(&server.data_dir, durability(&server)).await?);
-    let instance = store.instance();
-    let wardens = wardens(&server, &mut agents, instance.id, origin).await?;
-    let nobodies = auth::nobodies(agents.iter().map(|agent| &agent.spec));
-    tokens.extend(nobodies.iter().cloned());
-    secrets.extend(seed(&*store, &server.token_file, tokens, &*clock).await?);
-    let ledger: Arc<dyn Ledger> = Arc::clone(&store) as _;
-    let specs = agents.iter().map(|agent| &agent.spec);
-    let guard = Guard::new(ledger.tokens().await?, specs.clone(), &nobodies);
-    let aliases = gate::aliases(specs);
-    let redactor = Arc::new(Redactor::new(secrets).with(redaction));
-    let keyring = Keyring::new(instance.key);
-    let desk =
-        push.map(|push| Desk::new(Arc::clone(&store) as _, Arc::clone(&clock), policy(push)));
-    let turns = Turns::default();
-    let kit = Kit { ledger, clock: Arc::clone(&clock), redactor, keyring, turns };
-    end_what_is_over(&*kit.ledger, &agents, &wardens).await?;
-    let seats = seats(agents, &wardens, &site(&server, &machine));
-    let specs = seats.iter().map(|seat| (seat.spec.id.clone(), Arc::clone(&seat.spec))).collect();
-    let tree = grow(kit, seats, probe, &wardens).await?;
-    let url = server.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
-    let entry = server.entry;
-    let app = App::new(Shared {
-        gateway: tree.gateway().clone(),
+    let ground = Ground::lay(&server, &mut agents, origin).await?;
+    let (guard, own) =
+        admit::keys(&*ground.store, &server.token_file, &agents, tokens, &*clock).await?;
+    secrets.extend(own);
+    let kit = ground.kit(Arc::clone(&clock), Redactor::new(secrets).with(redaction));
+    end_what_is_over(&*kit.ledger, &agents, &ground.wardens).await?;
+    let seats = ground.seats(agents, &server);
+    let agents: Specs =
+        seats.iter().map(|seat| (seat.spec.id.clone(), Arc::clone(&seat.spec))).collect();
+    let tree = grow(kit, seats, probe, &ground.wardens).await?;
+    let (store, gateway) = (&ground.store, tree.gateway());
+    let desk = push.map(|push| Desk::new(Arc::clone(store) as _, Arc::clone(&clock), policy(push)));
+    let postman = desk.clone().map(|desk| desk.open(post(store, Arc::clone(&clock), gateway)));
+    let postman = postman.transpose().map_err(|error| StartError::Push { cause: error.message })?;
+    let callers = Callers { guard, lockout, default_agent, agents, desk, begun: clock.now() };
+    Ok(ground.open(server, callers, tree, postman))
+}
+
+/// What everything else stands on.
+struct Ground {
+    listener: TcpListener,
+    address: SocketAddr,
+    machine: Rungs,
+    store: Arc<Store>,
+    wardens: Arc<Wardens>,
+}
+
+/// The agents, as the door knows them.
+type Specs = BTreeMap<AgentId, Arc<AgentSpec>>;
+
+/// What the door knows of those who come.
+struct Callers {
+    guard: Guard,
+    lockout: Lockout,
+    default_agent: Option<AgentId>,
+    agents: Specs,
+    desk: Option<Desk>,
+    begun: DateTime<Utc>,
+}
+
+impl Ground {
+    /// Takes the address, looks at the machine, opens the store, and finds or starts the wardens.
+    async fn lay(
+        server: &Server,
+        agents: &mut [config::Agent],
+        origin: Origin,
+    ) -> Result<Self, StartError> {
+        let listener = TcpListener::bind(server.listen)
+            .map_err(|source| StartError::Listen { address: server.listen, source })?;
+        let address = listener.local_addr().unwrap_or(server.listen);
+        admit::guarded(agents, address)?;
+        let machine = machine().await?;
+        agents.iter_mut().try_for_each(|agent| settle::sandbox(agent, &machine))?;
+        let store = Arc::new(Store::open(&server.data_dir, durability(server)).await?);
+        let wardens = wardens(server, agents, store.instance().id, origin).await?;
+        Ok(Self { listener, address, machine, store, wardens })
+    }
+
+    fn kit(&self, clock: Arc<dyn Clock>, redactor: Redactor) -> Kit {
+        Kit {
+            ledger: Arc::clone(&self.store) as _,
+            clock,
+            redactor: Arc::new(redactor),
+            keyring: Keyring::new(self.store.instance().key),
+            turns: Turns::default(),
+        }
+    }
+
+    /// Each agent and what does its work.
+    fn seats(&self, agents: Vec<config::Agent>, server: &Server) -> Vec<Seat> {
+        let site = site(server, &self.machine);
+        let driver =
+            |program| ProcessDriver::new(program, site.clone(), Arc::clone(&self.wardens) as _);
+        let seat = |config::Agent { spec, program }| Seat {
+            spec: Arc::new(spec),
+            driver: Arc::new(driver(program)),
+        };
+        agents.into_iter().map(seat).collect()
+    }
+
+    /// Opens the door.
+    fn open(
+        self,
+        server: Server,
+        callers: Callers,
+        tree: Tree,
+        postman: Option<Postman>,
+    ) -> Running {
+        let Self { listener, address, machine, store, wardens } = self;
+        let url = server.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+        let (bounds, handle) = (bounds(&server), Handle::new());
+        let gateway = tree.gateway().clone();
+        let shared = shared(server, callers, (&url, address), (machine, living(&wardens)), gateway);
+        let app = router::router(App::new(shared));
+        let served = tokio::spawn(listen::serve(listener, app, bounds, handle.clone()));
+        Running { url, address, tree, postman, store, wardens, handle, served }
+    }
+}
+
+/// What all requests share.
+fn shared(
+    server: Server,
+    callers: Callers,
+    (url, address): (&str, SocketAddr),
+    (rungs, wardens): (Rungs, Living),
+    gateway: Gateway,
+) -> Shared {
+    let (entry, Callers { guard, lockout, default_agent, agents, desk, begun }) =
+        (server.entry, callers);
+    Shared {
+        gateway,
         guard,
         lockouts: Lockouts::new(lockout.spec, lockout.exempt),
         rates: Rates::default(),
-        hosts: Hosts::new(address, &url, entry.allowed_hosts).with_origins(entry.allowed_origins),
+        hosts: Hosts::new(address, url, entry.allowed_hosts).with_origins(entry.allowed_origins),
         proxies: entry.trusted_proxies,
-        aliases,
-        grpc: GrpcUrls::new(entry.grpc_url_0_3, entry.grpc_url_1_0, &url),
-        push: desk.clone(),
-        agents: specs,
+        aliases: gate::aliases(agents.values().map(|spec| &**spec)),
+        grpc: GrpcUrls::new(entry.grpc_url_0_3, entry.grpc_url_1_0, url),
+        push: desk,
+        agents,
         default_agent,
-        rungs: machine,
-        wardens: living(&wardens),
-        begun: clock.now(),
-        public_url: url.clone(),
+        rungs,
+        wardens,
+        begun,
+        public_url: url.to_owned(),
         public_card: server.public_card,
         max_body: server.max_body_bytes,
         body_timeout: server.body_timeout,
-    });
-    let postman = desk.map(|desk| desk.open(post(&store, clock, tree.gateway()))).transpose();
-    let postman = postman.map_err(|error| StartError::Push { cause: error.message })?;
-    let handle = Handle::new();
-    let served = listen::serve(listener, router::router(app), bounds, handle.clone());
-    let served = tokio::spawn(served);
-    Ok(Running { url, address, tree, postman, store, wardens, handle, served })
+    }
 }
 
 impl Running {
@@ -264,22 +339,15 @@ async fn wardens(
     started.map_err(|source| StartError::Warden { source })
 }
 
-/// Sees that no agent lets everybody in where others can reach it.
-fn guarded(agents: &[config::Agent], address: SocketAddr) -> Result<(), StartError> {
-    let open = agents.iter().find(|agent| agent.spec.exposure.open);
-    match open.filter(|_| !address.ip().is_loopback()) {
-        Some(agent) => Err(StartError::Open { agent: agent.spec.id.clone() }),
-        None => Ok(()),
-    }
-}
-
 async fn machine() -> Result<Rungs, StartError> {
     let looked = spawn_blocking(rungs).await;
     looked.map_err(|error| StartError::Warden { source: io::Error::other(error) })
 }
 
 /// Tells which wardens live.
-fn living(wardens: &Arc<Wardens>) -> Arc<dyn Fn() -> Vec<u32> + Send + Sync> {
+type Living = Arc<dyn Fn() -> Vec<u32> + Send + Sync>;
+
+fn living(wardens: &Arc<Wardens>) -> Living {
     let wardens = Arc::clone(wardens);
     Arc::new(move || wardens.pids())
 }
@@ -293,15 +361,6 @@ fn site(server: &Server, machine: &Rungs) -> Site {
         data_dir: server.data_dir.clone(),
         bubblewrap: machine.means().bubblewrap.then(bubblewrap).flatten(),
     }
-}
-
-/// Each agent and what does its work.
-fn seats(agents: Vec<config::Agent>, wardens: &Arc<Wardens>, site: &Site) -> Vec<Seat> {
-    let seat = |config::Agent { spec, program }| Seat {
-        spec: Arc::new(spec),
-        driver: Arc::new(ProcessDriver::new(program, site.clone(), Arc::clone(wardens) as _)),
-    };
-    agents.into_iter().map(seat).collect()
 }
 
 const fn bounds(server: &Server) -> Bounds {
@@ -336,27 +395,4 @@ fn post(store: &Arc<Store>, clock: Arc<dyn Clock>, gateway: &Gateway) -> Post {
         })
     });
     Post { ledger, outbox: Arc::clone(store) as _, clock, render }
-}
-
-/// Puts the configured tokens and the command line's own into the ledger. Gives the texts that
-/// must be masked.
-async fn seed(
-    ledger: &dyn Ledger,
-    token_file: &Path,
-    mut tokens: Vec<TokenSeed>,
-    clock: &dyn Clock,
-) -> Result<Vec<String>, StartError> {
-    let text = token::ensure(token_file).map_err(|source| StartError::Token { source })?;
-    if text.len() < serve::auth::SHORTEST {
-        return Err(StartError::ShortToken);
-    }
-    let rights = vec![Right::Read, Right::Run, Right::Approve, Right::Admin];
-    tokens.push(TokenSeed {
-        name: "operator".to_owned(),
-        hash: Sha256::digest(text.as_bytes()).into(),
-        scope: Scope { rights, agents: None },
-        expires: None,
-    });
-    ledger.seed(tokens, clock.now()).await?;
-    Ok(vec![text])
 }

@@ -270,21 +270,38 @@ impl Live {
         report: &Reporter,
     ) -> Result<Result<(), Failure>, LedgerError> {
         let Heard { stdout, stderr, events } = heard;
-        let (stdout, stderr) = (&stdout, &stderr.raw);
+        let stderr = &stderr.raw;
         if is_unmade(self.work.spec.isolation, exit, &stdout.raw, stderr) {
             return Ok(Err(sandbox::unmade()));
         }
-        if let Some(Told { text, failure, has_more, .. }) = events {
-            let answer = Some(text.raw.as_str());
-            let stdout = &stdout.raw;
-            let evidence = Evidence { exit, answer, has_more, stdout, stderr, reported: failure };
-            // What was told is recorded by now, whatever is thought of it.
-            let verdict = judge(&self.program, &evidence);
-            if verdict.is_ok() {
-                report.answered(&text.raw);
-            }
-            return Ok(verdict);
+        match events {
+            Some(told) => Ok(self.verdict_on_events(exit, (&stdout.raw, stderr), told, report)),
+            None => self.verdict_on_output(exit, (&stdout, stderr), report).await,
         }
+    }
+
+    /// What was told is recorded by now, whatever is thought of it.
+    fn verdict_on_events(
+        &self,
+        exit: Exit,
+        (stdout, stderr): (&str, &str),
+        told: Told,
+        report: &Reporter,
+    ) -> Result<(), Failure> {
+        let Told { text, failure: reported, has_more, .. } = told;
+        let answer = Some(text.raw.as_str());
+        let evidence = Evidence { exit, answer, has_more, stdout, stderr, reported };
+        judge(&self.program, &evidence)?;
+        report.answered(&text.raw);
+        Ok(())
+    }
+
+    async fn verdict_on_output(
+        &self,
+        exit: Exit,
+        (stdout, stderr): (&Text, &str),
+        report: &Reporter,
+    ) -> Result<Result<(), Failure>, LedgerError> {
         let limit = self.work.spec.sizes.output;
         let found = match &self.output {
             Output::File(path) => of_file(&self.program, path, limit, report).await?,

@@ -35,6 +35,7 @@ const EDGE: &[Room] = &[
     room("store", &[], &["model", "ports", "report"]),
     room("push", &[], &["decide", "model", "ports"]),
     room("starting", &["store"], &["model", "ports"]),
+    room("admit", &["StartError", "config", "serve", "token"], &["model", "ports"]),
     room("settle", &["StartError", "config", "warden"], &["decide", "model"]),
     room("clock", &[], &["model", "ports"]),
     room("meter", &[], &["model", "ports"]),
