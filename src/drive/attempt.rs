@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use algonius_actors::decide::contract::spawn_failure;
+use algonius_actors::decide::contract::{files_failure, spawn_failure};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::{InputPattern, OnLoss, OutputPattern, ProgramSpec};
@@ -208,7 +208,7 @@ impl Attempt {
 
 fn unmade(error: &io::Error) -> Failure {
     tracing::error!(%error, "no folder for an execution's files");
-    Failure::new(Code::Internal, "the folder for the agent's files could not be made")
+    files_failure(error.raw_os_error())
 }
 
 /// Where its warden is lost, nobody knows whether it began.

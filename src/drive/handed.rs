@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use algonius_actors::decide::contract::files_failure;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::content::{Content, Part};
 use algonius_actors::model::failure::Failure;
@@ -95,7 +96,7 @@ fn decoded(encoded: &str) -> Option<Vec<u8>> {
 
 fn unwritten(error: &std::io::Error) -> Failure {
     tracing::error!(%error, "a file of the request was not written");
-    Failure::new(Code::Internal, "the files of the request could not be written")
+    files_failure(error.raw_os_error())
 }
 
 #[cfg(test)]

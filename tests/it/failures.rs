@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::harness::disk::SmallDisk;
 use crate::harness::door::{completed, failed, outcome, state};
 use crate::harness::processes::marked;
 use crate::harness::{Service, Setup, fake, message, until};
@@ -183,4 +184,22 @@ async fn a_program_that_asks_a_person_fails_with_the_agreed_sentence_and_is_not_
         assert!(marked(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty(), "{agent}");
     }
     assert_eq!(outcome(&service.send("goes-on", "").await), completed("Overwrite? [y/N] no"));
+}
+
+#[tokio::test]
+async fn an_execution_whose_files_find_no_room_is_tried_again_until_there_is_some() {
+    let reads = "command = 'cat'\nargs = ['{{ input_file }}']\ninput = 'file'\nretry.base = 0.5\n";
+    let setup = Setup::new(&format!("[agents.reads]\n{reads}"));
+    let Some(disk) = SmallDisk::at(setup.here().join("run/algonius"), 1) else { return };
+    let (service, disk) = (setup.start().await, disk);
+    disk.fill();
+    let id = service.begin("reads", "here it is").await;
+    let failed = until("a failed attempt", async || {
+        let failed = attempts(&service.execution(&id).await);
+        (!failed.is_empty()).then_some(failed)
+    })
+    .await;
+    disk.free();
+    assert_eq!(failed[0], "no-resources");
+    assert_eq!(outcome(&service.ended("reads", &id).await), completed("here it is"));
 }

@@ -66,6 +66,18 @@ pub fn spawn_failure(errno: i32) -> Failure {
     Failure::new(code, message)
 }
 
+/// Why an execution's own files could not be written, from the system's error number.
+#[must_use]
+pub fn files_failure(errno: Option<i32>) -> Failure {
+    match errno {
+        Some(ENOSPC | EDQUOT) => {
+            Failure::new(Code::NoResources, "the disk has no room for the agent's files")
+        }
+        Some(EMFILE | ENFILE) => Failure::new(Code::NoResources, "no more files can be opened"),
+        _ => Failure::new(Code::Internal, "the agent's files could not be written"),
+    }
+}
+
 const EPERM: i32 = 1;
 const ENOENT: i32 = 2;
 const E2BIG: i32 = 7;
@@ -73,6 +85,8 @@ const ENOEXEC: i32 = 8;
 const EAGAIN: i32 = 11;
 const ENOMEM: i32 = 12;
 const EACCES: i32 = 13;
+const ENOSPC: i32 = 28;
+const EDQUOT: i32 = 122;
 const ENOTDIR: i32 = 20;
 const ENFILE: i32 = 23;
 const EMFILE: i32 = 24;

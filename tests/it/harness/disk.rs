@@ -12,7 +12,11 @@ impl SmallDisk {
     /// Puts a disk of so many megabytes where the ledger of this story will be; nothing where the
     /// machine does not let us, which is said aloud.
     pub(crate) fn below(here: &Path, megabytes: u32) -> Option<Self> {
-        let place = here.join("state/algonius");
+        Self::at(here.join("state/algonius"), megabytes)
+    }
+
+    /// The same at another place.
+    pub(crate) fn at(place: PathBuf, megabytes: u32) -> Option<Self> {
         fs::create_dir_all(&place).unwrap();
         let size = format!("size={megabytes}m,mode=0700");
         let mounted =
