@@ -127,9 +127,14 @@ enum Order {
 pub(super) struct Orders(watch::Receiver<Order>);
 
 impl Orders {
-    /// Whether the end was asked for.
+    /// Whether the end was asked for, or nobody can ask for it any more.
     pub(super) fn is_stopped(&self) -> bool {
-        *self.0.borrow() != Order::Run || self.0.has_changed().is_err()
+        *self.0.borrow() != Order::Run || self.is_lost()
+    }
+
+    /// Whether the holder is gone without a word.
+    fn is_lost(&self) -> bool {
+        self.0.has_changed().is_err()
     }
 
     /// Returns when the end was asked for; never when the holder is lost.
@@ -201,6 +206,8 @@ async fn serve(
         Err(failure) => return report.ended(Err(failure), None),
     };
     gauge.send_replace(Some(live.gauge()));
+    // Who was lost before it was there may be settled already, without it: then nobody claims it.
+    let patience = if orders.is_lost() { Duration::ZERO } else { UNCLAIMED };
     let ended = tokio::select! {
         ended = live.run(process, &report, orders.clone()) => Some(ended),
         _ = orders.released() => None,
@@ -209,9 +216,9 @@ async fn serve(
     match ended {
         Some(ended) => {
             ended.tell(report);
-            let_go(live, orders).await;
+            let_go(live, orders, patience).await;
         }
-        None if let_go(live, orders).await => {
+        None if let_go(live, orders, patience).await => {
             let failure = Failure::new(Code::Interrupted, "its holder let it go");
             report.ended(Err(failure), None);
         }
@@ -220,12 +227,12 @@ async fn serve(
 }
 
 /// Waits until the holder lets it go, and removes what is left of it; answers whether it did. Who
-/// crashed is followed by somebody who may claim it: then it is left as it is.
-async fn let_go(live: Live, mut orders: Orders) -> bool {
+/// crashed is followed by somebody who may claim it within `patience`: then it is left as it is.
+async fn let_go(live: Live, mut orders: Orders, patience: Duration) -> bool {
     let is_taken = tokio::select! {
         () = live.taken() => true,
         is_cleaned = orders.released() => {
-            !is_cleaned && timeout(UNCLAIMED, live.taken()).await.is_ok()
+            !is_cleaned && timeout(patience, live.taken()).await.is_ok()
         }
     };
     if is_taken {

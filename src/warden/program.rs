@@ -18,6 +18,9 @@ use super::label::Label;
 use super::proc::age;
 use super::stream::{Ends, Stream};
 
+/// How often a program was claimed that is driven by who had it started.
+pub(super) const UNCLAIMED: u32 = 0;
+
 /// What was told so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Standing {
@@ -115,7 +118,7 @@ impl Program {
     }
 
     pub(super) fn is_claimed(&self) -> bool {
-        self.claims() > 0
+        self.claims() != UNCLAIMED
     }
 
     pub(super) fn standing(&self) -> Standing {

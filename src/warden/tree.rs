@@ -17,17 +17,17 @@ use super::link::Link;
 use super::program::{Program, Standing};
 use super::{Gauge, Spawned, Tree, sweep};
 
-/// Takes a program over from the moment at which its launch was ordered, or at which it was found.
+/// Takes a program over from the moment at which its launch was ordered, or at which it was found, by
+/// this claim on it.
 ///
 /// # Errors
 /// When it could not be started, with the system's error number where it has one.
 pub(super) async fn spawned(
     link: Arc<Link>,
-    program: Arc<Program>,
+    (program, claim): (Arc<Program>, u32),
     census: Arc<Census>,
     group: Option<Arc<Group>>,
 ) -> io::Result<Spawned> {
-    let claim = program.claims();
     let tree =
         HeldTree { link, program: Arc::clone(&program), claim, census, group, is_over: false };
     let known = program.until(|now| now.pid.is_some() || now.refused.is_some()).await;

@@ -28,7 +28,7 @@ use super::group::{Group, Groups, end};
 use super::label::Label;
 use super::link::Link;
 use super::process::can_label;
-use super::program::Program;
+use super::program::{Program, UNCLAIMED};
 use super::start::{Start, begin};
 use super::tree::spawned;
 use super::{Claimed, Launch, Spawned, Warden, packet, sweep};
@@ -249,7 +249,8 @@ impl Wardens {
     async fn held(&self, link: Arc<Link>, program: Arc<Program>) -> io::Result<Spawned> {
         let groups = self.terms.groups.as_ref();
         let group = groups.zip(program.attempt()).and_then(|(groups, it)| groups.find(it));
-        spawned(link, program, Arc::clone(&self.census), group.map(Arc::new)).await
+        let claim = program.claims();
+        spawned(link, (program, claim), Arc::clone(&self.census), group.map(Arc::new)).await
     }
 
     /// The group of a program that is about to be started, where it is to have one and can.
@@ -295,7 +296,8 @@ impl Warden for Wardens {
         }
         link.order(order, fds);
         // From here on it is ended when nobody waits for it any more.
-        spawned(link, program, Arc::clone(&self.census), group).await
+        // Whoever claims it while it is being started has it, and not who asked for it.
+        spawned(link, (program, UNCLAIMED), Arc::clone(&self.census), group).await
     }
 
     fn claim(&self, execution: ExecutionId, stamp: Stamp) -> Option<Claimed> {

@@ -50,6 +50,22 @@ fn a_million_lines_are_whole_whenever_the_supervisor_is_lost() {
 }
 
 #[test]
+fn a_program_that_another_has_claimed_is_not_ended_by_who_had_it() {
+    let (world, id) = (World::new(), ExecutionId::fresh());
+    let life = world.life();
+    let first =
+        life.launch(world.shell(id, "seq 3; until [ -e go ]; do sleep 0.01; done; seq 4 6"));
+    life.until(|| !world.alive(id).is_empty());
+    assert!(life.wardens.claim(id, Stamp::FIRST).is_some());
+    life.wait(first.tree.taken());
+    life.wait(async move { drop(first) });
+    let mut next = life.adopt(id);
+    fs::write(world.home.path().join("go"), "").unwrap();
+    assert_eq!(life.read(&mut next.stdout), b"1\n2\n3\n4\n5\n6\n");
+    assert_eq!(life.wait(next.ending).unwrap(), Exit::Code(0));
+}
+
+#[test]
 fn what_ended_while_nobody_was_there_is_told_with_all_it_wrote() {
     let (world, id) = (World::new(), ExecutionId::fresh());
     let life = world.life();
