@@ -7,6 +7,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod drive;
+mod ground;
 pub mod meter;
 pub mod push;
 pub mod serve;
@@ -14,25 +15,20 @@ mod settle;
 mod starting;
 pub mod store;
 mod telemetry;
+mod telling;
 mod template;
 mod token;
 pub mod warden;
 pub mod wire;
 
-use std::collections::BTreeMap;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::decide::key::Keyring;
 use algonius_actors::decide::redact::Redactor;
-use algonius_actors::door::Gateway;
 use algonius_actors::kit::Kit;
-use algonius_actors::model::agent::AgentSpec;
-use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::State;
-use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::program::OnLoss;
 use algonius_actors::model::record::Filter;
@@ -43,28 +39,19 @@ use algonius_actors::ports::ledger::Ledger;
 use algonius_actors::ports::meter::Meter;
 use algonius_actors::root::Seat;
 use algonius_actors::tree::Tree;
-use algonius_actors::turns::Turns;
-use axum_server::Handle;
-use chrono::{DateTime, Utc};
-use tokio::task::{JoinHandle, spawn_blocking};
-use uuid::Uuid;
+use tokio::task::JoinHandle;
 
 pub use starting::StartError;
 
 use clock::WallClock;
-use config::{Lockout, Server, Settings};
-use drive::process::{ProcessDriver, Site};
+use config::Settings;
+use ground::{Callers, Ground, Specs};
 use meter::MachineMeter;
-use push::{Desk, Policy, Post, Postman, Render};
-use serve::auth::Guard;
-use serve::card::GrpcUrls;
-use serve::exposure::Rates;
-use serve::host::Hosts;
-use serve::listen::Bounds;
-use serve::lockout::Lockouts;
-use serve::{App, Shared, gate, listen, router};
+use push::{Desk, Postman};
+use serve::listen::Latch;
 use store::Store;
-use warden::wardens::{Left, Origin, Terms, Wardens};
+use telling::{policy, post};
+use warden::wardens::{Left, Origin, Wardens};
 
 /// A service that runs.
 pub struct Running {
@@ -74,7 +61,7 @@ pub struct Running {
     postman: Option<Postman>,
     store: Arc<Store>,
     wardens: Arc<Wardens>,
-    handle: Handle<SocketAddr>,
+    handle: Latch,
     served: JoinHandle<io::Result<()>>,
 }
 
@@ -136,119 +123,6 @@ pub async fn start_on(
     let postman = postman.transpose().map_err(|error| StartError::Push { cause: error.message })?;
     let callers = Callers { guard, lockout, default_agent, agents, desk, begun: clock.now() };
     Ok(ground.open(server, callers, tree, postman))
-}
-
-/// What everything else stands on.
-struct Ground {
-    listener: TcpListener,
-    address: SocketAddr,
-    machine: Rungs,
-    store: Arc<Store>,
-    wardens: Arc<Wardens>,
-}
-
-/// The agents, as the door knows them.
-type Specs = BTreeMap<AgentId, Arc<AgentSpec>>;
-
-/// What the door knows of those who come.
-struct Callers {
-    guard: Guard,
-    lockout: Lockout,
-    default_agent: Option<AgentId>,
-    agents: Specs,
-    desk: Option<Desk>,
-    begun: DateTime<Utc>,
-}
-
-impl Ground {
-    /// Takes the address, looks at the machine, opens the store, and finds or starts the wardens.
-    async fn lay(
-        server: &Server,
-        agents: &mut [config::Agent],
-        origin: Origin,
-    ) -> Result<Self, StartError> {
-        let listener = TcpListener::bind(server.listen)
-            .map_err(|source| StartError::Listen { address: server.listen, source })?;
-        let address = listener.local_addr().unwrap_or(server.listen);
-        admit::guarded(agents, address)?;
-        let machine = machine().await?;
-        agents.iter_mut().try_for_each(|agent| settle::sandbox(agent, &machine))?;
-        let store = Arc::new(Store::open(&server.data_dir, durability(server)).await?);
-        let wardens = wardens(server, agents, store.instance().id, origin).await?;
-        Ok(Self { listener, address, machine, store, wardens })
-    }
-
-    fn kit(&self, clock: Arc<dyn Clock>, redactor: Redactor) -> Kit {
-        Kit {
-            ledger: Arc::clone(&self.store) as _,
-            clock,
-            redactor: Arc::new(redactor),
-            keyring: Keyring::new(self.store.instance().key),
-            turns: Turns::default(),
-        }
-    }
-
-    /// Each agent and what does its work.
-    fn seats(&self, agents: Vec<config::Agent>, server: &Server) -> Vec<Seat> {
-        let site = site(server, &self.machine);
-        let driver =
-            |program| ProcessDriver::new(program, site.clone(), Arc::clone(&self.wardens) as _);
-        let seat = |config::Agent { spec, program }| Seat {
-            spec: Arc::new(spec),
-            driver: Arc::new(driver(program)),
-        };
-        agents.into_iter().map(seat).collect()
-    }
-
-    /// Opens the door.
-    fn open(
-        self,
-        server: Server,
-        callers: Callers,
-        tree: Tree,
-        postman: Option<Postman>,
-    ) -> Running {
-        let Self { listener, address, machine, store, wardens } = self;
-        let url = server.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
-        let (bounds, handle) = (bounds(&server), Handle::new());
-        let gateway = tree.gateway().clone();
-        let shared = shared(server, callers, (&url, address), (machine, living(&wardens)), gateway);
-        let app = router::router(App::new(shared));
-        let served = tokio::spawn(listen::serve(listener, app, bounds, handle.clone()));
-        Running { url, address, tree, postman, store, wardens, handle, served }
-    }
-}
-
-/// What all requests share.
-fn shared(
-    server: Server,
-    callers: Callers,
-    (url, address): (&str, SocketAddr),
-    (rungs, wardens): (Rungs, Living),
-    gateway: Gateway,
-) -> Shared {
-    let (entry, Callers { guard, lockout, default_agent, agents, desk, begun }) =
-        (server.entry, callers);
-    Shared {
-        gateway,
-        guard,
-        lockouts: Lockouts::new(lockout.spec, lockout.exempt),
-        rates: Rates::default(),
-        hosts: Hosts::new(address, url, entry.allowed_hosts).with_origins(entry.allowed_origins),
-        proxies: entry.trusted_proxies,
-        aliases: gate::aliases(agents.values().map(|spec| &**spec)),
-        grpc: GrpcUrls::new(entry.grpc_url_0_3, entry.grpc_url_1_0, url),
-        push: desk,
-        agents,
-        default_agent,
-        rungs,
-        wardens,
-        begun,
-        public_url: url.to_owned(),
-        public_card: server.public_card,
-        max_body: server.max_body_bytes,
-        body_timeout: server.body_timeout,
-    }
 }
 
 impl Running {
@@ -325,74 +199,4 @@ async fn grow(
     let tree = tree.map_err(|error| StartError::Tree { cause: error.to_string() })?;
     wardens.end_the_unclaimed().await;
     Ok(tree)
-}
-
-async fn wardens(
-    server: &Server,
-    agents: &mut [config::Agent],
-    instance: Uuid,
-    origin: Origin,
-) -> Result<Arc<Wardens>, StartError> {
-    let groups = settle::limits(agents, instance).await?;
-    let (runtime_dir, patience) = (server.runtime_dir.clone(), server.reattach_grace);
-    let started = Wardens::start(Terms { origin, runtime_dir, instance, patience, groups }).await;
-    started.map_err(|source| StartError::Warden { source })
-}
-
-async fn machine() -> Result<Rungs, StartError> {
-    let looked = spawn_blocking(rungs).await;
-    looked.map_err(|error| StartError::Warden { source: io::Error::other(error) })
-}
-
-/// Tells which wardens live.
-type Living = Arc<dyn Fn() -> Vec<u32> + Send + Sync>;
-
-fn living(wardens: &Arc<Wardens>) -> Living {
-    let wardens = Arc::clone(wardens);
-    Arc::new(move || wardens.pids())
-}
-
-/// Where programs find what they need, and what holds them.
-fn site(server: &Server, machine: &Rungs) -> Site {
-    let path = std::env::var_os("PATH");
-    let bubblewrap = || warden::rungs::bubblewrap(path.as_deref());
-    Site {
-        runtime_dir: server.runtime_dir.clone(),
-        data_dir: server.data_dir.clone(),
-        bubblewrap: machine.means().bubblewrap.then(bubblewrap).flatten(),
-    }
-}
-
-const fn bounds(server: &Server) -> Bounds {
-    let Server { max_connections, header_timeout, write_timeout, .. } = server;
-    Bounds { connections: *max_connections, head: *header_timeout, unread: *write_timeout }
-}
-
-fn durability(server: &Server) -> store::Durability {
-    match server.durability {
-        config::Durability::Process => store::Durability::Process,
-        config::Durability::Power => store::Durability::Power,
-    }
-}
-
-fn policy(push: config::Push) -> Policy {
-    let config::Push { allow, insecure_http, timeout, max_age } = push;
-    Policy { allow, insecure_http, timeout, max_age }
-}
-
-/// What the postman works with: the ledger as it is, and the words of the transports.
-fn post(store: &Arc<Store>, clock: Arc<dyn Clock>, gateway: &Gateway) -> Post {
-    let (ledger, gateway): (Arc<dyn Ledger>, _) = (Arc::clone(store) as _, gateway.clone());
-    let reader = Arc::clone(&ledger);
-    let render: Render = Arc::new(move |execution, version, event| {
-        let (ledger, gateway) = (Arc::clone(&reader), gateway.clone());
-        Box::pin(async move {
-            match ledger.execution(execution).await {
-                Ok(Some(record)) => serve::push::notice(&gateway, &record, version, event).await,
-                Ok(None) => Ok(None),
-                Err(error) => Err(Failure::new(Code::LedgerUnavailable, error.to_string())),
-            }
-        })
-    });
-    Post { ledger, outbox: Arc::clone(store) as _, clock, render }
 }

@@ -18,6 +18,9 @@ use tokio::sync::Semaphore;
 
 use super::counted::Counted;
 
+/// How an open door is shut.
+pub type Latch = Handle<SocketAddr>;
+
 /// Bounds on connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
@@ -40,7 +43,7 @@ pub async fn serve(
     listener: std::net::TcpListener,
     router: Router,
     bounds: Bounds,
-    handle: Handle<SocketAddr>,
+    handle: Latch,
 ) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let bounds = Bounds { connections: affordable(bounds.connections), ..bounds };

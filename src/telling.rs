@@ -1,0 +1,35 @@
+//! Puts together who is told about executions, and with which words.
+
+use std::sync::Arc;
+
+use algonius_actors::door::Gateway;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::ports::clock::Clock;
+use algonius_actors::ports::ledger::Ledger;
+
+use crate::push::{Policy, Post, Render};
+use crate::store::Store;
+use crate::{config, serve};
+
+pub(super) fn policy(push: config::Push) -> Policy {
+    let config::Push { allow, insecure_http, timeout, max_age } = push;
+    Policy { allow, insecure_http, timeout, max_age }
+}
+
+/// What the postman works with: the ledger as it is, and the words of the transports.
+pub(super) fn post(store: &Arc<Store>, clock: Arc<dyn Clock>, gateway: &Gateway) -> Post {
+    let (ledger, gateway): (Arc<dyn Ledger>, _) = (Arc::clone(store) as _, gateway.clone());
+    let reader = Arc::clone(&ledger);
+    let render: Render = Arc::new(move |execution, version, event| {
+        let (ledger, gateway) = (Arc::clone(&reader), gateway.clone());
+        Box::pin(async move {
+            match ledger.execution(execution).await {
+                Ok(Some(record)) => serve::push::notice(&gateway, &record, version, event).await,
+                Ok(None) => Ok(None),
+                Err(error) => Err(Failure::new(Code::LedgerUnavailable, error.to_string())),
+            }
+        })
+    });
+    Post { ledger, outbox: Arc::clone(store) as _, clock, render }
+}
