@@ -9,6 +9,7 @@ mod fault;
 mod init;
 mod out;
 mod redact;
+mod schedule;
 mod send;
 mod serve;
 mod status;
@@ -45,6 +46,7 @@ async fn perform(args: Args, out: &Out) -> Result<(), CliError> {
         Command::Serve { config, listen } => serve::run(config.as_deref(), listen, out).await,
         Command::Send(send) => send::run(&client?, send, out).await,
         Command::Status => status::run(&client?, out).await,
+        Command::Schedule(command) => schedule::run(&client?, command, out).await,
         Command::Tasks(TasksCommand::List { agent, unfinished, limit }) => {
             tasks::list(&client?, agent, unfinished, limit, out).await
         }

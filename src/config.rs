@@ -26,6 +26,7 @@ mod reader;
 mod redaction;
 mod resources;
 mod sandbox;
+mod schedules;
 mod section;
 mod server;
 mod tokens;
@@ -36,6 +37,7 @@ pub use entry::{Entry, Lockout};
 pub use fault::{Fault, Faults, Severity};
 pub use pressure::Pressure;
 pub use push::Push;
+pub use schedules::{Scheduled, Scheduling};
 pub use server::{Durability, Log, LogFormat, Server, usual_token_file};
 
 use exposure::Doors;
@@ -66,6 +68,8 @@ pub struct Settings {
     pub secrets: Vec<String>,
     /// What else is masked.
     pub redaction: Redaction,
+    /// What is asked for at set times.
+    pub scheduling: Scheduling,
 }
 
 impl std::fmt::Debug for Settings {
@@ -81,6 +85,7 @@ impl std::fmt::Debug for Settings {
             .field("tokens", &self.tokens)
             .field("lockout", &self.lockout)
             .field("redaction", &self.redaction)
+            .field("scheduling", &self.scheduling)
             .finish_non_exhaustive()
     }
 }
@@ -159,6 +164,11 @@ fn read<'c>(reader: &'c Reader<'c>, document: &'c DeTable<'c>) -> Option<Setting
     let tokens = tokens::read(&mut root, &ids);
     let mut doors = Doors { is_loopback, tokens, paths: Vec::new() };
     let agents = agent::read_all(reader, sections, &limits, &mut doors);
+    let known = schedules::Known {
+        agents: agents.iter().map(|agent| &agent.spec).collect(),
+        tokens: doors.tokens.iter().map(|token| token.name.as_str()).collect(),
+    };
+    let scheduling = schedules::read(&mut root, &known);
     root.finish();
     let (tokens, secrets, server) = (doors.tokens, Vec::new(), server?);
     let settings = Settings {
@@ -172,6 +182,7 @@ fn read<'c>(reader: &'c Reader<'c>, document: &'c DeTable<'c>) -> Option<Setting
         lockout,
         secrets,
         redaction,
+        scheduling,
     };
     Some(settings)
 }

@@ -54,6 +54,8 @@ pub(super) struct Callers {
     pub(super) agents: Specs,
     pub(super) desk: Option<Desk>,
     pub(super) begun: DateTime<Utc>,
+    /// The zone of a schedule that names none, and whether schedules may have seconds.
+    pub(super) times: (String, bool),
 }
 
 impl Ground {
@@ -123,8 +125,9 @@ fn shared(
     (rungs, wardens): (Rungs, Living),
     gateway: Gateway,
 ) -> Shared {
-    let (entry, Callers { guard, lockout, default_agent, agents, desk, begun }) =
+    let (entry, Callers { guard, lockout, default_agent, agents, desk, begun, times }) =
         (server.entry, callers);
+    let (zone, seconds) = times;
     Shared {
         gateway,
         guard,
@@ -136,6 +139,8 @@ fn shared(
         grpc: GrpcUrls::new(entry.grpc_url_0_3, entry.grpc_url_1_0, url),
         push: desk,
         agents,
+        zone,
+        seconds,
         default_agent,
         rungs,
         wardens,

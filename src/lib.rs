@@ -20,6 +20,7 @@ mod template;
 mod token;
 pub mod warden;
 pub mod wire;
+mod wording;
 
 use std::io;
 use std::net::SocketAddr;
@@ -38,13 +39,14 @@ use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::ledger::Ledger;
 use algonius_actors::ports::meter::Meter;
 use algonius_actors::root::Seat;
+use algonius_actors::scheduler::{Agenda, Configured, NAP};
 use algonius_actors::tree::Tree;
 use tokio::task::JoinHandle;
 
 pub use starting::StartError;
 
 use clock::WallClock;
-use config::Settings;
+use config::{Scheduling, Settings};
 use ground::{Callers, Ground, Specs};
 use meter::MachineMeter;
 use push::{Desk, Postman};
@@ -52,6 +54,7 @@ use serve::listen::Latch;
 use store::Store;
 use telling::{policy, post};
 use warden::wardens::{Left, Origin, Wardens};
+use wording::Words;
 
 /// A service that runs.
 pub struct Running {
@@ -105,7 +108,7 @@ pub async fn start_on(
     origin: Origin,
 ) -> Result<Running, StartError> {
     let Settings { server, mut agents, default_agent, tokens, mut secrets, .. } = settings;
-    let Settings { lockout, push, pressure, redaction, .. } = settings;
+    let Settings { lockout, push, pressure, redaction, scheduling, .. } = settings;
     let probe = pressure.map(|it| Probe { meter, spec: it.spec, interval: it.interval });
     let ground = Ground::lay(&server, &mut agents, origin).await?;
     let (guard, own) =
@@ -116,12 +119,15 @@ pub async fn start_on(
     let seats = ground.seats(agents, &server);
     let agents: Specs =
         seats.iter().map(|seat| (seat.spec.id.clone(), Arc::clone(&seat.spec))).collect();
-    let tree = grow(kit, seats, probe, &ground.wardens).await?;
+    let times = (scheduling.timezone.clone(), scheduling.seconds);
+    let agenda = agenda(&ground.store, scheduling);
+    let tree = grow(kit, (seats, agenda), probe, &ground.wardens).await?;
     let (store, gateway) = (&ground.store, tree.gateway());
     let desk = push.map(|push| Desk::new(Arc::clone(store) as _, Arc::clone(&clock), policy(push)));
     let postman = desk.clone().map(|desk| desk.open(post(store, Arc::clone(&clock), gateway)));
     let postman = postman.transpose().map_err(|error| StartError::Push { cause: error.message })?;
-    let callers = Callers { guard, lockout, default_agent, agents, desk, begun: clock.now() };
+    let begun = clock.now();
+    let callers = Callers { guard, lockout, default_agent, agents, desk, begun, times };
     Ok(ground.open(server, callers, tree, postman))
 }
 
@@ -191,12 +197,25 @@ async fn end_what_is_over(
 /// Starts the tree, which takes up what the wardens hold; what it does not is ended.
 async fn grow(
     kit: Kit,
-    seats: Vec<Seat>,
+    (seats, agenda): (Vec<Seat>, Agenda),
     probe: Option<Probe>,
     wardens: &Wardens,
 ) -> Result<Tree, StartError> {
-    let tree = Tree::start(kit, seats, probe).await;
+    let tree = Tree::start(kit, seats, probe, Some(agenda)).await;
     let tree = tree.map_err(|error| StartError::Tree { cause: error.to_string() })?;
     wardens.end_the_unclaimed().await;
     Ok(tree)
+}
+
+/// What there is to do at set times.
+fn agenda(store: &Arc<Store>, scheduling: Scheduling) -> Agenda {
+    let configured = scheduling.schedules.into_iter();
+    let configured = configured.map(|it| Configured { spec: it.spec, owner: it.owner });
+    Agenda {
+        timebook: Arc::clone(store) as _,
+        wording: Arc::new(Words),
+        configured: configured.collect(),
+        history: scheduling.history,
+        nap: NAP,
+    }
 }

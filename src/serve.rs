@@ -25,6 +25,7 @@ pub mod perform;
 pub mod push;
 pub mod rest;
 pub mod router;
+pub mod schedules;
 pub mod segment;
 pub mod sse;
 pub mod status;
@@ -77,6 +78,10 @@ pub struct Shared {
     pub push: Option<Desk>,
     /// The agents, by id.
     pub agents: BTreeMap<AgentId, Arc<AgentSpec>>,
+    /// The zone of a schedule that names none.
+    pub zone: String,
+    /// Whether schedules may have seconds.
+    pub seconds: bool,
     /// The agent of the host's own card.
     pub default_agent: Option<AgentId>,
     /// What the machine offers.

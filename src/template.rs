@@ -101,6 +101,40 @@ pub(crate) struct Values {
     pub(crate) timestamp: String,
 }
 
+/// What the names of a template stand for.
+pub(crate) trait Given {
+    /// The names that there are; `param` is used as `param.name`.
+    const NAMES: &'static [&'static str];
+
+    /// Nothing but these parameters.
+    fn blank(param: BTreeMap<String, String>) -> Self;
+
+    /// Its parameters.
+    fn param(&self) -> &BTreeMap<String, String>;
+
+    /// The value of a name; undefined for a name that is not among those.
+    fn of(&self, name: &str) -> Value;
+}
+
+/// What the words of a schedule are filled in with, at one of its times.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Moment {
+    /// The schedule.
+    pub(crate) schedule_id: String,
+    /// Its name.
+    pub(crate) schedule_name: String,
+    /// The agent.
+    pub(crate) agent_id: String,
+    /// The time in the schedule's zone, in RFC 3339.
+    pub(crate) planned: String,
+    /// Its day there, as `2030-01-31`.
+    pub(crate) date: String,
+    /// Its time of day there, as `23:59`.
+    pub(crate) time: String,
+    /// Parameters.
+    pub(crate) param: BTreeMap<String, String>,
+}
+
 /// A template whose names are all known.
 #[derive(Debug, Clone)]
 pub(crate) struct Template {
@@ -110,11 +144,19 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// Checks a template.
+    /// Checks a template of an argument or a file name.
     ///
     /// # Errors
     /// When it cannot be read, or uses a name, filter or statement that is not known.
     pub(crate) fn new(source: &str) -> Result<Self, TemplateError> {
+        Self::of::<Values>(source)
+    }
+
+    /// Checks a template of some kind.
+    ///
+    /// # Errors
+    /// When it cannot be read, or uses a name, filter or statement that is not known.
+    pub(crate) fn of<G: Given>(source: &str) -> Result<Self, TemplateError> {
         if let Some(tag) = forbidden(source) {
             return Err(TemplateError::Statement { tag });
         }
@@ -128,14 +170,14 @@ impl Template {
                     names.insert("param".to_owned());
                 }
                 None if name == "param" => return Err(TemplateError::AllParameters),
-                None if NAMES.contains(&name.as_str()) => {
+                None if G::NAMES.contains(&name.as_str()) => {
                     names.insert(name);
                 }
                 _ => return Err(TemplateError::Unknown { name }),
             }
         }
         let checked = Self { source: source.to_owned(), names, params };
-        checked.try_out().map(|()| checked)
+        checked.try_out::<G>().map(|()| checked)
     }
 
     /// The names it uses, without attributes.
@@ -147,7 +189,7 @@ impl Template {
     ///
     /// # Errors
     /// When a parameter it needs has no value, or when it takes too many steps.
-    pub(crate) fn render(&self, values: &Values) -> Result<String, TemplateError> {
+    pub(crate) fn render<G: Given>(&self, values: &G) -> Result<String, TemplateError> {
         let template = ENGINE.template_from_str(&self.source).map_err(|error| syntax(&error))?;
         template.render(self.context(values)).map_err(|error| match error.kind() {
             ErrorKind::UndefinedError => self.missing(values, &error),
@@ -156,23 +198,23 @@ impl Template {
     }
 
     /// Fills it in once with nothing, which finds unknown filters and tests.
-    fn try_out(&self) -> Result<(), TemplateError> {
+    fn try_out<G: Given>(&self) -> Result<(), TemplateError> {
         let param = self.params.iter().map(|name| (name.clone(), String::new())).collect();
-        match self.render(&Values { param, ..Values::default() }) {
+        match self.render(&G::blank(param)) {
             Err(TemplateError::Render { cause }) => Err(TemplateError::Syntax { cause }),
             Ok(_) | Err(_) => Ok(()),
         }
     }
 
     /// The values it uses, and no others: the input may be long.
-    fn context(&self, values: &Values) -> Value {
+    fn context(&self, values: &impl Given) -> Value {
         let used = self.names.iter().map(|name| (name.as_str(), values.of(name)));
         Value::from(used.collect::<BTreeMap<_, _>>())
     }
 
     /// Names the parameter that an undefined value stands for.
-    fn missing(&self, values: &Values, error: &Error) -> TemplateError {
-        let absent = self.params.iter().find(|name| !values.param.contains_key(*name));
+    fn missing(&self, values: &impl Given, error: &Error) -> TemplateError {
+        let absent = self.params.iter().find(|name| !values.param().contains_key(*name));
         match absent {
             Some(name) => TemplateError::MissingParameter { name: name.clone() },
             None => TemplateError::Render { cause: cause(error) },
@@ -180,8 +222,17 @@ impl Template {
     }
 }
 
-impl Values {
-    /// The value of a name; nothing for a name that is not ours.
+impl Given for Values {
+    const NAMES: &'static [&'static str] = &NAMES;
+
+    fn blank(param: BTreeMap<String, String>) -> Self {
+        Self { param, ..Self::default() }
+    }
+
+    fn param(&self) -> &BTreeMap<String, String> {
+        &self.param
+    }
+
     fn of(&self, name: &str) -> Value {
         match name {
             "input" => Value::from(self.input.as_str()),
@@ -195,6 +246,32 @@ impl Values {
             "attempt" => Value::from(self.attempt),
             "turn" => Value::from(self.turn),
             "timestamp" => Value::from(self.timestamp.as_str()),
+            _ => Value::UNDEFINED,
+        }
+    }
+}
+
+impl Given for Moment {
+    const NAMES: &'static [&'static str] =
+        &["schedule_id", "schedule_name", "agent_id", "planned", "date", "time", "param"];
+
+    fn blank(param: BTreeMap<String, String>) -> Self {
+        Self { param, ..Self::default() }
+    }
+
+    fn param(&self) -> &BTreeMap<String, String> {
+        &self.param
+    }
+
+    fn of(&self, name: &str) -> Value {
+        match name {
+            "schedule_id" => Value::from(self.schedule_id.as_str()),
+            "schedule_name" => Value::from(self.schedule_name.as_str()),
+            "agent_id" => Value::from(self.agent_id.as_str()),
+            "planned" => Value::from(self.planned.as_str()),
+            "date" => Value::from(self.date.as_str()),
+            "time" => Value::from(self.time.as_str()),
+            "param" => Value::from(self.param.clone()),
             _ => Value::UNDEFINED,
         }
     }

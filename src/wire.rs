@@ -10,5 +10,6 @@ pub mod envelope;
 mod fields;
 pub mod jsonrpc;
 pub mod problem;
+pub mod schedules;
 
 pub use fields::placed;

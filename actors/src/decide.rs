@@ -6,6 +6,7 @@
 pub mod admission;
 pub mod allowance;
 pub mod contract;
+pub mod due;
 pub mod ends;
 pub mod execution;
 pub mod grow;
@@ -22,4 +23,5 @@ pub mod resources;
 pub mod restart;
 pub mod retry;
 pub mod sandbox;
+pub mod statistics;
 pub mod turn;

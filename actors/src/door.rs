@@ -1,5 +1,6 @@
 //! The only door: HTTP, schedules, teams and the command line all enter here.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -22,10 +23,12 @@ use crate::model::record::{Filter, Page, PageQuery, Record};
 use crate::model::request::Request;
 use crate::monitor::Latest;
 use crate::ports::ledger::{Acceptance, LedgerError};
+use crate::ports::timebook::Timebook;
 use crate::root::RootMsg;
+use crate::scheduler::SchedulerMsg;
 
 /// How long an actor may take to answer what never waits for work.
-const ANSWER: Duration = Duration::from_secs(10);
+pub(crate) const ANSWER: Duration = Duration::from_secs(10);
 /// How long until an execution that lost its actor is looked for again.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
@@ -36,6 +39,8 @@ pub struct Gateway {
     pub(crate) gateway: watch::Receiver<Option<ActorRef<GatewayMsg>>>,
     pub(crate) draining: watch::Receiver<bool>,
     pub(crate) pressure: watch::Receiver<Latest>,
+    pub(crate) scheduler: watch::Receiver<Option<ActorRef<SchedulerMsg>>>,
+    pub(crate) timebook: Option<Arc<dyn Timebook>>,
     pub(crate) kit: Kit,
 }
 

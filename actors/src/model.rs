@@ -20,6 +20,8 @@ pub mod request;
 pub mod resources;
 pub mod rungs;
 pub mod sandbox;
+pub mod schedule;
 pub mod status;
+pub mod timetable;
 pub mod usage;
 pub mod workspace;

@@ -5,3 +5,5 @@ pub mod driver;
 pub mod ledger;
 pub mod meter;
 pub mod outbox;
+pub mod timebook;
+pub mod wording;

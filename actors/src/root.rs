@@ -1,6 +1,8 @@
 //! `RootActor`: recovers, starts the agents and the gateway, starts them again when they fail, and
 //! gives up on an agent that fails too often, never on the service.
 
+mod scheduling;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -26,6 +28,9 @@ use crate::model::record::Filter;
 use crate::monitor::{Latest, MonitorActor, MonitorArgs, MonitorMsg, Probe};
 use crate::ports::driver::Driver;
 use crate::recover::{fail, settle_all};
+use crate::scheduler::SchedulerMsg;
+use scheduling::Scheduled;
+pub use scheduling::Scheduling;
 
 /// Owns the whole tree.
 pub struct RootActor;
@@ -51,6 +56,8 @@ pub struct RootArgs {
     pub pressure: watch::Sender<Latest>,
     /// Where the present gateway is told.
     pub gateway: watch::Sender<Option<ActorRef<GatewayMsg>>>,
+    /// What the scheduler needs.
+    pub scheduling: Scheduling,
 }
 
 /// What the root knows of an agent.
@@ -74,6 +81,8 @@ pub struct RootView {
     pub gateway_restarts: u32,
     /// Who watches the machine, and how often it was started again; `None` when nobody does.
     pub monitor: Option<(ActorRef<MonitorMsg>, u32)>,
+    /// Who asks at set times, and how often it was started again; `None` when nobody does now.
+    pub scheduler: Option<(ActorRef<SchedulerMsg>, u32)>,
     /// The agents, in the order of their ids.
     pub seats: Vec<SeatView>,
 }
@@ -86,6 +95,8 @@ pub enum RootMsg {
     Drain,
     /// The task that settles what an agent in quarantine had has panicked.
     Unsettled(AgentId),
+    /// The scheduler is to be started again.
+    Reschedule,
 }
 
 /// One agent and the actor that plays it.
@@ -107,6 +118,7 @@ pub struct RootData {
     pressure: watch::Sender<Latest>,
     monitor: Option<ActorRef<MonitorMsg>>,
     monitor_restarts: Restarts,
+    scheduled: Scheduled,
     since: DateTime<Utc>,
     born: Instant,
     draining: bool,
@@ -119,7 +131,8 @@ impl Actor for RootActor {
     type State = RootData;
     type Arguments = RootArgs;
 
-    /// Settles what nobody will take up, then starts the monitor, the agents and the gateway.
+    /// Settles what nobody will take up, then starts the monitor, the agents, the gateway and the
+    /// scheduler.
     async fn pre_start(
         &self,
         me: ActorRef<RootMsg>,
@@ -132,6 +145,7 @@ impl Actor for RootActor {
             data.start_agent(&me, &id).await?;
         }
         data.start_gateway(&me).await?;
+        data.start_scheduler().await?;
         Ok(data)
     }
 
@@ -145,6 +159,7 @@ impl Actor for RootActor {
             RootMsg::Inspect(reply) => _ = reply.send(data.view()),
             RootMsg::Drain => data.draining = true,
             RootMsg::Unsettled(agent) => data.settle(agent),
+            RootMsg::Reschedule => data.reschedule().await,
         }
         Ok(())
     }
@@ -182,6 +197,7 @@ impl RootData {
             pressure: args.pressure,
             monitor: None,
             monitor_restarts: Restarts::default(),
+            scheduled: Scheduled { args: args.scheduling, restarts: Restarts::default() },
             since: args.kit.clock.now(),
             born: Instant::now(),
             draining: false,
@@ -250,6 +266,7 @@ impl RootData {
         match agent {
             Some(id) => self.agent_failed(me, &id, fault).await,
             None if self.is_gateway(child) => self.gateway_failed(me, fault).await,
+            None if self.is_scheduler(child) => self.scheduler_failed(fault).await,
             None if self.is_monitor(child) => self.monitor_failed(me, fault).await,
             None => {} // A child that did not even start; whoever started it knows.
         }
@@ -348,6 +365,7 @@ impl RootData {
             since: self.since,
             gateway_restarts: self.gateway_restarts.total(),
             monitor: self.monitor.clone().map(|monitor| (monitor, self.monitor_restarts.total())),
+            scheduler: self.scheduled.view(),
             seats: seats.collect(),
         }
     }

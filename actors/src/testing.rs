@@ -12,7 +12,9 @@ mod life;
 mod meter;
 mod parts;
 mod rows;
+mod scheduling;
 mod stage;
+mod timebook;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,11 +30,13 @@ pub use self::driver::{Act, ScriptedDriver};
 use self::gate::Gate;
 pub use self::gate::{Call, Faults};
 pub use self::ledger::MemoryLedger;
-use self::life::{grow, kit};
+use self::life::{agenda, grow, kit};
 pub use self::meter::{BOUNDS, PACE, ScriptedMeter, full_disk};
 pub use self::parts::spec;
 use self::parts::{asked, caller};
+pub use self::scheduling::every;
 pub use self::stage::{Life, Stage};
+pub use self::timebook::MemoryTimebook;
 use crate::agent::Ticket;
 use crate::decide::redact::Redactor;
 use crate::door::Gateway;
@@ -44,6 +48,7 @@ use crate::model::progress::Progress;
 use crate::model::record::Record;
 use crate::model::status::{AgentStatus, TreeStatus};
 use crate::ports::ledger::Ledger;
+use crate::scheduler::Configured;
 use crate::tree::Tree;
 
 /// The longest time that anybody waits for an end; then something is lost.
@@ -58,6 +63,9 @@ pub struct World {
     pub faults: Arc<Faults>,
     /// The rows, past all faults.
     pub ledger: MemoryLedger,
+    /// The schedules and their times, past all faults.
+    pub timebook: MemoryTimebook,
+    configured: Vec<Configured>,
     /// What does the work of all agents.
     pub driver: Arc<ScriptedDriver>,
     /// Wall time.
@@ -120,11 +128,15 @@ impl World {
         let gate = Arc::new(Gate::new(Arc::clone(&faults)));
         let world = kit((&ledger, &redactor), &gate, &clock);
         let meter = Arc::new(ScriptedMeter::default());
-        let tree = grow(world, (&specs, &driver), is_watched.then_some(&meter)).await;
+        let timebook = MemoryTimebook::default();
+        let nothing = agenda(&timebook, &gate, &[]);
+        let tree = grow(world, (&specs, &driver), is_watched.then_some(&meter), nothing).await;
         let door = tree.gateway().clone();
         Self {
             faults,
             ledger,
+            timebook,
+            configured: Vec::new(),
             driver,
             clock,
             meter,
@@ -319,7 +331,8 @@ impl World {
         self.gate = Arc::new(Gate::new(Arc::clone(&self.faults)));
         let kit = kit((&self.ledger, &self.redactor), &self.gate, &self.clock);
         let meter = self.is_watched.then_some(&self.meter);
-        let tree = grow(kit, (&self.specs, &self.driver), meter).await;
+        let agenda = agenda(&self.timebook, &self.gate, &self.configured);
+        let tree = grow(kit, (&self.specs, &self.driver), meter, agenda).await;
         self.door = tree.gateway().clone();
         self.progress.send_modify(HashMap::clear);
         self.tree = Some(tree);

@@ -13,9 +13,12 @@ use crate::execution::ExecutionMsg;
 use crate::gateway::GatewayMsg;
 use crate::kit::Kit;
 use crate::model::id::ExecutionId;
-use crate::model::status::{ActorStatus, AgentStatus, ExecutionStatus, Health, TreeStatus};
+use crate::model::status::{
+    ActorStatus, AgentStatus, ExecutionStatus, Health, SchedulerStatus, TreeStatus,
+};
 use crate::monitor::{MonitorMsg, Probe};
-use crate::root::{RootActor, RootArgs, RootMsg, RootView, Seat, SeatView};
+use crate::root::{RootActor, RootArgs, RootMsg, RootView, Scheduling, Seat, SeatView};
+use crate::scheduler::{Agenda, SchedulerMsg};
 
 /// How long an actor may take to say how it is.
 const GLANCE: Duration = Duration::from_millis(500);
@@ -28,20 +31,29 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Recovers from the ledger, then starts the monitor, the agents and the gateway. Without a
-    /// probe nobody watches the machine, and all work is let in.
+    /// Recovers from the ledger, then starts the monitor, the agents, the gateway and the scheduler.
+    /// Without a probe nobody watches the machine, and all work is let in; without an agenda nothing
+    /// is ever scheduled.
     ///
     /// # Errors
     /// When the ledger cannot be read, or an agent does not start.
-    pub async fn start(kit: Kit, seats: Vec<Seat>, probe: Option<Probe>) -> Result<Self, SpawnErr> {
+    pub async fn start(
+        kit: Kit,
+        seats: Vec<Seat>,
+        probe: Option<Probe>,
+        agenda: Option<Agenda>,
+    ) -> Result<Self, SpawnErr> {
         let (sender, gateway) = watch::channel(None);
         let (draining, drained) = watch::channel(false);
         let (judge, pressure) = watch::channel(None);
-        let kept = kit.clone();
-        let args = RootArgs { kit, seats, probe, pressure: judge, gateway: sender };
-        let (actor, root) = ractor::ActorRuntime::spawn(None, RootActor, args).await?;
-        let gateway = Gateway { root: actor, gateway, draining: drained, pressure, kit: kept };
-        Ok(Self { gateway, draining, root })
+        let (actor, scheduler) = watch::channel(None);
+        let (kept, timebook) = (kit.clone(), agenda.as_ref().map(|it| it.timebook.clone()));
+        let scheduling = Scheduling { agenda, actor, draining: drained.clone() };
+        let args = RootArgs { kit, seats, probe, pressure: judge, gateway: sender, scheduling };
+        let (root, ended) = ractor::ActorRuntime::spawn(None, RootActor, args).await?;
+        let gateway =
+            Gateway { root, gateway, draining: drained, pressure, scheduler, timebook, kit: kept };
+        Ok(Self { gateway, draining, root: ended })
     }
 
     /// The door.
@@ -80,6 +92,9 @@ impl Tree {
         if let Some(gateway) = self.gateway.gateway.borrow().clone() {
             _ = gateway.cast(GatewayMsg::Drain);
         }
+        if let Some(scheduler) = self.gateway.scheduler.borrow().clone() {
+            _ = scheduler.cast(SchedulerMsg::Drain);
+        }
         _ = self.gateway.root.cast(RootMsg::Drain); // A root that is gone has no agents either.
         let seats = self.gateway.root_view().await.map(|view| view.seats).unwrap_or_default();
         seats.into_iter().filter_map(|seat| seat.actor).collect()
@@ -89,6 +104,10 @@ impl Tree {
         let gateway = self.gateway.gateway.borrow().clone();
         if let Some(gateway) = gateway {
             _ = gateway.stop_and_wait(None, Some(GLANCE)).await; // Late answers change nothing.
+        }
+        let scheduler = self.gateway.scheduler.borrow().clone();
+        if let Some(scheduler) = scheduler {
+            _ = scheduler.stop_and_wait(None, Some(GLANCE)).await;
         }
         for agent in agents {
             _ = agent.stop_and_wait(None, Some(GLANCE)).await;
@@ -121,13 +140,14 @@ impl Gateway {
         });
         let pressure = self.pressure.borrow().clone();
         let monitor = monitor_status(view.as_ref()).await;
+        let scheduler = scheduler_status(view.as_ref()).await;
         let mut asked = JoinSet::new();
         for seat in view.map(|view| view.seats).unwrap_or_default() {
             asked.spawn(agent_status(seat));
         }
         let mut agents = asked.join_all().await;
         agents.sort_by(|one, other| one.id.cmp(&other.id));
-        TreeStatus { at, root, monitor, pressure, gateway, agents }
+        TreeStatus { at, root, monitor, pressure, scheduler, gateway, agents }
     }
 
     pub(crate) async fn root_view(&self) -> Option<RootView> {
@@ -149,6 +169,14 @@ async fn monitor_status(view: Option<&RootView>) -> Option<ActorStatus> {
     let (monitor, restarts) = view?.monitor.as_ref()?;
     let since = call(monitor, MonitorMsg::Inspect, GLANCE).await;
     Some(actor("monitor", since, *restarts))
+}
+
+async fn scheduler_status(view: Option<&RootView>) -> Option<SchedulerStatus> {
+    let (scheduler, restarts) = view?.scheduler.as_ref()?;
+    let seen = call(scheduler, SchedulerMsg::Inspect, GLANCE).await;
+    let actor = actor("scheduler", seen.map(|(since, ..)| since), *restarts);
+    let (active, schedules) = seen.map_or((0, 0), |(_, active, all)| (active, all));
+    Some(SchedulerStatus { actor, schedules, active })
 }
 
 async fn agent_status(seat: SeatView) -> AgentStatus {

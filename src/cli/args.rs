@@ -5,12 +5,16 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+pub mod schedule;
+
+use schedule::ScheduleCommand;
+
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done
   1  the service could not be reached, or something else went wrong
   2  the token is missing, wrong, or does not allow this
-  3  there is no such agent or task
+  3  there is no such agent, task or schedule
   4  the command line or the configuration is wrong
   5  the agent was asked and did not succeed";
 
@@ -84,6 +88,9 @@ pub enum Command {
     /// Look at tasks, or call one off.
     #[command(subcommand)]
     Tasks(TasksCommand),
+    /// Look at what is asked for at set times, or change it.
+    #[command(subcommand)]
+    Schedule(ScheduleCommand),
 }
 
 /// A message to an agent.

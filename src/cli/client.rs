@@ -55,6 +55,20 @@ impl Client {
         self.call(Method::POST, path, Some(body)).await
     }
 
+    /// Puts a document and gets a shape.
+    pub(super) async fn put<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: Value,
+    ) -> Result<T, CliError> {
+        self.call(Method::PUT, path, Some(body)).await
+    }
+
+    /// Removes something.
+    pub(super) async fn delete(&self, path: &str) -> Result<(), CliError> {
+        self.call::<Value>(Method::DELETE, path, None).await.map(drop)
+    }
+
     /// Makes one JSON-RPC call to an agent.
     pub(super) async fn ask(
         &self,
@@ -93,6 +107,7 @@ impl Client {
         let bytes = collected.map_err(|source| CliError::Broken { source })?.to_bytes();
         if is_good {
             let strange = |_| CliError::Strange { about: "its shape is another one" };
+            let bytes = if bytes.is_empty() { Bytes::from_static(b"null") } else { bytes };
             serde_json::from_slice(&bytes).map_err(strange)
         } else {
             Err(refused(&bytes))

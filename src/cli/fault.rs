@@ -67,7 +67,7 @@ impl CliError {
             Self::NotDone { .. } => 5,
             Self::Refused(trouble) => match trouble.code.as_str() {
                 "unauthenticated" | "forbidden" => 2,
-                "agent-unknown" | "execution-unknown" => 3,
+                "agent-unknown" | "execution-unknown" | "schedule-unknown" => 3,
                 _ => 1,
             },
             Self::Unreachable { .. }

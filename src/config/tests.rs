@@ -28,6 +28,7 @@ mod pressure;
 mod redaction;
 mod resources;
 mod sandbox;
+mod schedules;
 mod whole;
 
 /// The agent that most tests add a line to.

@@ -7,7 +7,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{any, get, post};
 
 use super::answer::Problem;
-use super::{App, api, card, extension, gate, grpc, jsonrpc, rest, status};
+use super::{App, api, card, extension, gate, grpc, jsonrpc, rest, schedules, status};
 
 /// The paths, behind the gate.
 pub fn router(app: App) -> Router {
@@ -31,6 +31,7 @@ pub fn router(app: App) -> Router {
         .route("/api/v1/executions", get(api::executions))
         .route("/api/v1/executions/{id}", get(api::execution))
         .route("/api/v1/executions/{id}/cancel", post(api::cancel))
+        .merge(schedules::routes())
         .fallback(async || Problem(Failure::new(Code::PathUnknown, "there is nothing here")))
         .method_not_allowed_fallback(async || {
             Problem(Failure::new(Code::MethodNotAllowed, "this path takes another method"))

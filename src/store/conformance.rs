@@ -18,6 +18,7 @@ use State::{Failed, Idle, Running, Starting};
 
 pub(super) mod accepting;
 pub(super) mod answering;
+pub(super) mod booking;
 pub(super) mod claiming;
 pub(super) mod paging;
 pub(super) mod reading;

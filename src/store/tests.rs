@@ -18,6 +18,7 @@ use tempfile::TempDir;
 use tokio::task::JoinSet;
 
 use super::conformance::answering::{answer, asked};
+use super::conformance::booking::{AnyTimebook, timebook_conformance};
 use super::conformance::telling::{AnyOutbox, outbox_conformance};
 use super::conformance::{AnyLedger, accepted, conformance, request, said, second};
 use super::writer::Change;
@@ -28,6 +29,7 @@ mod upgrade;
 
 conformance!(fresh);
 outbox_conformance!(fresh_outbox);
+timebook_conformance!(fresh_timebook);
 
 async fn fresh() -> (AnyLedger, TempDir) {
     let folder = TempDir::new().unwrap();
@@ -38,6 +40,11 @@ async fn fresh_outbox() -> (AnyLedger, AnyOutbox, TempDir) {
     let folder = TempDir::new().unwrap();
     let store = Arc::new(open(folder.path()).await);
     (store.clone(), store, folder)
+}
+
+async fn fresh_timebook() -> (AnyTimebook, TempDir) {
+    let folder = TempDir::new().unwrap();
+    (Arc::new(open(folder.path()).await), folder)
 }
 
 async fn open(folder: &Path) -> Store {

@@ -20,6 +20,9 @@ const ELSEWHERE: &[(Code, &str)] = &[
     (Code::Internal, "needs a fault within: `faults.rs`"),
     (Code::NoResources, "needs a machine without processes"),
     (Code::StartTimeout, "needs a program that does not begin: told inside"),
+    (Code::ScheduleUnknown, "told by the API for programs: `schedules.rs`"),
+    (Code::ScheduleExists, "told by the API for programs: `schedules.rs`"),
+    (Code::ScheduleFixed, "told by the API for programs: `schedules.rs`"),
     (Code::ExtensionRequired, "no agent requires one"),
     (Code::ExtendedCardMissing, "no agent that offers the operation lacks a card"),
 ];

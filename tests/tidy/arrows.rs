@@ -54,6 +54,7 @@ const EDGE: &[Room] = &[
         &["decide", "door", "kit", "model", "ports", "root", "tree", "turns"],
     ),
     room("telling", &["config", "push", "serve", "store"], &["door", "model", "ports"]),
+    room("wording", &["template"], &["model", "ports"]),
     room("settle", &["StartError", "config", "warden"], &["decide", "model"]),
     room("clock", &[], &["model", "ports"]),
     room("meter", &[], &["model", "ports"]),

@@ -278,7 +278,7 @@ async fn accept(
 /// Under what a turn of an execution is known.
 fn keys(kit: &Kit, request: &Request, spec: &AgentSpec, (id, turn): (ExecutionId, u32)) -> Keys {
     let mut keys = kit.keyring.keys(request);
-    if spec.exposure.message_ids == MessageIds::Reused {
+    if spec.exposure.message_ids == MessageIds::Reused && request.trigger == Trigger::Api {
         keys.message = kit.keyring.key_of(id, turn);
     }
     keys
@@ -295,6 +295,7 @@ fn content(
     let window = spec.dedup_window.filter(|_| request.idempotency.is_none())?;
     let is_asked = match request.trigger {
         Trigger::Api => true,
+        Trigger::Schedule { .. } => false, // Each of its times is meant.
     };
     let since = at.checked_sub_signed(TimeDelta::from_std(window).ok()?)?;
     is_asked.then(|| (kit.keyring.content(request), since))

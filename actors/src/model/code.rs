@@ -162,6 +162,15 @@ codes! {
     /// It has ended already.
     ExecutionEnded = "execution-ended", Permanent,
         "only executions that have not ended can be cancelled";
+    /// No such schedule, or not the caller's.
+    ScheduleUnknown = "schedule-unknown", Permanent,
+        "choose one of the schedules that `algonius schedule list` names";
+    /// A schedule has this id or this name already.
+    ScheduleExists = "schedule-exists", Permanent,
+        "give the schedule an id and a name of its own";
+    /// The configuration says what it is.
+    ScheduleFixed = "schedule-fixed", Permanent,
+        "change it in the configuration, and let the service read it again";
     /// No or no valid credentials.
     Unauthenticated = "unauthenticated", Permanent,
         "send `Authorization: Bearer` with a valid token";

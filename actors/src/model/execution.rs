@@ -127,6 +127,12 @@ impl Outcome {
         }
     }
 
+    /// The published word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        self.state().as_str()
+    }
+
     /// Reads the published word.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::content::{Content, Part};
 use super::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
+use super::schedule::ScheduleId;
 
 /// What made a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +16,13 @@ use super::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 pub enum Trigger {
     /// A caller of the API.
     Api,
+    /// A time of a schedule.
+    Schedule {
+        /// Which schedule.
+        id: ScheduleId,
+        /// Which time.
+        planned: DateTime<Utc>,
+    },
 }
 
 /// What a caller chose for one request, where the agent's allowance lets it. It holds no secret: what

@@ -127,6 +127,18 @@ pub struct ActorStatus {
     pub restarts: u32,
 }
 
+/// The scheduler.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchedulerStatus {
+    /// How it is.
+    #[serde(flatten)]
+    pub actor: ActorStatus,
+    /// The schedules that there are.
+    pub schedules: usize,
+    /// Those that are due at their times.
+    pub active: usize,
+}
+
 /// The whole tree.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TreeStatus {
@@ -140,6 +152,9 @@ pub struct TreeStatus {
     /// How hard-pressed the machine is, once it was looked at.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pressure: Option<Pressure>,
+    /// Who asks at set times; nobody does where there is nothing to schedule with.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub scheduler: Option<SchedulerStatus>,
     /// The door.
     pub gateway: ActorStatus,
     /// The agents, in the order of their ids.

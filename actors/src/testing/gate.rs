@@ -27,6 +27,8 @@ pub enum Call {
     List,
     /// `seed`.
     Seed,
+    /// Changes of the timebook.
+    Book,
 }
 
 #[derive(Default)]

@@ -33,6 +33,13 @@ impl MemoryLedger {
         Self { rows: Arc::clone(&self.rows), gate: Some(gate) }
     }
 
+    /// Gives a principal of a known id a token.
+    pub(super) async fn admit(&self, principal: PrincipalId, seed: TokenSeed) {
+        let TokenSeed { name, hash, scope, expires } = seed;
+        let token = Token { principal, name, hash, scope, expires };
+        self.rows.lock().await.tokens.push(token);
+    }
+
     /// What callers did that the port forbids: moves that are in no table or do not follow.
     pub async fn breaches(&self) -> Vec<String> {
         self.rows.lock().await.breaches.clone()

@@ -1,12 +1,14 @@
 //! One life of the service: its tree, and what it is given.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::clock::VirtualClock;
 use super::driver::ScriptedDriver;
 use super::gate::Gate;
 use super::ledger::MemoryLedger;
 use super::meter::{BOUNDS, PACE, ScriptedMeter};
+use super::timebook::{MemoryTimebook, Plainly};
 use crate::decide::key::Keyring;
 use crate::decide::redact::Redactor;
 use crate::kit::Kit;
@@ -14,6 +16,7 @@ use crate::model::agent::AgentSpec;
 use crate::monitor::Probe;
 use crate::ports::driver::Driver;
 use crate::root::Seat;
+use crate::scheduler::{Agenda, Configured, NAP};
 use crate::tree::Tree;
 use crate::turns::Turns;
 
@@ -38,6 +41,7 @@ pub(super) async fn grow(
     kit: Kit,
     (specs, driver): (&[AgentSpec], &Arc<ScriptedDriver>),
     meter: Option<&Arc<ScriptedMeter>>,
+    agenda: Agenda,
 ) -> Tree {
     let driver = || Arc::<ScriptedDriver>::clone(driver) as Arc<dyn Driver>;
     let seat = |spec: &AgentSpec| Seat { spec: Arc::new(spec.clone()), driver: driver() };
@@ -45,5 +49,21 @@ pub(super) async fn grow(
         let meter = Arc::<ScriptedMeter>::clone(meter);
         Probe { meter, spec: BOUNDS, interval: PACE }
     });
-    Tree::start(kit, specs.iter().map(seat).collect(), probe).await.expect("the tree starts")
+    let seats = specs.iter().map(seat).collect();
+    Tree::start(kit, seats, probe, Some(agenda)).await.expect("the tree starts")
+}
+
+/// What a life of the service has to do at set times.
+pub(super) fn agenda(
+    timebook: &MemoryTimebook,
+    gate: &Arc<Gate>,
+    configured: &[Configured],
+) -> Agenda {
+    Agenda {
+        timebook: Arc::new(timebook.through(Arc::clone(gate))),
+        wording: Arc::new(Plainly),
+        configured: configured.to_vec(),
+        history: Duration::from_secs(3650 * 86_400),
+        nap: NAP,
+    }
 }

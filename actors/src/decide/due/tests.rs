@@ -1,0 +1,174 @@
+//! Every time of a schedule is decided once, however often and late it is looked at.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::model::id::AgentId;
+use crate::model::timetable::Timetable;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn spec(cron: &str, missed: Missed) -> ScheduleSpec {
+    ScheduleSpec {
+        id: ScheduleId::new("nightly").unwrap(),
+        name: "nightly".to_owned(),
+        agent: AgentId::new("worker").unwrap(),
+        timetable: Timetable::new(cron, "UTC", true).unwrap(),
+        input: "work".to_owned(),
+        params: std::collections::BTreeMap::new(),
+        missed,
+        overlap: Overlap::Skip,
+        jitter: Duration::ZERO,
+        deadline: None,
+        alert_after: 3,
+        enabled: true,
+    }
+}
+
+fn at(text: &str) -> DateTime<Utc> {
+    DateTime::parse_from_rfc3339(&format!("2026-05-05T{text}Z")).unwrap().with_timezone(&Utc)
+}
+
+/// What a look shows: the fires and what passed, as `12:00 due` and `10:00+2 missed`.
+fn shown(look: &Look) -> Vec<String> {
+    let passed = look.passed.iter().map(|it| {
+        (it.first, format!("{}+{} {}", it.first.format("%H:%M"), it.times, it.verdict.as_str()))
+    });
+    let fires = look.fires.iter();
+    let fires =
+        fires.map(|(it, _, cause)| (*it, format!("{} {}", it.format("%H:%M"), cause.as_str())));
+    let mut all: Vec<_> = passed.chain(fires).collect();
+    all.sort();
+    all.into_iter().map(|(_, text)| text).collect()
+}
+
+#[test]
+fn what_is_due_now_fires_and_the_next_is_known() {
+    let hourly = spec("0 * * * *", Missed::default());
+    let found = look(&hourly, at("11:00:00"), at("12:00:00"));
+    assert_eq!(shown(&found), ["12:00 due"]);
+    assert_eq!((found.cursor, found.next), (at("12:00:00"), Some(at("13:00:00"))));
+    let found = look(&hourly, at("12:00:00"), at("12:59:59"));
+    assert_eq!((shown(&found).len(), found.cursor), (0, at("12:00:00")));
+}
+
+#[test]
+fn what_was_missed_is_made_up_for_as_the_policy_says() {
+    let window = 3 * HOUR;
+    let cases = [
+        (Missed::Skip, "12:20:00", vec!["08:00+5 missed"]),
+        (
+            Missed::Once { window },
+            "12:20:00",
+            vec!["08:00+2 missed", "10:00+2 coalesced", "12:00 catch-up"],
+        ),
+        (
+            Missed::Once { window },
+            "12:00:10",
+            vec!["08:00+2 missed", "10:00+2 coalesced", "12:00 due"],
+        ),
+        (
+            Missed::All { max: 2, window },
+            "12:20:00",
+            vec!["08:00+2 missed", "10:00+1 missed", "11:00 catch-up", "12:00 catch-up"],
+        ),
+        (
+            Missed::All { max: 9, window },
+            "12:20:00",
+            vec!["08:00+2 missed", "10:00 catch-up", "11:00 catch-up", "12:00 catch-up"],
+        ),
+    ];
+    for (missed, now, expected) in cases {
+        let found = look(&spec("0 * * * *", missed), at("07:00:00"), at(now));
+        assert_eq!(shown(&found), expected, "{missed:?} at {now}");
+        assert_eq!(found.next, Some(at("13:00:00")));
+    }
+}
+
+#[test]
+fn a_clock_that_was_set_back_opens_the_times_again() {
+    let hourly = spec("0 * * * *", Missed::default());
+    let found = look(&hourly, at("18:00:00"), at("12:30:00"));
+    assert_eq!((shown(&found).len(), found.next), (0, Some(at("13:00:00"))));
+    let found = look(&hourly, at("13:00:00"), at("12:59:40"));
+    assert_eq!(
+        found.next,
+        Some(at("14:00:00")),
+        "a clock that is a little off decides nothing twice"
+    );
+}
+
+#[test]
+fn jitter_puts_off_by_the_same_each_time_and_by_no_more_than_it_says() {
+    let jittered = ScheduleSpec { jitter: HOUR / 2, ..spec("0 * * * *", Missed::default()) };
+    let mut delays: Vec<_> = (0..20)
+        .map(|hour| at(&format!("{hour:02}:00:00")))
+        .map(|planned| due_at(&jittered, planned) - planned)
+        .collect();
+    let most = TimeDelta::from_std(jittered.jitter).unwrap();
+    assert!(delays.iter().all(|delay| *delay >= TimeDelta::zero() && *delay <= most));
+    delays.dedup();
+    assert!(delays.len() > 15, "{delays:?}");
+    let due = due_at(&jittered, at("12:00:00"));
+    let before = look(&jittered, at("11:00:00"), due - TimeDelta::milliseconds(1));
+    assert_eq!((shown(&before).len(), before.next), (0, Some(due)));
+    assert_eq!(shown(&look(&jittered, at("11:00:00"), due)), ["12:00 due"]);
+}
+
+#[test]
+fn years_of_seconds_are_not_counted_one_by_one() {
+    let busy = spec("* * * * * *", Missed::default());
+    let now = at("12:00:00");
+    let found = look(&busy, now - TimeDelta::days(400), now);
+    assert_eq!(found.passed[0].times as usize, STEPS);
+    assert!(found.passed[0].reason.contains("more than are counted"));
+    assert_eq!((found.fires.len(), found.cursor), (30, now));
+}
+
+#[test]
+fn one_that_is_busy_is_overlapped_as_its_policy_says() {
+    use Overlap::{Allow, CancelPrevious, Queue, Skip};
+    for overlap in [Skip, Queue, CancelPrevious, Allow] {
+        assert_eq!(way(overlap, 0, 0), Way::Fire);
+    }
+    assert_eq!(way(Allow, 3, 0), Way::Fire);
+    assert!(matches!(way(Skip, 1, 0), Way::Skip(_)));
+    assert!(matches!(way(Skip, 0, 1), Way::Skip(_)));
+    assert_eq!((way(Queue, 1, 0), way(Queue, 0, 1)), (Way::Wait, Way::Wait));
+    assert!(matches!(way(Queue, 1, WAITING), Way::Skip(_)));
+    assert_eq!(way(CancelPrevious, 1, 0), Way::Replace);
+}
+
+proptest! {
+    #[test]
+    fn each_time_is_decided_exactly_once_however_it_is_looked_at(
+        gaps in proptest::collection::vec(1_u32..20_000, 1..40),
+        jitter in 0_u64..1200,
+        policy in 0_u8..3,
+    ) {
+        let missed = match policy {
+            0 => Missed::Skip,
+            1 => Missed::default(),
+            _ => Missed::All { max: 3, window: 2 * HOUR },
+        };
+        let spec = ScheduleSpec { jitter: Duration::from_secs(jitter), ..spec("*/7 * * * *", missed) };
+        let begin = at("00:00:00");
+        let (mut cursor, mut now, mut decided) = (begin, begin, 0);
+        for gap in gaps {
+            now += TimeDelta::seconds(gap.into());
+            let found = look(&spec, cursor, now);
+            for passed in &found.passed {
+                let within = spec.timetable.after(cursor).take_while(|it| *it <= passed.last);
+                prop_assert!(within.count() >= passed.times as usize);
+                decided += passed.times as usize;
+            }
+            decided += found.fires.len();
+            prop_assert!(found.cursor >= cursor);
+            prop_assert!(found.next.is_some_and(|next| next > now));
+            cursor = found.cursor;
+        }
+        let due = |planned: &DateTime<Utc>| due_at(&spec, *planned) <= now;
+        let expected = spec.timetable.after(begin).take_while(due).count();
+        prop_assert_eq!(decided, expected);
+    }
+}

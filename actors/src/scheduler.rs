@@ -1,0 +1,225 @@
+//! `SchedulerActor`: sleeps to the next due instant, decides, and asks at the door.
+//!
+//! What it decides is in the timebook before anything is asked for, and what is asked for is known
+//! by its schedule and time: whoever goes on after a crash asks the same again, and the door joins
+//! the two. One change of the timebook is under way at a time; the actor itself waits for nothing.
+
+mod asking;
+pub(crate) mod book;
+mod changing;
+mod entry;
+mod errands;
+mod looking;
+mod waking;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
+use tokio::task::JoinSet;
+
+use crate::door::Gateway;
+use crate::kit::Kit;
+use crate::model::failure::Failure;
+use crate::model::schedule::{Ending, Occurrence, ScheduleId, ScheduleSpec, ScheduleView};
+use crate::ports::ledger::LedgerError;
+use crate::ports::timebook::Timebook;
+use crate::ports::wording::Wording;
+
+pub use self::asking::Asked;
+pub use self::changing::Change;
+use self::changing::Changed;
+use self::entry::Entry;
+use self::errands::Errands;
+pub use self::waking::NAP;
+use self::waking::Waking;
+
+/// Decides at the times of all schedules.
+pub struct SchedulerActor;
+
+/// What there is to be scheduled, and with what.
+#[derive(Clone)]
+pub struct Agenda {
+    /// Where it is written down.
+    pub timebook: Arc<dyn Timebook>,
+    /// What puts it into words.
+    pub wording: Arc<dyn Wording>,
+    /// What the configuration says.
+    pub configured: Vec<Configured>,
+    /// How long what happened is remembered.
+    pub history: Duration,
+    /// The longest sleep: a clock that is set meanwhile is seen after that. [`NAP`] is right.
+    pub nap: Duration,
+}
+
+/// A schedule of the configuration, and the name of whose it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Configured {
+    /// What it says.
+    pub spec: ScheduleSpec,
+    /// The name of a principal.
+    pub owner: String,
+}
+
+/// What the scheduler begins with.
+pub struct SchedulerArgs {
+    /// The world.
+    pub kit: Kit,
+    /// What is to be done.
+    pub agenda: Agenda,
+    /// Where it asks.
+    pub door: Gateway,
+}
+
+/// Where a change is answered: with the schedule as it is then, where there is one.
+pub type ChangeReply = RpcReplyPort<Result<Option<ScheduleView>, Failure>>;
+
+/// One time of one schedule.
+pub type Slot = (ScheduleId, DateTime<Utc>);
+
+/// What the scheduler is told.
+pub enum SchedulerMsg {
+    /// Something may be due.
+    Tick,
+    /// Decisions were written down, or were not.
+    Advanced(Vec<Slot>, Result<Vec<Vec<Occurrence>>, LedgerError>),
+    /// What became of a request.
+    Asked(Slot, Asked),
+    /// What it became has ended.
+    Ended(Slot, Ending),
+    /// How often the latest of a schedule failed in a row.
+    Streak(ScheduleId, u32),
+    /// Changes what there is. Answers when that is written down.
+    Change(Change, ChangeReply),
+    /// A change was written down, or was not.
+    Changed(Box<Changed>),
+    /// Asks about one schedule.
+    Show(ScheduleId, RpcReplyPort<Option<ScheduleView>>),
+    /// Asks about so many schedules after an id.
+    List(Option<ScheduleId>, usize, RpcReplyPort<Vec<ScheduleView>>),
+    /// Asks since when it lives, and how many schedules are active, of how many.
+    Inspect(RpcReplyPort<(DateTime<Utc>, usize, usize)>),
+    /// Nothing is asked for any more.
+    Drain,
+    /// A task panicked.
+    Broken,
+}
+
+/// Loop data.
+pub struct SchedulerData {
+    me: ActorRef<SchedulerMsg>,
+    args: SchedulerArgs,
+    since: DateTime<Utc>,
+    entries: BTreeMap<ScheduleId, Entry>,
+    errands: Errands,
+    waking: Waking,
+    /// Whether a change of the timebook is under way.
+    writing: bool,
+    changes: VecDeque<(Change, ChangeReply)>,
+    /// Who is to be asked for, as soon as fewer are.
+    ready: VecDeque<Slot>,
+    asking: usize,
+    draining: bool,
+    /// Everything under way, which ends with this actor.
+    tasks: JoinSet<()>,
+}
+
+impl Actor for SchedulerActor {
+    type Msg = SchedulerMsg;
+    type State = SchedulerData;
+    type Arguments = SchedulerArgs;
+
+    /// Reads what there is, brings it to what the configuration says, and takes up what is open.
+    async fn pre_start(
+        &self,
+        me: ActorRef<SchedulerMsg>,
+        args: SchedulerArgs,
+    ) -> Result<SchedulerData, ActorProcessingErr> {
+        let mut data = SchedulerData::new(me, args);
+        data.load().await?;
+        data.take_up().await?;
+        data.wake();
+        Ok(data)
+    }
+
+    async fn handle(
+        &self,
+        _: ActorRef<SchedulerMsg>,
+        msg: SchedulerMsg,
+        data: &mut SchedulerData,
+    ) -> Result<(), ActorProcessingErr> {
+        match msg {
+            SchedulerMsg::Tick => data.tick(),
+            SchedulerMsg::Advanced(cursors, result) => data.advanced(cursors, result),
+            SchedulerMsg::Asked(slot, asked) => data.asked(&slot, asked),
+            SchedulerMsg::Ended(slot, ending) => data.ended(&slot, ending),
+            SchedulerMsg::Streak(id, streak) => data.streak(&id, streak),
+            SchedulerMsg::Change(change, reply) => data.changes.push_back((change, reply)),
+            SchedulerMsg::Changed(changed) => data.changed(*changed),
+            SchedulerMsg::Show(id, reply) => _ = reply.send(data.show(&id)),
+            SchedulerMsg::List(after, limit, reply) => _ = reply.send(data.list(after, limit)),
+            SchedulerMsg::Inspect(reply) => _ = reply.send(data.inspect()),
+            SchedulerMsg::Drain => data.draining = true,
+            SchedulerMsg::Broken => return Err("a task of the scheduler panicked".into()),
+        }
+        data.go_on();
+        Ok(())
+    }
+
+    /// Written out because the default stops the supervisor when any child ends, even well.
+    async fn handle_supervisor_evt(
+        &self,
+        _: ActorRef<SchedulerMsg>,
+        _: SupervisionEvent,
+        _: &mut SchedulerData,
+    ) -> Result<(), ActorProcessingErr> {
+        Ok(()) // It has no children.
+    }
+}
+
+impl SchedulerData {
+    fn new(me: ActorRef<SchedulerMsg>, args: SchedulerArgs) -> Self {
+        let since = args.kit.clock.now();
+        Self {
+            waking: Waking::new(since),
+            me,
+            args,
+            since,
+            entries: BTreeMap::new(),
+            errands: Errands::default(),
+            writing: false,
+            changes: VecDeque::new(),
+            ready: VecDeque::new(),
+            asking: 0,
+            draining: false,
+            tasks: JoinSet::new(),
+        }
+    }
+
+    fn now(&self) -> DateTime<Utc> {
+        self.args.kit.clock.now()
+    }
+
+    /// Does what may be done now, after whatever was told.
+    fn go_on(&mut self) {
+        while self.tasks.try_join_next().is_some() {} // What is over is let go.
+        if self.draining {
+            return;
+        }
+        if !self.writing {
+            self.begin_change();
+        }
+        if !self.writing {
+            self.look();
+        }
+        self.ask_the_ready();
+        self.wake();
+    }
+
+    fn inspect(&self) -> (DateTime<Utc>, usize, usize) {
+        let active = self.entries.values().filter(|entry| entry.schedule.is_active()).count();
+        (self.since, active, self.entries.len())
+    }
+}

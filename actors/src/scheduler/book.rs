@@ -1,0 +1,109 @@
+//! What the timebook holds at the start, and what of it is taken up.
+
+use chrono::{DateTime, Utc};
+
+use super::asking::is_in_time;
+use super::changing::reconciled;
+use super::entry::{Entry, How, Open, Phase};
+use super::errands::Errand;
+use super::{Configured, SchedulerData};
+use crate::decide::due::ON_TIME;
+use crate::model::id::PrincipalId;
+use crate::model::schedule::{Occurrence, Overlap, ScheduleId, ScheduleSpec, Verdict};
+use crate::ports::ledger::{Ledger, LedgerError};
+
+impl SchedulerData {
+    /// Reads the schedules, and brings them to what the configuration says.
+    pub(super) async fn load(&mut self) -> Result<(), LedgerError> {
+        let timebook = self.args.agenda.timebook.clone();
+        let known = timebook.schedules().await?.into_iter();
+        self.entries = known.map(|it| (it.spec.id.clone(), Entry::new(it))).collect();
+        let configured = std::mem::take(&mut self.args.agenda.configured);
+        let configured = owned(&*self.args.kit.ledger, configured).await?;
+        let schedules = self.entries.values().map(|entry| &entry.schedule);
+        let (puts, removes) = reconciled(schedules, configured, self.now());
+        if !puts.is_empty() {
+            timebook.put(puts.clone()).await?;
+        }
+        if !removes.is_empty() {
+            timebook.remove(removes.clone()).await?;
+        }
+        removes.iter().for_each(|id| _ = self.entries.remove(id));
+        for schedule in puts {
+            self.entries.insert(schedule.spec.id.clone(), Entry::new(schedule));
+        }
+        let now = self.now();
+        for id in self.entries.keys() {
+            self.errands.add(now, Errand::Look(id.clone()));
+        }
+        self.errands.add(now, Errand::Forget);
+        Ok(())
+    }
+
+    /// Goes on with what an earlier life had decided and not finished.
+    pub(super) async fn take_up(&mut self) -> Result<(), LedgerError> {
+        let now = self.now();
+        for occurrence in self.args.agenda.timebook.open().await? {
+            let slot = (occurrence.schedule.clone(), occurrence.planned);
+            match (self.entries.get_mut(&slot.0), occurrence.verdict, occurrence.execution) {
+                (None, Verdict::Pending, _) => {
+                    let reason = Some("its schedule was removed".to_owned());
+                    self.close(&slot, Verdict::Refused, reason);
+                }
+                (None, _, Some(execution)) => self.follow(slot, execution, None),
+                (None, _, None) => {}
+                (Some(_), Verdict::Pending, _) => self.take_up_pending(occurrence, now),
+                (Some(entry), _, execution) => {
+                    entry.open.insert(slot.1, Open::of(occurrence.clone()));
+                    self.call_off_later(&occurrence);
+                    if let Some(execution) = execution {
+                        self.follow(slot, execution, None);
+                    }
+                }
+            }
+        }
+        let ids: Vec<ScheduleId> = self.entries.keys().cloned().collect();
+        ids.iter().for_each(|id| self.move_on(id));
+        Ok(())
+    }
+
+    /// Asks again for what may have been asked for: the door knows whether it was.
+    fn take_up_pending(&mut self, occurrence: Occurrence, now: DateTime<Utc>) {
+        let slot = (occurrence.schedule.clone(), occurrence.planned);
+        self.call_off_later(&occurrence);
+        let Some(entry) = self.entries.get_mut(&slot.0) else { return };
+        let spec = &entry.schedule.spec;
+        // Those that wait in a line have their place, however long it takes.
+        let is_lasting = spec.overlap == Overlap::Queue
+            || is_in_time(&occurrence, spec.missed.window().max(ON_TIME), now);
+        let mut open = Open::of(occurrence);
+        open.how = if is_lasting { How::Again } else { How::Find };
+        open.phase = if is_lasting { Phase::Waiting } else { Phase::Asking };
+        entry.open.insert(slot.1, open);
+        if !is_lasting {
+            self.ready.push_back(slot);
+        }
+    }
+
+    fn call_off_later(&mut self, occurrence: &Occurrence) {
+        if let Some(deadline) = occurrence.deadline {
+            let slot = (occurrence.schedule.clone(), occurrence.planned);
+            self.errands.add(deadline, Errand::CallOff(slot));
+        }
+    }
+}
+
+/// The schedules of the configuration, each with whose it is. One that belongs to nobody is left to
+/// nobody: it is asked for in vain, and its occurrences say so.
+pub(crate) async fn owned(
+    ledger: &dyn Ledger,
+    configured: Vec<Configured>,
+) -> Result<Vec<(ScheduleSpec, PrincipalId)>, LedgerError> {
+    let tokens = ledger.tokens().await?;
+    let principal = |name: &str| tokens.iter().find(|token| token.name == name);
+    let nobody = PrincipalId(uuid::Uuid::nil());
+    let owned = configured.into_iter().map(|Configured { spec, owner }| {
+        (spec, principal(&owner).map_or(nobody, |token| token.principal))
+    });
+    Ok(owned.collect())
+}

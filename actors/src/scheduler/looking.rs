@@ -1,0 +1,228 @@
+//! Looking at what is due, and writing down what is decided.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::entry::{Entry, Open, Phase};
+use super::errands::Errand;
+use super::{SchedulerData, SchedulerMsg, Slot};
+use crate::alarm::alarmed;
+use crate::decide::due::{Look, Passed, Way, due_at, look, way};
+use crate::model::schedule::{Cause, Occurrence, Overlap, ScheduleId, ScheduleSpec, Verdict};
+use crate::ports::ledger::LedgerError;
+use crate::ports::timebook::Advance;
+
+/// Schedules whose decisions are written down together, at most.
+const BATCH: usize = 256;
+/// How long until a schedule is looked at again whose decisions were not written down.
+const AGAIN: TimeDelta = TimeDelta::seconds(5);
+/// How often what is long over is forgotten.
+pub(super) const TIDYING: TimeDelta = TimeDelta::hours(1);
+/// Rows that are forgotten at a time.
+const ROWS: u32 = 5000;
+
+impl SchedulerData {
+    /// Does what is to be done by now.
+    pub(super) fn look(&mut self) {
+        let now = self.now();
+        let mut batch = Vec::new();
+        while batch.len() < BATCH {
+            match self.errands.take(now) {
+                None => break,
+                Some(Errand::Look(id)) => batch.extend(self.look_at(&id, now)),
+                Some(Errand::Ask(slot)) => self.ready.push_back(slot),
+                Some(Errand::CallOff(slot)) => {
+                    self.call_off(&slot, "its schedule's deadline passed");
+                }
+                Some(Errand::Forget) => self.forget(now),
+            }
+        }
+        if !batch.is_empty() {
+            self.advance(batch);
+        }
+    }
+
+    /// Looks at one schedule; gives what there is to write down.
+    fn look_at(&mut self, id: &ScheduleId, now: DateTime<Utc>) -> Option<Advance> {
+        let entry = self.entries.get_mut(id).filter(|entry| entry.schedule.is_active())?;
+        let found = look(&entry.schedule.spec, entry.schedule.cursor, now);
+        entry.next = found.next;
+        if let Some(next) = found.next {
+            self.errands.add(next, Errand::Look(id.clone()));
+        }
+        if found.fires.is_empty() && found.passed.is_empty() {
+            entry.schedule.cursor = found.cursor;
+            return None;
+        }
+        let (cursor, occurrences) = (found.cursor, occurrences(entry, found, now));
+        Some(Advance { schedule: id.clone(), cursor, occurrences })
+    }
+
+    fn advance(&mut self, batch: Vec<Advance>) {
+        self.writing = true;
+        let cursors = batch.iter().map(|it| (it.schedule.clone(), it.cursor)).collect();
+        let (timebook, me) = (self.args.agenda.timebook.clone(), self.me.clone());
+        let broken = me.clone();
+        let writing = async move {
+            let result = timebook.advance(batch).await;
+            _ = me.cast(SchedulerMsg::Advanced(cursors, result));
+        };
+        self.tasks.spawn(alarmed(writing, move || _ = broken.cast(SchedulerMsg::Broken)));
+    }
+
+    /// Goes on with what was written down; looks again at what was not.
+    pub(super) fn advanced(
+        &mut self,
+        cursors: Vec<Slot>,
+        result: Result<Vec<Vec<Occurrence>>, LedgerError>,
+    ) {
+        self.writing = false;
+        let fresh = match result {
+            Ok(fresh) => fresh,
+            Err(error) => {
+                tracing::error!(%error, "decisions of schedules were not written down");
+                let at = self.now() + AGAIN;
+                cursors.into_iter().for_each(|(id, _)| self.errands.add(at, Errand::Look(id)));
+                return;
+            }
+        };
+        for ((id, cursor), fresh) in cursors.into_iter().zip(fresh) {
+            let Some(entry) = self.entries.get_mut(&id) else { continue };
+            entry.schedule.cursor = cursor;
+            fresh.iter().for_each(tell);
+            self.begin(&id, fresh);
+        }
+    }
+
+    /// Takes up occurrences that are to be asked for.
+    pub(super) fn begin(&mut self, id: &ScheduleId, occurrences: Vec<Occurrence>) {
+        for occurrence in occurrences {
+            let slot = (id.clone(), occurrence.planned);
+            if let Some(deadline) = occurrence.deadline.filter(|_| occurrence.is_open()) {
+                self.errands.add(deadline, Errand::CallOff(slot));
+            }
+            let entry = self.entries.get_mut(id);
+            if let Some(entry) = entry.filter(|_| occurrence.verdict == Verdict::Pending) {
+                entry.open.insert(occurrence.planned, Open::of(occurrence));
+            }
+        }
+        self.move_on(id);
+    }
+
+    /// Lets those of a schedule's occurrences that wait go on that may.
+    pub(super) fn move_on(&mut self, id: &ScheduleId) {
+        let Some(entry) = self.entries.get(id) else { return };
+        let overlap = entry.schedule.spec.overlap;
+        let waits = |open: &&Open| open.phase == Phase::Waiting;
+        let waiting: Vec<Slot> = entry.open.values().filter(waits).map(Open::slot).collect();
+        let busy: Vec<Slot> =
+            entry.open.values().filter(|open| !waits(open)).map(Open::slot).collect();
+        for (index, slot) in waiting.iter().enumerate() {
+            let is_last = index + 1 == waiting.len();
+            match way(overlap, busy.len(), 0) {
+                Way::Fire if overlap == Overlap::Allow => self.ready_up(slot),
+                Way::Replace if !is_last => self.replace(slot),
+                Way::Replace => {
+                    let why = "a later occurrence of its schedule takes its place";
+                    busy.iter().for_each(|slot| self.call_off(slot, why));
+                }
+                Way::Fire if index == 0 => self.ready_up(slot),
+                Way::Fire | Way::Wait | Way::Skip(_) => {}
+            }
+        }
+    }
+
+    fn ready_up(&mut self, slot: &Slot) {
+        if let Some(open) = self.open_mut(slot) {
+            open.phase = Phase::Asking;
+            self.ready.push_back(slot.clone());
+        }
+    }
+
+    fn forget(&mut self, now: DateTime<Utc>) {
+        self.errands.add(now + TIDYING, Errand::Forget);
+        let history = TimeDelta::from_std(self.args.agenda.history).unwrap_or(TimeDelta::MAX);
+        let Some(before) = now.checked_sub_signed(history) else { return };
+        let timebook = self.args.agenda.timebook.clone();
+        let broken = self.me.clone();
+        let forgetting = async move {
+            while timebook.forget(before, ROWS).await.is_ok_and(|rows| rows == u64::from(ROWS)) {
+                tokio::time::sleep(Duration::from_secs(1)).await; // Others want to write too.
+            }
+        };
+        self.tasks.spawn(alarmed(forgetting, move || _ = broken.cast(SchedulerMsg::Broken)));
+    }
+}
+
+/// What a look decided, as it is written down.
+fn occurrences(entry: &Entry, found: Look, now: DateTime<Utc>) -> Vec<Occurrence> {
+    let spec = &entry.schedule.spec;
+    let plain = |planned| plain(entry, planned, now);
+    let passed = found.passed.into_iter().map(|passed| {
+        let Passed { first, times, verdict, .. } = passed;
+        let reason = Some(reason(&passed));
+        Occurrence { verdict, times, reason, cause: Cause::CatchUp, ..plain(first) }
+    });
+    let mut all: Vec<_> = passed.collect();
+    let mut waiting = entry.count(Phase::Waiting);
+    let mut busy = entry.open.len() - waiting;
+    for (planned, due, cause) in found.fires {
+        let (verdict, reason) = match way(spec.overlap, busy, waiting) {
+            Way::Fire => {
+                busy += 1;
+                (Verdict::Pending, None)
+            }
+            Way::Wait | Way::Replace => {
+                waiting += 1;
+                (Verdict::Pending, None)
+            }
+            Way::Skip(reason) => (Verdict::Skipped, Some(reason.to_owned())),
+        };
+        all.push(Occurrence { due, cause, verdict, reason, ..plain(planned) });
+    }
+    all
+}
+
+/// An occurrence of which nothing is known yet.
+pub(super) fn plain(entry: &Entry, planned: DateTime<Utc>, now: DateTime<Utc>) -> Occurrence {
+    let spec = &entry.schedule.spec;
+    let due = due_at(spec, planned);
+    Occurrence {
+        schedule: spec.id.clone(),
+        planned,
+        due,
+        cause: Cause::Due,
+        verdict: Verdict::Pending,
+        reason: None,
+        times: 1,
+        decided_at: now,
+        agent: spec.agent.clone(),
+        owner: entry.schedule.owner,
+        fired_at: None,
+        execution: None,
+        deadline: deadline(spec, due),
+        ending: None,
+    }
+}
+
+fn deadline(spec: &ScheduleSpec, due: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    due.checked_add_signed(TimeDelta::from_std(spec.deadline?).ok()?)
+}
+
+fn reason(passed: &Passed) -> String {
+    let Passed { last, times, reason, .. } = passed;
+    match times {
+        1 => (*reason).to_owned(),
+        _ => format!("{reason}; {times} of them, up to {}", last.format("%Y-%m-%dT%H:%M:%SZ")),
+    }
+}
+
+/// Logs what will not be asked for.
+fn tell(occurrence: &Occurrence) {
+    let Occurrence { schedule, planned, verdict, times, reason, .. } = occurrence;
+    if *verdict != Verdict::Pending {
+        let (verdict, why) = (verdict.as_str(), reason.as_deref().unwrap_or_default());
+        tracing::warn!(%schedule, %planned, verdict, times, why, "not asked for");
+    }
+}

@@ -1,0 +1,176 @@
+//! The timebook in memory.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use tokio::sync::Mutex;
+
+use super::gate::{Call, Gate};
+use crate::model::schedule::{
+    Ending, Occurrence, OccurrenceQuery, Schedule, ScheduleId, ScheduleSpec, Verdict,
+};
+use crate::ports::ledger::LedgerError;
+use crate::ports::timebook::{Advance, Settled, Timebook};
+use crate::ports::wording::Wording;
+
+/// A way to the schedules. All ways of one world lead to the same ones.
+#[derive(Clone, Default)]
+pub struct MemoryTimebook {
+    rows: Arc<Mutex<Rows>>,
+    gate: Option<Arc<Gate>>,
+}
+
+#[derive(Default)]
+struct Rows {
+    schedules: BTreeMap<ScheduleId, Schedule>,
+    occurrences: BTreeMap<(ScheduleId, DateTime<Utc>), Occurrence>,
+}
+
+impl MemoryTimebook {
+    /// Another way to the same schedules, through a gate.
+    pub(super) fn through(&self, gate: Arc<Gate>) -> Self {
+        Self { rows: Arc::clone(&self.rows), gate: Some(gate) }
+    }
+
+    /// Everything that was decided, by schedule and time.
+    pub async fn all(&self) -> Vec<Occurrence> {
+        self.rows.lock().await.occurrences.values().cloned().collect()
+    }
+
+    async fn enter(&self, call: Call) -> Result<(), LedgerError> {
+        match &self.gate {
+            Some(gate) => gate.enter(call).await,
+            None => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl Timebook for MemoryTimebook {
+    async fn schedules(&self) -> Result<Vec<Schedule>, LedgerError> {
+        self.enter(Call::Read).await?;
+        Ok(self.rows.lock().await.schedules.values().cloned().collect())
+    }
+
+    async fn put(&self, schedules: Vec<Schedule>) -> Result<(), LedgerError> {
+        self.enter(Call::Book).await?;
+        let mut rows = self.rows.lock().await;
+        for schedule in schedules {
+            rows.schedules.insert(schedule.spec.id.clone(), schedule);
+        }
+        Ok(())
+    }
+
+    async fn remove(&self, ids: Vec<ScheduleId>) -> Result<(), LedgerError> {
+        self.enter(Call::Book).await?;
+        let mut rows = self.rows.lock().await;
+        ids.iter().for_each(|id| _ = rows.schedules.remove(id));
+        Ok(())
+    }
+
+    async fn advance(&self, advances: Vec<Advance>) -> Result<Vec<Vec<Occurrence>>, LedgerError> {
+        self.enter(Call::Book).await?;
+        let mut rows = self.rows.lock().await;
+        let mut all = Vec::new();
+        for Advance { schedule, cursor, occurrences } in advances {
+            let mut fresh = Vec::new();
+            if let Some(row) = rows.schedules.get_mut(&schedule) {
+                row.cursor = cursor;
+                for occurrence in occurrences {
+                    let slot = (schedule.clone(), occurrence.planned);
+                    if let std::collections::btree_map::Entry::Vacant(vacant) =
+                        rows.occurrences.entry(slot)
+                    {
+                        fresh.push(vacant.insert(occurrence).clone());
+                    }
+                }
+            }
+            all.push(fresh);
+        }
+        Ok(all)
+    }
+
+    async fn settle(&self, settled: Vec<Settled>) -> Result<(), LedgerError> {
+        self.enter(Call::Book).await?;
+        let mut rows = self.rows.lock().await;
+        for it in settled {
+            let row = rows.occurrences.get_mut(&(it.schedule, it.planned));
+            if let Some(row) = row.filter(|row| row.verdict == Verdict::Pending) {
+                row.verdict = it.verdict;
+                row.reason = it.reason;
+                row.execution = it.execution;
+                row.fired_at = it.execution.map(|_| it.at);
+            }
+        }
+        Ok(())
+    }
+
+    async fn end(
+        &self,
+        schedule: &ScheduleId,
+        planned: DateTime<Utc>,
+        ending: Ending,
+    ) -> Result<(), LedgerError> {
+        self.enter(Call::Book).await?;
+        let mut rows = self.rows.lock().await;
+        if let Some(row) = rows.occurrences.get_mut(&(schedule.clone(), planned)) {
+            row.ending = Some(ending);
+        }
+        Ok(())
+    }
+
+    async fn open(&self) -> Result<Vec<Occurrence>, LedgerError> {
+        self.enter(Call::Read).await?;
+        let rows = self.rows.lock().await;
+        Ok(rows.occurrences.values().filter(|row| row.is_open()).cloned().collect())
+    }
+
+    async fn occurrences(&self, query: OccurrenceQuery) -> Result<Vec<Occurrence>, LedgerError> {
+        self.enter(Call::Read).await?;
+        let rows = self.rows.lock().await;
+        let fits = |row: &&Occurrence| {
+            query.schedule.as_ref().is_none_or(|id| row.schedule == *id)
+                && query.owner.is_none_or(|owner| row.owner == owner)
+                && query.verdict.is_none_or(|verdict| row.verdict == verdict)
+                && query.since.is_none_or(|since| row.planned >= since)
+                && query.before.as_ref().is_none_or(|before| place(row) < *before)
+        };
+        let mut found: Vec<_> = rows.occurrences.values().filter(fits).cloned().collect();
+        found.sort_by_key(|row| std::cmp::Reverse(place(row)));
+        found.truncate(query.limit as usize);
+        Ok(found)
+    }
+
+    async fn tally(
+        &self,
+        schedule: &ScheduleId,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<Occurrence>, LedgerError> {
+        self.enter(Call::Read).await?;
+        let rows = self.rows.lock().await;
+        let fits = |row: &&Occurrence| row.schedule == *schedule && row.planned >= since;
+        Ok(rows.occurrences.values().filter(fits).cloned().collect())
+    }
+
+    async fn forget(&self, before: DateTime<Utc>, _: u32) -> Result<u64, LedgerError> {
+        self.enter(Call::Book).await?;
+        let mut rows = self.rows.lock().await;
+        rows.occurrences.retain(|(_, planned), row| *planned >= before || row.is_open());
+        Ok(0)
+    }
+}
+
+fn place(row: &Occurrence) -> (DateTime<Utc>, ScheduleId) {
+    (row.planned, row.schedule.clone())
+}
+
+/// Says the words of a schedule as they stand.
+pub(super) struct Plainly;
+
+impl Wording for Plainly {
+    fn input(&self, spec: &ScheduleSpec, _: DateTime<Utc>) -> Result<String, String> {
+        Ok(spec.input.clone())
+    }
+}

@@ -1,0 +1,81 @@
+//! `[scheduler]` and `[schedules.<id>]`.
+
+use algonius_actors::model::schedule::{Missed, Overlap};
+
+use super::*;
+
+const NIGHTLY: &str = "[schedules.nightly]\nagent = 'a'\ncron = '0 3 * * *'\ninput = 'x'\n\
+                       timezone = 'Europe/Zurich'\n";
+
+fn schedule(lines: &str) -> super::super::Scheduled {
+    let checked = load_text(&format!("{CAT}{NIGHTLY}{lines}")).unwrap();
+    assert_eq!(checked.warnings, []);
+    checked.settings.scheduling.schedules[0].clone()
+}
+
+#[test]
+fn a_schedule_is_read_with_what_is_usual() {
+    let plain = schedule("");
+    assert_eq!((plain.owner.as_str(), plain.spec.name.as_str()), ("operator", "nightly"));
+    assert_eq!(plain.spec.timetable.to_string(), "0 3 * * * (Europe/Zurich)");
+    assert_eq!(plain.spec.missed, Missed::Once { window: Duration::from_secs(3600) });
+    assert_eq!((plain.spec.overlap, plain.spec.deadline), (Overlap::Skip, None));
+    let all = schedule(
+        "name = 'Night'\nmissed = 'all'\nmissed_window = '2h'\nmissed_max = 5\njitter = '30s'\n\
+         deadline = '20m'\nalert_after = 0\nenabled = false\nparams.branch = 'main'\n",
+    );
+    let spec = all.spec;
+    assert_eq!(spec.missed, Missed::All { max: 5, window: Duration::from_secs(7200) });
+    assert_eq!((spec.overlap, spec.jitter), (Overlap::Queue, Duration::from_secs(30)));
+    assert_eq!((spec.deadline, spec.alert_after), (Some(Duration::from_secs(1200)), 0));
+    assert_eq!((spec.name.as_str(), spec.enabled), ("Night", false));
+    assert_eq!(spec.params["branch"], "main");
+}
+
+#[test]
+fn a_schedule_without_a_zone_is_in_that_of_all_or_in_utc_with_a_warning() {
+    let bare = NIGHTLY.replace("timezone = 'Europe/Zurich'\n", "");
+    let checked = load_text(&format!("{CAT}{bare}")).unwrap();
+    let told: Vec<_> = checked.warnings.iter().map(short).collect();
+    let warning = "c:5:8: warning: schedules.nightly.cron = '0 3 * * *': is taken to be in UTC; \
+                   give the schedule a `timezone`";
+    assert_eq!(told, [warning]);
+    let text = format!("{CAT}{bare}[scheduler]\ntimezone = 'Asia/Tokyo'\n");
+    let checked = load_text(&text).unwrap();
+    assert_eq!(checked.warnings, []);
+    let zone = checked.settings.scheduling.schedules[0].spec.timetable.zone();
+    assert_eq!(zone.name(), "Asia/Tokyo");
+}
+
+#[test]
+fn faults_of_schedules_are_reported() {
+    let with = |from: &str, to: &str| format!("{CAT}{}", NIGHTLY.replace(from, to));
+    for (text, wanted) in [
+        (with("0 3 * * *", "0 0 31 2 *"), "is never due"),
+        (with("0 3 * * *", "61 * * * *"), "is no cron expression"),
+        (with("0 3 * * *", "* * * * * *"), "scheduler.seconds = true"),
+        (with("Europe/Zurich", "Mars/Base"), "`Mars/Base` is no zone"),
+        (with("agent = 'a'", "agent = 'b'"), "there is no such agent"),
+        (with("agent = 'a'\n", ""), "`agent` is missing"),
+        (with("cron = '0 3 * * *'\n", ""), "`cron` is missing"),
+        (with("input = 'x'\n", ""), "`input` is missing"),
+        (with("'x'", "'{{ nothing }}'"), "`nothing` is not known to templates"),
+        (with("'x'", "'{{ param.gone }}'"), "`gone` has no value"),
+        (with("timezone", "missed = 'all'\noverlap = 'skip'\ntimezone"), "would lose what"),
+        (with("timezone", "owner = 'ann'\ntimezone"), "there is no such token"),
+        (with("timezone", "zone = 'x'\ntimezone"), "unknown key"),
+        (with("[schedules.nightly]", "[schedules.'a b']"), "is not an id"),
+        (
+            format!("{CAT}enabled = false\n{NIGHTLY}"),
+            "is switched off; set `enabled = true` for it",
+        ),
+        (
+            format!("{CAT}{NIGHTLY}{}name = 'nightly'\n", NIGHTLY.replace("nightly", "other")),
+            "has the same name as the schedule `nightly`",
+        ),
+    ] {
+        let faults = load_text(&text).unwrap_err().to_string();
+        assert!(faults.contains(wanted), "{wanted}: {faults}");
+        assert_eq!(faults.lines().count(), 1, "{faults}");
+    }
+}

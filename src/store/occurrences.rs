@@ -1,0 +1,132 @@
+//! Rows of what became of the times of schedules.
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::Outcome;
+use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
+use algonius_actors::model::schedule::{
+    Cause, Ending, Occurrence, OccurrenceQuery, ScheduleId, Verdict,
+};
+use chrono::{DateTime, Utc};
+use sqlx::sqlite::{Sqlite, SqliteRow};
+use sqlx::{QueryBuilder, SqliteConnection, SqlitePool};
+
+use super::column::{Columns, micros};
+use super::fault::unreadable;
+
+const INSERT: &str = "
+    INSERT INTO occurrences
+        (schedule, planned_at, due_at, cause, verdict, reason, times, decided_at, agent, owner,
+         fired_at, execution, deadline_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+    ON CONFLICT (schedule, planned_at) DO NOTHING";
+
+const OPEN: &str = "
+    SELECT * FROM occurrences
+    WHERE verdict = 'pending' OR (verdict = 'fired' AND outcome IS NULL)
+    ORDER BY schedule, planned_at";
+
+const TALLY: &str = "
+    SELECT * FROM occurrences WHERE schedule = $1 AND planned_at >= $2 ORDER BY planned_at";
+
+/// Notes an occurrence; answers whether its time was not known yet.
+pub(super) async fn insert(
+    connection: &mut SqliteConnection,
+    occurrence: &Occurrence,
+) -> sqlx::Result<bool> {
+    let done = sqlx::query(INSERT)
+        .bind(occurrence.schedule.as_str())
+        .bind(micros(occurrence.planned))
+        .bind(micros(occurrence.due))
+        .bind(occurrence.cause.as_str())
+        .bind(occurrence.verdict.as_str())
+        .bind(occurrence.reason.as_deref())
+        .bind(i64::from(occurrence.times))
+        .bind(micros(occurrence.decided_at))
+        .bind(occurrence.agent.as_str())
+        .bind(occurrence.owner.0)
+        .bind(occurrence.fired_at.map(micros))
+        .bind(occurrence.execution.map(|id| id.0))
+        .bind(occurrence.deadline.map(micros))
+        .execute(connection)
+        .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Reads those about which something is still to be done.
+pub(super) async fn open(pool: &SqlitePool) -> sqlx::Result<Vec<Occurrence>> {
+    all(&sqlx::query(OPEN).fetch_all(pool).await?)
+}
+
+/// Reads those of a schedule from a time on.
+pub(super) async fn tally(
+    pool: &SqlitePool,
+    schedule: &ScheduleId,
+    since: DateTime<Utc>,
+) -> sqlx::Result<Vec<Occurrence>> {
+    let query = sqlx::query(TALLY).bind(schedule.as_str()).bind(micros(since));
+    all(&query.fetch_all(pool).await?)
+}
+
+/// Reads a page.
+pub(super) async fn page(
+    pool: &SqlitePool,
+    query: OccurrenceQuery,
+) -> sqlx::Result<Vec<Occurrence>> {
+    all(&narrowed(query).build().fetch_all(pool).await?)
+}
+
+/// Says only what is asked for, so that each of the few texts there can be finds its index.
+fn narrowed(query: OccurrenceQuery) -> QueryBuilder<Sqlite> {
+    let mut text = QueryBuilder::new("SELECT * FROM occurrences WHERE 1 = 1");
+    if let Some(schedule) = query.schedule {
+        text.push(" AND schedule = ").push_bind(schedule.as_str().to_owned());
+    }
+    if let Some(owner) = query.owner {
+        text.push(" AND owner = ").push_bind(owner.0);
+    }
+    if let Some(verdict) = query.verdict {
+        text.push(" AND verdict = ").push_bind(verdict.as_str());
+    }
+    if let Some(since) = query.since {
+        text.push(" AND planned_at >= ").push_bind(micros(since));
+    }
+    if let Some((at, id)) = query.before {
+        text.push(" AND (planned_at, schedule) < (").push_bind(micros(at));
+        text.push(", ").push_bind(id.as_str().to_owned()).push(")");
+    }
+    text.push(" ORDER BY planned_at DESC, schedule DESC LIMIT ");
+    text.push_bind(i64::from(query.limit));
+    text
+}
+
+fn all(rows: &[SqliteRow]) -> sqlx::Result<Vec<Occurrence>> {
+    rows.iter().map(|row| occurrence(Columns(row))).collect()
+}
+
+fn occurrence(columns: Columns<'_>) -> sqlx::Result<Occurrence> {
+    let execution: Option<uuid::Uuid> = columns.plain("execution")?;
+    Ok(Occurrence {
+        schedule: ScheduleId::new(columns.plain::<&str>("schedule")?).map_err(unreadable)?,
+        planned: columns.time("planned_at")?,
+        due: columns.time("due_at")?,
+        cause: columns.word("cause", Cause::parse)?,
+        verdict: columns.word("verdict", Verdict::parse)?,
+        reason: columns.plain("reason")?,
+        times: columns.number("times")?,
+        decided_at: columns.time("decided_at")?,
+        agent: AgentId::new(columns.plain::<&str>("agent")?).map_err(unreadable)?,
+        owner: PrincipalId(columns.uuid("owner")?),
+        fired_at: columns.maybe_time("fired_at")?,
+        execution: execution.map(ExecutionId),
+        deadline: columns.maybe_time("deadline_at")?,
+        ending: ending(columns)?,
+    })
+}
+
+fn ending(columns: Columns<'_>) -> sqlx::Result<Option<Ending>> {
+    let Some(outcome) = columns.maybe_word("outcome", Outcome::parse)? else { return Ok(None) };
+    let code: Option<&str> = columns.plain("code")?;
+    let code = code.map(|word| Code::parse(word).unwrap_or(Code::Internal));
+    let recovered = columns.plain("recovered")?;
+    Ok(Some(Ending { outcome, code, recovered, at: columns.time("ended_at")? }))
+}

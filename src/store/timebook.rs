@@ -1,0 +1,63 @@
+//! The timebook on the same database.
+
+use algonius_actors::model::schedule::{Ending, Occurrence, OccurrenceQuery, Schedule, ScheduleId};
+use algonius_actors::ports::ledger::LedgerError;
+use algonius_actors::ports::timebook::{Advance, Settled, Timebook};
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use super::fault::ledger_error;
+use super::schedules::{Advances, End, Forget, Put, Remove, Settle};
+use super::{Store, occurrences, schedules};
+
+#[async_trait]
+impl Timebook for Store {
+    async fn schedules(&self) -> Result<Vec<Schedule>, LedgerError> {
+        schedules::read(&self.readers).await.map_err(ledger_error)
+    }
+
+    async fn put(&self, schedules: Vec<Schedule>) -> Result<(), LedgerError> {
+        self.writer.order(Put(schedules)).await
+    }
+
+    async fn remove(&self, ids: Vec<ScheduleId>) -> Result<(), LedgerError> {
+        self.writer.order(Remove(ids)).await
+    }
+
+    async fn advance(&self, advances: Vec<Advance>) -> Result<Vec<Vec<Occurrence>>, LedgerError> {
+        self.writer.order(Advances(advances)).await
+    }
+
+    async fn settle(&self, settled: Vec<Settled>) -> Result<(), LedgerError> {
+        self.writer.order(Settle(settled)).await
+    }
+
+    async fn end(
+        &self,
+        schedule: &ScheduleId,
+        planned: DateTime<Utc>,
+        ending: Ending,
+    ) -> Result<(), LedgerError> {
+        self.writer.order(End { schedule: schedule.clone(), planned, ending }).await
+    }
+
+    async fn open(&self) -> Result<Vec<Occurrence>, LedgerError> {
+        occurrences::open(&self.readers).await.map_err(ledger_error)
+    }
+
+    async fn occurrences(&self, query: OccurrenceQuery) -> Result<Vec<Occurrence>, LedgerError> {
+        occurrences::page(&self.readers, query).await.map_err(ledger_error)
+    }
+
+    async fn tally(
+        &self,
+        schedule: &ScheduleId,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<Occurrence>, LedgerError> {
+        occurrences::tally(&self.readers, schedule, since).await.map_err(ledger_error)
+    }
+
+    async fn forget(&self, before: DateTime<Utc>, limit: u32) -> Result<u64, LedgerError> {
+        self.writer.order(Forget { before, limit }).await
+    }
+}

@@ -1,0 +1,156 @@
+//! The store in virtual time: while it works, no time passes.
+
+use std::sync::{Arc, mpsc};
+
+use algonius_actors::model::event::{Chunk, Event, Fact, Span};
+use algonius_actors::model::execution::{Fence, Stamp};
+use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
+use algonius_actors::model::principal::{Token, TokenSeed};
+use algonius_actors::model::record::{Filter, Page, PageQuery, Record};
+use algonius_actors::model::schedule::{Ending, Occurrence, OccurrenceQuery, Schedule, ScheduleId};
+use algonius_actors::ports::ledger::{
+    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Resume, Settlement,
+};
+use algonius_actors::ports::timebook::{Advance, Settled, Timebook};
+use algonius_supervisor::store::Store;
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+/// A store whose work takes no virtual time.
+#[derive(Clone)]
+pub(crate) struct Held(pub(crate) Arc<Store>);
+
+/// Does a work while virtual time stands still, which it does as long as a thread is blocked.
+pub(crate) async fn held<T>(work: impl Future<Output = T>) -> T {
+    let (done, waits) = mpsc::channel::<()>();
+    let blocked = tokio::task::spawn_blocking(move || _ = waits.recv());
+    let answer = work.await;
+    drop(done);
+    blocked.await.unwrap();
+    answer
+}
+
+#[async_trait]
+impl Ledger for Held {
+    async fn accept(&self, accept: Accept) -> Result<Acceptance, LedgerError> {
+        held(Ledger::accept(&*self.0, accept)).await
+    }
+
+    async fn resume(&self, resume: Resume) -> Result<bool, LedgerError> {
+        held(Ledger::resume(&*self.0, resume)).await
+    }
+
+    async fn taken(
+        &self,
+        owner: PrincipalId,
+        agent: &AgentId,
+        key: [u8; 32],
+    ) -> Result<Option<(ExecutionId, [u8; 32])>, LedgerError> {
+        held(Ledger::taken(&*self.0, owner, agent, key)).await
+    }
+
+    async fn claim(&self, order: ClaimOrder) -> Result<Claim, LedgerError> {
+        held(Ledger::claim(&*self.0, order)).await
+    }
+
+    async fn record(
+        &self,
+        id: ExecutionId,
+        fence: Fence,
+        facts: Vec<(DateTime<Utc>, Fact)>,
+    ) -> Result<bool, LedgerError> {
+        held(Ledger::record(&*self.0, id, fence, facts)).await
+    }
+
+    async fn append(&self, id: ExecutionId, chunk: Chunk) -> Result<(), LedgerError> {
+        held(Ledger::append(&*self.0, id, chunk)).await
+    }
+
+    async fn unwrite(&self, id: ExecutionId, stamp: Stamp) -> Result<(), LedgerError> {
+        held(Ledger::unwrite(&*self.0, id, stamp)).await
+    }
+
+    async fn settle(&self, settlement: Settlement) -> Result<bool, LedgerError> {
+        held(Ledger::settle(&*self.0, settlement)).await
+    }
+
+    async fn execution(&self, id: ExecutionId) -> Result<Option<Record>, LedgerError> {
+        held(Ledger::execution(&*self.0, id)).await
+    }
+
+    async fn executions(&self, filter: Filter) -> Result<Vec<Record>, LedgerError> {
+        held(Ledger::executions(&*self.0, filter)).await
+    }
+
+    async fn page(&self, query: PageQuery) -> Result<Page, LedgerError> {
+        held(Ledger::page(&*self.0, query)).await
+    }
+
+    async fn events(&self, id: ExecutionId, after: u64) -> Result<Vec<Event>, LedgerError> {
+        held(Ledger::events(&*self.0, id, after)).await
+    }
+
+    async fn text(&self, id: ExecutionId, span: Span) -> Result<String, LedgerError> {
+        held(Ledger::text(&*self.0, id, span)).await
+    }
+
+    async fn seed(&self, tokens: Vec<TokenSeed>, at: DateTime<Utc>) -> Result<(), LedgerError> {
+        held(Ledger::seed(&*self.0, tokens, at)).await
+    }
+
+    async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {
+        held(Ledger::tokens(&*self.0)).await
+    }
+}
+
+#[async_trait]
+impl Timebook for Held {
+    async fn schedules(&self) -> Result<Vec<Schedule>, LedgerError> {
+        held(Timebook::schedules(&*self.0)).await
+    }
+
+    async fn put(&self, schedules: Vec<Schedule>) -> Result<(), LedgerError> {
+        held(Timebook::put(&*self.0, schedules)).await
+    }
+
+    async fn remove(&self, ids: Vec<ScheduleId>) -> Result<(), LedgerError> {
+        held(Timebook::remove(&*self.0, ids)).await
+    }
+
+    async fn advance(&self, advances: Vec<Advance>) -> Result<Vec<Vec<Occurrence>>, LedgerError> {
+        held(Timebook::advance(&*self.0, advances)).await
+    }
+
+    async fn settle(&self, settled: Vec<Settled>) -> Result<(), LedgerError> {
+        held(Timebook::settle(&*self.0, settled)).await
+    }
+
+    async fn end(
+        &self,
+        schedule: &ScheduleId,
+        planned: DateTime<Utc>,
+        ending: Ending,
+    ) -> Result<(), LedgerError> {
+        held(Timebook::end(&*self.0, schedule, planned, ending)).await
+    }
+
+    async fn open(&self) -> Result<Vec<Occurrence>, LedgerError> {
+        held(Timebook::open(&*self.0)).await
+    }
+
+    async fn occurrences(&self, query: OccurrenceQuery) -> Result<Vec<Occurrence>, LedgerError> {
+        held(Timebook::occurrences(&*self.0, query)).await
+    }
+
+    async fn tally(
+        &self,
+        schedule: &ScheduleId,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<Occurrence>, LedgerError> {
+        held(Timebook::tally(&*self.0, schedule, since)).await
+    }
+
+    async fn forget(&self, before: DateTime<Utc>, limit: u32) -> Result<u64, LedgerError> {
+        held(Timebook::forget(&*self.0, before, limit)).await
+    }
+}

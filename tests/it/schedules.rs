@@ -1,0 +1,253 @@
+//! Work at set times, as operators make it, watch it and change it.
+
+use algonius_actors::model::code::Code;
+use serde_json::{Value, json};
+
+use crate::harness::door::{completed, outcome};
+use crate::harness::{Service, Setup, fake, gated, until};
+
+const ROOT: &str = "/api/v1/schedules";
+
+fn allowed(agents: &str) -> Setup {
+    Setup::new(&format!("{agents}\n[scheduler]\ntimezone = 'UTC'\nseconds = true\n"))
+}
+
+/// The occurrences of a schedule, once there are so many that are over.
+async fn over(service: &Service, id: &str, count: usize) -> Vec<Value> {
+    until("its work is over", async || {
+        let list = service.get(&format!("{ROOT}/{id}/occurrences?limit=1000")).await.json();
+        let list = list["occurrences"].as_array().unwrap().clone();
+        let over = list.iter().filter(|it| !it["outcome"].is_null()).count();
+        (over >= count).then_some(list)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_schedule_of_the_configuration_asks_at_its_times_and_each_is_a_task() {
+    let agents = [
+        fake("echo", "echo", ""),
+        "[schedules.beat]\nname = 'Heart beat'\nagent = 'echo'\ncron = '* * * * * *'\n\
+         input = 'it is {{ date }} for {{ param.whom }}'\nparams.whom = 'Ann'\n"
+            .to_owned(),
+    ];
+    let service = allowed(&agents.concat()).start().await;
+    let list = over(&service, "beat", 2).await;
+    let done: Vec<_> = list.iter().filter(|it| it["outcome"] == "completed").collect();
+    let task = service.task("echo", done[0]["execution"].as_str().unwrap()).await;
+    let planned = done[0]["planned"].as_str().unwrap();
+    let (date, _) = planned.split_once('T').unwrap();
+    let said = format!("it is {date} for Ann");
+    assert_eq!(outcome(&task), completed(&said));
+    assert!(done[0]["deviationMs"].as_i64().unwrap().abs() < 30_000, "{done:?}");
+    let execution = service.execution(done[0]["execution"].as_str().unwrap()).await;
+    assert_eq!(execution["messageId"].as_str().unwrap().split(':').next(), Some("schedule"));
+    let mut times: Vec<_> = list.iter().map(|it| it["planned"].as_str().unwrap()).collect();
+    let count = times.len();
+    times.dedup();
+    assert_eq!(times.len(), count, "a time twice: {list:?}");
+    let shown = service.get(&format!("{ROOT}/beat")).await.json();
+    assert_eq!((&shown["origin"], &shown["name"]), (&json!("configuration"), &json!("Heart beat")));
+    let fixed = service.command(&["schedule", "delete", "beat"], "").await;
+    assert!(fixed.stderr.contains("schedule-fixed"), "{fixed:?}");
+    assert!(shown["statistics"]["succeeded"].as_u64().unwrap() >= 2, "{shown}");
+    let status = service.get("/status").await.json();
+    assert_eq!(status["scheduler"]["active"], 1, "{status}");
+}
+
+#[tokio::test]
+async fn the_command_line_makes_shows_runs_holds_back_changes_and_removes_one() {
+    let service = allowed(&fake("echo", "echo", "")).start().await;
+    let run = async |words: &[&str]| service.command(words, "").await;
+    let made = run(&[
+        "schedule",
+        "create",
+        "nightly",
+        "--agent",
+        "echo",
+        "--cron",
+        "0 3 * * *",
+        "--timezone",
+        "Europe/Zurich",
+        "--input",
+        "good night of {{ date }}",
+        "--deadline",
+        "600",
+    ]);
+    let made = made.await;
+    assert_eq!(made.code, Some(0), "{made:?}");
+    assert!(made.stdout.contains("0 3 * * * in Europe/Zurich"), "{}", made.stdout);
+    let listed = run(&["schedule", "list"]).await.stdout;
+    assert!(listed.contains("nightly") && listed.contains("active"), "{listed}");
+    let next = run(&["schedule", "next", "nightly", "-n", "2"]).await.stdout;
+    assert_eq!(next.matches("T03:00:00+0").count(), 2, "{next}");
+    assert_eq!(run(&["schedule", "run", "nightly"]).await.code, Some(0));
+    over(&service, "nightly", 1).await;
+    let history = run(&["schedule", "history", "nightly"]).await.stdout;
+    assert!(history.contains("fired") && history.contains("completed"), "{history}");
+    let paused = run(&["schedule", "pause", "nightly"]).await.stdout;
+    assert!(paused.contains("(paused)"), "{paused}");
+    assert!(run(&["schedule", "resume", "nightly"]).await.stdout.contains("(active)"));
+    let changed = run(&["schedule", "update", "nightly", "--cron", "30 4 * * *", "--json"]).await;
+    let changed: Value = serde_json::from_str(&changed.stdout).unwrap();
+    assert_eq!((&changed["cron"], &changed["deadline"]), (&json!("30 4 * * *"), &json!(600)));
+    assert_eq!(run(&["schedule", "delete", "nightly"]).await.code, Some(0));
+    assert_eq!(run(&["schedule", "show", "nightly"]).await.code, Some(3));
+    let told =
+        run(&["schedule", "explain", "*/15 9-17 * * MON-FRI", "--timezone", "Asia/Tokyo"]).await;
+    assert!(told.stdout.contains("+09:00"), "{}", told.stdout);
+    let wrong = run(&["schedule", "explain", "0 0 31 2 *"]).await;
+    assert_eq!(wrong.code, Some(1));
+    assert!(wrong.stderr.contains("never due"), "{}", wrong.stderr);
+}
+
+#[tokio::test]
+async fn a_service_that_is_killed_again_and_again_asks_once_at_each_time() {
+    let agents = [
+        fake("echo", "echo", ""),
+        "[schedules.beat]\nagent = 'echo'\ncron = '* * * * * *'\ninput = 'beat'\noverlap = 'allow'\n\
+         missed = 'all'\nmissed_max = 1000\n"
+            .to_owned(),
+    ];
+    let mut service = allowed(&agents.concat()).start().await;
+    for round in 1..=6 {
+        over(&service, "beat", round).await;
+        service.kill9().await;
+        service.restart().await;
+    }
+    let stopped = service.command(&["schedule", "pause", "beat"], "").await;
+    assert_eq!(stopped.code, Some(0), "{stopped:?}");
+    let list = until("all is over", async || {
+        let list = service.get(&format!("{ROOT}/beat/occurrences?limit=1000")).await.json();
+        let list = list["occurrences"].as_array().unwrap().clone();
+        let is_over = |it: &Value| it["verdict"] != "pending" && !it["outcome"].is_null();
+        list.iter().all(|it| is_over(it) || it["verdict"] == "skipped").then_some(list)
+    });
+    let list = list.await;
+    let seconds: Vec<i64> = list
+        .iter()
+        .map(|it| it["planned"].as_str().unwrap().parse::<chrono::DateTime<chrono::Utc>>())
+        .map(|it| it.unwrap().timestamp())
+        .collect();
+    let all = usize::try_from(seconds[0] - seconds[seconds.len() - 1]).unwrap() + 1;
+    assert_eq!(seconds.len(), all, "times are lost or doubled: {seconds:?}");
+    let mut tasks: Vec<_> = list.iter().filter_map(|it| it["execution"].as_str()).collect();
+    let fired = tasks.len();
+    tasks.sort_unstable();
+    tasks.dedup();
+    assert_eq!(tasks.len(), fired);
+    let listed = service.get("/api/v1/executions?limit=1000").await.json();
+    assert_eq!(listed["executions"].as_array().unwrap().len(), fired, "an execution of no time");
+}
+
+#[tokio::test]
+async fn what_waits_for_the_one_before_it_runs_after_a_restart_too() {
+    let agents = [
+        gated("one", ""),
+        "[schedules.line]\nagent = 'one'\ncron = '0 0 1 1 *'\ninput = 'ann'\noverlap = 'queue'\n"
+            .into(),
+    ];
+    let mut service = allowed(&agents.concat()).start().await;
+    service.post(&format!("{ROOT}/line/run"), "{}").await;
+    service.setup.written("log", "start ann\n").await;
+    service.kill9().await;
+    service.restart().await;
+    let shown = service.get(&format!("{ROOT}/line")).await.json();
+    assert_eq!(shown["standing"], "executing", "{shown}");
+    service.setup.open("go");
+    let list = over(&service, "line", 1).await;
+    assert_eq!((&list[0]["outcome"], list.len()), (&json!("completed"), 1), "{list:?}");
+}
+
+#[tokio::test]
+async fn wrong_schedules_are_refused_by_name_and_nothing_is_made() {
+    let agents = [fake("echo", "echo", ""), fake("off", "echo", "enabled = false")].concat();
+    let service = Setup::new(&agents).start().await;
+    let good = json!({"id": "a", "agent": "echo", "cron": "0 3 * * *", "input": "hello"});
+    let with = |key: &str, value: Value| {
+        let mut body = good.clone();
+        body[key] = value;
+        body
+    };
+    let both = |mut body: Value, key: &str, value: Value| {
+        body[key] = value;
+        body
+    };
+    for (body, code) in [
+        (with("cron", json!("0 0 31 2 *")), Code::InvalidParams),
+        (with("cron", json!("* * * * * *")), Code::InvalidParams),
+        (with("timezone", json!("Mars/Base")), Code::InvalidParams),
+        (with("agent", json!("nobody")), Code::AgentUnknown),
+        (with("agent", json!("off")), Code::AgentDisabled),
+        (with("id", json!("no id")), Code::InvalidParams),
+        (with("input", json!("{{ nothing }}")), Code::InvalidParams),
+        (with("input", json!(format!("my token is {}", service.token))), Code::InvalidParams),
+        (both(with("missed", json!("all")), "overlap", json!("skip")), Code::InvalidParams),
+        (with("jitter", json!(-1)), Code::InvalidParams),
+        (with("deadline", json!(9_999_999)), Code::InvalidParams),
+        (with("nonsense", json!(1)), Code::InvalidParams),
+        (json!([1]), Code::InvalidParams),
+    ] {
+        let answer = service.post(ROOT, &body.to_string()).await;
+        assert_eq!(answer.json()["code"], code.as_str(), "{body}: {}", answer.status);
+        assert!(answer.status < 500, "{body}");
+    }
+    let list = service.get(ROOT).await.json();
+    assert_eq!(list["schedules"], json!([]));
+}
+
+#[tokio::test]
+async fn schedules_belong_to_whom_made_them() {
+    let text = "a-token-of-thirty-two-characters-or-more";
+    let config = [fake("echo", "echo", ""), "[tokens.ann]\ntoken_env = 'ANN'\n".into()].concat();
+    let service = Setup::new(&config).env("ANN", text).start().await;
+    let ann = service.with(text);
+    let body = json!({"id": "mine", "agent": "echo", "cron": "0 3 * * *", "input": "x"});
+    let made = service.post(ROOT, &body.to_string()).await;
+    assert_eq!((made.status, made.json()["origin"].clone()), (201, json!("api")));
+    let again = ann.post(ROOT, &body.to_string()).await;
+    assert_eq!((again.status, again.json()["code"].clone()), (409, json!("schedule-exists")));
+    for path in ["mine", "mine/next", "nobodys"] {
+        let answer = ann.get(&format!("{ROOT}/{path}")).await;
+        assert_eq!(
+            (answer.status, answer.json()["code"].clone()),
+            (404, json!("schedule-unknown"))
+        );
+    }
+    for verb in ["pause", "resume", "run"] {
+        let answer = ann.post(&format!("{ROOT}/mine/{verb}"), "{}").await;
+        assert_eq!(answer.status, 404, "{verb}");
+    }
+    assert_eq!(ann.get(ROOT).await.json()["schedules"], json!([]));
+    let mut hers = body.clone();
+    hers["id"] = json!("hers");
+    assert_eq!(ann.post(ROOT, &hers.to_string()).await.status, 201);
+    let all = service.get(ROOT).await.json();
+    assert_eq!(all["schedules"].as_array().unwrap().len(), 2, "an administrator sees all");
+}
+
+/// How long the run takes, in seconds: two minutes where the machine has them.
+fn seconds() -> usize {
+    let given = std::env::var("ALGONIUS_SCHEDULE_SECONDS").ok().and_then(|text| text.parse().ok());
+    given.unwrap_or(8)
+}
+
+#[tokio::test]
+async fn two_minutes_of_seconds_are_asked_for_on_time() {
+    let agents = [
+        fake("echo", "echo", ""),
+        "[schedules.beat]\nagent = 'echo'\ncron = '* * * * * *'\ninput = 'beat'\noverlap = 'allow'\n"
+            .to_owned(),
+    ];
+    let service = allowed(&agents.concat()).start().await;
+    let mut done = 0;
+    while done < seconds() {
+        done = over(&service, "beat", done + 1).await.len(); // Each second is waited for alone.
+    }
+    let told = service.get(&format!("{ROOT}/beat")).await.json()["statistics"].clone();
+    println!("schedules on time: {told}");
+    assert_eq!(told["punctual_permille"], 1000, "{told}");
+    let others: Vec<_> =
+        ["missed", "skipped", "coalesced", "refused"].iter().map(|it| &told["times"][it]).collect();
+    assert!(others.iter().all(|count| count.is_null()), "{told}");
+}

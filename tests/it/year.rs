@@ -1,0 +1,174 @@
+//! A year of schedules in three zones on the real ledger, with restarts, reloads and clocks that are
+//! set, compared with a list that another program made.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::decide::key::Keyring;
+use algonius_actors::decide::redact::Redactor;
+use algonius_actors::kit::Kit;
+use algonius_actors::model::principal::{Right, Scope, TokenSeed};
+use algonius_actors::model::schedule::{Occurrence, Overlap, ScheduleSpec, Verdict};
+use algonius_actors::model::timetable::Timetable;
+use algonius_actors::ports::clock::Clock;
+use algonius_actors::ports::ledger::Ledger;
+use algonius_actors::ports::timebook::Timebook;
+use algonius_actors::ports::wording::Wording;
+use algonius_actors::root::Seat;
+use algonius_actors::scheduler::{Agenda, Configured};
+use algonius_actors::testing::{Act, ScriptedDriver, VirtualClock, WORKER, every, spec};
+use algonius_actors::tree::Tree;
+use algonius_actors::turns::Turns;
+use algonius_supervisor::store::{Durability, Store};
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::held::{Held, held};
+
+/// Made by `tests/clients/year.py`.
+const LIST: &str = include_str!("year.txt");
+
+const ZONES: [&str; 3] = ["Europe/Zurich", "America/New_York", "Australia/Lord_Howe"];
+const KINDS: [(&str, &str); 4] = [
+    ("night", "30 2 * * *"),
+    ("office", "0 9 * * 1-5"),
+    ("half-days", "0 */12 * * *"),
+    ("monthly", "45 1 1 * *"),
+];
+
+struct Plainly;
+
+impl Wording for Plainly {
+    fn input(&self, spec: &ScheduleSpec, _: DateTime<Utc>) -> Result<String, String> {
+        Ok(spec.input.clone())
+    }
+}
+
+fn schedules() -> Vec<Configured> {
+    let all = ZONES.iter().flat_map(|zone| KINDS.iter().map(move |kind| (*zone, *kind)));
+    let configured = all.map(|(zone, (name, cron))| {
+        let id = format!("{name}-{}", zone.replace('/', "-"));
+        let timetable = Timetable::new(cron, zone, false).unwrap();
+        let spec = ScheduleSpec { timetable, overlap: Overlap::Queue, ..every(&id, cron) };
+        Configured {
+            spec: ScheduleSpec { input: "work".to_owned(), ..spec },
+            owner: "ann".to_owned(),
+        }
+    });
+    configured.collect()
+}
+
+/// One life of the service after the other on one ledger.
+struct Lives {
+    held: Held,
+    clock: Arc<VirtualClock>,
+    driver: Arc<ScriptedDriver>,
+}
+
+impl Lives {
+    async fn begin(&self) -> Tree {
+        let kit = Kit {
+            ledger: Arc::new(self.held.clone()),
+            clock: Arc::<VirtualClock>::clone(&self.clock),
+            redactor: Arc::new(Redactor::new([])),
+            keyring: Keyring::new([7; 32]),
+            turns: Turns::default(),
+        };
+        let driver = Arc::<ScriptedDriver>::clone(&self.driver);
+        let mut worker = spec(WORKER);
+        worker.capacity.waiting = 1000;
+        let agenda = Agenda {
+            timebook: Arc::new(self.held.clone()),
+            wording: Arc::new(Plainly),
+            configured: schedules(),
+            history: Duration::from_secs(3650 * 86_400),
+            nap: Duration::from_secs(6 * 3600),
+        };
+        let seats = vec![Seat { spec: Arc::new(worker), driver }];
+        Tree::start(kit, seats, None, Some(agenda)).await.unwrap()
+    }
+
+    /// Waits until the clock tells a time.
+    async fn until(&self, at: DateTime<Utc>) {
+        while self.clock.now() < at {
+            let rest = (at - self.clock.now()).to_std().unwrap_or_default();
+            tokio::time::sleep(rest.max(Duration::from_millis(1))).await; // Virtual: no time passes.
+        }
+    }
+}
+
+/// The days that are played: 100 have an hour that is left out in two zones, and one that comes twice
+/// in the third.
+fn days() -> i64 {
+    let given = std::env::var("ALGONIUS_YEAR_DAYS").ok().and_then(|text| text.parse().ok());
+    given.unwrap_or(100)
+}
+
+/// A number that looks like chance, from 0 to below `most`.
+fn chance(seed: &mut u64, most: u64) -> u64 {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*seed >> 33) % most
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_year_in_three_zones_has_each_of_its_times_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let store = held(Store::open(&data, Durability::Process)).await.unwrap();
+    let lives =
+        Lives { held: Held(Arc::new(store)), clock: Arc::default(), driver: Arc::default() };
+    lives.driver.script("work", [Act::ok(60)]);
+    let begin = lives.clock.now();
+    let scope = Scope { rights: vec![Right::Read, Right::Run], agents: None };
+    let seed = TokenSeed { name: "ann".to_owned(), hash: [1; 32], scope, expires: None };
+    lives.held.seed(vec![seed], begin).await.unwrap();
+    let (mut tree, mut seed, mut now) = (lives.begin().await, 5, begin);
+    let end = begin + TimeDelta::days(days());
+    while now < end {
+        now += TimeDelta::minutes(i64::try_from(chance(&mut seed, 9 * 24 * 60)).unwrap());
+        lives.until(now.min(end)).await;
+        match chance(&mut seed, 4) {
+            0 => tree.gateway().configure_schedules(schedules()).await.unwrap(),
+            1 => lives.clock.jump(-i64::try_from(chance(&mut seed, 7200)).unwrap()),
+            2 => lives.clock.jump(i64::try_from(chance(&mut seed, 1700)).unwrap()),
+            _ => {
+                tree.stop(Duration::ZERO).await;
+                let down = TimeDelta::seconds(i64::try_from(chance(&mut seed, 3000)).unwrap());
+                lives.until(lives.clock.now() + down).await;
+                tree = lives.begin().await;
+            }
+        }
+        now = now.max(lives.clock.now());
+    }
+    lives.until(end + TimeDelta::hours(2)).await;
+    tree.stop(Duration::from_secs(9999)).await;
+    judge(&lives, begin, end).await;
+}
+
+async fn judge(lives: &Lives, begin: DateTime<Utc>, end: DateTime<Utc>) {
+    let mut found = Vec::new();
+    for scheduled in schedules() {
+        found.extend(lives.held.tally(&scheduled.spec.id, begin).await.unwrap());
+    }
+    found.retain(|it| it.planned <= end);
+    let odd: Vec<_> = found.iter().filter(|it| it.verdict != Verdict::Fired).collect();
+    assert!(odd.is_empty(), "{odd:?}");
+    let executions: BTreeSet<_> = found.iter().filter_map(|it| it.execution).collect();
+    assert_eq!(executions.len(), found.len(), "two times are one execution");
+    let line =
+        |it: &Occurrence| format!("{} {}", it.schedule, it.planned.format("%Y-%m-%dT%H:%M:%SZ"));
+    let mut counted: BTreeMap<String, i32> = found.iter().map(|it| (line(it), 1)).collect();
+    let expected = LIST.lines().map(|line| {
+        let [kind, zone, at] = line.split(' ').collect::<Vec<_>>().try_into().unwrap();
+        format!("{kind}-{} {at}", zone.replace('/', "-"))
+    });
+    let is_over = |line: &String| {
+        let at = line.split(' ').nth(1).map(|at| at.parse::<DateTime<Utc>>().unwrap());
+        at.is_some_and(|at| at <= end)
+    };
+    let expected: BTreeSet<_> = expected.filter(is_over).collect();
+    assert!(expected.len() > 11 * usize::try_from(days()).unwrap(), "{}", expected.len());
+    expected.iter().for_each(|line| *counted.entry(line.clone()).or_default() -= 1);
+    let wrong: Vec<_> = counted.iter().filter(|(_, count)| **count != 0).collect();
+    assert!(wrong.is_empty(), "found and not expected (1), or the reverse (-1): {wrong:?}");
+}
