@@ -19,7 +19,7 @@ fn a_schedule_is_read_with_what_is_usual() {
     assert_eq!((plain.owner.as_str(), plain.spec.name.as_str()), ("operator", "nightly"));
     assert_eq!(plain.spec.timetable.to_string(), "0 3 * * * (Europe/Zurich)");
     assert_eq!(plain.spec.missed, Missed::Once { window: Duration::from_secs(3600) });
-    assert_eq!((plain.spec.overlap, plain.spec.deadline), (Overlap::Skip, None));
+    assert_eq!((plain.spec.overlap, plain.spec.deadline), (Overlap::Queue, None));
     let all = schedule(
         "name = 'Night'\nmissed = 'all'\nmissed_window = '2h'\nmissed_max = 5\njitter = '30s'\n\
          deadline = '20m'\nalert_after = 0\nenabled = false\nparams.branch = 'main'\n",
