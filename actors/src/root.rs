@@ -27,6 +27,11 @@ use crate::monitor::{Latest, MonitorActor, MonitorArgs, MonitorMsg, Probe};
 use crate::ports::driver::Driver;
 use crate::recover::{fail, settle_all};
 
+mod seating;
+
+use seating::Leaving;
+pub use seating::Seating;
+
 /// Owns the whole tree.
 pub struct RootActor;
 
@@ -86,6 +91,14 @@ pub enum RootMsg {
     Drain,
     /// The task that settles what an agent in quarantine had has panicked.
     Unsettled(AgentId),
+    /// Takes an agent in; one that is there is configured like this from now on. Answered when it can
+    /// be asked.
+    Seat(Seat, RpcReplyPort<()>),
+    /// Lets an agent go: it takes nothing new. Answered when it has finished what it had; not when it
+    /// is taken in again before.
+    Unseat(AgentId, RpcReplyPort<()>),
+    /// An agent that was let go has finished what it had.
+    Emptied(AgentId, u64),
 }
 
 /// One agent and the actor that plays it.
@@ -94,6 +107,7 @@ struct Part {
     actor: Option<ActorRef<AgentMsg>>,
     restarts: Restarts,
     last_fault: Option<String>,
+    leaving: Option<Leaving>,
 }
 
 /// Loop data.
@@ -110,6 +124,8 @@ pub struct RootData {
     since: DateTime<Utc>,
     born: Instant,
     draining: bool,
+    /// How often an agent was let go.
+    farewells: u64,
     /// Settlements for agents in quarantine.
     tasks: JoinSet<()>,
 }
@@ -137,7 +153,7 @@ impl Actor for RootActor {
 
     async fn handle(
         &self,
-        _: ActorRef<RootMsg>,
+        me: ActorRef<RootMsg>,
         msg: RootMsg,
         data: &mut RootData,
     ) -> Result<(), ActorProcessingErr> {
@@ -145,6 +161,12 @@ impl Actor for RootActor {
             RootMsg::Inspect(reply) => _ = reply.send(data.view()),
             RootMsg::Drain => data.draining = true,
             RootMsg::Unsettled(agent) => data.settle(agent),
+            RootMsg::Seat(seat, reply) => {
+                data.seat(&me, seat).await;
+                _ = reply.send(());
+            }
+            RootMsg::Unseat(agent, reply) => data.unseat(&agent, reply),
+            RootMsg::Emptied(agent, farewell) => data.emptied(&agent, farewell),
         }
         Ok(())
     }
@@ -170,10 +192,7 @@ impl Actor for RootActor {
 
 impl RootData {
     fn new(me: ActorRef<RootMsg>, args: RootArgs) -> Self {
-        let part = |seat: Seat| {
-            let restarts = Restarts::default();
-            (seat.spec.id.clone(), Part { seat, actor: None, restarts, last_fault: None })
-        };
+        let part = |seat: Seat| (seat.spec.id.clone(), Part::new(seat));
         Self {
             parts: args.seats.into_iter().map(part).collect(),
             gateway: args.gateway,
@@ -185,6 +204,7 @@ impl RootData {
             since: args.kit.clock.now(),
             born: Instant::now(),
             draining: false,
+            farewells: 0,
             tasks: JoinSet::new(),
             me,
             kit: args.kit,
@@ -214,6 +234,7 @@ impl RootData {
         let (actor, _) = spawned.await?;
         part.actor = Some(actor);
         self.tell_route(id);
+        self.ask_to_leave(id);
         Ok(())
     }
 
@@ -271,7 +292,7 @@ impl RootData {
                 return;
             };
             tracing::error!(agent = %id, fault, "agent failed");
-            part.last_fault = Some(first_line(&self.kit.redactor.redact(fault)));
+            part.last_fault = Some(first_line(&self.kit.redactor.now().redact(fault)));
             let restarts = std::mem::take(&mut part.restarts);
             let (restarts, verdict) = step(restarts, now, Intensity::default());
             part.restarts = restarts;
@@ -292,6 +313,7 @@ impl RootData {
             part.actor = None;
         }
         self.tell_route(id);
+        self.ask_to_leave(id);
     }
 
     /// Ends what an agent in quarantine had; again, when the task that does it panics.
@@ -354,6 +376,11 @@ impl RootData {
 }
 
 impl Part {
+    fn new(seat: Seat) -> Self {
+        let restarts = Restarts::default();
+        Self { seat, actor: None, restarts, last_fault: None, leaving: None }
+    }
+
     fn route(&self) -> Route {
         match &self.actor {
             Some(actor) => Route::Open(actor.clone()),

@@ -12,6 +12,7 @@ mod life;
 mod meter;
 mod parts;
 mod rows;
+mod seating;
 mod stage;
 
 use std::collections::HashMap;

@@ -15,7 +15,7 @@ use crate::kit::Kit;
 use crate::model::id::ExecutionId;
 use crate::model::status::{ActorStatus, AgentStatus, ExecutionStatus, Health, TreeStatus};
 use crate::monitor::{MonitorMsg, Probe};
-use crate::root::{RootActor, RootArgs, RootMsg, RootView, Seat, SeatView};
+use crate::root::{RootActor, RootArgs, RootMsg, RootView, Seat, SeatView, Seating};
 
 /// How long an actor may take to say how it is.
 const GLANCE: Duration = Duration::from_millis(500);
@@ -61,6 +61,12 @@ impl Tree {
             all_drained(&agents, Duration::from_secs(70)).await; // Longer than any grace.
         }
         self.stop_actors(&agents).await;
+    }
+
+    /// Takes agents in and lets them go while the tree lives.
+    #[must_use]
+    pub fn seating(&self) -> Seating {
+        Seating(self.gateway.root.clone())
     }
 
     /// Refuses what is new and begins nothing more; what runs goes on. Returns when every agent has

@@ -78,6 +78,9 @@ codes! {
     /// No such agent.
     AgentUnknown = "agent-unknown", Permanent,
         "choose one of the agents that `algonius status` lists";
+    /// The agent is configured no longer.
+    AgentRemoved = "agent-removed", Permanent,
+        "choose one of the agents that `algonius status` lists, or configure it again";
     /// The agent's actor failed too often.
     AgentQuarantined = "agent-quarantined", System,
         "look at `/status` for the reason, then start the service again";

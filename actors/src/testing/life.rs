@@ -9,7 +9,7 @@ use super::ledger::MemoryLedger;
 use super::meter::{BOUNDS, PACE, ScriptedMeter};
 use crate::decide::key::Keyring;
 use crate::decide::redact::Redactor;
-use crate::kit::Kit;
+use crate::kit::{Kit, Masking};
 use crate::model::agent::AgentSpec;
 use crate::monitor::Probe;
 use crate::ports::driver::Driver;
@@ -26,7 +26,7 @@ pub(super) fn kit(
     Kit {
         ledger: Arc::new(ledger.through(Arc::clone(gate))),
         clock: Arc::<VirtualClock>::clone(clock),
-        redactor: Arc::clone(redactor),
+        redactor: Masking::fixed(Arc::clone(redactor)),
         keyring: Keyring::new([7; 32]),
         turns: Turns::default(),
     }
