@@ -1,6 +1,6 @@
 //! The configuration: TOML as written, every fault at once with its place, checked settings.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::principal::TokenSeed;
@@ -28,6 +28,7 @@ mod resources;
 mod sandbox;
 mod section;
 mod server;
+mod source;
 mod tokens;
 mod value;
 
@@ -37,10 +38,11 @@ pub use fault::{Fault, Faults, Severity};
 pub use pressure::Pressure;
 pub use push::Push;
 pub use server::{Durability, Log, LogFormat, Server, usual_token_file};
+pub use source::Source;
 
 use exposure::Doors;
 use limits::Limits;
-use reader::{Found, Place, Reader};
+use reader::{Findings, Found, Place, Reader};
 use section::Section;
 
 /// A configuration without an error.
@@ -66,6 +68,8 @@ pub struct Settings {
     pub secrets: Vec<String>,
     /// What else is masked.
     pub redaction: Redaction,
+    /// The files that were read besides the configuration itself.
+    pub files: Vec<PathBuf>,
 }
 
 impl std::fmt::Debug for Settings {
@@ -128,14 +132,14 @@ fn check(path: &Path, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Resul
         reader.error(&place, error.message());
     }
     let settings = if broken.is_empty() { read(&reader, document.get_ref()) } else { None };
-    let (faults, secrets) = reader.finish();
+    let Findings { faults, secrets, files } = reader.finish();
     let is_sound = faults.iter().all(|fault| fault.severity == Severity::Warning);
     match settings {
         Some(settings) if is_sound => Ok(Checked {
-            settings: Settings { secrets, ..settings },
+            settings: Settings { secrets, files, ..settings },
             warnings: fault::in_order(faults),
         }),
-        _ => Err(Faults::new(faults)),
+        _ => Err(Faults::new(faults).naming(files)),
     }
 }
 
@@ -172,6 +176,7 @@ fn read<'c>(reader: &'c Reader<'c>, document: &'c DeTable<'c>) -> Option<Setting
         lockout,
         secrets,
         redaction,
+        files: Vec::new(),
     };
     Some(settings)
 }

@@ -28,6 +28,7 @@ use text::{Append, Unwrite};
 use writer::Writer;
 
 pub use fault::StoreError;
+pub use tokens::Known;
 
 mod accept;
 mod claim;
@@ -47,6 +48,7 @@ mod seal;
 mod settle;
 mod sqlite;
 mod text;
+mod tokens;
 mod whole;
 mod writer;
 

@@ -65,12 +65,24 @@ impl fmt::Display for Fault {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Faults {
     list: Vec<Fault>,
+    files: Vec<PathBuf>,
 }
 
 impl Faults {
     /// Takes faults and puts them into the order of the file.
     pub(super) fn new(list: Vec<Fault>) -> Self {
-        Self { list: in_order(list) }
+        Self { list: in_order(list), files: Vec::new() }
+    }
+
+    /// The same, of a configuration that named these files.
+    pub(super) fn naming(self, files: Vec<PathBuf>) -> Self {
+        Self { files, ..self }
+    }
+
+    /// The files that the configuration names, as far as it was read.
+    #[must_use]
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
     }
 
     /// Every fault, warnings among them.
