@@ -62,10 +62,17 @@ impl fmt::Display for Fault {
 }
 
 /// All that is wrong with a configuration, in the order of the file; at least one is an error.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Faults {
     list: Vec<Fault>,
     files: Vec<PathBuf>,
+}
+
+impl fmt::Debug for Faults {
+    /// Leaves the files out: what was written where a path should be may be a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Faults").field("list", &self.list).finish_non_exhaustive()
+    }
 }
 
 impl Faults {
