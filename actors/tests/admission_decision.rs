@@ -201,7 +201,8 @@ proptest! {
                 7 => Some(Event::Held),
                 8 => Some(Event::Released),
                 9 => {
-                    let (capacity, depth) = (1 + index.index(4) as u32, index.index(7) as u32);
+                    let below = |most: usize| u32::try_from(index.index(most)).unwrap();
+                    let (capacity, depth) = (1 + below(4), below(7));
                     Some(Event::Resized { capacity: Some(capacity), depth })
                 }
                 _ => of(&running).map(Event::Ended),

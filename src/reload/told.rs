@@ -32,7 +32,15 @@ pub(super) fn unfit(error: &StartError) -> Wrong {
         StartError::Token { .. } | StartError::ShortToken => Some("server.token_file".to_owned()),
         _ => None,
     };
-    Wrong { file: None, line: None, column: None, key, message: error.to_string(), hint: None }
+    let message = match error {
+        // Its cause may name places of this machine.
+        StartError::Ledger(_) | StartError::Store(_) => {
+            tracing::error!(%error, "the configuration could not be applied");
+            "the ledger could not be reached; the log has the cause".to_owned()
+        }
+        _ => error.to_string(),
+    };
+    Wrong { file: None, line: None, column: None, key, message, hint: None }
 }
 
 /// Tells the log.
