@@ -9,15 +9,17 @@ mod fault;
 mod init;
 mod out;
 mod redact;
+mod reload;
 mod schedule;
 mod send;
 mod serve;
 mod status;
 mod tasks;
+mod token;
 
 use std::process::ExitCode;
 
-use args::{Args, Command, TasksCommand};
+use args::{Args, Command, TasksCommand, TokenCommand};
 use client::Client;
 use fault::CliError;
 use out::Out;
@@ -45,6 +47,11 @@ async fn perform(args: Args, out: &Out) -> Result<(), CliError> {
         }
         Command::Serve { config, listen } => serve::run(config.as_deref(), listen, out).await,
         Command::Send(send) => send::run(&client?, send, out).await,
+        Command::Reload => reload::run(&client?, out).await,
+        Command::Token(TokenCommand::Create(new)) => token::create(&client?, new, out).await,
+        Command::Token(TokenCommand::List) => token::list(&client?, out).await,
+        Command::Token(TokenCommand::Revoke { name }) => token::revoke(&client?, &name, out).await,
+        Command::Token(TokenCommand::Rotate) => token::rotate(&client?, out).await,
         Command::Status => status::run(&client?, out).await,
         Command::Schedule(command) => schedule::run(&client?, command, out).await,
         Command::Tasks(TasksCommand::List { agent, unfinished, limit }) => {

@@ -1,6 +1,6 @@
 //! The configuration: TOML as written, every fault at once with its place, checked settings.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::principal::TokenSeed;
@@ -29,6 +29,7 @@ mod sandbox;
 mod schedules;
 mod section;
 mod server;
+mod source;
 mod tokens;
 mod value;
 
@@ -39,10 +40,11 @@ pub use pressure::Pressure;
 pub use push::Push;
 pub use schedules::{Scheduled, Scheduling};
 pub use server::{Durability, Log, LogFormat, Server, usual_token_file};
+pub use source::Source;
 
 use exposure::Doors;
 use limits::Limits;
-use reader::{Found, Place, Reader};
+use reader::{Findings, Found, Place, Reader};
 use section::Section;
 
 /// A configuration without an error.
@@ -70,6 +72,8 @@ pub struct Settings {
     pub redaction: Redaction,
     /// What is asked for at set times.
     pub scheduling: Scheduling,
+    /// The files that were read besides the configuration itself.
+    pub files: Vec<PathBuf>,
 }
 
 impl std::fmt::Debug for Settings {
@@ -133,14 +137,14 @@ fn check(path: &Path, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Resul
         reader.error(&place, error.message());
     }
     let settings = if broken.is_empty() { read(&reader, document.get_ref()) } else { None };
-    let (faults, secrets) = reader.finish();
+    let Findings { faults, secrets, files } = reader.finish();
     let is_sound = faults.iter().all(|fault| fault.severity == Severity::Warning);
     match settings {
         Some(settings) if is_sound => Ok(Checked {
-            settings: Settings { secrets, ..settings },
+            settings: Settings { secrets, files, ..settings },
             warnings: fault::in_order(faults),
         }),
-        _ => Err(Faults::new(faults)),
+        _ => Err(Faults::new(faults).naming(files)),
     }
 }
 
@@ -183,6 +187,7 @@ fn read<'c>(reader: &'c Reader<'c>, document: &'c DeTable<'c>) -> Option<Setting
         secrets,
         redaction,
         scheduling,
+        files: Vec::new(),
     };
     Some(settings)
 }

@@ -7,9 +7,11 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod drive;
+mod front;
 mod ground;
 pub mod meter;
 pub mod push;
+mod reload;
 pub mod serve;
 mod settle;
 mod starting;
@@ -21,13 +23,13 @@ mod token;
 pub mod warden;
 pub mod wire;
 mod wording;
+mod workshop;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::decide::redact::Redactor;
 use algonius_actors::kit::Kit;
 use algonius_actors::model::execution::State;
 use algonius_actors::model::id::AgentId;
@@ -39,20 +41,23 @@ use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::ledger::Ledger;
 use algonius_actors::ports::meter::Meter;
 use algonius_actors::root::Seat;
-use algonius_actors::scheduler::{Agenda, Configured, NAP};
+use algonius_actors::scheduler::{Agenda, NAP};
 use algonius_actors::tree::Tree;
 use tokio::task::JoinHandle;
 
 pub use starting::StartError;
 
+use admit::Keys;
 use clock::WallClock;
-use config::{Scheduling, Settings};
-use ground::{Callers, Ground, Specs};
+use config::{Scheduling, Settings, Source};
+use front::{Fixed, Front};
+use ground::Ground;
 use meter::MachineMeter;
-use push::{Desk, Postman};
-use serve::listen::Latch;
+use push::Postman;
+use reload::{Masks, Reloader, Steward, World};
+use serve::listen::{self, Latch};
 use store::Store;
-use telling::{policy, post};
+use telling::tell;
 use warden::wardens::{Left, Origin, Wardens};
 use wording::Words;
 
@@ -66,6 +71,8 @@ pub struct Running {
     wardens: Arc<Wardens>,
     handle: Latch,
     served: JoinHandle<io::Result<()>>,
+    steward: Steward,
+    reloader: JoinHandle<()>,
 }
 
 /// What this machine offers to hold programs with. May take some time.
@@ -82,6 +89,16 @@ pub async fn start(settings: Settings) -> Result<Running, StartError> {
     start_with(settings, Arc::new(WallClock), Origin::default()).await
 }
 
+/// Starts the service of this very program on this machine, with settings that were read from a source
+/// whose changes it takes up.
+///
+/// # Errors
+/// When any of it does not work; nothing runs then.
+pub async fn start_as(source: Source, settings: Settings) -> Result<Running, StartError> {
+    let meter = Arc::new(MachineMeter::new(settings.server.data_dir.clone()));
+    start_from(source, settings, (Arc::new(WallClock), meter), Origin::default()).await
+}
+
 /// Starts the service with another clock, or in another program; `origin` says how a process becomes
 /// a warden.
 ///
@@ -96,8 +113,7 @@ pub async fn start_with(
     start_on(settings, clock, meter, origin).await
 }
 
-/// Starts the service: takes the address, opens the ledger, takes up or sweeps what an earlier life
-/// left running, recovers, starts the tree, opens the door.
+/// Starts the service on a machine with these gauges. Its configuration does not change.
 ///
 /// # Errors
 /// When any of it does not work; nothing runs then.
@@ -107,28 +123,70 @@ pub async fn start_on(
     meter: Arc<dyn Meter>,
     origin: Origin,
 ) -> Result<Running, StartError> {
-    let Settings { server, mut agents, default_agent, tokens, mut secrets, .. } = settings;
-    let Settings { lockout, push, pressure, redaction, scheduling, .. } = settings;
+    start_from(Source::given(settings.clone()), settings, (clock, meter), origin).await
+}
+
+/// Starts the service with settings that were read from a source, whose changes it takes up: takes the
+/// address, opens the ledger, takes up or sweeps what an earlier life left running, recovers, starts
+/// the tree, opens the door.
+///
+/// # Errors
+/// When any of it does not work; nothing runs then.
+pub async fn start_from(
+    source: Source,
+    settings: Settings,
+    (clock, meter): (Arc<dyn Clock>, Arc<dyn Meter>),
+    origin: Origin,
+) -> Result<Running, StartError> {
+    let mut agents = settings.agents.clone();
+    let ground = Ground::lay(&settings.server, &mut agents, origin).await?;
+    end_what_is_over(&*ground.store, &agents, ground.workshop.wardens()).await?;
+    let seats: Vec<_> = agents.into_iter().map(|agent| ground.workshop.seat(agent)).collect();
+    let specs = reload::specs(seats.iter().map(|seat| &seat.spec));
+    let keys = Keys::seed(&*ground.store, &settings, &specs, &*clock).await?;
+    let secrets = settings.secrets.iter().chain([&keys.own]).cloned();
+    let masks = Masks::new(secrets, settings.redaction.clone());
+    let kit = ground.kit(Arc::clone(&clock), masks.masking());
+    let pressure = settings.pressure;
     let probe = pressure.map(|it| Probe { meter, spec: it.spec, interval: it.interval });
-    let ground = Ground::lay(&server, &mut agents, origin).await?;
-    let (guard, own) =
-        admit::keys(&*ground.store, &server.token_file, &agents, tokens, &*clock).await?;
-    secrets.extend(own);
-    let kit = ground.kit(Arc::clone(&clock), Redactor::new(secrets).with(redaction));
-    end_what_is_over(&*kit.ledger, &agents, &ground.wardens).await?;
-    let seats = ground.seats(agents, &server);
-    let agents: Specs =
-        seats.iter().map(|seat| (seat.spec.id.clone(), Arc::clone(&seat.spec))).collect();
-    let times = (scheduling.timezone.clone(), scheduling.seconds);
-    let agenda = agenda(&ground.store, scheduling);
-    let tree = grow(kit, (seats, agenda), probe, &ground.wardens).await?;
-    let (store, gateway) = (&ground.store, tree.gateway());
-    let desk = push.map(|push| Desk::new(Arc::clone(store) as _, Arc::clone(&clock), policy(push)));
-    let postman = desk.clone().map(|desk| desk.open(post(store, Arc::clone(&clock), gateway)));
-    let postman = postman.transpose().map_err(|error| StartError::Push { cause: error.message })?;
-    let begun = clock.now();
-    let callers = Callers { guard, lockout, default_agent, agents, desk, begun, times };
-    Ok(ground.open(server, callers, tree, postman))
+    let agenda = agenda(&ground.store, &settings.scheduling);
+    let tree = grow(kit, (seats, agenda), probe, ground.workshop.wardens()).await?;
+    let told = tell(&settings, &ground.store, &clock, tree.gateway())?;
+    let bounds = ground::bounds(&settings.server);
+    let Ground { listener, address, store, workshop } = ground;
+    let (desk, postman) = told;
+    let (steward, orders) = reload::desk(&store);
+    let fixed = Fixed {
+        address,
+        gateway: tree.gateway().clone(),
+        desk,
+        rungs: workshop.machine().clone(),
+        wardens: Arc::clone(workshop.wardens()),
+        admin: Arc::new(steward.clone()),
+    };
+    let front = Front::new(fixed, &settings.lockout);
+    let (paths, handle) = (front.paths().latest(), Latch::new());
+    let (url, wardens) = (
+        front::url(settings.server.public_url.as_deref(), address),
+        Arc::clone(workshop.wardens()),
+    );
+    let seating = tree.seating();
+    let kept = Arc::clone(&store);
+    let world = World { source, clock, store, workshop, seating, front, masks };
+    let reloader = Reloader::begin(world, settings, (specs, keys), orders);
+    let served = tokio::spawn(listen::serve(listener, paths, bounds, handle.clone()));
+    Ok(Running {
+        url,
+        address,
+        tree,
+        postman,
+        store: kept,
+        wardens,
+        handle,
+        served,
+        steward,
+        reloader,
+    })
 }
 
 impl Running {
@@ -144,9 +202,15 @@ impl Running {
         self.address
     }
 
+    /// Has the configuration read again. What comes of it stands in the log and in `/status`.
+    pub fn reload(&self, why: &'static str) {
+        self.steward.reload_soon(why);
+    }
+
     /// Stops: refuses new work, lets what runs finish until the deadline, answers who waits,
     /// closes the ledger.
     pub async fn stop(self, deadline: Duration) {
+        self.reloader.abort();
         self.tree.stop(deadline).await;
         self.handle.graceful_shutdown(Some(Duration::from_secs(2)));
         if let Ok(Err(error)) = self.served.await {
@@ -163,6 +227,7 @@ impl Running {
     /// to its wardens, and the ledger is closed. The process must end right afterwards without taking
     /// anything down.
     pub async fn hand_over(self) -> Left {
+        self.reloader.abort();
         self.tree.hold().await;
         let left = self.wardens.leave().await;
         self.handle.shutdown();
@@ -208,13 +273,11 @@ async fn grow(
 }
 
 /// What there is to do at set times.
-fn agenda(store: &Arc<Store>, scheduling: Scheduling) -> Agenda {
-    let configured = scheduling.schedules.into_iter();
-    let configured = configured.map(|it| Configured { spec: it.spec, owner: it.owner });
+fn agenda(store: &Arc<Store>, scheduling: &Scheduling) -> Agenda {
     Agenda {
         timebook: Arc::clone(store) as _,
         wording: Arc::new(Words),
-        configured: configured.collect(),
+        configured: reload::schedules(scheduling),
         history: scheduling.history,
         nap: NAP,
     }

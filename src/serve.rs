@@ -1,12 +1,14 @@
 //! Transports over one gateway: HTTP in, messages to the tree, JSON out.
 
 pub mod a2a;
+pub mod admin;
 pub mod answer;
 pub mod api;
 pub mod auth;
 pub mod beside;
 pub mod body;
 pub mod card;
+pub mod changing;
 pub mod counted;
 pub mod cursor;
 mod envelope;
@@ -41,6 +43,7 @@ use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::rungs::Rungs;
 
+use admin::Admin;
 use auth::Guard;
 use card::GrpcUrls;
 use chrono::{DateTime, Utc};
@@ -52,7 +55,7 @@ use lockout::Lockouts;
 
 use crate::push::Desk;
 
-/// What every request can reach.
+/// What every request can reach, under one configuration.
 #[derive(Clone)]
 pub struct App(Arc<Shared>);
 
@@ -63,9 +66,11 @@ pub struct Shared {
     /// Who may enter.
     pub guard: Guard,
     /// The addresses that may not even try.
-    pub lockouts: Lockouts,
+    pub lockouts: Arc<Lockouts>,
     /// The calls that agents may still take.
-    pub rates: Rates,
+    pub rates: Arc<Rates>,
+    /// Changes the configuration and tokens.
+    pub admin: Arc<dyn Admin>,
     /// The names of the service.
     pub hosts: Hosts,
     /// Proxies whose word about a caller's address counts.

@@ -31,21 +31,20 @@ pub(super) fn sandbox(agent: &mut Agent, machine: &Rungs) -> Result<(), StartErr
     Ok(())
 }
 
-/// Settles what holds the agents to their limits, and makes ready for control groups where one is
-/// wanted.
-pub(super) async fn limits(
-    agents: &mut [Agent],
+/// Makes ready for control groups where an agent wants one.
+pub(super) async fn groups(
+    agents: &[Agent],
     instance: Uuid,
 ) -> Result<Option<Arc<Groups>>, StartError> {
     let wants = |agent: &Agent| agent.spec.enabled && agent.program.resources.wants_group();
     let are_wanted = agents.iter().any(wants);
     let opened = spawn_blocking(move || Groups::open(Place::own(), instance, are_wanted)).await;
     let groups = opened.map_err(|error| StartError::Warden { source: io::Error::other(error) })?;
-    agents.iter_mut().try_for_each(|agent| limit(agent, groups.as_ref()))?;
     Ok(groups.map(Arc::new))
 }
 
-fn limit(agent: &mut Agent, groups: Option<&Groups>) -> Result<(), StartError> {
+/// Settles what holds an agent to its limits.
+pub(super) fn limit(agent: &mut Agent, groups: Option<&Groups>) -> Result<(), StartError> {
     let (spec, resources) = (&mut agent.spec, &agent.program.resources);
     let controllers = groups.map(Groups::controllers);
     spec.holding = holding(resources, controllers);

@@ -28,6 +28,7 @@ use text::{Append, Unwrite};
 use writer::Writer;
 
 pub use fault::StoreError;
+pub use tokens::Known;
 
 mod accept;
 mod claim;
@@ -50,6 +51,7 @@ mod settle;
 mod sqlite;
 mod text;
 mod timebook;
+mod tokens;
 mod whole;
 mod writer;
 

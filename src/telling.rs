@@ -8,17 +8,32 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::ledger::Ledger;
 
-use crate::push::{Policy, Post, Render};
+use crate::config::Settings;
+use crate::push::{Desk, Policy, Post, Postman, Render};
 use crate::store::Store;
-use crate::{config, serve};
+use crate::{StartError, config, serve};
 
-pub(super) fn policy(push: config::Push) -> Policy {
+/// Who takes addresses that shall be told, and who tells them; nobody where that is not configured.
+pub(super) fn tell(
+    settings: &Settings,
+    store: &Arc<Store>,
+    clock: &Arc<dyn Clock>,
+    gateway: &Gateway,
+) -> Result<(Option<Desk>, Option<Postman>), StartError> {
+    let Some(push) = settings.push.clone() else { return Ok((None, None)) };
+    let desk = Desk::new(Arc::clone(store) as _, Arc::clone(clock), policy(push));
+    let postman = desk.open(post(store, Arc::clone(clock), gateway));
+    let postman = postman.map_err(|error| StartError::Push { cause: error.message })?;
+    Ok((Some(desk), Some(postman)))
+}
+
+fn policy(push: config::Push) -> Policy {
     let config::Push { allow, insecure_http, timeout, max_age } = push;
     Policy { allow, insecure_http, timeout, max_age }
 }
 
 /// What the postman works with: the ledger as it is, and the words of the transports.
-pub(super) fn post(store: &Arc<Store>, clock: Arc<dyn Clock>, gateway: &Gateway) -> Post {
+fn post(store: &Arc<Store>, clock: Arc<dyn Clock>, gateway: &Gateway) -> Post {
     let (ledger, gateway): (Arc<dyn Ledger>, _) = (Arc::clone(store) as _, gateway.clone());
     let reader = Arc::clone(&ledger);
     let render: Render = Arc::new(move |execution, version, event| {

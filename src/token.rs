@@ -46,8 +46,20 @@ fn read(file: &Path) -> io::Result<String> {
     Ok(fs::read_to_string(file)?.trim().to_owned())
 }
 
+/// Puts another token in the place of the one in a file.
+///
+/// # Errors
+/// When the file cannot be written; the old one is there then.
+pub(crate) fn replace(file: &Path) -> io::Result<()> {
+    let beside = file.with_added_extension(std::process::id().to_string());
+    write(&beside, &random()?).and_then(|()| fs::rename(&beside, file))
+}
+
 /// 256 bits of the system's randomness, as 64 hexadecimal digits.
-fn random() -> io::Result<String> {
+///
+/// # Errors
+/// When the system gives none.
+pub(crate) fn random() -> io::Result<String> {
     let mut bytes = [0; 32];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

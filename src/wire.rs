@@ -4,6 +4,7 @@
 //! ([`a2a::v0_3`]). Every number of an error is chosen in [`problem`].
 
 pub mod a2a;
+pub mod admin;
 pub mod api;
 pub mod base64;
 pub mod envelope;

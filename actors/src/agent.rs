@@ -2,11 +2,13 @@
 
 mod intake;
 mod leaning;
+mod leaving;
 mod lives;
 mod patience;
 mod places;
 mod pressed;
 mod resuming;
+mod seated;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,7 +22,6 @@ use tokio::time::Instant;
 
 use crate::alarm::alarmed;
 use crate::decide::admission::Line;
-use crate::decide::execution::Event;
 use crate::decide::restart::Restarts;
 use crate::execution::{ExecutionMsg, Resumption};
 use crate::kit::Kit;
@@ -35,8 +36,12 @@ use crate::monitor::Latest;
 use crate::ports::driver::Driver;
 use crate::ports::ledger::LedgerError;
 use crate::recover::{Held, Recovered, take_up};
+use crate::root::Seat;
+
+use leaving::Leaving;
 
 pub(crate) use intake::{closed, reused};
+pub(crate) use leaving::removed;
 
 /// Owns everything that one agent does.
 pub struct AgentActor;
@@ -93,6 +98,15 @@ pub enum AgentMsg {
     TakenOver(Box<Held>),
     /// What a lost execution left is settled.
     CutOffSettled(ExecutionId),
+    /// It is configured otherwise. What runs goes on as it began; what waits begins as it is now.
+    Reseat(Seat),
+    /// Takes nothing new. The answer comes when all that it has has ended; it does not come when the
+    /// agent is seated again before.
+    Leave(RpcReplyPort<()>),
+    /// The questions that it left open are settled.
+    QuestionsSettled,
+    /// Nobody sends it anything more.
+    Close,
     /// Takes nothing new and begins nothing more. The answer comes when nothing runs.
     Drain(RpcReplyPort<()>),
     /// Calls off all that runs.
@@ -203,6 +217,8 @@ impl Waiting {
 struct Live {
     actor: ActorRef<ExecutionMsg>,
     progress: watch::Sender<Progress>,
+    /// As the agent was configured when it began.
+    seat: Seat,
 }
 
 /// Loop data.
@@ -229,6 +245,8 @@ pub struct AgentData {
     /// Whether the timer of the first in line runs.
     watched: bool,
     draining: Option<Vec<RpcReplyPort<()>>>,
+    /// Whether the agent was taken out of the configuration.
+    leaving: Option<Leaving>,
     tasks: JoinSet<()>,
 }
 
@@ -281,6 +299,10 @@ impl Actor for AgentActor {
             AgentMsg::Stillborn(id) => data.cut_off(&me, id),
             AgentMsg::TakenOver(held) => data.taken_over(&me, *held),
             AgentMsg::CutOffSettled(id) => data.gone(&me, id),
+            AgentMsg::Reseat(seat) => data.reseat(&me, seat),
+            AgentMsg::Leave(reply) => data.leave(reply),
+            AgentMsg::QuestionsSettled => data.questions_settled(),
+            AgentMsg::Close => me.stop(None),
             AgentMsg::Drain(reply) => data.drain(reply),
             AgentMsg::CancelAll { why } => data.cancel_all(&why),
             AgentMsg::Broken => return Err("a task of the agent panicked".into()),
@@ -327,6 +349,7 @@ impl AgentData {
             born: Instant::now(),
             watched: false,
             draining: args.draining.then(Vec::new),
+            leaving: None,
             tasks: JoinSet::new(),
             me,
             args,
@@ -346,31 +369,10 @@ impl AgentData {
         self.args.spec.deadlines.answer.saturating_sub(open.unwrap_or_default())
     }
 
-    fn drain(&mut self, reply: RpcReplyPort<()>) {
-        self.draining.get_or_insert_default().push(reply);
-        self.tell_drained();
-    }
-
-    /// Tells it when nothing runs and nobody waits to hear whether the request was recorded.
-    fn tell_drained(&mut self) {
-        let is_unheard = |one: &Waiting| one.reply.is_some();
-        if self.live.is_empty() && !self.waiting.values().any(is_unheard) {
-            for reply in self.draining.iter_mut().flat_map(std::mem::take) {
-                _ = reply.send(());
-            }
-        }
-    }
-
-    fn cancel_all(&self, why: &str) {
-        for live in self.live.values() {
-            let why = why.to_owned();
-            _ = live.actor.cast(ExecutionMsg::Happened(Event::Cancel { why }));
-        }
-    }
-
     fn view(&self) -> AgentView {
         let spec = &self.args.spec;
-        let health = if self.draining.is_some() { Health::Draining } else { Health::Alive };
+        let is_ending = self.draining.is_some() || self.leaving.is_some();
+        let health = if is_ending { Health::Draining } else { Health::Alive };
         let status = AgentStatus {
             id: spec.id.clone(),
             name: spec.name.clone(),

@@ -43,6 +43,8 @@ pub enum GatewayMsg {
     Watch(AgentId, ExecutionId, RpcReplyPort<Option<watch::Receiver<Progress>>>),
     /// The actor of an agent is another one now, or is gone. Sent by the root.
     Routed(AgentId, Route),
+    /// An agent is there no longer. Its actor is told when all that came before was passed on.
+    Gone(AgentId),
     /// Refuses all that comes from now on.
     Drain,
     /// Asks since when it lives.
@@ -83,6 +85,7 @@ impl Actor for GatewayActor {
             }
             GatewayMsg::Watch(agent, id, reply) => data.pass(&agent, AgentMsg::Watch(id, reply)),
             GatewayMsg::Routed(agent, route) => _ = data.routes.insert(agent, route),
+            GatewayMsg::Gone(agent) => data.forget(&agent),
             GatewayMsg::Drain => data.draining = true,
             GatewayMsg::Inspect(reply) => _ = reply.send(data.since),
         }
@@ -113,6 +116,12 @@ impl GatewayData {
             }
         };
         _ = submission.reply.send(Err(refusal));
+    }
+
+    fn forget(&mut self, agent: &AgentId) {
+        if let Some(Route::Open(actor)) = self.routes.remove(agent) {
+            _ = actor.cast(AgentMsg::Close); // One that is gone is closed.
+        }
     }
 
     /// Passes a question on. Where there is no actor the reply is dropped, which is an answer.

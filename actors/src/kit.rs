@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::sync::watch;
+
 use crate::decide::key::Keyring;
 use crate::decide::redact::Redactor;
 use crate::ports::clock::Clock;
@@ -16,9 +18,34 @@ pub struct Kit {
     /// Wall time.
     pub clock: Arc<dyn Clock>,
     /// Masks secrets.
-    pub redactor: Arc<Redactor>,
+    pub redactor: Masking,
     /// Makes keys of requests.
     pub keyring: Keyring,
     /// Who waits for a workspace, of all agents.
     pub turns: Turns,
+}
+
+/// The redactor that is in force. Cheap to clone. Whoever masks a stream keeps the one that it began
+/// with.
+#[derive(Clone)]
+pub struct Masking(watch::Receiver<Arc<Redactor>>);
+
+impl Masking {
+    /// One that is replaced by whoever holds the other end.
+    #[must_use]
+    pub const fn of(redactor: watch::Receiver<Arc<Redactor>>) -> Self {
+        Self(redactor)
+    }
+
+    /// One that stays.
+    #[must_use]
+    pub fn fixed(redactor: Arc<Redactor>) -> Self {
+        Self(watch::channel(redactor).1)
+    }
+
+    /// As it is now.
+    #[must_use]
+    pub fn now(&self) -> Arc<Redactor> {
+        Arc::clone(&self.0.borrow())
+    }
 }

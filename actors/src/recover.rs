@@ -175,6 +175,23 @@ async fn all_of(
     Ok(())
 }
 
+/// Ends the open questions of an agent that nobody can answer any more. Returns when the ledger has
+/// it.
+pub(crate) async fn settle_questions(kit: &Kit, agent: &AgentId, why: &Failure) {
+    while let Err(error) = questions_of(kit, agent, why).await {
+        pause(&error).await;
+    }
+}
+
+async fn questions_of(kit: &Kit, agent: &AgentId, why: &Failure) -> Result<(), LedgerError> {
+    let filter = Filter { agent: Some(agent.clone()), unfinished: true, ..Filter::default() };
+    let records = kit.ledger.executions(filter).await?.into_iter();
+    for record in records.filter(|record| record.state == State::Waiting) {
+        fail(kit, &record, why.clone()).await?;
+    }
+    Ok(())
+}
+
 async fn pause(error: &LedgerError) {
     tracing::error!(%error, "settlement failed, will be tried again");
     tokio::time::sleep(PATIENCE).await;

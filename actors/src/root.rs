@@ -1,7 +1,9 @@
 //! `RootActor`: recovers, starts the agents and the gateway, starts them again when they fail, and
 //! gives up on an agent that fails too often, never on the service.
 
+mod agents;
 mod scheduling;
+mod seating;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,8 +16,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::agent::{AgentActor, AgentArgs, AgentMsg};
-use crate::alarm::alarmed;
+use crate::agent::AgentMsg;
 use crate::decide::recovery::interrupted;
 use crate::decide::restart::{Intensity, Restarts, Verdict, step};
 use crate::gateway::{GatewayActor, GatewayMsg, Route};
@@ -27,10 +28,13 @@ use crate::model::id::AgentId;
 use crate::model::record::Filter;
 use crate::monitor::{Latest, MonitorActor, MonitorArgs, MonitorMsg, Probe};
 use crate::ports::driver::Driver;
-use crate::recover::{fail, settle_all};
+use crate::recover::fail;
 use crate::scheduler::SchedulerMsg;
 use scheduling::Scheduled;
 pub use scheduling::Scheduling;
+
+use seating::Leaving;
+pub use seating::Seating;
 
 /// Owns the whole tree.
 pub struct RootActor;
@@ -97,6 +101,14 @@ pub enum RootMsg {
     Unsettled(AgentId),
     /// The scheduler is to be started again.
     Reschedule,
+    /// Takes an agent in; one that is there is configured like this from now on. Answered when it can
+    /// be asked.
+    Seat(Seat, RpcReplyPort<()>),
+    /// Lets an agent go: it takes nothing new. Answered when it has finished what it had; not when it
+    /// is taken in again before.
+    Unseat(AgentId, RpcReplyPort<()>),
+    /// An agent that was let go has finished what it had.
+    Emptied(AgentId, u64),
 }
 
 /// One agent and the actor that plays it.
@@ -105,6 +117,7 @@ struct Part {
     actor: Option<ActorRef<AgentMsg>>,
     restarts: Restarts,
     last_fault: Option<String>,
+    leaving: Option<Leaving>,
 }
 
 /// Loop data.
@@ -122,6 +135,8 @@ pub struct RootData {
     since: DateTime<Utc>,
     born: Instant,
     draining: bool,
+    /// How often an agent was let go.
+    farewells: u64,
     /// Settlements for agents in quarantine.
     tasks: JoinSet<()>,
 }
@@ -151,7 +166,7 @@ impl Actor for RootActor {
 
     async fn handle(
         &self,
-        _: ActorRef<RootMsg>,
+        me: ActorRef<RootMsg>,
         msg: RootMsg,
         data: &mut RootData,
     ) -> Result<(), ActorProcessingErr> {
@@ -160,6 +175,12 @@ impl Actor for RootActor {
             RootMsg::Drain => data.draining = true,
             RootMsg::Unsettled(agent) => data.settle(agent),
             RootMsg::Reschedule => data.reschedule().await,
+            RootMsg::Seat(seat, reply) => {
+                data.seat(&me, seat).await;
+                _ = reply.send(());
+            }
+            RootMsg::Unseat(agent, reply) => data.unseat(&agent, reply),
+            RootMsg::Emptied(agent, farewell) => data.emptied(&agent, farewell),
         }
         Ok(())
     }
@@ -185,10 +206,7 @@ impl Actor for RootActor {
 
 impl RootData {
     fn new(me: ActorRef<RootMsg>, args: RootArgs) -> Self {
-        let part = |seat: Seat| {
-            let restarts = Restarts::default();
-            (seat.spec.id.clone(), Part { seat, actor: None, restarts, last_fault: None })
-        };
+        let part = |seat: Seat| (seat.spec.id.clone(), Part::new(seat));
         Self {
             parts: args.seats.into_iter().map(part).collect(),
             gateway: args.gateway,
@@ -201,6 +219,7 @@ impl RootData {
             since: args.kit.clock.now(),
             born: Instant::now(),
             draining: false,
+            farewells: 0,
             tasks: JoinSet::new(),
             me,
             kit: args.kit,
@@ -215,21 +234,6 @@ impl RootData {
                 fail(&self.kit, &record, interrupted()).await?;
             }
         }
-        Ok(())
-    }
-
-    async fn start_agent(&mut self, me: &ActorRef<RootMsg>, id: &AgentId) -> Result<(), SpawnErr> {
-        let Some(part) = self.parts.get_mut(id) else {
-            return Ok(());
-        };
-        let Seat { spec, driver } = part.seat.clone();
-        let (kit, pressure) = (self.kit.clone(), self.pressure.subscribe());
-        let args = AgentArgs { spec, driver, kit, draining: self.draining, pressure };
-        let spawned = ractor::ActorRuntime::spawn_linked(None, AgentActor, args, me.get_cell());
-        part.actor = None;
-        let (actor, _) = spawned.await?;
-        part.actor = Some(actor);
-        self.tell_route(id);
         Ok(())
     }
 
@@ -278,48 +282,6 @@ impl RootData {
 
     fn is_monitor(&self, child: &ActorCell) -> bool {
         self.monitor.as_ref().is_some_and(|monitor| monitor.get_id() == child.get_id())
-    }
-
-    /// Starts a failed agent again until that was done too often.
-    async fn agent_failed(&mut self, me: &ActorRef<RootMsg>, id: &AgentId, fault: &str) {
-        let now = self.born.elapsed();
-        loop {
-            let Some(part) = self.parts.get_mut(id) else {
-                return;
-            };
-            tracing::error!(agent = %id, fault, "agent failed");
-            part.last_fault = Some(first_line(&self.kit.redactor.redact(fault)));
-            let restarts = std::mem::take(&mut part.restarts);
-            let (restarts, verdict) = step(restarts, now, Intensity::default());
-            part.restarts = restarts;
-            if verdict == Verdict::Quarantine {
-                return self.quarantine(id);
-            }
-            if self.start_agent(me, id).await.is_ok() {
-                return;
-            }
-        }
-    }
-
-    /// Leaves an agent dead, and ends what it had: nobody will take it up.
-    fn quarantine(&mut self, id: &AgentId) {
-        tracing::error!(agent = %id, "agent quarantined");
-        self.settle(id.clone());
-        if let Some(part) = self.parts.get_mut(id) {
-            part.actor = None;
-        }
-        self.tell_route(id);
-    }
-
-    /// Ends what an agent in quarantine had; again, when the task that does it panics.
-    fn settle(&mut self, id: AgentId) {
-        let Some(driver) = self.parts.get(&id).map(|part| Arc::clone(&part.seat.driver)) else {
-            return;
-        };
-        let (kit, agent, me) = (self.kit.clone(), id.clone(), self.me.clone());
-        let settling =
-            async move { settle_all(&kit, &*driver, &agent, &quarantined(&agent)).await };
-        self.tasks.spawn(alarmed(settling, move || _ = me.cast(RootMsg::Unsettled(id))));
     }
 
     /// The gateway holds nothing but routes, so a new one is as good, however often.
@@ -372,6 +334,11 @@ impl RootData {
 }
 
 impl Part {
+    fn new(seat: Seat) -> Self {
+        let restarts = Restarts::default();
+        Self { seat, actor: None, restarts, last_fault: None, leaving: None }
+    }
+
     fn route(&self) -> Route {
         match &self.actor {
             Some(actor) => Route::Open(actor.clone()),

@@ -13,6 +13,7 @@ mod meter;
 mod parts;
 mod rows;
 mod scheduling;
+mod seating;
 mod stage;
 mod timebook;
 

@@ -17,7 +17,7 @@ use crate::model::status::{
     ActorStatus, AgentStatus, ExecutionStatus, Health, SchedulerStatus, TreeStatus,
 };
 use crate::monitor::{MonitorMsg, Probe};
-use crate::root::{RootActor, RootArgs, RootMsg, RootView, Scheduling, Seat, SeatView};
+use crate::root::{RootActor, RootArgs, RootMsg, RootView, Scheduling, Seat, SeatView, Seating};
 use crate::scheduler::{Agenda, SchedulerMsg};
 
 /// How long an actor may take to say how it is.
@@ -73,6 +73,12 @@ impl Tree {
             all_drained(&agents, Duration::from_secs(70)).await; // Longer than any grace.
         }
         self.stop_actors(&agents).await;
+    }
+
+    /// Takes agents in and lets them go while the tree lives.
+    #[must_use]
+    pub fn seating(&self) -> Seating {
+        Seating(self.gateway.root.clone())
     }
 
     /// Refuses what is new and begins nothing more; what runs goes on. Returns when every agent has

@@ -38,6 +38,8 @@ struct Witness {
     recovered: usize,
     /// Whether nobody may begin.
     held: bool,
+    /// How many waited and ran before the present event.
+    before: (usize, usize),
     /// The order in which they came, and in which they began.
     came: Vec<ExecutionId>,
     begun: Vec<ExecutionId>,
@@ -55,6 +57,7 @@ impl Witness {
             leaned: BTreeSet::new(),
             recovered: 0,
             held: false,
+            before: (0, 0),
             came: Vec::new(),
             begun: Vec::new(),
         }
@@ -74,6 +77,10 @@ impl Witness {
             Event::Left(id) => _ = self.fates.insert(id, Fate::Left),
             Event::Ended(id) => _ = self.fates.insert(id, Fate::Ended),
             Event::Held | Event::Released => self.held = event == Event::Held,
+            Event::Resized { capacity, depth } => {
+                self.capacity = capacity.unwrap() as usize;
+                self.depth = depth as usize;
+            }
             Event::Recorded(_) | Event::Leans(_) | Event::Freed(_) | Event::Twin(..) => {}
         }
         match event {
@@ -91,8 +98,9 @@ impl Witness {
                 self.recovered += 1;
             }
             Event::Arrived(_) | Event::Resumed(_) | Event::Ended(_) | Event::Twin(..) => {}
-            Event::Held | Event::Released => {}
+            Event::Held | Event::Released | Event::Resized { .. } => {}
         }
+        self.before = (self.those(Fate::Waits).len(), self.those(Fate::Runs).len());
         let was_full = self.is_full_without(event);
         let (line, effects) = step(std::mem::take(&mut self.line), event);
         self.line = line;
@@ -107,7 +115,7 @@ impl Witness {
         let running = self.those(Fate::Runs).len();
         let waiting = self.those(Fate::Waits).len();
         let others = waiting - usize::from(matches!(event, Event::Arrived(_)));
-        let free = if self.held { 0 } else { self.capacity - running };
+        let free = if self.held { 0 } else { self.capacity.saturating_sub(running) };
         let leaning = self.leaning.len();
         others - leaning >= free && others - free >= self.depth
     }
@@ -138,9 +146,12 @@ impl Witness {
 
     fn check(&self) {
         let (waiting, running) = (self.those(Fate::Waits), self.those(Fate::Runs));
-        assert!(running.len() <= self.capacity, "more run than may");
-        let free = self.capacity - running.len();
-        assert!(waiting.len() <= free + self.depth + self.recovered, "more wait than may");
+        // Where there is less room than there was, those who are in stay.
+        let (waited, ran) = self.before;
+        assert!(running.len() <= self.capacity.max(ran), "more run than may");
+        let free = self.capacity.saturating_sub(running.len());
+        let room = free + self.depth + self.recovered;
+        assert!(waiting.len() <= room.max(waited), "more wait than may");
         assert_eq!(self.line.waiting().collect::<Vec<_>>(), waiting, "somebody is lost");
         assert_eq!(
             self.line.running().iter().copied().collect::<BTreeSet<_>>(),
@@ -165,7 +176,7 @@ proptest! {
         capacity in 1u32..4,
         depth in 0u32..5,
         recovered in 0usize..6,
-        events in proptest::collection::vec((0usize..10, any::<prop::sample::Index>()), 0..80),
+        events in proptest::collection::vec((0usize..11, any::<prop::sample::Index>()), 0..80),
     ) {
         let mut witness = Witness::new(capacity, depth);
         let mut next = 0;
@@ -189,6 +200,11 @@ proptest! {
                 6 => of(&leaning).map(Event::Freed),
                 7 => Some(Event::Held),
                 8 => Some(Event::Released),
+                9 => {
+                    let below = |most: usize| u32::try_from(index.index(most)).unwrap();
+                    let (capacity, depth) = (1 + below(4), below(7));
+                    Some(Event::Resized { capacity: Some(capacity), depth })
+                }
                 _ => of(&running).map(Event::Ended),
             };
             if let Some(event) = event {

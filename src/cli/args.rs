@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use chrono::{DateTime, Utc};
 use clap::{Parser, Subcommand};
 
 pub mod schedule;
@@ -81,6 +82,11 @@ pub enum Command {
         #[arg(long = "secret-file", value_name = "FILE")]
         secret_files: Vec<PathBuf>,
     },
+    /// Have the service read its configuration again, and tell what came of it.
+    Reload,
+    /// Tokens: make one, list them, revoke one, rotate the operator's own.
+    #[command(subcommand)]
+    Token(TokenCommand),
     /// Send a message to an agent and print its answer.
     Send(Send),
     /// Look into the supervision tree.
@@ -145,6 +151,41 @@ pub enum TasksCommand {
         /// The task's id.
         id: String,
     },
+}
+
+/// What to do with tokens.
+#[derive(Debug, Subcommand)]
+pub enum TokenCommand {
+    /// Make a token and print its text, which is shown this once.
+    Create(NewToken),
+    /// List tokens, never their texts.
+    List,
+    /// Revoke a token that was made by `create`; it counts no longer.
+    Revoke {
+        /// The token's name.
+        name: String,
+    },
+    /// Give the operator's token another text, in the file where the service keeps it.
+    Rotate,
+}
+
+/// A token that is wanted.
+#[derive(Debug, clap::Args)]
+pub struct NewToken {
+    /// The name of who it is for. What that name owns stays its own, whatever its token.
+    pub name: String,
+    /// What it allows: read, run, approve, admin [default: read,run].
+    #[arg(long = "scope", value_name = "SCOPE", value_delimiter = ',')]
+    pub scopes: Vec<String>,
+    /// An agent that it is good for; may be given several times [default: all].
+    #[arg(long = "agent", value_name = "ID")]
+    pub agents: Vec<String>,
+    /// When it stops to count, such as 2030-01-31T12:00:00Z [default: never].
+    #[arg(long, value_name = "TIME")]
+    pub expires: Option<DateTime<Utc>>,
+    /// Take the place of the token of that name.
+    #[arg(long)]
+    pub replace: bool,
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {

@@ -64,9 +64,9 @@ impl Client {
         self.call(Method::PUT, path, Some(body)).await
     }
 
-    /// Removes something.
-    pub(super) async fn delete(&self, path: &str) -> Result<(), CliError> {
-        self.call::<Value>(Method::DELETE, path, None).await.map(drop)
+    /// Deletes what a path names and gets a shape.
+    pub(super) async fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T, CliError> {
+        self.call(Method::DELETE, path, None).await
     }
 
     /// Makes one JSON-RPC call to an agent.
@@ -122,8 +122,17 @@ fn refused(bytes: &[u8]) -> CliError {
     };
     match document.get("error") {
         Some(error) => CliError::Refused(rpc_trouble(error)),
-        None => CliError::Refused(trouble(&document, document.get("detail"))),
+        None => rejected(&document)
+            .unwrap_or_else(|| CliError::Refused(trouble(&document, document.get("detail")))),
     }
+}
+
+/// A configuration that the service does not take, with every fault of it.
+fn rejected(document: &Value) -> Option<CliError> {
+    let faults = document.get("rejected")?.as_array().filter(|faults| !faults.is_empty())?;
+    let faults = faults.iter().filter_map(|fault| serde_json::from_value(fault.clone()).ok());
+    let trouble = trouble(document, document.get("detail"));
+    Some(CliError::Rejected { trouble, faults: faults.collect() })
 }
 
 fn rpc_trouble(error: &Value) -> Trouble {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::config::Faults;
+use crate::wire::admin::Wrong;
 use crate::{StartError, wire::api::Trouble};
 
 /// Why a command did not work.
@@ -26,6 +27,9 @@ pub(super) enum CliError {
     /// The service refuses.
     #[error("{}\n  hint: {} ({})", .0.message, .0.hint, .0.code)]
     Refused(Trouble),
+    /// The service does not take its configuration.
+    #[error("{}", told(.trouble, .faults))]
+    Rejected { trouble: Trouble, faults: Vec<Wrong> },
     /// The agent was asked and did not succeed.
     #[error("{message}")]
     NotDone { message: String, trouble: Option<Trouble> },
@@ -49,11 +53,18 @@ pub(super) enum CliError {
     Output { source: std::io::Error },
 }
 
+fn told(trouble: &Trouble, faults: &[Wrong]) -> String {
+    let mut lines = vec![format!("{} ({})", trouble.message, trouble.code)];
+    lines.extend(faults.iter().map(|fault| format!("  {fault}")));
+    lines.join("\n")
+}
+
 impl CliError {
     /// What the service said of it, where it did.
     pub(super) const fn trouble(&self) -> Option<&Trouble> {
         match self {
             Self::Refused(trouble) => Some(trouble),
+            Self::Rejected { trouble, .. } => Some(trouble),
             Self::NotDone { trouble, .. } => trouble.as_ref(),
             _ => None,
         }
@@ -62,7 +73,7 @@ impl CliError {
     /// The exit code, as the help lists them.
     pub(super) fn exit_code(&self) -> u8 {
         match self {
-            Self::Address { .. } | Self::Configuration(_) => 4,
+            Self::Address { .. } | Self::Configuration(_) | Self::Rejected { .. } => 4,
             Self::NoToken { .. } => 2,
             Self::NotDone { .. } => 5,
             Self::Refused(trouble) => match trouble.code.as_str() {

@@ -7,38 +7,44 @@ use std::time::Duration;
 use nix::unistd::geteuid;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::check;
 use super::fault::CliError;
 use super::out::Out;
-use crate::config::{Checked, Fault, LogFormat, Settings};
+use crate::config::{Checked, Fault, LogFormat, Settings, Source};
 use crate::telemetry::{self, Form};
-use crate::{Running, start};
+use crate::{Running, start_as};
 
-/// Serves until SIGTERM or SIGINT, then drains; a second signal ends it at once. SIGUSR2 ends it for
-/// the binary that is started next, which takes up what runs.
+/// Serves until SIGTERM or SIGINT, then drains; a second signal ends it at once. SIGHUP has the
+/// configuration read again. SIGUSR2 ends it for the binary that is started next, which takes up what runs.
 pub(super) async fn run(
     file: Option<&Path>,
     listen: Option<SocketAddr>,
     out: &Out,
 ) -> Result<(), CliError> {
-    let Checked { mut settings, warnings } = check::load(file)?;
-    if let Some(listen) = listen {
-        settings.server.listen = listen;
-    }
+    let source = Source::new(file).listening(listen);
+    let Checked { settings, warnings } = source.read().map_err(CliError::Configuration)?;
     begin_to_log(&settings, &warnings);
     warn_of_root();
     let mut signals = signals()?;
     let mut upgrade = on(SignalKind::user_defined2())?;
+    let mut hangup = on(SignalKind::hangup())?;
     let drain = settings.server.drain_timeout;
     let agents: Vec<_> = settings.agents.iter().map(|agent| agent.spec.id.to_string()).collect();
     let token_file = settings.server.token_file.clone();
-    let running = start(settings).await?;
+    let running = start_as(source, settings).await?;
     out.note(&banner(&running, file, &token_file, &agents));
-    tokio::select! {
-        () = asked_to_stop(&mut signals) => drain_or_stop(running, drain, &mut signals).await,
-        _ = upgrade.recv() => hand_over(running, out).await,
+    loop {
+        tokio::select! {
+            () = asked_to_stop(&mut signals) => {
+                drain_or_stop(running, drain, &mut signals).await;
+                return Ok(());
+            }
+            _ = upgrade.recv() => {
+                hand_over(running, out).await;
+                return Ok(());
+            }
+            _ = hangup.recv() => running.reload("SIGHUP"),
+        }
     }
-    Ok(())
 }
 
 fn warn_of_root() {

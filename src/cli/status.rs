@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use super::client::Client;
 use super::fault::CliError;
 use super::out::Out;
+use crate::wire::admin::ConfigurationStatus;
 use crate::wire::api::{MachineStatus, ServiceStatus};
 
 /// Asks and prints.
@@ -21,6 +22,7 @@ pub(super) async fn run(client: &Client, out: &Out) -> Result<(), CliError> {
     let restarts = tree.gateway.restarts;
     out.line(&format!("algonius {}", status.version));
     out.line(&machine(&status.machine));
+    configuration(&status.configuration, tree.at, out);
     out.line(&format!("root{}", life(tree.root.health, tree.root.since, 0, tree.at)));
     if let Some(monitor) = &tree.monitor {
         let life = life(monitor.health, monitor.since, monitor.restarts, tree.at);
@@ -32,6 +34,18 @@ pub(super) async fn run(client: &Client, out: &Out) -> Result<(), CliError> {
     let gateway = life(tree.gateway.health, tree.gateway.since, restarts, tree.at);
     out.line(&format!("└─ gateway{gateway}"));
     Ok(())
+}
+
+/// Which configuration is in force, and whether another one lies there.
+fn configuration(shown: &ConfigurationStatus, at: DateTime<Utc>, out: &Out) {
+    let (generation, since) = (shown.generation, ago(at, shown.since));
+    out.line(&format!("configuration {generation}, in force for {since}"));
+    for key in &shown.pending {
+        out.line(&format!("  pending  {key}: needs a restart of the service"));
+    }
+    for wrong in &shown.rejected {
+        out.line(&format!("  rejected  {wrong}"));
+    }
 }
 
 /// Whether the machine can take more work, and why not.

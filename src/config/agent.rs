@@ -28,7 +28,7 @@ const PRESETS: [&str; 1] = ["generic"];
 const ARGUMENT: u64 = 100 << 10;
 
 /// An agent and the program behind it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Agent {
     /// What the card and the tree know of it.
     pub spec: AgentSpec,

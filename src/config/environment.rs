@@ -40,7 +40,7 @@ pub(super) fn read(agent: &mut Section<'_>, lacking: Severity) -> BTreeMap<Strin
     for (name, entry) in agent.section("env_file").entries() {
         let entry = Found { place: entry.place.hidden(), ..entry };
         if let Some(path) = value::text(reader, &entry) {
-            let found = secret_file(&reader.resolve(path));
+            let found = reader.secret_file(&reader.resolve(path));
             let found = found.map_err(|error| format!("cannot be read: {error}"));
             variables.secret(&name, &entry.place, found);
         }

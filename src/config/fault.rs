@@ -62,15 +62,34 @@ impl fmt::Display for Fault {
 }
 
 /// All that is wrong with a configuration, in the order of the file; at least one is an error.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Faults {
     list: Vec<Fault>,
+    files: Vec<PathBuf>,
+}
+
+impl fmt::Debug for Faults {
+    /// Leaves the files out: what was written where a path should be may be a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Faults").field("list", &self.list).finish_non_exhaustive()
+    }
 }
 
 impl Faults {
     /// Takes faults and puts them into the order of the file.
     pub(super) fn new(list: Vec<Fault>) -> Self {
-        Self { list: in_order(list) }
+        Self { list: in_order(list), files: Vec::new() }
+    }
+
+    /// The same, of a configuration that named these files.
+    pub(super) fn naming(self, files: Vec<PathBuf>) -> Self {
+        Self { files, ..self }
+    }
+
+    /// The files that the configuration names, as far as it was read.
+    #[must_use]
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
     }
 
     /// Every fault, warnings among them.

@@ -1,9 +1,11 @@
 //! One reading of one file: its text, its surroundings, and what was found wrong so far.
 
 use std::cell::RefCell;
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use super::environment::secret_file;
 use super::fault::{Complaint, Fault, Severity};
 
 /// Longest value shown in a fault, in characters.
@@ -57,13 +59,24 @@ pub(super) struct Reader<'c> {
     env: Lookup<'c>,
     faults: RefCell<Vec<Fault>>,
     secrets: RefCell<Vec<String>>,
+    files: RefCell<Vec<PathBuf>>,
+}
+
+/// What a reading has found.
+pub(super) struct Findings {
+    /// What is wrong.
+    pub(super) faults: Vec<Fault>,
+    /// What must be masked.
+    pub(super) secrets: Vec<String>,
+    /// The further files that were read.
+    pub(super) files: Vec<PathBuf>,
 }
 
 impl<'c> Reader<'c> {
     /// Starts to read `text`, which stands in `file`; relative paths are taken from `folder`.
     pub(super) fn new(file: &'c Path, text: &'c str, folder: PathBuf, env: Lookup<'c>) -> Self {
-        let (faults, secrets) = (RefCell::default(), RefCell::default());
-        Self { file, text, folder, env, faults, secrets }
+        let (faults, secrets, files) = (RefCell::default(), RefCell::default(), RefCell::default());
+        Self { file, text, folder, env, faults, secrets, files }
     }
 
     /// A variable of the service's environment; an empty one counts as absent.
@@ -74,6 +87,12 @@ impl<'c> Reader<'c> {
     /// The path as it is seen from the file's folder.
     pub(super) fn resolve(&self, path: &str) -> PathBuf {
         self.folder.join(path)
+    }
+
+    /// The text of a file that holds a secret, without the line break at its end.
+    pub(super) fn secret_file(&self, path: &Path) -> io::Result<String> {
+        self.files.borrow_mut().push(path.to_owned());
+        secret_file(path)
     }
 
     /// Registers a text that must be masked wherever it turns up.
@@ -115,9 +134,13 @@ impl<'c> Reader<'c> {
         self.faults.borrow().len()
     }
 
-    /// Ends the reading: what was found wrong, and what must be masked.
-    pub(super) fn finish(self) -> (Vec<Fault>, Vec<String>) {
-        (self.faults.into_inner(), self.secrets.into_inner())
+    /// Ends the reading.
+    pub(super) fn finish(self) -> Findings {
+        Findings {
+            faults: self.faults.into_inner(),
+            secrets: self.secrets.into_inner(),
+            files: self.files.into_inner(),
+        }
     }
 
     /// Line and column of a byte, from 1, the column in characters.

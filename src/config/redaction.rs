@@ -2,7 +2,7 @@
 
 use algonius_actors::model::redaction::{Pattern, PatternError, Redaction};
 
-use super::environment::{is_open_to_others, secret_file};
+use super::environment::is_open_to_others;
 use super::fault::{Complaint, said};
 use super::reader::Found;
 use super::section::Section;
@@ -88,7 +88,7 @@ fn complaint(error: &PatternError) -> Complaint {
 fn secrets(section: &Section<'_>, file: &Found<String>) {
     let reader = section.reader;
     let path = reader.resolve(&file.value);
-    let text = match secret_file(&path) {
+    let text = match reader.secret_file(&path) {
         Ok(text) => text,
         Err(error) => return reader.error(&file.place, format!("cannot be read: {error}")),
     };

@@ -54,6 +54,8 @@ pub struct Server {
     pub reattach_grace: Duration,
     /// What a commit survives.
     pub durability: Durability,
+    /// Whether a change of the configuration is taken up by itself.
+    pub watch: bool,
     /// Which requests are looked at.
     pub entry: Entry,
 }
@@ -122,6 +124,7 @@ pub(super) fn read(
         drain_timeout: from.seconds("drain_timeout", Bounds::new(0.0, 86_400.0, 30.0)),
         reattach_grace: from.seconds("reattach_grace", Bounds::new(0.0, 86_400.0, 60.0)),
         durability: from.word("durability", &durabilities).map(|d| d.value).unwrap_or_default(),
+        watch: from.flag("watch", true),
         entry: entry::read(from),
     };
     section.finish();

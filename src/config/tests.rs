@@ -112,6 +112,7 @@ fn a_short_file_is_served_on_loopback_from_the_usual_places() {
         drain_timeout: Duration::from_secs(30),
         reattach_grace: Duration::from_secs(60),
         durability: Durability::Process,
+        watch: true,
         entry: Entry::default(),
     };
     assert_eq!(server, wanted);

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 use toml::de::DeValue;
 
-use super::environment::{NOT_SET, is_open_to_others, secret_file};
+use super::environment::{NOT_SET, is_open_to_others};
 use super::fault::said;
 use super::reader::Found;
 use super::section::Section;
@@ -16,13 +16,6 @@ use super::value;
 
 /// Fewest characters of a token.
 const SHORTEST: usize = 32;
-
-const RIGHTS: [(&str, Right); 4] = [
-    ("read", Right::Read),
-    ("run", Right::Run),
-    ("approve", Right::Approve),
-    ("admin", Right::Admin),
-];
 
 /// Reads every token; `agents` are the ids that exist.
 pub(super) fn read(root: &mut Section<'_>, agents: &[AgentId]) -> Vec<TokenSeed> {
@@ -88,7 +81,8 @@ pub(super) fn text(section: &mut Section<'_>, name: &Found<String>) -> Option<St
 /// The text of a token file; a file that others may read is worth a warning.
 fn token_file(section: &Section<'_>, file: &Found<String>) -> Result<String, String> {
     let path = section.reader.resolve(&file.value);
-    let text = secret_file(&path).map_err(|error| format!("cannot be read: {error}"))?;
+    let text =
+        section.reader.secret_file(&path).map_err(|error| format!("cannot be read: {error}"))?;
     if is_open_to_others(&path) {
         let complaint = said("others may read this file").hint("chmod 600 it");
         section.reader.warning(&file.place, complaint);
@@ -116,11 +110,11 @@ fn rights(section: &mut Section<'_>) -> Vec<Right> {
     }
     let mut rights = Vec::new();
     for word in words {
-        match RIGHTS.iter().find(|(known, _)| *known == word.value) {
-            Some((_, right)) if rights.contains(right) => {}
-            Some((_, right)) => rights.push(*right),
+        match Right::parse(&word.value) {
+            Some(right) if rights.contains(&right) => {}
+            Some(right) => rights.push(right),
             None => {
-                let known = RIGHTS.iter().map(|(known, _)| *known);
+                let known = Right::ALL.iter().map(|right| right.as_str());
                 reader.error(&word.place, said("unknown scope").among(&word.value, known));
             }
         }

@@ -24,6 +24,9 @@ use super::peer::{Client, is_forwarded};
 /// The shortest token there is, in characters.
 pub const SHORTEST: usize = 32;
 
+/// The name of who comes without credentials.
+pub const ANONYMOUS: &str = "anonymous";
+
 /// Why somebody is not let in. Callers are told the same for both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rejected {
@@ -60,7 +63,7 @@ pub struct Guard {
 pub fn nobodies<'s>(specs: impl IntoIterator<Item = &'s AgentSpec>) -> Vec<TokenSeed> {
     let open = specs.into_iter().filter(|spec| spec.exposure.open);
     open.map(|spec| TokenSeed {
-        name: "anonymous".to_owned(),
+        name: ANONYMOUS.to_owned(),
         hash: Sha256::digest([Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()].concat())
             .into(),
         scope: Scope { rights: vec![Right::Read, Right::Run], agents: Some(vec![spec.id.clone()]) },

@@ -4,10 +4,10 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{any, get, post};
+use axum::routing::{any, delete, get, post};
 
 use super::answer::Problem;
-use super::{App, api, card, extension, gate, grpc, jsonrpc, rest, schedules, status};
+use super::{App, admin, api, card, extension, gate, grpc, jsonrpc, rest, schedules, status};
 
 /// The paths, behind the gate.
 pub fn router(app: App) -> Router {
@@ -32,6 +32,10 @@ pub fn router(app: App) -> Router {
         .route("/api/v1/executions/{id}", get(api::execution))
         .route("/api/v1/executions/{id}/cancel", post(api::cancel))
         .merge(schedules::routes())
+        .route("/api/v1/reload", post(admin::reload))
+        .route("/api/v1/tokens", get(admin::tokens).post(admin::make))
+        .route("/api/v1/tokens/{name}", delete(admin::revoke))
+        .route("/api/v1/operator/rotate", post(admin::rotate))
         .fallback(async || Problem(Failure::new(Code::PathUnknown, "there is nothing here")))
         .method_not_allowed_fallback(async || {
             Problem(Failure::new(Code::MethodNotAllowed, "this path takes another method"))

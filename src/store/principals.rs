@@ -42,13 +42,13 @@ impl Change for Seeds {
         sqlx::query("DELETE FROM tokens WHERE seeded").execute(&mut *connection).await?;
         for seed in &self.tokens {
             let principal = keep_principal(connection, &seed.name, self.at).await?;
-            insert_token(connection, principal, seed, self.at).await?;
+            insert_token(connection, principal, (seed, true), self.at).await?;
         }
         Ok(())
     }
 }
 
-async fn keep_principal(
+pub(super) async fn keep_principal(
     connection: &mut SqliteConnection,
     name: &str,
     at: DateTime<Utc>,
@@ -62,10 +62,11 @@ async fn keep_principal(
     Columns(&row).uuid("id")
 }
 
-async fn insert_token(
+/// Adds a token; tells whether it is of the configuration.
+pub(super) async fn insert_token(
     connection: &mut SqliteConnection,
     principal: Uuid,
-    seed: &TokenSeed,
+    (seed, is_seeded): (&TokenSeed, bool),
     at: DateTime<Utc>,
 ) -> sqlx::Result<()> {
     sqlx::query(INSERT_TOKEN)
@@ -74,7 +75,7 @@ async fn insert_token(
         .bind(seed.hash.as_slice())
         .bind(json(&seed.scope)?)
         .bind(seed.expires.map(micros))
-        .bind(true)
+        .bind(is_seeded)
         .bind(micros(at))
         .execute(connection)
         .await?;

@@ -11,6 +11,8 @@ use algonius_actors::model::sandbox::{Enforcement, Isolation};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::admin::ConfigurationStatus;
+
 /// An agent in the directory.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -156,6 +158,9 @@ pub struct ExecutionDetail {
 pub struct ServiceStatus {
     /// The release.
     pub version: String,
+    /// The configuration in force.
+    #[serde(default)]
+    pub configuration: ConfigurationStatus,
     /// What the machine offers to hold programs with.
     pub machine: MachineStatus,
     /// The tree.

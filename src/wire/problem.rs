@@ -74,12 +74,13 @@ pub const fn numbers(code: Code) -> Numbers {
         Code::BodyTooLarge => (-32600, 413, G::ResourceExhausted),
         Code::BodyTimeout => (-32600, 408, G::DeadlineExceeded),
         Code::MethodNotAllowed => (-32600, 405, G::Unimplemented),
-        Code::MethodUnknown | Code::PathUnknown => (-32601, 404, G::NotFound),
+        Code::MethodUnknown | Code::PathUnknown | Code::TokenUnknown => (-32601, 404, G::NotFound),
         Code::InvalidParams | Code::InputRejected | Code::OverrideRefused => {
             (-32602, 400, G::InvalidArgument)
         }
         Code::InputTooLarge => (-32602, 413, G::ResourceExhausted),
-        Code::MessageReused => (-32602, 409, G::AlreadyExists),
+        Code::MessageReused | Code::TokenExists => (-32602, 409, G::AlreadyExists),
+        Code::ConfigurationRejected => (-32602, 422, G::InvalidArgument),
         Code::Internal => (-32603, 500, G::Internal),
         Code::ExecutionUnknown => (-32001, 404, G::NotFound),
         Code::ScheduleUnknown => (-32062, 404, G::NotFound),
@@ -95,7 +96,7 @@ pub const fn numbers(code: Code) -> Numbers {
         Code::QueueFull => (-32050, 503, G::Unavailable),
         Code::QueueTimeout => (-32051, 503, G::Unavailable),
         Code::AgentDisabled => (-32052, 403, G::PermissionDenied),
-        Code::AgentUnknown => (-32053, 404, G::NotFound),
+        Code::AgentUnknown | Code::AgentRemoved => (-32053, 404, G::NotFound),
         Code::AgentQuarantined => (-32054, 503, G::Unavailable),
         Code::Draining => (-32055, 503, G::Unavailable),
         Code::LedgerUnavailable => (-32056, 503, G::Unavailable),

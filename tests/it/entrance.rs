@@ -31,6 +31,11 @@ const PATHS: &[&str] = &[
     "GET /status/agents/%ff",
     "GET /api/v1/executions/%ff",
     "POST /api/v1/executions/%ff/cancel",
+    "POST /api/v1/reload",
+    "GET /api/v1/tokens",
+    "POST /api/v1/tokens",
+    "DELETE /api/v1/tokens/ann",
+    "POST /api/v1/operator/rotate",
 ];
 
 const CARDS: &[&str] = &[

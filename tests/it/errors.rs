@@ -17,6 +17,10 @@ use snapshot::{CANARY, check, code_of, scenarios};
 /// Codes that no scenario here can bring about from outside, and what shows them instead.
 const ELSEWHERE: &[(Code, &str)] = &[
     (Code::AgentQuarantined, "needs a fault within: `faults.rs`"),
+    (Code::AgentRemoved, "needs an agent that leaves: `reload.rs`"),
+    (Code::ConfigurationRejected, "told by `/api/v1/reload` only: `reload.rs`"),
+    (Code::TokenExists, "told by `/api/v1/tokens` only: `tokens.rs`"),
+    (Code::TokenUnknown, "told by `/api/v1/tokens` only: `tokens.rs`"),
     (Code::Internal, "needs a fault within: `faults.rs`"),
     (Code::NoResources, "needs a machine without processes"),
     (Code::StartTimeout, "needs a program that does not begin: told inside"),

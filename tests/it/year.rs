@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use algonius_actors::decide::key::Keyring;
 use algonius_actors::decide::redact::Redactor;
-use algonius_actors::kit::Kit;
+use algonius_actors::kit::{Kit, Masking};
 use algonius_actors::model::principal::{Right, Scope, TokenSeed};
 use algonius_actors::model::schedule::{Occurrence, Overlap, ScheduleSpec, Verdict};
 use algonius_actors::model::timetable::Timetable;
@@ -70,7 +70,7 @@ impl Lives {
         let kit = Kit {
             ledger: Arc::new(self.held.clone()),
             clock: Arc::<VirtualClock>::clone(&self.clock),
-            redactor: Arc::new(Redactor::new([])),
+            redactor: Masking::fixed(Arc::new(Redactor::new([]))),
             keyring: Keyring::new([7; 32]),
             turns: Turns::default(),
         };

@@ -10,6 +10,7 @@ use ractor::ActorRef;
 use tokio::sync::watch;
 
 use super::leaning::is_good;
+use super::leaving::removed;
 use super::{AgentData, AgentMsg, Recording, Submission, Ticket, Waiting};
 use crate::alarm::alarmed;
 use crate::decide::admission::{Effect, Event as Arrival, step};
@@ -69,11 +70,13 @@ impl AgentData {
             Err(Failure::new(Code::AgentDisabled, format!("agent `{}` is disabled", spec.id)))
         } else if self.draining.is_some() {
             Err(Failure::new(Code::Draining, "the service is stopping"))
+        } else if self.leaving.is_some() {
+            Err(removed(&spec.id))
         } else if given > limit {
             let message = format!("the input has {given} bytes, agent `{}` takes {limit}", spec.id);
             Err(Failure::new(Code::InputTooLarge, message))
         } else if let Err(refused) =
-            allowance::check(&spec.allowance, &request.overrides(), &self.args.kit.redactor)
+            allowance::check(&spec.allowance, &request.overrides(), &self.args.kit.redactor.now())
         {
             Err(refused)
         } else if continues.is_some_and(|record| self.waiting.contains_key(&record.id)) {
@@ -228,7 +231,8 @@ pub(crate) fn closed() -> Failure {
 
 /// The params of a request, redacted, and whether redaction left them as they were.
 fn params(kit: &Kit, request: &Request) -> (BTreeMap<String, String>, bool) {
-    let mask = |text: &str| kit.redactor.redact(text).into_owned();
+    let redactor = kit.redactor.now();
+    let mask = |text: &str| redactor.redact(text).into_owned();
     let given = &request.input.params;
     let params: BTreeMap<_, _> =
         given.iter().map(|(name, value)| (name.clone(), mask(value))).collect();
@@ -246,7 +250,7 @@ async fn accept(
 ) -> Result<Recording, LedgerError> {
     let (params, is_plain) = params(kit, request);
     let parts = &request.input.parts;
-    let kept = keep(parts, &kit.redactor, Stamp::FIRST, Channel::Input, 0);
+    let kept = keep(parts, &kit.redactor.now(), Stamp::FIRST, Channel::Input, 0);
     let keys = keys(kit, request, spec, (id, Stamp::FIRST.turn));
     let accept = Accept {
         id,
@@ -311,7 +315,7 @@ async fn resume(
 ) -> Result<Recording, LedgerError> {
     let (params, is_plain) = params(kit, request);
     let stamp = from.stamp.continued();
-    let kept = keep(&request.input.parts, &kit.redactor, stamp, Channel::Input, 0);
+    let kept = keep(&request.input.parts, &kit.redactor.now(), stamp, Channel::Input, 0);
     let resume = Resume {
         id,
         agent: request.agent.clone(),

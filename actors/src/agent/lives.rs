@@ -6,7 +6,7 @@ use std::time::Duration;
 use ractor::{ActorCell, ActorProcessingErr, ActorRef};
 use tokio::sync::watch;
 
-use super::{AgentArgs, AgentData, AgentMsg, Live, Waiting};
+use super::{AgentData, AgentMsg, Live, Waiting};
 use crate::decide::admission::Event as Arrival;
 use crate::decide::execution::{Deadline, Event};
 use crate::decide::restart::{Intensity, Verdict, step as restart};
@@ -19,6 +19,7 @@ use crate::model::progress::Progress;
 use crate::model::record::Record;
 use crate::model::status::LastOutcome;
 use crate::recover::settle_cut_off;
+use crate::root::Seat;
 
 impl AgentData {
     /// Gives an execution its actor; `first` is what happens to it first.
@@ -29,8 +30,19 @@ impl AgentData {
         one: Waiting,
         first: Event,
     ) {
+        self.begin_as(me, id, (one, self.seat()), first);
+    }
+
+    /// The same, of an agent that is configured like this.
+    pub(super) fn begin_as(
+        &mut self,
+        me: &ActorRef<AgentMsg>,
+        id: ExecutionId,
+        (one, seat): (Waiting, Seat),
+        first: Event,
+    ) {
         let Waiting { request, progress, from, equal, since, .. } = one;
-        let AgentArgs { spec, driver, kit, .. } = self.args.clone();
+        let (kit, Seat { spec, driver }) = (self.args.kit.clone(), seat.clone());
         let driver = match equal {
             None => driver,
             Some(of) => Arc::new(Echo { of, ledger: Arc::clone(&kit.ledger) }),
@@ -50,7 +62,7 @@ impl AgentData {
             }
         });
         self.by_actor.insert(actor.get_id(), id);
-        self.live.insert(id, Live { actor, progress: live });
+        self.live.insert(id, Live { actor, progress: live, seat });
     }
 
     /// Ends a request that has not run. Answers whether it was waiting.
@@ -139,7 +151,7 @@ impl AgentData {
 
     /// Nobody drives it any more: what it left is settled before its slot is free.
     pub(super) fn cut_off(&mut self, me: &ActorRef<AgentMsg>, id: ExecutionId) {
-        let (me, kit, driver) = (me.clone(), self.args.kit.clone(), self.args.driver.clone());
+        let (me, kit, driver) = (me.clone(), self.args.kit.clone(), self.seat_of(id).driver);
         self.spawn(async move {
             settle_cut_off(&kit, &*driver, id).await;
             _ = me.cast(AgentMsg::CutOffSettled(id)); // A new actor takes it up from the ledger.

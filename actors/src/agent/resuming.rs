@@ -1,6 +1,5 @@
 //! Work that goes on: under another actor, or in another life of the service.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::ActorRef;
@@ -13,12 +12,13 @@ use crate::execution::Resumption;
 use crate::model::id::ExecutionId;
 use crate::model::progress::Progress;
 use crate::recover::{Held, take_over};
+use crate::root::Seat;
 
 impl AgentData {
     /// What an earlier life began, and whose work is held, goes on.
     pub(super) fn resume(&mut self, me: &ActorRef<AgentMsg>, held: Held) {
         self.arrive(me, Arrival::Resumed(held.record.id));
-        self.go_on(me, held, None);
+        self.go_on(me, held, (None, self.seat()));
     }
 
     /// An execution's actor has crashed. What it worked on goes on under another one; an execution
@@ -28,7 +28,7 @@ impl AgentData {
             return self.cut_off(me, id);
         }
         let (me, kit) = (me.clone(), self.args.kit.clone());
-        let driver = Arc::clone(&self.args.driver);
+        let driver = self.seat_of(id).driver;
         self.spawn(async move {
             let msg = match take_over(&kit, &*driver, id).await {
                 Some(held) => AgentMsg::TakenOver(Box::new(held)),
@@ -40,11 +40,12 @@ impl AgentData {
 
     /// What a crashed actor worked on is claimed: it keeps its slot, and those who follow it.
     pub(super) fn taken_over(&mut self, me: &ActorRef<AgentMsg>, held: Held) {
+        let seat = self.seat_of(held.record.id);
         let progress = self.live.remove(&held.record.id).map(|live| {
             self.by_actor.remove(&live.actor.get_id());
             live.progress
         });
-        self.go_on(me, held, progress);
+        self.go_on(me, held, (progress, seat));
     }
 
     /// It has run for as long as its process says, and where that is not known the wall clock.
@@ -52,7 +53,7 @@ impl AgentData {
         &mut self,
         me: &ActorRef<AgentMsg>,
         held: Held,
-        progress: Option<watch::Sender<Progress>>,
+        (progress, seat): (Option<watch::Sender<Progress>>, Seat),
     ) {
         let Held { record, request, work, known } = held;
         let fresh = || watch::Sender::new(Progress { state: record.state, ..Progress::accepted() });
@@ -66,6 +67,6 @@ impl AgentData {
             from: Resumption::held(&record, known),
             equal: None,
         };
-        self.begin(me, record.id, one, Event::TakenUp { at: record.stamp, ran });
+        self.begin_as(me, record.id, (one, seat), Event::TakenUp { at: record.stamp, ran });
     }
 }

@@ -61,6 +61,13 @@ pub enum Event {
     Held,
     /// They may begin again.
     Released,
+    /// There is room for others now. Who runs or waits already stays.
+    Resized {
+        /// Who may run at once; `None` is unlimited.
+        capacity: Option<u32>,
+        /// How many may wait.
+        depth: u32,
+    },
 }
 
 /// What must be done now.
@@ -209,6 +216,10 @@ pub fn step(mut line: Line, event: Event) -> (Line, Vec<Effect>) {
         }
         Event::Released => {
             line.held = false;
+            line.advance()
+        }
+        Event::Resized { capacity, depth } => {
+            (line.capacity, line.depth) = (capacity, depth);
             line.advance()
         }
     };

@@ -9,7 +9,7 @@ impl ExecutionData {
     /// microseconds however short it was; what never began took nothing.
     pub(super) fn log_end(&self, outcome: Outcome, failure: Option<&Failure>) {
         let code = failure.map(|failure| failure.code.as_str());
-        let why = failure.map(|failure| self.kit.redactor.redact(&failure.message));
+        let why = failure.map(|failure| self.kit.redactor.now().redact(&failure.message));
         let took = self.claiming.took();
         let duration_us = took.map(|took| u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
         tracing::info!(

@@ -38,7 +38,7 @@ impl ExecutionData {
             fence: self.fence,
             ledger: Arc::clone(&self.kit.ledger),
             clock: Arc::clone(&self.kit.clock),
-            redactor: Arc::clone(&self.kit.redactor),
+            redactor: self.kit.redactor.now(),
             limit: self.spec.sizes.output,
             raw: self.spec.exposure.raw,
             progress: self.progress.clone(),

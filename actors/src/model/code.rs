@@ -74,10 +74,13 @@ codes! {
         "send the message again when the agent is less busy, or raise `queue_timeout`";
     /// The agent is switched off.
     AgentDisabled = "agent-disabled", Permanent,
-        "set `enabled = true` for this agent and start the service again";
+        "set `enabled = true` for this agent and reload the configuration";
     /// No such agent.
     AgentUnknown = "agent-unknown", Permanent,
         "choose one of the agents that `algonius status` lists";
+    /// The agent is configured no longer.
+    AgentRemoved = "agent-removed", Permanent,
+        "choose one of the agents that `algonius status` lists, or configure it again";
     /// The agent's actor failed too often.
     AgentQuarantined = "agent-quarantined", System,
         "look at `/status` for the reason, then start the service again";
@@ -231,6 +234,15 @@ codes! {
     /// A protocol version that is not served.
     VersionUnsupported = "version-unsupported", Permanent,
         "use a protocol version that the agent's card names";
+    /// The configuration is wrong, and the one before stays in force.
+    ConfigurationRejected = "configuration-rejected", Permanent,
+        "correct the places that are named, run `algonius check`, and reload";
+    /// There is a token of that name.
+    TokenExists = "token-exists", Permanent,
+        "choose another name, or replace the token";
+    /// There is no token of that name.
+    TokenUnknown = "token-unknown", Permanent,
+        "choose one of the names that `algonius token list` shows";
     /// A fault in the supervisor.
     Internal = "internal", System,
         "report it with the execution's id; the service's log has the cause";

@@ -20,6 +20,28 @@ pub enum Right {
     Admin,
 }
 
+impl Right {
+    /// Every right.
+    pub const ALL: &[Self] = &[Self::Read, Self::Run, Self::Approve, Self::Admin];
+
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Run => "run",
+            Self::Approve => "approve",
+            Self::Admin => "admin",
+        }
+    }
+
+    /// Reads the word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|right| right.as_str() == word)
+    }
+}
+
 /// The rights of a token and the agents they hold for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scope {
@@ -38,6 +60,17 @@ impl Scope {
             (None, _) | (_, None) => true,
         };
         agent_fits && self.rights.contains(&right)
+    }
+
+    /// Whether everything that `other` allows is allowed by this too.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        let agents_fit = match (&self.agents, &other.agents) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(ours), Some(theirs)) => theirs.iter().all(|agent| ours.contains(agent)),
+        };
+        agents_fit && other.rights.iter().all(|right| self.rights.contains(right))
     }
 }
 
@@ -87,5 +120,33 @@ impl Caller {
         let agent = Some(&record.agent);
         let own = record.owner == self.principal && self.scope.allows(Right::Read, agent);
         own || self.scope.allows(Right::Admin, agent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scope(rights: &[Right], agents: Option<&[&str]>) -> Scope {
+        let ids = |ids: &[&str]| ids.iter().filter_map(|id| AgentId::new(*id).ok()).collect();
+        Scope { rights: rights.to_vec(), agents: agents.map(ids) }
+    }
+
+    #[test]
+    fn a_scope_covers_what_allows_no_more_than_it() {
+        let ours = scope(&[Right::Read, Right::Run], Some(&["one", "two"]));
+        let covered = [
+            scope(&[Right::Read], Some(&["one"])),
+            scope(&[Right::Run, Right::Read], Some(&["two", "one"])),
+            scope(&[], Some(&[])),
+        ];
+        let beyond = [
+            scope(&[Right::Admin], Some(&["one"])),
+            scope(&[Right::Read], Some(&["one", "three"])),
+            scope(&[Right::Read], None),
+        ];
+        assert!(covered.iter().all(|scope| ours.covers(scope)));
+        assert!(!beyond.iter().any(|scope| ours.covers(scope)));
+        assert!(scope(&[Right::Read], None).covers(&scope(&[Right::Read], Some(&["one"]))));
     }
 }

@@ -101,8 +101,9 @@ pub struct PromptContract {
     pub silence: Duration,
 }
 
-/// A checked program. Templates are strict: an unknown variable was refused at load.
-#[derive(Debug, Clone)]
+/// A checked program. Templates are strict: an unknown variable was refused at load. Two that are
+/// equal are written alike.
+#[derive(Debug, Clone, PartialEq)]
 pub struct ProgramSpec {
     /// Absolute path of the executable.
     pub command: PathBuf,
@@ -134,6 +135,35 @@ pub struct ProgramSpec {
     pub sandbox: Sandbox,
     /// How much it may take of the machine.
     pub resources: Resources,
+}
+
+impl PartialEq for SuccessContract {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { exit_codes, require_output, fail_regex, json_pointer } = self;
+        *exit_codes == other.exit_codes
+            && *require_output == other.require_output
+            && written(fail_regex) == written(&other.fail_regex)
+            && *json_pointer == other.json_pointer
+    }
+}
+
+impl PartialEq for TransientContract {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { exit_codes, regex } = self;
+        *exit_codes == other.exit_codes && written(regex) == written(&other.regex)
+    }
+}
+
+impl PartialEq for PromptContract {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { patterns, silence } = self;
+        written(patterns) == written(&other.patterns) && *silence == other.silence
+    }
+}
+
+/// Expressions as they are written.
+fn written<'r>(expressions: impl IntoIterator<Item = &'r Regex>) -> Vec<&'r str> {
+    expressions.into_iter().map(Regex::as_str).collect()
 }
 
 /// How a process ended.

@@ -4,7 +4,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use regex_syntax::ParserBuilder;
 
 /// What is masked besides what is known for a secret.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Redaction {
     /// Patterns of which every match is masked.
     pub patterns: Vec<Pattern>,
@@ -22,6 +22,13 @@ pub struct Pattern {
     name: String,
     regex: Regex,
     keep: usize,
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { name, regex, keep } = self;
+        *name == other.name && regex.as_str() == other.regex.as_str() && *keep == other.keep
+    }
 }
 
 /// Why a text is no pattern.

@@ -11,7 +11,7 @@ use super::meter::{BOUNDS, PACE, ScriptedMeter};
 use super::timebook::{MemoryTimebook, Plainly};
 use crate::decide::key::Keyring;
 use crate::decide::redact::Redactor;
-use crate::kit::Kit;
+use crate::kit::{Kit, Masking};
 use crate::model::agent::AgentSpec;
 use crate::monitor::Probe;
 use crate::ports::driver::Driver;
@@ -29,7 +29,7 @@ pub(super) fn kit(
     Kit {
         ledger: Arc::new(ledger.through(Arc::clone(gate))),
         clock: Arc::<VirtualClock>::clone(clock),
-        redactor: Arc::clone(redactor),
+        redactor: Masking::fixed(Arc::clone(redactor)),
         keyring: Keyring::new([7; 32]),
         turns: Turns::default(),
     }

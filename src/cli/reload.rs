@@ -1,0 +1,45 @@
+//! `algonius reload`: the service reads its configuration again.
+
+use serde_json::json;
+
+use super::client::Client;
+use super::fault::CliError;
+use super::out::Out;
+use crate::wire::admin::{Changes, Reloaded};
+
+/// Asks, and tells what was applied, what waits for a restart, and what is wrong.
+pub(super) async fn run(client: &Client, out: &Out) -> Result<(), CliError> {
+    let told: Reloaded = client.post("/api/v1/reload", json!({})).await?;
+    if out.is_json() {
+        out.shape(&told);
+        return Ok(());
+    }
+    let applied = &told.applied;
+    if applied.is_empty() {
+        out.line(&format!("nothing has changed (generation {})", told.generation));
+    } else {
+        out.line(&format!("applied (generation {})", told.generation));
+    }
+    changes("agent", &applied.agents, out);
+    changes("token", &applied.tokens, out);
+    changes("schedule", &applied.schedules, out);
+    for key in &applied.settings {
+        out.line(&format!("  changed  {key}"));
+    }
+    for key in &told.pending {
+        out.line(&format!("  pending  {key}: needs a restart of the service"));
+    }
+    for warning in &told.warnings {
+        out.note(&format!("warning: {warning}"));
+    }
+    Ok(())
+}
+
+fn changes(what: &str, changes: &Changes, out: &Out) {
+    let Changes { added, changed, removed } = changes;
+    for (how, names) in [("added", added), ("changed", changed), ("removed", removed)] {
+        for name in names {
+            out.line(&format!("  {how:<8} {what} {name}"));
+        }
+    }
+}

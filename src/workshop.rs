@@ -1,0 +1,67 @@
+//! Where agents are made ready: what the machine holds them with, and what does their work.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use algonius_actors::model::rungs::Rungs;
+use algonius_actors::root::Seat;
+
+use crate::config::{Agent, Server};
+use crate::drive::process::{ProcessDriver, Site};
+use crate::warden::group::Groups;
+use crate::warden::wardens::Wardens;
+use crate::{StartError, settle, warden};
+
+/// What every agent is made ready with, at the start and later. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Workshop {
+    machine: Rungs,
+    groups: Option<Arc<Groups>>,
+    wardens: Arc<Wardens>,
+    site: Site,
+}
+
+impl Workshop {
+    pub(super) fn new(
+        server: &Server,
+        machine: Rungs,
+        groups: Option<Arc<Groups>>,
+        wardens: Arc<Wardens>,
+    ) -> Self {
+        let site = Site {
+            runtime_dir: server.runtime_dir.clone(),
+            data_dir: server.data_dir.clone(),
+            bubblewrap: bubblewrap(&machine),
+        };
+        Self { machine, groups, wardens, site }
+    }
+
+    /// What the machine offers.
+    pub(super) const fn machine(&self) -> &Rungs {
+        &self.machine
+    }
+
+    /// What holds the programs.
+    pub(super) const fn wardens(&self) -> &Arc<Wardens> {
+        &self.wardens
+    }
+
+    /// Settles what holds an agent to what it may do and take.
+    pub(super) fn settle(&self, agent: &mut Agent) -> Result<(), StartError> {
+        settle::sandbox(agent, &self.machine)?;
+        settle::limit(agent, self.groups.as_deref())
+    }
+
+    /// An agent that is settled, and what does its work.
+    pub(super) fn seat(&self, agent: Agent) -> Seat {
+        let Agent { spec, program } = agent;
+        let warden = Arc::clone(&self.wardens) as _;
+        let driver = Arc::new(ProcessDriver::new(program, self.site.clone(), warden));
+        Seat { spec: Arc::new(spec), driver }
+    }
+}
+
+fn bubblewrap(machine: &Rungs) -> Option<PathBuf> {
+    let look = || warden::rungs::bubblewrap(std::env::var_os("PATH").as_deref());
+    machine.means().bubblewrap.then(look).flatten()
+}

@@ -1,0 +1,301 @@
+//! The configuration changes while the service runs, and nobody's work is lost by it.
+
+mod storm;
+
+use std::fs;
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::harness::door::{completed, id, outcome, state};
+use crate::harness::{Door, Service, Setup, fake, gated, message, until};
+
+/// A configuration that is read again only when that is asked for.
+pub(crate) fn text(agents: &str) -> String {
+    with("watch = false", agents)
+}
+
+/// A configuration with settings of the server.
+fn with(server: &str, agents: &str) -> String {
+    let limits = "[limits]\ntimeout_min = 0.1\nqueue_timeout_min = 0.1\n";
+    format!("[pressure]\nenabled = false\n[server]\n{server}\n{limits}{agents}")
+}
+
+/// An agent that waits for its gate and answers with this word.
+fn saying(word: &str) -> String {
+    gated("one", "max_concurrent = 1")
+        .replace("echo \"$word\"\n", &format!("echo \"$word {word}\"\n"))
+}
+
+pub(crate) async fn begin(text: &str) -> Service {
+    Setup::bare(text).start().await
+}
+
+/// Puts another text in the place of the configuration.
+pub(crate) fn write(service: &mut Service, text: &str) {
+    service.setup.rewrite(text);
+    service.setup.write();
+}
+
+/// Puts another text there, and has it read; what was told.
+pub(crate) async fn reload(service: &mut Service, text: &str) -> Value {
+    write(service, text);
+    let answer = service.post("/api/v1/reload", "").await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.json()
+}
+
+/// Sends a text and does not wait for the end; the id of the task.
+async fn hand_in(door: &Door, agent: &str, text: &str) -> String {
+    let mut params = message(text);
+    params["configuration"] = json!({"blocking": false});
+    id(&door.rpc(agent, "message/send", &params).await)
+}
+
+async fn ended(door: &Door, id: &str) -> Value {
+    until("the end", async || {
+        let record = door.execution(id).await;
+        record["outcome"].is_string().then_some(record)
+    })
+    .await
+}
+
+fn answered(record: &Value) -> (&str, &str) {
+    let text = |key: &str| record[key].as_str().unwrap_or_default().trim_end();
+    (text("outcome"), text("output"))
+}
+
+async fn configuration(door: &Door) -> Value {
+    door.get("/status").await.json()["configuration"].take()
+}
+
+#[tokio::test]
+async fn what_runs_ends_as_it_began_and_what_waits_begins_as_it_is_configured_now() {
+    let other = fake("two", "echo", "");
+    let mut service = begin(&text(&[saying("old"), other.clone()].concat())).await;
+    service.send("two", "hello").await;
+    let rests = async || {
+        let two = service.agent("two").await;
+        two["last"].is_object().then_some(two)
+    };
+    let two = until("the rest of the other agent", rests).await;
+    let runs = hand_in(&service, "one", "a").await;
+    service.setup.written("log", "start a\n").await;
+    let waits = hand_in(&service, "one", "b").await;
+    let told = reload(&mut service, &text(&[saying("new"), other].concat())).await;
+    assert_eq!(
+        (&told["generation"], &told["applied"]["agents"]),
+        (&json!(2), &json!({"added": [], "changed": ["one"], "removed": []}))
+    );
+    let queued = &service.agent("one").await["queued"][0]["id"];
+    assert_eq!(*queued, json!(waits));
+    service.setup.open("go");
+    assert_eq!(answered(&ended(&service, &runs).await), ("completed", "a old"));
+    assert_eq!(answered(&ended(&service, &waits).await), ("completed", "b new"));
+    assert_eq!(service.agent("two").await, two, "it was touched");
+    let same = service.post("/api/v1/reload", "").await.json();
+    assert_eq!(
+        (&same["generation"], &same["applied"]["agents"]["changed"]),
+        (&json!(2), &json!([]))
+    );
+}
+
+#[tokio::test]
+async fn an_agent_that_is_taken_out_finishes_what_it_has_and_one_that_is_put_in_is_there() {
+    let mut service = begin(&text(&[saying("old"), fake("two", "echo", "")].concat())).await;
+    let runs = hand_in(&service, "one", "a").await;
+    service.setup.written("log", "start a\n").await;
+    let waits = hand_in(&service, "one", "b").await;
+    let agents = [fake("two", "echo", ""), fake("three", "echo", "")].concat();
+    let told = reload(&mut service, &text(&agents)).await;
+    let agents = &told["applied"]["agents"];
+    assert_eq!(*agents, json!({"added": ["three"], "changed": [], "removed": ["one"]}));
+    assert_eq!(outcome(&service.send("three", "hello").await), completed("hello"));
+    let refused = service.refused("one", "message/send", message("c")).await;
+    assert_eq!(refused, (-32053, "agent-removed".to_owned()));
+    assert_eq!(state(&service.task("one", &runs).await), "working");
+    assert_eq!(service.agent("one").await["health"], "draining");
+    service.setup.open("go");
+    assert_eq!(answered(&ended(&service, &runs).await), ("completed", "a old"));
+    assert_eq!(answered(&ended(&service, &waits).await), ("completed", "b old"));
+    until("the end of the agent", async || {
+        let refused = service.refused("one", "message/send", message("d")).await;
+        (refused.1 == "agent-unknown").then_some(())
+    })
+    .await;
+    let list = service.get("/api/v1/agents").await.json();
+    let ids: Vec<_> = list["agents"].as_array().unwrap().iter().map(|it| &it["id"]).collect();
+    assert_eq!(ids, ["three", "two"]);
+}
+
+/// An agent that asks, and never goes on by itself.
+const ASKING: &str = r#"
+[agents.asking]
+command = "sh"
+args = ["-c", '''echo '{"type":"input_required","text":"which?"}' ''']
+output = "events"
+"#;
+
+#[tokio::test]
+async fn a_question_of_an_agent_that_is_taken_out_is_settled() {
+    let mut service = begin(&text(&[ASKING, &fake("two", "echo", "")].concat())).await;
+    let task = service.send("asking", "hello").await;
+    assert_eq!(state(&task), "input-required");
+    reload(&mut service, &text(&fake("two", "echo", ""))).await;
+    let record = ended(&service, &id(&task)).await;
+    assert_eq!(
+        (&record["outcome"], &record["error"]["code"]),
+        (&json!("failed"), &json!("agent-removed"))
+    );
+}
+
+#[tokio::test]
+async fn a_bad_configuration_changes_nothing_and_says_where_it_is_bad() {
+    let good = text(&fake("one", "echo", ""));
+    let mut service = begin(&good).await;
+    let bad = text("[agents.two]\ncommand = 'sh'\nmax_concurent = 3\n[tokens.x]\n");
+    write(&mut service, &bad);
+    let answer = service.post("/api/v1/reload", "").await;
+    let told = answer.json();
+    assert_eq!((answer.status, &told["code"]), (422, &json!("configuration-rejected")));
+    let line = bad.lines().position(|line| line.starts_with("max_con")).unwrap() + 1;
+    let first = &told["rejected"][0];
+    assert_eq!(
+        (&first["file"], &first["line"], &first["column"], &first["key"], &first["hint"]),
+        (
+            &json!("supervisor.toml"),
+            &json!(line),
+            &json!(1),
+            &json!("agents.two.max_concurent"),
+            &json!("did you mean `max_concurrent`?")
+        )
+    );
+    assert_eq!(told["rejected"].as_array().unwrap().len(), 2);
+    let command = service.command(&["reload"], "").await;
+    assert_eq!(command.code, Some(4), "{command:?}");
+    assert!(command.stderr.contains(&format!("supervisor.toml:{line}:1: agents.two.max_")));
+    let shown = configuration(&service).await;
+    assert_eq!((&shown["generation"], &shown["rejected"]), (&json!(1), &told["rejected"]));
+    assert_eq!(outcome(&service.send("one", "hello").await), completed("hello"));
+    reload(&mut service, &good).await;
+    assert_eq!(configuration(&service).await["rejected"], json!([]));
+}
+
+#[tokio::test]
+async fn what_needs_a_restart_is_told_until_it_is_written_as_it_was() {
+    let agents = fake("one", "echo", "");
+    let mut service = begin(&text(&agents)).await;
+    let lines =
+        "watch = false\nmax_connections = 77\ndata_dir = 'HERE/elsewhere'\nmax_body_bytes = 2048";
+    let told = reload(&mut service, &with(lines, &agents)).await;
+    let pending = ["server.data_dir", "server.token_file", "server.max_connections"];
+    assert_eq!(told["pending"], json!(pending));
+    assert_eq!(told["applied"]["settings"], json!(["server.max_body_bytes"]));
+    assert_eq!(service.post("/agents/one/v1", &"x".repeat(3000)).await.status, 413);
+    assert_eq!(configuration(&service).await["pending"], told["pending"]);
+    assert_eq!(reload(&mut service, &text(&agents)).await["pending"], json!([]));
+}
+
+#[tokio::test]
+async fn sighup_has_the_configuration_read_again() {
+    let mut service = begin(&text(&fake("one", "echo", ""))).await;
+    write(&mut service, &text(&[fake("one", "echo", ""), fake("two", "echo", "")].concat()));
+    service.signal(Signal::SIGHUP);
+    until("the second generation", async || {
+        (configuration(&service).await["generation"] == 2).then_some(())
+    })
+    .await;
+    assert_eq!(outcome(&service.send("two", "hello").await), completed("hello"));
+    assert!(service.said().contains("configuration read"));
+}
+
+#[tokio::test]
+async fn a_file_that_changes_is_read_again_and_so_is_a_file_that_it_names() {
+    let agent = "[agents.one.env_file]\nA_TOKEN = 'HERE/secret'\n";
+    let agents = fake("one", "env", agent);
+    let setup = Setup::bare(&with("", &agents));
+    let secret = setup.here().join("secret");
+    fs::write(&secret, "first-first-first").unwrap();
+    let mut service = setup.start().await;
+    assert_eq!(configuration(&service).await["watched"], true);
+    fs::write(&secret, "second-second-second").unwrap();
+    let generation = async |wanted: u64| {
+        until("a generation", async || {
+            (configuration(&service).await["generation"] == wanted).then_some(())
+        })
+        .await;
+    };
+    generation(2).await;
+    let both = [agents.as_str(), &fake("two", "echo first-first-first:second-second-second", "")];
+    write(&mut service, &with("", &both.concat()));
+    until("the third generation", async || {
+        (configuration(&service).await["generation"] == 3).then_some(())
+    })
+    .await;
+    // Texts of the agents' environments are masked, those before and those now.
+    let said = outcome(&service.send("two", "first-first-first second-second-second").await).1;
+    assert!(!said.contains("first-first") && !said.contains("second-second"), "{said}");
+}
+
+#[tokio::test]
+async fn tokens_of_the_configuration_come_and_go_and_what_their_owner_has_stays() {
+    let agents = fake("one", "echo", "");
+    let token = |file: &str| format!("[tokens.ann]\ntoken_file = 'HERE/{file}'\n");
+    let setup = Setup::bare(&text(&agents));
+    for (file, letter) in [("ann", "a"), ("ann-next", "n")] {
+        fs::write(setup.here().join(file), letter.repeat(40)).unwrap();
+    }
+    let mut service = setup.start().await;
+    let (ann, next) = (service.with(&"a".repeat(40)), service.with(&"n".repeat(40)));
+    assert_eq!(ann.get("/status").await.status, 401);
+    let told = reload(&mut service, &text(&[agents.clone(), token("ann")].concat())).await;
+    assert_eq!(told["applied"]["tokens"]["added"], json!(["ann"]));
+    let task = id(&ann.send("one", "hello").await);
+    let told = reload(&mut service, &text(&[agents.clone(), token("ann-next")].concat())).await;
+    assert_eq!(told["applied"]["tokens"]["changed"], json!(["ann"]));
+    assert_eq!((ann.get("/status").await.status, next.get("/status").await.status), (401, 200));
+    assert_eq!(outcome(&next.task("one", &task).await), completed("hello"));
+    reload(&mut service, &text(&agents)).await;
+    assert_eq!(next.get("/status").await.status, 401);
+}
+
+#[tokio::test]
+async fn who_may_not_administer_all_agents_may_not_reload() {
+    let agents = fake("one", "echo", "");
+    let tokens = "[tokens.ann]\ntoken_env = 'ANN'\n[tokens.bob]\ntoken_env = 'BOB'\n\
+         scopes = ['admin']\nagents = ['one']\n";
+    let setup = Setup::bare(&text(&[&agents, tokens].concat()));
+    let service = setup.env("ANN", &"a".repeat(40)).env("BOB", &"b".repeat(40)).start().await;
+    for token in ["a", "b"] {
+        let answer = service.with(&token.repeat(40)).post("/api/v1/reload", "").await;
+        assert_eq!((answer.status, &answer.json()["code"]), (403, &json!("forbidden")));
+    }
+}
+
+#[tokio::test]
+async fn schedules_come_change_and_go_with_the_configuration() {
+    let beat = |cron: &str| {
+        format!(
+            "[schedules.beat]\nagent = 'echo'\ncron = '{cron}'\ninput = 'x'\ntimezone = 'UTC'\n"
+        )
+    };
+    let echo = fake("echo", "echo", "");
+    let mut service = begin(&text(&echo)).await;
+    let mut reload = async |agents: String| {
+        service.setup.rewrite(&text(&agents));
+        service.setup.write();
+        let told = service.command(&["reload", "--json"], "").await;
+        assert_eq!(told.code, Some(0), "{told:?}");
+        let told: Value = serde_json::from_str(&told.stdout).unwrap();
+        let shown = service.get("/api/v1/schedules").await.json();
+        let crons: Vec<_> =
+            shown["schedules"].as_array().unwrap().iter().map(|it| it["cron"].clone());
+        (told["applied"]["schedules"].clone(), crons.collect::<Vec<_>>())
+    };
+    let (told, crons) = reload([echo.clone(), beat("0 3 * * *")].concat()).await;
+    assert_eq!((&told["added"], crons), (&json!(["beat"]), vec![json!("0 3 * * *")]));
+    let (told, crons) = reload([echo.clone(), beat("0 4 * * *")].concat()).await;
+    assert_eq!((&told["changed"], crons), (&json!(["beat"]), vec![json!("0 4 * * *")]));
+    let (told, crons) = reload(echo.clone()).await;
+    assert_eq!((&told["removed"], crons.len()), (&json!(["beat"]), 0));
+}

@@ -1,0 +1,185 @@
+//! Tokens that are made, listed and revoked while the service runs.
+
+use serde_json::{Value, json};
+
+use crate::harness::door::{completed, id, outcome};
+use crate::harness::{Answer, Door, Service, Setup, fake};
+use crate::reload::{reload, text};
+
+fn agents() -> String {
+    [fake("one", "echo", ""), fake("two", "echo", "")].concat()
+}
+
+async fn make(door: &Door, order: Value) -> Answer {
+    door.post("/api/v1/tokens", &order.to_string()).await
+}
+
+/// Makes a token; its text.
+async fn made(door: &Door, order: Value) -> String {
+    let answer = make(door, order).await;
+    assert_eq!(answer.status, 201, "{answer:?}");
+    answer.json()["token"].as_str().unwrap().to_owned()
+}
+
+async fn revoke(door: &Door, name: &str) -> Answer {
+    let headers = [format!("Authorization: Bearer {}", door.token)];
+    door.request(&format!("DELETE /api/v1/tokens/{name}"), &headers, b"").await
+}
+
+fn code(answer: &Answer) -> (u16, String) {
+    (answer.status, answer.json()["code"].as_str().unwrap_or_default().to_owned())
+}
+
+async fn status(service: &Service, token: &str) -> u16 {
+    service.with(token).get("/status").await.status
+}
+
+#[tokio::test]
+async fn a_token_counts_at_once_over_restarts_and_reloads_and_until_it_is_revoked() {
+    let mut service = Setup::bare(&text(&agents())).start().await;
+    let order = json!({"name": "ann", "agents": ["one"], "expires": "2999-01-01T00:00:00Z"});
+    let ann = made(&service, order).await;
+    let task = service.with(&ann).send("one", "hello").await;
+    assert_eq!(outcome(&task), completed("hello"));
+    assert_eq!(service.with(&ann).get("/status/agents/two").await.status, 403);
+    reload(&mut service, &text(&[agents(), fake("three", "echo", "")].concat())).await;
+    assert_eq!(status(&service, &ann).await, 200);
+    service.kill9().await;
+    service.restart().await;
+    assert_eq!(status(&service, &ann).await, 200);
+    assert_eq!(
+        code(&make(&service, json!({"name": "ann"})).await),
+        (409, "token-exists".to_owned())
+    );
+    let next = made(&service, json!({"name": "ann", "replace": true})).await;
+    assert_eq!((status(&service, &ann).await, status(&service, &next).await), (401, 200));
+    assert_eq!(outcome(&service.with(&next).task("one", &id(&task)).await), completed("hello"));
+    assert_eq!(revoke(&service, "ann").await.status, 200);
+    assert_eq!(status(&service, &next).await, 401);
+    assert_eq!(code(&revoke(&service, "ann").await), (404, "token-unknown".to_owned()));
+}
+
+#[tokio::test]
+async fn a_list_of_tokens_has_no_text_and_no_digest_and_neither_has_the_log() {
+    let tokens = "[tokens.bob]\ntoken_env = 'BOB'\n";
+    let setup = Setup::bare(&text(&[&agents(), tokens].concat()));
+    let service = setup.env("BOB", &"b".repeat(40)).env("RUST_LOG", "trace").start().await;
+    let ann = made(&service, json!({"name": "ann", "scopes": ["read"]})).await;
+    let list = service.get("/api/v1/tokens").await;
+    let shown: Vec<_> = list.json()["tokens"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| {
+            let text = |key: &str| it[key].as_str().unwrap_or_default().to_owned();
+            (text("name"), text("origin"), it["scopes"].clone())
+        })
+        .collect();
+    let entry = |name: &str, origin: &str, scopes: &[&str]| {
+        (name.to_owned(), origin.to_owned(), json!(scopes))
+    };
+    assert_eq!(
+        shown,
+        [
+            entry("ann", "api", &["read"]),
+            entry("bob", "config", &["read", "run"]),
+            entry("operator", "config", &["read", "run", "approve", "admin"]),
+        ]
+    );
+    let keys = ["agents", "created", "expires", "name", "origin", "scopes"];
+    for token in list.json()["tokens"].as_array().unwrap() {
+        assert!(token.as_object().unwrap().keys().all(|key| keys.contains(&key.as_str())));
+    }
+    assert!(!service.said().contains(&ann), "the log has it");
+    let bytes = service.setup.ledger();
+    assert!(!bytes.windows(ann.len()).any(|window| window == ann.as_bytes()), "the ledger has it");
+    let said = outcome(&service.send("one", &format!("say {ann}")).await).1;
+    let record = service.get("/api/v1/executions").await.body;
+    assert!(!said.contains(&ann) && !record.contains(&ann), "{said}");
+}
+
+#[tokio::test]
+async fn nobody_makes_or_revokes_a_token_that_allows_more_than_its_own() {
+    let setup = Setup::bare(&text(&agents()));
+    let service = setup.start().await;
+    let scopes = ["read", "run", "admin"];
+    let bob = made(&service, json!({"name": "bob", "scopes": scopes, "agents": ["one"]})).await;
+    let bob = service.with(&bob);
+    let ann = made(&service, json!({"name": "ann"})).await;
+    let forbidden = (403, "forbidden".to_owned());
+    for order in [
+        json!({"name": "eve"}),
+        json!({"name": "eve", "agents": ["one", "two"]}),
+        json!({"name": "eve", "agents": ["one"], "scopes": ["approve"]}),
+        json!({"name": "ann", "agents": ["one"], "replace": true}),
+    ] {
+        assert_eq!(code(&make(&bob, order.clone()).await), forbidden, "{order}");
+    }
+    assert_eq!(code(&revoke(&bob, "ann").await), forbidden);
+    assert_eq!(code(&bob.post("/api/v1/operator/rotate", "").await), forbidden);
+    assert_eq!(code(&make(&service.with(&ann), json!({"name": "eve"})).await), forbidden);
+    let names = bob.get("/api/v1/tokens").await.json();
+    let names: Vec<_> = names["tokens"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    assert_eq!(names, ["bob"]);
+    let eve = made(&bob, json!({"name": "eve", "agents": ["one"]})).await;
+    assert_eq!(status(&service, &eve).await, 200);
+    assert_eq!(revoke(&bob, "eve").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_token_that_cannot_be_is_refused_with_what_is_wrong() {
+    let tokens = "[tokens.bob]\ntoken_env = 'BOB'\n";
+    let setup = Setup::bare(&text(&[&agents(), tokens].concat()));
+    let service = setup.env("BOB", &"b".repeat(40)).start().await;
+    for order in [
+        json!({}),
+        json!([]),
+        json!({"name": ""}),
+        json!({"name": "x".repeat(65)}),
+        json!({"name": "a\nb"}),
+        json!({"name": "ann", "scopes": []}),
+        json!({"name": "ann", "scopes": ["rule"]}),
+        json!({"name": "ann", "agents": ["nobody"]}),
+        json!({"name": "ann", "expires": "2020-01-01T00:00:00Z"}),
+        json!({"name": "ann", "expires": "soon"}),
+        json!({"name": "ann", "text": "of my own"}),
+    ] {
+        assert_eq!(
+            code(&make(&service, order.clone()).await),
+            (400, "invalid-params".to_owned()),
+            "{order}"
+        );
+    }
+    let broken = service.post("/api/v1/tokens", "{").await;
+    assert_eq!(code(&broken), (400, "malformed-json".to_owned()));
+    for name in ["bob", "operator", "anonymous"] {
+        let answer = make(&service, json!({"name": name, "replace": true})).await;
+        assert_eq!(code(&answer), (409, "token-exists".to_owned()), "{name}");
+        assert_eq!(
+            code(&revoke(&service, name).await),
+            (404, "token-unknown".to_owned()),
+            "{name}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_command_line_makes_lists_revokes_and_rotates() {
+    let service = Setup::bare(&text(&agents())).start().await;
+    let words = ["token", "create", "ann b", "--scope", "read,run", "--agent", "one"];
+    let made = service.command(&words, "").await;
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let ann = made.stdout.trim();
+    assert_eq!(status(&service, ann).await, 200);
+    let list = service.command(&["token", "list"], "").await.stdout;
+    assert!(list.contains("ann b") && list.contains("api"), "{list}");
+    assert_eq!(service.command(&["token", "revoke", "ann b"], "").await.code, Some(0));
+    assert_eq!(status(&service, ann).await, 401);
+    assert_eq!(service.command(&["token", "revoke", "ann b"], "").await.code, Some(1));
+    let rotated = service.command(&["token", "rotate"], "").await;
+    assert_eq!(rotated.code, Some(0), "{rotated:?}");
+    let text = service.setup.read("state/algonius/token").trim().to_owned();
+    let before = status(&service, &service.token).await;
+    assert_eq!((before, status(&service, &text).await), (401, 200));
+    assert_eq!(service.command(&["status"], "").await.code, Some(0));
+}
