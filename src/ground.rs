@@ -77,6 +77,7 @@ impl Ground {
     pub(super) fn kit(&self, clock: Arc<dyn Clock>, redactor: Redactor) -> Kit {
         Kit {
             ledger: Arc::clone(&self.store) as _,
+            history: Arc::clone(&self.store) as _,
             clock,
             redactor: Arc::new(redactor),
             keyring: Keyring::new(self.store.instance().key),

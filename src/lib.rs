@@ -37,6 +37,7 @@ use algonius_actors::monitor::Probe;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::ledger::Ledger;
 use algonius_actors::ports::meter::Meter;
+use algonius_actors::retention::Retention;
 use algonius_actors::root::Seat;
 use algonius_actors::tree::Tree;
 use tokio::task::JoinHandle;
@@ -105,7 +106,7 @@ pub async fn start_on(
     origin: Origin,
 ) -> Result<Running, StartError> {
     let Settings { server, mut agents, default_agent, tokens, mut secrets, .. } = settings;
-    let Settings { lockout, push, pressure, redaction, .. } = settings;
+    let Settings { lockout, push, pressure, retention, redaction, .. } = settings;
     let probe = pressure.map(|it| Probe { meter, spec: it.spec, interval: it.interval });
     let ground = Ground::lay(&server, &mut agents, origin).await?;
     let (guard, own) =
@@ -116,7 +117,7 @@ pub async fn start_on(
     let seats = ground.seats(agents, &server);
     let agents: Specs =
         seats.iter().map(|seat| (seat.spec.id.clone(), Arc::clone(&seat.spec))).collect();
-    let tree = grow(kit, seats, probe, &ground.wardens).await?;
+    let tree = grow(kit, seats, (probe, retention.map(bounds)), &ground.wardens).await?;
     let (store, gateway) = (&ground.store, tree.gateway());
     let desk = push.map(|push| Desk::new(Arc::clone(store) as _, Arc::clone(&clock), policy(push)));
     let postman = desk.clone().map(|desk| desk.open(post(store, Arc::clone(&clock), gateway)));
@@ -188,14 +189,19 @@ async fn end_what_is_over(
     Ok(())
 }
 
+/// How the history is kept.
+fn bounds(config::Retention { keep, interval }: config::Retention) -> Retention {
+    Retention { keep, interval }
+}
+
 /// Starts the tree, which takes up what the wardens hold; what it does not is ended.
 async fn grow(
     kit: Kit,
     seats: Vec<Seat>,
-    probe: Option<Probe>,
+    (probe, retention): (Option<Probe>, Option<Retention>),
     wardens: &Wardens,
 ) -> Result<Tree, StartError> {
-    let tree = Tree::start(kit, seats, probe).await;
+    let tree = Tree::start(kit, seats, probe, retention).await;
     let tree = tree.map_err(|error| StartError::Tree { cause: error.to_string() })?;
     wardens.end_the_unclaimed().await;
     Ok(tree)

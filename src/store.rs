@@ -1,7 +1,7 @@
 //! The ledger on SQLite: one data directory, one daemon, one writer, a few readers.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use algonius_actors::model::event::{Chunk, Event, Fact, Span};
 use algonius_actors::model::execution::{Fence, Stamp};
@@ -36,13 +36,16 @@ mod directory;
 mod events;
 mod fault;
 mod head;
+mod history;
 mod keys;
+mod listing;
 mod page;
 mod principals;
 mod push;
 mod record;
 mod records;
 mod resume;
+mod retention;
 mod seal;
 mod settle;
 mod sqlite;
@@ -87,6 +90,7 @@ impl fmt::Debug for Instance {
 /// was ordered is committed.
 #[derive(Debug)]
 pub struct Store {
+    database: PathBuf,
     instance: Instance,
     seal: Seal,
     readers: SqlitePool,
@@ -115,7 +119,8 @@ impl Store {
         let instance = sqlite::instance(&mut connection).await?;
         let readers = sqlite::readers(database).await?;
         let writer = Writer::spawn(connection, readers.clone(), lock);
-        Ok(Self { instance, seal: Seal::new(&instance.key), readers, writer })
+        let (seal, database) = (Seal::new(&instance.key), database.to_owned());
+        Ok(Self { database, instance, seal, readers, writer })
     }
 
     /// Who this data directory is.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::decide::key::Keyring;
 use crate::decide::redact::Redactor;
 use crate::ports::clock::Clock;
+use crate::ports::history::History;
 use crate::ports::ledger::Ledger;
 use crate::turns::Turns;
 
@@ -13,6 +14,8 @@ use crate::turns::Turns;
 pub struct Kit {
     /// The truth.
     pub ledger: Arc<dyn Ledger>,
+    /// What is kept of it.
+    pub history: Arc<dyn History>,
     /// Wall time.
     pub clock: Arc<dyn Clock>,
     /// Masks secrets.

@@ -7,7 +7,7 @@
 //! - [`model`]: nouns. Data only.
 //! - [`decide`]: verbs. Pure functions `(state, event) -> (state, effects)`.
 //! - [`ports`]: what the tree needs from the world, as traits.
-//! - [`root`], [`gateway`], [`monitor`], [`agent`], [`execution`]: the actors, which only perform effects.
+//! - [`root`], [`gateway`], [`monitor`], [`retention`], [`agent`], [`execution`]: the actors, which only perform effects.
 //! - `testing` (feature): a world of scripted ports in virtual time, for tests.
 //! - [`tree`] and [`door`]: how the edge starts the tree, and how it enters.
 #![forbid(unsafe_code)]
@@ -27,6 +27,7 @@ mod pen;
 pub mod ports;
 mod recover;
 pub mod report;
+pub mod retention;
 pub mod root;
 #[cfg(feature = "testing")]
 pub mod testing;

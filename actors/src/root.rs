@@ -1,6 +1,8 @@
 //! `RootActor`: recovers, starts the agents and the gateway, starts them again when they fail, and
 //! gives up on an agent that fails too often, never on the service.
 
+mod retention;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -26,6 +28,8 @@ use crate::model::record::Filter;
 use crate::monitor::{Latest, MonitorActor, MonitorArgs, MonitorMsg, Probe};
 use crate::ports::driver::Driver;
 use crate::recover::{fail, settle_all};
+use crate::retention::{Retention, RetentionMsg};
+use retention::Keeping;
 
 /// Owns the whole tree.
 pub struct RootActor;
@@ -47,6 +51,8 @@ pub struct RootArgs {
     pub seats: Vec<Seat>,
     /// How the machine is watched; `None` when it is not.
     pub probe: Option<Probe>,
+    /// How the history is kept; all of it is where there are no bounds.
+    pub retention: Option<Retention>,
     /// Where the latest judgement of the machine is told.
     pub pressure: watch::Sender<Latest>,
     /// Where the present gateway is told.
@@ -74,6 +80,8 @@ pub struct RootView {
     pub gateway_restarts: u32,
     /// Who watches the machine, and how often it was started again; `None` when nobody does.
     pub monitor: Option<(ActorRef<MonitorMsg>, u32)>,
+    /// Who keeps the history within bounds, and how often it was started again.
+    pub retention: Option<(ActorRef<RetentionMsg>, u32)>,
     /// The agents, in the order of their ids.
     pub seats: Vec<SeatView>,
 }
@@ -107,6 +115,7 @@ pub struct RootData {
     pressure: watch::Sender<Latest>,
     monitor: Option<ActorRef<MonitorMsg>>,
     monitor_restarts: Restarts,
+    keeping: Keeping,
     since: DateTime<Utc>,
     born: Instant,
     draining: bool,
@@ -132,6 +141,7 @@ impl Actor for RootActor {
             data.start_agent(&me, &id).await?;
         }
         data.start_gateway(&me).await?;
+        data.start_retention(&me).await?;
         Ok(data)
     }
 
@@ -182,6 +192,7 @@ impl RootData {
             pressure: args.pressure,
             monitor: None,
             monitor_restarts: Restarts::default(),
+            keeping: Keeping::new(args.retention),
             since: args.kit.clock.now(),
             born: Instant::now(),
             draining: false,
@@ -251,6 +262,7 @@ impl RootData {
             Some(id) => self.agent_failed(me, &id, fault).await,
             None if self.is_gateway(child) => self.gateway_failed(me, fault).await,
             None if self.is_monitor(child) => self.monitor_failed(me, fault).await,
+            None if self.keeping.is_played_by(child) => self.retention_failed(me, fault).await,
             None => {} // A child that did not even start; whoever started it knows.
         }
     }
@@ -348,6 +360,7 @@ impl RootData {
             since: self.since,
             gateway_restarts: self.gateway_restarts.total(),
             monitor: self.monitor.clone().map(|monitor| (monitor, self.monitor_restarts.total())),
+            retention: self.keeping.view(),
             seats: seats.collect(),
         }
     }

@@ -7,6 +7,7 @@ mod asking;
 mod clock;
 mod driver;
 mod gate;
+mod history;
 mod ledger;
 mod life;
 mod meter;

@@ -13,8 +13,11 @@ use crate::execution::ExecutionMsg;
 use crate::gateway::GatewayMsg;
 use crate::kit::Kit;
 use crate::model::id::ExecutionId;
-use crate::model::status::{ActorStatus, AgentStatus, ExecutionStatus, Health, TreeStatus};
+use crate::model::status::{
+    ActorStatus, AgentStatus, ExecutionStatus, Health, RetentionStatus, TreeStatus,
+};
 use crate::monitor::{MonitorMsg, Probe};
+use crate::retention::{Retention, RetentionMsg};
 use crate::root::{RootActor, RootArgs, RootMsg, RootView, Seat, SeatView};
 
 /// How long an actor may take to say how it is.
@@ -29,16 +32,22 @@ pub struct Tree {
 
 impl Tree {
     /// Recovers from the ledger, then starts the monitor, the agents and the gateway. Without a
-    /// probe nobody watches the machine, and all work is let in.
+    /// probe nobody watches the machine, and all work is let in; without bounds of retention the whole
+    /// history is kept.
     ///
     /// # Errors
     /// When the ledger cannot be read, or an agent does not start.
-    pub async fn start(kit: Kit, seats: Vec<Seat>, probe: Option<Probe>) -> Result<Self, SpawnErr> {
+    pub async fn start(
+        kit: Kit,
+        seats: Vec<Seat>,
+        probe: Option<Probe>,
+        retention: Option<Retention>,
+    ) -> Result<Self, SpawnErr> {
         let (sender, gateway) = watch::channel(None);
         let (draining, drained) = watch::channel(false);
         let (judge, pressure) = watch::channel(None);
         let kept = kit.clone();
-        let args = RootArgs { kit, seats, probe, pressure: judge, gateway: sender };
+        let args = RootArgs { kit, seats, probe, retention, pressure: judge, gateway: sender };
         let (actor, root) = ractor::ActorRuntime::spawn(None, RootActor, args).await?;
         let gateway = Gateway { root: actor, gateway, draining: drained, pressure, kit: kept };
         Ok(Self { gateway, draining, root })
@@ -121,13 +130,14 @@ impl Gateway {
         });
         let pressure = self.pressure.borrow().clone();
         let monitor = monitor_status(view.as_ref()).await;
+        let retention = retention_status(view.as_ref()).await;
         let mut asked = JoinSet::new();
         for seat in view.map(|view| view.seats).unwrap_or_default() {
             asked.spawn(agent_status(seat));
         }
         let mut agents = asked.join_all().await;
         agents.sort_by(|one, other| one.id.cmp(&other.id));
-        TreeStatus { at, root, monitor, pressure, gateway, agents }
+        TreeStatus { at, root, monitor, pressure, retention, gateway, agents }
     }
 
     pub(crate) async fn root_view(&self) -> Option<RootView> {
@@ -149,6 +159,14 @@ async fn monitor_status(view: Option<&RootView>) -> Option<ActorStatus> {
     let (monitor, restarts) = view?.monitor.as_ref()?;
     let since = call(monitor, MonitorMsg::Inspect, GLANCE).await;
     Some(actor("monitor", since, *restarts))
+}
+
+async fn retention_status(view: Option<&RootView>) -> Option<RetentionStatus> {
+    let (actor_ref, restarts) = view?.retention.as_ref()?;
+    let seen = call(actor_ref, RetentionMsg::Inspect, GLANCE).await;
+    let since = seen.map(|(since, _)| since);
+    let last_pass = seen.and_then(|(_, last)| last);
+    Some(RetentionStatus { actor: actor("retention", since, *restarts), last_pass })
 }
 
 async fn agent_status(seat: SeatView) -> AgentStatus {

@@ -3,6 +3,7 @@
 pub mod agents;
 pub mod detail;
 pub mod executions;
+pub mod query;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;

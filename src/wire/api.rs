@@ -118,7 +118,7 @@ pub struct ExecutionEntry {
 pub struct ExecutionList {
     /// This page.
     pub executions: Vec<ExecutionEntry>,
-    /// Pass it as `before` for the next page; absent on the last.
+    /// Pass it as `cursor` for the next page; absent on the last. It means nothing to callers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }

@@ -185,7 +185,7 @@ async fn wrong_paths_methods_and_media_types_have_their_status() {
         ("GET /api/v1/executions?limit=0", JSON, 400, "invalid-params"),
         ("GET /api/v1/executions?limit=1001", JSON, 400, "invalid-params"),
         ("GET /api/v1/executions?limit=many", JSON, 400, "invalid-params"),
-        ("GET /api/v1/executions?before=x", JSON, 400, "invalid-params"),
+        ("GET /api/v1/executions?cursor=x", JSON, 400, "invalid-params"),
         ("GET /api/v1/executions?agent=No%20Id", JSON, 400, "invalid-params"),
         ("GET /api/v1/executions?else=1", JSON, 400, "invalid-params"),
         ("GET /agents/echo/v1", JSON, 405, "method-not-allowed"),

@@ -22,6 +22,15 @@ pub enum Category {
 }
 
 impl Category {
+    /// Every category.
+    pub const ALL: &[Self] = &[Self::Transient, Self::Permanent, Self::Agent, Self::System];
+
+    /// Reads the published word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|category| category.as_str() == word)
+    }
+
     /// The published word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -9,6 +9,7 @@ use super::pressure::Pressure;
 use super::queue::{Queued, Reason};
 use super::resources::Holding;
 use super::sandbox::{Enforcement, Isolation};
+use super::stock::Pass;
 use super::usage::Usage;
 
 /// How an actor is.
@@ -127,6 +128,18 @@ pub struct ActorStatus {
     pub restarts: u32,
 }
 
+/// Who keeps the history within bounds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RetentionStatus {
+    /// The actor.
+    #[serde(flatten)]
+    pub actor: ActorStatus,
+    /// Its latest pass.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub last_pass: Option<Pass>,
+}
+
 /// The whole tree.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TreeStatus {
@@ -140,6 +153,9 @@ pub struct TreeStatus {
     /// How hard-pressed the machine is, once it was looked at.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pressure: Option<Pressure>,
+    /// Who keeps the history within bounds; nobody does where there are none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub retention: Option<RetentionStatus>,
     /// The door.
     pub gateway: ActorStatus,
     /// The agents, in the order of their ids.

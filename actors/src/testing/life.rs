@@ -25,6 +25,7 @@ pub(super) fn kit(
 ) -> Kit {
     Kit {
         ledger: Arc::new(ledger.through(Arc::clone(gate))),
+        history: Arc::new(ledger.through(Arc::clone(gate))),
         clock: Arc::<VirtualClock>::clone(clock),
         redactor: Arc::clone(redactor),
         keyring: Keyring::new([7; 32]),
@@ -45,5 +46,5 @@ pub(super) async fn grow(
         let meter = Arc::<ScriptedMeter>::clone(meter);
         Probe { meter, spec: BOUNDS, interval: PACE }
     });
-    Tree::start(kit, specs.iter().map(seat).collect(), probe).await.expect("the tree starts")
+    Tree::start(kit, specs.iter().map(seat).collect(), probe, None).await.expect("the tree starts")
 }
