@@ -5,6 +5,7 @@ mod leaning;
 mod lives;
 mod patience;
 mod places;
+mod pool;
 mod pressed;
 mod resuming;
 
@@ -223,6 +224,7 @@ pub struct AgentData {
     followed: HashSet<ExecutionId>,
     since: DateTime<Utc>,
     last: Option<LastOutcome>,
+    counts: pool::Counts,
     /// Crashes of executions; too many at once are a fault of the agent.
     crashes: Restarts,
     born: Instant,
@@ -323,6 +325,7 @@ impl AgentData {
             followed: HashSet::new(),
             since: args.kit.clock.now(),
             last: None,
+            counts: pool::Counts::default(),
             crashes: Restarts::default(),
             born: Instant::now(),
             watched: false,
@@ -384,6 +387,7 @@ impl AgentData {
             last_fault: None,
             capacity: spec.capacity.running.map(Into::into),
             queue_depth: spec.capacity.waiting,
+            pool: self.counts.told(),
             running: Vec::new(),
             queued: self.queued(),
             last: self.last.clone(),

@@ -6,7 +6,8 @@ use chrono::{DateTime, Utc};
 use ractor::{ActorRef, rpc::CallResult};
 use tokio::sync::watch;
 
-use crate::agent::{Submission, Ticket, closed, reused};
+pub use crate::agent::Ticket;
+use crate::agent::{Submission, closed, reused};
 use crate::follow::{Follow, is_asking};
 use crate::gateway::GatewayMsg;
 use crate::kit::Kit;

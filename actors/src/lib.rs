@@ -20,6 +20,7 @@ mod echo;
 pub mod execution;
 pub mod follow;
 pub mod gateway;
+mod history;
 pub mod kit;
 pub mod model;
 pub mod monitor;

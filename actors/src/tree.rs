@@ -12,9 +12,9 @@ use crate::door::Gateway;
 use crate::execution::ExecutionMsg;
 use crate::gateway::GatewayMsg;
 use crate::kit::Kit;
-use crate::model::id::ExecutionId;
+use crate::model::id::{AgentId, ExecutionId};
 use crate::model::status::{
-    ActorStatus, AgentStatus, ExecutionStatus, Health, RetentionStatus, TreeStatus,
+    ActorStatus, AgentStatus, ExecutionStatus, Health, Pool, RetentionStatus, TreeStatus,
 };
 use crate::monitor::{MonitorMsg, Probe};
 use crate::retention::{Retention, RetentionMsg};
@@ -140,6 +140,13 @@ impl Gateway {
         TreeStatus { at, root, monitor, pressure, retention, gateway, agents }
     }
 
+    /// One agent as it is now; `None` when there is no such agent.
+    pub async fn agent_status(&self, agent: &AgentId) -> Option<AgentStatus> {
+        let seats = self.root_view().await?.seats;
+        let seat = seats.into_iter().find(|seat| seat.spec.id == *agent)?;
+        Some(agent_status(seat).await)
+    }
+
     pub(crate) async fn root_view(&self) -> Option<RootView> {
         call(&self.root, RootMsg::Inspect, GLANCE).await
     }
@@ -222,6 +229,7 @@ fn unanswered(seat: &SeatView, health: Health) -> AgentStatus {
         last_fault: None,
         capacity: seat.spec.capacity.running.map(Into::into),
         queue_depth: seat.spec.capacity.waiting,
+        pool: Pool::default(),
         running: Vec::new(),
         queued: Vec::new(),
         last: None,

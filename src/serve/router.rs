@@ -27,10 +27,7 @@ pub fn router(app: App) -> Router {
         .merge(agents)
         .route("/agents", get(api::agents::list))
         .route("/a2a/status", get(status::a2a))
-        .route("/api/v1/agents", get(api::agents::list))
-        .route("/api/v1/executions", get(api::executions::list))
-        .route("/api/v1/executions/{id}", get(api::detail::show))
-        .route("/api/v1/executions/{id}/cancel", post(api::executions::cancel))
+        .merge(api::routes())
         .fallback(async || Problem(Failure::new(Code::PathUnknown, "there is nothing here")))
         .method_not_allowed_fallback(async || {
             Problem(Failure::new(Code::MethodNotAllowed, "this path takes another method"))

@@ -30,7 +30,9 @@ pub async fn tree(State(app): State<App>, who: Who) -> Result<Response, Problem>
     let mut tree = app.gateway.status().await;
     tree.agents.retain(|agent| caller.scope.allows(Right::Read, Some(&agent.id)));
     let machine = MachineStatus { rungs: app.rungs.clone(), wardens: (app.wardens)() };
-    let status = ServiceStatus { version: env!("CARGO_PKG_VERSION").to_owned(), machine, tree };
+    let ledger = app.gateway.stock().await?;
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    let status = ServiceStatus { version, machine, ledger, tree };
     Ok(ok(&to_json(&status)?))
 }
 

@@ -83,6 +83,8 @@ pub const fn numbers(code: Code) -> Numbers {
         Code::Internal => (-32603, 500, G::Internal),
         Code::ExecutionUnknown => (-32001, 404, G::NotFound),
         Code::ExecutionEnded => (-32002, 409, G::FailedPrecondition),
+        Code::ExecutionUnfinished => (-32062, 409, G::FailedPrecondition),
+        Code::NotReplayable => (-32063, 409, G::FailedPrecondition),
         Code::PushUnsupported => (-32003, 400, G::FailedPrecondition),
         Code::Unsupported => (-32004, 400, G::FailedPrecondition),
         Code::ContentType => (-32005, 415, G::InvalidArgument),

@@ -21,6 +21,8 @@ const ELSEWHERE: &[(Code, &str)] = &[
     (Code::NoResources, "needs a machine without processes"),
     (Code::StartTimeout, "needs a program that does not begin: told inside"),
     (Code::ExtensionRequired, "no agent requires one"),
+    (Code::ExecutionUnfinished, "of `/api/v1` alone: `history.rs`"),
+    (Code::NotReplayable, "of `/api/v1` alone: `history.rs`"),
     (Code::ExtendedCardMissing, "no agent that offers the operation lacks a card"),
 ];
 

@@ -30,6 +30,7 @@ mod floods;
 mod groups;
 mod harness;
 mod heartbeat;
+mod history;
 mod judge;
 mod line;
 mod logs;

@@ -171,6 +171,12 @@ codes! {
     /// It has ended already.
     ExecutionEnded = "execution-ended", Permanent,
         "only executions that have not ended can be cancelled";
+    /// It has not ended yet.
+    ExecutionUnfinished = "execution-unfinished", Permanent,
+        "wait for its end, or cancel it first";
+    /// What was asked is not kept as it was.
+    NotReplayable = "not-replayable", Permanent,
+        "send the message itself again";
     /// No or no valid credentials.
     Unauthenticated = "unauthenticated", Permanent,
         "send `Authorization: Bearer` with a valid token";

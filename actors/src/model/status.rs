@@ -77,6 +77,20 @@ pub struct LastOutcome {
     pub at: DateTime<Utc>,
 }
 
+/// What the slots of an agent have seen since its actor began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pool {
+    /// The most executions that held a slot at one time.
+    pub peak: usize,
+    /// Executions that were given a slot.
+    pub begun: u64,
+    /// Requests that were refused, for whatever reason.
+    pub refused: u64,
+    /// How long those that began had waited, on average, in milliseconds.
+    pub mean_wait_ms: u64,
+}
+
 /// One agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentStatus {
@@ -107,6 +121,9 @@ pub struct AgentStatus {
     pub capacity: Option<u32>,
     /// Places in the queue.
     pub queue_depth: u32,
+    /// What its slots have seen.
+    #[serde(default)]
+    pub pool: Pool,
     /// Executions that hold a slot.
     pub running: Vec<ExecutionStatus>,
     /// Executions that wait.

@@ -3,7 +3,8 @@
 use algonius_actors::model::principal::Right;
 use algonius_actors::model::record::Filter;
 use axum::extract::State;
-use axum::response::Response;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 
 use super::execution_id;
 use super::query::{self, Asked, wrong};
@@ -31,7 +32,7 @@ pub async fn list(State(app): State<App>, who: Who, asked: Asked) -> Result<Resp
         return Err(wrong("`limit` must be 1 to 1000").into());
     }
     // One more tells whether there is a next page.
-    let filter = Filter { limit: limit + 1, ..query.filter(&caller)? };
+    let filter = Filter { limit: limit + 1, ..query.filter(&caller, app.gateway.now())? };
     let mut records = app.gateway.executions(&caller, filter).await?;
     let more = records.len() > limit as usize;
     records.truncate(limit as usize);
@@ -41,6 +42,20 @@ pub async fn list(State(app): State<App>, who: Who, asked: Asked) -> Result<Resp
         executions.push(ExecutionEntry::of(record, app.gateway.queued(record).await));
     }
     Ok(ok(&to_json(&ExecutionList { executions, next })?))
+}
+
+/// Removes an execution that has ended, with all that belongs to it.
+///
+/// # Errors
+/// `execution-unknown` or `execution-unfinished`.
+pub async fn remove(
+    State(app): State<App>,
+    who: Who,
+    Segment(id): Segment,
+) -> Result<Response, Problem> {
+    let caller = who.may(Right::Run, None)?;
+    app.gateway.remove(&caller, execution_id(&id)?).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// Calls an execution off and answers when it has ended.

@@ -10,7 +10,7 @@ use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -41,6 +41,9 @@ pub struct ListQuery {
     /// At most so many.
     pub limit: Option<u32>,
     cursor: Option<String>,
+    /// Whether texts are told too; of an export alone.
+    #[serde(default)]
+    text: bool,
 }
 
 /// What was asked for, as it came.
@@ -51,16 +54,29 @@ pub type Asked = Result<Query<ListQuery>, QueryRejection>;
 /// # Errors
 /// `invalid-params`.
 pub fn read(asked: Asked) -> Result<ListQuery, Failure> {
-    asked.map(|Query(query)| query).map_err(|_rejected| wrong(KNOWN))
+    let query = asked.map(|Query(query)| query).ok().filter(|query| !query.text);
+    query.ok_or_else(|| wrong(KNOWN))
+}
+
+/// The query of an export, and whether it tells texts too.
+///
+/// # Errors
+/// `invalid-params`.
+pub fn read_export(asked: Asked) -> Result<(ListQuery, bool), Failure> {
+    let query = asked.map(|Query(query)| query);
+    let query =
+        query.map_err(|_rejected| wrong(&format!("{KNOWN}; an export takes `text` too")))?;
+    let with_text = query.text;
+    Ok((query, with_text))
 }
 
 impl ListQuery {
-    /// The filter, without its limit.
+    /// The filter, without its limit. A time may be one before `now`.
     ///
     /// # Errors
     /// `invalid-params`, or `forbidden` when the executions of others are asked for by somebody who
     /// may not see them.
-    pub fn filter(&self, caller: &Caller) -> Result<Filter, Failure> {
+    pub fn filter(&self, caller: &Caller, now: DateTime<Utc>) -> Result<Filter, Failure> {
         let agent = self.agent.clone().map(AgentId::new).transpose();
         Ok(Filter {
             agent: agent.map_err(|error| wrong(&error.to_string()))?,
@@ -73,8 +89,8 @@ impl ListQuery {
             trigger: word("trigger", self.trigger.as_deref(), trigger)?,
             schedule: self.schedule.clone(),
             context: self.context.clone().map(ContextId),
-            since: time("since", self.since.as_deref())?,
-            until: time("until", self.until.as_deref())?,
+            since: time("since", self.since.as_deref(), now)?,
+            until: time("until", self.until.as_deref(), now)?,
             before: self.cursor.as_deref().map(place).transpose()?,
             ..Filter::default()
         })
@@ -115,12 +131,30 @@ fn word<T>(
     given.map(read).transpose()
 }
 
-fn time(name: &str, given: Option<&str>) -> Result<Option<DateTime<Utc>>, Failure> {
+fn time(
+    name: &str,
+    given: Option<&str>,
+    now: DateTime<Utc>,
+) -> Result<Option<DateTime<Utc>>, Failure> {
     let read = |text| {
-        let time = DateTime::parse_from_rfc3339(text).map(|time| time.to_utc());
-        time.map_err(|_malformed| wrong(&format!("`{name}` must be a time of RFC 3339")))
+        let time = DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc());
+        let text = || format!("`{name}` must be a time of RFC 3339, or how long ago, such as 2h");
+        time.or_else(|| now.checked_sub_signed(span(given?)?)).ok_or_else(|| wrong(&text()))
     };
     given.map(read).transpose()
+}
+
+/// A span of time such as `90s`, `5m`, `2h` or `30d`.
+fn span(text: &str) -> Option<TimeDelta> {
+    let digits = text.trim_end_matches(|char: char| !char.is_ascii_digit());
+    let scale = match text.get(digits.len()..)? {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        _ => return None,
+    };
+    TimeDelta::try_seconds(i64::from(digits.parse::<u32>().ok()?) * scale)
 }
 
 /// A query that cannot be answered.
@@ -138,6 +172,19 @@ mod tests {
         assert_eq!(place(&cursor(id)), Ok(id));
         for strange in ["", "x", "!", &id.to_string(), &format!("{}A", cursor(id))] {
             assert_eq!(place(strange).map_err(|it| it.code), Err(Code::InvalidParams), "{strange}");
+        }
+    }
+
+    #[test]
+    fn a_time_is_given_as_such_or_as_how_long_ago() {
+        let now = DateTime::UNIX_EPOCH + TimeDelta::days(40);
+        let read = |text| time("since", Some(text), now).map_err(|failure| failure.code);
+        for (text, ago) in [("90s", 90), ("5m", 300), ("2h", 7200), ("30d", 2_592_000)] {
+            assert_eq!(read(text), Ok(Some(now - TimeDelta::seconds(ago))), "{text}");
+        }
+        assert_eq!(read("1970-01-01T01:00:00+01:00"), Ok(Some(DateTime::UNIX_EPOCH)));
+        for strange in ["", "h", "1", "1w", "-1h", "99999999999d", "soon", "4294967295d"] {
+            assert_eq!(read(strange), Err(Code::InvalidParams), "{strange}");
         }
     }
 }
