@@ -192,7 +192,7 @@ async fn wrong_paths_methods_and_media_types_have_their_status() {
         ("DELETE /agents/echo/v1", JSON, 405, "method-not-allowed"),
         ("PUT /status", JSON, 405, "method-not-allowed"),
         ("POST /health", JSON, 405, "method-not-allowed"),
-        ("POST /api/v1/executions", JSON, 405, "method-not-allowed"),
+        ("PUT /api/v1/executions", JSON, 405, "method-not-allowed"),
         ("BREW /status", JSON, 405, "method-not-allowed"),
         ("GET /status/agents/%ff", JSON, 404, "path-unknown"),
         ("POST /agents/%ff/v1", JSON, 404, "path-unknown"),
