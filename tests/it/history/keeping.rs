@@ -43,6 +43,8 @@ async fn of_too_many_the_oldest_go_and_what_goes_on_stays() {
     };
     let status = until("the status", told).await;
     assert!(status["ledger"]["bytes"].as_u64() > Some(0) && status["ledger"]["oldest"].is_string());
+    let shown = service.command(&["status"], "").await.stdout;
+    assert!(shown.contains("ledger 4 executions in "), "{shown}");
     service.setup.open("go");
 }
 
