@@ -10,7 +10,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn now() -> DateTime<Utc> {
-    DateTime::from_timestamp(1_800_000_000, 0).unwrap()
+    DateTime::UNIX_EPOCH + TimeDelta::seconds(1_800_000_000)
 }
 
 fn bounds() -> Keep {
