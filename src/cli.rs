@@ -6,6 +6,7 @@ mod check;
 mod client;
 mod doctor;
 mod fault;
+pub mod filters;
 mod init;
 mod out;
 mod redact;
@@ -14,8 +15,10 @@ mod schedule;
 mod send;
 mod serve;
 mod status;
+mod tail;
 mod tasks;
 mod token;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -54,10 +57,25 @@ async fn perform(args: Args, out: &Out) -> Result<(), CliError> {
         Command::Token(TokenCommand::Rotate) => token::rotate(&client?, out).await,
         Command::Status => status::run(&client?, out).await,
         Command::Schedule(command) => schedule::run(&client?, command, out).await,
-        Command::Tasks(TasksCommand::List { agent, unfinished, limit }) => {
-            tasks::list(&client?, agent, unfinished, limit, out).await
+        Command::Logs { follow, agent, tasks } => {
+            watch::logs(&client?, agent, (tasks, follow), out).await
         }
-        Command::Tasks(TasksCommand::Show { id }) => tasks::show(&client?, &id, out).await,
-        Command::Tasks(TasksCommand::Cancel { id }) => tasks::cancel(&client?, &id, out).await,
+        Command::Tasks(command) => with_tasks(&client?, command, out).await,
+    }
+}
+
+async fn with_tasks(client: &Client, command: TasksCommand, out: &Out) -> Result<(), CliError> {
+    match command {
+        TasksCommand::List { filters, limit, cursor } => {
+            tasks::list(client, &filters, (limit, cursor), out).await
+        }
+        TasksCommand::Show { id } => tasks::show(client, &id, out).await,
+        TasksCommand::Watch { id } => watch::task(client, &id, out).await,
+        TasksCommand::Retry { id } => tasks::retry(client, &id, out).await,
+        TasksCommand::Cancel { id } => tasks::cancel(client, &id, out).await,
+        TasksCommand::Delete { id } => tasks::delete(client, &id, out).await,
+        TasksCommand::Export { filters, text, limit } => {
+            tasks::export(client, &filters, (text, limit)).await
+        }
     }
 }

@@ -25,6 +25,7 @@ mod push;
 mod reader;
 mod redaction;
 mod resources;
+mod retention;
 mod sandbox;
 mod schedules;
 mod section;
@@ -38,6 +39,7 @@ pub use entry::{Entry, Lockout};
 pub use fault::{Fault, Faults, Severity};
 pub use pressure::Pressure;
 pub use push::Push;
+pub use retention::Retention;
 pub use schedules::{Scheduled, Scheduling};
 pub use server::{Durability, Log, LogFormat, Server, usual_token_file};
 pub use source::Source;
@@ -58,6 +60,8 @@ pub struct Settings {
     pub pressure: Option<Pressure>,
     /// Where may be told about executions; nobody is told without.
     pub push: Option<Push>,
+    /// How the history is kept; all of it is without.
+    pub retention: Option<Retention>,
     /// The agents in the order of the file; never empty.
     pub agents: Vec<Agent>,
     /// The agent that is meant when nobody names one.
@@ -84,6 +88,7 @@ impl std::fmt::Debug for Settings {
             .field("log", &self.log)
             .field("pressure", &self.pressure)
             .field("push", &self.push)
+            .field("retention", &self.retention)
             .field("agents", &self.agents)
             .field("default_agent", &self.default_agent)
             .field("tokens", &self.tokens)
@@ -164,6 +169,7 @@ fn read<'c>(reader: &'c Reader<'c>, document: &'c DeTable<'c>) -> Option<Setting
     let is_loopback = server.as_ref().is_none_or(|server| server.listen.ip().is_loopback());
     let pressure = pressure::read(root.section("pressure"));
     let push = push::read(root.section("push"));
+    let retention = retention::read(root.section("retention"));
     let redaction = redaction::read(root.section("redaction"));
     let tokens = tokens::read(&mut root, &ids);
     let mut doors = Doors { is_loopback, tokens, paths: Vec::new() };
@@ -180,6 +186,7 @@ fn read<'c>(reader: &'c Reader<'c>, document: &'c DeTable<'c>) -> Option<Setting
         log,
         pressure,
         push,
+        retention,
         agents,
         default_agent,
         tokens,

@@ -55,6 +55,7 @@ impl Ground {
     pub(super) fn kit(&self, clock: Arc<dyn Clock>, redactor: Masking) -> Kit {
         Kit {
             ledger: Arc::clone(&self.store) as _,
+            history: Arc::clone(&self.store) as _,
             clock,
             redactor,
             keyring: Keyring::new(self.store.instance().key),

@@ -40,9 +40,10 @@ use algonius_actors::monitor::Probe;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::ledger::Ledger;
 use algonius_actors::ports::meter::Meter;
+use algonius_actors::retention::Retention;
 use algonius_actors::root::Seat;
 use algonius_actors::scheduler::{Agenda, NAP};
-use algonius_actors::tree::Tree;
+use algonius_actors::tree::{Plan, Tree};
 use tokio::task::JoinHandle;
 
 pub use starting::StartError;
@@ -147,10 +148,8 @@ pub async fn start_from(
     let secrets = settings.secrets.iter().chain([&keys.own]).cloned();
     let masks = Masks::new(secrets, settings.redaction.clone());
     let kit = ground.kit(Arc::clone(&clock), masks.masking());
-    let pressure = settings.pressure;
-    let probe = pressure.map(|it| Probe { meter, spec: it.spec, interval: it.interval });
-    let agenda = agenda(&ground.store, &settings.scheduling);
-    let tree = grow(kit, (seats, agenda), probe, ground.workshop.wardens()).await?;
+    let plan = plan(&settings, meter, &ground.store);
+    let tree = grow(kit, seats, plan, ground.workshop.wardens()).await?;
     let told = tell(&settings, &ground.store, &clock, tree.gateway())?;
     let bounds = ground::bounds(&settings.server);
     let Ground { listener, address, store, workshop } = ground;
@@ -259,17 +258,32 @@ async fn end_what_is_over(
     Ok(())
 }
 
+/// How the history is kept.
+fn bounds(config::Retention { keep, interval }: config::Retention) -> Retention {
+    Retention { keep, interval }
+}
+
 /// Starts the tree, which takes up what the wardens hold; what it does not is ended.
 async fn grow(
     kit: Kit,
-    (seats, agenda): (Vec<Seat>, Agenda),
-    probe: Option<Probe>,
+    seats: Vec<Seat>,
+    plan: Plan,
     wardens: &Wardens,
 ) -> Result<Tree, StartError> {
-    let tree = Tree::start(kit, seats, probe, Some(agenda)).await;
+    let tree = Tree::start(kit, seats, plan).await;
     let tree = tree.map_err(|error| StartError::Tree { cause: error.to_string() })?;
     wardens.end_the_unclaimed().await;
     Ok(tree)
+}
+
+/// What the tree does besides serving its agents.
+fn plan(settings: &Settings, meter: Arc<dyn Meter>, store: &Arc<Store>) -> Plan {
+    let probe = |it: config::Pressure| Probe { meter, spec: it.spec, interval: it.interval };
+    Plan {
+        probe: settings.pressure.map(probe),
+        agenda: Some(agenda(store, &settings.scheduling)),
+        retention: settings.retention.map(bounds),
+    }
 }
 
 /// What there is to do at set times.

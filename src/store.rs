@@ -1,7 +1,7 @@
 //! The ledger on SQLite: one data directory, one daemon, one writer, a few readers.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use algonius_actors::model::event::{Chunk, Event, Fact, Span};
 use algonius_actors::model::execution::{Fence, Stamp};
@@ -37,7 +37,9 @@ mod directory;
 mod events;
 mod fault;
 mod head;
+mod history;
 mod keys;
+mod listing;
 mod occurrences;
 mod page;
 mod principals;
@@ -45,6 +47,7 @@ mod push;
 mod record;
 mod records;
 mod resume;
+mod retention;
 mod schedules;
 mod seal;
 mod settle;
@@ -92,6 +95,7 @@ impl fmt::Debug for Instance {
 /// was ordered is committed.
 #[derive(Debug)]
 pub struct Store {
+    database: PathBuf,
     instance: Instance,
     seal: Seal,
     readers: SqlitePool,
@@ -120,7 +124,8 @@ impl Store {
         let instance = sqlite::instance(&mut connection).await?;
         let readers = sqlite::readers(database).await?;
         let writer = Writer::spawn(connection, readers.clone(), lock);
-        Ok(Self { instance, seal: Seal::new(&instance.key), readers, writer })
+        let (seal, database) = (Seal::new(&instance.key), database.to_owned());
+        Ok(Self { database, instance, seal, readers, writer })
     }
 
     /// Who this data directory is.

@@ -6,6 +6,7 @@ mod leaving;
 mod lives;
 mod patience;
 mod places;
+mod pool;
 mod pressed;
 mod resuming;
 mod seated;
@@ -239,6 +240,7 @@ pub struct AgentData {
     followed: HashSet<ExecutionId>,
     since: DateTime<Utc>,
     last: Option<LastOutcome>,
+    counts: pool::Counts,
     /// Crashes of executions; too many at once are a fault of the agent.
     crashes: Restarts,
     born: Instant,
@@ -345,6 +347,7 @@ impl AgentData {
             followed: HashSet::new(),
             since: args.kit.clock.now(),
             last: None,
+            counts: pool::Counts::default(),
             crashes: Restarts::default(),
             born: Instant::now(),
             watched: false,
@@ -386,6 +389,7 @@ impl AgentData {
             last_fault: None,
             capacity: spec.capacity.running.map(Into::into),
             queue_depth: spec.capacity.waiting,
+            pool: self.counts.told(),
             running: Vec::new(),
             queued: self.queued(),
             last: self.last.clone(),

@@ -21,6 +21,7 @@ pub mod recovery;
 pub mod redact;
 pub mod resources;
 pub mod restart;
+pub mod retention;
 pub mod retry;
 pub mod sandbox;
 pub mod statistics;

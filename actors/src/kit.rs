@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use crate::decide::key::Keyring;
 use crate::decide::redact::Redactor;
 use crate::ports::clock::Clock;
+use crate::ports::history::History;
 use crate::ports::ledger::Ledger;
 use crate::turns::Turns;
 
@@ -15,6 +16,8 @@ use crate::turns::Turns;
 pub struct Kit {
     /// The truth.
     pub ledger: Arc<dyn Ledger>,
+    /// What is kept of it.
+    pub history: Arc<dyn History>,
     /// Wall time.
     pub clock: Arc<dyn Clock>,
     /// Masks secrets.

@@ -7,7 +7,8 @@
 //! - [`model`]: nouns. Data only.
 //! - [`decide`]: verbs. Pure functions `(state, event) -> (state, effects)`.
 //! - [`ports`]: what the tree needs from the world, as traits.
-//! - [`root`], [`gateway`], [`monitor`], [`scheduler`], [`agent`], [`execution`]: the actors, which only perform effects.
+//! - [`root`], [`gateway`], [`monitor`], [`retention`], [`scheduler`], [`agent`], [`execution`]: the actors,
+//!   which only perform effects.
 //! - `testing` (feature): a world of scripted ports in virtual time, for tests.
 //! - [`tree`] and [`door`]: how the edge starts the tree, and how it enters.
 #![forbid(unsafe_code)]
@@ -20,6 +21,7 @@ mod echo;
 pub mod execution;
 pub mod follow;
 pub mod gateway;
+mod history;
 pub mod kit;
 pub mod model;
 pub mod monitor;
@@ -27,6 +29,7 @@ mod pen;
 pub mod ports;
 mod recover;
 pub mod report;
+pub mod retention;
 pub mod root;
 pub mod scheduler;
 pub mod schedules;

@@ -22,6 +22,7 @@ pub mod rungs;
 pub mod sandbox;
 pub mod schedule;
 pub mod status;
+pub mod stock;
 pub mod timetable;
 pub mod usage;
 pub mod workspace;

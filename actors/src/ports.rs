@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod driver;
+pub mod history;
 pub mod ledger;
 pub mod meter;
 pub mod outbox;

@@ -223,7 +223,7 @@ pub(crate) async fn fail(kit: &Kit, record: &Record, failure: Failure) -> Result
 }
 
 /// The latest request of an execution, read back.
-async fn read(kit: &Kit, record: &Record) -> Result<Arc<Request>, LedgerError> {
+pub(crate) async fn read(kit: &Kit, record: &Record) -> Result<Arc<Request>, LedgerError> {
     let said = kit.ledger.events(record.id, 0).await?.into_iter().rev().find_map(said);
     let (message, pieces) = said.unwrap_or_else(|| (record.message.clone(), Vec::new()));
     let mut parts = Vec::new();

@@ -2,6 +2,7 @@
 //! gives up on an agent that fails too often, never on the service.
 
 mod agents;
+mod retention;
 mod scheduling;
 mod seating;
 
@@ -28,11 +29,13 @@ use crate::model::id::AgentId;
 use crate::model::record::Filter;
 use crate::monitor::{Latest, MonitorActor, MonitorArgs, MonitorMsg, Probe};
 use crate::ports::driver::Driver;
-use crate::recover::fail;
 use crate::scheduler::SchedulerMsg;
 use scheduling::Scheduled;
 pub use scheduling::Scheduling;
 
+use crate::recover::fail;
+use crate::retention::{Retention, RetentionMsg};
+use retention::Keeping;
 use seating::Leaving;
 pub use seating::Seating;
 
@@ -56,6 +59,8 @@ pub struct RootArgs {
     pub seats: Vec<Seat>,
     /// How the machine is watched; `None` when it is not.
     pub probe: Option<Probe>,
+    /// How the history is kept; all of it is where there are no bounds.
+    pub retention: Option<Retention>,
     /// Where the latest judgement of the machine is told.
     pub pressure: watch::Sender<Latest>,
     /// Where the present gateway is told.
@@ -87,6 +92,8 @@ pub struct RootView {
     pub monitor: Option<(ActorRef<MonitorMsg>, u32)>,
     /// Who asks at set times, and how often it was started again; `None` when nobody does now.
     pub scheduler: Option<(ActorRef<SchedulerMsg>, u32)>,
+    /// Who keeps the history within bounds, and how often it was started again.
+    pub retention: Option<(ActorRef<RetentionMsg>, u32)>,
     /// The agents, in the order of their ids.
     pub seats: Vec<SeatView>,
 }
@@ -132,6 +139,7 @@ pub struct RootData {
     monitor: Option<ActorRef<MonitorMsg>>,
     monitor_restarts: Restarts,
     scheduled: Scheduled,
+    keeping: Keeping,
     since: DateTime<Utc>,
     born: Instant,
     draining: bool,
@@ -161,6 +169,7 @@ impl Actor for RootActor {
         }
         data.start_gateway(&me).await?;
         data.start_scheduler().await?;
+        data.start_retention(&me).await?;
         Ok(data)
     }
 
@@ -216,6 +225,7 @@ impl RootData {
             monitor: None,
             monitor_restarts: Restarts::default(),
             scheduled: Scheduled { args: args.scheduling, restarts: Restarts::default() },
+            keeping: Keeping::new(args.retention),
             since: args.kit.clock.now(),
             born: Instant::now(),
             draining: false,
@@ -272,6 +282,7 @@ impl RootData {
             None if self.is_gateway(child) => self.gateway_failed(me, fault).await,
             None if self.is_scheduler(child) => self.scheduler_failed(fault).await,
             None if self.is_monitor(child) => self.monitor_failed(me, fault).await,
+            None if self.keeping.is_played_by(child) => self.retention_failed(me, fault).await,
             None => {} // A child that did not even start; whoever started it knows.
         }
     }
@@ -328,6 +339,7 @@ impl RootData {
             gateway_restarts: self.gateway_restarts.total(),
             monitor: self.monitor.clone().map(|monitor| (monitor, self.monitor_restarts.total())),
             scheduler: self.scheduled.view(),
+            retention: self.keeping.view(),
             seats: seats.collect(),
         }
     }

@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 use crate::door::Gateway;
 use crate::kit::Kit;
 use crate::model::failure::Failure;
-use crate::model::schedule::{Ending, Occurrence, ScheduleId, ScheduleSpec, ScheduleView};
+use crate::model::schedule::{Configured, Ending, Occurrence, ScheduleId, ScheduleView};
 use crate::ports::ledger::LedgerError;
 use crate::ports::timebook::Timebook;
 use crate::ports::wording::Wording;
@@ -52,15 +52,6 @@ pub struct Agenda {
     pub history: Duration,
     /// The longest sleep: a clock that is set meanwhile is seen after that. [`NAP`] is right.
     pub nap: Duration,
-}
-
-/// A schedule of the configuration, and the name of whose it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Configured {
-    /// What it says.
-    pub spec: ScheduleSpec,
-    /// The name of a principal.
-    pub owner: String,
 }
 
 /// What the scheduler begins with.

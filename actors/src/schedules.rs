@@ -9,10 +9,11 @@ use crate::door::{ANSWER, Gateway, unreadable};
 use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::principal::{Caller, Right};
+use crate::model::schedule::Configured;
 use crate::model::schedule::{Occurrence, OccurrenceQuery, ScheduleId, ScheduleSpec, ScheduleView};
 use crate::ports::timebook::Timebook;
 use crate::scheduler::book::owned;
-use crate::scheduler::{Change, Configured, SchedulerMsg};
+use crate::scheduler::{Change, SchedulerMsg};
 
 /// Over how many days success is counted.
 pub const COUNTED_DAYS: i64 = 30;

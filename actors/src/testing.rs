@@ -7,6 +7,7 @@ mod asking;
 mod clock;
 mod driver;
 mod gate;
+mod history;
 mod ledger;
 mod life;
 mod meter;
@@ -47,9 +48,9 @@ use crate::model::event::Fact;
 use crate::model::id::ExecutionId;
 use crate::model::progress::Progress;
 use crate::model::record::Record;
+use crate::model::schedule::Configured;
 use crate::model::status::{AgentStatus, TreeStatus};
 use crate::ports::ledger::Ledger;
-use crate::scheduler::Configured;
 use crate::tree::Tree;
 
 /// The longest time that anybody waits for an end; then something is lost.

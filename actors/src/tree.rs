@@ -12,11 +12,13 @@ use crate::door::Gateway;
 use crate::execution::ExecutionMsg;
 use crate::gateway::GatewayMsg;
 use crate::kit::Kit;
-use crate::model::id::ExecutionId;
+use crate::model::id::{AgentId, ExecutionId};
 use crate::model::status::{
-    ActorStatus, AgentStatus, ExecutionStatus, Health, SchedulerStatus, TreeStatus,
+    ActorStatus, AgentStatus, ExecutionStatus, Health, Pool, RetentionStatus, SchedulerStatus,
+    TreeStatus,
 };
 use crate::monitor::{MonitorMsg, Probe};
+use crate::retention::{Retention, RetentionMsg};
 use crate::root::{RootActor, RootArgs, RootMsg, RootView, Scheduling, Seat, SeatView, Seating};
 use crate::scheduler::{Agenda, SchedulerMsg};
 
@@ -30,26 +32,33 @@ pub struct Tree {
     root: JoinHandle<()>,
 }
 
+/// What the tree does besides serving its agents.
+#[derive(Default)]
+pub struct Plan {
+    /// How the machine is watched. Without it nobody watches, and all work is let in.
+    pub probe: Option<Probe>,
+    /// What is to be done at set times. Without it nothing ever is.
+    pub agenda: Option<Agenda>,
+    /// How much history is kept. Without it all of it is.
+    pub retention: Option<Retention>,
+}
+
 impl Tree {
-    /// Recovers from the ledger, then starts the monitor, the agents, the gateway and the scheduler.
-    /// Without a probe nobody watches the machine, and all work is let in; without an agenda nothing
-    /// is ever scheduled.
+    /// Recovers from the ledger, then starts the monitor, the agents, the gateway, and whoever else has
+    /// something to do by the plan.
     ///
     /// # Errors
     /// When the ledger cannot be read, or an agent does not start.
-    pub async fn start(
-        kit: Kit,
-        seats: Vec<Seat>,
-        probe: Option<Probe>,
-        agenda: Option<Agenda>,
-    ) -> Result<Self, SpawnErr> {
+    pub async fn start(kit: Kit, seats: Vec<Seat>, plan: Plan) -> Result<Self, SpawnErr> {
         let (sender, gateway) = watch::channel(None);
         let (draining, drained) = watch::channel(false);
         let (judge, pressure) = watch::channel(None);
+        let Plan { probe, agenda, retention } = plan;
         let (actor, scheduler) = watch::channel(None);
         let (kept, timebook) = (kit.clone(), agenda.as_ref().map(|it| it.timebook.clone()));
         let scheduling = Scheduling { agenda, actor, draining: drained.clone() };
-        let args = RootArgs { kit, seats, probe, pressure: judge, gateway: sender, scheduling };
+        let args =
+            RootArgs { kit, seats, probe, retention, pressure: judge, gateway: sender, scheduling };
         let (root, ended) = ractor::ActorRuntime::spawn(None, RootActor, args).await?;
         let gateway =
             Gateway { root, gateway, draining: drained, pressure, scheduler, timebook, kit: kept };
@@ -147,13 +156,21 @@ impl Gateway {
         let pressure = self.pressure.borrow().clone();
         let monitor = monitor_status(view.as_ref()).await;
         let scheduler = scheduler_status(view.as_ref()).await;
+        let retention = retention_status(view.as_ref()).await;
         let mut asked = JoinSet::new();
         for seat in view.map(|view| view.seats).unwrap_or_default() {
             asked.spawn(agent_status(seat));
         }
         let mut agents = asked.join_all().await;
         agents.sort_by(|one, other| one.id.cmp(&other.id));
-        TreeStatus { at, root, monitor, pressure, scheduler, gateway, agents }
+        TreeStatus { at, root, monitor, pressure, scheduler, retention, gateway, agents }
+    }
+
+    /// One agent as it is now; `None` when there is no such agent.
+    pub async fn agent_status(&self, agent: &AgentId) -> Option<AgentStatus> {
+        let seats = self.root_view().await?.seats;
+        let seat = seats.into_iter().find(|seat| seat.spec.id == *agent)?;
+        Some(agent_status(seat).await)
     }
 
     pub(crate) async fn root_view(&self) -> Option<RootView> {
@@ -183,6 +200,14 @@ async fn scheduler_status(view: Option<&RootView>) -> Option<SchedulerStatus> {
     let actor = actor("scheduler", seen.map(|(since, ..)| since), *restarts);
     let (active, schedules) = seen.map_or((0, 0), |(_, active, all)| (active, all));
     Some(SchedulerStatus { actor, schedules, active })
+}
+
+async fn retention_status(view: Option<&RootView>) -> Option<RetentionStatus> {
+    let (actor_ref, restarts) = view?.retention.as_ref()?;
+    let seen = call(actor_ref, RetentionMsg::Inspect, GLANCE).await;
+    let since = seen.map(|(since, _)| since);
+    let last_pass = seen.and_then(|(_, last)| last);
+    Some(RetentionStatus { actor: actor("retention", since, *restarts), last_pass })
 }
 
 async fn agent_status(seat: SeatView) -> AgentStatus {
@@ -238,6 +263,7 @@ fn unanswered(seat: &SeatView, health: Health) -> AgentStatus {
         last_fault: None,
         capacity: seat.spec.capacity.running.map(Into::into),
         queue_depth: seat.spec.capacity.waiting,
+        pool: Pool::default(),
         running: Vec::new(),
         queued: Vec::new(),
         last: None,

@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 
 pub mod schedule;
 
+use super::filters::Filters;
 use schedule::ScheduleCommand;
 
 const EXIT_CODES: &str = "\
@@ -91,7 +92,19 @@ pub enum Command {
     Send(Send),
     /// Look into the supervision tree.
     Status,
-    /// Look at tasks, or call one off.
+    /// Show the output and the events of the latest tasks, line by line.
+    Logs {
+        /// Go on with what comes.
+        #[arg(long, short)]
+        follow: bool,
+        /// Only those of this agent.
+        #[arg(long)]
+        agent: Option<String>,
+        /// Of so many tasks.
+        #[arg(long, default_value_t = 10)]
+        tasks: u32,
+    },
+    /// Look at tasks, follow, repeat, call off, remove or export them.
     #[command(subcommand)]
     Tasks(TasksCommand),
     /// Look at what is asked for at set times, or change it.
@@ -131,18 +144,28 @@ pub struct Send {
 pub enum TasksCommand {
     /// List tasks, newest first.
     List {
-        /// Only those of this agent.
-        #[arg(long)]
-        agent: Option<String>,
-        /// Only those that have not ended.
-        #[arg(long)]
-        unfinished: bool,
+        /// Which.
+        #[command(flatten)]
+        filters: Filters,
         /// At most so many.
         #[arg(long, default_value_t = 20)]
         limit: u32,
+        /// Those that follow a page, by the word that it ended with.
+        #[arg(long)]
+        cursor: Option<String>,
     },
     /// Show one task with its history.
     Show {
+        /// The task's id.
+        id: String,
+    },
+    /// Follow a task to its end: its output and its events. The exit code says how it ended.
+    Watch {
+        /// The task's id.
+        id: String,
+    },
+    /// Ask once more what a task was asked; prints the id of the new task.
+    Retry {
         /// The task's id.
         id: String,
     },
@@ -150,6 +173,23 @@ pub enum TasksCommand {
     Cancel {
         /// The task's id.
         id: String,
+    },
+    /// Remove a task that has ended, with its history.
+    Delete {
+        /// The task's id.
+        id: String,
+    },
+    /// Write tasks with their events to standard output, one JSON document a line.
+    Export {
+        /// Which.
+        #[command(flatten)]
+        filters: Filters,
+        /// With all texts: input, output, standard error.
+        #[arg(long)]
+        text: bool,
+        /// At most so many.
+        #[arg(long)]
+        limit: Option<u32>,
     },
 }
 

@@ -1,10 +1,11 @@
 //! HTTP to the service.
 
-use std::io::Error;
+use std::io::{Error, Write};
 use std::path::Path;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request};
 use hyper_util::client::legacy::Client as HttpClient;
@@ -92,6 +93,48 @@ impl Client {
         path: &str,
         body: Option<Value>,
     ) -> Result<T, CliError> {
+        let (is_good, body) = self.begin(method, path, body).await?;
+        let collected = body.collect().await;
+        let bytes = collected.map_err(|source| CliError::Broken { source })?.to_bytes();
+        if is_good {
+            let strange = |_| CliError::Strange { about: "its shape is another one" };
+            serde_json::from_slice(&bytes).map_err(strange)
+        } else {
+            Err(refused(&bytes))
+        }
+    }
+
+    /// Has something removed, of which nothing is told.
+    pub(super) async fn remove(&self, path: &str) -> Result<(), CliError> {
+        let (is_good, body) = self.begin(Method::DELETE, path, None).await?;
+        let collected = body.collect().await;
+        let bytes = collected.map_err(|source| CliError::Broken { source })?.to_bytes();
+        if is_good { Ok(()) } else { Err(refused(&bytes)) }
+    }
+
+    /// Copies an answer as it comes, however long it is.
+    pub(super) async fn copy(&self, path: &str, into: &mut impl Write) -> Result<(), CliError> {
+        let (is_good, mut body) = self.begin(Method::GET, path, None).await?;
+        if !is_good {
+            let collected = body.collect().await;
+            let bytes = collected.map_err(|source| CliError::Broken { source })?.to_bytes();
+            return Err(refused(&bytes));
+        }
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|source| CliError::Broken { source })?;
+            let data = frame.data_ref().map(|data| into.write_all(data));
+            data.unwrap_or(Ok(())).map_err(|source| CliError::Output { source })?;
+        }
+        into.flush().map_err(|source| CliError::Output { source })
+    }
+
+    /// Asks; whether the answer is a good one, and its body.
+    async fn begin(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<(bool, Incoming), CliError> {
         let body = body.map(|body| body.to_string()).unwrap_or_default();
         let request = Request::builder()
             .method(method)
@@ -102,16 +145,7 @@ impl Client {
             .map_err(|_malformed| CliError::Address { url: self.url.clone() })?;
         let unreachable = |source| CliError::Unreachable { url: self.url.clone(), source };
         let response = self.http.request(request).await.map_err(unreachable)?;
-        let is_good = response.status().is_success();
-        let collected = response.into_body().collect().await;
-        let bytes = collected.map_err(|source| CliError::Broken { source })?.to_bytes();
-        if is_good {
-            let strange = |_| CliError::Strange { about: "its shape is another one" };
-            let bytes = if bytes.is_empty() { Bytes::from_static(b"null") } else { bytes };
-            serde_json::from_slice(&bytes).map_err(strange)
-        } else {
-            Err(refused(&bytes))
-        }
+        Ok((response.status().is_success(), response.into_body()))
     }
 }
 

@@ -39,6 +39,11 @@ impl Out {
         }
     }
 
+    /// A text as it is that is not part of the answer.
+    pub(super) fn aside(&self, text: &str) {
+        _ = std::io::stderr().write_all(text.as_bytes());
+    }
+
     /// A shape as JSON.
     pub(super) fn shape(&self, shape: &impl Serialize) {
         if let Ok(text) = serde_json::to_string_pretty(shape) {

@@ -29,7 +29,7 @@ pub(super) async fn run(
         }
         ScheduleCommand::Update { id, terms } => update(client, &id, terms, out).await,
         ScheduleCommand::Delete { id } => {
-            client.delete::<Value>(&format!("{ROOT}/{id}")).await?;
+            client.remove(&format!("{ROOT}/{id}")).await?;
             out.note(&format!("schedule {id} is removed"));
             Ok(())
         }

@@ -3,6 +3,7 @@
 use algonius_actors::model::pressure::Pressure;
 use algonius_actors::model::sandbox::Isolation;
 use algonius_actors::model::status::{AgentStatus, ExecutionStatus, Health, QueuedStatus};
+use algonius_actors::model::stock::Stock;
 use chrono::{DateTime, Utc};
 
 use super::client::Client;
@@ -23,6 +24,9 @@ pub(super) async fn run(client: &Client, out: &Out) -> Result<(), CliError> {
     out.line(&format!("algonius {}", status.version));
     out.line(&machine(&status.machine));
     configuration(&status.configuration, tree.at, out);
+    if let Some(ledger) = &status.ledger {
+        out.line(&kept(ledger, tree.at));
+    }
     out.line(&format!("root{}", life(tree.root.health, tree.root.since, 0, tree.at)));
     if let Some(monitor) = &tree.monitor {
         let life = life(monitor.health, monitor.since, monitor.restarts, tree.at);
@@ -66,6 +70,16 @@ fn machine(machine: &MachineStatus) -> String {
     let wrap = if machine.rungs.means().bubblewrap { ", bubblewrap" } else { "" };
     let (kernel, root) = (&machine.rungs.kernel, if machine.rungs.root { ", as root" } else { "" });
     format!("on Linux {kernel}, {landlock}{wrap}, held by warden {}{root}", wardens.join(", "))
+}
+
+/// How much is kept.
+fn kept(ledger: &Stock, at: DateTime<Utc>) -> String {
+    let mega = |bytes: u64| format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10);
+    let oldest = ledger
+        .oldest
+        .map_or(String::new(), |oldest| format!(", the oldest {} ago", ago(at, oldest)));
+    let (count, bytes) = (ledger.executions, mega(ledger.bytes + ledger.log_bytes));
+    format!("ledger {count} executions in {bytes}{oldest}")
 }
 
 fn print_agent(agent: &AgentStatus, at: DateTime<Utc>, out: &Out) {

@@ -27,6 +27,7 @@ mod machine;
 mod pressure;
 mod redaction;
 mod resources;
+mod retention;
 mod sandbox;
 mod schedules;
 mod whole;

@@ -71,6 +71,7 @@ pub(super) fn pending(booted: &Settings, now: &Settings) -> Vec<String> {
         ("log", booted.log != now.log),
         ("pressure", booted.pressure != now.pressure),
         ("push", booted.push != now.push),
+        ("retention", booted.retention != now.retention),
         ("scheduler.history", booted.scheduling.history != now.scheduling.history),
     ];
     those(&keys)

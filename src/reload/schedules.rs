@@ -1,6 +1,6 @@
 //! Schedules of another configuration.
 
-use algonius_actors::scheduler::Configured;
+use algonius_actors::model::schedule::Configured;
 
 use super::Reloader;
 use super::difference::changes;

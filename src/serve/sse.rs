@@ -7,7 +7,7 @@ use algonius_actors::model::failure::Failure;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt};
 use serde_json::Value;
 
 use super::a2a::Events;
@@ -31,6 +31,11 @@ pub fn response(
         };
         Ok::<_, Infallible>(event)
     });
+    stream(lines)
+}
+
+/// Lines as server-sent events, which nothing on the way keeps back.
+pub fn stream(lines: impl Stream<Item = Result<Event, Infallible>> + Send + 'static) -> Response {
     let mut response = Sse::new(lines).keep_alive(KeepAlive::new().interval(QUIET)).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -32,7 +32,8 @@ pub async fn tree(State(app): State<App>, who: Who) -> Result<Response, Problem>
     let machine = MachineStatus { rungs: app.rungs.clone(), wardens: (app.wardens)() };
     let version = env!("CARGO_PKG_VERSION").to_owned();
     let configuration = app.admin.configuration();
-    let status = ServiceStatus { version, configuration, machine, tree };
+    let ledger = app.gateway.stock().await.ok(); // A ledger that cannot be read hides nothing else.
+    let status = ServiceStatus { version, configuration, machine, ledger, tree };
     Ok(ok(&to_json(&status)?))
 }
 

@@ -10,6 +10,7 @@ use algonius_actors::model::execution::{Fence, Move, Outcome, Stamp, State};
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use algonius_actors::model::record::Record;
 use algonius_actors::model::request::{Keys, Overrides, Trigger};
+use algonius_actors::ports::history::History;
 use algonius_actors::ports::ledger::{Accept, Acceptance, Claim, ClaimOrder, Ledger, Settlement};
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -20,12 +21,14 @@ pub(super) mod accepting;
 pub(super) mod answering;
 pub(super) mod booking;
 pub(super) mod claiming;
+pub(super) mod keeping;
 pub(super) mod paging;
 pub(super) mod reading;
 pub(super) mod recording;
 pub(super) mod telling;
 
 pub(super) type AnyLedger = Arc<dyn Ledger>;
+pub(super) type AnyHistory = Arc<dyn History>;
 
 /// Tells every story to a ledger that `$open` gives, with what must live as long.
 macro_rules! conformance {
@@ -81,6 +84,8 @@ macro_rules! conformance {
                 long_input_is_read_back_whole_and_in_part
                 executions_are_listed_newest_first_in_pages
                 executions_are_listed_by_what_they_are
+                history_is_narrowed_by_each_of_its_filters
+                pages_of_history_lose_and_double_nothing
                 seeded_tokens_are_replaced_and_their_principals_kept
             }
         }

@@ -12,7 +12,8 @@ const INSERT: &str = "
     VALUES ($1, $2, $3, $4, $5, $6, $7)";
 
 const AFTER: &str = "
-    SELECT number, at, body FROM events WHERE execution = $1 AND number > $2 ORDER BY number";
+    SELECT number, at, body FROM events WHERE execution = $1 AND number > $2
+    ORDER BY number LIMIT $3";
 
 /// Stores one event.
 pub(super) async fn insert(
@@ -43,7 +44,27 @@ pub(super) async fn after(
     id: ExecutionId,
     after: u64,
 ) -> sqlx::Result<Vec<Event>> {
-    let rows = sqlx::query(AFTER).bind(id.0).bind(integer(after)).fetch_all(pool).await?;
+    read(pool, id, after, -1).await // To SQLite, no limit.
+}
+
+/// Reads at most so many events after a number, in order.
+pub(super) async fn some_after(
+    pool: &SqlitePool,
+    id: ExecutionId,
+    after: u64,
+    most: u32,
+) -> sqlx::Result<Vec<Event>> {
+    read(pool, id, after, most.into()).await
+}
+
+async fn read(
+    pool: &SqlitePool,
+    id: ExecutionId,
+    after: u64,
+    most: i64,
+) -> sqlx::Result<Vec<Event>> {
+    let rows =
+        sqlx::query(AFTER).bind(id.0).bind(integer(after)).bind(most).fetch_all(pool).await?;
     let event = |columns: Columns<'_>| {
         Ok(Event {
             number: columns.number("number")?,

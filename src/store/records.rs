@@ -3,12 +3,12 @@
 use algonius_actors::model::execution::{Fence, Outcome, State};
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use algonius_actors::model::record::{Filter, Record};
-use sqlx::sqlite::Sqlite;
-use sqlx::{QueryBuilder, SqlitePool};
+use sqlx::SqlitePool;
 
 use super::column::Columns;
 use super::fault::unreadable;
 use super::head::stamp;
+use super::listing;
 
 /// Reads one execution.
 pub(super) async fn one(pool: &SqlitePool, id: ExecutionId) -> sqlx::Result<Option<Record>> {
@@ -21,30 +21,8 @@ pub(super) async fn one(pool: &SqlitePool, id: ExecutionId) -> sqlx::Result<Opti
 
 /// Reads executions, newest first.
 pub(super) async fn many(pool: &SqlitePool, filter: Filter) -> sqlx::Result<Vec<Record>> {
-    let rows = query(filter).build().fetch_all(pool).await?;
+    let rows = listing::query(filter).build().fetch_all(pool).await?;
     rows.iter().map(|row| record(Columns(row))).collect()
-}
-
-/// Says only what is asked for, so that each of the few texts there can be finds its index.
-fn query(filter: Filter) -> QueryBuilder<Sqlite> {
-    let mut query = QueryBuilder::new("SELECT * FROM executions WHERE 1 = 1");
-    if let Some(agent) = filter.agent {
-        query.push(" AND agent = ").push_bind(agent.as_str().to_owned());
-    }
-    if let Some(owner) = filter.owner {
-        query.push(" AND owner = ").push_bind(owner.0);
-    }
-    if filter.unfinished {
-        query.push(" AND outcome IS NULL");
-    }
-    if let Some(before) = filter.before {
-        query.push(" AND id < ").push_bind(before.0);
-    }
-    query.push(" ORDER BY id DESC");
-    if filter.limit > 0 {
-        query.push(" LIMIT ").push_bind(i64::from(filter.limit));
-    }
-    query
 }
 
 /// Reads a whole row.

@@ -81,7 +81,7 @@ fn random_key() -> [u8; 32] {
 }
 
 /// The steps to the tables of this release, in their order.
-pub(super) const STEPS: [(i64, &str, &str); 7] = [
+pub(super) const STEPS: [(i64, &str, &str); 9] = [
     (1, "ledger", include_str!("migrations/sqlite/0001_ledger.sql")),
     (2, "push targets", include_str!("migrations/sqlite/0002_push_targets.sql")),
     (3, "request keys", include_str!("migrations/sqlite/0003_request_keys.sql")),
@@ -89,6 +89,8 @@ pub(super) const STEPS: [(i64, &str, &str); 7] = [
     (5, "equal requests", include_str!("migrations/sqlite/0005_equal_requests.sql")),
     (6, "workspaces", include_str!("migrations/sqlite/0006_workspaces.sql")),
     (7, "schedules", include_str!("migrations/sqlite/0007_schedules.sql")),
+    (8, "history", include_str!("migrations/sqlite/0008_history.sql")),
+    (9, "retention", include_str!("migrations/sqlite/0009_retention.sql")),
 ];
 
 pub(super) fn migrator(steps: &'static [(i64, &'static str, &'static str)]) -> Migrator {

@@ -19,21 +19,31 @@ use tokio::task::JoinSet;
 
 use super::conformance::answering::{answer, asked};
 use super::conformance::booking::{AnyTimebook, timebook_conformance};
+use super::conformance::keeping::history_conformance;
 use super::conformance::telling::{AnyOutbox, outbox_conformance};
-use super::conformance::{AnyLedger, accepted, conformance, request, said, second};
+use super::conformance::{AnyHistory, AnyLedger, accepted, conformance, request, said, second};
 use super::writer::Change;
 use super::{Durability, Store, StoreError};
 
+mod keeping;
+mod plans;
 mod shown;
 mod upgrade;
 
 conformance!(fresh);
+history_conformance!(fresh_history);
 outbox_conformance!(fresh_outbox);
 timebook_conformance!(fresh_timebook);
 
 async fn fresh() -> (AnyLedger, TempDir) {
     let folder = TempDir::new().unwrap();
     (Arc::new(open(folder.path()).await), folder)
+}
+
+async fn fresh_history() -> (AnyLedger, AnyHistory, TempDir) {
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open(folder.path()).await);
+    (store.clone(), store, folder)
 }
 
 async fn fresh_outbox() -> (AnyLedger, AnyOutbox, TempDir) {

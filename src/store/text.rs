@@ -3,6 +3,7 @@
 use algonius_actors::model::event::{CHUNK, Channel, Chunk, Span};
 use algonius_actors::model::execution::Stamp;
 use algonius_actors::model::id::ExecutionId;
+use algonius_actors::ports::history::Passage;
 use algonius_actors::report::pieces;
 use async_trait::async_trait;
 use sqlx::{SqliteConnection, SqlitePool};
@@ -105,6 +106,28 @@ pub(super) async fn insert_whole(
 /// Reads a range; what of it is not yet there is left out. A character that the range cuts
 /// through comes as U+FFFD.
 pub(super) async fn range(pool: &SqlitePool, id: ExecutionId, span: Span) -> sqlx::Result<String> {
+    let bytes = bytes(pool, id, span).await?;
+    Ok(String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+}
+
+/// Reads the whole characters of a range.
+pub(super) async fn passage(
+    pool: &SqlitePool,
+    id: ExecutionId,
+    span: Span,
+) -> sqlx::Result<Passage> {
+    let mut bytes = bytes(pool, id, span).await?;
+    let begun = bytes.iter().take_while(|byte| **byte & 0xc0 == 0x80).count();
+    bytes.drain(..begun);
+    if let Err(error) = std::str::from_utf8(&bytes) {
+        bytes.truncate(error.valid_up_to());
+    }
+    let text = String::from_utf8(bytes).map_err(unreadable)?;
+    Ok(Passage { from: span.from + begun as u64, text })
+}
+
+async fn bytes(pool: &SqlitePool, id: ExecutionId, span: Span) -> sqlx::Result<Vec<u8>> {
     let longest = i64::try_from(CHUNK).unwrap_or(i64::MAX);
     let rows = sqlx::query(RANGE)
         .bind(id.0)
@@ -120,8 +143,7 @@ pub(super) async fn range(pool: &SqlitePool, id: ExecutionId, span: Span) -> sql
         let columns = Columns(row);
         cut.push(columns.number("start")?, columns.plain::<&str>("text")?.as_bytes())?;
     }
-    Ok(String::from_utf8(cut.bytes)
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+    Ok(cut.bytes)
 }
 
 /// Puts chunks together and keeps what is in the range.

@@ -1,13 +1,15 @@
 //! Shapes of `/api/v1`, the API for programs; the command line speaks it too.
 
-use std::collections::BTreeMap;
+pub mod agent;
+pub mod history;
 
-use algonius_actors::model::event::Event;
 use algonius_actors::model::execution::{Outcome, Stamp, State};
+use algonius_actors::model::failure::Failure;
 use algonius_actors::model::queue::Queued;
 use algonius_actors::model::record::Record;
 use algonius_actors::model::rungs::Rungs;
 use algonius_actors::model::sandbox::{Enforcement, Isolation};
+use algonius_actors::model::stock::Stock;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -80,6 +82,9 @@ pub struct ExecutionEntry {
     pub agent: String,
     /// The conversation.
     pub context_id: String,
+    /// What made it.
+    #[serde(default)]
+    pub trigger: String,
     /// How it ended, or where it is.
     pub state: State,
     /// Where it is, also after its end.
@@ -120,37 +125,9 @@ pub struct ExecutionEntry {
 pub struct ExecutionList {
     /// This page.
     pub executions: Vec<ExecutionEntry>,
-    /// Pass it as `before` for the next page; absent on the last.
+    /// Pass it as `cursor` for the next page; absent on the last. It means nothing to callers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-}
-
-/// An execution with all that is known of it. Texts are redacted.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ExecutionDetail {
-    /// What a list has.
-    #[serde(flatten)]
-    pub entry: ExecutionEntry,
-    /// The caller's id of the message.
-    pub message_id: String,
-    /// Who asked.
-    pub owner: String,
-    /// What was asked.
-    pub input: String,
-    /// The folder that the caller chose.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub working_directory: Option<String>,
-    /// The variables that the caller set.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
-    pub environment: BTreeMap<String, String>,
-    /// The answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub output: Option<String>,
-    /// Standard error of the last attempt.
-    pub stderr: String,
-    /// What happened.
-    pub events: Vec<Event>,
 }
 
 /// What the service tells about itself, beside its tree.
@@ -163,6 +140,9 @@ pub struct ServiceStatus {
     pub configuration: ConfigurationStatus,
     /// What the machine offers to hold programs with.
     pub machine: MachineStatus,
+    /// How much is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<Stock>,
     /// The tree.
     #[serde(flatten)]
     pub tree: algonius_actors::model::status::TreeStatus,
@@ -236,6 +216,7 @@ impl From<&Record> for ExecutionEntry {
             id: record.id.to_string(),
             agent: record.agent.to_string(),
             context_id: record.context.0.clone(),
+            trigger: record.trigger.kind().to_owned(),
             state: record.shown(),
             phase: record.state,
             outcome: record.outcome,
@@ -247,12 +228,18 @@ impl From<&Record> for ExecutionEntry {
             duration_us: duration.and_then(|duration| duration.num_microseconds()),
             pid: record.pid,
             exit_code: record.exit_code,
-            error: record.failure.as_ref().map(|failure| Trouble {
-                code: failure.code.to_string(),
-                category: failure.category().as_str().to_owned(),
-                message: failure.message.clone(),
-                hint: failure.hint().to_owned(),
-            }),
+            error: record.failure.as_ref().map(Trouble::from),
+        }
+    }
+}
+
+impl From<&Failure> for Trouble {
+    fn from(failure: &Failure) -> Self {
+        Self {
+            code: failure.code.to_string(),
+            category: failure.category().as_str().to_owned(),
+            message: failure.message.clone(),
+            hint: failure.hint().to_owned(),
         }
     }
 }

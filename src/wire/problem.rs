@@ -87,6 +87,8 @@ pub const fn numbers(code: Code) -> Numbers {
         Code::ScheduleExists => (-32063, 409, G::AlreadyExists),
         Code::ScheduleFixed => (-32064, 409, G::FailedPrecondition),
         Code::ExecutionEnded => (-32002, 409, G::FailedPrecondition),
+        Code::ExecutionUnfinished => (-32062, 409, G::FailedPrecondition),
+        Code::NotReplayable => (-32063, 409, G::FailedPrecondition),
         Code::PushUnsupported => (-32003, 400, G::FailedPrecondition),
         Code::Unsupported => (-32004, 400, G::FailedPrecondition),
         Code::ContentType => (-32005, 415, G::InvalidArgument),

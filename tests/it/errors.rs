@@ -28,6 +28,8 @@ const ELSEWHERE: &[(Code, &str)] = &[
     (Code::ScheduleExists, "told by the API for programs: `schedules.rs`"),
     (Code::ScheduleFixed, "told by the API for programs: `schedules.rs`"),
     (Code::ExtensionRequired, "no agent requires one"),
+    (Code::ExecutionUnfinished, "of `/api/v1` alone: `history.rs`"),
+    (Code::NotReplayable, "of `/api/v1` alone: `history.rs`"),
     (Code::ExtendedCardMissing, "no agent that offers the operation lacks a card"),
 ];
 

@@ -57,14 +57,14 @@ pub(crate) struct Judge<'a> {
 impl<'a> Judge<'a> {
     pub(crate) async fn new(case: Case<'a>) -> Self {
         let service = case.service;
-        let (mut ids, mut before) = (BTreeSet::new(), String::new());
+        let (mut ids, mut cursor) = (BTreeSet::new(), String::new());
         loop {
-            let list = service.get(&format!("/api/v1/executions?limit=1000{before}")).await;
+            let list = service.get(&format!("/api/v1/executions?limit=1000{cursor}")).await;
             let list = list.json();
             let page = list["executions"].as_array().unwrap().iter();
             ids.extend(page.map(|entry| entry["id"].as_str().unwrap().to_owned()));
             let Some(next) = list["next"].as_str() else { break };
-            before = format!("&before={next}");
+            cursor = format!("&cursor={next}");
         }
         let mut records = BTreeMap::new();
         for id in ids {

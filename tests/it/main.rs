@@ -31,6 +31,7 @@ mod groups;
 mod harness;
 mod heartbeat;
 mod held;
+mod history;
 mod judge;
 mod line;
 mod logs;

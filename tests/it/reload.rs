@@ -289,8 +289,8 @@ async fn schedules_come_change_and_go_with_the_configuration() {
         let told: Value = serde_json::from_str(&told.stdout).unwrap();
         let shown = service.get("/api/v1/schedules").await.json();
         let crons: Vec<_> =
-            shown["schedules"].as_array().unwrap().iter().map(|it| it["cron"].clone());
-        (told["applied"]["schedules"].clone(), crons.collect::<Vec<_>>())
+            shown["schedules"].as_array().unwrap().iter().map(|it| it["cron"].clone()).collect();
+        (told["applied"]["schedules"].clone(), crons)
     };
     let (told, crons) = reload([echo.clone(), beat("0 3 * * *")].concat()).await;
     assert_eq!((&told["added"], crons), (&json!(["beat"]), vec![json!("0 3 * * *")]));

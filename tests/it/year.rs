@@ -9,6 +9,7 @@ use algonius_actors::decide::key::Keyring;
 use algonius_actors::decide::redact::Redactor;
 use algonius_actors::kit::{Kit, Masking};
 use algonius_actors::model::principal::{Right, Scope, TokenSeed};
+use algonius_actors::model::schedule::Configured;
 use algonius_actors::model::schedule::{Occurrence, Overlap, ScheduleSpec, Verdict};
 use algonius_actors::model::timetable::Timetable;
 use algonius_actors::ports::clock::Clock;
@@ -16,9 +17,9 @@ use algonius_actors::ports::ledger::Ledger;
 use algonius_actors::ports::timebook::Timebook;
 use algonius_actors::ports::wording::Wording;
 use algonius_actors::root::Seat;
-use algonius_actors::scheduler::{Agenda, Configured};
+use algonius_actors::scheduler::Agenda;
 use algonius_actors::testing::{Act, ScriptedDriver, VirtualClock, WORKER, every, spec};
-use algonius_actors::tree::Tree;
+use algonius_actors::tree::{Plan, Tree};
 use algonius_actors::turns::Turns;
 use algonius_supervisor::store::{Durability, Store};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -69,6 +70,7 @@ impl Lives {
     async fn begin(&self) -> Tree {
         let kit = Kit {
             ledger: Arc::new(self.held.clone()),
+            history: Arc::clone(&self.held.0) as _,
             clock: Arc::<VirtualClock>::clone(&self.clock),
             redactor: Masking::fixed(Arc::new(Redactor::new([]))),
             keyring: Keyring::new([7; 32]),
@@ -85,7 +87,7 @@ impl Lives {
             nap: Duration::from_secs(6 * 3600),
         };
         let seats = vec![Seat { spec: Arc::new(worker), driver }];
-        Tree::start(kit, seats, None, Some(agenda)).await.unwrap()
+        Tree::start(kit, seats, Plan { agenda: Some(agenda), ..Plan::default() }).await.unwrap()
     }
 
     /// Waits until the clock tells a time.

@@ -44,6 +44,7 @@ impl AgentData {
         }
         let Submission { request, continues, reply } = submission;
         if let Err(failure) = self.check(&request, continues.as_ref()) {
+            self.counts.refused();
             _ = reply.send(Err(failure));
             return;
         }
@@ -127,6 +128,7 @@ impl AgentData {
             }
             Effect::Join(id, twin) => self.join(id, twin),
             Effect::Refuse(id) => {
+                self.counts.refused();
                 let (agent, depth) = (&self.args.spec.id, self.args.spec.capacity.waiting);
                 let message = format!("queue of agent `{agent}` is full ({depth} waiting)");
                 self.answer(id, Err(Failure::new(Code::QueueFull, message)));
@@ -194,6 +196,8 @@ impl AgentData {
             return; // It stays in the ledger, for the next start.
         }
         if let Some(one) = self.waiting.remove(&id) {
+            let patience = self.args.spec.capacity.patience;
+            self.counts.begun(&one, patience, self.live.len() + 1);
             let is_answer = one.from.state == State::Waiting;
             self.begin(me, id, one, if is_answer { Event::Answered } else { Event::Begin });
         }

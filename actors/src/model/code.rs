@@ -22,6 +22,15 @@ pub enum Category {
 }
 
 impl Category {
+    /// Every category.
+    pub const ALL: &[Self] = &[Self::Transient, Self::Permanent, Self::Agent, Self::System];
+
+    /// Reads the published word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|category| category.as_str() == word)
+    }
+
     /// The published word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -174,6 +183,12 @@ codes! {
     /// The configuration says what it is.
     ScheduleFixed = "schedule-fixed", Permanent,
         "change it in the configuration, and let the service read it again";
+    /// It has not ended yet.
+    ExecutionUnfinished = "execution-unfinished", Permanent,
+        "wait for its end, or cancel it first";
+    /// What was asked is not kept as it was.
+    NotReplayable = "not-replayable", Permanent,
+        "send the message itself again";
     /// No or no valid credentials.
     Unauthenticated = "unauthenticated", Permanent,
         "send `Authorization: Bearer` with a valid token";

@@ -28,6 +28,15 @@ pub enum Channel {
 }
 
 impl Channel {
+    /// Every channel.
+    pub const ALL: &[Self] = &[Self::Input, Self::Stdout, Self::Stderr, Self::Answer, Self::Parts];
+
+    /// Reads the published word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|channel| channel.as_str() == word)
+    }
+
     /// The published word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::agent::Access;
-use super::code::Code;
+use super::code::{Category, Code};
 use super::execution::{Fence, Outcome, Stamp, State};
 use super::failure::Failure;
 use super::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
@@ -157,14 +157,58 @@ impl Shown {
 pub struct Filter {
     /// Of this agent only.
     pub agent: Option<AgentId>,
+    /// Of these agents only.
+    pub agents: Option<Vec<AgentId>>,
     /// Of this owner only.
     pub owner: Option<PrincipalId>,
+    /// Of the owner of this name only.
+    pub caller: Option<String>,
     /// Only those that have not ended.
     pub unfinished: bool,
+    /// Only those that show this state: see [`Record::shown`].
+    pub state: Option<State>,
+    /// Only those that ended so.
+    pub outcome: Option<Outcome>,
+    /// Only those that did not work for this reason.
+    pub code: Option<Code>,
+    /// Only those that did not work for a reason of this category.
+    pub category: Option<Category>,
+    /// Only those that were made by this kind of trigger: see [`Trigger::kind`].
+    pub trigger: Option<String>,
+    /// Only those that this schedule made.
+    pub schedule: Option<String>,
+    /// Of this conversation only.
+    pub context: Option<ContextId>,
+    /// Only those accepted then or later.
+    pub since: Option<DateTime<Utc>>,
+    /// Only those accepted before.
+    pub until: Option<DateTime<Utc>>,
     /// Only those accepted before this one, for paging; newest first.
     pub before: Option<ExecutionId>,
     /// At most so many; 0 is no limit.
     pub limit: u32,
+}
+
+impl Filter {
+    /// Whether a record is one of those, but for what names of owners tell and for the limit.
+    #[must_use]
+    pub fn fits(&self, record: &Record) -> bool {
+        let code = record.failure.as_ref().map(|failure| failure.code);
+        self.agent.as_ref().is_none_or(|agent| record.agent == *agent)
+            && self.agents.as_ref().is_none_or(|agents| agents.contains(&record.agent))
+            && self.owner.is_none_or(|owner| record.owner == owner)
+            && !(self.unfinished && record.outcome.is_some())
+            && self.state.is_none_or(|state| record.shown() == state)
+            && self.outcome.is_none_or(|outcome| record.outcome == Some(outcome))
+            && self.code.is_none_or(|wanted| code == Some(wanted))
+            && self.category.is_none_or(|wanted| code.map(Code::category) == Some(wanted))
+            && self.trigger.as_ref().is_none_or(|kind| record.trigger.kind() == kind)
+            && self.schedule.as_deref().is_none_or(|id| record.trigger.schedule() == Some(id))
+            && self.context.as_ref().is_none_or(|context| record.context == *context)
+            && self.since.is_none_or(|since| record.accepted_at >= since)
+            && self.until.is_none_or(|until| record.accepted_at < until)
+            && self.before.is_none_or(|before| record.id < before)
+    }
 }
 
 /// Which executions of one agent to list, the one whose status changed last first.

@@ -25,6 +25,26 @@ pub enum Trigger {
     },
 }
 
+impl Trigger {
+    /// Its published word.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::Schedule { .. } => "schedule",
+        }
+    }
+
+    /// The schedule that it was, if it was one.
+    #[must_use]
+    pub fn schedule(&self) -> Option<&str> {
+        match self {
+            Self::Api => None,
+            Self::Schedule { id, .. } => Some(id.as_str()),
+        }
+    }
+}
+
 /// What a caller chose for one request, where the agent's allowance lets it. It holds no secret: what
 /// redaction would change is refused, so that it can be stored as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

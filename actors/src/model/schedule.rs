@@ -162,6 +162,15 @@ pub struct ScheduleSpec {
     pub enabled: bool,
 }
 
+/// A schedule of the configuration, and the name of whose it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Configured {
+    /// What it says.
+    pub spec: ScheduleSpec,
+    /// The name of a principal.
+    pub owner: String,
+}
+
 /// Where a schedule comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -9,6 +9,7 @@ use super::pressure::Pressure;
 use super::queue::{Queued, Reason};
 use super::resources::Holding;
 use super::sandbox::{Enforcement, Isolation};
+use super::stock::Pass;
 use super::usage::Usage;
 
 /// How an actor is.
@@ -76,6 +77,20 @@ pub struct LastOutcome {
     pub at: DateTime<Utc>,
 }
 
+/// What the slots of an agent have seen since its actor began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pool {
+    /// The most executions that held a slot at one time.
+    pub peak: usize,
+    /// Executions that were given a slot.
+    pub begun: u64,
+    /// Requests that were refused, for whatever reason.
+    pub refused: u64,
+    /// How long those that began had waited, on average, in milliseconds.
+    pub mean_wait_ms: u64,
+}
+
 /// One agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentStatus {
@@ -106,6 +121,9 @@ pub struct AgentStatus {
     pub capacity: Option<u32>,
     /// Places in the queue.
     pub queue_depth: u32,
+    /// What its slots have seen.
+    #[serde(default)]
+    pub pool: Pool,
     /// Executions that hold a slot.
     pub running: Vec<ExecutionStatus>,
     /// Executions that wait.
@@ -139,6 +157,18 @@ pub struct SchedulerStatus {
     pub active: usize,
 }
 
+/// Who keeps the history within bounds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RetentionStatus {
+    /// The actor.
+    #[serde(flatten)]
+    pub actor: ActorStatus,
+    /// Its latest pass.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub last_pass: Option<Pass>,
+}
+
 /// The whole tree.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TreeStatus {
@@ -155,6 +185,9 @@ pub struct TreeStatus {
     /// Who asks at set times; nobody does where there is nothing to schedule with.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub scheduler: Option<SchedulerStatus>,
+    /// Who keeps the history within bounds; nobody does where there are none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub retention: Option<RetentionStatus>,
     /// The door.
     pub gateway: ActorStatus,
     /// The agents, in the order of their ids.

@@ -2,13 +2,14 @@
 
 use chrono::{DateTime, Utc};
 
+use super::SchedulerData;
 use super::asking::is_in_time;
 use super::changing::reconciled;
 use super::entry::{Entry, How, Open, Phase};
 use super::errands::Errand;
-use super::{Configured, SchedulerData};
 use crate::decide::due::ON_TIME;
 use crate::model::id::PrincipalId;
+use crate::model::schedule::Configured;
 use crate::model::schedule::{Occurrence, Overlap, ScheduleId, ScheduleSpec, Verdict};
 use crate::ports::ledger::{Ledger, LedgerError};
 

@@ -23,7 +23,7 @@ use crate::ports::ledger::{
 /// A way to the rows. All ways of one world lead to the same rows.
 #[derive(Clone, Default)]
 pub struct MemoryLedger {
-    rows: Arc<Mutex<Rows>>,
+    pub(super) rows: Arc<Mutex<Rows>>,
     gate: Option<Arc<Gate>>,
 }
 
@@ -58,7 +58,7 @@ impl MemoryLedger {
         }
     }
 
-    async fn enter(&self, call: Call) -> Result<(), LedgerError> {
+    pub(super) async fn enter(&self, call: Call) -> Result<(), LedgerError> {
         match &self.gate {
             Some(gate) => gate.enter(call).await,
             None => Ok(()),
@@ -223,14 +223,16 @@ impl Ledger for MemoryLedger {
 
     async fn executions(&self, filter: Filter) -> Result<Vec<Record>, LedgerError> {
         self.enter(Call::List).await?;
-        let fits = |record: &&Record| {
-            filter.agent.as_ref().is_none_or(|agent| record.agent == *agent)
-                && filter.owner.is_none_or(|owner| record.owner == owner)
-                && filter.before.is_none_or(|before| record.id < before)
-                && !(filter.unfinished && record.outcome.is_some())
-        };
         let limit = if filter.limit == 0 { usize::MAX } else { filter.limit as usize };
         let rows = self.rows.lock().await;
+        let named = |record: &Record| {
+            let is_it = |token: &Token| token.principal == record.owner;
+            rows.tokens.iter().find(|token| is_it(token)).map(|token| token.name.clone())
+        };
+        let fits = |record: &&Record| {
+            let is_theirs = filter.caller.is_none() || filter.caller == named(record);
+            is_theirs && filter.fits(record)
+        };
         let newest_first = rows.executions.values().rev().map(|row| &row.record);
         Ok(newest_first.filter(fits).take(limit).cloned().collect())
     }

@@ -13,11 +13,12 @@ use crate::decide::key::Keyring;
 use crate::decide::redact::Redactor;
 use crate::kit::{Kit, Masking};
 use crate::model::agent::AgentSpec;
+use crate::model::schedule::Configured;
 use crate::monitor::Probe;
 use crate::ports::driver::Driver;
 use crate::root::Seat;
-use crate::scheduler::{Agenda, Configured, NAP};
-use crate::tree::Tree;
+use crate::scheduler::{Agenda, NAP};
+use crate::tree::{Plan, Tree};
 use crate::turns::Turns;
 
 /// What a life of the service is given.
@@ -28,6 +29,7 @@ pub(super) fn kit(
 ) -> Kit {
     Kit {
         ledger: Arc::new(ledger.through(Arc::clone(gate))),
+        history: Arc::new(ledger.through(Arc::clone(gate))),
         clock: Arc::<VirtualClock>::clone(clock),
         redactor: Masking::fixed(Arc::clone(redactor)),
         keyring: Keyring::new([7; 32]),
@@ -50,7 +52,8 @@ pub(super) async fn grow(
         Probe { meter, spec: BOUNDS, interval: PACE }
     });
     let seats = specs.iter().map(seat).collect();
-    Tree::start(kit, seats, probe, Some(agenda)).await.expect("the tree starts")
+    let plan = Plan { probe, agenda: Some(agenda), ..Plan::default() };
+    Tree::start(kit, seats, plan).await.expect("the tree starts")
 }
 
 /// What a life of the service has to do at set times.

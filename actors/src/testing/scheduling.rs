@@ -6,10 +6,10 @@ use super::parts::{caller, spec};
 use super::{WORKER, World};
 use crate::model::code::Code;
 use crate::model::principal::TokenSeed;
+use crate::model::schedule::Configured;
 use crate::model::schedule::{Missed, Occurrence, Overlap, ScheduleId, ScheduleSpec, ScheduleView};
 use crate::model::timetable::Timetable;
 use crate::ports::ledger::Ledger;
-use crate::scheduler::Configured;
 
 /// A schedule that asks the worker: its id, what it says, and when.
 #[must_use]

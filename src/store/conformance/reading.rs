@@ -1,11 +1,13 @@
 //! Stories of text, lists and tokens.
 
+use algonius_actors::model::code::{Category, Code};
 use algonius_actors::model::event::{Channel, Chunk, Span};
-use algonius_actors::model::execution::{Fence, Outcome, Stamp};
-use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
+use algonius_actors::model::execution::{Fence, Outcome, Stamp, State};
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, PrincipalId};
 use algonius_actors::model::principal::{Right, Scope, TokenSeed};
 use algonius_actors::model::record::Filter;
-use algonius_actors::ports::ledger::Accept;
+use algonius_actors::ports::ledger::{Accept, Settlement};
 use uuid::Uuid;
 
 use super::{AnyLedger, accepted, agent, claimed, request, said, second, settlement};
@@ -77,6 +79,85 @@ pub(in crate::store) async fn executions_are_listed_by_what_they_are(ledger: Any
     assert_eq!(list(&ledger, unfinished.clone()).await, [theirs_id, running]);
     let of_owner = Filter { owner, before: Some(elsewhere_id), limit: 9, ..unfinished };
     assert_eq!(list(&ledger, of_owner).await, [theirs_id]);
+}
+
+/// Each filter by itself finds what it names, and two of them what both name.
+pub(in crate::store) async fn history_is_narrowed_by_each_of_its_filters(ledger: AnyLedger) {
+    let seed = TokenSeed {
+        name: "ann".to_owned(),
+        hash: [1; 32],
+        scope: Scope { rights: vec![Right::Read], agents: None },
+        expires: None,
+    };
+    ledger.seed(vec![seed], second(0)).await.unwrap();
+    let ann = ledger.tokens().await.unwrap()[0].principal;
+    let done = Accept { owner: ann, at: second(10), ..request("look at this") };
+    let late = Accept { context: ContextId("other".to_owned()), at: second(20), ..request("x") };
+    let writer = AgentId::new("writer").unwrap();
+    let broken = Accept { agent: writer.clone(), at: second(30), ..request("y") };
+    let ids = [done.id, late.id, broken.id];
+    for one in [done, late, broken] {
+        ledger.accept(one).await.unwrap();
+    }
+    let failure = Some(Failure::new(Code::Exit, "it exited with code 1"));
+    let ends = [(ids[0], Outcome::Completed, None), (ids[2], Outcome::Failed, failure)];
+    for (id, outcome, failure) in ends {
+        let end = Settlement { failure, ..settlement(id, Fence(0), outcome) };
+        assert!(ledger.settle(end).await.unwrap());
+    }
+    let any = Filter::default;
+    for (filter, expected) in [
+        (Filter { caller: Some("ann".to_owned()), ..any() }, vec![0]),
+        (Filter { caller: Some("bob".to_owned()), ..any() }, vec![]),
+        (Filter { agents: Some(vec![agent(), writer.clone()]), ..any() }, vec![2, 1, 0]),
+        (Filter { agents: Some(vec![writer]), ..any() }, vec![2]),
+        (Filter { agents: Some(Vec::new()), ..any() }, vec![]),
+        (Filter { state: Some(State::Completed), ..any() }, vec![0]),
+        (Filter { state: Some(State::Idle), ..any() }, vec![1]),
+        (Filter { outcome: Some(Outcome::Failed), ..any() }, vec![2]),
+        (Filter { code: Some(Code::Exit), ..any() }, vec![2]),
+        (Filter { code: Some(Code::Killed), ..any() }, vec![]),
+        (Filter { category: Some(Category::Agent), ..any() }, vec![2]),
+        (Filter { category: Some(Category::System), ..any() }, vec![]),
+        (Filter { trigger: Some("api".to_owned()), ..any() }, vec![2, 1, 0]),
+        (Filter { trigger: Some("schedule".to_owned()), ..any() }, vec![]),
+        (Filter { schedule: Some("nightly".to_owned()), ..any() }, vec![]),
+        (Filter { context: Some(ContextId("other".to_owned())), ..any() }, vec![1]),
+        (Filter { since: Some(second(20)), ..any() }, vec![2, 1]),
+        (Filter { until: Some(second(20)), ..any() }, vec![0]),
+        (Filter { since: Some(second(20)), unfinished: true, ..any() }, vec![1]),
+        (Filter { state: Some(State::Failed), agent: Some(agent()), ..any() }, vec![]),
+    ] {
+        let expected: Vec<_> = expected.into_iter().map(|index: usize| ids[index]).collect();
+        assert_eq!(list(&ledger, filter.clone()).await, expected, "{filter:?}");
+    }
+}
+
+/// While others are accepted and end, who pages meets each that was there exactly once.
+pub(in crate::store) async fn pages_of_history_lose_and_double_nothing(ledger: AnyLedger) {
+    let mut ids = Vec::new();
+    for _ in 0..40 {
+        ids.push(accepted(&ledger).await);
+    }
+    ids.reverse();
+    let (mut seen, mut before) = (Vec::<ExecutionId>::new(), None);
+    loop {
+        let fresh: Vec<_> = (0..7).map(|_| request("look at this")).collect();
+        let end = settlement(ids[seen.len().min(39)], Fence(0), Outcome::Completed);
+        let (page, _) =
+            tokio::join!(list(&ledger, Filter { before, limit: 6, ..Filter::default() }), async {
+                for one in fresh {
+                    ledger.accept(one).await.unwrap();
+                }
+                ledger.settle(end).await.unwrap();
+            });
+        before = page.last().copied();
+        seen.extend(page.iter().filter(|id| ids.contains(id)));
+        if page.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(seen, ids);
 }
 
 async fn list(ledger: &AnyLedger, filter: Filter) -> Vec<ExecutionId> {

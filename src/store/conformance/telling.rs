@@ -39,7 +39,7 @@ macro_rules! outbox_conformance {
 }
 pub(in crate::store) use outbox_conformance;
 
-fn target(execution: ExecutionId, id: &str) -> PushTarget {
+pub(in crate::store) fn target(execution: ExecutionId, id: &str) -> PushTarget {
     PushTarget {
         id: id.to_owned(),
         execution,

@@ -1,6 +1,6 @@
 //! The public state is one rule in Rust and one in SQL: here they meet, in every case there is.
 
-use algonius_actors::model::code::Code;
+use algonius_actors::model::code::{Category, Code};
 use algonius_actors::model::execution::{Outcome, State};
 use algonius_actors::model::record::{PageQuery, Record, Shown};
 
@@ -71,5 +71,24 @@ async fn sql_and_rust_agree_on_the_public_state_and_its_time() {
         assert_eq!(page.total, expected.len() as u64);
         let differ = page.records.iter().zip(expected).find(|(is, should)| is != should);
         assert_eq!(differ, None, "{shown:?}");
+    }
+}
+
+#[tokio::test]
+async fn sql_and_rust_agree_on_what_history_is_narrowed_by() {
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open(folder.path()).await);
+    accepted(&(store.clone() as AnyLedger)).await;
+    store.writer.order(EveryCase).await.unwrap();
+    let records = store.executions(Filter::default()).await.unwrap();
+    let states = State::ALL.iter().map(|it| Filter { state: Some(*it), ..Filter::default() });
+    let outcomes = Outcome::ALL.iter().map(|it| Filter { outcome: Some(*it), ..Filter::default() });
+    let codes = Code::ALL.iter().map(|it| Filter { code: Some(*it), ..Filter::default() });
+    let classes =
+        Category::ALL.iter().map(|it| Filter { category: Some(*it), ..Filter::default() });
+    for filter in states.chain(outcomes).chain(codes).chain(classes) {
+        let found = store.executions(filter.clone()).await.unwrap();
+        let expected: Vec<&Record> = records.iter().filter(|it| filter.fits(it)).collect();
+        assert!(found.iter().eq(expected), "{filter:?}");
     }
 }

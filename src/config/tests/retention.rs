@@ -1,0 +1,39 @@
+//! How the history is kept, as written.
+
+use algonius_actors::model::stock::Keep;
+
+use super::*;
+use crate::config::Retention;
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+fn retention(lines: &str) -> Option<Retention> {
+    settings(&format!("{CAT}[retention]\n{lines}\n")).retention
+}
+
+#[test]
+fn history_is_kept_within_bounds_unless_the_file_says_otherwise() {
+    let usual = Retention {
+        keep: Keep {
+            max_age: Some(30 * DAY),
+            max_executions: Some(100_000),
+            max_bytes: Some(2 << 30),
+            min_age: DAY / 24,
+        },
+        interval: Duration::from_secs(600),
+    };
+    assert_eq!(settings(CAT).retention, Some(usual));
+    assert_eq!(retention(""), Some(usual));
+    assert_eq!(retention("enabled = false"), None);
+    let own = "max_age = \"7d\"\nmax_executions = 5\nmax_bytes = 1_000\nmin_age = 0\ninterval = 1";
+    let Retention { keep, interval } = retention(own).unwrap();
+    let expected = Keep {
+        max_age: Some(7 * DAY),
+        max_executions: Some(5),
+        max_bytes: Some(1000),
+        min_age: Duration::ZERO,
+    };
+    assert_eq!((keep, interval), (expected, Duration::from_secs(1)));
+    let none = retention("max_age = 0\nmax_executions = 0\nmax_bytes = 0").unwrap().keep;
+    assert_eq!((none.max_age, none.max_executions, none.max_bytes), (None, None, None));
+}

@@ -1,0 +1,155 @@
+//! Stories of what is kept: read in parts, measured, removed with all that belongs to it.
+
+use algonius_actors::model::event::{Channel, Chunk, Span};
+use algonius_actors::model::execution::{Fence, Outcome, Stamp};
+use algonius_actors::model::id::ExecutionId;
+use algonius_actors::model::record::Filter;
+use algonius_actors::model::stock::{Removal, Sweep};
+use algonius_actors::ports::history::Passage;
+use algonius_actors::ports::ledger::{Accept, Settlement};
+
+use super::{AnyHistory, AnyLedger, accepted, request, second, settlement, warned};
+
+/// Tells every story to a history that `$open` gives with its ledger.
+macro_rules! history_conformance {
+    ($open:path) => {
+        history_conformance! { $open:
+            events_are_read_in_parts_without_a_gap
+            passages_of_a_text_are_whole_characters_and_miss_none
+            each_text_of_an_execution_is_found_with_its_length
+            what_has_ended_is_removed_with_all_that_belongs_to_it
+            a_sweep_takes_what_ended_first_and_nothing_that_goes_on
+        }
+    };
+    ($open:path: $($story:ident)*) => {
+        $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn $story() {
+            let (ledger, history, _kept) = $open().await;
+            crate::store::conformance::keeping::$story(ledger, history).await;
+        })*
+    };
+}
+pub(in crate::store) use history_conformance;
+
+pub(in crate::store) async fn events_are_read_in_parts_without_a_gap(
+    ledger: AnyLedger,
+    history: AnyHistory,
+) {
+    let id = accepted(&ledger).await;
+    let facts = (0..20).map(|_| warned("mind the gap")).collect();
+    assert!(ledger.record(id, Fence(0), facts).await.unwrap());
+    let (mut numbers, mut after) = (Vec::new(), 0);
+    loop {
+        let part = history.some_events(id, after, 6).await.unwrap();
+        assert!(part.len() <= 6);
+        let Some(last) = part.last() else { break };
+        after = last.number;
+        numbers.extend(part.iter().map(|event| event.number));
+    }
+    assert_eq!(numbers, (1..=21).collect::<Vec<_>>());
+}
+
+async fn write(ledger: &AnyLedger, id: ExecutionId, pieces: &[&str]) {
+    let mut offset = 0;
+    for (number, text) in (0..).zip(pieces) {
+        let (channel, stamp) = (Channel::Stdout, Stamp::FIRST);
+        let text = (*text).to_owned();
+        let length = text.len() as u64;
+        ledger.append(id, Chunk { stamp, channel, number, offset, text }).await.unwrap();
+        offset += length;
+    }
+}
+
+pub(in crate::store) async fn passages_of_a_text_are_whole_characters_and_miss_none(
+    ledger: AnyLedger,
+    history: AnyHistory,
+) {
+    let id = accepted(&ledger).await;
+    let pieces = ["aé€", "x𝄞", "zß\u{fffd}"];
+    write(&ledger, id, &pieces).await;
+    let whole = pieces.concat();
+    for step in 4..9 {
+        let (mut read, mut from) = (String::new(), 0);
+        loop {
+            let span =
+                Span { stamp: Stamp::FIRST, channel: Channel::Stdout, from, to: from + step };
+            let passage = history.passage(id, span).await.unwrap();
+            if passage.text.is_empty() {
+                break;
+            }
+            assert_eq!(passage.from, from);
+            from = passage.to();
+            read += &passage.text;
+        }
+        assert_eq!(read, whole, "by {step}");
+    }
+    let inside = Span { stamp: Stamp::FIRST, channel: Channel::Stdout, from: 2, to: 6 };
+    let passage = Passage { from: 3, text: "€".to_owned() };
+    assert_eq!(history.passage(id, inside).await.unwrap(), passage);
+}
+
+pub(in crate::store) async fn each_text_of_an_execution_is_found_with_its_length(
+    ledger: AnyLedger,
+    history: AnyHistory,
+) {
+    let id = accepted(&ledger).await;
+    write(&ledger, id, &["one é", "two"]).await;
+    let mut texts = history.texts(id).await.unwrap();
+    texts.sort_by_key(|text| text.channel.as_str());
+    let text = |channel, to| Span { stamp: Stamp::FIRST, channel, from: 0, to };
+    let input = "look at this".len() as u64;
+    assert_eq!(texts, [text(Channel::Input, input), text(Channel::Stdout, 9)]);
+    assert_eq!(history.texts(ExecutionId::fresh()).await.unwrap(), []);
+}
+
+pub(in crate::store) async fn what_has_ended_is_removed_with_all_that_belongs_to_it(
+    ledger: AnyLedger,
+    history: AnyHistory,
+) {
+    let given = request("look at this");
+    let (id, other) = (given.id, accepted(&ledger).await);
+    ledger.accept(given.clone()).await.unwrap();
+    write(&ledger, id, &["an answer"]).await;
+    assert_eq!(history.remove(id).await.unwrap(), Removal::Unfinished);
+    assert!(ledger.settle(settlement(id, Fence(0), Outcome::Completed)).await.unwrap());
+    let before = history.stock().await.unwrap();
+    assert_eq!((before.executions, before.ended), (2, 1));
+    assert_eq!(history.remove(id).await.unwrap(), Removal::Removed);
+    assert_eq!(history.remove(id).await.unwrap(), Removal::Unknown);
+    assert_eq!(ledger.execution(id).await.unwrap(), None);
+    assert_eq!(ledger.events(id, 0).await.unwrap(), []);
+    assert_eq!(history.texts(id).await.unwrap(), []);
+    let key = given.keys.message;
+    assert_eq!(ledger.taken(given.owner, &given.agent, key).await.unwrap(), None);
+    assert_eq!(history.stock().await.unwrap().executions, 1);
+    assert!(ledger.execution(other).await.unwrap().is_some());
+}
+
+pub(in crate::store) async fn a_sweep_takes_what_ended_first_and_nothing_that_goes_on(
+    ledger: AnyLedger,
+    history: AnyHistory,
+) {
+    let running = accepted(&ledger).await;
+    let mut ids = Vec::new();
+    for at in [40, 20, 30] {
+        let given = Accept { at: second(0), ..request("look at this") };
+        let end = settlement(given.id, Fence(0), Outcome::Completed);
+        ids.push(given.id);
+        ledger.accept(given).await.unwrap();
+        assert!(ledger.settle(Settlement { at: second(at), ..end }).await.unwrap());
+    }
+    let left = async || {
+        let left = ledger.executions(Filter::default()).await.unwrap();
+        left.iter().map(|record| record.id).collect::<Vec<_>>()
+    };
+    let sweep = Sweep { from: None, before: Some(second(40)), most: 1 };
+    assert_eq!(history.sweep(sweep).await.unwrap(), 1);
+    assert_eq!(left().await, [ids[2], ids[0], running]);
+    assert_eq!(history.sweep(Sweep { most: 9, ..sweep }).await.unwrap(), 1);
+    assert_eq!(history.sweep(sweep).await.unwrap(), 0);
+    assert_eq!(left().await, [ids[0], running]);
+    let later = Sweep { from: Some(second(41)), before: None, most: 9 };
+    assert_eq!(history.sweep(later).await.unwrap(), 0);
+    assert_eq!(history.sweep(Sweep { from: Some(second(40)), ..later }).await.unwrap(), 1);
+    assert_eq!(left().await, [running]);
+}

@@ -1,0 +1,94 @@
+//! The text of a listing: newest first, from an index in that order, so that none is ever sorted.
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::record::Filter;
+use sqlx::QueryBuilder;
+use sqlx::sqlite::Sqlite;
+
+use super::column::micros;
+
+/// The executions that fit, newest first. It says only what is asked for, so that each of the few
+/// texts there can be finds its index. A `+` keeps a column from being looked up: an index by
+/// several values would have to be sorted.
+pub(super) fn query(filter: Filter) -> QueryBuilder<Sqlite> {
+    let mut query = QueryBuilder::new("SELECT * FROM executions WHERE 1 = 1");
+    whose(&mut query, &filter);
+    how(&mut query, &filter);
+    when(&mut query, &filter);
+    query.push(" ORDER BY id DESC");
+    if filter.limit > 0 {
+        query.push(" LIMIT ").push_bind(i64::from(filter.limit));
+    }
+    query
+}
+
+fn whose(query: &mut QueryBuilder<Sqlite>, filter: &Filter) {
+    if let Some(agent) = &filter.agent {
+        query.push(" AND agent = ").push_bind(agent.as_str().to_owned());
+    }
+    if let Some(agents) = &filter.agents {
+        let agents = agents.iter().map(|agent| agent.as_str().to_owned());
+        one_of(query, "agent", agents);
+    }
+    if let Some(owner) = filter.owner {
+        query.push(" AND owner = ").push_bind(owner.0);
+    }
+    if let Some(caller) = &filter.caller {
+        query.push(" AND owner = (SELECT id FROM principals WHERE name = ");
+        query.push_bind(caller.clone()).push(")");
+    }
+    if let Some(context) = &filter.context {
+        query.push(" AND context = ").push_bind(context.0.clone());
+    }
+    if let Some(schedule) = &filter.schedule {
+        query.push(" AND schedule = ").push_bind(schedule.clone());
+    }
+    if let Some(trigger) = &filter.trigger {
+        query.push(" AND made_by = ").push_bind(trigger.clone());
+    }
+}
+
+fn how(query: &mut QueryBuilder<Sqlite>, filter: &Filter) {
+    if filter.unfinished {
+        query.push(" AND outcome IS NULL");
+    }
+    if let Some(state) = filter.state {
+        query.push(" AND told = ").push_bind(state.as_str());
+    }
+    if let Some(outcome) = filter.outcome {
+        let word = outcome.state().as_str();
+        query.push(" AND outcome IS NOT NULL AND told = ").push_bind(word);
+    }
+    if let Some(code) = filter.code {
+        query.push(" AND failure_code = ").push_bind(code.as_str());
+    }
+    if let Some(category) = filter.category {
+        let codes = Code::ALL.iter().filter(|code| code.category() == category);
+        one_of(query, "failure_code", codes.map(|code| code.as_str().to_owned()));
+    }
+}
+
+fn when(query: &mut QueryBuilder<Sqlite>, filter: &Filter) {
+    if let Some(since) = filter.since {
+        query.push(" AND accepted_at >= ").push_bind(micros(since));
+    }
+    if let Some(until) = filter.until {
+        query.push(" AND accepted_at < ").push_bind(micros(until));
+    }
+    if let Some(before) = filter.before {
+        query.push(" AND id < ").push_bind(before.0);
+    }
+}
+
+fn one_of(
+    query: &mut QueryBuilder<Sqlite>,
+    column: &str,
+    values: impl IntoIterator<Item = String>,
+) {
+    query.push(" AND +").push(column).push(" IN (");
+    let mut list = query.separated(", ");
+    for value in values {
+        list.push_bind(value);
+    }
+    query.push(")");
+}

@@ -1,0 +1,295 @@
+//! What is kept: listed by what it is, shown with all that is known, asked for and once more.
+
+mod export;
+mod following;
+mod keeping;
+
+use serde_json::{Value, json};
+
+use crate::harness::door::{Answer, Door, id};
+use crate::harness::{Service, Setup, fake, gated, message, until};
+
+/// Tokens of 32 characters at least.
+const ANN: &str = "ann-0123456789abcdef0123456789abcdef";
+
+/// Something of the shape of a token, which is masked.
+fn canary() -> String {
+    format!("ghp_{}", "a1B2c3D4e5".repeat(4).get(..36).unwrap())
+}
+
+async fn with_ann(agents: &str) -> Service {
+    let tokens = "[tokens.ann]\ntoken_env = 'ANN'\nscopes = ['read', 'run']\n";
+    Setup::new(&format!("{agents}{tokens}")).env("ANN", ANN).start().await
+}
+
+/// The ids that a query lists.
+async fn listed(door: &Door, query: &str) -> Vec<String> {
+    let list = door.get(&format!("/api/v1/executions?{query}")).await;
+    assert_eq!(list.status, 200, "{query}: {list:?}");
+    let list = list.json();
+    list["executions"].as_array().unwrap().iter().map(id).collect()
+}
+
+fn code(answer: &Answer) -> (u16, String) {
+    (answer.status, answer.json()["code"].as_str().unwrap_or_default().to_owned())
+}
+
+#[tokio::test]
+async fn history_is_narrowed_by_what_is_asked_and_by_who_asks() {
+    let agents = [fake("echo", "echo", ""), fake("exit", "exit 7", ""), gated("one", "")].concat();
+    let service = with_ann(&agents).await;
+    let ann = service.with(ANN);
+    let done = id(&service.send("echo", "a").await);
+    let mut talk = message("b");
+    talk["message"]["contextId"] = json!("talk & more");
+    let hers = id(&ann.rpc("echo", "message/send", &talk).await);
+    let broken = id(&service.send("exit", "c").await);
+    let running = service.begin("one", "ann").await;
+    let runs = async || (service.execution(&running).await["state"] == "running").then_some(());
+    until("it runs", runs).await;
+    let at = service.execution(&broken).await["acceptedAt"].as_str().unwrap().to_owned();
+    for (query, expected) in [
+        ("".to_owned(), vec![&running, &broken, &hers, &done]),
+        ("agent=echo".to_owned(), vec![&hers, &done]),
+        ("state=completed".to_owned(), vec![&hers, &done]),
+        ("state=running".to_owned(), vec![&running]),
+        ("outcome=failed".to_owned(), vec![&broken]),
+        ("failure=agent-exit".to_owned(), vec![&broken]),
+        ("class=agent".to_owned(), vec![&broken]),
+        ("class=system".to_owned(), vec![]),
+        ("caller=ann".to_owned(), vec![&hers]),
+        ("caller=operator".to_owned(), vec![&running, &broken, &done]),
+        ("trigger=api&unfinished=true".to_owned(), vec![&running]),
+        ("trigger=schedule".to_owned(), vec![]),
+        ("context=talk%20%26%20more".to_owned(), vec![&hers]),
+        (format!("since={at}"), vec![&running, &broken]),
+        (format!("until={at}"), vec![&hers, &done]),
+    ] {
+        let found = listed(&service, &query).await;
+        assert!(found.iter().eq(expected.iter().copied()), "{query}: {found:?}");
+    }
+    assert_eq!(listed(&ann, "").await, std::slice::from_ref(&hers));
+    assert_eq!(listed(&ann, "caller=ann&outcome=completed").await, [hers]);
+    let theirs = ann.get("/api/v1/executions?caller=operator").await;
+    assert_eq!(code(&theirs), (403, "forbidden".to_owned()));
+    for wrong in ["state=asleep", "outcome=x", "failure=x", "class=x", "trigger=x", "since=now"] {
+        let refused = service.get(&format!("/api/v1/executions?{wrong}")).await;
+        assert_eq!(code(&refused), (400, "invalid-params".to_owned()), "{wrong}");
+    }
+    for path in ["", "/text", "/events"] {
+        let hidden = ann.get(&format!("/api/v1/executions/{done}{path}")).await;
+        assert_eq!(code(&hidden), (404, "execution-unknown".to_owned()), "{path}");
+    }
+}
+
+/// Fails once in a way that is tried again, with words on both streams each time.
+const TWICE: &str = r#"
+[agents.twice]
+sandbox.writable = ['HERE']
+command = "sh"
+args = ["-c", '''
+echo "said $(cat)"; echo aside >&2
+if [ -e HERE/tried ]; then exit 0; fi
+touch HERE/tried; exit 75
+''']
+transient_exit_codes = [75]
+[agents.twice.retry]
+max = 2
+base = 0.1
+"#;
+
+#[tokio::test]
+async fn an_execution_tells_each_attempt_with_its_times_its_end_and_its_texts() {
+    let service = Service::start(TWICE).await;
+    let id = id(&service.send("twice", &format!("é {}", canary())).await);
+    let detail = service.execution(&id).await;
+    let attempts = detail["attempts"].as_array().unwrap();
+    assert_eq!(attempts.len(), 2, "{detail}");
+    assert_eq!(attempts[0]["error"]["code"], "agent-transient");
+    assert_eq!(
+        (&attempts[0]["endedIn"], &attempts[1]["endedIn"]),
+        (&json!("failed"), &json!("completed"))
+    );
+    assert_eq!((&attempts[1]["exitCode"], &attempts[1]["error"]), (&json!(0), &Value::Null));
+    for attempt in attempts {
+        assert!(attempt["pid"].as_u64().is_some() && attempt["startedAt"].is_string(), "{attempt}");
+        assert!(attempt["endedAt"].as_str() > attempt["startedAt"].as_str(), "{attempt}");
+        assert!(attempt["spent"]["cpu_ms"].is_u64(), "{attempt}");
+    }
+    assert_eq!((&detail["caller"], &detail["trigger"]), (&json!("operator"), &json!("api")));
+    assert_eq!(detail["replayable"], false);
+    let text = async |query: &str| {
+        service.get(&format!("/api/v1/executions/{id}/text?{query}")).await.json()
+    };
+    let first = text("attempt=1&channel=stderr").await;
+    assert_eq!(
+        (&first["text"], &first["bytes"], &first["to"]),
+        (&json!("aside\n"), &json!(6), &json!(6))
+    );
+    let (mut read, mut from) = (String::new(), 0);
+    loop {
+        let part = text(&format!("attempt=2&from={from}&limit=6")).await;
+        let more = part["text"].as_str().unwrap();
+        if more.is_empty() {
+            break;
+        }
+        read += more;
+        from = part["to"].as_u64().unwrap();
+    }
+    assert!(read.starts_with("said é ") && !read.contains(&canary()), "{read}");
+    assert!(!detail.to_string().contains(&canary()), "{detail}");
+    let events =
+        service.get(&format!("/api/v1/executions/{id}/events?after=3&limit=2")).await.json();
+    let numbers: Vec<_> =
+        events["events"].as_array().unwrap().iter().map(|it| it["number"].as_u64()).collect();
+    assert_eq!((numbers, &events["more"]), (vec![Some(4), Some(5)], &json!(true)));
+}
+
+#[tokio::test]
+async fn an_execution_is_ordered_and_waited_for() {
+    let agents = [
+        fake("args", "args {{param.word}}", "input = 'stdin'\nparams.word = 'usual'"),
+        gated("one", ""),
+    ];
+    let service = Service::start(&agents.concat()).await;
+    let order = async |body: Value| service.post("/api/v1/executions", &body.to_string()).await;
+    let asked = json!({"agent": "args", "text": "x", "parameters": {"word": "own"}, "wait": 10,
+        "idempotencyKey": "k-1", "contextId": "c-1"});
+    let done = order(asked.clone()).await;
+    let detail = done.json();
+    assert_eq!((done.status, &detail["output"]), (200, &json!("\"own\"\n")), "{detail}");
+    assert_eq!((&detail["input"], &detail["contextId"]), (&json!("x"), &json!("c-1")));
+    assert_eq!(detail["parameters"]["word"], "own");
+    assert_eq!(order(asked).await.json()["id"], detail["id"]);
+    let parts = json!({"agent": "args", "parts": [{"text": "a"}, {"data": {"b": 1}}], "wait": 10});
+    assert_eq!(order(parts).await.json()["state"], "completed");
+    let waiting = order(json!({"agent": "one", "text": "ann", "wait": 1})).await;
+    assert_eq!(waiting.status, 202);
+    assert_eq!(order(json!({"agent": "one", "text": "bob"})).await.status, 202);
+    for (body, expected) in [
+        (json!({"agent": "nobody", "text": "x"}), (404, "agent-unknown")),
+        (json!({"agent": "one"}), (400, "invalid-params")),
+        (json!({"agent": "one", "text": "x", "parts": []}), (400, "invalid-params")),
+        (json!({"agent": "one", "text": "x", "wiat": 1}), (400, "invalid-params")),
+        (json!({"agent": "one", "text": "x", "wait": 3601}), (400, "invalid-params")),
+        (json!({"agent": "one", "text": "x", "wait": -1}), (400, "invalid-params")),
+        (json!([]), (400, "invalid-params")),
+    ] {
+        let refused = order(body.clone()).await;
+        assert_eq!(code(&refused), (expected.0, expected.1.to_owned()), "{body}");
+    }
+    let broken = service.post("/api/v1/executions", "{").await;
+    assert_eq!(code(&broken), (400, "malformed-json".to_owned()));
+    service.setup.open("go");
+}
+
+#[tokio::test]
+async fn what_was_asked_is_asked_once_more_where_it_is_kept_as_it_was() {
+    let agents = [fake("echo", "echo", ""), gated("one", "")].concat();
+    let service = with_ann(&agents).await;
+    let ann = service.with(ANN);
+    let mut asked = message("hello");
+    asked["message"]["parts"] =
+        json!([{"kind": "text", "text": "hello"}, {"kind": "data", "data": {"a": 1}}]);
+    let first = id(&ann.rpc("echo", "message/send", &asked).await);
+    let retry = async |door: &Door, id: &str| {
+        door.post(&format!("/api/v1/executions/{id}/retry"), "").await
+    };
+    let again = retry(&ann, &first).await;
+    assert_eq!(again.status, 202, "{again:?}");
+    let again = id(&again.json());
+    assert_ne!(again, first);
+    ann.ended("echo", &again).await;
+    let (one, other) = (ann.execution(&first).await, ann.execution(&again).await);
+    for same in ["input", "output", "contextId", "agent", "owner"] {
+        assert_eq!(one[same], other[same], "{same}");
+    }
+    // An administrator asks as itself.
+    let theirs = id(&retry(&service, &first).await.json());
+    assert_eq!(service.execution(&theirs).await["caller"], "operator");
+    assert_eq!(code(&retry(&ann, &theirs).await), (404, "execution-unknown".to_owned()));
+    let masked = id(&service.send("echo", &canary()).await);
+    assert_eq!(code(&retry(&service, &masked).await), (409, "not-replayable".to_owned()));
+    let running = service.begin("one", "ann").await;
+    assert_eq!(code(&retry(&service, &running).await), (409, "execution-unfinished".to_owned()));
+    service.setup.open("go");
+}
+
+#[tokio::test]
+async fn an_agent_tells_what_it_is_how_it_is_and_when_it_is_idle() {
+    let agent = gated(
+        "one",
+        "access = 'read-write'\nqueue_depth = 1\nenv = { SECRET_WORD = 'hidden-from-all' }",
+    );
+    let service = Service::start(&agent).await;
+    let first = service.begin("one", "ann").await;
+    service.setup.written("log", "start ann\n").await;
+    let second = service.begin("one", "bob").await;
+    let refused = service.call("one", "message/send", &message("cid")).await;
+    assert_eq!(refused.json()["error"]["data"]["code"], "queue-full");
+    let detail = service.get("/api/v1/agents/one").await.json();
+    assert!(!detail.to_string().contains("hidden-from-all"), "{detail}");
+    assert_eq!((&detail["queueLength"], &detail["limits"]["queueDepth"]), (&json!(1), &json!(1)));
+    let pool = &detail["pool"];
+    let counts =
+        ["limit", "running", "free", "peak", "begun", "refused"].map(|name| pool[name].as_u64());
+    assert_eq!(counts, [1, 1, 0, 1, 1, 1].map(Some), "{pool}");
+    let wait = async |seconds: u32| {
+        service.post(&format!("/api/v1/agents/one/wait?seconds={seconds}"), "").await.json()
+    };
+    assert_eq!(wait(0).await, json!({"idle": false, "running": 1, "queued": 1}));
+    service.setup.open("go");
+    assert_eq!(wait(10).await, json!({"idle": true, "running": 0, "queued": 0}));
+    for task in [first, second] {
+        assert_eq!(service.execution(&task).await["state"], "completed");
+    }
+    let later = service.get("/api/v1/agents/one").await.json();
+    assert!(later["pool"]["meanWaitMs"].as_u64() > Some(0), "{later}");
+    for (path, expected) in [("/nobody", 404), ("/one/wait", 405)] {
+        assert_eq!(service.get(&format!("/api/v1/agents{path}")).await.status, expected);
+    }
+}
+
+#[tokio::test]
+async fn pages_of_history_lose_and_double_nothing_while_others_write() {
+    let service = Service::start(&fake("echo", "echo", "")).await;
+    let mut ids = Vec::new();
+    for number in 0..25 {
+        ids.insert(0, id(&service.send("echo", &number.to_string()).await));
+    }
+    let (mut seen, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let path = format!("/api/v1/executions?limit=4{cursor}");
+        let (list, _) = tokio::join!(service.get(&path), service.send("echo", "meanwhile"));
+        let list = list.json();
+        seen.extend(list["executions"].as_array().unwrap().iter().map(id));
+        let Some(next) = list["next"].as_str() else { break };
+        cursor = format!("&cursor={next}");
+    }
+    seen.retain(|id| ids.contains(id));
+    assert_eq!(seen, ids);
+}
+
+#[tokio::test]
+async fn tasks_are_narrowed_shown_repeated_and_deleted_from_the_command_line() {
+    let agents = [fake("echo", "echo", ""), fake("exit", "exit 7", "")].concat();
+    let service = Service::start(&agents).await;
+    let (good, bad) = (id(&service.send("echo", "a").await), id(&service.send("exit", "b").await));
+    let list =
+        service.command(&["tasks", "list", "--outcome", "failed", "--since", "1h"], "").await;
+    assert!(list.stdout.contains(&bad) && !list.stdout.contains(&good), "{list:?}");
+    let first = service.command(&["tasks", "list", "--limit", "1"], "").await;
+    assert!(first.stdout.contains(&bad) && first.stderr.contains("--cursor "), "{first:?}");
+    let cursor = first.stderr.split("--cursor ").nth(1).unwrap().trim();
+    let rest = service.command(&["tasks", "list", "--cursor", cursor], "").await;
+    assert!(rest.stdout.contains(&good) && !rest.stdout.contains(&bad), "{rest:?}");
+    let show = service.command(&["tasks", "show", &bad], "").await.stdout;
+    assert!(show.contains("by operator") && show.contains("try      1.1 failed"), "{show}");
+    let again = service.command(&["tasks", "retry", &good], "").await.stdout.trim().to_owned();
+    let ended = async || (service.execution(&again).await["output"] == "a").then_some(());
+    until("the end of the second", ended).await;
+    let gone = service.command(&["tasks", "delete", &good], "").await;
+    assert_eq!((gone.code, gone.stdout.trim()), (Some(0), &*format!("task {good} is removed")));
+    assert_eq!(service.command(&["tasks", "show", &good], "").await.code, Some(3));
+    assert_eq!(service.command(&["tasks", "list", "--since", "soon"], "").await.code, Some(1));
+}

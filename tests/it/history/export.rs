@@ -1,0 +1,95 @@
+//! History as lines of JSON.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::canary;
+use crate::harness::door::id;
+use crate::harness::{Service, fake};
+
+fn lines(text: &str) -> Vec<Value> {
+    let read = |line| serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}"));
+    text.lines().map(read).collect()
+}
+
+#[tokio::test]
+async fn an_export_has_one_line_for_each_with_its_events_and_masked_texts() {
+    let agents = [fake("echo", "echo", ""), fake("exit", "exit 7", "")].concat();
+    let service = super::with_ann(&agents).await;
+    let said = format!("\"é\n\\{}", canary());
+    let first = id(&service.send("echo", &said).await);
+    let second = id(&service.send("exit", "x").await);
+    let theirs = id(&service.with(super::ANN).send("echo", "hers").await);
+    let export = async |words: &[&str]| {
+        let output = service.command(&[&["tasks", "export"], words].concat(), "").await;
+        assert_eq!(output.code, Some(0), "{output:?}");
+        assert!(!output.stdout.contains(&canary()), "{output:?}");
+        lines(&output.stdout)
+    };
+    let all = export(&["--text"]).await;
+    assert_eq!(all.iter().map(id).collect::<Vec<_>>(), [theirs.clone(), second.clone(), first]);
+    let events = |line: &Value| line["events"].as_array().unwrap().len() as u64;
+    for line in &all {
+        let detail = service.execution(&id(line)).await;
+        assert_eq!(line["events"], detail["events"]);
+        assert_eq!((&line["owner"], &line["state"]), (&detail["owner"], &detail["state"]));
+        assert!(events(line) > 3);
+    }
+    let texts = all[2]["texts"].as_array().unwrap();
+    let stdout = texts.iter().find(|text| text["channel"] == "stdout").unwrap();
+    let text = stdout["text"].as_str().unwrap();
+    assert!(text.starts_with("\"é\n\\"), "{text:?}");
+    assert_eq!(stdout["bytes"].as_u64(), Some(text.len() as u64));
+    let failed = export(&["--outcome", "failed"]).await;
+    assert_eq!(failed.iter().map(id).collect::<Vec<_>>(), [second]);
+    assert_eq!(failed[0]["texts"], Value::Null);
+    assert_eq!(export(&["--limit", "1"]).await.len(), 1);
+    assert_eq!(export(&["--agent", "nobody"]).await, Vec::<Value>::new());
+    let file = service.setup.here().join("ann");
+    fs::write(&file, super::ANN).unwrap();
+    let hers = export(&["--token-file", file.to_str().unwrap()]).await;
+    assert_eq!(hers.iter().map(id).collect::<Vec<_>>(), [theirs]);
+    let wrong = service.command(&["tasks", "export", "--outcome", "x"], "").await;
+    assert_eq!((wrong.code, wrong.stdout.as_str()), (Some(1), ""));
+}
+
+/// Many bytes on standard output, which is the answer.
+const LONG: &str = r#"
+[agents.long]
+command = "sh"
+args = ["-c", 'cat > /dev/null; yes "all work and no play" | head -c 24000000']
+max_output_bytes = 30000000
+"#;
+
+/// The most memory of a service since it was asked last, in KiB.
+fn peak(service: &Service) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", service.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[tokio::test]
+async fn an_export_of_a_large_history_takes_little_memory() {
+    let mut service = Service::start(LONG).await;
+    for _ in 0..4 {
+        let order = json!({"agent": "long", "text": "x", "wait": 60}).to_string();
+        let done = service.post("/api/v1/executions", &order).await.json();
+        assert_eq!((&done["state"], &done["cut"]), (&json!("completed"), &json!(["output"])));
+        assert!(done["output"].as_str().unwrap().len() <= 1 << 20);
+    }
+    service.kill9().await; // What it took to write them is not what is measured.
+    service.restart().await;
+    let before = peak(&service);
+    let output = service.command(&["tasks", "export", "--text"], "").await;
+    let (after, all) = (peak(&service), lines(&output.stdout));
+    let lengths: Vec<_> = all
+        .iter()
+        .flat_map(|line| line["texts"].as_array().unwrap())
+        .filter(|text| text["channel"] == "stdout")
+        .map(|text| text["text"].as_str().unwrap().len())
+        .collect();
+    assert_eq!(lengths, [24_000_000; 4]);
+    println!("an export of 96 MB took {} KiB more than the {before} KiB before", after - before);
+    assert!(after - before < 24 * 1024, "{before} KiB became {after} KiB");
+}

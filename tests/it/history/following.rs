@@ -1,0 +1,99 @@
+//! An execution that is followed: as an event stream, and from the command line.
+
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+
+use crate::harness::door::id;
+use crate::harness::{Service, fake, gated, soon};
+use crate::streams::read_to;
+
+/// Says something, waits for its gate, says something else.
+const TALKER: &str = r#"
+[agents.talker]
+sandbox.writable = ['HERE']
+command = "sh"
+args = ["-c", 'echo first; echo aside >&2; echo up > HERE/log; until [ -e HERE/go ]; do sleep 0.02; done; echo second']
+"#;
+
+async fn opened(service: &Service, id: &str, after: u64) -> tokio::net::TcpStream {
+    let mut stream = service.connect().await;
+    let request = format!(
+        "GET /api/v1/executions/{id}/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+         Authorization: Bearer {}\r\nAccept: text/event-stream\r\nLast-Event-ID: {after}\r\n\r\n",
+        service.token
+    );
+    soon("writing", stream.write_all(request.as_bytes())).await.unwrap();
+    stream
+}
+
+fn numbers(text: &str) -> Vec<u64> {
+    text.lines().filter_map(|line| line.strip_prefix("id: ")?.parse().ok()).collect()
+}
+
+#[tokio::test]
+async fn events_are_streamed_to_the_end_and_taken_up_after_any_of_them() {
+    let service = Service::start(TALKER).await;
+    let id = service.begin("talker", "x").await;
+    let mut stream = opened(&service, &id, 0).await;
+    let begun = read_to(&mut stream, "\"spawned\"").await;
+    assert!(begun.contains("text/event-stream") && begun.contains("event: event"), "{begun}");
+    service.setup.open("go");
+    let rest = read_to(&mut stream, "event: rest").await;
+    let seen = numbers(&format!("{begun}{rest}"));
+    assert_eq!(seen, (1..=seen.len() as u64).collect::<Vec<_>>());
+    let mut again = opened(&service, &id, 3).await;
+    let later = numbers(&read_to(&mut again, "event: rest").await);
+    // The clean-up goes on after the end.
+    assert!(later.len() + 3 >= seen.len(), "{later:?}");
+    assert_eq!(later, (4..4 + later.len() as u64).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_task_is_watched_to_its_end_which_the_exit_code_tells() {
+    let service = Service::start(&[TALKER, &fake("exit", "exit 7", "")].concat()).await;
+    let id = service.begin("talker", "x").await;
+    service.setup.written("log", "up\n").await;
+    let words = ["tasks", "watch", &id];
+    let open = async {
+        // Both halves are told, whichever of them came first.
+        service.setup.open("go");
+    };
+    let (watched, ()) = tokio::join!(service.command(&words, ""), open);
+    assert_eq!(
+        (watched.code, watched.stdout.as_str()),
+        (Some(0), "first\nsecond\n"),
+        "{watched:?}"
+    );
+    assert!(watched.stderr.contains("aside\n") && watched.stderr.contains("moved"), "{watched:?}");
+    let failed = crate::harness::door::id(&service.send("exit", "x").await);
+    let watched = service.command(&["tasks", "watch", &failed], "").await;
+    assert_eq!(watched.code, Some(5), "{watched:?}");
+    let unknown = "018f0000-0000-7000-8000-000000000000";
+    assert_eq!(service.command(&["tasks", "watch", unknown], "").await.code, Some(3));
+    let lines = service.command(&["tasks", "watch", "--json", &id], "").await.stdout;
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.iter().any(|line| line["text"] == "first\nsecond\n"), "{lines:?}");
+    assert!(lines.iter().any(|line| line["event"]["fact"]["kind"] == "moved"), "{lines:?}");
+}
+
+#[tokio::test]
+async fn logs_tell_the_latest_tasks_line_by_line() {
+    let agents = [TALKER.to_owned(), fake("echo", "echo", ""), gated("one", "")].concat();
+    let service = Service::start(&agents).await;
+    service.setup.open("go");
+    let first = id(&service.send("talker", "x").await);
+    let second = id(&service.send("echo", "no end of line").await);
+    let logs = service.command(&["logs"], "").await;
+    assert_eq!(logs.code, Some(0), "{logs:?}");
+    for line in [
+        format!("talker {first} stdout: first\n"),
+        format!("talker {first} stderr: aside\n"),
+        format!("echo {second} stdout: no end of line\n"),
+    ] {
+        assert!(logs.stdout.contains(&line), "{line} is not in {}", logs.stdout);
+    }
+    let of_agent = service.command(&["logs", "--agent", "echo", "--json"], "").await.stdout;
+    let lines: Vec<Value> =
+        of_agent.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.iter().all(|line| line["id"] == json!(second)), "{lines:?}");
+}
