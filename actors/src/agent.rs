@@ -185,6 +185,7 @@ impl Waiting {
             continues: None,
             standing: Overrides::default(),
             trigger: record.trigger.clone(),
+            trace: record.trace.clone(),
             input: Input::default(),
         };
         Self {

@@ -55,6 +55,7 @@ impl Gateway {
             },
         };
         if let Some(record) = &continues {
+            request.trace.clone_from(&record.trace);
             request.standing = record.overrides.clone(); // The work goes on where it was.
         }
         let submit = |reply| GatewayMsg::Submit(Box::new(Submission { request, continues, reply }));

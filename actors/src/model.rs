@@ -21,5 +21,6 @@ pub mod resources;
 pub mod rungs;
 pub mod sandbox;
 pub mod status;
+pub mod trace;
 pub mod usage;
 pub mod workspace;

@@ -224,6 +224,7 @@ async fn read(kit: &Kit, record: &Record) -> Result<Arc<Request>, LedgerError> {
         continues: None,
         standing: Overrides::default(),
         trigger: record.trigger.clone(),
+        trace: record.trace.clone(),
         input: Input { parts, params: record.params.clone(), overrides: record.overrides.clone() },
     }))
 }

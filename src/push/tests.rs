@@ -207,6 +207,7 @@ impl World {
             content: None,
             context: ContextId("context-1".to_owned()),
             trigger: Trigger::Api,
+            trace: None,
             access: Access::ReadWrite,
             input: "look at this".to_owned(),
             pieces: Vec::new(),

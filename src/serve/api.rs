@@ -10,6 +10,7 @@ use algonius_actors::model::id::{AgentId, ExecutionId};
 use algonius_actors::model::principal::Right;
 use algonius_actors::model::record::Filter;
 use algonius_actors::model::record::Record;
+use algonius_actors::model::trace::Trace;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use serde::Deserialize;
@@ -161,6 +162,7 @@ async fn detail(gateway: &Gateway, record: &Record) -> Result<ExecutionDetail, F
         entry: ExecutionEntry::of(record, gateway.queued(record).await),
         message_id: record.message.0.clone(),
         owner: record.owner.to_string(),
+        trace_id: Some(Trace::of_execution(record.trace.as_ref(), record.id).id.to_string()),
         input,
         working_directory: record.overrides.working_dir.clone(),
         environment: record.overrides.env.clone(),

@@ -81,13 +81,14 @@ fn random_key() -> [u8; 32] {
 }
 
 /// The steps to the tables of this release, in their order.
-pub(super) const STEPS: [(i64, &str, &str); 6] = [
+pub(super) const STEPS: [(i64, &str, &str); 7] = [
     (1, "ledger", include_str!("migrations/sqlite/0001_ledger.sql")),
     (2, "push targets", include_str!("migrations/sqlite/0002_push_targets.sql")),
     (3, "request keys", include_str!("migrations/sqlite/0003_request_keys.sql")),
     (4, "overrides", include_str!("migrations/sqlite/0004_overrides.sql")),
     (5, "equal requests", include_str!("migrations/sqlite/0005_equal_requests.sql")),
     (6, "workspaces", include_str!("migrations/sqlite/0006_workspaces.sql")),
+    (21, "traces", include_str!("migrations/sqlite/0021_traces.sql")),
 ];
 
 pub(super) fn migrator(steps: &'static [(i64, &'static str, &'static str)]) -> Migrator {

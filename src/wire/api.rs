@@ -134,6 +134,9 @@ pub struct ExecutionDetail {
     pub message_id: String,
     /// Who asked.
     pub owner: String,
+    /// The trace that it belongs to: 32 hexadecimal digits.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub trace_id: Option<String>,
     /// What was asked.
     pub input: String,
     /// The folder that the caller chose.

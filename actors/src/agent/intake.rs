@@ -28,6 +28,7 @@ use crate::model::id::ExecutionId;
 use crate::model::progress::Progress;
 use crate::model::record::Record;
 use crate::model::request::{Keys, Request, Trigger};
+use crate::model::trace::Trace;
 use crate::ports::ledger::{Accept, Acceptance, LedgerError, Resume};
 use crate::recover::settle_unheard;
 
@@ -236,6 +237,15 @@ fn params(kit: &Kit, request: &Request) -> (BTreeMap<String, String>, bool) {
     (params, is_whole)
 }
 
+/// Where in a trace a request is asked. What systems on the way have to say goes where it looks like
+/// a secret.
+fn trace(kit: &Kit, request: &Request) -> Option<Trace> {
+    let Trace { state, .. } = request.trace.as_ref()?;
+    let is_plain = kit.redactor.redact(state) == *state;
+    let state = if is_plain { state.clone() } else { String::new() };
+    request.trace.clone().map(|trace| Trace { state, ..trace })
+}
+
 /// Records a new request: all text of it is redacted.
 async fn accept(
     kit: &Kit,
@@ -258,6 +268,7 @@ async fn accept(
         content: content(kit, request, spec, at),
         context: request.context.clone(),
         trigger: request.trigger.clone(),
+        trace: trace(kit, request),
         access: spec.access,
         replayable: kept.is_whole && is_plain,
         input: kept.text,

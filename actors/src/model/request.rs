@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::content::{Content, Part};
 use super::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
+use super::trace::Trace;
 
 /// What made a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,6 +114,8 @@ pub struct Request {
     pub standing: Overrides,
     /// What made it.
     pub trigger: Trigger,
+    /// Where in a trace it is asked; of an execution that it continues, where that was.
+    pub trace: Option<Trace>,
     /// The raw input.
     pub input: Input,
 }
