@@ -9,10 +9,12 @@ use algonius_actors::decide::key::Keyring;
 use algonius_actors::decide::redact::Redactor;
 use algonius_actors::door::Gateway;
 use algonius_actors::kit::Kit;
+use algonius_actors::lookout::Lookout;
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::rungs::Rungs;
 use algonius_actors::ports::clock::Clock;
+use algonius_actors::ports::observer::Nobody;
 use algonius_actors::root::Seat;
 use algonius_actors::tree::Tree;
 use algonius_actors::turns::Turns;
@@ -80,6 +82,8 @@ impl Ground {
             clock,
             redactor: Arc::new(redactor),
             keyring: Keyring::new(self.store.instance().key),
+            observer: Arc::new(Nobody),
+            lookout: Lookout::default(),
             turns: Turns::default(),
         }
     }

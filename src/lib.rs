@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use algonius_actors::decide::redact::Redactor;
 use algonius_actors::kit::Kit;
+use algonius_actors::model::alert::AlertSpec;
 use algonius_actors::model::execution::State;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::program::OnLoss;
@@ -195,7 +196,7 @@ async fn grow(
     probe: Option<Probe>,
     wardens: &Wardens,
 ) -> Result<Tree, StartError> {
-    let tree = Tree::start(kit, seats, probe).await;
+    let tree = Tree::start(kit, seats, (probe, AlertSpec::default())).await;
     let tree = tree.map_err(|error| StartError::Tree { cause: error.to_string() })?;
     wardens.end_the_unclaimed().await;
     Ok(tree)

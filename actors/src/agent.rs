@@ -112,6 +112,8 @@ pub struct Submission {
     pub request: Request,
     /// The execution that it continues, as the ledger knows it.
     pub continues: Option<Record>,
+    /// The request in the log.
+    pub span: tracing::Span,
     /// Where the answer goes.
     pub reply: RpcReplyPort<Result<Ticket, Failure>>,
 }
@@ -165,6 +167,8 @@ struct Waiting {
     progress: watch::Sender<Progress>,
     /// Since when it waits, as it is shown.
     since: DateTime<Utc>,
+    /// The request in the log.
+    span: tracing::Span,
     /// Until when it may wait, by a clock that does not jump.
     due: Instant,
     from: Resumption,
@@ -193,6 +197,7 @@ impl Waiting {
             reply: None,
             progress: watch::Sender::new(Progress::accepted()),
             since: record.changed_at,
+            span: tracing::Span::none(),
             due,
             from: Resumption::asked(record.stamp, record.fence),
             equal: None,

@@ -21,6 +21,7 @@ pub mod execution;
 pub mod follow;
 pub mod gateway;
 pub mod kit;
+pub mod lookout;
 pub mod model;
 pub mod monitor;
 mod pen;

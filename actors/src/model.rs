@@ -1,6 +1,7 @@
 //! Nouns: what the house talks about. Data only; nothing here decides.
 
 pub mod agent;
+pub mod alert;
 pub mod code;
 pub mod content;
 pub mod event;
@@ -8,6 +9,7 @@ pub mod execution;
 pub mod exposure;
 pub mod failure;
 pub mod id;
+pub mod news;
 pub mod pressure;
 pub mod principal;
 pub mod program;

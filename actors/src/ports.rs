@@ -4,4 +4,5 @@ pub mod clock;
 pub mod driver;
 pub mod ledger;
 pub mod meter;
+pub mod observer;
 pub mod outbox;

@@ -13,6 +13,7 @@ use crate::model::event::{Event, Fact, Speaker};
 use crate::model::execution::{Move, Outcome, State};
 use crate::model::failure::Failure;
 use crate::model::id::{AgentId, ExecutionId, MessageId};
+use crate::model::news::{Ended, News, Subject, Tokens};
 use crate::model::record::{Filter, Record};
 use crate::model::request::{Input, Overrides, Request};
 use crate::ports::driver::{Claimed, Driver};
@@ -192,6 +193,7 @@ pub(crate) async fn fail(kit: &Kit, record: &Record, failure: Failure) -> Result
     let moves = way_out(record.state, Outcome::Failed).into_iter();
     let moves =
         moves.map(|(from, to)| Move { from, to, stamp, at, reason: failure.message.clone() });
+    let code = failure.code;
     let settlement = Settlement {
         id: record.id,
         fence: record.fence,
@@ -202,7 +204,21 @@ pub(crate) async fn fail(kit: &Kit, record: &Record, failure: Failure) -> Result
         exit_code: record.exit_code,
         at,
     };
-    kit.ledger.settle(settlement).await.map(|_| ())
+    kit.ledger.settle(settlement).await?;
+    tell(kit, record, code);
+    Ok(())
+}
+
+fn tell(kit: &Kit, record: &Record, code: Code) {
+    let of = Subject {
+        execution: record.id,
+        agent: record.agent.clone(),
+        context: record.context.clone(),
+        asked: record.trace.clone(),
+    };
+    let (outcome, code, tokens) = (Outcome::Failed, Some(code), Tokens::default());
+    let (stamp, accepted, at) = (record.stamp, record.accepted_at, kit.clock.now());
+    kit.observer.tell(News::Ended(Ended { of, stamp, accepted, at, outcome, code, tokens }));
 }
 
 /// The latest request of an execution, read back.

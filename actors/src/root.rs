@@ -14,11 +14,13 @@ use tokio::time::Instant;
 
 use crate::agent::{AgentActor, AgentArgs, AgentMsg};
 use crate::alarm::alarmed;
+use crate::decide::alert::Sighting;
 use crate::decide::recovery::interrupted;
 use crate::decide::restart::{Intensity, Restarts, Verdict, step};
 use crate::gateway::{GatewayActor, GatewayMsg, Route};
 use crate::kit::Kit;
 use crate::model::agent::AgentSpec;
+use crate::model::alert::AlertSpec;
 use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::id::AgentId;
@@ -47,6 +49,8 @@ pub struct RootArgs {
     pub seats: Vec<Seat>,
     /// How the machine is watched; `None` when it is not.
     pub probe: Option<Probe>,
+    /// When somebody is told that they should look.
+    pub alerts: AlertSpec,
     /// Where the latest judgement of the machine is told.
     pub pressure: watch::Sender<Latest>,
     /// Where the present gateway is told.
@@ -104,6 +108,7 @@ pub struct RootData {
     gateway: watch::Sender<Option<ActorRef<GatewayMsg>>>,
     gateway_restarts: Restarts,
     probe: Option<Probe>,
+    alerts: AlertSpec,
     pressure: watch::Sender<Latest>,
     monitor: Option<ActorRef<MonitorMsg>>,
     monitor_restarts: Restarts,
@@ -179,6 +184,7 @@ impl RootData {
             gateway: args.gateway,
             gateway_restarts: Restarts::default(),
             probe: args.probe,
+            alerts: args.alerts,
             pressure: args.pressure,
             monitor: None,
             monitor_restarts: Restarts::default(),
@@ -227,12 +233,12 @@ impl RootData {
     }
 
     async fn start_monitor(&mut self, me: &ActorRef<RootMsg>) -> Result<(), SpawnErr> {
-        let Some(probe) = self.probe.clone() else {
-            return Ok(());
-        };
-        let args = MonitorArgs { kit: self.kit.clone(), probe, pressure: self.pressure.clone() };
+        let (kit, probe, alerts) = (self.kit.clone(), self.probe.clone(), self.alerts);
+        let args = MonitorArgs { kit, probe, alerts, pressure: self.pressure.clone() };
         let spawned = ractor::ActorRuntime::spawn_linked(None, MonitorActor, args, me.get_cell());
-        self.monitor = Some(spawned.await?.0);
+        let (monitor, _) = spawned.await?;
+        self.kit.lookout.lead_to(monitor.clone());
+        self.monitor = Some(monitor);
         Ok(())
     }
 
@@ -287,6 +293,7 @@ impl RootData {
     /// Leaves an agent dead, and ends what it had: nobody will take it up.
     fn quarantine(&mut self, id: &AgentId) {
         tracing::error!(agent = %id, "agent quarantined");
+        self.kit.lookout.see(Sighting::Quarantined(id.clone()));
         self.settle(id.clone());
         if let Some(part) = self.parts.get_mut(id) {
             part.actor = None;

@@ -12,6 +12,7 @@ use crate::door::Gateway;
 use crate::execution::ExecutionMsg;
 use crate::gateway::GatewayMsg;
 use crate::kit::Kit;
+use crate::model::alert::{Alert, AlertSpec};
 use crate::model::id::ExecutionId;
 use crate::model::status::{ActorStatus, AgentStatus, ExecutionStatus, Health, TreeStatus};
 use crate::monitor::{MonitorMsg, Probe};
@@ -33,12 +34,16 @@ impl Tree {
     ///
     /// # Errors
     /// When the ledger cannot be read, or an agent does not start.
-    pub async fn start(kit: Kit, seats: Vec<Seat>, probe: Option<Probe>) -> Result<Self, SpawnErr> {
+    pub async fn start(
+        kit: Kit,
+        seats: Vec<Seat>,
+        (probe, alerts): (Option<Probe>, AlertSpec),
+    ) -> Result<Self, SpawnErr> {
         let (sender, gateway) = watch::channel(None);
         let (draining, drained) = watch::channel(false);
         let (judge, pressure) = watch::channel(None);
         let kept = kit.clone();
-        let args = RootArgs { kit, seats, probe, pressure: judge, gateway: sender };
+        let args = RootArgs { kit, seats, probe, alerts, pressure: judge, gateway: sender };
         let (actor, root) = ractor::ActorRuntime::spawn(None, RootActor, args).await?;
         let gateway = Gateway { root: actor, gateway, draining: drained, pressure, kit: kept };
         Ok(Self { gateway, draining, root })
@@ -120,14 +125,22 @@ impl Gateway {
             actor("gateway", since, restarts)
         });
         let pressure = self.pressure.borrow().clone();
-        let monitor = monitor_status(view.as_ref()).await;
+        let (monitor, alerts) = monitor_status(view.as_ref()).await.unzip();
         let mut asked = JoinSet::new();
         for seat in view.map(|view| view.seats).unwrap_or_default() {
             asked.spawn(agent_status(seat));
         }
         let mut agents = asked.join_all().await;
         agents.sort_by(|one, other| one.id.cmp(&other.id));
-        TreeStatus { at, root, monitor, pressure, gateway, agents }
+        TreeStatus {
+            at,
+            root,
+            monitor,
+            pressure,
+            alerts: alerts.unwrap_or_default(),
+            gateway,
+            agents,
+        }
     }
 
     pub(crate) async fn root_view(&self) -> Option<RootView> {
@@ -145,10 +158,10 @@ fn actor(name: &str, since: Option<chrono::DateTime<chrono::Utc>>, restarts: u32
     ActorStatus { name: name.to_owned(), health, since, restarts }
 }
 
-async fn monitor_status(view: Option<&RootView>) -> Option<ActorStatus> {
+async fn monitor_status(view: Option<&RootView>) -> Option<(ActorStatus, Vec<Alert>)> {
     let (monitor, restarts) = view?.monitor.as_ref()?;
-    let since = call(monitor, MonitorMsg::Inspect, GLANCE).await;
-    Some(actor("monitor", since, *restarts))
+    let (since, alerts) = call(monitor, MonitorMsg::Inspect, GLANCE).await.unzip();
+    Some((actor("monitor", since, *restarts), alerts.unwrap_or_default()))
 }
 
 async fn agent_status(seat: SeatView) -> AgentStatus {

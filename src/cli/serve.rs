@@ -49,7 +49,8 @@ fn warn_of_root() {
 
 fn begin_to_log(settings: &Settings, warnings: &[Fault]) {
     let form = match settings.log.format {
-        LogFormat::Text => Form::Human,
+        LogFormat::Auto => Form::Auto,
+        LogFormat::Human => Form::Human,
         LogFormat::Json => Form::Json,
     };
     telemetry::begin(form, settings.log.level.as_str());

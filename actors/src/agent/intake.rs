@@ -42,7 +42,7 @@ impl AgentData {
             self.early.insert(record.id, Box::new(submission));
             return;
         }
-        let Submission { request, continues, reply } = submission;
+        let Submission { request, continues, span, reply } = submission;
         if let Err(failure) = self.check(&request, continues.as_ref()) {
             _ = reply.send(Err(failure));
             return;
@@ -55,6 +55,7 @@ impl AgentData {
             reply: Some(reply),
             progress: watch::Sender::new(Progress::accepted()),
             since: self.args.kit.clock.now(),
+            span,
             due: self.due(Duration::ZERO),
             from,
             equal: None,
@@ -99,7 +100,8 @@ impl AgentData {
         };
         let progress = watch::Sender::new(Progress::accepted());
         let due = self.due(self.past(since));
-        let one = Waiting { request, reply: None, progress, since, due, from, equal: None };
+        let span = tracing::Span::none();
+        let one = Waiting { request, reply: None, progress, since, span, due, from, equal: None };
         self.waiting.insert(record.id, one);
         self.arrive(me, Arrival::Recovered(record.id));
         self.mind_patience(me);

@@ -29,15 +29,19 @@ impl AgentData {
         one: Waiting,
         first: Event,
     ) {
-        let Waiting { request, progress, from, equal, since, .. } = one;
+        let Waiting { request, progress, from, equal, since, span, .. } = one;
         let AgentArgs { spec, driver, kit, .. } = self.args.clone();
         let driver = match equal {
             None => driver,
             Some(of) => Arc::new(Echo { of, ledger: Arc::clone(&kit.ledger) }),
         };
+        // Of the highest level, so that no filter of the log leaves its ids out.
+        let span =
+            tracing::error_span!(parent: &span, "execution", execution = %id, agent = %spec.id);
         progress.send_if_modified(|progress| progress.waits(None)); // It is at the counter.
         let live = progress.clone();
-        let args = ExecutionArgs { id, from, first, since, request, spec, driver, kit, progress };
+        let args =
+            ExecutionArgs { id, from, first, since, request, spec, driver, kit, progress, span };
         let spawned =
             ractor::ActorRuntime::spawn_linked_instant(None, ExecutionActor, args, me.get_cell());
         let Ok((actor, birth)) = spawned else {

@@ -64,6 +64,7 @@ impl AgentData {
             since: record.accepted_at,
             due: self.due(Duration::ZERO),
             from: Resumption::held(&record, known),
+            span: tracing::Span::none(),
             equal: None,
         };
         self.begin(me, record.id, one, Event::TakenUp { at: record.stamp, ran });

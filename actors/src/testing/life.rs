@@ -10,9 +10,12 @@ use super::meter::{BOUNDS, PACE, ScriptedMeter};
 use crate::decide::key::Keyring;
 use crate::decide::redact::Redactor;
 use crate::kit::Kit;
+use crate::lookout::Lookout;
 use crate::model::agent::AgentSpec;
+use crate::model::alert::AlertSpec;
 use crate::monitor::Probe;
 use crate::ports::driver::Driver;
+use crate::ports::observer::Nobody;
 use crate::root::Seat;
 use crate::tree::Tree;
 use crate::turns::Turns;
@@ -28,6 +31,8 @@ pub(super) fn kit(
         clock: Arc::<VirtualClock>::clone(clock),
         redactor: Arc::clone(redactor),
         keyring: Keyring::new([7; 32]),
+        observer: Arc::new(Nobody),
+        lookout: Lookout::default(),
         turns: Turns::default(),
     }
 }
@@ -45,5 +50,7 @@ pub(super) async fn grow(
         let meter = Arc::<ScriptedMeter>::clone(meter);
         Probe { meter, spec: BOUNDS, interval: PACE }
     });
-    Tree::start(kit, specs.iter().map(seat).collect(), probe).await.expect("the tree starts")
+    Tree::start(kit, specs.iter().map(seat).collect(), (probe, AlertSpec::default()))
+        .await
+        .expect("the tree starts")
 }
