@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
+use algonius_actors::model::alert::AlertSpec;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::principal::TokenSeed;
 use algonius_actors::model::redaction::Redaction;
 use toml::de::DeTable;
 
 mod agent;
+mod alerts;
 mod allowance;
 mod arguments;
 mod command;
@@ -66,6 +68,10 @@ pub struct Settings {
     pub secrets: Vec<String>,
     /// What else is masked.
     pub redaction: Redaction,
+    /// Whether those who may read are shown the numbers.
+    pub metrics: bool,
+    /// When somebody is told that they should look.
+    pub alerts: AlertSpec,
 }
 
 impl std::fmt::Debug for Settings {
@@ -81,6 +87,8 @@ impl std::fmt::Debug for Settings {
             .field("tokens", &self.tokens)
             .field("lockout", &self.lockout)
             .field("redaction", &self.redaction)
+            .field("metrics", &self.metrics)
+            .field("alerts", &self.alerts)
             .finish_non_exhaustive()
     }
 }
@@ -156,6 +164,8 @@ fn read<'c>(reader: &'c Reader<'c>, document: &'c DeTable<'c>) -> Option<Setting
     let pressure = pressure::read(root.section("pressure"));
     let push = push::read(root.section("push"));
     let redaction = redaction::read(root.section("redaction"));
+    let metrics = alerts::metrics(root.section("metrics"));
+    let alerts = alerts::read(root.section("alerts"));
     let tokens = tokens::read(&mut root, &ids);
     let mut doors = Doors { is_loopback, tokens, paths: Vec::new() };
     let agents = agent::read_all(reader, sections, &limits, &mut doors);
@@ -172,6 +182,8 @@ fn read<'c>(reader: &'c Reader<'c>, document: &'c DeTable<'c>) -> Option<Setting
         lockout,
         secrets,
         redaction,
+        metrics,
+        alerts,
     };
     Some(settings)
 }

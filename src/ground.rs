@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use algonius_actors::decide::key::Keyring;
@@ -14,7 +15,6 @@ use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::rungs::Rungs;
 use algonius_actors::ports::clock::Clock;
-use algonius_actors::ports::observer::Nobody;
 use algonius_actors::root::Seat;
 use algonius_actors::tree::Tree;
 use algonius_actors::turns::Turns;
@@ -24,6 +24,7 @@ use uuid::Uuid;
 
 use crate::config::{self, Lockout, Server};
 use crate::drive::process::{ProcessDriver, Site};
+use crate::observe::Observatory;
 use crate::push::{Desk, Postman};
 use crate::serve::auth::Guard;
 use crate::serve::card::GrpcUrls;
@@ -56,6 +57,8 @@ pub(super) struct Callers {
     pub(super) agents: Specs,
     pub(super) desk: Option<Desk>,
     pub(super) begun: DateTime<Utc>,
+    pub(super) observatory: Observatory,
+    pub(super) metrics: bool,
 }
 
 impl Ground {
@@ -76,13 +79,18 @@ impl Ground {
         Ok(Self { listener, address, machine, store, wardens })
     }
 
-    pub(super) fn kit(&self, clock: Arc<dyn Clock>, redactor: Redactor) -> Kit {
+    pub(super) fn kit(
+        &self,
+        clock: Arc<dyn Clock>,
+        redactor: Redactor,
+        observatory: &Observatory,
+    ) -> Kit {
         Kit {
             ledger: Arc::clone(&self.store) as _,
             clock,
             redactor: Arc::new(redactor),
             keyring: Keyring::new(self.store.instance().key),
-            observer: Arc::new(Nobody),
+            observer: Arc::new(observatory.clone()),
             lookout: Lookout::default(),
             turns: Turns::default(),
         }
@@ -127,8 +135,10 @@ fn shared(
     (rungs, wardens): (Rungs, Living),
     gateway: Gateway,
 ) -> Shared {
-    let (entry, Callers { guard, lockout, default_agent, agents, desk, begun }) =
-        (server.entry, callers);
+    let (
+        entry,
+        Callers { guard, lockout, default_agent, agents, desk, begun, observatory, metrics },
+    ) = (server.entry, callers);
     Shared {
         gateway,
         guard,
@@ -143,6 +153,9 @@ fn shared(
         default_agent,
         rungs,
         wardens,
+        observatory,
+        metrics,
+        ledger_bytes: sizes(server.data_dir),
         begun,
         public_url: url.to_owned(),
         public_card: server.public_card,
@@ -174,6 +187,14 @@ type Living = Arc<dyn Fn() -> Vec<u32> + Send + Sync>;
 fn living(wardens: &Arc<Wardens>) -> Living {
     let wardens = Arc::clone(wardens);
     Arc::new(move || wardens.pids())
+}
+
+/// How much room the files of the ledger take.
+fn sizes(data_dir: PathBuf) -> Arc<dyn Fn() -> u64 + Send + Sync> {
+    Arc::new(move || {
+        let files = ["ledger.db", "ledger.db-wal", "ledger.db-shm"].map(|name| data_dir.join(name));
+        files.iter().filter_map(|file| file.metadata().ok()).map(|data| data.len()).sum()
+    })
 }
 
 /// Where programs find what they need, and what holds them.

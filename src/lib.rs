@@ -9,6 +9,7 @@ pub mod config;
 pub mod drive;
 mod ground;
 pub mod meter;
+pub mod observe;
 pub mod push;
 pub mod serve;
 mod settle;
@@ -48,6 +49,7 @@ use clock::WallClock;
 use config::Settings;
 use ground::{Callers, Ground, Specs};
 use meter::MachineMeter;
+use observe::Observatory;
 use push::{Desk, Postman};
 use serve::listen::Latch;
 use store::Store;
@@ -106,23 +108,34 @@ pub async fn start_on(
     origin: Origin,
 ) -> Result<Running, StartError> {
     let Settings { server, mut agents, default_agent, tokens, mut secrets, .. } = settings;
-    let Settings { lockout, push, pressure, redaction, .. } = settings;
+    let Settings { lockout, push, pressure, redaction, metrics, alerts, .. } = settings;
     let probe = pressure.map(|it| Probe { meter, spec: it.spec, interval: it.interval });
     let ground = Ground::lay(&server, &mut agents, origin).await?;
     let (guard, own) =
         admit::keys(&*ground.store, &server.token_file, &agents, tokens, &*clock).await?;
     secrets.extend(own);
-    let kit = ground.kit(Arc::clone(&clock), Redactor::new(secrets).with(redaction));
+    let observatory = Observatory::default();
+    let redactor = Redactor::new(secrets).with(redaction);
+    let kit = ground.kit(Arc::clone(&clock), redactor, &observatory);
     end_what_is_over(&*kit.ledger, &agents, &ground.wardens).await?;
     let seats = ground.seats(agents, &server);
     let agents: Specs =
         seats.iter().map(|seat| (seat.spec.id.clone(), Arc::clone(&seat.spec))).collect();
-    let tree = grow(kit, seats, probe, &ground.wardens).await?;
+    let tree = grow(kit, seats, (probe, alerts), &ground.wardens).await?;
     let (store, gateway) = (&ground.store, tree.gateway());
     let desk = push.map(|push| Desk::new(Arc::clone(store) as _, Arc::clone(&clock), policy(push)));
     let postman = desk.clone().map(|desk| desk.open(post(store, Arc::clone(&clock), gateway)));
     let postman = postman.transpose().map_err(|error| StartError::Push { cause: error.message })?;
-    let callers = Callers { guard, lockout, default_agent, agents, desk, begun: clock.now() };
+    let callers = Callers {
+        guard,
+        lockout,
+        default_agent,
+        agents,
+        desk,
+        begun: clock.now(),
+        observatory,
+        metrics,
+    };
     Ok(ground.open(server, callers, tree, postman))
 }
 
@@ -193,10 +206,10 @@ async fn end_what_is_over(
 async fn grow(
     kit: Kit,
     seats: Vec<Seat>,
-    probe: Option<Probe>,
+    watch: (Option<Probe>, AlertSpec),
     wardens: &Wardens,
 ) -> Result<Tree, StartError> {
-    let tree = Tree::start(kit, seats, (probe, AlertSpec::default())).await;
+    let tree = Tree::start(kit, seats, watch).await;
     let tree = tree.map_err(|error| StartError::Tree { cause: error.to_string() })?;
     wardens.end_the_unclaimed().await;
     Ok(tree)

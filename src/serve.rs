@@ -20,6 +20,7 @@ pub mod jsonrpc;
 pub mod listen;
 pub mod lockout;
 mod message;
+pub mod observed;
 pub mod peer;
 pub mod perform;
 pub mod push;
@@ -49,6 +50,7 @@ use host::Hosts;
 use ipnet::IpNet;
 use lockout::Lockouts;
 
+use crate::observe::Observatory;
 use crate::push::Desk;
 
 /// What every request can reach.
@@ -79,6 +81,12 @@ pub struct Shared {
     pub agents: BTreeMap<AgentId, Arc<AgentSpec>>,
     /// The agent of the host's own card.
     pub default_agent: Option<AgentId>,
+    /// Counts and times requests.
+    pub observatory: Observatory,
+    /// Whether those who may read are shown the numbers.
+    pub metrics: bool,
+    /// How much room the ledger takes, in bytes.
+    pub ledger_bytes: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// What the machine offers.
     pub rungs: Rungs,
     /// Tells which wardens live.

@@ -26,6 +26,7 @@ pub mod model;
 pub mod monitor;
 mod pen;
 pub mod ports;
+pub mod ready;
 mod recover;
 pub mod report;
 pub mod root;

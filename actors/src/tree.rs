@@ -147,7 +147,7 @@ impl Gateway {
         call(&self.root, RootMsg::Inspect, GLANCE).await
     }
 
-    async fn ask_gateway(&self) -> Option<chrono::DateTime<chrono::Utc>> {
+    pub(crate) async fn ask_gateway(&self) -> Option<chrono::DateTime<chrono::Utc>> {
         let gateway = self.gateway.borrow().clone()?;
         call(&gateway, GatewayMsg::Inspect, GLANCE).await
     }
