@@ -35,6 +35,7 @@ mod line;
 mod logs;
 mod looks;
 mod malformed;
+mod observe;
 mod overrides;
 mod places;
 mod pressure;

@@ -1,0 +1,7 @@
+//! What those see who watch the service from outside.
+
+mod alerts;
+mod metrics;
+mod numbers;
+mod ready;
+mod traces;
