@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use algonius_actors::model::alert::AlertSpec;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::principal::TokenSeed;
 use algonius_actors::model::redaction::Redaction;
@@ -34,6 +33,7 @@ mod tokens;
 mod value;
 
 pub use agent::Agent;
+pub use alerts::Alerts;
 pub use entry::{Entry, Lockout};
 pub use fault::{Fault, Faults, Severity};
 pub use pressure::Pressure;
@@ -70,8 +70,8 @@ pub struct Settings {
     pub redaction: Redaction,
     /// Whether those who may read are shown the numbers.
     pub metrics: bool,
-    /// When somebody is told that they should look.
-    pub alerts: AlertSpec,
+    /// When somebody is told that they should look, and who.
+    pub alerts: Alerts,
 }
 
 impl std::fmt::Debug for Settings {

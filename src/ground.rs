@@ -123,7 +123,7 @@ impl Ground {
         let shared = shared(server, callers, (&url, address), (machine, living(&wardens)), gateway);
         let app = router::router(App::new(shared));
         let served = tokio::spawn(listen::serve(listener, app, bounds, handle.clone()));
-        Running { url, address, tree, postman, store, wardens, handle, served }
+        Running { url, address, tree, postman, herald: None, store, wardens, handle, served }
     }
 }
 

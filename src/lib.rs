@@ -3,6 +3,7 @@
 //! This file is the composition root: the only place where a port meets its implementation.
 
 mod admit;
+pub mod alert;
 pub mod cli;
 pub mod clock;
 pub mod config;
@@ -20,6 +21,7 @@ mod telling;
 mod template;
 mod token;
 pub mod warden;
+mod watching;
 pub mod wire;
 
 use std::io;
@@ -45,16 +47,17 @@ use tokio::task::JoinHandle;
 
 pub use starting::StartError;
 
+use alert::Herald;
 use clock::WallClock;
 use config::Settings;
 use ground::{Callers, Ground, Specs};
 use meter::MachineMeter;
-use observe::Observatory;
 use push::{Desk, Postman};
 use serve::listen::Latch;
 use store::Store;
 use telling::{policy, post};
 use warden::wardens::{Left, Origin, Wardens};
+use watching::Watching;
 
 /// A service that runs.
 pub struct Running {
@@ -62,6 +65,7 @@ pub struct Running {
     address: SocketAddr,
     tree: Tree,
     postman: Option<Postman>,
+    herald: Option<Herald>,
     store: Arc<Store>,
     wardens: Arc<Wardens>,
     handle: Latch,
@@ -114,14 +118,16 @@ pub async fn start_on(
     let (guard, own) =
         admit::keys(&*ground.store, &server.token_file, &agents, tokens, &*clock).await?;
     secrets.extend(own);
-    let observatory = Observatory::default();
+    let watching = Watching::prepare(alerts, push.as_ref());
+    let observatory = watching.observatory.clone();
     let redactor = Redactor::new(secrets).with(redaction);
     let kit = ground.kit(Arc::clone(&clock), redactor, &observatory);
     end_what_is_over(&*kit.ledger, &agents, &ground.wardens).await?;
     let seats = ground.seats(agents, &server);
     let agents: Specs =
         seats.iter().map(|seat| (seat.spec.id.clone(), Arc::clone(&seat.spec))).collect();
-    let tree = grow(kit, seats, (probe, alerts), &ground.wardens).await?;
+    let (spec, herald) = (watching.spec, watching.begin(&ground.wardens)?);
+    let tree = grow(kit, seats, (probe, spec), &ground.wardens).await?;
     let (store, gateway) = (&ground.store, tree.gateway());
     let desk = push.map(|push| Desk::new(Arc::clone(store) as _, Arc::clone(&clock), policy(push)));
     let postman = desk.clone().map(|desk| desk.open(post(store, Arc::clone(&clock), gateway)));
@@ -136,7 +142,8 @@ pub async fn start_on(
         observatory,
         metrics,
     };
-    Ok(ground.open(server, callers, tree, postman))
+    let opened = ground.open(server, callers, tree, postman);
+    Ok(Running { herald, ..opened })
 }
 
 impl Running {
@@ -163,6 +170,7 @@ impl Running {
         if let Some(postman) = self.postman {
             postman.stop().await;
         }
+        self.herald.into_iter().for_each(Herald::stop);
         self.wardens.end().await;
         self.store.close().await;
     }

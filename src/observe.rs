@@ -9,10 +9,12 @@ mod scene;
 use std::sync::Arc;
 use std::time::Duration;
 
+use algonius_actors::model::alert::{Alert, Turn};
 use algonius_actors::model::news::News;
 use algonius_actors::model::trace::{SpanId, Trace};
 use algonius_actors::ports::observer::Observer;
 use chrono::{DateTime, Utc};
+use tokio::sync::mpsc;
 
 use metrics::Metrics;
 
@@ -43,15 +45,17 @@ pub struct Observatory(Arc<Inner>);
 
 struct Inner {
     metrics: Metrics,
-}
-
-impl Default for Observatory {
-    fn default() -> Self {
-        Self(Arc::new(Inner { metrics: Metrics::new() }))
-    }
+    /// Where alerts go.
+    alerts: Option<mpsc::Sender<(Turn, Alert)>>,
 }
 
 impl Observatory {
+    /// Counts from now on, and hands alerts on where somebody wants to know.
+    #[must_use]
+    pub fn new(alerts: Option<mpsc::Sender<(Turn, Alert)>>) -> Self {
+        Self(Arc::new(Inner { metrics: Metrics::new(), alerts }))
+    }
+
     /// Hears of a request.
     pub fn requested(&self, requested: &Requested) {
         self.0.metrics.requested(requested);
@@ -69,7 +73,14 @@ impl Observer for Observatory {
         match &news {
             News::Attempted(attempted) => self.0.metrics.attempted(attempted),
             News::Ended(ended) => self.0.metrics.ended(ended),
-            News::Alerted(turn, alert) => self.0.metrics.alerted(*turn, alert),
+            News::Alerted(turn, alert) => {
+                self.0.metrics.alerted(*turn, alert);
+                let sent =
+                    self.0.alerts.as_ref().map(|hooks| hooks.try_send((*turn, alert.clone())));
+                if let Some(Err(_)) = sent {
+                    self.0.metrics.dropped("alerts", 1);
+                }
+            }
         }
     }
 }

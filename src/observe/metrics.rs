@@ -36,6 +36,7 @@ pub(super) struct Metrics {
     attempts: Family<Labels, Counter>,
     tokens: Family<Labels, Counter>,
     alerts: Family<Labels, Counter>,
+    dropped: Family<Labels, Counter>,
 }
 
 impl Metrics {
@@ -50,6 +51,7 @@ impl Metrics {
             attempts: Family::default(),
             tokens: Family::default(),
             alerts: Family::default(),
+            dropped: Family::default(),
         };
         metrics.written_down()
     }
@@ -66,7 +68,14 @@ impl Metrics {
         let help = "Tokens of language models, as agents count them.";
         page.register("tokens", help, self.tokens.clone());
         page.register("alerts", "Alerts that were raised.", self.alerts.clone());
+        let help = "What was to be sent to those who watch, and was too much.";
+        page.register("dropped", help, self.dropped.clone());
         self
+    }
+
+    /// So many of something were too much.
+    pub(super) fn dropped(&self, what: &str, count: u64) {
+        self.dropped.get_or_create(&vec![("what", what.to_owned())]).inc_by(count);
     }
 
     pub(super) fn requested(&self, requested: &Requested) {

@@ -284,7 +284,13 @@ impl World {
 
 fn post(store: &Arc<Store>, clock: &Arc<dyn Clock>) -> Post {
     let (ledger, outbox) = (store.clone() as _, store.clone() as _);
-    Post { ledger, outbox, clock: Arc::clone(clock), render: scripted() }
+    Post {
+        ledger,
+        outbox,
+        clock: Arc::clone(clock),
+        render: scripted(),
+        given_up: Arc::new(|_| {}),
+    }
 }
 
 fn agent() -> AgentId {

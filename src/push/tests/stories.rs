@@ -1,6 +1,7 @@
 //! The stories of plain HTTP, told to a postman.
 
 use super::*;
+use crate::push::courier::Letter;
 
 #[tokio::test]
 async fn each_visible_event_arrives_once_in_order_in_the_words_of_each_version() {
@@ -119,7 +120,7 @@ async fn plain_http_is_for_listed_addresses_alone() {
     let listed = policy();
     let courier = Courier::new(listed).unwrap();
     let one = target(ExecutionId::fresh(), Version::V0_3, "http://8.8.8.8:9/");
-    let refused = courier.bring(&one, Vec::new()).await.unwrap_err();
+    let refused = courier.bring(&Letter::notice(&one, Vec::new(), None)).await.unwrap_err();
     assert!(matches!(refused, courier::CourierError::Forbidden), "{refused}");
 }
 
