@@ -29,6 +29,7 @@ mod resources;
 mod sandbox;
 mod section;
 mod server;
+mod telemetry;
 mod tokens;
 mod value;
 
@@ -39,6 +40,7 @@ pub use fault::{Fault, Faults, Severity};
 pub use pressure::Pressure;
 pub use push::Push;
 pub use server::{Durability, Log, LogFormat, Server, usual_token_file};
+pub use telemetry::Telemetry;
 
 use exposure::Doors;
 use limits::Limits;
@@ -72,6 +74,8 @@ pub struct Settings {
     pub metrics: bool,
     /// When somebody is told that they should look, and who.
     pub alerts: Alerts,
+    /// Who is told what happens.
+    pub telemetry: Option<Telemetry>,
 }
 
 impl std::fmt::Debug for Settings {
@@ -89,6 +93,7 @@ impl std::fmt::Debug for Settings {
             .field("redaction", &self.redaction)
             .field("metrics", &self.metrics)
             .field("alerts", &self.alerts)
+            .field("telemetry", &self.telemetry)
             .finish_non_exhaustive()
     }
 }
@@ -166,6 +171,7 @@ fn read<'c>(reader: &'c Reader<'c>, document: &'c DeTable<'c>) -> Option<Setting
     let redaction = redaction::read(root.section("redaction"));
     let metrics = alerts::metrics(root.section("metrics"));
     let alerts = alerts::read(root.section("alerts"));
+    let telemetry = telemetry::read(root.section("telemetry"));
     let tokens = tokens::read(&mut root, &ids);
     let mut doors = Doors { is_loopback, tokens, paths: Vec::new() };
     let agents = agent::read_all(reader, sections, &limits, &mut doors);
@@ -184,6 +190,7 @@ fn read<'c>(reader: &'c Reader<'c>, document: &'c DeTable<'c>) -> Option<Setting
         redaction,
         metrics,
         alerts,
+        telemetry,
     };
     Some(settings)
 }

@@ -35,6 +35,7 @@ use crate::serve::lockout::Lockouts;
 use crate::serve::{App, Shared, gate, listen, router};
 use crate::store::{self, Store};
 use crate::warden::wardens::{Origin, Terms, Wardens};
+use crate::watching::Onlookers;
 use crate::{Running, StartError, admit, rungs, settle, warden};
 
 /// What everything else stands on.
@@ -114,7 +115,7 @@ impl Ground {
         server: Server,
         callers: Callers,
         tree: Tree,
-        postman: Option<Postman>,
+        (postman, onlookers): (Option<Postman>, Onlookers),
     ) -> Running {
         let Self { listener, address, machine, store, wardens } = self;
         let url = server.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
@@ -123,7 +124,7 @@ impl Ground {
         let shared = shared(server, callers, (&url, address), (machine, living(&wardens)), gateway);
         let app = router::router(App::new(shared));
         let served = tokio::spawn(listen::serve(listener, app, bounds, handle.clone()));
-        Running { url, address, tree, postman, herald: None, store, wardens, handle, served }
+        Running { url, address, tree, postman, onlookers, store, wardens, handle, served }
     }
 }
 

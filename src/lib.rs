@@ -47,17 +47,17 @@ use tokio::task::JoinHandle;
 
 pub use starting::StartError;
 
-use alert::Herald;
 use clock::WallClock;
 use config::Settings;
 use ground::{Callers, Ground, Specs};
 use meter::MachineMeter;
+use observe::Observatory;
 use push::{Desk, Postman};
 use serve::listen::Latch;
 use store::Store;
 use telling::{policy, post};
 use warden::wardens::{Left, Origin, Wardens};
-use watching::Watching;
+use watching::{Onlookers, Watching};
 
 /// A service that runs.
 pub struct Running {
@@ -65,7 +65,7 @@ pub struct Running {
     address: SocketAddr,
     tree: Tree,
     postman: Option<Postman>,
-    herald: Option<Herald>,
+    onlookers: Onlookers,
     store: Arc<Store>,
     wardens: Arc<Wardens>,
     handle: Latch,
@@ -112,13 +112,13 @@ pub async fn start_on(
     origin: Origin,
 ) -> Result<Running, StartError> {
     let Settings { server, mut agents, default_agent, tokens, mut secrets, .. } = settings;
-    let Settings { lockout, push, pressure, redaction, metrics, alerts, .. } = settings;
+    let Settings { lockout, push, pressure, redaction, metrics, alerts, telemetry, .. } = settings;
     let probe = pressure.map(|it| Probe { meter, spec: it.spec, interval: it.interval });
     let ground = Ground::lay(&server, &mut agents, origin).await?;
     let (guard, own) =
         admit::keys(&*ground.store, &server.token_file, &agents, tokens, &*clock).await?;
     secrets.extend(own);
-    let watching = Watching::prepare(alerts, push.as_ref());
+    let watching = Watching::prepare(alerts, push.as_ref(), telemetry)?;
     let observatory = watching.observatory.clone();
     let redactor = Redactor::new(secrets).with(redaction);
     let kit = ground.kit(Arc::clone(&clock), redactor, &observatory);
@@ -126,7 +126,7 @@ pub async fn start_on(
     let seats = ground.seats(agents, &server);
     let agents: Specs =
         seats.iter().map(|seat| (seat.spec.id.clone(), Arc::clone(&seat.spec))).collect();
-    let (spec, herald) = (watching.spec, watching.begin(&ground.wardens)?);
+    let (spec, onlookers) = (watching.spec, watching.begin(&ground.wardens)?);
     let tree = grow(kit, seats, (probe, spec), &ground.wardens).await?;
     let (store, gateway) = (&ground.store, tree.gateway());
     let desk = push.map(|push| Desk::new(Arc::clone(store) as _, Arc::clone(&clock), policy(push)));
@@ -142,8 +142,7 @@ pub async fn start_on(
         observatory,
         metrics,
     };
-    let opened = ground.open(server, callers, tree, postman);
-    Ok(Running { herald, ..opened })
+    Ok(ground.open(server, callers, tree, (postman, onlookers)))
 }
 
 impl Running {
@@ -159,6 +158,12 @@ impl Running {
         self.address
     }
 
+    /// Who looks on.
+    #[must_use]
+    pub const fn observatory(&self) -> &Observatory {
+        &self.onlookers.observatory
+    }
+
     /// Stops: refuses new work, lets what runs finish until the deadline, answers who waits,
     /// closes the ledger.
     pub async fn stop(self, deadline: Duration) {
@@ -170,7 +175,7 @@ impl Running {
         if let Some(postman) = self.postman {
             postman.stop().await;
         }
-        self.herald.into_iter().for_each(Herald::stop);
+        self.onlookers.stop().await;
         self.wardens.end().await;
         self.store.close().await;
     }

@@ -11,7 +11,7 @@ use super::check;
 use super::fault::CliError;
 use super::out::Out;
 use crate::config::{Checked, Fault, LogFormat, Settings};
-use crate::telemetry::{self, Form};
+use crate::telemetry::{self, Form, Tap};
 use crate::{Running, start};
 
 /// Serves until SIGTERM or SIGINT, then drains; a second signal ends it at once. SIGUSR2 ends it for
@@ -25,7 +25,7 @@ pub(super) async fn run(
     if let Some(listen) = listen {
         settings.server.listen = listen;
     }
-    begin_to_log(&settings, &warnings);
+    let tap = begin_to_log(&settings, &warnings);
     warn_of_root();
     let mut signals = signals()?;
     let mut upgrade = on(SignalKind::user_defined2())?;
@@ -33,6 +33,7 @@ pub(super) async fn run(
     let agents: Vec<_> = settings.agents.iter().map(|agent| agent.spec.id.to_string()).collect();
     let token_file = settings.server.token_file.clone();
     let running = start(settings).await?;
+    tap.lead_to(running.observatory());
     out.note(&banner(&running, file, &token_file, &agents));
     tokio::select! {
         () = asked_to_stop(&mut signals) => drain_or_stop(running, drain, &mut signals).await,
@@ -47,16 +48,17 @@ fn warn_of_root() {
     }
 }
 
-fn begin_to_log(settings: &Settings, warnings: &[Fault]) {
+fn begin_to_log(settings: &Settings, warnings: &[Fault]) -> Tap {
     let form = match settings.log.format {
         LogFormat::Auto => Form::Auto,
         LogFormat::Human => Form::Human,
         LogFormat::Json => Form::Json,
     };
-    telemetry::begin(form, settings.log.level.as_str());
+    let tap = telemetry::begin(form, settings.log.level.as_str());
     for warning in warnings {
         tracing::warn!(%warning, "configuration");
     }
+    tap
 }
 
 /// A second signal ends what the first began.

@@ -54,7 +54,7 @@ pub async fn observe(State(app): State<App>, mut request: Request, next: Next) -
     let id = given(request.headers()).unwrap_or_else(|| Uuid::new_v4().to_string());
     let asked = traced(request.headers());
     let parent = asked.as_ref().map(|asked| asked.span);
-    let trace = own(asked);
+    let trace = own(asked, app.observatory.is_tracing());
     tell(request.headers_mut(), trace.as_ref());
     let method = word(request.method());
     // Of the highest level, so that no filter of the log leaves its id out.
@@ -87,12 +87,12 @@ fn given(headers: &HeaderMap) -> Option<String> {
 }
 
 /// The place of this request: within the caller's trace, or at the beginning of one.
-fn own(asked: Option<Trace>) -> Option<Trace> {
+fn own(asked: Option<Trace>, is_recorded: bool) -> Option<Trace> {
     let [bytes, others] = [Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()];
     let span = SpanId::new(*others.first_chunk()?)?;
     match asked {
         Some(asked) => Some(asked.child(span)),
-        None => Some(Trace::begun(TraceId::new(bytes)?, span, true)),
+        None => Some(Trace::begun(TraceId::new(bytes)?, span, is_recorded)),
     }
 }
 
@@ -158,13 +158,13 @@ mod tests {
         let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
         headers.insert("traceparent", HeaderValue::from_static(parent));
         headers.insert("tracestate", HeaderValue::from_static("a=b"));
-        let trace = own(traced(&headers)).expect("a trace");
+        let trace = own(traced(&headers), true).expect("a trace");
         tell(&mut headers, Some(&trace));
         assert_eq!(traced(&headers), Some(trace.clone()));
         assert!(trace.traceparent() != parent && trace.state == "a=b" && !trace.sampled);
         assert_eq!(trace.traceparent().get(..36), parent.get(..36));
         headers.insert("traceparent", HeaderValue::from_static("nonsense"));
-        let alone = own(traced(&headers)).expect("a trace");
+        let alone = own(traced(&headers), true).expect("a trace");
         assert!(alone.id != trace.id && alone.state.is_empty());
     }
 }

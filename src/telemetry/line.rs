@@ -2,10 +2,12 @@
 
 use std::fmt::{Debug, Write as _};
 
-use chrono::{SecondsFormat, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::Value;
 use tracing::Level;
 use tracing::field::{Field, Visit};
+
+use crate::observe;
 
 /// What a line or a span says, by name; what is said last counts.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -13,6 +15,7 @@ pub(super) struct Fields(Vec<(&'static str, Value)>);
 
 /// A line before it is written.
 pub(super) struct Line {
+    pub(super) at: DateTime<Utc>,
     pub(super) level: Level,
     pub(super) target: &'static str,
     pub(super) fields: Fields,
@@ -69,7 +72,7 @@ impl Visit for Fields {
 impl Line {
     /// One object, with its time, level and origin first.
     pub(super) fn json(&self) -> String {
-        let at = Value::from(now());
+        let at = Value::from(self.at());
         let (level, target) = (Value::from(self.level.as_str()), Value::from(self.target));
         let head = [("timestamp", &at), ("level", &level), ("target", &target)];
         let fields = self.fields.0.iter().map(|(name, value)| (*name, value));
@@ -91,7 +94,7 @@ impl Line {
             (true, _) => ("\u{1b}[32m", "\u{1b}[2m", "\u{1b}[0m"),
         };
         let (level, message) = (self.level, shown(self.fields.message()));
-        let mut text = format!("{dim}{}{off} {on}{level:>5}{off} {message}", now());
+        let mut text = format!("{dim}{}{off} {on}{level:>5}{off} {message}", self.at());
         for (name, value) in self.fields.0.iter().filter(|(name, _)| *name != MESSAGE) {
             let value = match value {
                 Value::String(word) if is_word(word) => word.clone(),
@@ -102,10 +105,15 @@ impl Line {
         text.push('\n');
         text
     }
-}
 
-fn now() -> String {
-    Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true)
+    fn at(&self) -> String {
+        self.at.to_rfc3339_opts(SecondsFormat::Micros, true)
+    }
+
+    /// The line as whoever looks on hears it.
+    pub(super) fn told(self) -> observe::Line {
+        observe::Line { at: self.at, level: self.level, fields: self.fields.0 }
+    }
 }
 
 /// Whether a text stands for itself without quotes.
@@ -128,7 +136,7 @@ mod tests {
         let own = [("message", "en\u{1b}ded\n".into()), ("why", "a \"b\"".into())];
         fields.extend(&Fields(own.into_iter().chain([("agent", "other".into())]).collect()));
         fields.put("took", 7.into());
-        Line { level: Level::WARN, target: "here", fields }
+        Line { at: DateTime::UNIX_EPOCH, level: Level::WARN, target: "here", fields }
     }
 
     #[test]
@@ -138,7 +146,7 @@ mod tests {
         assert_eq!((&read["agent"], &read["took"]), (&"other".into(), &7.into()));
         assert_eq!((&read["level"], &read["execution"]), (&"WARN".into(), &"e-1".into()));
         assert_eq!(text.matches("\"agent\"").count(), 1);
-        assert!(text.starts_with("{\"timestamp\":\"2") && text.ends_with("}\n"), "{text}");
+        assert!(text.starts_with("{\"timestamp\":\"1970-") && text.ends_with("}\n"), "{text}");
     }
 
     #[test]

@@ -58,6 +58,7 @@ const EDGE: &[Room] = &[
             "settle",
             "store",
             "warden",
+            "watching",
         ],
         &["decide", "door", "kit", "lookout", "model", "ports", "root", "tree", "turns"],
     ),
@@ -65,7 +66,7 @@ const EDGE: &[Room] = &[
     room("settle", &["StartError", "config", "warden"], &["decide", "model"]),
     room("clock", &[], &["model", "ports"]),
     room("meter", &[], &["model", "ports"]),
-    room("telemetry", &[], &[]),
+    room("telemetry", &["observe"], &[]),
     room("token", &[], &[]),
 ];
 

@@ -18,6 +18,7 @@ use crate::model::id::ExecutionId;
 use crate::model::progress::Progress;
 use crate::model::record::Record;
 use crate::model::status::LastOutcome;
+use crate::model::trace::Trace;
 use crate::recover::settle_cut_off;
 
 impl AgentData {
@@ -36,8 +37,8 @@ impl AgentData {
             Some(of) => Arc::new(Echo { of, ledger: Arc::clone(&kit.ledger) }),
         };
         // Of the highest level, so that no filter of the log leaves its ids out.
-        let span =
-            tracing::error_span!(parent: &span, "execution", execution = %id, agent = %spec.id);
+        let trace_id = Trace::of_execution(request.trace.as_ref(), id).id;
+        let span = tracing::error_span!(parent: &span, "execution", execution = %id, agent = %spec.id, %trace_id);
         progress.send_if_modified(|progress| progress.waits(None)); // It is at the counter.
         let live = progress.clone();
         let args =
