@@ -3,5 +3,6 @@
 mod alerts;
 mod metrics;
 mod numbers;
+mod otlp;
 mod ready;
 mod traces;
