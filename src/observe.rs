@@ -122,7 +122,7 @@ impl Observatory {
         }
     }
 
-    /// All numbers, in the text of OpenMetrics.
+    /// All numbers, in the text that Prometheus reads.
     #[must_use]
     pub fn numbers(&self, scene: &Scene) -> String {
         self.0.metrics.text(scene)

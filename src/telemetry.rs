@@ -7,13 +7,14 @@ mod line;
 use std::io::{IsTerminal, Write, stderr};
 use std::sync::{Arc, OnceLock};
 
-use chrono::Utc;
+use algonius_actors::ports::clock::Clock;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
+use crate::clock::WallClock;
 use crate::observe::Observatory;
 use line::{Fields, Line};
 
@@ -86,7 +87,8 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for Log {
         }
         event.record(&mut fields);
         let meta = event.metadata();
-        let line = Line { at: Utc::now(), level: *meta.level(), target: meta.target(), fields };
+        let line =
+            Line { at: WallClock.now(), level: *meta.level(), target: meta.target(), fields };
         let text = if self.is_json { line.json() } else { line.human(self.is_coloured) };
         // One call for a line. What cannot be written is not told where it could not be written.
         _ = stderr().lock().write_all(text.as_bytes());

@@ -36,7 +36,8 @@ pub(super) fn read(mut section: Section<'_>) -> Option<Telemetry> {
         logs: from.flag("logs", true),
     });
     if telemetry.is_none() {
-        (from.entry("otlp_headers_file"), from.entry("logs")); // Known, though of no use.
+        from.entry("otlp_headers_file"); // Known, though of no use, as the next.
+        from.entry("logs");
     }
     section.finish();
     telemetry.filter(|_| is_enabled)

@@ -43,6 +43,7 @@ fn nanos(at: DateTime<Utc>) -> String {
 }
 
 impl Span {
+    /// The `tracestate` is left out: it is the caller's text.
     fn write(self) -> Value {
         let mut span = json!({
             "traceId": self.place.id.to_string(),
@@ -56,9 +57,6 @@ impl Span {
         if let Some(map) = span.as_object_mut() {
             if let Some(parent) = self.parent {
                 map.insert("parentSpanId".to_owned(), parent.to_string().into());
-            }
-            if !self.place.state.is_empty() {
-                map.insert("traceState".to_owned(), self.place.state.into());
             }
             if self.has_failed {
                 map.insert("status".to_owned(), json!({"code": FAILED}));

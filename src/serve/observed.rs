@@ -1,13 +1,12 @@
 //! Around everything: each request has an id, a place in a trace, and is counted.
 
-use std::time::Instant;
-
 use algonius_actors::decide::alert::Sighting;
 use algonius_actors::model::trace::{SpanId, Trace, TraceId};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
+use tokio::time::Instant;
 use tracing::Instrument;
 use uuid::Uuid;
 

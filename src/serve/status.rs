@@ -38,7 +38,7 @@ pub async fn ready(State(app): State<App>) -> Response {
     json_answer("application/json", StatusCode::SERVICE_UNAVAILABLE, &body)
 }
 
-/// The numbers, in the text of OpenMetrics. For tokens that are good for all agents.
+/// The numbers, in the text that Prometheus reads. For tokens that are good for all agents.
 ///
 /// # Errors
 /// `path-unknown` where they are switched off, `forbidden`.

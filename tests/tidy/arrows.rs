@@ -66,7 +66,7 @@ const EDGE: &[Room] = &[
     room("settle", &["StartError", "config", "warden"], &["decide", "model"]),
     room("clock", &[], &["model", "ports"]),
     room("meter", &[], &["model", "ports"]),
-    room("telemetry", &["observe"], &[]),
+    room("telemetry", &["clock", "observe"], &["ports"]),
     room("token", &[], &[]),
 ];
 

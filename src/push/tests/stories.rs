@@ -36,6 +36,9 @@ async fn a_notice_carries_its_headers() {
         assert_eq!(got.header("host"), Some(&*listener.address.to_string()));
         assert_eq!(got.header("authorization"), Some("Bearer credentials-canary"));
         assert_eq!(got.header("x-a2a-notification-token"), Some("token-canary"));
+        let place = got.header("traceparent").unwrap_or_default();
+        assert_eq!(place.get(..36), Some("00-4bf92f3577b34da6a3ce929d0e0e4736-"));
+        assert_eq!((place.len(), got.header("tracestate")), (55, Some("a=b")));
     }
 }
 

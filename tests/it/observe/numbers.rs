@@ -1,4 +1,4 @@
-//! A strict reader of the text of OpenMetrics: what it does not know for sure it refuses.
+//! A strict reader of the text that Prometheus reads: what it does not know for sure it refuses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,15 +12,15 @@ pub(super) struct Numbers {
 impl Numbers {
     /// Reads a whole page.
     pub(super) fn read(page: &str) -> Self {
-        let body = page.strip_suffix("# EOF\n").expect("the page has an end");
+        let body = page.strip_suffix("# EOF\n").unwrap();
         let mut numbers = Self { types: BTreeMap::new(), samples: BTreeMap::new() };
         let (mut helped, mut family) = (BTreeSet::new(), String::new());
         for line in body.lines() {
             if let Some(rest) = line.strip_prefix("# HELP ") {
-                let (name, help) = rest.split_once(' ').expect("a help");
+                let (name, help) = rest.split_once(' ').unwrap();
                 assert!(helped.insert(name.to_owned()) && !help.is_empty(), "{line}");
             } else if let Some(rest) = line.strip_prefix("# TYPE ") {
-                let (name, kind) = rest.split_once(' ').expect("a type");
+                let (name, kind) = rest.split_once(' ').unwrap();
                 let is_new = numbers.types.insert(name.to_owned(), kind.to_owned()).is_none();
                 assert!(is_new && helped.contains(name), "{line}");
                 family = name.to_owned();
@@ -32,7 +32,7 @@ impl Numbers {
     }
 
     fn sample(&mut self, family: &str, line: &str) {
-        let (series, value) = line.rsplit_once(' ').expect("a value");
+        let (series, value) = line.rsplit_once(' ').unwrap();
         let value: f64 = value.parse().unwrap_or_else(|_| panic!("no number: {line}"));
         let name = series.split('{').next().unwrap();
         let rest = name.strip_prefix(family).unwrap_or_else(|| panic!("not of {family}: {line}"));
@@ -92,10 +92,10 @@ fn labels(series: &str) -> Vec<String> {
         let (name, value) = rest.split_once("=\"").unwrap_or_else(|| panic!("{series}"));
         let plain = |char: char| char.is_ascii_lowercase() || char == '_';
         assert!(!name.is_empty() && name.chars().all(plain), "{series}");
-        let end = value.find('"').unwrap_or_else(|| panic!("{series}"));
-        assert!(!value[..end].contains('\\'), "nothing here needs to be escaped: {series}");
-        labels.push(format!("{name}=\"{}\"", &value[..end]));
-        rest = value[end + 1..].trim_start_matches(',');
+        let (value, more) = value.split_once('"').unwrap_or_else(|| panic!("{series}"));
+        assert!(!value.contains('\\'), "nothing here needs to be escaped: {series}");
+        labels.push(format!("{name}=\"{value}\""));
+        rest = more.trim_start_matches(',');
     }
     labels
 }

@@ -28,11 +28,7 @@ impl Collector {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let sender = sender.clone();
-                tokio::spawn(async move {
-                    if let Some(request) = take(stream).await {
-                        _ = sender.send(request);
-                    }
-                });
+                tokio::spawn(async move { take(stream).await.map(|got| sender.send(got)) });
             }
         });
         Self { address, got, spans: Vec::new(), lines: Vec::new(), heads: String::new() }
@@ -188,4 +184,29 @@ async fn a_collector_that_nobody_reaches_costs_nothing_but_what_it_would_have_go
     assert_eq!(said, 1, "{}", service.said());
     service.sigterm();
     assert_eq!(service.exit().await.code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_secret_in_input_and_parameters_is_in_no_line_no_span_and_no_number() {
+    let mut collector = Collector::open().await;
+    let setup = Setup::new(&format!("{AGENT}{}", collector.settings()));
+    let service = setup.env("RUST_LOG", "trace").start().await;
+    let canary = format!("{}{}", "gh", "p_q7Rk2vXw9TzLm4Bn8Hs3Jd6Fg1Pc5Ye0aB1c");
+    let mut params = message(&format!("use {canary}"));
+    params["message"]["metadata"] =
+        serde_json::json!({"https://algonius.dev/a2a/ext/parameters/v1": {"key": canary}});
+    let state = format!("tracestate: key={canary}");
+    let parent = "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let answer = service.call_with("thinks", &[parent, &state], ("message/send", &params)).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let whole = collector.span(|span| span["name"] == "invoke_agent thinks").await;
+    let attempt = collector.span(|span| span["name"] == "attempt thinks").await;
+    let numbers = service.get("/metrics").await.body;
+    for text in [service.said(), numbers, whole.to_string(), attempt.to_string()] {
+        assert!(text.len() > 100 && !text.contains(&canary), "{text}");
+    }
+    let ledger = service.setup.ledger();
+    assert!(!ledger.windows(canary.len()).any(|window| window == canary.as_bytes()));
+    let lines = format!("{:?}", collector.lines);
+    assert!(!lines.contains(&canary), "{lines}");
 }
