@@ -8,6 +8,7 @@ use algonius_actors::model::redaction::Redaction;
 use toml::de::DeTable;
 
 mod agent;
+mod alerts;
 mod allowance;
 mod arguments;
 mod command;
@@ -31,10 +32,12 @@ mod schedules;
 mod section;
 mod server;
 mod source;
+mod telemetry;
 mod tokens;
 mod value;
 
 pub use agent::Agent;
+pub use alerts::Alerts;
 pub use entry::{Entry, Lockout};
 pub use fault::{Fault, Faults, Severity};
 pub use pressure::Pressure;
@@ -43,6 +46,7 @@ pub use retention::Retention;
 pub use schedules::{Scheduled, Scheduling};
 pub use server::{Durability, Log, LogFormat, Server, usual_token_file};
 pub use source::Source;
+pub use telemetry::Telemetry;
 
 use exposure::Doors;
 use limits::Limits;
@@ -78,6 +82,12 @@ pub struct Settings {
     pub scheduling: Scheduling,
     /// The files that were read besides the configuration itself.
     pub files: Vec<PathBuf>,
+    /// Whether those who may read are shown the numbers.
+    pub metrics: bool,
+    /// When somebody is told that they should look, and who.
+    pub alerts: Alerts,
+    /// Who is told what happens.
+    pub telemetry: Option<Telemetry>,
 }
 
 impl std::fmt::Debug for Settings {
@@ -95,6 +105,9 @@ impl std::fmt::Debug for Settings {
             .field("lockout", &self.lockout)
             .field("redaction", &self.redaction)
             .field("scheduling", &self.scheduling)
+            .field("metrics", &self.metrics)
+            .field("alerts", &self.alerts)
+            .field("telemetry", &self.telemetry)
             .finish_non_exhaustive()
     }
 }
@@ -171,6 +184,9 @@ fn read<'c>(reader: &'c Reader<'c>, document: &'c DeTable<'c>) -> Option<Setting
     let push = push::read(root.section("push"));
     let retention = retention::read(root.section("retention"));
     let redaction = redaction::read(root.section("redaction"));
+    let metrics = alerts::metrics(root.section("metrics"));
+    let alerts = alerts::read(root.section("alerts"));
+    let telemetry = telemetry::read(root.section("telemetry"));
     let tokens = tokens::read(&mut root, &ids);
     let mut doors = Doors { is_loopback, tokens, paths: Vec::new() };
     let agents = agent::read_all(reader, sections, &limits, &mut doors);
@@ -195,6 +211,9 @@ fn read<'c>(reader: &'c Reader<'c>, document: &'c DeTable<'c>) -> Option<Setting
         redaction,
         scheduling,
         files: Vec::new(),
+        metrics,
+        alerts,
+        telemetry,
     };
     Some(settings)
 }

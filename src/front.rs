@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use algonius_actors::door::Gateway;
@@ -11,6 +12,7 @@ use algonius_actors::model::rungs::Rungs;
 use chrono::{DateTime, Utc};
 
 use crate::config::{Lockout, Settings};
+use crate::observe::Observatory;
 use crate::push::Desk;
 use crate::serve::admin::Admin;
 use crate::serve::auth::Guard;
@@ -32,6 +34,7 @@ pub(super) struct Fixed {
     pub(super) desk: Option<Desk>,
     pub(super) rungs: Rungs,
     pub(super) wardens: Arc<Wardens>,
+    pub(super) observatory: Observatory,
     pub(super) admin: Arc<dyn Admin>,
 }
 
@@ -110,6 +113,9 @@ impl Front {
             default_agent,
             rungs: fixed.rungs.clone(),
             wardens: living(&fixed.wardens),
+            observatory: fixed.observatory.clone(),
+            metrics: settings.metrics,
+            ledger_bytes: sizes(server.data_dir),
             begun: since,
             public_url: url,
             public_card: server.public_card,
@@ -132,4 +138,12 @@ fn lockouts(lockout: &Lockout) -> Arc<Lockouts> {
 fn living(wardens: &Arc<Wardens>) -> Arc<dyn Fn() -> Vec<u32> + Send + Sync> {
     let wardens = Arc::clone(wardens);
     Arc::new(move || wardens.pids())
+}
+
+/// How much room the files of the ledger take.
+fn sizes(data_dir: PathBuf) -> Arc<dyn Fn() -> u64 + Send + Sync> {
+    Arc::new(move || {
+        let files = ["ledger.db", "ledger.db-wal", "ledger.db-shm"].map(|name| data_dir.join(name));
+        files.iter().filter_map(|file| file.metadata().ok()).map(|data| data.len()).sum()
+    })
 }

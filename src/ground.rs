@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use algonius_actors::decide::key::Keyring;
 use algonius_actors::kit::{Kit, Masking};
+use algonius_actors::lookout::Lookout;
 use algonius_actors::model::rungs::Rungs;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::turns::Turns;
 use tokio::task::spawn_blocking;
 
 use crate::config::{self, Server};
+use crate::observe::Observatory;
 use crate::serve::listen::Bounds;
 use crate::store::{self, Store};
 use crate::warden::wardens::{Origin, Terms, Wardens};
@@ -52,13 +54,20 @@ impl Ground {
         Ok(Self { listener, address, store, workshop })
     }
 
-    pub(super) fn kit(&self, clock: Arc<dyn Clock>, redactor: Masking) -> Kit {
+    pub(super) fn kit(
+        &self,
+        clock: Arc<dyn Clock>,
+        redactor: Masking,
+        observatory: &Observatory,
+    ) -> Kit {
         Kit {
             ledger: Arc::clone(&self.store) as _,
             history: Arc::clone(&self.store) as _,
             clock,
             redactor,
             keyring: Keyring::new(self.store.instance().key),
+            observer: Arc::new(observatory.clone()),
+            lookout: Lookout::default(),
             turns: Turns::default(),
         }
     }

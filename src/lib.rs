@@ -3,6 +3,7 @@
 //! This file is the composition root: the only place where a port meets its implementation.
 
 mod admit;
+pub mod alert;
 pub mod cli;
 pub mod clock;
 pub mod config;
@@ -10,6 +11,8 @@ pub mod drive;
 mod front;
 mod ground;
 pub mod meter;
+pub mod observe;
+mod opening;
 pub mod push;
 mod reload;
 pub mod serve;
@@ -21,6 +24,7 @@ mod telling;
 mod template;
 mod token;
 pub mod warden;
+mod watching;
 pub mod wire;
 mod wording;
 mod workshop;
@@ -30,37 +34,25 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::kit::Kit;
-use algonius_actors::model::execution::State;
-use algonius_actors::model::id::AgentId;
-use algonius_actors::model::program::OnLoss;
-use algonius_actors::model::record::Filter;
 use algonius_actors::model::rungs::Rungs;
-use algonius_actors::monitor::Probe;
 use algonius_actors::ports::clock::Clock;
-use algonius_actors::ports::ledger::Ledger;
 use algonius_actors::ports::meter::Meter;
-use algonius_actors::retention::Retention;
-use algonius_actors::root::Seat;
-use algonius_actors::scheduler::{Agenda, NAP};
-use algonius_actors::tree::{Plan, Tree};
+use algonius_actors::tree::Tree;
 use tokio::task::JoinHandle;
 
 pub use starting::StartError;
 
-use admit::Keys;
 use clock::WallClock;
-use config::{Scheduling, Settings, Source};
-use front::{Fixed, Front};
-use ground::Ground;
+use config::{Settings, Source};
 use meter::MachineMeter;
+use observe::Observatory;
+use opening::Grown;
 use push::Postman;
-use reload::{Masks, Reloader, Steward, World};
-use serve::listen::{self, Latch};
+use reload::Steward;
+use serve::listen::Latch;
 use store::Store;
-use telling::tell;
 use warden::wardens::{Left, Origin, Wardens};
-use wording::Words;
+use watching::Onlookers;
 
 /// A service that runs.
 pub struct Running {
@@ -68,6 +60,7 @@ pub struct Running {
     address: SocketAddr,
     tree: Tree,
     postman: Option<Postman>,
+    onlookers: Onlookers,
     store: Arc<Store>,
     wardens: Arc<Wardens>,
     handle: Latch,
@@ -139,53 +132,8 @@ pub async fn start_from(
     (clock, meter): (Arc<dyn Clock>, Arc<dyn Meter>),
     origin: Origin,
 ) -> Result<Running, StartError> {
-    let mut agents = settings.agents.clone();
-    let ground = Ground::lay(&settings.server, &mut agents, origin).await?;
-    end_what_is_over(&*ground.store, &agents, ground.workshop.wardens()).await?;
-    let seats: Vec<_> = agents.into_iter().map(|agent| ground.workshop.seat(agent)).collect();
-    let specs = reload::specs(seats.iter().map(|seat| &seat.spec));
-    let keys = Keys::seed(&*ground.store, &settings, &specs, &*clock).await?;
-    let secrets = settings.secrets.iter().chain([&keys.own]).cloned();
-    let masks = Masks::new(secrets, settings.redaction.clone());
-    let kit = ground.kit(Arc::clone(&clock), masks.masking());
-    let plan = plan(&settings, meter, &ground.store);
-    let tree = grow(kit, seats, plan, ground.workshop.wardens()).await?;
-    let told = tell(&settings, &ground.store, &clock, tree.gateway())?;
-    let bounds = ground::bounds(&settings.server);
-    let Ground { listener, address, store, workshop } = ground;
-    let (desk, postman) = told;
-    let (steward, orders) = reload::desk(&store);
-    let fixed = Fixed {
-        address,
-        gateway: tree.gateway().clone(),
-        desk,
-        rungs: workshop.machine().clone(),
-        wardens: Arc::clone(workshop.wardens()),
-        admin: Arc::new(steward.clone()),
-    };
-    let front = Front::new(fixed, &settings.lockout);
-    let (paths, handle) = (front.paths().latest(), Latch::new());
-    let (url, wardens) = (
-        front::url(settings.server.public_url.as_deref(), address),
-        Arc::clone(workshop.wardens()),
-    );
-    let seating = tree.seating();
-    let kept = Arc::clone(&store);
-    let world = World { source, clock, store, workshop, seating, front, masks };
-    let reloader = Reloader::begin(world, settings, (specs, keys), orders);
-    let served = tokio::spawn(listen::serve(listener, paths, bounds, handle.clone()));
-    Ok(Running {
-        url,
-        address,
-        tree,
-        postman,
-        store: kept,
-        wardens,
-        handle,
-        served,
-        steward,
-        reloader,
-    })
+    let grown = Grown::grow(&settings, (&clock, meter), origin).await?;
+    grown.open(source, settings, clock)
 }
 
 impl Running {
@@ -199,6 +147,12 @@ impl Running {
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Who looks on.
+    #[must_use]
+    pub const fn observatory(&self) -> &Observatory {
+        &self.onlookers.observatory
     }
 
     /// Has the configuration read again. What comes of it stands in the log and in `/status`.
@@ -218,6 +172,7 @@ impl Running {
         if let Some(postman) = self.postman {
             postman.stop().await;
         }
+        self.onlookers.stop().await;
         self.wardens.end().await;
         self.store.close().await;
     }
@@ -236,63 +191,5 @@ impl Running {
         }
         self.store.close().await;
         left
-    }
-}
-
-/// Ends what the wardens hold and no agent will take up, before anything begins that may work in the
-/// same folder.
-async fn end_what_is_over(
-    ledger: &dyn Ledger,
-    agents: &[config::Agent],
-    wardens: &Wardens,
-) -> Result<(), StartError> {
-    let reattaches = |id: &AgentId| {
-        let mut found = agents.iter().filter(|agent| agent.spec.id == *id);
-        found.any(|agent| agent.program.on_loss == OnLoss::Reattach)
-    };
-    let unfinished = ledger.executions(Filter { unfinished: true, ..Filter::default() }).await?;
-    let goes_on = unfinished.into_iter().filter(|record| {
-        matches!(record.state, State::Starting | State::Running) && reattaches(&record.agent)
-    });
-    wardens.end_all_but(&goes_on.map(|record| (record.id, record.stamp)).collect()).await;
-    Ok(())
-}
-
-/// How the history is kept.
-fn bounds(config::Retention { keep, interval }: config::Retention) -> Retention {
-    Retention { keep, interval }
-}
-
-/// Starts the tree, which takes up what the wardens hold; what it does not is ended.
-async fn grow(
-    kit: Kit,
-    seats: Vec<Seat>,
-    plan: Plan,
-    wardens: &Wardens,
-) -> Result<Tree, StartError> {
-    let tree = Tree::start(kit, seats, plan).await;
-    let tree = tree.map_err(|error| StartError::Tree { cause: error.to_string() })?;
-    wardens.end_the_unclaimed().await;
-    Ok(tree)
-}
-
-/// What the tree does besides serving its agents.
-fn plan(settings: &Settings, meter: Arc<dyn Meter>, store: &Arc<Store>) -> Plan {
-    let probe = |it: config::Pressure| Probe { meter, spec: it.spec, interval: it.interval };
-    Plan {
-        probe: settings.pressure.map(probe),
-        agenda: Some(agenda(store, &settings.scheduling)),
-        retention: settings.retention.map(bounds),
-    }
-}
-
-/// What there is to do at set times.
-fn agenda(store: &Arc<Store>, scheduling: &Scheduling) -> Agenda {
-    Agenda {
-        timebook: Arc::clone(store) as _,
-        wording: Arc::new(Words),
-        configured: reload::schedules(scheduling),
-        history: scheduling.history,
-        nap: NAP,
     }
 }

@@ -22,9 +22,10 @@ use ipnet::IpNet;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
-use courier::{Courier, fits_a_header};
+use courier::fits_a_header;
 use worker::Bench;
 
+pub use courier::{Courier, CourierError, Letter};
 pub use url::check_url;
 
 mod address;
@@ -73,6 +74,8 @@ pub struct Post {
     pub clock: Arc<dyn Clock>,
     /// What is written.
     pub render: Render,
+    /// Hears of each target that is given up, after so many failures.
+    pub given_up: Arc<dyn Fn(u32) + Send + Sync>,
 }
 
 /// Takes registrations. Cheap to clone.
@@ -110,9 +113,9 @@ impl Desk {
     }
 
     fn open_with(&self, post: Post, courier: Courier) -> Postman {
-        let Post { ledger, outbox, clock, render } = post;
+        let Post { ledger, outbox, clock, render, given_up } = post;
         let max_age = self.policy.max_age;
-        let bench = Arc::new(Bench { ledger, outbox, clock, render, courier, max_age });
+        let bench = Arc::new(Bench { ledger, outbox, clock, render, given_up, courier, max_age });
         let (stop, stopped) = watch::channel(false);
         let working = tokio::spawn(worker::work(bench, Arc::clone(&self.bell), stopped));
         Postman { stop, working }

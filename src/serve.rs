@@ -22,6 +22,7 @@ pub mod jsonrpc;
 pub mod listen;
 pub mod lockout;
 mod message;
+pub mod observed;
 pub mod peer;
 pub mod perform;
 pub mod push;
@@ -53,6 +54,7 @@ use host::Hosts;
 use ipnet::IpNet;
 use lockout::Lockouts;
 
+use crate::observe::Observatory;
 use crate::push::Desk;
 
 /// What every request can reach, under one configuration.
@@ -89,6 +91,12 @@ pub struct Shared {
     pub seconds: bool,
     /// The agent of the host's own card.
     pub default_agent: Option<AgentId>,
+    /// Counts and times requests.
+    pub observatory: Observatory,
+    /// Whether those who may read are shown the numbers.
+    pub metrics: bool,
+    /// How much room the ledger takes, in bytes.
+    pub ledger_bytes: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// What the machine offers.
     pub rungs: Rungs,
     /// Tells which wardens live.

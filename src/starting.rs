@@ -46,6 +46,18 @@ pub enum StartError {
         /// Why not.
         cause: String,
     },
+    /// Nobody can be told of alerts as configured.
+    #[error("`alerts.webhook` cannot be told: {cause}")]
+    Alerts {
+        /// Why not.
+        cause: String,
+    },
+    /// The collector cannot be told as configured.
+    #[error("`telemetry.otlp_endpoint` cannot be told: {cause}")]
+    Telemetry {
+        /// Why not.
+        cause: String,
+    },
     /// No program could be started here.
     #[error("no warden can be started, which holds the agents' programs: {source}")]
     Warden {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use algonius_actors::decide::alert::Sighting;
 use algonius_actors::door::Gateway;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
@@ -27,7 +28,7 @@ pub(super) fn tell(
     Ok((Some(desk), Some(postman)))
 }
 
-fn policy(push: config::Push) -> Policy {
+pub(super) fn policy(push: config::Push) -> Policy {
     let config::Push { allow, insecure_http, timeout, max_age } = push;
     Policy { allow, insecure_http, timeout, max_age }
 }
@@ -35,7 +36,7 @@ fn policy(push: config::Push) -> Policy {
 /// What the postman works with: the ledger as it is, and the words of the transports.
 fn post(store: &Arc<Store>, clock: Arc<dyn Clock>, gateway: &Gateway) -> Post {
     let (ledger, gateway): (Arc<dyn Ledger>, _) = (Arc::clone(store) as _, gateway.clone());
-    let reader = Arc::clone(&ledger);
+    let (reader, door) = (Arc::clone(&ledger), gateway.clone());
     let render: Render = Arc::new(move |execution, version, event| {
         let (ledger, gateway) = (Arc::clone(&reader), gateway.clone());
         Box::pin(async move {
@@ -46,5 +47,6 @@ fn post(store: &Arc<Store>, clock: Arc<dyn Clock>, gateway: &Gateway) -> Post {
             }
         })
     });
-    Post { ledger, outbox: Arc::clone(store) as _, clock, render }
+    let given_up = Arc::new(move |failures| door.see(Sighting::GivenUp(failures)));
+    Post { ledger, outbox: Arc::clone(store) as _, clock, render, given_up }
 }

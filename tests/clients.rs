@@ -107,3 +107,14 @@ fn every_binding_serves_the_official_javascript_sdks() {
     drive(&Sdk::JavaScript03, "sdk.mjs", 21);
     drive(&Sdk::JavaScript10, "sdk.mjs", 24);
 }
+
+#[test]
+fn the_numbers_are_read_by_the_client_of_prometheus() {
+    if !are_wanted("the client of Prometheus") {
+        return;
+    }
+    let service = Service::start(&shipped(), STRANGER);
+    let report = Sdk::Prometheus.report("metrics.py", &[service.url(), service.token()]);
+    hold(&report, 6, &service);
+    assert!(service.stop().success(), "the service did not end well");
+}

@@ -1,5 +1,6 @@
 //! `AgentActor`: one per agent; lets requests in by its line, and owns their executions.
 
+mod glance;
 mod intake;
 mod leaning;
 mod leaving;
@@ -32,7 +33,7 @@ use crate::model::id::ExecutionId;
 use crate::model::progress::Progress;
 use crate::model::record::Record;
 use crate::model::request::{Input, Overrides, Request};
-use crate::model::status::{AgentStatus, Health, LastOutcome};
+use crate::model::status::{AgentStatus, LastOutcome};
 use crate::monitor::Latest;
 use crate::ports::driver::Driver;
 use crate::ports::ledger::LedgerError;
@@ -127,6 +128,8 @@ pub struct Submission {
     pub request: Request,
     /// The execution that it continues, as the ledger knows it.
     pub continues: Option<Record>,
+    /// The request in the log.
+    pub span: tracing::Span,
     /// Where the answer goes.
     pub reply: RpcReplyPort<Result<Ticket, Failure>>,
 }
@@ -180,6 +183,8 @@ struct Waiting {
     progress: watch::Sender<Progress>,
     /// Since when it waits, as it is shown.
     since: DateTime<Utc>,
+    /// The request in the log.
+    span: tracing::Span,
     /// Until when it may wait, by a clock that does not jump.
     due: Instant,
     from: Resumption,
@@ -200,6 +205,7 @@ impl Waiting {
             continues: None,
             standing: Overrides::default(),
             trigger: record.trigger.clone(),
+            trace: record.trace.clone(),
             input: Input::default(),
         };
         Self {
@@ -207,6 +213,7 @@ impl Waiting {
             reply: None,
             progress: watch::Sender::new(Progress::accepted()),
             since: record.changed_at,
+            span: tracing::Span::none(),
             due,
             from: Resumption::asked(record.stamp, record.fence),
             equal: None,
@@ -370,31 +377,5 @@ impl AgentData {
     fn answer_left(&self, record: &Record) -> Duration {
         let open = (self.args.kit.clock.now() - record.changed_at).to_std();
         self.args.spec.deadlines.answer.saturating_sub(open.unwrap_or_default())
-    }
-
-    fn view(&self) -> AgentView {
-        let spec = &self.args.spec;
-        let is_ending = self.draining.is_some() || self.leaving.is_some();
-        let health = if is_ending { Health::Draining } else { Health::Alive };
-        let status = AgentStatus {
-            id: spec.id.clone(),
-            name: spec.name.clone(),
-            health,
-            enabled: spec.enabled,
-            enforcement: spec.enforcement,
-            isolation: spec.isolation,
-            resources: spec.holding,
-            since: Some(self.since),
-            restarts: 0,
-            last_fault: None,
-            capacity: spec.capacity.running.map(Into::into),
-            queue_depth: spec.capacity.waiting,
-            pool: self.counts.told(),
-            running: Vec::new(),
-            queued: self.queued(),
-            last: self.last.clone(),
-        };
-        let executions = self.live.iter().map(|(id, live)| (*id, live.actor.clone())).collect();
-        AgentView { status, executions }
     }
 }

@@ -4,6 +4,7 @@
 //! decision is tested by data alone.
 
 pub mod admission;
+pub mod alert;
 pub mod allowance;
 pub mod contract;
 pub mod due;

@@ -61,9 +61,12 @@ impl Gateway {
             },
         };
         if let Some(record) = &continues {
+            request.trace.clone_from(&record.trace);
             request.standing = record.overrides.clone(); // The work goes on where it was.
         }
-        let submit = |reply| GatewayMsg::Submit(Box::new(Submission { request, continues, reply }));
+        let span = tracing::Span::current();
+        let submit =
+            |reply| GatewayMsg::Submit(Box::new(Submission { request, continues, span, reply }));
         self.ask(submit).await.unwrap_or_else(|| {
             let message = "nobody answered in time; the same message can be sent again";
             Err(Failure::new(Code::Internal, message))

@@ -4,6 +4,7 @@
 mod claiming;
 mod heart;
 mod log;
+mod news;
 mod resumption;
 mod timers;
 mod working;
@@ -15,6 +16,7 @@ use chrono::{DateTime, Utc};
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tracing::{Instrument, Span};
 
 use crate::alarm::alarmed;
 use crate::decide::execution::{Effect, Ending, Event, Phase, Policy, step};
@@ -35,6 +37,7 @@ use crate::ports::ledger::Settlement;
 use crate::report::{Pulse, Report};
 
 use claiming::Claiming;
+use news::Account;
 
 pub use claiming::Grant;
 pub use resumption::Resumption;
@@ -82,6 +85,8 @@ pub struct ExecutionArgs {
     pub kit: Kit,
     /// Where its progress is told.
     pub progress: watch::Sender<Progress>,
+    /// Names it in each line of the log.
+    pub span: Span,
 }
 
 /// Loop data. The lease lives here because ractor drops this on every exit, also after a kill or a
@@ -94,6 +99,7 @@ pub struct ExecutionData {
     driver: Arc<dyn Driver>,
     kit: Kit,
     progress: watch::Sender<Progress>,
+    span: Span,
     policy: Policy,
     phase: Phase,
     state: State,
@@ -104,6 +110,7 @@ pub struct ExecutionData {
     pid: Option<u32>,
     /// What the present attempt took of the machine when that was last looked at.
     usage: Option<Usage>,
+    account: Account,
     exit_code: Option<i32>,
     deadline: Option<DateTime<Utc>>,
     /// Facts that wait for the pen until the present event is dealt with.
@@ -130,8 +137,8 @@ impl Actor for ExecutionActor {
         me: ActorRef<ExecutionMsg>,
         args: ExecutionArgs,
     ) -> Result<ExecutionData, ActorProcessingErr> {
-        let first = args.first.clone();
-        let data = ExecutionData::new(&me, args);
+        let (first, span) = (args.first.clone(), args.span.clone());
+        let data = span.in_scope(|| ExecutionData::new(&me, args));
         me.cast(ExecutionMsg::Happened(first))?;
         Ok(data)
     }
@@ -142,23 +149,32 @@ impl Actor for ExecutionActor {
         msg: ExecutionMsg,
         data: &mut ExecutionData,
     ) -> Result<(), ActorProcessingErr> {
-        match msg {
-            ExecutionMsg::Happened(event) => data.happened(&me, event),
-            ExecutionMsg::Claimed(grant) => data.claimed(&me, grant),
-            ExecutionMsg::HeldUp(at, reason, wanted) => data.held_up(&me, at, (reason, wanted)),
-            ExecutionMsg::Reported(report) => data.reported(&me, report),
-            ExecutionMsg::Measured(at, usage) => data.measured(at, usage),
-            ExecutionMsg::Written => data.written(&me),
-            ExecutionMsg::Inspect(reply) => _ = reply.send(data.status()),
-            ExecutionMsg::Broken => return Err("a task of the execution panicked".into()),
-        }
-        Ok(())
+        let span = data.span.clone();
+        span.in_scope(|| data.hear(&me, msg))
     }
 }
 
 impl ExecutionData {
+    fn hear(
+        &mut self,
+        me: &ActorRef<ExecutionMsg>,
+        msg: ExecutionMsg,
+    ) -> Result<(), ActorProcessingErr> {
+        match msg {
+            ExecutionMsg::Happened(event) => self.happened(me, event),
+            ExecutionMsg::Claimed(grant) => self.claimed(me, grant),
+            ExecutionMsg::HeldUp(at, reason, wanted) => self.held_up(me, at, (reason, wanted)),
+            ExecutionMsg::Reported(report) => self.reported(me, report),
+            ExecutionMsg::Measured(at, usage) => self.measured(at, usage),
+            ExecutionMsg::Written => self.written(me),
+            ExecutionMsg::Inspect(reply) => _ = reply.send(self.status()),
+            ExecutionMsg::Broken => return Err("a task of the execution panicked".into()),
+        }
+        Ok(())
+    }
+
     fn new(me: &ActorRef<ExecutionMsg>, args: ExecutionArgs) -> Self {
-        let ExecutionArgs { id, request, spec, driver, kit, progress, from, .. } = args;
+        let ExecutionArgs { id, request, spec, driver, kit, progress, from, span, .. } = args;
         let mut policy = Policy::of(&spec);
         if !from.is_whole {
             policy.retry.max = 0;
@@ -175,6 +191,7 @@ impl ExecutionData {
             fence: from.fence,
             pid: None,
             usage: None,
+            account: Account::default(),
             exit_code: None,
             deadline: None,
             facts: Vec::new(),
@@ -191,6 +208,7 @@ impl ExecutionData {
             driver,
             kit,
             progress,
+            span,
             policy,
         }
     }
@@ -199,6 +217,7 @@ impl ExecutionData {
     fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         while self.tasks.try_join_next().is_some() {} // What has ended is let go.
         let me = self.me.clone();
+        let task = task.instrument(self.span.clone());
         self.tasks.spawn(alarmed(task, move || _ = me.cast(ExecutionMsg::Broken)));
     }
 
@@ -229,11 +248,13 @@ impl ExecutionData {
                 }
                 self.happened(me, Event::Started { at });
             }
+            Report::Used { at, tokens } => self.used(at, tokens),
             Report::Ended { at, verdict, exit_code } => {
                 if at == self.stamp {
                     self.pid = None;
                     self.exit_code = exit_code;
                 }
+                self.attempt_ended(at, verdict.as_ref().err().map(|failure| failure.code));
                 self.happened(me, Event::Ended { at, verdict });
             }
             Report::Asked { at, exit_code } => {
@@ -241,6 +262,7 @@ impl ExecutionData {
                     self.pid = None;
                     self.exit_code = exit_code;
                 }
+                self.attempt_ended(at, None);
                 self.happened(me, Event::Asked { at });
             }
         }
@@ -304,6 +326,8 @@ impl ExecutionData {
         self.claiming.leave();
         let Ending { outcome, failure } = ending;
         self.log_end(outcome, failure.as_ref());
+        let at = self.kit.clock.now();
+        self.tell_end(outcome, failure.as_ref(), at);
         let facts = mem::take(&mut self.facts);
         let moves = facts.into_iter().filter_map(|(_, fact)| match fact {
             Fact::Moved(moved) => Some(moved),
@@ -317,7 +341,7 @@ impl ExecutionData {
             failure,
             exit_code: self.exit_code,
             moves: moves.collect(),
-            at: self.kit.clock.now(),
+            at,
         }));
     }
 

@@ -6,9 +6,11 @@ use tokio::sync::watch;
 
 use crate::decide::key::Keyring;
 use crate::decide::redact::Redactor;
+use crate::lookout::Lookout;
 use crate::ports::clock::Clock;
 use crate::ports::history::History;
 use crate::ports::ledger::Ledger;
+use crate::ports::observer::Observer;
 use crate::turns::Turns;
 
 /// The world as the tree knows it, the two keepers of secrets, and what all agents share.
@@ -24,6 +26,10 @@ pub struct Kit {
     pub redactor: Masking,
     /// Makes keys of requests.
     pub keyring: Keyring,
+    /// Is told what is over.
+    pub observer: Arc<dyn Observer>,
+    /// The way to whoever watches.
+    pub lookout: Lookout,
     /// Who waits for a workspace, of all agents.
     pub turns: Turns,
 }

@@ -1,6 +1,7 @@
 //! Nouns: what the house talks about. Data only; nothing here decides.
 
 pub mod agent;
+pub mod alert;
 pub mod code;
 pub mod content;
 pub mod event;
@@ -8,6 +9,8 @@ pub mod execution;
 pub mod exposure;
 pub mod failure;
 pub mod id;
+pub mod news;
+pub mod occurrence;
 pub mod pressure;
 pub mod principal;
 pub mod program;
@@ -24,5 +27,6 @@ pub mod schedule;
 pub mod status;
 pub mod stock;
 pub mod timetable;
+pub mod trace;
 pub mod usage;
 pub mod workspace;

@@ -1,5 +1,7 @@
 //! `MonitorActor`: looks at the machine again and again, and says whether it can take more work.
 
+mod alerts;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,20 +9,25 @@ use chrono::{DateTime, Utc};
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::alarm::alarmed;
+use crate::decide::alert::{Sighting, Watch};
 use crate::decide::pressure::{Gauges, basis, step};
 use crate::kit::Kit;
+use crate::model::alert::{Alert, AlertSpec};
 use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::pressure::{Basis, Pressure, PressureSpec, Reading, Shortage};
 use crate::ports::meter::Meter;
 
+/// From one look at what is open to the next.
+const TICK: Duration = Duration::from_secs(1);
+
 /// How long the first reading may keep the service from starting.
 const FIRST: Duration = Duration::from_secs(2);
 
-/// Watches the machine.
+/// Watches the machine and what is seen, and raises alerts.
 pub struct MonitorActor;
 
 /// How the machine is looked at: by what, how often, and where the bounds are.
@@ -43,16 +50,20 @@ pub enum MonitorMsg {
     Measured(Reading),
     /// The reading panicked.
     Broken,
-    /// Asks since when it lives.
-    Inspect(RpcReplyPort<DateTime<Utc>>),
+    /// Somebody saw something.
+    Seen(Sighting),
+    /// Asks since when it lives, and which alerts are open.
+    Inspect(RpcReplyPort<(DateTime<Utc>, Vec<Alert>)>),
 }
 
 /// What the monitor begins with.
 pub struct MonitorArgs {
     /// The world.
     pub kit: Kit,
-    /// How it looks.
-    pub probe: Probe,
+    /// How it looks at the machine, where it does.
+    pub probe: Option<Probe>,
+    /// When somebody is told.
+    pub alerts: AlertSpec,
     /// Where the latest judgement is told.
     pub pressure: watch::Sender<Latest>,
 }
@@ -61,8 +72,11 @@ pub struct MonitorArgs {
 pub struct MonitorData {
     args: MonitorArgs,
     gauges: Gauges,
+    watch: Watch,
+    open: alerts::Open,
+    born: Instant,
     since: DateTime<Utc>,
-    /// The reading, which ends with this actor.
+    /// The reading and the ticks, which end with this actor.
     reader: JoinSet<()>,
 }
 
@@ -78,13 +92,13 @@ impl Actor for MonitorActor {
         args: MonitorArgs,
     ) -> Result<MonitorData, ActorProcessingErr> {
         let since = args.kit.clock.now();
-        let mut data =
-            MonitorData { args, gauges: Gauges::default(), since, reader: JoinSet::new() };
-        let probe = data.args.probe.clone();
+        let mut data = MonitorData::new(args, since);
+        let broken = me.clone();
+        data.reader.spawn(tick(me.clone()));
+        let Some(probe) = data.args.probe.clone() else { return Ok(data) };
         if let Ok(reading) = timeout(FIRST, probe.meter.read()).await {
             data.measured(reading);
         }
-        let broken = me.clone();
         data.reader.spawn(alarmed(read(me, probe), move || _ = broken.cast(MonitorMsg::Broken)));
         Ok(data)
     }
@@ -98,7 +112,10 @@ impl Actor for MonitorActor {
         match msg {
             MonitorMsg::Measured(reading) => data.measured(reading),
             MonitorMsg::Broken => return Err("the reading of the machine panicked".into()),
-            MonitorMsg::Inspect(reply) => _ = reply.send(data.since),
+            MonitorMsg::Seen(sighting) => data.seen(sighting),
+            MonitorMsg::Inspect(reply) => {
+                _ = reply.send((data.since, data.open.values().cloned().collect()));
+            }
         }
         Ok(())
     }
@@ -126,9 +143,31 @@ async fn read(me: ActorRef<MonitorMsg>, probe: Probe) {
     }
 }
 
+/// Lets time pass for what is open.
+async fn tick(me: ActorRef<MonitorMsg>) {
+    loop {
+        tokio::time::sleep(TICK).await; // The pace of the looks; nothing waits for it.
+        if me.cast(MonitorMsg::Seen(Sighting::Tick)).is_err() {
+            return;
+        }
+    }
+}
+
 impl MonitorData {
+    fn new(args: MonitorArgs, since: DateTime<Utc>) -> Self {
+        Self {
+            args,
+            gauges: Gauges::default(),
+            watch: Watch::default(),
+            open: alerts::Open::new(),
+            born: Instant::now(),
+            since,
+            reader: JoinSet::new(),
+        }
+    }
+
     fn measured(&mut self, reading: Reading) {
-        let spec = &self.args.probe.spec;
+        let Some(Probe { spec, .. }) = &self.args.probe else { return };
         self.gauges = step(std::mem::take(&mut self.gauges), &reading, spec);
         let (short, basis, at) =
             (self.gauges.short(), basis(&reading, spec), self.args.kit.clock.now());
@@ -137,6 +176,10 @@ impl MonitorData {
         let same = before.filter(|before| before.short == short);
         let since = same.map_or(at, |before| before.since);
         let pressure = Pressure { short, since, at, basis, reading };
+        self.seen(Sighting::Short(pressure.short.clone()));
+        if let Some(bytes) = reading.disk_free_bytes {
+            self.seen(Sighting::Free(bytes));
+        }
         self.args.pressure.send_replace(Some(pressure));
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use ractor::ActorRef;
 use tokio::sync::{mpsc, watch};
+use tracing::{Instrument, Span};
 
 use crate::alarm::alarmed;
 use crate::decide::execution::Event;
@@ -78,6 +79,7 @@ impl Pen {
                 pen.progress.send_modify(Progress::has_news);
             }
         };
+        let writing = writing.instrument(Span::current());
         tokio::spawn(alarmed(writing, move || _ = lost.cast(ExecutionMsg::Broken)));
         strokes
     }

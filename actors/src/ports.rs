@@ -5,6 +5,7 @@ pub mod driver;
 pub mod history;
 pub mod ledger;
 pub mod meter;
+pub mod observer;
 pub mod outbox;
 pub mod timebook;
 pub mod wording;

@@ -13,6 +13,7 @@ use crate::model::event::{Event, Fact, Speaker};
 use crate::model::execution::{Move, Outcome, State};
 use crate::model::failure::Failure;
 use crate::model::id::{AgentId, ExecutionId, MessageId};
+use crate::model::news::{Ended, News, Subject, Tokens};
 use crate::model::record::{Filter, Record};
 use crate::model::request::{Input, Overrides, Request};
 use crate::ports::driver::{Claimed, Driver};
@@ -209,6 +210,7 @@ pub(crate) async fn fail(kit: &Kit, record: &Record, failure: Failure) -> Result
     let moves = way_out(record.state, Outcome::Failed).into_iter();
     let moves =
         moves.map(|(from, to)| Move { from, to, stamp, at, reason: failure.message.clone() });
+    let code = failure.code;
     let settlement = Settlement {
         id: record.id,
         fence: record.fence,
@@ -219,7 +221,21 @@ pub(crate) async fn fail(kit: &Kit, record: &Record, failure: Failure) -> Result
         exit_code: record.exit_code,
         at,
     };
-    kit.ledger.settle(settlement).await.map(|_| ())
+    kit.ledger.settle(settlement).await?;
+    tell(kit, record, code);
+    Ok(())
+}
+
+fn tell(kit: &Kit, record: &Record, code: Code) {
+    let of = Subject {
+        execution: record.id,
+        agent: record.agent.clone(),
+        context: record.context.clone(),
+        asked: record.trace.clone(),
+    };
+    let (outcome, code, tokens) = (Outcome::Failed, Some(code), Tokens::default());
+    let (stamp, accepted, at) = (record.stamp, record.accepted_at, kit.clock.now());
+    kit.observer.tell(News::Ended(Ended { of, stamp, accepted, at, outcome, code, tokens }));
 }
 
 /// The latest request of an execution, read back.
@@ -241,6 +257,7 @@ pub(crate) async fn read(kit: &Kit, record: &Record) -> Result<Arc<Request>, Led
         continues: None,
         standing: Overrides::default(),
         trigger: record.trigger.clone(),
+        trace: record.trace.clone(),
         input: Input { parts, params: record.params.clone(), overrides: record.overrides.clone() },
     }))
 }

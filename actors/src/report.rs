@@ -20,6 +20,7 @@ use crate::model::event::{Channel, Fact};
 use crate::model::execution::{Fence, Stamp};
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
+use crate::model::news::Tokens;
 use crate::model::progress::{Progress, Raw};
 use crate::ports::clock::Clock;
 use crate::ports::ledger::{Ledger, LedgerError};
@@ -49,6 +50,13 @@ pub enum Report {
         at: Stamp,
         /// The exit code of its process, where there was one.
         exit_code: Option<i32>,
+    },
+    /// The agent counted what it used.
+    Used {
+        /// The attempt.
+        at: Stamp,
+        /// Tokens, since it counted last.
+        tokens: Tokens,
     },
 }
 
@@ -137,7 +145,12 @@ impl Reporter {
     /// # Errors
     /// When the ledger did not commit it.
     pub async fn note(&self, fact: Fact) -> Result<(), LedgerError> {
-        self.desk.record(fact).await
+        let tokens = tokens(&fact);
+        self.desk.record(fact).await?;
+        if let Some(tokens) = tokens {
+            (self.tell)(Report::Used { at: self.desk.stamp, tokens });
+        }
+        Ok(())
     }
 
     /// Hands the answer's text to those who wait, as it was given and beside all that is kept,
@@ -165,6 +178,15 @@ impl Reporter {
         self.ended = true;
         (self.tell)(Report::Asked { at: self.desk.stamp, exit_code });
     }
+}
+
+/// The tokens among the numbers that an agent counted.
+fn tokens(fact: &Fact) -> Option<Tokens> {
+    let Fact::Used { numbers } = fact else { return None };
+    let number = |name: &str| numbers.get(name).and_then(serde_json::Number::as_u64);
+    let (input, output) = (number("input_tokens"), number("output_tokens"));
+    input.or(output)?;
+    Some(Tokens { input: input.unwrap_or_default(), output: output.unwrap_or_default() })
 }
 
 impl Drop for Reporter {

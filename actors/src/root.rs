@@ -23,6 +23,7 @@ use crate::decide::restart::{Intensity, Restarts, Verdict, step};
 use crate::gateway::{GatewayActor, GatewayMsg, Route};
 use crate::kit::Kit;
 use crate::model::agent::AgentSpec;
+use crate::model::alert::AlertSpec;
 use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::id::AgentId;
@@ -61,6 +62,8 @@ pub struct RootArgs {
     pub probe: Option<Probe>,
     /// How the history is kept; all of it is where there are no bounds.
     pub retention: Option<Retention>,
+    /// When somebody is told that they should look.
+    pub alerts: AlertSpec,
     /// Where the latest judgement of the machine is told.
     pub pressure: watch::Sender<Latest>,
     /// Where the present gateway is told.
@@ -135,6 +138,7 @@ pub struct RootData {
     gateway: watch::Sender<Option<ActorRef<GatewayMsg>>>,
     gateway_restarts: Restarts,
     probe: Option<Probe>,
+    alerts: AlertSpec,
     pressure: watch::Sender<Latest>,
     monitor: Option<ActorRef<MonitorMsg>>,
     monitor_restarts: Restarts,
@@ -221,6 +225,7 @@ impl RootData {
             gateway: args.gateway,
             gateway_restarts: Restarts::default(),
             probe: args.probe,
+            alerts: args.alerts,
             pressure: args.pressure,
             monitor: None,
             monitor_restarts: Restarts::default(),
@@ -257,12 +262,12 @@ impl RootData {
     }
 
     async fn start_monitor(&mut self, me: &ActorRef<RootMsg>) -> Result<(), SpawnErr> {
-        let Some(probe) = self.probe.clone() else {
-            return Ok(());
-        };
-        let args = MonitorArgs { kit: self.kit.clone(), probe, pressure: self.pressure.clone() };
+        let (kit, probe, alerts) = (self.kit.clone(), self.probe.clone(), self.alerts);
+        let args = MonitorArgs { kit, probe, alerts, pressure: self.pressure.clone() };
         let spawned = ractor::ActorRuntime::spawn_linked(None, MonitorActor, args, me.get_cell());
-        self.monitor = Some(spawned.await?.0);
+        let (monitor, _) = spawned.await?;
+        self.kit.lookout.lead_to(monitor.clone());
+        self.monitor = Some(monitor);
         Ok(())
     }
 

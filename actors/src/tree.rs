@@ -12,6 +12,7 @@ use crate::door::Gateway;
 use crate::execution::ExecutionMsg;
 use crate::gateway::GatewayMsg;
 use crate::kit::Kit;
+use crate::model::alert::{Alert, AlertSpec};
 use crate::model::id::{AgentId, ExecutionId};
 use crate::model::status::{
     ActorStatus, AgentStatus, ExecutionStatus, Health, Pool, RetentionStatus, SchedulerStatus,
@@ -37,6 +38,8 @@ pub struct Tree {
 pub struct Plan {
     /// How the machine is watched. Without it nobody watches, and all work is let in.
     pub probe: Option<Probe>,
+    /// When somebody is told that they should look.
+    pub alerts: AlertSpec,
     /// What is to be done at set times. Without it nothing ever is.
     pub agenda: Option<Agenda>,
     /// How much history is kept. Without it all of it is.
@@ -53,12 +56,20 @@ impl Tree {
         let (sender, gateway) = watch::channel(None);
         let (draining, drained) = watch::channel(false);
         let (judge, pressure) = watch::channel(None);
-        let Plan { probe, agenda, retention } = plan;
+        let Plan { probe, alerts, agenda, retention } = plan;
         let (actor, scheduler) = watch::channel(None);
         let (kept, timebook) = (kit.clone(), agenda.as_ref().map(|it| it.timebook.clone()));
         let scheduling = Scheduling { agenda, actor, draining: drained.clone() };
-        let args =
-            RootArgs { kit, seats, probe, retention, pressure: judge, gateway: sender, scheduling };
+        let args = RootArgs {
+            kit,
+            seats,
+            probe,
+            retention,
+            alerts,
+            pressure: judge,
+            gateway: sender,
+            scheduling,
+        };
         let (root, ended) = ractor::ActorRuntime::spawn(None, RootActor, args).await?;
         let gateway =
             Gateway { root, gateway, draining: drained, pressure, scheduler, timebook, kit: kept };
@@ -154,7 +165,7 @@ impl Gateway {
             actor("gateway", since, restarts)
         });
         let pressure = self.pressure.borrow().clone();
-        let monitor = monitor_status(view.as_ref()).await;
+        let (monitor, alerts) = monitor_status(view.as_ref()).await.unzip();
         let scheduler = scheduler_status(view.as_ref()).await;
         let retention = retention_status(view.as_ref()).await;
         let mut asked = JoinSet::new();
@@ -163,7 +174,8 @@ impl Gateway {
         }
         let mut agents = asked.join_all().await;
         agents.sort_by(|one, other| one.id.cmp(&other.id));
-        TreeStatus { at, root, monitor, pressure, scheduler, retention, gateway, agents }
+        let alerts = alerts.unwrap_or_default();
+        TreeStatus { at, root, monitor, pressure, scheduler, retention, alerts, gateway, agents }
     }
 
     /// One agent as it is now; `None` when there is no such agent.
@@ -177,7 +189,7 @@ impl Gateway {
         call(&self.root, RootMsg::Inspect, GLANCE).await
     }
 
-    async fn ask_gateway(&self) -> Option<chrono::DateTime<chrono::Utc>> {
+    pub(crate) async fn ask_gateway(&self) -> Option<chrono::DateTime<chrono::Utc>> {
         let gateway = self.gateway.borrow().clone()?;
         call(&gateway, GatewayMsg::Inspect, GLANCE).await
     }
@@ -188,10 +200,10 @@ fn actor(name: &str, since: Option<chrono::DateTime<chrono::Utc>>, restarts: u32
     ActorStatus { name: name.to_owned(), health, since, restarts }
 }
 
-async fn monitor_status(view: Option<&RootView>) -> Option<ActorStatus> {
+async fn monitor_status(view: Option<&RootView>) -> Option<(ActorStatus, Vec<Alert>)> {
     let (monitor, restarts) = view?.monitor.as_ref()?;
-    let since = call(monitor, MonitorMsg::Inspect, GLANCE).await;
-    Some(actor("monitor", since, *restarts))
+    let (since, alerts) = call(monitor, MonitorMsg::Inspect, GLANCE).await.unzip();
+    Some((actor("monitor", since, *restarts), alerts.unwrap_or_default()))
 }
 
 async fn scheduler_status(view: Option<&RootView>) -> Option<SchedulerStatus> {

@@ -28,6 +28,7 @@ fn record(state: State, replayable: bool) -> Record {
         message: MessageId("message".to_owned()),
         context: ContextId("context".to_owned()),
         trigger: Trigger::Api,
+        trace: None,
         access: Access::ReadOnly,
         state,
         outcome: None,

@@ -265,9 +265,13 @@ async fn failures_in_a_row_are_counted_and_forgotten_with_a_success() {
     world.at(190).await;
     let id = every("tick", "* * * * *").id;
     assert_eq!(world.door().schedule(&world.caller(), &id).await.unwrap().streak, 3);
+    let alerts = world.status().await.alerts;
+    let told = (alerts[0].cause.as_str(), alerts[0].subject.as_str(), alerts[0].value);
+    assert_eq!(told, ("schedule-failing", "tick", 3));
     world.script("tick", [Act::ok(1)]);
     world.at(250).await;
     assert_eq!(world.door().schedule(&world.caller(), &id).await.unwrap().streak, 0);
+    assert_eq!(world.status().await.alerts, []);
     let told = world.door().statistics(&world.caller(), &id).await.unwrap();
     assert_eq!((told.ended, told.succeeded, told.punctual_permille), (4, 1, Some(1000)));
     world.end().await;

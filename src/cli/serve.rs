@@ -10,7 +10,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::fault::CliError;
 use super::out::Out;
 use crate::config::{Checked, Fault, LogFormat, Settings, Source};
-use crate::telemetry::{self, Form};
+use crate::telemetry::{self, Form, Tap};
 use crate::{Running, start_as};
 
 /// Serves until SIGTERM or SIGINT, then drains; a second signal ends it at once. SIGHUP has the
@@ -22,7 +22,7 @@ pub(super) async fn run(
 ) -> Result<(), CliError> {
     let source = Source::new(file).listening(listen);
     let Checked { settings, warnings } = source.read().map_err(CliError::Configuration)?;
-    begin_to_log(&settings, &warnings);
+    let tap = begin_to_log(&settings, &warnings);
     warn_of_root();
     let mut signals = signals()?;
     let mut upgrade = on(SignalKind::user_defined2())?;
@@ -31,6 +31,7 @@ pub(super) async fn run(
     let agents: Vec<_> = settings.agents.iter().map(|agent| agent.spec.id.to_string()).collect();
     let token_file = settings.server.token_file.clone();
     let running = start_as(source, settings).await?;
+    tap.lead_to(running.observatory());
     out.note(&banner(&running, file, &token_file, &agents));
     loop {
         tokio::select! {
@@ -53,15 +54,17 @@ fn warn_of_root() {
     }
 }
 
-fn begin_to_log(settings: &Settings, warnings: &[Fault]) {
+fn begin_to_log(settings: &Settings, warnings: &[Fault]) -> Tap {
     let form = match settings.log.format {
-        LogFormat::Text => Form::Human,
+        LogFormat::Auto => Form::Auto,
+        LogFormat::Human => Form::Human,
         LogFormat::Json => Form::Json,
     };
-    telemetry::begin(form, settings.log.level.as_str());
+    let tap = telemetry::begin(form, settings.log.level.as_str());
     for warning in warnings {
         tracing::warn!(%warning, "configuration");
     }
+    tap
 }
 
 /// A second signal ends what the first began.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use nix::unistd::{AccessFlags, access};
 
 use super::fault::{Complaint, Severity, said};
-use super::reader::Found;
+use super::reader::{Found, Reader};
 use super::section::Section;
 
 /// Reads `command` and finds its file, on `path` unless it is a path itself.
@@ -23,12 +23,7 @@ pub(super) fn read(
         return None;
     }
     let command = section.nonblank("command")?;
-    let found = if command.value.contains('/') {
-        let file = reader.resolve(&command.value);
-        is_executable(&file).then_some(file)
-    } else {
-        search(&command.value, path.as_deref().unwrap_or_default())
-    };
+    let found = search(reader, &command.value, path.as_deref());
     if found.is_none() {
         reader.record(lacking, &command.place, missing(&command.value));
     }
@@ -36,9 +31,18 @@ pub(super) fn read(
     Some(Found { value, place: command.place })
 }
 
+/// The executable file that is meant: by its path, or by its name on `path`.
+pub(super) fn search(reader: &Reader<'_>, name: &str, path: Option<&str>) -> Option<PathBuf> {
+    if name.contains('/') {
+        let file = reader.resolve(name);
+        return is_executable(&file).then_some(file);
+    }
+    on_path(name, path.unwrap_or_default())
+}
+
 /// The first executable file of that name. Folders that are not absolute are passed over: what
 /// they hold depends on where the service was started.
-fn search(name: &str, path: &str) -> Option<PathBuf> {
+fn on_path(name: &str, path: &str) -> Option<PathBuf> {
     let folders = path.split(':').filter(|folder| folder.starts_with('/'));
     folders.map(|folder| Path::new(folder).join(name)).find(|file| is_executable(file))
 }

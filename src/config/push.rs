@@ -22,6 +22,13 @@ pub struct Push {
     pub max_age: Duration,
 }
 
+impl Default for Push {
+    fn default() -> Self {
+        let (timeout, max_age) = (Duration::from_secs(15), Duration::from_secs(86_400));
+        Self { allow: Vec::new(), insecure_http: false, timeout, max_age }
+    }
+}
+
 /// Reads `[push]`; nothing when it is switched off.
 pub(super) fn read(mut section: Section<'_>) -> Option<Push> {
     let from = &mut section;

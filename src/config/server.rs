@@ -63,9 +63,11 @@ pub struct Server {
 /// How a log line is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LogFormat {
-    /// For people.
+    /// For people on a terminal, as JSON otherwise.
     #[default]
-    Text,
+    Auto,
+    /// For people.
+    Human,
     /// One JSON object each.
     Json,
 }
@@ -90,7 +92,12 @@ const LEVELS: [(&str, tracing::Level); 5] = [
 /// Reads `[log]`.
 pub(super) fn log(mut section: Section<'_>) -> Log {
     let level = section.word("level", &LEVELS).map_or(tracing::Level::INFO, |found| found.value);
-    let formats = [("text", LogFormat::Text), ("json", LogFormat::Json)];
+    let formats = [
+        ("auto", LogFormat::Auto),
+        ("human", LogFormat::Human),
+        ("text", LogFormat::Human), // Its name in earlier releases.
+        ("json", LogFormat::Json),
+    ];
     let format = section.word("format", &formats).map(|found| found.value).unwrap_or_default();
     section.finish();
     Log { level, format }

@@ -117,7 +117,7 @@ fn a_short_file_is_served_on_loopback_from_the_usual_places() {
         entry: Entry::default(),
     };
     assert_eq!(server, wanted);
-    assert_eq!(log, Log { level: tracing::Level::INFO, format: LogFormat::Text });
+    assert_eq!(log, Log { level: tracing::Level::INFO, format: LogFormat::Auto });
     assert_eq!(default_agent, AgentId::new("a").ok());
     assert!(tokens.is_empty() && secrets.is_empty());
 }

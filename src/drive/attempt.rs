@@ -10,7 +10,7 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::{InputPattern, OnLoss, OutputPattern, ProgramSpec};
 use algonius_actors::ports::driver::Work;
 use algonius_actors::report::Reporter;
-use chrono::{DateTime, SecondsFormat};
+use chrono::SecondsFormat;
 
 use super::arguments::{arguments, file_name, fits};
 use super::environment::environment;
@@ -108,9 +108,7 @@ impl Attempt {
 
     /// When the execution was accepted, as its id tells.
     fn accepted_at(&self) -> String {
-        let (seconds, nanos) =
-            self.work.execution.0.get_timestamp().map_or((0, 0), |at| at.to_unix());
-        let at = i64::try_from(seconds).ok().and_then(|at| DateTime::from_timestamp(at, nanos));
+        let at = self.work.execution.accepted_at();
         at.unwrap_or_default().to_rfc3339_opts(SecondsFormat::Millis, true)
     }
 

@@ -5,6 +5,7 @@ use std::env;
 use std::ffi::OsString;
 
 use algonius_actors::model::program::ProgramSpec;
+use algonius_actors::model::trace::Trace;
 use algonius_actors::ports::driver::Work;
 
 /// Variables of the service that every program may see. Whatever else the service was given,
@@ -35,10 +36,18 @@ pub(super) fn environment(
         ("A2A_CONTEXT_ID", work.request.context.0.clone()),
         ("ALGONIUS_AGENT_ID", work.spec.id.to_string()),
     ];
+    let trace = Trace::of_attempt(work.request.trace.as_ref(), work.execution, work.stamp);
+    let traced = [("TRACEPARENT", trace.traceparent()), ("TRACESTATE", trace.state)];
     let chosen = work.request.overrides().env;
     let mut environment = inherited.clone();
     environment.extend(configured.map(|(name, value)| (name.into(), value.into())));
     environment.extend(chosen.into_iter().map(|(name, value)| (name.into(), value.into())));
     environment.extend(own.map(|(name, value)| (name.into(), value.into())));
+    environment.extend(
+        traced
+            .into_iter()
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(name, value)| (name.into(), value.into())),
+    );
     environment
 }

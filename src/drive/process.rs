@@ -18,6 +18,7 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use tracing::Instrument;
 
 use super::attempt::Attempt;
 use super::environment::{self, Inherited};
@@ -99,7 +100,8 @@ impl ProcessDriver {
             work,
         };
         let (found, gauge) = watch::channel(None);
-        let task = tokio::spawn(serve(attempt, begin, (report, found), Orders(received)));
+        let work = serve(attempt, begin, (report, found), Orders(received));
+        let task = tokio::spawn(work.instrument(tracing::Span::current()));
         let warden = Arc::clone(&self.warden);
         Box::new(ProcessLease { orders, gauge, task, warden, execution, stamp })
     }

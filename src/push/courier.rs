@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use algonius_actors::model::exposure::Version;
 use algonius_actors::model::push::{PushTarget, Secret};
+use algonius_actors::model::trace::Trace;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
@@ -43,27 +44,75 @@ const TOKEN: &str = "x-a2a-notification-token";
 /// Each message completes the sentence "the notice did not arrive: ...". None repeats a path, a query or a
 /// credential.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum CourierError {
+pub enum CourierError {
+    /// It is spelled wrongly.
     #[error("its address is not one to send to")]
     Address,
+    /// The name leads nowhere.
     #[error("its name was not found")]
     Name(#[source] io::Error),
+    /// The policy forbids it.
     #[error("its name leads to no address that may be told")]
     Forbidden,
+    /// Nobody is there.
     #[error("it could not be connected to")]
     Connect(#[source] io::Error),
+    /// It speaks something else.
     #[error("it did not speak HTTP")]
     Http(#[from] hyper::Error),
+    /// It leads elsewhere.
     #[error("it asked to go elsewhere, which is not done")]
     Redirect,
+    /// It refused.
     #[error("it answered {0}")]
     Answer(StatusCode),
+    /// It was too slow.
     #[error("it did not answer in time")]
     Late,
 }
 
-/// Sends notices under one policy.
-pub(super) struct Courier {
+/// What is brought, and to whom.
+#[derive(Debug, Clone)]
+pub struct Letter {
+    /// The address, which may hold a key.
+    pub url: Secret,
+    /// The media type of the body.
+    pub media: &'static str,
+    /// Further headers.
+    pub headers: Vec<(String, Secret)>,
+    /// What is said.
+    pub body: Bytes,
+}
+
+impl Letter {
+    /// A notice for a target, sent from a place in a trace.
+    pub(super) fn notice(target: &PushTarget, body: Vec<u8>, trace: Option<&Trace>) -> Self {
+        let media = match target.version {
+            Version::V0_3 => "application/json",
+            Version::V1_0 => "application/a2a+json",
+        };
+        let mut headers = Vec::new();
+        if let Some(given) = &target.authentication
+            && let Some(credentials) = &given.credentials
+        {
+            let authorization = Secret(format!("{} {}", given.scheme, credentials.0));
+            headers.push((header::AUTHORIZATION.to_string(), authorization));
+        }
+        headers.extend(target.token.clone().map(|token| (TOKEN.to_owned(), token)));
+        headers.extend(trace.into_iter().flat_map(places));
+        Self { url: target.url.clone(), media, headers, body: body.into() }
+    }
+}
+
+/// A place in a trace, as headers.
+fn places(trace: &Trace) -> impl Iterator<Item = (String, Secret)> {
+    let place = [("traceparent", trace.traceparent()), ("tracestate", trace.state.clone())];
+    let said = place.into_iter().filter(|(_, text)| !text.is_empty());
+    said.map(|(name, text)| (name.to_owned(), Secret(text)))
+}
+
+/// Sends letters under one policy.
+pub struct Courier {
     policy: Policy,
     tls: TlsConnector,
 }
@@ -73,7 +122,7 @@ impl Courier {
     ///
     /// # Errors
     /// When TLS cannot be set up, which is a fault of the build.
-    pub(super) fn new(policy: Policy) -> Result<Self, rustls::Error> {
+    pub fn new(policy: Policy) -> Result<Self, rustls::Error> {
         let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         Self::trusting(policy, roots)
     }
@@ -87,19 +136,18 @@ impl Courier {
         Ok(Self { policy, tls: TlsConnector::from(Arc::new(config)) })
     }
 
-    /// Brings a notice. It has arrived when the receiver answers with a status of success.
-    pub(super) async fn bring(
-        &self,
-        target: &PushTarget,
-        body: Vec<u8>,
-    ) -> Result<(), CourierError> {
-        let brought = Box::pin(self.exchange(target, body));
+    /// Brings a letter. It has arrived when the receiver answers with a status of success.
+    ///
+    /// # Errors
+    /// When it has not.
+    pub async fn bring(&self, letter: &Letter) -> Result<(), CourierError> {
+        let brought = Box::pin(self.exchange(letter));
         tokio::time::timeout(self.policy.timeout, brought).await.unwrap_or(Err(CourierError::Late))
     }
 
-    async fn exchange(&self, target: &PushTarget, body: Vec<u8>) -> Result<(), CourierError> {
-        let receiver = Receiver::parse(&target.url.0).map_err(|_spelling| CourierError::Address)?;
-        let request = request(target, &receiver, body).ok_or(CourierError::Address)?;
+    async fn exchange(&self, letter: &Letter) -> Result<(), CourierError> {
+        let receiver = Receiver::parse(&letter.url.0).map_err(|_spelling| CourierError::Address)?;
+        let request = request(letter, &receiver).ok_or(CourierError::Address)?;
         let stream = self.connect(&receiver).await?;
         if !receiver.is_secure {
             return converse(stream, request).await;
@@ -141,32 +189,18 @@ pub(super) fn fits_a_header(text: &str) -> bool {
     HeaderValue::from_str(text).is_ok() && text.trim() == text
 }
 
-fn request(
-    target: &PushTarget,
-    receiver: &Receiver,
-    body: Vec<u8>,
-) -> Option<Request<Full<Bytes>>> {
-    let media = match target.version {
-        Version::V0_3 => "application/json",
-        Version::V1_0 => "application/a2a+json",
-    };
+fn request(letter: &Letter, receiver: &Receiver) -> Option<Request<Full<Bytes>>> {
     let mut request = Request::builder()
         .method(Method::POST)
         .uri(&receiver.path)
         .header(header::HOST, receiver.authority())
         .header(header::USER_AGENT, concat!("algonius/", env!("CARGO_PKG_VERSION")))
-        .header(header::CONTENT_TYPE, media)
+        .header(header::CONTENT_TYPE, letter.media)
         .header(header::CONNECTION, "close");
-    if let Some(authorization) = target.authentication.as_ref().and_then(|given| {
-        let credentials = given.credentials.as_ref()?;
-        Some(Secret(format!("{} {}", given.scheme, credentials.0)))
-    }) {
-        request = request.header(header::AUTHORIZATION, sensitive(&authorization)?);
+    for (name, value) in &letter.headers {
+        request = request.header(name, sensitive(value)?);
     }
-    if let Some(token) = &target.token {
-        request = request.header(TOKEN, sensitive(token)?);
-    }
-    request.body(Full::new(Bytes::from(body))).ok()
+    request.body(Full::new(letter.body.clone())).ok()
 }
 
 fn sensitive(text: &Secret) -> Option<HeaderValue> {

@@ -12,6 +12,7 @@ use algonius_actors::model::execution::{Fence, Move, Outcome, Stamp, State};
 use algonius_actors::model::id::{AgentId, ContextId, MessageId, PrincipalId};
 use algonius_actors::model::push::{PushCredentials, Secret};
 use algonius_actors::model::request::{Keys, Trigger};
+use algonius_actors::model::trace::Trace;
 use algonius_actors::ports::ledger::{Accept, Claim, ClaimOrder, Settlement};
 use chrono::{DateTime, Utc};
 use tempfile::TempDir;
@@ -207,6 +208,7 @@ impl World {
             content: None,
             context: ContextId("context-1".to_owned()),
             trigger: Trigger::Api,
+            trace: Trace::read("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "a=b"),
             access: Access::ReadWrite,
             input: "look at this".to_owned(),
             pieces: Vec::new(),
@@ -283,7 +285,13 @@ impl World {
 
 fn post(store: &Arc<Store>, clock: &Arc<dyn Clock>) -> Post {
     let (ledger, outbox) = (store.clone() as _, store.clone() as _);
-    Post { ledger, outbox, clock: Arc::clone(clock), render: scripted() }
+    Post {
+        ledger,
+        outbox,
+        clock: Arc::clone(clock),
+        render: scripted(),
+        given_up: Arc::new(|_| {}),
+    }
 }
 
 fn agent() -> AgentId {

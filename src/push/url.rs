@@ -110,7 +110,7 @@ pub fn check_url(url: &str, policy: &Policy) -> Result<(), Failure> {
 }
 
 fn wrong(what: &str) -> Failure {
-    Failure::new(Code::InvalidParams, format!("the url of a push configuration {what}"))
+    Failure::new(Code::InvalidParams, format!("the url {what}"))
 }
 
 /// Host and port of an authority.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use algonius_actors::decide::push::{self, LONGEST_PAUSE, Step, Told};
 use algonius_actors::model::id::{ExecutionId, PrincipalId};
 use algonius_actors::model::push::{Pending, PushStage, PushTarget, Standing};
+use algonius_actors::model::trace::Trace;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::ledger::{Ledger, LedgerError};
 use algonius_actors::ports::outbox::Outbox;
@@ -15,7 +16,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::{Id, JoinSet};
 use uuid::Uuid;
 
-use super::courier::Courier;
+use super::courier::{Courier, Letter};
 use super::{Render, chain};
 
 /// Notices on their way at once.
@@ -39,6 +40,7 @@ pub(super) struct Bench {
     pub(super) outbox: Arc<dyn Outbox>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) render: Render,
+    pub(super) given_up: Arc<dyn Fn(u32) + Send + Sync>,
     pub(super) courier: Courier,
     pub(super) max_age: Duration,
 }
@@ -173,6 +175,7 @@ async fn run(bench: Arc<Bench>, errand: Errand) {
         let (execution, target) = (pending.execution, pending.registration);
         let failures = standing.failures;
         tracing::warn!(%execution, %target, failures, "push target given up");
+        (bench.given_up)(failures);
     }
     note(&bench, pending.registration, standing).await;
 }
@@ -185,7 +188,10 @@ async fn tell(bench: &Bench, pending: &Pending, event: u64) -> Result<bool, Stri
     let Some(target) = target.filter(is_same) else { return Ok(false) };
     let rendered = (bench.render)(pending.execution, target.version, event).await;
     let Some(body) = rendered.map_err(|failure| failure.message)? else { return Ok(true) };
-    bench.courier.bring(&target, body).await.map_err(|error| chain(&error))?;
+    let record = bench.ledger.execution(pending.execution).await.map_err(unread)?;
+    let trace = record.map(|record| Trace::of_execution(record.trace.as_ref(), record.id));
+    let letter = Letter::notice(&target, body, trace.as_ref());
+    bench.courier.bring(&letter).await.map_err(|error| chain(&error))?;
     Ok(true)
 }
 

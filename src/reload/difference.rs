@@ -48,6 +48,7 @@ pub(super) fn live(before: &Settings, after: &Settings) -> Vec<String> {
         ("server.grpc_url_1_0", was.grpc_url_1_0 != is.grpc_url_1_0),
         ("lockout", before.lockout != after.lockout),
         ("redaction", before.redaction != after.redaction),
+        ("metrics", before.metrics != after.metrics),
         ("scheduler.timezone", before.scheduling.timezone != after.scheduling.timezone),
         ("scheduler.seconds", before.scheduling.seconds != after.scheduling.seconds),
     ];
@@ -71,6 +72,8 @@ pub(super) fn pending(booted: &Settings, now: &Settings) -> Vec<String> {
         ("log", booted.log != now.log),
         ("pressure", booted.pressure != now.pressure),
         ("push", booted.push != now.push),
+        ("alerts", booted.alerts != now.alerts),
+        ("telemetry", booted.telemetry != now.telemetry),
         ("retention", booted.retention != now.retention),
         ("scheduler.history", booted.scheduling.history != now.scheduling.history),
     ];

@@ -2,6 +2,7 @@
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
+use algonius_actors::model::trace::Trace;
 use axum::http::{HeaderMap, HeaderValue};
 
 /// The headers that name extensions, of 1.0 and of 0.3.
@@ -17,6 +18,8 @@ pub struct Beside {
     pub after: Option<u64>,
     /// The caller's own name for the request.
     pub idempotency: Option<String>,
+    /// Where in a trace it is said.
+    pub trace: Option<Trace>,
     /// Addresses of the extensions that the caller wants to use.
     pub extensions: Vec<String>,
 }
@@ -31,6 +34,7 @@ impl Beside {
         Ok(Self {
             after: after.and_then(|text| text.trim().parse().ok()),
             idempotency: idempotency(headers)?,
+            trace: traced(headers),
             extensions: extensions(headers),
         })
     }
@@ -49,6 +53,15 @@ pub fn extensions(headers: &HeaderMap) -> Vec<String> {
     let texts = lines.filter_map(|line| line.to_str().ok());
     let each = texts.flat_map(|text| text.split(',')).map(str::trim);
     each.filter(|text| !text.is_empty()).map(str::to_owned).collect()
+}
+
+/// Where in a trace a request stands, as its headers say.
+#[must_use]
+pub fn traced(headers: &HeaderMap) -> Option<Trace> {
+    let mut parents = headers.get_all("traceparent").iter();
+    let (parent, None) = (parents.next()?.to_str().ok()?, parents.next()) else { return None };
+    let states = headers.get_all("tracestate").iter().filter_map(|line| line.to_str().ok());
+    Trace::read(parent.trim(), &states.collect::<Vec<_>>().join(","))
 }
 
 fn idempotency(headers: &HeaderMap) -> Result<Option<String>, Failure> {

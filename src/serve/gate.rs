@@ -1,6 +1,7 @@
 //! The gate before all paths: the host, the site, the address, and agents' own paths.
 //!
-//! `/health` is outside of it: it looks at no credentials and tells nothing, and whoever watches
+//! `/health` and `/ready` are outside of it: they look at no credentials and tell nothing else, and
+//! whoever watches
 //! the service must not take a block of its address for a dead service.
 
 use std::collections::BTreeMap;
@@ -36,7 +37,7 @@ pub fn before(app: App, paths: Router) -> Router {
 }
 
 async fn pass(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    if request.uri().path() == "/health" {
+    if matches!(request.uri().path(), "/health" | "/ready") {
         return next.run(request).await;
     }
     if let Err(failure) = app.hosts.check(&request) {

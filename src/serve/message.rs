@@ -60,6 +60,7 @@ pub(super) fn request(
         continues: continues.map(|record| record.id),
         standing: Overrides::default(),
         trigger: Trigger::Api,
+        trace: beside.trace,
         input: Input { parts: parts(message.parts), params, overrides },
     })
 }

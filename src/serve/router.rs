@@ -7,7 +7,9 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{any, delete, get, post};
 
 use super::answer::Problem;
-use super::{App, admin, api, card, extension, gate, grpc, jsonrpc, rest, schedules, status};
+use super::{
+    App, admin, api, card, extension, gate, grpc, jsonrpc, observed, rest, schedules, status,
+};
 
 /// The paths, behind the gate.
 pub fn router(app: App) -> Router {
@@ -19,6 +21,8 @@ pub fn router(app: App) -> Router {
         .route_layer(from_fn_with_state(app.clone(), extension::tell));
     let paths = Router::new()
         .route("/health", get(status::health))
+        .route("/ready", get(status::ready))
+        .route("/metrics", get(status::metrics))
         .route("/status", get(status::tree))
         .route("/status/agents/{agent}", get(status::agent))
         .route("/.well-known/agent-card.json", get(card::of_host))
@@ -38,6 +42,7 @@ pub fn router(app: App) -> Router {
             Problem(Failure::new(Code::MethodNotAllowed, "this path takes another method"))
         })
         .with_state(app.clone())
-        .merge(grpc);
-    gate::before(app, paths)
+        .merge(grpc)
+        .layer(from_fn_with_state(app.clone(), observed::led));
+    gate::before(app.clone(), paths).layer(from_fn_with_state(app, observed::observe))
 }

@@ -6,10 +6,9 @@ use algonius_actors::decide::due::due_at;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::AgentId;
+use algonius_actors::model::occurrence::{OccurrenceQuery, Verdict};
 use algonius_actors::model::principal::Right;
-use algonius_actors::model::schedule::{
-    OccurrenceQuery, Overlap, ScheduleId, ScheduleSpec, ScheduleView, Verdict,
-};
+use algonius_actors::model::schedule::{Overlap, ScheduleId, ScheduleSpec, ScheduleView};
 use algonius_actors::model::timetable::Timetable;
 use axum::Router;
 use axum::extract::rejection::QueryRejection;

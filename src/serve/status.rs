@@ -6,19 +6,53 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::principal::Right;
 use axum::extract::State;
-use axum::response::Response;
+use axum::http::StatusCode;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use super::answer::{Problem, ok};
+use super::answer::{Problem, json as json_answer, ok};
 use super::auth::Who;
 use super::segment::Segment;
 use super::{App, card, jsonrpc};
+use crate::observe::Scene;
 use crate::wire::a2a::v1::Interface;
 use crate::wire::api::{A2aAgent, A2aStatus, A2aWay, MachineStatus, ServiceStatus};
+
+/// What the numbers are written in.
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Says that the service answers. Open to everybody, and tells nothing else.
 pub async fn health() -> Response {
     ok(&json!({"status": "ok"}))
+}
+
+/// Says whether the service can take work now, and if not why not, in a word each. Open to everybody,
+/// and tells nothing else.
+pub async fn ready(State(app): State<App>) -> Response {
+    let reasons = app.gateway.unready().await;
+    if reasons.is_empty() {
+        return ok(&json!({"status": "ready"}));
+    }
+    let body = json!({"status": "unready", "reasons": reasons});
+    json_answer("application/json", StatusCode::SERVICE_UNAVAILABLE, &body)
+}
+
+/// The numbers, in the text that Prometheus reads. For tokens that are good for all agents.
+///
+/// # Errors
+/// `path-unknown` where they are switched off, `forbidden`.
+pub async fn metrics(State(app): State<App>, who: Who) -> Result<Response, Problem> {
+    if !app.metrics {
+        return Err(Failure::new(Code::PathUnknown, "there is nothing here").into());
+    }
+    let caller = who.may(Right::Read, None)?;
+    if caller.scope.agents.is_some() {
+        return Err(Failure::new(Code::Forbidden, "the token is not good for all agents").into());
+    }
+    let scene = Scene { tree: app.gateway.status().await, ledger_bytes: (app.ledger_bytes)() };
+    let headers = [(CONTENT_TYPE, OPENMETRICS), (CACHE_CONTROL, "no-store")];
+    Ok((headers, app.observatory.numbers(&scene)).into_response())
 }
 
 /// The whole tree; agents outside the token's scope are left out.

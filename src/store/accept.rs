@@ -15,8 +15,8 @@ const INSERT: &str = "
     INSERT INTO executions
         (id, agent, owner, message, request_key, digest, context, origin, access, params,
          replayable, answered, accepted_at, changed_at, state, turn, attempt, fence, last_event,
-         overrides, content_key)
-    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $12, $13, $14, $15, 0, 1, $16, $17
+         overrides, content_key, trace)
+    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $12, $13, $14, $15, 0, 1, $16, $17, $18
     WHERE NOT EXISTS (
         SELECT 1 FROM request_keys WHERE owner = $3 AND agent = $2 AND request_key = $5)
     ON CONFLICT (owner, agent, request_key) DO NOTHING";
@@ -76,6 +76,7 @@ async fn insert(
         .bind(i64::from(Stamp::FIRST.attempt))
         .bind(json(&accept.overrides)?)
         .bind(content.as_ref().map(|key| key.as_slice()))
+        .bind(accept.trace.as_ref().map(json).transpose()?)
         .execute(connection)
         .await?;
     Ok(done.rows_affected() == 1)

@@ -123,6 +123,7 @@ pub(in crate::store) fn request(input: &str) -> Accept {
         content: None,
         context: ContextId("context-1".to_owned()),
         trigger: Trigger::Api,
+        trace: None,
         access: Access::ReadWrite,
         input: input.to_owned(),
         pieces: vec![Piece::text(said(input))],

@@ -3,9 +3,8 @@
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::Outcome;
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
-use algonius_actors::model::schedule::{
-    Cause, Ending, Occurrence, OccurrenceQuery, ScheduleId, Verdict,
-};
+use algonius_actors::model::occurrence::{Cause, Ending, Occurrence, OccurrenceQuery, Verdict};
+use algonius_actors::model::schedule::ScheduleId;
 use chrono::{DateTime, Utc};
 use sqlx::sqlite::{Sqlite, SqliteRow};
 use sqlx::{QueryBuilder, SqliteConnection, SqlitePool};

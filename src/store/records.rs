@@ -34,6 +34,7 @@ pub(super) fn record(columns: Columns<'_>) -> sqlx::Result<Record> {
         message: MessageId(columns.plain("message")?),
         context: ContextId(columns.plain("context")?),
         trigger: columns.json("origin")?,
+        trace: columns.maybe_json("trace")?,
         access: columns.json("access")?,
         state: columns.word("state", State::parse)?,
         outcome: columns.maybe_word("outcome", Outcome::parse)?,

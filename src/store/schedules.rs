@@ -1,7 +1,8 @@
 //! Schedules, and the account of their times.
 
 use algonius_actors::model::id::PrincipalId;
-use algonius_actors::model::schedule::{Ending, Occurrence, Schedule, ScheduleId, Verdict};
+use algonius_actors::model::occurrence::{Ending, Occurrence, Verdict};
+use algonius_actors::model::schedule::{Schedule, ScheduleId};
 use algonius_actors::ports::timebook::{Advance, Settled};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};

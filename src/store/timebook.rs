@@ -1,6 +1,7 @@
 //! The timebook on the same database.
 
-use algonius_actors::model::schedule::{Ending, Occurrence, OccurrenceQuery, Schedule, ScheduleId};
+use algonius_actors::model::occurrence::{Ending, Occurrence, OccurrenceQuery};
+use algonius_actors::model::schedule::{Schedule, ScheduleId};
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::ports::timebook::{Advance, Settled, Timebook};
 use async_trait::async_trait;

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::Outcome;
-use algonius_actors::model::schedule::{
-    Cause, Missed, Occurrence, Origin, Overlap, ScheduleSpec, Standing, Verdict,
-};
+use algonius_actors::model::occurrence::{Cause, Occurrence, Verdict};
+use algonius_actors::model::schedule::{Missed, Origin, Overlap, ScheduleSpec, Standing};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 

@@ -11,6 +11,8 @@ pub(crate) enum Sdk {
     Python10,
     JavaScript03,
     JavaScript10,
+    /// The client of Prometheus.
+    Prometheus,
 }
 
 impl Sdk {
@@ -18,11 +20,15 @@ impl Sdk {
     pub(crate) fn report(&self, script: &str, arguments: &[&str]) -> BTreeMap<String, String> {
         let folder = self.folder();
         let mut client = match self {
-            Self::Python03 | Self::Python10 => Command::new(folder.join("bin/python")),
+            Self::Python03 | Self::Python10 | Self::Prometheus => {
+                Command::new(folder.join("bin/python"))
+            }
             Self::JavaScript03 | Self::JavaScript10 => Command::new("node"),
         };
         match self {
-            Self::Python03 | Self::Python10 => client.args(["-I", "-B"]).arg(tests().join(script)),
+            Self::Python03 | Self::Python10 | Self::Prometheus => {
+                client.args(["-I", "-B"]).arg(tests().join(script))
+            }
             Self::JavaScript03 => client.arg(tests().join(script)).arg("0.3").arg(folder),
             Self::JavaScript10 => client.arg(tests().join(script)).arg("1.0").arg(folder),
         };
@@ -41,7 +47,7 @@ impl Sdk {
             return folder;
         }
         match self {
-            Self::Python03 | Self::Python10 => {
+            Self::Python03 | Self::Python10 | Self::Prometheus => {
                 answer(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder));
                 let list = folder.join("wanted.txt");
                 fs::write(&list, wanted).expect("a list");
@@ -65,6 +71,7 @@ impl Sdk {
         match self {
             Self::Python03 => ("python03", include_str!("python03.txt")),
             Self::Python10 => ("python10", include_str!("python10.txt")),
+            Self::Prometheus => ("prometheus", include_str!("metrics.txt")),
             Self::JavaScript03 => ("javascript03", include_str!("javascript03.json")),
             Self::JavaScript10 => ("javascript10", include_str!("javascript10.json")),
         }

@@ -71,3 +71,20 @@ async fn a_request_that_its_caller_named_is_known_by_that_name() {
     assert_eq!(refused.code(), Code::AlreadyExists);
     world.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_goes_on_in_the_trace_of_its_caller_and_has_an_id() {
+    const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let world = World::begin(|settings| settings.default_agent = Some(id("env"))).await;
+    let mut client = world.client_of_1_0("service");
+    let call = with(world.call(new_text("", "tea")), "traceparent", PARENT);
+    let answer =
+        soon(client.send_message(with(call, "x-request-id", "mine"))).await.expect("a task");
+    let given = answer.metadata().get("x-request-id").and_then(|value| value.to_str().ok());
+    assert_eq!(given, Some("mine"));
+    let printed = format!("{:?}", answer.into_inner());
+    let (_, place) = printed.split_once("TRACEPARENT=").expect("the environment");
+    assert_eq!(place.get(..36), PARENT.get(..36));
+    assert_ne!(place.get(..55), Some(PARENT));
+    world.end().await;
+}

@@ -55,6 +55,9 @@ command = "printf"
 args = ["hello %s", "{{ input }}"]
 input = "args"
 
+[agents.env]
+command = "env"
+
 [agents.slow]
 name = "Slow"
 description = "Takes its time."

@@ -5,9 +5,10 @@ use std::sync::{Arc, mpsc};
 use algonius_actors::model::event::{Chunk, Event, Fact, Span};
 use algonius_actors::model::execution::{Fence, Stamp};
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
+use algonius_actors::model::occurrence::{Ending, Occurrence, OccurrenceQuery};
 use algonius_actors::model::principal::{Token, TokenSeed};
 use algonius_actors::model::record::{Filter, Page, PageQuery, Record};
-use algonius_actors::model::schedule::{Ending, Occurrence, OccurrenceQuery, Schedule, ScheduleId};
+use algonius_actors::model::schedule::{Schedule, ScheduleId};
 use algonius_actors::ports::ledger::{
     Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Resume, Settlement,
 };

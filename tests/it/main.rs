@@ -37,6 +37,7 @@ mod line;
 mod logs;
 mod looks;
 mod malformed;
+mod observe;
 mod overrides;
 mod places;
 mod pressure;

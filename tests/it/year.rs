@@ -8,12 +8,15 @@ use std::time::Duration;
 use algonius_actors::decide::key::Keyring;
 use algonius_actors::decide::redact::Redactor;
 use algonius_actors::kit::{Kit, Masking};
+use algonius_actors::lookout::Lookout;
+use algonius_actors::model::occurrence::{Occurrence, Verdict};
 use algonius_actors::model::principal::{Right, Scope, TokenSeed};
 use algonius_actors::model::schedule::Configured;
-use algonius_actors::model::schedule::{Occurrence, Overlap, ScheduleSpec, Verdict};
+use algonius_actors::model::schedule::{Overlap, ScheduleSpec};
 use algonius_actors::model::timetable::Timetable;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::ledger::Ledger;
+use algonius_actors::ports::observer::Nobody;
 use algonius_actors::ports::timebook::Timebook;
 use algonius_actors::ports::wording::Wording;
 use algonius_actors::root::Seat;
@@ -74,6 +77,8 @@ impl Lives {
             clock: Arc::<VirtualClock>::clone(&self.clock),
             redactor: Masking::fixed(Arc::new(Redactor::new([]))),
             keyring: Keyring::new([7; 32]),
+            observer: Arc::new(Nobody),
+            lookout: Lookout::default(),
             turns: Turns::default(),
         };
         let driver = Arc::<ScriptedDriver>::clone(&self.driver);

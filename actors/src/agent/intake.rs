@@ -29,6 +29,7 @@ use crate::model::id::ExecutionId;
 use crate::model::progress::Progress;
 use crate::model::record::Record;
 use crate::model::request::{Keys, Request, Trigger};
+use crate::model::trace::Trace;
 use crate::ports::ledger::{Accept, Acceptance, LedgerError, Resume};
 use crate::recover::settle_unheard;
 
@@ -42,7 +43,7 @@ impl AgentData {
             self.early.insert(record.id, Box::new(submission));
             return;
         }
-        let Submission { request, continues, reply } = submission;
+        let Submission { request, continues, span, reply } = submission;
         if let Err(failure) = self.check(&request, continues.as_ref()) {
             self.counts.refused();
             _ = reply.send(Err(failure));
@@ -56,6 +57,7 @@ impl AgentData {
             reply: Some(reply),
             progress: watch::Sender::new(Progress::accepted()),
             since: self.args.kit.clock.now(),
+            span,
             due: self.due(Duration::ZERO),
             from,
             equal: None,
@@ -102,7 +104,8 @@ impl AgentData {
         };
         let progress = watch::Sender::new(Progress::accepted());
         let due = self.due(self.past(since));
-        let one = Waiting { request, reply: None, progress, since, due, from, equal: None };
+        let span = tracing::Span::none();
+        let one = Waiting { request, reply: None, progress, since, span, due, from, equal: None };
         self.waiting.insert(record.id, one);
         self.arrive(me, Arrival::Recovered(record.id));
         self.mind_patience(me);
@@ -244,6 +247,15 @@ fn params(kit: &Kit, request: &Request) -> (BTreeMap<String, String>, bool) {
     (params, is_whole)
 }
 
+/// Where in a trace a request is asked. What systems on the way have to say goes where it looks like
+/// a secret.
+fn trace(kit: &Kit, request: &Request) -> Option<Trace> {
+    let Trace { state, .. } = request.trace.as_ref()?;
+    let is_plain = kit.redactor.now().redact(state) == *state;
+    let state = if is_plain { state.clone() } else { String::new() };
+    request.trace.clone().map(|trace| Trace { state, ..trace })
+}
+
 /// Records a new request: all text of it is redacted.
 async fn accept(
     kit: &Kit,
@@ -266,6 +278,7 @@ async fn accept(
         content: content(kit, request, spec, at),
         context: request.context.clone(),
         trigger: request.trigger.clone(),
+        trace: trace(kit, request),
         access: spec.access,
         replayable: kept.is_whole && is_plain,
         input: kept.text,

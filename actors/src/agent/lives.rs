@@ -18,6 +18,7 @@ use crate::model::id::ExecutionId;
 use crate::model::progress::Progress;
 use crate::model::record::Record;
 use crate::model::status::LastOutcome;
+use crate::model::trace::Trace;
 use crate::recover::settle_cut_off;
 use crate::root::Seat;
 
@@ -41,15 +42,19 @@ impl AgentData {
         (one, seat): (Waiting, Seat),
         first: Event,
     ) {
-        let Waiting { request, progress, from, equal, since, .. } = one;
+        let Waiting { request, progress, from, equal, since, span, .. } = one;
         let (kit, Seat { spec, driver }) = (self.args.kit.clone(), seat.clone());
         let driver = match equal {
             None => driver,
             Some(of) => Arc::new(Echo { of, ledger: Arc::clone(&kit.ledger) }),
         };
+        // Of the highest level, so that no filter of the log leaves its ids out.
+        let trace_id = Trace::of_execution(request.trace.as_ref(), id).id;
+        let span = tracing::error_span!(parent: &span, "execution", execution = %id, agent = %spec.id, %trace_id);
         progress.send_if_modified(|progress| progress.waits(None)); // It is at the counter.
         let live = progress.clone();
-        let args = ExecutionArgs { id, from, first, since, request, spec, driver, kit, progress };
+        let args =
+            ExecutionArgs { id, from, first, since, request, spec, driver, kit, progress, span };
         let spawned =
             ractor::ActorRuntime::spawn_linked_instant(None, ExecutionActor, args, me.get_cell());
         let Ok((actor, birth)) = spawned else {

@@ -65,6 +65,7 @@ impl AgentData {
             since: record.accepted_at,
             due: self.due(Duration::ZERO),
             from: Resumption::held(&record, known),
+            span: tracing::Span::none(),
             equal: None,
         };
         self.begin_as(me, record.id, (one, seat), Event::TakenUp { at: record.stamp, ran });

@@ -6,7 +6,8 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use sha2::{Digest, Sha256};
 
-use crate::model::schedule::{Cause, Missed, Overlap, ScheduleId, ScheduleSpec, Verdict};
+use crate::model::occurrence::{Cause, Verdict};
+use crate::model::schedule::{Missed, Overlap, ScheduleId, ScheduleSpec};
 
 /// How late something may be asked for and still count as on time.
 pub const ON_TIME: Duration = Duration::from_secs(30);

@@ -164,6 +164,7 @@ mod tests {
             continues: None,
             standing: Overrides::default(),
             trigger: Trigger::Api,
+            trace: None,
             input: Input::text_of("x"),
         }
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::due::ON_TIME;
 use crate::model::code::{Category, Code};
 use crate::model::execution::Outcome;
-use crate::model::schedule::{Ending, Occurrence, Verdict};
+use crate::model::occurrence::{Ending, Occurrence, Verdict};
 
 /// Why work did not succeed, in classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -112,7 +112,8 @@ fn permille(part: u64, whole: u64) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::model::id::{AgentId, PrincipalId};
-    use crate::model::schedule::{Cause, ScheduleId};
+    use crate::model::occurrence::Cause;
+    use crate::model::schedule::ScheduleId;
     use chrono::{DateTime, TimeDelta};
 
     fn occurrence(late: i64, ending: Option<(Outcome, Option<Code>)>) -> Occurrence {

@@ -14,11 +14,13 @@ use crate::report::{Desk, Known, Pulse, Reporter};
 
 impl ExecutionData {
     pub(super) fn start(&mut self, me: &ActorRef<ExecutionMsg>, stamp: Stamp) {
+        self.attempt_begun(stamp);
         let (work, reporter) = self.work(me, stamp, Vec::new());
         self.lease = Some(self.driver.start(work, reporter));
     }
 
     pub(super) fn take_up(&mut self, me: &ActorRef<ExecutionMsg>, stamp: Stamp) {
+        self.attempt_begun(stamp);
         let known = mem::take(&mut self.known);
         let (work, reporter) = self.work(me, stamp, known);
         self.lease = Some(self.driver.resume(work, reporter));

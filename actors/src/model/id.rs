@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -69,6 +70,13 @@ impl ExecutionId {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Uuid::parse_str(text).ok().map(Self)
+    }
+
+    /// When it was accepted, to the millisecond; `None` for an id that tells no time.
+    #[must_use]
+    pub fn accepted_at(self) -> Option<DateTime<Utc>> {
+        let (seconds, nanos) = self.0.get_timestamp()?.to_unix();
+        DateTime::from_timestamp(i64::try_from(seconds).ok()?, nanos)
     }
 }
 

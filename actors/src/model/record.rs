@@ -8,6 +8,7 @@ use super::execution::{Fence, Outcome, Stamp, State};
 use super::failure::Failure;
 use super::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use super::request::{Overrides, Trigger};
+use super::trace::Trace;
 
 /// One execution: what was asked, where it is, how it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub struct Record {
     pub fence: Fence,
     /// Redacted parameters of the request.
     pub params: std::collections::BTreeMap<String, String>,
+    /// Where in a trace it was asked, when it was asked first.
+    pub trace: Option<Trace>,
     /// What the caller chose for its latest request.
     pub overrides: Overrides,
     /// Whether the stored input is the raw input, so that it can be run from the ledger.

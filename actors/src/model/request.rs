@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::content::{Content, Part};
 use super::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use super::schedule::ScheduleId;
+use super::trace::Trace;
 
 /// What made a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,6 +143,8 @@ pub struct Request {
     pub standing: Overrides,
     /// What made it.
     pub trigger: Trigger,
+    /// Where in a trace it is asked; of an execution that it continues, where that was.
+    pub trace: Option<Trace>,
     /// The raw input.
     pub input: Input,
 }

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::alert::Alert;
 use super::execution::{Outcome, Stamp, State};
 use super::id::{AgentId, ExecutionId};
 use super::pressure::Pressure;
@@ -176,7 +177,7 @@ pub struct TreeStatus {
     pub at: DateTime<Utc>,
     /// The root.
     pub root: ActorStatus,
-    /// Who watches the machine; nobody does where that is switched off.
+    /// Who watches.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub monitor: Option<ActorStatus>,
     /// How hard-pressed the machine is, once it was looked at.
@@ -188,6 +189,9 @@ pub struct TreeStatus {
     /// Who keeps the history within bounds; nobody does where there are none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub retention: Option<RetentionStatus>,
+    /// What somebody should look at.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub alerts: Vec<Alert>,
     /// The door.
     pub gateway: ActorStatus,
     /// The agents, in the order of their ids.

@@ -19,6 +19,7 @@ use crate::model::principal::{Token, TokenSeed};
 use crate::model::queue::Reason;
 use crate::model::record::{Filter, Page, PageQuery, Record};
 use crate::model::request::{Keys, Overrides, Trigger};
+use crate::model::trace::Trace;
 use crate::model::workspace::Workspace;
 
 /// Why the ledger did not do what was asked.
@@ -60,6 +61,8 @@ pub struct Accept {
     pub context: ContextId,
     /// What made it.
     pub trigger: Trigger,
+    /// Where in a trace it is asked.
+    pub trace: Option<Trace>,
     /// Whether the agent changes things.
     pub access: Access,
     /// Redacted text of all parts of the input.

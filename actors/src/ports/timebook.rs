@@ -7,7 +7,8 @@ use chrono::{DateTime, Utc};
 
 use super::ledger::LedgerError;
 use crate::model::id::ExecutionId;
-use crate::model::schedule::{Ending, Occurrence, OccurrenceQuery, Schedule, ScheduleId, Verdict};
+use crate::model::occurrence::{Ending, Occurrence, OccurrenceQuery, Verdict};
+use crate::model::schedule::{Schedule, ScheduleId};
 
 /// What a look at one schedule decided.
 #[derive(Debug, Clone, PartialEq, Eq)]

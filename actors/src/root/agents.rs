@@ -7,6 +7,7 @@ use ractor::{ActorRef, SpawnErr};
 use super::{RootData, RootMsg, Seat, first_line, quarantined};
 use crate::agent::{AgentActor, AgentArgs};
 use crate::alarm::alarmed;
+use crate::decide::alert::Sighting;
 use crate::decide::restart::{Intensity, Verdict, step};
 use crate::model::id::AgentId;
 use crate::recover::settle_all;
@@ -56,6 +57,7 @@ impl RootData {
     /// Leaves an agent dead, and ends what it had: nobody will take it up.
     fn quarantine(&mut self, id: &AgentId) {
         tracing::error!(agent = %id, "agent quarantined");
+        self.kit.lookout.see(Sighting::Quarantined(id.clone()));
         self.settle(id.clone());
         if let Some(part) = self.parts.get_mut(id) {
             part.actor = None;

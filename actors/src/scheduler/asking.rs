@@ -10,19 +10,19 @@ use super::errands::Errand;
 use super::{SchedulerData, SchedulerMsg, Slot};
 use crate::agent::Ticket;
 use crate::alarm::alarmed;
+use crate::decide::alert::Sighting;
 use crate::decide::due::ON_TIME;
 use crate::door::Gateway;
 use crate::model::code::{Category, Code};
 use crate::model::execution::Outcome;
 use crate::model::failure::Failure;
 use crate::model::id::{ContextId, ExecutionId, MessageId, PrincipalId};
+use crate::model::occurrence::{Cause, Ending, Occurrence, OccurrenceQuery, Verdict};
 use crate::model::principal::{Caller, Right, Scope};
 use crate::model::progress::Progress;
 use crate::model::record::Record;
 use crate::model::request::{Input, Overrides, Request, Trigger};
-use crate::model::schedule::{
-    Cause, Ending, Occurrence, OccurrenceQuery, ScheduleId, ScheduleSpec, Verdict,
-};
+use crate::model::schedule::{ScheduleId, ScheduleSpec};
 use crate::ports::timebook::Settled;
 
 /// Requests of schedules that are under way at a time.
@@ -205,9 +205,8 @@ impl SchedulerData {
     pub(super) fn streak(&mut self, id: &ScheduleId, streak: u32) {
         let Some(entry) = self.entries.get_mut(id) else { return };
         entry.streak = streak;
-        if streak > 0 && streak == entry.schedule.spec.alert_after {
-            tracing::warn!(schedule = %id, streak, "the schedule's work fails again and again");
-        }
+        let limit = entry.schedule.spec.alert_after;
+        self.args.kit.lookout.see(Sighting::Scheduled(id.clone(), streak, limit));
     }
 
     /// Calls off what an occurrence became, or is about to become.
@@ -291,6 +290,7 @@ impl Asking {
             owner: occurrence.owner,
             message: MessageId(message.clone()),
             idempotency: None,
+            trace: None,
             context: ContextId(message),
             opens: true,
             continues: None,

@@ -9,8 +9,9 @@ use super::entry::{Entry, How, Open, Phase};
 use super::errands::Errand;
 use crate::decide::due::ON_TIME;
 use crate::model::id::PrincipalId;
+use crate::model::occurrence::{Occurrence, Verdict};
 use crate::model::schedule::Configured;
-use crate::model::schedule::{Occurrence, Overlap, ScheduleId, ScheduleSpec, Verdict};
+use crate::model::schedule::{Overlap, ScheduleId, ScheduleSpec};
 use crate::ports::ledger::{Ledger, LedgerError};
 
 impl SchedulerData {

@@ -12,9 +12,8 @@ use crate::alarm::alarmed;
 use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::id::PrincipalId;
-use crate::model::schedule::{
-    Cause, Occurrence, Origin, Schedule, ScheduleId, ScheduleSpec, Verdict,
-};
+use crate::model::occurrence::{Cause, Occurrence, Verdict};
+use crate::model::schedule::{Origin, Schedule, ScheduleId, ScheduleSpec};
 use crate::ports::ledger::LedgerError;
 use crate::ports::timebook::{Advance, Timebook};
 

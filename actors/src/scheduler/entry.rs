@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 
 use super::{SchedulerData, Slot};
-use crate::model::schedule::{Occurrence, Schedule, ScheduleId, ScheduleView, Standing, Verdict};
+use crate::model::occurrence::{Occurrence, Verdict};
+use crate::model::schedule::{Schedule, ScheduleId, ScheduleView, Standing};
 
 /// A schedule.
 pub(super) struct Entry {

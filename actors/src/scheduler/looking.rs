@@ -9,7 +9,8 @@ use super::errands::Errand;
 use super::{SchedulerData, SchedulerMsg, Slot};
 use crate::alarm::alarmed;
 use crate::decide::due::{Look, Passed, Way, due_at, look, way};
-use crate::model::schedule::{Cause, Occurrence, Overlap, ScheduleId, ScheduleSpec, Verdict};
+use crate::model::occurrence::{Cause, Occurrence, Verdict};
+use crate::model::schedule::{Overlap, ScheduleId, ScheduleSpec};
 use crate::ports::ledger::LedgerError;
 use crate::ports::timebook::Advance;
 

@@ -12,10 +12,12 @@ use super::timebook::{MemoryTimebook, Plainly};
 use crate::decide::key::Keyring;
 use crate::decide::redact::Redactor;
 use crate::kit::{Kit, Masking};
+use crate::lookout::Lookout;
 use crate::model::agent::AgentSpec;
 use crate::model::schedule::Configured;
 use crate::monitor::Probe;
 use crate::ports::driver::Driver;
+use crate::ports::observer::Nobody;
 use crate::root::Seat;
 use crate::scheduler::{Agenda, NAP};
 use crate::tree::{Plan, Tree};
@@ -33,6 +35,8 @@ pub(super) fn kit(
         clock: Arc::<VirtualClock>::clone(clock),
         redactor: Masking::fixed(Arc::clone(redactor)),
         keyring: Keyring::new([7; 32]),
+        observer: Arc::new(Nobody),
+        lookout: Lookout::default(),
         turns: Turns::default(),
     }
 }

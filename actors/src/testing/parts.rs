@@ -71,6 +71,7 @@ pub(super) fn asked(agent: &str, message: &str, text: &str) -> Request {
         continues: None,
         standing: Overrides::default(),
         trigger: Trigger::Api,
+        trace: None,
         input: Input::text_of(text),
     }
 }

@@ -76,6 +76,7 @@ impl Row {
             message: accept.message,
             context: accept.context,
             trigger: accept.trigger,
+            trace: accept.trace,
             access: accept.access,
             state: State::Idle,
             outcome: None,

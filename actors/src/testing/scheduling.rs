@@ -5,9 +5,10 @@ use std::time::Duration;
 use super::parts::{caller, spec};
 use super::{WORKER, World};
 use crate::model::code::Code;
+use crate::model::occurrence::Occurrence;
 use crate::model::principal::TokenSeed;
 use crate::model::schedule::Configured;
-use crate::model::schedule::{Missed, Occurrence, Overlap, ScheduleId, ScheduleSpec, ScheduleView};
+use crate::model::schedule::{Missed, Overlap, ScheduleId, ScheduleSpec, ScheduleView};
 use crate::model::timetable::Timetable;
 use crate::ports::ledger::Ledger;
 

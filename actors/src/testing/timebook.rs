@@ -8,9 +8,8 @@ use chrono::{DateTime, Utc};
 use tokio::sync::Mutex;
 
 use super::gate::{Call, Gate};
-use crate::model::schedule::{
-    Ending, Occurrence, OccurrenceQuery, Schedule, ScheduleId, ScheduleSpec, Verdict,
-};
+use crate::model::occurrence::{Ending, Occurrence, OccurrenceQuery, Verdict};
+use crate::model::schedule::{Schedule, ScheduleId, ScheduleSpec};
 use crate::ports::ledger::LedgerError;
 use crate::ports::timebook::{Advance, Settled, Timebook};
 use crate::ports::wording::Wording;

@@ -246,6 +246,7 @@ impl Stage {
             continues: None,
             standing: Overrides::default(),
             trigger: Trigger::Api,
+            trace: None,
             input: self.input.clone(),
         };
         Work {

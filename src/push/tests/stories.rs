@@ -1,6 +1,7 @@
 //! The stories of plain HTTP, told to a postman.
 
 use super::*;
+use crate::push::courier::Letter;
 
 #[tokio::test]
 async fn each_visible_event_arrives_once_in_order_in_the_words_of_each_version() {
@@ -35,6 +36,9 @@ async fn a_notice_carries_its_headers() {
         assert_eq!(got.header("host"), Some(&*listener.address.to_string()));
         assert_eq!(got.header("authorization"), Some("Bearer credentials-canary"));
         assert_eq!(got.header("x-a2a-notification-token"), Some("token-canary"));
+        let place = got.header("traceparent").unwrap_or_default();
+        assert_eq!(place.get(..36), Some("00-4bf92f3577b34da6a3ce929d0e0e4736-"));
+        assert_eq!((place.len(), got.header("tracestate")), (55, Some("a=b")));
     }
 }
 
@@ -119,7 +123,7 @@ async fn plain_http_is_for_listed_addresses_alone() {
     let listed = policy();
     let courier = Courier::new(listed).unwrap();
     let one = target(ExecutionId::fresh(), Version::V0_3, "http://8.8.8.8:9/");
-    let refused = courier.bring(&one, Vec::new()).await.unwrap_err();
+    let refused = courier.bring(&Letter::notice(&one, Vec::new(), None)).await.unwrap_err();
     assert!(matches!(refused, courier::CourierError::Forbidden), "{refused}");
 }
 

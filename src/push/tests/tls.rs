@@ -8,7 +8,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
 use super::*;
-use crate::push::courier::{Courier, CourierError};
+use crate::push::courier::{Courier, CourierError, Letter};
 
 /// Takes one notice over TLS. Its certificate is for 127.0.0.1 and localhost.
 async fn secure() -> (u16, JoinHandle<Option<Got>>) {
@@ -48,7 +48,7 @@ async fn brought(host: &str, roots: Option<RootCertStore>) -> (Result<(), Courie
     };
     let url = format!("https://{host}:{port}/hook");
     let target = target(ExecutionId::fresh(), Version::V1_0, &url);
-    let brought = courier.unwrap().bring(&target, b"{}".to_vec()).await;
+    let brought = courier.unwrap().bring(&Letter::notice(&target, b"{}".to_vec(), None)).await;
     (brought, serving.await.unwrap().is_some())
 }
 

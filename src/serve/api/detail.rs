@@ -6,6 +6,7 @@ use algonius_actors::model::event::{Channel, Event, Fact, Span, Speaker};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::principal::Right;
 use algonius_actors::model::record::Record;
+use algonius_actors::model::trace::Trace;
 use axum::extract::State;
 use axum::response::Response;
 
@@ -57,6 +58,7 @@ pub(super) async fn of(gateway: &Gateway, record: &Record) -> Result<ExecutionDe
         entry: ExecutionEntry::of(record, gateway.queued(record).await),
         message_id: record.message.0.clone(),
         owner: record.owner.to_string(),
+        trace_id: Some(Trace::of_execution(record.trace.as_ref(), record.id).id.to_string()),
         caller: gateway.callers().await?.remove(&record.owner),
         made_by: record.trigger.clone(),
         access: record.access,

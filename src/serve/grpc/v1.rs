@@ -38,14 +38,17 @@ impl pb::a2a_service_server::A2aService for Service {
         &self,
         request: Request<pb::SendMessageRequest>,
     ) -> Answer<pb::SendMessageResponse> {
-        settle(status::of, async {
-            let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
-            let beside = arrival.beside()?;
-            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Method::Send).await?;
-            let send = read::send_request(asked)?;
-            let sending = Sending { version: Version::V1_0, beside, send };
-            a2a::send(&self.app, &caller, &agent, sending).await.and_then(write::reply)
-        })
+        settle(
+            status::of,
+            Box::pin(async {
+                let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
+                let beside = arrival.beside()?;
+                let (caller, agent) = arrival.at(&self.app, &asked.tenant, Method::Send).await?;
+                let send = read::send_request(asked)?;
+                let sending = Sending { version: Version::V1_0, beside, send };
+                a2a::send(&self.app, &caller, &agent, sending).await.and_then(write::reply)
+            }),
+        )
         .await
     }
 

@@ -23,6 +23,7 @@ pub(in crate::store) async fn an_accepted_request_is_read_back_as_it_was_given(l
         message: given.message,
         context: given.context,
         trigger: given.trigger,
+        trace: given.trace,
         access: given.access,
         state: Idle,
         outcome: None,

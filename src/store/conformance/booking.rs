@@ -6,9 +6,9 @@ use std::time::Duration;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::Outcome;
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
+use algonius_actors::model::occurrence::{Cause, Ending, Occurrence, OccurrenceQuery, Verdict};
 use algonius_actors::model::schedule::{
-    Cause, Ending, Missed, Occurrence, OccurrenceQuery, Origin, Overlap, Schedule, ScheduleId,
-    ScheduleSpec, Verdict,
+    Missed, Origin, Overlap, Schedule, ScheduleId, ScheduleSpec,
 };
 use algonius_actors::model::timetable::Timetable;
 use algonius_actors::ports::timebook::{Advance, Settled, Timebook};

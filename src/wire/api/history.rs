@@ -27,6 +27,9 @@ pub struct ExecutionDetail {
     /// Who asked: the name.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub caller: Option<String>,
+    /// The trace that it belongs to: 32 hexadecimal digits.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub trace_id: Option<String>,
     /// What made it, with all that is known of that.
     pub made_by: Trigger,
     /// Whether its agent changes things.

@@ -1,0 +1,33 @@
+//! An agent as it shows itself.
+
+use super::{AgentData, AgentView};
+use crate::model::status::{AgentStatus, Health};
+
+impl AgentData {
+    /// The agent as it is now.
+    pub(super) fn view(&self) -> AgentView {
+        let spec = &self.args.spec;
+        let is_ending = self.draining.is_some() || self.leaving.is_some();
+        let health = if is_ending { Health::Draining } else { Health::Alive };
+        let status = AgentStatus {
+            id: spec.id.clone(),
+            name: spec.name.clone(),
+            health,
+            enabled: spec.enabled,
+            enforcement: spec.enforcement,
+            isolation: spec.isolation,
+            resources: spec.holding,
+            since: Some(self.since),
+            restarts: 0,
+            last_fault: None,
+            capacity: spec.capacity.running.map(Into::into),
+            queue_depth: spec.capacity.waiting,
+            pool: self.counts.told(),
+            running: Vec::new(),
+            queued: self.queued(),
+            last: self.last.clone(),
+        };
+        let executions = self.live.iter().map(|(id, live)| (*id, live.actor.clone())).collect();
+        AgentView { status, executions }
+    }
+}

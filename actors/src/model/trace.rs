@@ -1,0 +1,289 @@
+//! Where work stands in a trace, in the words of W3C Trace Context.
+//!
+//! Ids of executions and attempts are derived from what names them, so that they are the same after
+//! a restart, and nothing but the caller's own words has to be kept.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::execution::Stamp;
+use super::id::ExecutionId;
+
+/// The longest `tracestate` that is passed on, in bytes.
+const LONGEST_STATE: usize = 512;
+
+/// The most members of a `tracestate`.
+const MOST_MEMBERS: usize = 32;
+
+/// The length of a `traceparent` of version 00, in bytes.
+const LENGTH: usize = 55;
+
+/// A trace: 16 bytes, not all of them zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TraceId([u8; 16]);
+
+/// A piece of work in a trace: 8 bytes, not all of them zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SpanId([u8; 8]);
+
+impl TraceId {
+    /// An id of these bytes; `None` when all of them are zero.
+    #[must_use]
+    pub fn new(bytes: [u8; 16]) -> Option<Self> {
+        (bytes != [0; 16]).then_some(Self(bytes))
+    }
+}
+
+impl SpanId {
+    /// An id of these bytes; `None` when all of them are zero.
+    #[must_use]
+    pub fn new(bytes: [u8; 8]) -> Option<Self> {
+        (bytes != [0; 8]).then_some(Self(bytes))
+    }
+
+    /// The id of the work on an execution as a whole.
+    #[must_use]
+    pub fn of_execution(id: ExecutionId) -> Self {
+        Self::derived(&[id.0.as_bytes()])
+    }
+
+    /// The id of one attempt of it.
+    #[must_use]
+    pub fn of_attempt(id: ExecutionId, stamp: Stamp) -> Self {
+        let (turn, attempt) = (stamp.turn.to_be_bytes(), stamp.attempt.to_be_bytes());
+        Self::derived(&[id.0.as_bytes(), &turn, &attempt])
+    }
+
+    fn derived(parts: &[&[u8]]) -> Self {
+        let mut hash = Sha256::new();
+        parts.iter().for_each(|part| hash.update(part));
+        let mut bytes = [0; 8];
+        bytes.iter_mut().zip(hash.finalize()).for_each(|(byte, drawn)| *byte = drawn);
+        Self::new(bytes).unwrap_or(Self([0, 0, 0, 0, 0, 0, 0, 1]))
+    }
+}
+
+impl fmt::Display for TraceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Display for SpanId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// A place in a trace: the work that others are begun from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "Headers", try_from = "Headers")]
+pub struct Trace {
+    /// The trace.
+    pub id: TraceId,
+    /// The work.
+    pub span: SpanId,
+    /// Whether somebody records it.
+    pub sampled: bool,
+    /// What systems on the way have to say to their like; empty, or a list as the header has it.
+    pub state: String,
+}
+
+impl Trace {
+    /// The beginning of a trace of its own.
+    #[must_use]
+    pub const fn begun(id: TraceId, span: SpanId, sampled: bool) -> Self {
+        Self { id, span, sampled, state: String::new() }
+    }
+
+    /// Reads what a caller says; `None` for a `traceparent` that is malformed. A `tracestate` that is
+    /// malformed counts as empty.
+    #[must_use]
+    pub fn read(traceparent: &str, tracestate: &str) -> Option<Self> {
+        let mut fields = traceparent.split('-');
+        let version = hex::<1>(fields.next()?)?;
+        let id = TraceId::new(hex(fields.next()?)?)?;
+        let span = SpanId::new(hex(fields.next()?)?)?;
+        let [flags] = hex(fields.next()?)?;
+        // A version to come may say more after what is known; this one does not.
+        let is_whole = match version {
+            [0] => traceparent.len() == LENGTH,
+            [255] => false,
+            [_] => true,
+        };
+        let state = if is_state(tracestate) { tracestate.trim().to_owned() } else { String::new() };
+        is_whole.then_some(Self { id, span, sampled: flags & 1 == 1, state })
+    }
+
+    /// What the next in the chain is told.
+    #[must_use]
+    pub fn traceparent(&self) -> String {
+        format!("00-{}-{}-{:02x}", self.id, self.span, u8::from(self.sampled))
+    }
+
+    /// Work of the same trace that is begun from here.
+    #[must_use]
+    pub fn child(&self, span: SpanId) -> Self {
+        Self { span, ..self.clone() }
+    }
+
+    /// The work on an execution: within the trace that it was asked in, or in one of its own.
+    #[must_use]
+    pub fn of_execution(asked: Option<&Self>, id: ExecutionId) -> Self {
+        let span = SpanId::of_execution(id);
+        asked.map_or_else(
+            || Self::begun(TraceId(id.0.into_bytes()), span, false),
+            |asked| asked.child(span),
+        )
+    }
+
+    /// One attempt of it.
+    #[must_use]
+    pub fn of_attempt(asked: Option<&Self>, id: ExecutionId, stamp: Stamp) -> Self {
+        Self::of_execution(asked, id).child(SpanId::of_attempt(id, stamp))
+    }
+}
+
+/// Bytes as lower-case hexadecimal digits, two for each.
+fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    let mut bytes = [0; N];
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    if pairs.len() != N || !rest.is_empty() {
+        return None;
+    }
+    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+        *byte = digit(*high)? << 4 | digit(*low)?;
+    }
+    Some(bytes)
+}
+
+/// Whether a text is a list of keys and values that may be passed on.
+fn is_state(text: &str) -> bool {
+    let members: Vec<_> = text.split(',').map(str::trim).filter(|one| !one.is_empty()).collect();
+    text.len() <= LONGEST_STATE
+        && members.len() <= MOST_MEMBERS
+        && members.iter().all(|member| is_member(member))
+}
+
+fn is_member(member: &str) -> bool {
+    let of_key =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-*/@".contains(&byte);
+    let of_value = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'=';
+    member.split_once('=').is_some_and(|(key, value)| {
+        !key.is_empty() && key.bytes().all(of_key) && value.bytes().all(of_value)
+    })
+}
+
+/// A place in a trace as it is sent and kept.
+#[derive(Serialize, Deserialize)]
+struct Headers {
+    traceparent: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    tracestate: String,
+}
+
+impl From<Trace> for Headers {
+    fn from(trace: Trace) -> Self {
+        Self { traceparent: trace.traceparent(), tracestate: trace.state }
+    }
+}
+
+impl TryFrom<Headers> for Trace {
+    type Error = &'static str;
+
+    fn try_from(headers: Headers) -> Result<Self, Self::Error> {
+        Self::read(&headers.traceparent, &headers.tracestate).ok_or("not a place in a trace")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use uuid::Uuid;
+
+    use super::*;
+
+    const GIVEN: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+    #[test]
+    fn the_example_of_the_recommendation_is_read_and_written_back() {
+        let trace = Trace::read(GIVEN, "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE").expect("a trace");
+        assert_eq!(trace.traceparent(), GIVEN);
+        assert_eq!(trace.id.to_string(), "4bf92f3577b34da6a3ce929d0e0e4736");
+        assert_eq!((trace.sampled, trace.state.len()), (true, 39));
+        let kept = serde_json::to_string(&trace).expect("JSON");
+        assert_eq!(serde_json::from_str::<Trace>(&kept).expect("a trace"), trace);
+    }
+
+    #[test]
+    fn what_is_malformed_is_no_trace() {
+        let zeros = GIVEN.replace("4bf92f3577b34da6a3ce929d0e0e4736", &"0".repeat(32));
+        let no_span = GIVEN.replace("00f067aa0ba902b7", &"0".repeat(16));
+        let upper = GIVEN.replace("4bf9", "4BF9");
+        let more = format!("{GIVEN}-more");
+        let reserved = GIVEN.replacen("00", "ff", 1);
+        for wrong in ["", "00", &zeros, &no_span, &upper, &more, &reserved, " ", "00-x-y-01"] {
+            assert_eq!(Trace::read(wrong, ""), None, "{wrong}");
+        }
+        // A version to come is read as far as it is known, and answered in ours.
+        let later = format!("{}-more", GIVEN.replacen("00", "cc", 1));
+        let read = Trace::read(&later, "").expect("a trace");
+        assert_eq!(read.traceparent(), GIVEN);
+    }
+
+    #[test]
+    fn a_state_that_is_malformed_or_too_long_is_left_out() {
+        let state = |text: &str| Trace::read(GIVEN, text).map(|trace| trace.state);
+        let long = format!("a={}", "x".repeat(LONGEST_STATE));
+        let many = vec!["a=b"; MOST_MEMBERS + 1].join(",");
+        for wrong in ["a", "A=b", "=b", "a=b=c", "a=\u{e9}", &long, &many] {
+            assert_eq!(state(wrong).as_deref(), Some(""), "{wrong}");
+        }
+        assert_eq!(state(" a=b , c@d=e f ").as_deref(), Some("a=b , c@d=e f"));
+    }
+
+    #[test]
+    fn the_attempts_of_an_execution_are_children_of_one_work_in_one_trace() {
+        let (asked, id) = (Trace::read(GIVEN, "a=b"), ExecutionId(Uuid::from_u128(7)));
+        let whole = Trace::of_execution(asked.as_ref(), id);
+        let first = Trace::of_attempt(asked.as_ref(), id, Stamp::FIRST);
+        let next = Trace::of_attempt(asked.as_ref(), id, Stamp { attempt: 2, ..Stamp::FIRST });
+        assert!(whole.id == first.id && first.id == next.id && next.state == "a=b");
+        assert!(whole.span != first.span && first.span != next.span && whole.span != next.span);
+        assert_eq!(Trace::of_execution(asked.as_ref(), id), whole);
+        let alone = Trace::of_execution(None, id);
+        assert_eq!(alone.traceparent().get(3..35), Some(id.0.simple().to_string().as_str()));
+    }
+
+    proptest! {
+        #[test]
+        fn each_trace_is_read_back_as_it_was_written(
+            id in any::<[u8; 16]>(), span in any::<[u8; 8]>(), sampled in any::<bool>()
+        ) {
+            let ids = TraceId::new(id).zip(SpanId::new(span));
+            if let Some(trace) = ids.map(|(id, span)| Trace::begun(id, span, sampled)) {
+                prop_assert_eq!(Trace::read(&trace.traceparent(), ""), Some(trace));
+            }
+        }
+
+        #[test]
+        fn whatever_is_read_is_written_in_one_form(
+            parent in "\\PC{0,60}|[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}",
+            state in "\\PC{0,40}"
+        ) {
+            if let Some(trace) = Trace::read(&parent, &state) {
+                let written = trace.traceparent();
+                prop_assert_eq!(written.len(), LENGTH);
+                prop_assert_eq!(written.get(3..52), parent.get(3..52));
+                prop_assert_eq!(Trace::read(&written, &trace.state), Some(trace));
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Tells an address, under the policy that holds for push notifications too.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::push::Secret;
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+
+use crate::push::{Courier, CourierError, Letter, Policy, check_url};
+
+/// The header by which the receiver knows who tells.
+const SIGNATURE: &str = "x-algonius-signature";
+
+/// How long one try may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// An address that is told.
+pub(super) struct Webhook {
+    url: Secret,
+    secret: Option<Secret>,
+    courier: Courier,
+}
+
+impl Webhook {
+    /// An address that may be told.
+    ///
+    /// # Errors
+    /// When it may not.
+    pub(super) fn new(
+        url: Secret,
+        secret: Option<Secret>,
+        policy: Policy,
+    ) -> Result<Self, Failure> {
+        check_url(&url.0, &policy)?;
+        let courier = Courier::new(Policy { timeout: TIMEOUT, ..policy });
+        let courier = courier.map_err(|error| {
+            tracing::error!(%error, "TLS could not be set up");
+            Failure::new(Code::Internal, "TLS could not be set up")
+        })?;
+        Ok(Self { url, secret, courier })
+    }
+
+    /// Tells it once.
+    pub(super) async fn tell(&self, body: &[u8]) -> Result<(), CourierError> {
+        let signed = self.secret.as_ref().and_then(|secret| signature(secret, body));
+        let headers = signed.map(|signature| (SIGNATURE.to_owned(), Secret(signature)));
+        let letter = Letter {
+            url: self.url.clone(),
+            media: "application/json",
+            headers: headers.into_iter().collect(),
+            body: body.to_vec().into(),
+        };
+        self.courier.bring(&letter).await
+    }
+}
+
+/// `sha256=` and the HMAC of the body in hexadecimal digits.
+fn signature(secret: &Secret, body: &[u8]) -> Option<String> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.0.as_bytes()).ok()?;
+    mac.update(body);
+    let mut text = "sha256=".to_owned();
+    for byte in mac.finalize().into_bytes() {
+        _ = write!(text, "{byte:02x}"); // To memory.
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Case 2 of RFC 4231.
+    #[test]
+    fn a_body_is_signed_as_the_standard_says() {
+        let signed = signature(&Secret("Jefe".to_owned()), b"what do ya want for nothing?");
+        let expected = "sha256=5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
+        assert_eq!(signed.as_deref(), Some(expected));
+    }
+}

@@ -1,0 +1,135 @@
+//! What is counted while it happens.
+//!
+//! Labels are names of the configuration, templates of paths and published words, so that there are
+//! never more of them than those.
+
+use algonius_actors::model::alert::{Alert, Turn};
+use algonius_actors::model::news::{Attempted, Ended};
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use super::Requested;
+use super::scene::Scene;
+
+/// Names and values.
+pub(super) type Labels = Vec<(&'static str, String)>;
+
+/// Seconds of requests.
+const QUICK: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
+
+/// Seconds of executions.
+const LONG: [f64; 12] = [0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 1800.0, 3600.0];
+
+/// Histograms of one name.
+type Times = Family<Labels, Histogram, fn() -> Histogram>;
+
+/// The counters, and the page that has them.
+pub(super) struct Metrics {
+    page: Registry,
+    requests: Family<Labels, Counter>,
+    request_times: Times,
+    executions: Family<Labels, Counter>,
+    execution_times: Times,
+    attempts: Family<Labels, Counter>,
+    tokens: Family<Labels, Counter>,
+    alerts: Family<Labels, Counter>,
+    dropped: Family<Labels, Counter>,
+}
+
+impl Metrics {
+    /// Counters at zero.
+    pub(super) fn new() -> Self {
+        let metrics = Self {
+            page: Registry::with_prefix("algonius"),
+            requests: Family::default(),
+            request_times: Times::new_with_constructor(|| Histogram::new(QUICK)),
+            executions: Family::default(),
+            execution_times: Times::new_with_constructor(|| Histogram::new(LONG)),
+            attempts: Family::default(),
+            tokens: Family::default(),
+            alerts: Family::default(),
+            dropped: Family::default(),
+        };
+        metrics.written_down()
+    }
+
+    fn written_down(mut self) -> Self {
+        let page = &mut self.page;
+        page.register("requests", "Requests that were answered.", self.requests.clone());
+        let help = "Seconds until the head of the answer.";
+        page.register("request_duration_seconds", help, self.request_times.clone());
+        page.register("executions", "Executions that have ended.", self.executions.clone());
+        let help = "Seconds from the acceptance of an execution to its end.";
+        page.register("execution_duration_seconds", help, self.execution_times.clone());
+        page.register("attempts", "Attempts that have ended.", self.attempts.clone());
+        let help = "Tokens of language models, as agents count them.";
+        page.register("tokens", help, self.tokens.clone());
+        page.register("alerts", "Alerts that were raised.", self.alerts.clone());
+        let help = "What was to be sent to those who watch, and was too much.";
+        page.register("dropped", help, self.dropped.clone());
+        self
+    }
+
+    /// So many of something were too much.
+    pub(super) fn dropped(&self, what: &str, count: u64) {
+        self.dropped.get_or_create(&vec![("what", what.to_owned())]).inc_by(count);
+    }
+
+    pub(super) fn requested(&self, requested: &Requested) {
+        let endpoint = requested.endpoint.clone().unwrap_or_else(|| "none".to_owned());
+        let (method, class) = (requested.method.to_owned(), requested.status / 100);
+        let labels = vec![
+            ("endpoint", endpoint.clone()),
+            ("method", method),
+            ("status", format!("{class}xx")),
+        ];
+        self.requests.get_or_create(&labels).inc();
+        let times = self.request_times.get_or_create(&vec![("endpoint", endpoint)]);
+        times.observe(requested.took.as_secs_f64());
+    }
+
+    pub(super) fn attempted(&self, attempted: &Attempted) {
+        let Attempted { of, code, .. } = attempted;
+        let code = code.map(|code| code.as_str()).unwrap_or_default().to_owned();
+        let labels = vec![("agent", of.agent.to_string()), ("code", code)];
+        self.attempts.get_or_create(&labels).inc();
+    }
+
+    pub(super) fn ended(&self, ended: &Ended) {
+        let Ended { of, outcome, code, tokens, .. } = ended;
+        let (agent, outcome) = (of.agent.to_string(), outcome.to_string());
+        let class = code.map(|code| code.category().as_str()).unwrap_or_default().to_owned();
+        let code = code.map(|code| code.as_str()).unwrap_or_default().to_owned();
+        let whose = vec![("agent", agent.clone()), ("outcome", outcome)];
+        let took = (ended.at - ended.accepted).to_std().unwrap_or_default();
+        self.execution_times.get_or_create(&whose).observe(took.as_secs_f64());
+        let labels = [whose, vec![("class", class), ("code", code)]].concat();
+        self.executions.get_or_create(&labels).inc();
+        for (kind, count) in [("input", tokens.input), ("output", tokens.output)] {
+            if count > 0 {
+                let labels = vec![("agent", agent.clone()), ("kind", kind.to_owned())];
+                self.tokens.get_or_create(&labels).inc_by(count);
+            }
+        }
+    }
+
+    pub(super) fn alerted(&self, turn: Turn, alert: &Alert) {
+        if turn == Turn::Opened {
+            let labels = vec![("cause", alert.cause.as_str().to_owned())];
+            self.alerts.get_or_create(&labels).inc();
+        }
+    }
+
+    /// What was counted, and what is to be seen just now.
+    pub(super) fn text(&self, scene: &Scene) -> String {
+        let mut text = String::new();
+        // Writing to memory does not fail.
+        _ = encode_registry(&mut text, &self.page);
+        _ = encode_registry(&mut text, &scene.page());
+        _ = encode_eof(&mut text);
+        text
+    }
+}

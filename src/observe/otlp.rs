@@ -1,0 +1,178 @@
+//! What happened, in the JSON of OTLP. The names are those of OpenTelemetry's conventions, those for
+//! generative AI among them.
+
+use algonius_actors::model::news::{Attempted, Ended, Subject};
+use algonius_actors::model::trace::{SpanId, Trace};
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+
+use super::{Line, Requested};
+
+/// The kinds of spans.
+const INTERNAL: u8 = 1;
+const SERVER: u8 = 2;
+
+/// The status of a span that failed.
+const FAILED: u8 = 2;
+
+/// A span before it is written.
+struct Span {
+    place: Trace,
+    parent: Option<SpanId>,
+    name: String,
+    kind: u8,
+    times: (DateTime<Utc>, DateTime<Utc>),
+    attributes: Vec<Value>,
+    has_failed: bool,
+}
+
+/// A name and what it stands for.
+fn attribute(key: &str, value: impl Into<Value>) -> Value {
+    let value = match value.into() {
+        Value::Number(number) if number.is_f64() => json!({"doubleValue": number}),
+        Value::Number(number) => json!({"intValue": number.to_string()}),
+        Value::Bool(truth) => json!({"boolValue": truth}),
+        Value::String(text) => json!({"stringValue": text}),
+        other => json!({"stringValue": other.to_string()}),
+    };
+    json!({"key": key, "value": value})
+}
+
+fn nanos(at: DateTime<Utc>) -> String {
+    at.timestamp_nanos_opt().unwrap_or_default().to_string()
+}
+
+impl Span {
+    /// The `tracestate` is left out: it is the caller's text.
+    fn write(self) -> Value {
+        let mut span = json!({
+            "traceId": self.place.id.to_string(),
+            "spanId": self.place.span.to_string(),
+            "name": self.name,
+            "kind": self.kind,
+            "startTimeUnixNano": nanos(self.times.0),
+            "endTimeUnixNano": nanos(self.times.1),
+            "attributes": self.attributes,
+        });
+        if let Some(map) = span.as_object_mut() {
+            if let Some(parent) = self.parent {
+                map.insert("parentSpanId".to_owned(), parent.to_string().into());
+            }
+            if self.has_failed {
+                map.insert("status".to_owned(), json!({"code": FAILED}));
+            }
+        }
+        span
+    }
+}
+
+/// The span of a request.
+pub(super) fn requested(requested: &Requested) -> Value {
+    let Requested { method, endpoint, status, begun, took, trace, parent } = requested;
+    let ended = *begun + *took;
+    let mut attributes = vec![
+        attribute("http.request.method", *method),
+        attribute("http.response.status_code", *status),
+    ];
+    attributes.extend(endpoint.as_ref().map(|path| attribute("http.route", path.clone())));
+    let name =
+        endpoint.as_ref().map_or_else(|| (*method).to_owned(), |at| format!("{method} {at}"));
+    let (times, has_failed) = ((*begun, ended), *status >= 500);
+    let (place, parent) = (trace.clone(), *parent);
+    Span { place, parent, name, kind: SERVER, times, attributes, has_failed }.write()
+}
+
+/// The span of an execution.
+pub(super) fn ended(ended: &Ended) -> Value {
+    let Ended { of, stamp, accepted, at, outcome, code, tokens } = ended;
+    let place = Trace::of_execution(of.asked.as_ref(), of.execution);
+    let mut attributes = whose(of);
+    attributes.push(attribute("algonius.outcome", outcome.to_string()));
+    attributes.push(attribute("algonius.attempts", stamp.attempt));
+    attributes.extend(code.map(|code| attribute("error.type", code.as_str())));
+    let used = [
+        ("gen_ai.usage.input_tokens", tokens.input),
+        ("gen_ai.usage.output_tokens", tokens.output),
+    ];
+    let used = used.into_iter().filter(|(_, count)| *count > 0);
+    attributes.extend(used.map(|(name, count)| attribute(name, count)));
+    let (parent, name) =
+        (of.asked.as_ref().map(|asked| asked.span), format!("invoke_agent {}", of.agent));
+    let (times, has_failed) = ((*accepted, *at), code.is_some());
+    Span { place, parent, name, kind: INTERNAL, times, attributes, has_failed }.write()
+}
+
+/// The span of an attempt.
+pub(super) fn attempted(attempted: &Attempted) -> Value {
+    let Attempted { of, stamp, begun, at, code, exit_code } = attempted;
+    let place = Trace::of_attempt(of.asked.as_ref(), of.execution, *stamp);
+    let mut attributes = whose(of);
+    attributes.push(attribute("algonius.turn", stamp.turn));
+    attributes.push(attribute("algonius.attempt", stamp.attempt));
+    attributes.extend(exit_code.map(|code| attribute("process.exit.code", code)));
+    attributes.extend(code.map(|code| attribute("error.type", code.as_str())));
+    let (parent, name) =
+        (Some(SpanId::of_execution(of.execution)), format!("attempt {}", of.agent));
+    let (times, has_failed) = ((*begun, *at), code.is_some());
+    Span { place, parent, name, kind: INTERNAL, times, attributes, has_failed }.write()
+}
+
+fn whose(of: &Subject) -> Vec<Value> {
+    vec![
+        attribute("gen_ai.operation.name", "invoke_agent"),
+        attribute("gen_ai.agent.id", of.agent.as_str()),
+        attribute("gen_ai.agent.name", of.agent.as_str()),
+        attribute("gen_ai.conversation.id", of.context.0.clone()),
+        attribute("algonius.execution.id", of.execution.to_string()),
+    ]
+}
+
+/// A line of the log.
+pub(super) fn line(line: &Line) -> Value {
+    let severity = match line.level {
+        tracing::Level::TRACE => 1,
+        tracing::Level::DEBUG => 5,
+        tracing::Level::INFO => 9,
+        tracing::Level::WARN => 13,
+        tracing::Level::ERROR => 17,
+    };
+    let is_own = |name: &&str| ["message", "trace_id"].contains(name);
+    let attributes = line.fields.iter().filter(|(name, _)| !is_own(name));
+    let attributes: Vec<_> =
+        attributes.map(|(name, value)| attribute(name, value.clone())).collect();
+    let said = |wanted: &str| {
+        let found = line.fields.iter().find(|(name, _)| *name == wanted);
+        found.and_then(|(_, value)| value.as_str()).unwrap_or_default().to_owned()
+    };
+    json!({
+        "timeUnixNano": nanos(line.at),
+        "severityNumber": severity,
+        "severityText": line.level.as_str(),
+        "body": {"stringValue": said("message")},
+        "traceId": said("trace_id"),
+        "attributes": attributes,
+    })
+}
+
+/// Spans as they are sent.
+pub(super) fn traces(spans: Vec<Value>) -> Value {
+    json!({"resourceSpans": [{
+        "resource": resource(), "scopeSpans": [{"scope": scope(), "spans": spans}],
+    }]})
+}
+
+/// Lines as they are sent.
+pub(super) fn logs(lines: Vec<Value>) -> Value {
+    json!({"resourceLogs": [{
+        "resource": resource(), "scopeLogs": [{"scope": scope(), "logRecords": lines}],
+    }]})
+}
+
+fn resource() -> Value {
+    let name = attribute("service.name", "algonius-supervisor");
+    json!({"attributes": [name, attribute("service.version", env!("CARGO_PKG_VERSION"))]})
+}
+
+fn scope() -> Value {
+    json!({"name": "algonius-supervisor", "version": env!("CARGO_PKG_VERSION")})
+}

@@ -1,0 +1,102 @@
+//! What is to be seen at the moment at which somebody looks.
+
+use std::sync::atomic::AtomicU64;
+
+use algonius_actors::model::alert::Cause;
+use algonius_actors::model::pressure::Shortage;
+use algonius_actors::model::status::{AgentStatus, Health, TreeStatus};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use super::metrics::Labels;
+use super::process;
+
+/// What is to be seen just now.
+#[derive(Debug, Clone)]
+pub struct Scene {
+    /// The tree.
+    pub tree: TreeStatus,
+    /// How much room the ledger takes, in bytes.
+    pub ledger_bytes: u64,
+}
+
+/// Numbers that go up and down.
+type Level = Family<Labels, Gauge<f64, AtomicU64>>;
+
+/// All that the machine may be short of.
+const SHORTAGES: [Shortage; 5] =
+    [Shortage::Cpu, Shortage::Memory, Shortage::Io, Shortage::Load, Shortage::Disk];
+
+impl Scene {
+    /// The page that has it.
+    pub(super) fn page(&self) -> Registry {
+        let mut page = Registry::default();
+        let ours = page.sub_registry_with_prefix("algonius");
+        self.agents(ours);
+        self.machine(ours);
+        process::figures(&mut page);
+        page
+    }
+
+    fn agents(&self, page: &mut Registry) {
+        let of_agents = |page: &mut Registry, name, help, count: fn(&AgentStatus) -> f64| {
+            let level = Level::default();
+            for agent in &self.tree.agents {
+                let labels = vec![("agent", agent.id.to_string())];
+                level.get_or_create(&labels).set(count(agent));
+            }
+            page.register(name, help, level);
+        };
+        of_agents(page, "running", "Executions that hold a slot.", |agent| {
+            number(agent.running.len())
+        });
+        of_agents(page, "queued", "Executions that wait.", |agent| number(agent.queued.len()));
+        let help = "How often the actor of an agent was started again.";
+        of_agents(page, "agent_restarts", help, |agent| f64::from(agent.restarts));
+        let help = "Whether an agent failed too often and is not started again.";
+        of_agents(page, "agent_quarantined", help, |agent| {
+            f64::from(u8::from(agent.health == Health::Quarantined))
+        });
+    }
+
+    fn machine(&self, page: &mut Registry) {
+        let pressure = Level::default();
+        let short = self.tree.pressure.as_ref().map(|pressure| pressure.short.as_slice());
+        for shortage in SHORTAGES {
+            let is_short = short.unwrap_or_default().contains(&shortage);
+            let labels = vec![("resource", word(shortage).to_owned())];
+            pressure.get_or_create(&labels).set(f64::from(u8::from(is_short)));
+        }
+        page.register("pressure", "Whether the machine is short of something.", pressure);
+        let open = Level::default();
+        for cause in Cause::ALL {
+            let alerts = self.tree.alerts.iter().filter(|alert| alert.cause == *cause);
+            let labels = vec![("cause", cause.as_str().to_owned())];
+            open.get_or_create(&labels).set(number(alerts.count()));
+        }
+        page.register("alerts_open", "Alerts that are open.", open);
+        let ledger = Gauge::<f64, AtomicU64>::default();
+        ledger.set(rounded(self.ledger_bytes));
+        page.register("ledger_bytes", "Room that the ledger takes on its disk.", ledger);
+    }
+}
+
+const fn word(shortage: Shortage) -> &'static str {
+    match shortage {
+        Shortage::Cpu => "cpu",
+        Shortage::Memory => "memory",
+        Shortage::Io => "io",
+        Shortage::Load => "load",
+        Shortage::Disk => "disk",
+    }
+}
+
+fn number(count: usize) -> f64 {
+    rounded(u64::try_from(count).unwrap_or(u64::MAX))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "sixteen digits are enough for a gauge")]
+pub(super) const fn rounded(count: u64) -> f64 {
+    count as f64
+}

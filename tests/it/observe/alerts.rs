@@ -1,0 +1,164 @@
+//! Who is told that they should look.
+
+use std::time::Duration;
+
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, Door, Service, Setup, fake, soon, until};
+
+/// The alerts that are open.
+async fn open(door: &Door) -> Vec<Value> {
+    let status = door.get("/status").await.json();
+    status["alerts"].as_array().cloned().unwrap_or_default()
+}
+
+/// How often something was told in the log.
+fn told(service: &Service, message: &str, cause: &str) -> usize {
+    let said = service.said();
+    let lines = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    lines.filter(|line| line["message"] == message && line["cause"] == cause).count()
+}
+
+#[tokio::test]
+async fn a_hundred_and_one_requests_within_a_minute_are_answered_and_told_once() {
+    let service = Service::start(&fake("echo", "echo", "")).await;
+    let ask = async || service.get("/agents").await.status;
+    for _ in 0..100 {
+        assert_eq!(ask().await, 200);
+    }
+    assert_eq!(open(&service).await, Vec::<Value>::new());
+    for _ in 0..30 {
+        assert_eq!(ask().await, 200);
+    }
+    let alerts = open(&service).await;
+    let [alert] = alerts.as_slice() else { panic!("{alerts:?}") };
+    assert_eq!((&alert["cause"], &alert["subject"]), (&json!("request-rate"), &json!("/agents")));
+    assert_eq!((&alert["value"], &alert["limit"]), (&json!(101), &json!(100)));
+    until("the line", async || (told(&service, "alert", "request-rate") > 0).then_some(())).await;
+    assert_eq!(told(&service, "alert", "request-rate"), 1);
+    let metrics = service.get("/metrics").await.body;
+    assert!(metrics.contains("algonius_alerts_open{cause=\"request-rate\"} 1.0\n"), "{metrics}");
+    assert!(metrics.contains("algonius_alerts_total{cause=\"request-rate\"} 1\n"), "{metrics}");
+}
+
+#[tokio::test]
+async fn failures_in_a_row_are_told_until_the_agent_works_again() {
+    let agent = r#"
+[agents.moody]
+command = "sh"
+args = ["-c", 'test -e HERE/good && echo well']
+[alerts]
+failure_streak = 3
+"#;
+    let service = Service::start(agent).await;
+    for open_after in [0, 0, 1, 1] {
+        service.send("moody", "x").await;
+        assert_eq!(open(&service).await.len(), open_after);
+    }
+    assert_eq!(open(&service).await[0]["subject"], "moody");
+    service.setup.open("good");
+    service.send("moody", "x").await;
+    assert_eq!(open(&service).await, Vec::<Value>::new());
+    until("the line", async || (told(&service, "alert over", "failure-streak") == 1).then_some(()))
+        .await;
+}
+
+/// Takes one request whole, and answers it.
+async fn received(listener: &TcpListener, status: &str) -> Answer {
+    let (mut stream, _) = soon("a caller", listener.accept()).await.unwrap();
+    let request = soon("the request", whole(&mut stream)).await;
+    let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n");
+    stream.write_all(answer.as_bytes()).await.unwrap();
+    request
+}
+
+/// Reads a request as long as its head says; its status means nothing.
+async fn whole(stream: &mut TcpStream) -> Answer {
+    let mut bytes = Vec::new();
+    loop {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let read = text.split_once("\r\n\r\n").and_then(|(head, body)| {
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "))?;
+            (body.len() == length.parse::<usize>().ok()?).then_some(())
+        });
+        if read.is_some() {
+            let answer = text.replacen("POST /hook?key=canary HTTP/1.1", "HTTP/1.1 200 OK", 1);
+            assert_ne!(answer, text, "asked for something else");
+            return Answer::read(answer.as_bytes()).unwrap();
+        }
+        assert!(stream.read_buf(&mut bytes).await.unwrap() > 0, "it ended early: {text}");
+    }
+}
+
+/// A hundred requests and one.
+async fn too_many(service: &Service) {
+    for _ in 0..101 {
+        assert_eq!(service.get("/agents").await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn a_webhook_is_told_with_a_signature_and_told_again_when_it_refused() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/hook?key=canary", listener.local_addr().unwrap());
+    let settings = format!(
+        "[push]\nallow = ['127.0.0.1']\n[alerts]\nwebhook = '{url}'\nwebhook_secret_file = 'HERE/key'\n"
+    );
+    let setup = Setup::new(&format!("{}{settings}", fake("echo", "echo", "")));
+    let service = setup.executable("key", "the key of the webhook\n").start().await;
+    too_many(&service).await;
+    let refused = received(&listener, "500 No").await;
+    let told = received(&listener, "204 No Content").await;
+    assert_eq!(refused.body, told.body);
+    let body = told.json();
+    assert_eq!((&body["event"], &body["cause"]), (&json!("opened"), &json!("request-rate")));
+    assert_eq!((&body["subject"], &body["limit"]), (&json!("/agents"), &json!(100)));
+    let mut mac = Hmac::<Sha256>::new_from_slice(b"the key of the webhook").unwrap();
+    mac.update(told.body.as_bytes());
+    let sum = mac.finalize().into_bytes();
+    let expected: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
+    let signature = told.header("x-algonius-signature").unwrap();
+    assert_eq!(signature, format!("sha256={expected}"));
+    assert!(!service.said().contains("canary"), "{}", service.said());
+    // Nobody is told a second time: whatever comes now is not told of this alert.
+    service.get("/agents").await;
+    let more = tokio::time::timeout(Duration::from_millis(300), listener.accept()).await;
+    assert!(more.is_err(), "told once more");
+}
+
+#[tokio::test]
+async fn a_program_is_told_on_its_standard_input_and_sees_nothing_of_the_service() {
+    let settings = "[alerts]\ncommand = ['HERE/tell', 'me']\n";
+    let script =
+        "#!/bin/sh\ncat >${0%/*}/told.$1; env >${0%/*}/env; mv ${0%/*}/told.$1 ${0%/*}/told\n";
+    let setup = Setup::new(&format!("{}{settings}", fake("echo", "echo", "")));
+    let service = setup.executable("tell", script).env("CANARY", "canary").start().await;
+    too_many(&service).await;
+    let told =
+        until("the file", async || serde_json::from_str::<Value>(&service.setup.read("told")).ok())
+            .await;
+    assert_eq!((&told["cause"], &told["value"]), (&json!("request-rate"), &json!(101)));
+    let env = service.setup.read("env");
+    assert!(env.contains("PATH=") && !env.contains("canary") && !env.contains("HOME="), "{env}");
+}
+
+#[tokio::test]
+async fn a_hook_that_hangs_holds_up_nobody_and_a_forbidden_one_is_refused_at_the_start() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/hook?key=canary", listener.local_addr().unwrap());
+    let hooks = format!("[alerts]\nwebhook = '{url}'\ncommand = ['sleep', '60']\n");
+    let settings = |push: &str| format!("{}{push}{hooks}", fake("echo", "echo", ""));
+    let Err((_, output)) = Setup::new(&settings("")).attempt().await else { panic!("it started") };
+    assert!(output.stderr.contains("alerts.webhook"), "{output:?}");
+    let mut service = Setup::new(&settings("[push]\nallow = ['127.0.0.1']\n")).start().await;
+    too_many(&service).await;
+    let _silent = soon("a caller", listener.accept()).await.unwrap();
+    assert_eq!(service.send("echo", "hello").await["status"]["state"], "completed");
+    service.sigterm();
+    assert_eq!(service.exit().await.code(), Some(0));
+}

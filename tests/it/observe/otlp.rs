@@ -1,0 +1,212 @@
+//! A collector of OpenTelemetry: what it is sent, and that nobody waits for it.
+
+use std::net::SocketAddr;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+
+use super::numbers::Numbers;
+use crate::harness::door::{id, outcome};
+use crate::harness::{Setup, fake, message, soon, until};
+
+/// A collector on loopback, and what it was sent: the head and the JSON of each request.
+struct Collector {
+    address: SocketAddr,
+    got: mpsc::UnboundedReceiver<(String, Value)>,
+    spans: Vec<Value>,
+    lines: Vec<Value>,
+    heads: String,
+}
+
+impl Collector {
+    async fn open() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (sender, got) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let sender = sender.clone();
+                tokio::spawn(async move { take(stream).await.map(|got| sender.send(got)) });
+            }
+        });
+        Self { address, got, spans: Vec::new(), lines: Vec::new(), heads: String::new() }
+    }
+
+    fn settings(&self) -> String {
+        format!("[telemetry]\notlp_endpoint = 'http://{}'\n", self.address)
+    }
+
+    /// Takes the next request, and checks its shape.
+    async fn next(&mut self) {
+        let (head, body) = soon("a request", self.got.recv()).await.unwrap();
+        let (path, resources, scopes, items, into) = if head.starts_with("POST /v1/traces ") {
+            ("/v1/traces", "resourceSpans", "scopeSpans", "spans", &mut self.spans)
+        } else {
+            ("/v1/logs", "resourceLogs", "scopeLogs", "logRecords", &mut self.lines)
+        };
+        assert!(head.contains(path) && head.contains("content-type: application/json"), "{head}");
+        let resource = &body[resources][0];
+        assert_eq!(attribute(&resource["resource"], "service.name"), "algonius-supervisor");
+        into.extend(resource[scopes][0][items].as_array().unwrap().iter().cloned());
+        self.heads += &head;
+    }
+
+    /// The first span for which this is so.
+    async fn span(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            if let Some(span) = self.spans.iter().find(|span| is_it(span)) {
+                return span.clone();
+            }
+            self.next().await;
+        }
+    }
+}
+
+/// Reads a request as long as its head says, and says yes.
+async fn take(mut stream: TcpStream) -> Option<(String, Value)> {
+    let mut bytes = Vec::new();
+    loop {
+        if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "))?;
+            if bytes.len() - end - 4 == length.parse::<usize>().ok()? {
+                stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").await.ok()?;
+                return Some((head, serde_json::from_slice(&bytes[end + 4..]).ok()?));
+            }
+        }
+        if stream.read_buf(&mut bytes).await.ok()? == 0 {
+            return None;
+        }
+    }
+}
+
+/// The value of an attribute, as text.
+fn attribute(of: &Value, key: &str) -> String {
+    let all = of["attributes"].as_array().unwrap();
+    let found = all.iter().find(|one| one["key"] == key).map(|one| &one["value"]);
+    let value = found.and_then(|value| value.as_object()).and_then(|kinds| kinds.values().next());
+    value.and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn is_hex(value: &Value, digits: usize) -> bool {
+    let plain = |char: char| char.is_ascii_digit() || ('a'..='f').contains(&char);
+    value.as_str().is_some_and(|text| text.len() == digits && text.chars().all(plain))
+}
+
+/// Prints its place in the trace, and counts tokens.
+const AGENT: &str = r#"
+[agents.thinks]
+command = "sh"
+args = ["-c", '''
+echo '{"type":"usage","input_tokens":12,"output_tokens":3}'
+echo "{\"type\":\"artifact\",\"text\":\"$TRACEPARENT\"}"
+''']
+output = "events"
+"#;
+
+#[tokio::test]
+async fn the_request_the_execution_and_the_attempt_are_one_trace_down_to_the_program() {
+    let mut collector = Collector::open().await;
+    let headers = "otlp_headers_file = 'HERE/headers'\n";
+    let setup = Setup::new(&format!("{AGENT}{}{headers}", collector.settings()));
+    let setup = setup.executable("headers", "Authorization: Bearer of-the-collector\n");
+    let service = setup.start().await;
+    let canary = "canary-of-the-input";
+    let task = service.send("thinks", canary).await;
+    let (execution, place) = (id(&task), outcome(&task).1);
+    let whole = collector.span(|span| span["name"] == "invoke_agent thinks").await;
+    let attempt = collector.span(|span| span["name"] == "attempt thinks").await;
+    let request = collector.span(|span| span["name"] == "POST /agents/{agent}/v1").await;
+    for span in [&request, &whole, &attempt] {
+        assert!(is_hex(&span["traceId"], 32) && is_hex(&span["spanId"], 16), "{span}");
+        assert_eq!(span["traceId"], request["traceId"]);
+        let time = |name: &str| span[name].as_str().unwrap().parse::<u64>().unwrap();
+        assert!(time("startTimeUnixNano") <= time("endTimeUnixNano"), "{span}");
+    }
+    assert_eq!(whole["parentSpanId"], request["spanId"]);
+    assert_eq!(attempt["parentSpanId"], whole["spanId"]);
+    let (trace, span) = (&attempt["traceId"], &attempt["spanId"]);
+    let told = format!("00-{}-{}-01", trace.as_str().unwrap(), span.as_str().unwrap());
+    assert_eq!(place, told);
+    assert_eq!(attribute(&whole, "gen_ai.operation.name"), "invoke_agent");
+    assert_eq!(attribute(&whole, "gen_ai.agent.id"), "thinks");
+    assert_eq!(attribute(&whole, "gen_ai.usage.input_tokens"), "12");
+    assert_eq!(attribute(&whole, "gen_ai.usage.output_tokens"), "3");
+    assert_eq!(attribute(&whole, "algonius.execution.id"), execution);
+    assert_eq!(attribute(&request, "http.response.status_code"), "200");
+    let is_end = |line: &&Value| line["body"]["stringValue"] == "ended";
+    while !collector.lines.iter().any(|line| is_end(&line)) {
+        collector.next().await;
+    }
+    let line = collector.lines.iter().find(is_end).unwrap();
+    assert_eq!((&line["traceId"], &line["severityText"]), (trace, &"INFO".into()));
+    assert_eq!(attribute(line, "execution"), execution);
+    assert!(collector.heads.contains("authorization: Bearer of-the-collector"));
+    let all = format!("{:?}{:?}", collector.spans, collector.lines);
+    assert!(!all.contains(canary) && !service.said().contains("of-the-collector"), "{all}");
+}
+
+#[tokio::test]
+async fn what_the_caller_does_not_record_is_not_sent() {
+    let mut collector = Collector::open().await;
+    let service =
+        Setup::new(&format!("{AGENT}{}logs = false\n", collector.settings())).start().await;
+    let unseen = "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
+    let seen = unseen.replace("4bf9", "5bf9").replace("b7-00", "b7-01");
+    for line in [unseen, &seen] {
+        let asked = ("message/send", &message("x"));
+        assert_eq!(service.call_with("thinks", &[line], asked).await.status, 200);
+    }
+    let span = collector.span(|span| span["name"] == "invoke_agent thinks").await;
+    assert_eq!(span["traceId"], "5bf92f3577b34da6a3ce929d0e0e4736");
+    let request = collector.span(|span| span["name"] == "POST /agents/{agent}/v1").await;
+    assert_eq!(request["parentSpanId"], "00f067aa0ba902b7");
+    let of_unseen = |span: &Value| span["traceId"].as_str().unwrap().starts_with("4bf9");
+    assert!(!collector.spans.iter().any(of_unseen) && collector.lines.is_empty());
+}
+
+#[tokio::test]
+async fn a_collector_that_nobody_reaches_costs_nothing_but_what_it_would_have_got() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let setup = Setup::new(&fake("echo", "echo", "")).env("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint);
+    let mut service = setup.start().await;
+    assert_eq!(outcome(&service.send("echo", "hello").await).1, "hello");
+    until("what was dropped", async || {
+        let numbers = Numbers::read(&service.get("/metrics").await.body);
+        (numbers.of("algonius_dropped_total{what=\"spans\"}") >= Some(2.0)).then_some(())
+    })
+    .await;
+    let said = service.said().matches("did not reach the collector").count();
+    assert_eq!(said, 1, "{}", service.said());
+    service.sigterm();
+    assert_eq!(service.exit().await.code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_secret_in_input_and_parameters_is_in_no_line_no_span_and_no_number() {
+    let mut collector = Collector::open().await;
+    let setup = Setup::new(&format!("{AGENT}{}", collector.settings()));
+    let service = setup.env("RUST_LOG", "trace").start().await;
+    let canary = format!("{}{}", "gh", "p_q7Rk2vXw9TzLm4Bn8Hs3Jd6Fg1Pc5Ye0aB1c");
+    let mut params = message(&format!("use {canary}"));
+    params["message"]["metadata"] =
+        serde_json::json!({"https://algonius.dev/a2a/ext/parameters/v1": {"key": canary}});
+    let state = format!("tracestate: key={canary}");
+    let parent = "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let answer = service.call_with("thinks", &[parent, &state], ("message/send", &params)).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let whole = collector.span(|span| span["name"] == "invoke_agent thinks").await;
+    let attempt = collector.span(|span| span["name"] == "attempt thinks").await;
+    let numbers = service.get("/metrics").await.body;
+    for text in [service.said(), numbers, whole.to_string(), attempt.to_string()] {
+        assert!(text.len() > 100 && !text.contains(&canary), "{text}");
+    }
+    let ledger = service.setup.ledger();
+    assert!(!ledger.windows(canary.len()).any(|window| window == canary.as_bytes()));
+    let lines = format!("{:?}", collector.lines);
+    assert!(!lines.contains(&canary), "{lines}");
+}

@@ -1,0 +1,123 @@
+//! One trace from the caller to the program, and ids in every line of the log.
+
+use serde_json::Value;
+
+use crate::harness::door::{id, outcome};
+use crate::harness::{Service, Setup, fake, message, until};
+
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const SPAN: &str = "00f067aa0ba902b7";
+
+/// Prints its environment.
+fn env() -> String {
+    fake("env", "env", "")
+}
+
+/// A variable in the environment that an agent has printed.
+fn variable(task: &Value, name: &str) -> Option<String> {
+    let printed = outcome(task).1;
+    let found = printed.lines().find_map(|line| line.strip_prefix(&format!("{name}=")));
+    found.map(str::to_owned)
+}
+
+/// What an agent is told when its caller says this.
+async fn told(service: &Service, lines: &[&str]) -> (Option<String>, Option<String>, String) {
+    let answer = service.call_with("env", lines, ("message/send", &message("x"))).await;
+    let task = answer.json()["result"].take();
+    let shown = service.execution(&id(&task)).await["traceId"].as_str().unwrap().to_owned();
+    (variable(&task, "TRACEPARENT"), variable(&task, "TRACESTATE"), shown)
+}
+
+#[tokio::test]
+async fn a_program_works_in_the_trace_of_who_asked_and_knows_its_own_place_there() {
+    let service = Service::start(&env()).await;
+    let parent = format!("traceparent: 00-{TRACE}-{SPAN}-01");
+    let (first, state, shown) = told(&service, &[&parent, "tracestate: a=b"]).await;
+    let first = first.unwrap();
+    assert_eq!((first.get(..36), first.get(52..)), (Some(&*format!("00-{TRACE}-")), Some("-01")));
+    assert_ne!(first.get(36..52), Some(SPAN));
+    assert_eq!((state.as_deref(), shown.as_str()), (Some("a=b"), TRACE));
+    let (again, _, _) = told(&service, &[&parent]).await;
+    assert_ne!(again.unwrap(), first);
+}
+
+#[tokio::test]
+async fn what_is_malformed_begins_a_trace_of_its_own() {
+    let service = Service::start(&env()).await;
+    let zeros = format!("traceparent: 00-{}-{SPAN}-01", "0".repeat(32));
+    let twice = format!("traceparent: 00-{TRACE}-{SPAN}-01");
+    for lines in [vec![], vec!["traceparent: nonsense"], vec![&*zeros], vec![&*twice, &*twice]] {
+        let lines = [lines, vec!["tracestate: a=b"]].concat();
+        let (own, state, shown) = told(&service, &lines).await;
+        let own = own.unwrap();
+        assert_eq!((own.len(), own.get(3..35), state), (55, Some(&*shown), None), "{lines:?}");
+        assert_ne!(shown, TRACE);
+    }
+}
+
+#[tokio::test]
+async fn each_attempt_and_each_turn_is_in_the_trace_in_which_the_execution_was_asked() {
+    let agent = r#"
+[agents.fails]
+command = "sh"
+args = ["-c", 'echo "$TRACEPARENT" >>HERE/traces; exit 75']
+sandbox.writable = ["HERE"]
+retry = { max = 1, base = 0.1 }
+transient_exit_codes = [75]
+"#;
+    let service = Service::start(agent).await;
+    let parent = format!("traceparent: 00-{TRACE}-{SPAN}-00");
+    let params = message("x");
+    let answer = service.call_with("fails", &[&parent], ("message/send", &params)).await;
+    assert_eq!(outcome(&answer.json()["result"]).0, "failed");
+    let traces = service.setup.read("traces");
+    let lines: Vec<_> = traces.lines().collect();
+    assert_eq!(lines.len(), 2, "{traces}");
+    assert!(lines.iter().all(|line| line.starts_with(&format!("00-{TRACE}-"))), "{traces}");
+    assert_ne!(lines[0], lines[1]);
+}
+
+#[tokio::test]
+async fn each_request_has_an_id_which_is_in_its_answer_and_in_all_its_lines() {
+    let service = Setup::new(&env()).env("RUST_LOG", "debug").start().await;
+    let send = async |line: &str| {
+        let answer = service.call_with("env", &[line], ("message/send", &message("x"))).await;
+        let given = answer.header("x-request-id").unwrap().to_owned();
+        (given, id(&answer.json()["result"]))
+    };
+    let (given, execution) = send("X-Request-Id: my.request:1").await;
+    assert_eq!(given, "my.request:1");
+    let lines = until("the end in the log", async || {
+        let said = service.said();
+        let lines = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let lines: Vec<_> = lines.filter(|line| line["execution"] == *execution).collect();
+        lines.iter().any(|line| line["message"] == "ended").then_some(lines)
+    })
+    .await;
+    assert!(lines.len() > 2, "{lines:?}");
+    for line in lines {
+        assert_eq!((&line["request_id"], &line["agent"]), (&given.clone().into(), &"env".into()));
+    }
+    for wrong in ["X-Request-Id: a b", "X-Other: x"] {
+        let (made, _) = send(wrong).await;
+        assert!(uuid::Uuid::parse_str(&made).is_ok(), "{made}");
+    }
+    assert!(service.request("GET /health", &[], b"").await.header("x-request-id").is_some());
+}
+
+#[tokio::test]
+async fn lines_are_for_people_where_that_is_asked_for() {
+    let human = format!("{}[log]\nformat = 'human'\n", env());
+    let service = Service::start(&human).await;
+    let task = id(&service.send("env", "x").await);
+    let line = until("the end in the log", async || {
+        let said = service.said();
+        said.lines().find(|line| line.contains(" INFO ended ")).map(str::to_owned)
+    })
+    .await;
+    assert!(
+        line.contains(&format!(" execution={task} ")) && line.contains(" request_id="),
+        "{line}"
+    );
+    assert_eq!((line.matches("agent=env").count(), line.matches("execution=").count()), (1, 1));
+}
