@@ -11,6 +11,8 @@ use crate::alarm::alarmed;
 
 /// The longest sleep: a clock that is set while it sleeps is seen after that.
 pub const NAP: Duration = Duration::from_secs(20);
+/// The same where there is nothing to be late for.
+const IDLE: Duration = Duration::from_secs(3600);
 /// By how much two clocks may drift apart before one of them was set.
 const DRIFT: TimeDelta = TimeDelta::seconds(5);
 
@@ -48,7 +50,9 @@ impl SchedulerData {
     /// Sets the timer to what comes first.
     pub(super) fn wake(&mut self) {
         let now = self.now();
-        let nap = now + TimeDelta::from_std(self.args.agenda.nap).unwrap_or_default();
+        // Without schedules it does not matter what the clock says.
+        let nap = if self.entries.is_empty() { IDLE } else { self.args.agenda.nap };
+        let nap = now + TimeDelta::from_std(nap).unwrap_or_default();
         let at = self.errands.first().map_or(nap, |first| first.min(nap));
         // While the timebook is written nothing can be looked at; its answer wakes us.
         let at = if self.writing && at <= now { nap } else { at };
