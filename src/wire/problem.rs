@@ -83,9 +83,9 @@ pub const fn numbers(code: Code) -> Numbers {
         Code::ConfigurationRejected => (-32602, 422, G::InvalidArgument),
         Code::Internal => (-32603, 500, G::Internal),
         Code::ExecutionUnknown => (-32001, 404, G::NotFound),
-        Code::ScheduleUnknown => (-32062, 404, G::NotFound),
-        Code::ScheduleExists => (-32063, 409, G::AlreadyExists),
-        Code::ScheduleFixed => (-32064, 409, G::FailedPrecondition),
+        Code::ScheduleUnknown => (-32064, 404, G::NotFound),
+        Code::ScheduleExists => (-32065, 409, G::AlreadyExists),
+        Code::ScheduleFixed => (-32066, 409, G::FailedPrecondition),
         Code::ExecutionEnded => (-32002, 409, G::FailedPrecondition),
         Code::ExecutionUnfinished => (-32062, 409, G::FailedPrecondition),
         Code::NotReplayable => (-32063, 409, G::FailedPrecondition),
@@ -336,7 +336,7 @@ mod tests {
             let number = numbers(code).jsonrpc;
             let standard =
                 (-32700..=-32600).contains(&number) || (-32009..=-32001).contains(&number);
-            assert!(standard || (-32061..=-32050).contains(&number), "{code} is {number}");
+            assert!(standard || (-32069..=-32050).contains(&number), "{code} is {number}");
         }
     }
 }
