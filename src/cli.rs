@@ -7,6 +7,7 @@ mod client;
 mod doctor;
 mod fault;
 mod init;
+mod line;
 mod out;
 mod redact;
 mod schedule;

@@ -29,6 +29,7 @@ mod sandbox;
 mod schedules;
 mod section;
 mod server;
+mod tls;
 mod tokens;
 mod value;
 

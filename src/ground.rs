@@ -31,6 +31,7 @@ use crate::serve::listen::Bounds;
 use crate::serve::lockout::Lockouts;
 use crate::serve::{App, Shared, gate, listen, router};
 use crate::store::{self, Store};
+use crate::tls::Certificates;
 use crate::warden::wardens::{Origin, Terms, Wardens};
 use crate::{Running, StartError, admit, rungs, settle, warden};
 
@@ -38,6 +39,7 @@ use crate::{Running, StartError, admit, rungs, settle, warden};
 pub(super) struct Ground {
     pub(super) listener: TcpListener,
     pub(super) address: SocketAddr,
+    pub(super) certificates: Option<Certificates>,
     pub(super) machine: Rungs,
     pub(super) store: Arc<Store>,
     pub(super) wardens: Arc<Wardens>,
@@ -65,6 +67,7 @@ impl Ground {
         agents: &mut [config::Agent],
         origin: Origin,
     ) -> Result<Self, StartError> {
+        let certificates = server.tls.clone().map(Certificates::open).transpose()?;
         let listener = TcpListener::bind(server.listen)
             .map_err(|source| StartError::Listen { address: server.listen, source })?;
         let address = listener.local_addr().unwrap_or(server.listen);
@@ -73,7 +76,7 @@ impl Ground {
         agents.iter_mut().try_for_each(|agent| settle::sandbox(agent, &machine))?;
         let store = Arc::new(Store::open(&server.data_dir, durability(server)).await?);
         let wardens = wardens(server, agents, store.instance().id, origin).await?;
-        Ok(Self { listener, address, machine, store, wardens })
+        Ok(Self { listener, address, certificates, machine, store, wardens })
     }
 
     pub(super) fn kit(&self, clock: Arc<dyn Clock>, redactor: Redactor) -> Kit {
@@ -106,14 +109,16 @@ impl Ground {
         tree: Tree,
         postman: Option<Postman>,
     ) -> Running {
-        let Self { listener, address, machine, store, wardens } = self;
-        let url = server.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+        let Self { listener, address, certificates, machine, store, wardens } = self;
+        let scheme = if certificates.is_some() { "https" } else { "http" };
+        let url = server.public_url.clone().unwrap_or_else(|| format!("{scheme}://{address}"));
         let (bounds, handle) = (bounds(&server), listen::Latch::new());
         let gateway = tree.gateway().clone();
         let shared = shared(server, callers, (&url, address), (machine, living(&wardens)), gateway);
         let app = router::router(App::new(shared));
-        let served = tokio::spawn(listen::serve(listener, app, bounds, handle.clone()));
-        Running { url, address, tree, postman, store, wardens, handle, served }
+        let served =
+            tokio::spawn(listen::serve(listener, certificates, app, bounds, handle.clone()));
+        Running { url, scheme, address, tree, postman, store, wardens, handle, served }
     }
 }
 

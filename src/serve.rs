@@ -20,6 +20,7 @@ pub mod jsonrpc;
 pub mod listen;
 pub mod lockout;
 mod message;
+pub mod opening;
 pub mod peer;
 pub mod perform;
 pub mod push;

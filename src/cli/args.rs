@@ -28,6 +28,9 @@ pub struct Args {
     /// The file with the token [default: the one that a service of this user made].
     #[arg(long, global = true, env = "ALGONIUS_TOKEN_FILE", value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+    /// The authorities to trust when the address is `https://` [default: the usual ones].
+    #[arg(long, global = true, env = "ALGONIUS_CA", value_name = "FILE")]
+    pub ca: Option<PathBuf>,
     /// Print JSON for programs.
     #[arg(long, global = true)]
     pub json: bool,

@@ -47,6 +47,7 @@ mod schedules;
 mod secrets;
 mod strange;
 mod streams;
+mod tls;
 mod torn;
 mod twins;
 mod upgrade;

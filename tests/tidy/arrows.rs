@@ -23,18 +23,18 @@ const fn room(
 const EDGE: &[Room] = &[
     room(
         "cli",
-        &["config", "telemetry", "token", "wire", "start", "rungs", "Running", "StartError"],
+        &["config", "telemetry", "tls", "token", "wire", "start", "rungs", "Running", "StartError"],
         &["decide", "model"],
     ),
-    room("serve", &["push", "wire"], &["decide", "door", "follow", "model"]),
+    room("serve", &["push", "tls", "wire"], &["decide", "door", "follow", "model"]),
     room("wire", &[], &["model"]),
-    room("config", &["template"], &["model"]),
+    room("config", &["template", "tls"], &["model"]),
     room("template", &[], &[]),
     room("drive", &["template", "warden"], &["decide", "model", "ports", "report"]),
     room("warden", &[], &["model"]),
     room("store", &[], &["model", "ports", "report"]),
     room("push", &[], &["decide", "model", "ports"]),
-    room("starting", &["store"], &["model", "ports"]),
+    room("starting", &["store", "tls"], &["model", "ports"]),
     room("admit", &["StartError", "config", "serve", "token"], &["model", "ports"]),
     room(
         "ground",
@@ -49,6 +49,7 @@ const EDGE: &[Room] = &[
             "serve",
             "settle",
             "store",
+            "tls",
             "warden",
         ],
         &["decide", "door", "kit", "model", "ports", "root", "tree", "turns"],
@@ -59,6 +60,7 @@ const EDGE: &[Room] = &[
     room("clock", &[], &["model", "ports"]),
     room("meter", &[], &["model", "ports"]),
     room("telemetry", &[], &[]),
+    room("tls", &[], &[]),
     room("token", &[], &[]),
 ];
 
