@@ -27,8 +27,10 @@ mod redaction;
 mod resources;
 mod sandbox;
 mod schedules;
+mod schema;
 mod section;
 mod server;
+mod shape;
 mod tls;
 mod tokens;
 mod value;
@@ -39,6 +41,7 @@ pub use fault::{Fault, Faults, Severity};
 pub use pressure::Pressure;
 pub use push::Push;
 pub use schedules::{Scheduled, Scheduling};
+pub use schema::schema;
 pub use server::{Durability, Log, LogFormat, Server, usual_token_file};
 
 use exposure::Doors;

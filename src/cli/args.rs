@@ -62,6 +62,9 @@ pub enum Command {
     },
     /// Check a configuration and tell every fault in it.
     Check {
+        /// Print the JSON schema of configurations instead, for editors.
+        #[arg(long)]
+        schema: bool,
         /// The configuration [default: the shipped one].
         #[arg(env = "ALGONIUS_CONFIG", value_name = "FILE")]
         config: Option<PathBuf>,

@@ -29,6 +29,7 @@ mod redaction;
 mod resources;
 mod sandbox;
 mod schedules;
+mod schema;
 mod tls;
 mod whole;
 
