@@ -8,6 +8,7 @@ mod doctor;
 mod fault;
 pub mod filters;
 mod init;
+mod line;
 mod out;
 mod redact;
 mod reload;
@@ -43,7 +44,11 @@ async fn perform(args: Args, out: &Out) -> Result<(), CliError> {
     let client = Client::new(&args);
     match args.command {
         Command::Init { folder, force } => init::run(&folder, force, out),
-        Command::Check { config } => check::run(config.as_deref(), out),
+        Command::Check { schema: true, .. } => {
+            check::schema(out);
+            Ok(())
+        }
+        Command::Check { config, .. } => check::run(config.as_deref(), out),
         Command::Doctor { config } => doctor::run(config.as_deref(), out),
         Command::Redact { ndjson, config, secret_files } => {
             redact::run(ndjson, config.as_deref(), secret_files)

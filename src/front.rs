@@ -30,6 +30,8 @@ pub(super) type Specs = BTreeMap<AgentId, Arc<AgentSpec>>;
 /// What stays the same for callers, whatever the configuration says.
 pub(super) struct Fixed {
     pub(super) address: SocketAddr,
+    /// How it is spoken to where it listens.
+    pub(super) scheme: &'static str,
     pub(super) gateway: Gateway,
     pub(super) desk: Option<Desk>,
     pub(super) rungs: Rungs,
@@ -94,7 +96,7 @@ impl Front {
     ) -> Shared {
         let (Settings { server, default_agent, scheduling, .. }, fixed) =
             (settings.clone(), &self.fixed);
-        let (entry, url) = (server.entry, url(server.public_url.as_deref(), fixed.address));
+        let (entry, url) = (server.entry, url(server.public_url.as_deref(), fixed.scheme, fixed.address));
         Shared {
             gateway: fixed.gateway.clone(),
             guard,
@@ -126,8 +128,8 @@ impl Front {
 }
 
 /// Where callers reach the service.
-pub(super) fn url(public: Option<&str>, address: SocketAddr) -> String {
-    public.map_or_else(|| format!("http://{address}"), str::to_owned)
+pub(super) fn url(public: Option<&str>, scheme: &str, address: SocketAddr) -> String {
+    public.map_or_else(|| format!("{scheme}://{address}"), str::to_owned)
 }
 
 fn lockouts(lockout: &Lockout) -> Arc<Lockouts> {

@@ -16,6 +16,7 @@ use crate::config::{self, Server};
 use crate::observe::Observatory;
 use crate::serve::listen::Bounds;
 use crate::store::{self, Store};
+use crate::tls::Certificates;
 use crate::warden::wardens::{Origin, Terms, Wardens};
 use crate::workshop::Workshop;
 use crate::{StartError, admit, rungs, settle};
@@ -24,6 +25,7 @@ use crate::{StartError, admit, rungs, settle};
 pub(super) struct Ground {
     pub(super) listener: TcpListener,
     pub(super) address: SocketAddr,
+    pub(super) certificates: Option<Certificates>,
     pub(super) store: Arc<Store>,
     pub(super) workshop: Workshop,
 }
@@ -36,6 +38,7 @@ impl Ground {
         agents: &mut [config::Agent],
         origin: Origin,
     ) -> Result<Self, StartError> {
+        let certificates = server.tls.clone().map(Certificates::open).transpose()?;
         let listener = TcpListener::bind(server.listen)
             .map_err(|source| StartError::Listen { address: server.listen, source })?;
         let address = listener.local_addr().unwrap_or(server.listen);
@@ -51,7 +54,7 @@ impl Ground {
         let wardens = Wardens::start(terms).await;
         let wardens = wardens.map_err(|source| StartError::Warden { source })?;
         let workshop = Workshop::new(server, machine, groups, wardens);
-        Ok(Self { listener, address, store, workshop })
+        Ok(Self { listener, address, certificates, store, workshop })
     }
 
     pub(super) fn kit(

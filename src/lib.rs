@@ -22,6 +22,7 @@ pub mod store;
 mod telemetry;
 mod telling;
 mod template;
+pub mod tls;
 mod token;
 pub mod warden;
 mod watching;
@@ -57,6 +58,7 @@ use watching::Onlookers;
 /// A service that runs.
 pub struct Running {
     url: String,
+    scheme: &'static str,
     address: SocketAddr,
     tree: Tree,
     postman: Option<Postman>,
@@ -141,6 +143,12 @@ impl Running {
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// How it is spoken to where it listens: `http` or `https`.
+    #[must_use]
+    pub const fn scheme(&self) -> &'static str {
+        self.scheme
     }
 
     /// Where it listens.

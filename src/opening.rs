@@ -73,11 +73,13 @@ impl Grown {
         let Self { ground, tree, specs, keys, masks, onlookers } = self;
         let (desk, postman) = tell(&settings, &ground.store, &clock, tree.gateway())?;
         let bounds = ground::bounds(&settings.server);
-        let Ground { listener, address, store, workshop } = ground;
+        let Ground { listener, address, certificates, store, workshop } = ground;
+        let scheme = if certificates.is_some() { "https" } else { "http" };
         let (steward, orders) = reload::desk(&store);
         let wardens = Arc::clone(workshop.wardens());
         let fixed = Fixed {
             address,
+            scheme,
             gateway: tree.gateway().clone(),
             desk,
             rungs: workshop.machine().clone(),
@@ -86,14 +88,15 @@ impl Grown {
             admin: Arc::new(steward.clone()),
         };
         let front = Front::new(fixed, &settings.lockout);
-        let url = front::url(settings.server.public_url.as_deref(), address);
+        let url = front::url(settings.server.public_url.as_deref(), scheme, address);
         let (paths, handle) = (front.paths().latest(), Latch::new());
         let (seating, kept) = (tree.seating(), Arc::clone(&store));
         let world = World { source, clock, store, workshop, seating, front, masks };
         let reloader = Reloader::begin(world, settings, (specs, keys), orders);
-        let served = tokio::spawn(listen::serve(listener, paths, bounds, handle.clone()));
+        let served = tokio::spawn(listen::serve(listener, certificates, paths, bounds, handle.clone()));
         Ok(Running {
             url,
+            scheme,
             address,
             tree,
             postman,

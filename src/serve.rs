@@ -23,6 +23,7 @@ pub mod listen;
 pub mod lockout;
 mod message;
 pub mod observed;
+pub mod opening;
 pub mod peer;
 pub mod perform;
 pub mod push;

@@ -7,6 +7,7 @@ use algonius_actors::model::id::AgentId;
 use algonius_actors::ports::ledger::LedgerError;
 
 use crate::store::StoreError;
+use crate::tls::TlsError;
 
 /// Why the service did not start.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +20,9 @@ pub enum StartError {
         /// Why not.
         source: io::Error,
     },
+    /// The files of `[server.tls]` do not do.
+    #[error("the service cannot speak TLS: {0}")]
+    Tls(#[from] TlsError),
     /// An agent lets everybody in, and others can reach it.
     #[error("the agent `{agent}` lets everybody in, which needs an address on loopback")]
     Open {

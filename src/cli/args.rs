@@ -30,6 +30,9 @@ pub struct Args {
     /// The file with the token [default: the one that a service of this user made].
     #[arg(long, global = true, env = "ALGONIUS_TOKEN_FILE", value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+    /// The authorities to trust when the address is `https://` [default: the usual ones].
+    #[arg(long, global = true, env = "ALGONIUS_CA", value_name = "FILE")]
+    pub ca: Option<PathBuf>,
     /// Print JSON for programs.
     #[arg(long, global = true)]
     pub json: bool,
@@ -61,6 +64,9 @@ pub enum Command {
     },
     /// Check a configuration and tell every fault in it.
     Check {
+        /// Print the JSON schema of configurations instead, for editors.
+        #[arg(long)]
+        schema: bool,
         /// The configuration [default: the shipped one].
         #[arg(env = "ALGONIUS_CONFIG", value_name = "FILE")]
         config: Option<PathBuf>,

@@ -22,6 +22,11 @@ pub(super) fn run(file: Option<&Path>, out: &Out) -> Result<(), CliError> {
     Ok(())
 }
 
+/// Prints the schema of configurations.
+pub(super) fn schema(out: &Out) {
+    out.shape(&config::schema());
+}
+
 /// The configuration of a file, or the shipped one.
 pub(super) fn load(file: Option<&Path>) -> Result<Checked, CliError> {
     let env = |name: &str| std::env::var(name).ok();

@@ -8,14 +8,12 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request};
-use hyper_util::client::legacy::Client as HttpClient;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::args::Args;
 use super::fault::CliError;
+use super::line::{self, Line};
 use crate::config;
 use crate::wire::api::Trouble;
 
@@ -23,14 +21,14 @@ use crate::wire::api::Trouble;
 pub(super) struct Client {
     url: String,
     token: String,
-    http: HttpClient<HttpConnector, Full<Bytes>>,
+    line: Line,
 }
 
 impl Client {
     /// Reads the token and sees that the address is one.
     pub(super) fn new(args: &Args) -> Result<Self, CliError> {
         let url = args.url.trim_end_matches('/').to_owned();
-        if !url.starts_with("http://") {
+        if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
             return Err(CliError::Address { url });
         }
         let env = |name: &str| std::env::var(name).ok();
@@ -39,7 +37,7 @@ impl Client {
         if HeaderValue::from_str(&token).is_err() {
             return Err(CliError::NoToken { file, source: Error::other("it holds no token") });
         }
-        Ok(Self { url, token, http: HttpClient::builder(TokioExecutor::new()).build_http() })
+        Ok(Self { url, token, line: line::line(args.ca.as_deref())? })
     }
 
     /// Gets a shape.
@@ -143,8 +141,8 @@ impl Client {
             .header(CONTENT_TYPE, "application/json")
             .body(Full::from(body))
             .map_err(|_malformed| CliError::Address { url: self.url.clone() })?;
-        let unreachable = |source| CliError::Unreachable { url: self.url.clone(), source };
-        let response = self.http.request(request).await.map_err(unreachable)?;
+        let broken = |error| line::broken(&self.url, error);
+        let response = self.line.request(request).await.map_err(broken)?;
         Ok((response.status().is_success(), response.into_body()))
     }
 }

@@ -4,17 +4,24 @@ use std::path::PathBuf;
 
 use crate::config::Faults;
 use crate::wire::admin::Wrong;
+use crate::tls::TlsError;
 use crate::{StartError, wire::api::Trouble};
 
 /// Why a command did not work.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CliError {
     /// The address is not one of ours.
-    #[error("`{url}` is not an address of the service: it must begin with `http://`")]
+    #[error("`{url}` is not an address of the service: it must begin with `http://` or `https://`")]
     Address { url: String },
     /// Nobody answers.
     #[error("no service answers at {url}; start one with `algonius serve`")]
     Unreachable { url: String, source: hyper_util::client::legacy::Error },
+    /// Somebody answers, but it cannot be said that it is the service.
+    #[error("nothing was sent to {url}: {why}")]
+    Insecure { url: String, why: String },
+    /// The authorities cannot be read.
+    #[error("no authority can be trusted: {0}")]
+    Authorities(TlsError),
     /// The connection broke.
     #[error("the connection to the service broke")]
     Broken { source: hyper::Error },
@@ -73,7 +80,10 @@ impl CliError {
     /// The exit code, as the help lists them.
     pub(super) fn exit_code(&self) -> u8 {
         match self {
-            Self::Address { .. } | Self::Configuration(_) | Self::Rejected { .. } => 4,
+            Self::Address { .. }
+            | Self::Authorities(_)
+            | Self::Configuration(_)
+            | Self::Rejected { .. } => 4,
             Self::NoToken { .. } => 2,
             Self::NotDone { .. } => 5,
             Self::Refused(trouble) => match trouble.code.as_str() {
@@ -82,6 +92,7 @@ impl CliError {
                 _ => 1,
             },
             Self::Unreachable { .. }
+            | Self::Insecure { .. }
             | Self::Broken { .. }
             | Self::Strange { .. }
             | Self::Unsound { .. }

@@ -9,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::fault::CliError;
 use super::out::Out;
-use crate::config::{Checked, Fault, LogFormat, Settings, Source};
+use crate::config::{Checked, Fault, LogFormat, Server, Settings, Source};
 use crate::telemetry::{self, Form, Tap};
 use crate::{Running, start_as};
 
@@ -23,6 +23,9 @@ pub(super) async fn run(
     let source = Source::new(file).listening(listen);
     let Checked { settings, warnings } = source.read().map_err(CliError::Configuration)?;
     let tap = begin_to_log(&settings, &warnings);
+    if listen.is_some() {
+        warn_of_listeners(&settings.server);
+    }
     warn_of_root();
     let mut signals = signals()?;
     let mut upgrade = on(SignalKind::user_defined2())?;
@@ -51,6 +54,15 @@ pub(super) async fn run(
 fn warn_of_root() {
     if geteuid().is_root() {
         tracing::warn!("runs as root, and so do the agents: nothing keeps them from anything");
+    }
+}
+
+/// The configuration says so of its own address; here another was given.
+fn warn_of_listeners(server: &Server) {
+    let is_secured = server.tls.is_some() || !server.entry.trusted_proxies.is_empty();
+    if !server.listen.ip().is_loopback() && !is_secured {
+        let address = server.listen;
+        tracing::warn!(%address, "what is said there can be overheard; give `server.tls`");
     }
 }
 
@@ -105,7 +117,7 @@ async fn asked_to_stop([terminate, interrupt]: &mut [Signal; 2]) {
 }
 
 fn banner(running: &Running, file: Option<&Path>, token: &Path, agents: &[String]) -> String {
-    let (url, token) = (format!("http://{}", running.address()), token.display());
+    let (url, token) = (format!("{}://{}", running.scheme(), running.address()), token.display());
     let config = file
         .map_or("shipped (`algonius init` writes one of your own)".to_owned(), |file| {
             file.display().to_string()

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use super::fault::said;
 use super::reader::Found;
 use super::section::Section;
+use super::shape::Shape;
 use super::tokens;
 use super::value::Bounds;
 
@@ -66,7 +67,9 @@ fn words<T: Copy + PartialEq>(
     as_str: fn(T) -> &'static str,
 ) -> Vec<T> {
     let reader = section.reader;
-    let Some(given) = section.texts(key) else { return all.to_vec() };
+    let given = section.texts(key);
+    section.note(key, || Shape::Words(all.iter().map(|word| as_str(*word).to_owned()).collect()));
+    let Some(given) = given else { return all.to_vec() };
     if given.is_empty() {
         reader.error(&section.place.below(key).hidden(), "must name one at least");
     }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::environment::secret_file;
 use super::fault::{Complaint, Fault, Severity};
+use super::shape::{Shape, Shapes};
 
 /// Longest value shown in a fault, in characters.
 const SHOWN: usize = 60;
@@ -60,6 +61,8 @@ pub(super) struct Reader<'c> {
     faults: RefCell<Vec<Fault>>,
     secrets: RefCell<Vec<String>>,
     files: RefCell<Vec<PathBuf>>,
+    /// Where what each key may hold is noted, when that is asked for.
+    shapes: Option<Shapes>,
 }
 
 /// What a reading has found.
@@ -76,7 +79,24 @@ impl<'c> Reader<'c> {
     /// Starts to read `text`, which stands in `file`; relative paths are taken from `folder`.
     pub(super) fn new(file: &'c Path, text: &'c str, folder: PathBuf, env: Lookup<'c>) -> Self {
         let (faults, secrets, files) = (RefCell::default(), RefCell::default(), RefCell::default());
-        Self { file, text, folder, env, faults, secrets, files }
+        Self { file, text, folder, env, faults, secrets, files, shapes: None }
+    }
+
+    /// The same, that notes what each key may hold.
+    pub(super) fn describing(self) -> Self {
+        Self { shapes: Some(Shapes::default()), ..self }
+    }
+
+    /// Notes what the value at a place may be.
+    pub(super) fn note(&self, place: &Place, shape: impl FnOnce() -> Shape) {
+        if let Some(shapes) = &self.shapes {
+            shapes.note(&place.path, shape());
+        }
+    }
+
+    /// What was noted.
+    pub(super) fn into_shapes(self) -> Option<Shapes> {
+        self.shapes
     }
 
     /// A variable of the service's environment; an empty one counts as absent.

@@ -7,6 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::fault::{nearest, said};
 use super::reader::{Found, Place, Reader};
+use super::shape::Shape;
 use super::value::{self, Bounds};
 
 /// A value as written, and where.
@@ -33,6 +34,7 @@ impl<'c> Section<'c> {
     /// The value of a key, of whatever type.
     pub(super) fn entry(&mut self, key: &'static str) -> Option<Entry<'c>> {
         self.known.push(key);
+        self.note(key, || Shape::Unsaid);
         let value = self.table?.get(key)?;
         Some(Found {
             place: self.inside(key, value.span(), value.get_ref()),
@@ -47,6 +49,16 @@ impl<'c> Section<'c> {
 
     /// All keys and values of the table in the order of the file; none is unknown then.
     pub(super) fn entries(self) -> Vec<(Found<String>, Entry<'c>)> {
+        self.reader.note(&self.place, || Shape::Free);
+        self.rows()
+    }
+
+    /// Notes what a key may hold.
+    pub(super) fn note(&self, key: &str, shape: impl FnOnce() -> Shape) {
+        self.reader.note(&self.place.below(key), shape);
+    }
+
+    fn rows(self) -> Vec<(Found<String>, Entry<'c>)> {
         let mut rows: Vec<_> = self.table.into_iter().flat_map(DeTable::iter).collect();
         rows.sort_by_key(|(key, _)| key.span().start);
         rows.into_iter()
@@ -63,6 +75,7 @@ impl<'c> Section<'c> {
     /// The table below a key.
     pub(super) fn section(&mut self, key: &'static str) -> Self {
         let absent = Self::new(self.reader, self.place.below(key), None);
+        self.note(key, || Shape::Table);
         self.entry(key).and_then(|entry| Self::of(self.reader, entry)).unwrap_or(absent)
     }
 
@@ -75,7 +88,8 @@ impl<'c> Section<'c> {
             reader.error(&list.place.hidden(), complaint);
             return Vec::new();
         }
-        let rows = self.section(key).entries().into_iter();
+        let rows = self.section(key).rows().into_iter();
+        self.note(key, || Shape::Named);
         rows.filter_map(|(name, entry)| Some((name, Self::of(reader, entry)?))).collect()
     }
 
@@ -87,6 +101,7 @@ impl<'c> Section<'c> {
 
     /// Text.
     pub(super) fn text(&mut self, key: &'static str) -> Option<Found<String>> {
+        self.note(key, || Shape::Text);
         let entry = self.entry(key)?;
         let text = value::text(self.reader, &entry)?;
         Some(Found { value: text.to_owned(), place: entry.place })
@@ -104,26 +119,30 @@ impl<'c> Section<'c> {
 
     /// Yes or no.
     pub(super) fn flag(&mut self, key: &'static str, default: bool) -> bool {
-        let entry = self.entry(key);
-        entry.and_then(|entry| value::flag(self.reader, &entry)).unwrap_or(default)
+        let given = self.entry(key).and_then(|entry| value::flag(self.reader, &entry));
+        self.note(key, || Shape::Flag(Some(default)));
+        given.unwrap_or(default)
     }
 
     /// A whole number.
     pub(super) fn count(&mut self, key: &'static str, bounds: Bounds<u64>) -> u64 {
-        let entry = self.entry(key);
-        entry.and_then(|entry| value::count(self.reader, &entry, bounds)).unwrap_or(bounds.default)
+        let given = self.entry(key).and_then(|entry| value::count(self.reader, &entry, bounds));
+        self.note(key, || Shape::Count(bounds, true));
+        given.unwrap_or(bounds.default)
     }
 
     /// A number.
     pub(super) fn number(&mut self, key: &'static str, bounds: Bounds<f64>) -> f64 {
-        let entry = self.entry(key);
-        entry.and_then(|entry| value::number(self.reader, &entry, bounds)).unwrap_or(bounds.default)
+        let given = self.entry(key).and_then(|entry| value::number(self.reader, &entry, bounds));
+        self.note(key, || Shape::Number(bounds, true));
+        given.unwrap_or(bounds.default)
     }
 
     /// A span of time.
     pub(super) fn seconds(&mut self, key: &'static str, bounds: Bounds<f64>) -> Duration {
         let entry = self.entry(key);
         let given = entry.and_then(|entry| value::seconds(self.reader, &entry, bounds));
+        self.note(key, || Shape::Seconds(bounds, true));
         Duration::try_from_secs_f64(given.unwrap_or(bounds.default)).unwrap_or_default()
     }
 
@@ -133,7 +152,9 @@ impl<'c> Section<'c> {
         key: &'static str,
         known: &[(&str, T)],
     ) -> Option<Found<T>> {
-        let text = self.text(key)?;
+        let text = self.text(key);
+        self.note(key, || Shape::Word(known.iter().map(|(word, _)| (*word).to_owned()).collect()));
+        let text = text?;
         if let Some((_, value)) = known.iter().find(|(word, _)| *word == text.value) {
             return Some(Found { value: *value, place: text.place });
         }
@@ -149,6 +170,7 @@ impl<'c> Section<'c> {
 
     /// The items of a list; nothing when the key is absent.
     pub(super) fn list(&mut self, key: &'static str) -> Option<Vec<Entry<'c>>> {
+        self.note(key, || Shape::List);
         let entry = self.entry(key)?;
         let array = value::list(self.reader, &entry)?;
         let items = array.iter().enumerate().map(|(index, item)| {
@@ -162,7 +184,9 @@ impl<'c> Section<'c> {
     /// A list of texts; items of another type are faults and left out.
     pub(super) fn texts(&mut self, key: &'static str) -> Option<Vec<Found<String>>> {
         let reader = self.reader;
-        let items = self.list(key)?.into_iter();
+        let items = self.list(key);
+        self.note(key, || Shape::Texts);
+        let items = items?.into_iter();
         let text = |entry: Entry<'c>| {
             let value = value::text(reader, &entry)?.to_owned();
             Some(Found { value, place: entry.place })
@@ -173,7 +197,7 @@ impl<'c> Section<'c> {
     /// Reports every key that nobody asked for.
     pub(super) fn finish(self) {
         let (reader, known) = (self.reader, self.known.clone());
-        for (key, _) in self.entries() {
+        for (key, _) in self.rows() {
             if !known.contains(&key.value.as_str()) {
                 let complaint = said("unknown key").among(&key.value, known.iter().copied());
                 reader.error(&key.place, complaint);

@@ -10,8 +10,10 @@ use nix::unistd::{AccessFlags, Uid, access};
 use super::entry::{self, Entry};
 use super::fault::said;
 use super::section::Section;
+use super::tls;
 use super::tokens::existing;
 use super::value::Bounds;
+use crate::tls::Pair;
 
 /// What a commit of the ledger survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,6 +30,8 @@ pub enum Durability {
 pub struct Server {
     /// Address and port to listen on.
     pub listen: SocketAddr,
+    /// What it speaks TLS with; in the clear without.
+    pub tls: Option<Pair>,
     /// How callers reach the service when it stands behind a proxy; without a slash at its end.
     pub public_url: Option<String>,
     /// Whether the minimal card is shown without a token.
@@ -110,14 +114,16 @@ pub(super) fn read(
 ) -> (Option<Server>, Option<AgentId>) {
     let from = &mut section;
     let default_agent = default_agent(from, agents);
-    let listen = listen(from);
+    let tls = tls::read(from);
     let found = data_dir(from);
     let data_dir = found.clone().unwrap_or_default();
     let runtime_dir = folder(from, "runtime_dir");
     let token_file = folder(from, "token_file");
     let durabilities = [("process", Durability::Process), ("power", Durability::Power)];
+    let entry = entry::read(from);
     let server = Server {
-        listen,
+        listen: listen(from, tls.is_given || !entry.trusted_proxies.is_empty()),
+        tls: tls.pair,
         public_url: public_url(from),
         public_card: from.flag("public_card", true),
         runtime_dir: runtime_dir.unwrap_or_else(|| usual_runtime_dir(from, &data_dir)),
@@ -132,7 +138,7 @@ pub(super) fn read(
         reattach_grace: from.seconds("reattach_grace", Bounds::new(0.0, 86_400.0, 60.0)),
         durability: from.word("durability", &durabilities).map(|d| d.value).unwrap_or_default(),
         watch: from.flag("watch", true),
-        entry: entry::read(from),
+        entry,
     };
     section.finish();
     (found.map(|_| server), default_agent)
@@ -147,8 +153,9 @@ fn default_agent(section: &mut Section<'_>, agents: &[AgentId]) -> Option<AgentI
     }
 }
 
-/// The address to listen on. One that others can reach is worth a warning.
-fn listen(section: &mut Section<'_>) -> SocketAddr {
+/// The address to listen on. One that others can reach is worth a warning, unless TLS is spoken there
+/// or by a proxy in front of it.
+fn listen(section: &mut Section<'_>, is_secured: bool) -> SocketAddr {
     let usual = SocketAddr::from(([127, 0, 0, 1], 8080));
     let Some(text) = section.text("listen") else { return usual };
     let Ok(listen) = text.value.parse::<SocketAddr>() else {
@@ -156,9 +163,10 @@ fn listen(section: &mut Section<'_>) -> SocketAddr {
         section.reader.error(&text.place, complaint);
         return usual;
     };
-    if !listen.ip().is_loopback() {
-        let complaint = said("others can reach this address, and the service does not speak TLS")
-            .hint("put a proxy that does in front of it");
+    if !listen.ip().is_loopback() && !is_secured {
+        let complaint =
+            said("others can reach this address, and what is said there can be overheard")
+                .hint("give `server.tls`, or name the proxy that speaks TLS in `trusted_proxies`");
         section.reader.warning(&text.place, complaint);
     }
     listen

@@ -30,6 +30,8 @@ mod resources;
 mod retention;
 mod sandbox;
 mod schedules;
+mod schema;
+mod tls;
 mod whole;
 
 /// The agent that most tests add a line to.
@@ -99,6 +101,7 @@ fn a_short_file_is_served_on_loopback_from_the_usual_places() {
     let Settings { server, log, default_agent, tokens, secrets, .. } = settings(CAT);
     let data_dir = PathBuf::from("/people/me/.local/state/algonius");
     let wanted = Server {
+        tls: None,
         listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
         public_url: None,
         public_card: true,

@@ -12,6 +12,7 @@ use super::environment::{NOT_SET, is_open_to_others};
 use super::fault::said;
 use super::reader::Found;
 use super::section::Section;
+use super::shape::Shape;
 use super::value;
 
 /// Fewest characters of a token.
@@ -104,7 +105,9 @@ fn suitable(text: &str) -> Result<String, String> {
 /// The rights of a token: to read and to run unless others are given.
 fn rights(section: &mut Section<'_>) -> Vec<Right> {
     let reader = section.reader;
-    let Some(words) = section.texts("scopes") else { return vec![Right::Read, Right::Run] };
+    let words = section.texts("scopes");
+    section.note("scopes", || Shape::Words(RIGHTS.map(|(word, _)| word.to_owned()).to_vec()));
+    let Some(words) = words else { return vec![Right::Read, Right::Run] };
     if words.is_empty() {
         reader.error(&section.place.below("scopes").hidden(), "must name one scope at least");
     }
@@ -145,6 +148,7 @@ pub(super) fn existing(
 
 /// When a token stops to count.
 fn expires(section: &mut Section<'_>) -> Option<DateTime<Utc>> {
+    section.note("expires", || Shape::Date);
     let entry = section.entry("expires")?;
     let written = match entry.value {
         DeValue::Datetime(date) => date.to_string(),

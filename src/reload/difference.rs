@@ -60,6 +60,7 @@ pub(super) fn pending(booted: &Settings, now: &Settings) -> Vec<String> {
     let (old, new) = (&booted.server, &now.server);
     let keys = [
         ("server.listen", old.listen != new.listen),
+        ("server.tls", old.tls != new.tls),
         ("server.data_dir", old.data_dir != new.data_dir),
         ("server.runtime_dir", old.runtime_dir != new.runtime_dir),
         ("server.token_file", old.token_file != new.token_file),
@@ -89,6 +90,7 @@ fn those(keys: &[(&str, bool)]) -> Vec<String> {
 const _: fn(Server) = |server| {
     let Server {
         listen: _,
+        tls: _,
         public_url: _,
         public_card: _,
         data_dir: _,

@@ -1,5 +1,5 @@
-//! A connection that holds its place until it is closed, and that is closed when the other side
-//! neither says which HTTP it speaks nor reads what it is sent.
+//! A connection that holds its place until it is closed, and that is closed when the other side does
+//! not read what it is sent.
 
 use std::future::Future;
 use std::io::{self, IoSlice};
@@ -12,22 +12,11 @@ use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Sleep, sleep};
 
-/// What HTTP/2 begins with. The version is told apart by it, without a timer of its own.
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
 /// A TCP connection and its place among those that may be open.
 pub struct Counted {
     stream: TcpStream,
-    /// Until it is known which HTTP is spoken.
-    opening: Option<Opening>,
     unread: Unread,
     _place: OwnedSemaphorePermit,
-}
-
-/// The first bytes, which may begin either HTTP.
-struct Opening {
-    seen: usize,
-    by: Pin<Box<Sleep>>,
 }
 
 /// How long the other side has left what was sent unread.
@@ -37,17 +26,11 @@ struct Unread {
 }
 
 impl Counted {
-    /// Holds a place for as long as the connection is open. It ends when which HTTP is spoken is not
-    /// known within `opening`, and when nothing can be written for as long as `unread`.
+    /// Holds a place for as long as the connection is open. It ends when nothing can be written for
+    /// as long as `unread`.
     #[must_use]
-    pub fn new(
-        stream: TcpStream,
-        place: OwnedSemaphorePermit,
-        opening: Duration,
-        unread: Duration,
-    ) -> Self {
-        let opening = Some(Opening { seen: 0, by: Box::pin(sleep(opening)) });
-        Self { stream, opening, unread: Unread { limit: unread, by: None }, _place: place }
+    pub fn new(stream: TcpStream, place: OwnedSemaphorePermit, unread: Duration) -> Self {
+        Self { stream, unread: Unread { limit: unread, by: None }, _place: place }
     }
 
     fn poll_with<T>(
@@ -57,15 +40,6 @@ impl Counted {
     ) -> Poll<io::Result<T>> {
         let written = write(Pin::new(&mut self.stream), context);
         self.unread.mind(context, written)
-    }
-}
-
-impl Opening {
-    /// Whether these further bytes tell which HTTP is spoken. The end of all bytes does too.
-    fn is_told_by(&mut self, bytes: &[u8]) -> bool {
-        let rest = PREFACE.get(self.seen..).unwrap_or_default();
-        self.seen += bytes.len();
-        bytes.is_empty() || self.seen >= PREFACE.len() || !rest.starts_with(bytes)
     }
 }
 
@@ -92,19 +66,7 @@ impl AsyncRead for Counted {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
-        let Some(opening) = &mut self.opening else {
-            return read;
-        };
-        if read.is_pending() {
-            ready!(opening.by.as_mut().poll(context));
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "no request began")));
-        }
-        if opening.is_told_by(buffer.filled().get(before..).unwrap_or_default()) {
-            self.opening = None;
-        }
-        read
+        Pin::new(&mut self.stream).poll_read(context, buffer)
     }
 }
 
@@ -135,24 +97,5 @@ impl AsyncWrite for Counted {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn which_http_is_spoken_is_known_as_soon_as_it_can_be() {
-        let told_after = |pieces: &[&[u8]]| {
-            let mut opening = Opening { seen: 0, by: Box::pin(sleep(Duration::ZERO)) };
-            pieces.iter().position(|piece| opening.is_told_by(piece))
-        };
-        assert_eq!(told_after(&[b"GET / HTTP/1.1\r\n"]), Some(0));
-        assert_eq!(told_after(&[b"P", b"OST / HTTP/1.1"]), Some(1));
-        assert_eq!(told_after(&[b"P", b"RI * HTTP/2.0\r\n\r\nSM\r\n\r", b"\n"]), Some(2));
-        assert_eq!(told_after(&[b"PRI * HTTP/2.0\r\n", b"\r\nSM\r\n\r\nmore"]), Some(1));
-        assert_eq!(told_after(&[b"PRI * HTTP/2.0\r\n", b""]), Some(1));
-        assert_eq!(told_after(&[b"P", b"R", b"I"]), None);
     }
 }

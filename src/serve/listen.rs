@@ -1,5 +1,5 @@
 //! Takes connections: at most so many, none that stays silent, none that drips its head, none that
-//! leaves what it is sent unread.
+//! leaves what it is sent unread; in the clear or over TLS.
 
 use std::future::Future;
 use std::io;
@@ -15,8 +15,11 @@ use hyper_util::rt::TokioTimer;
 use nix::sys::resource::{Resource, getrlimit};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
 
 use super::counted::Counted;
+use super::opening::{Opening, Stream};
+use crate::tls::Certificates;
 
 /// How an open door is shut.
 pub type Latch = Handle<SocketAddr>;
@@ -26,7 +29,7 @@ pub type Latch = Handle<SocketAddr>;
 pub struct Bounds {
     /// Connections at once; further ones are closed at once.
     pub connections: usize,
-    /// How long a connection may stay silent at first, and how long a head may take.
+    /// How long a connection may stay silent at first, and how long a handshake and a head may take.
     pub head: Duration,
     /// How long a connection may leave what it is sent unread.
     pub unread: Duration,
@@ -35,19 +38,21 @@ pub struct Bounds {
 /// The longest head of a request, and the most of an answer that waits to be written.
 const BUFFER: usize = 64 << 10;
 
-/// Serves until the handle says stop.
+/// Serves until the handle says stop; over TLS alone where there are certificates.
 ///
 /// # Errors
 /// When the listener fails.
 pub async fn serve(
     listener: std::net::TcpListener,
+    certificates: Option<Certificates>,
     router: Router,
     bounds: Bounds,
     handle: Latch,
 ) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let bounds = Bounds { connections: affordable(bounds.connections), ..bounds };
-    let door = Doorkeeper { places: Arc::new(Semaphore::new(bounds.connections)), bounds };
+    let places = Arc::new(Semaphore::new(bounds.connections));
+    let door = Doorkeeper { places, certificates, bounds };
     let mut server = axum_server::from_tcp(listener)?.handle(handle).acceptor(door);
     let http = server.http_builder();
     http.http1().timer(TokioTimer::new()).header_read_timeout(bounds.head).max_buf_size(BUFFER);
@@ -72,21 +77,39 @@ fn affordable(wanted: usize) -> usize {
 #[derive(Clone)]
 struct Doorkeeper {
     places: Arc<Semaphore>,
+    certificates: Option<Certificates>,
     bounds: Bounds,
 }
 
 impl<S: Send + 'static> Accept<TcpStream, S> for Doorkeeper {
-    type Stream = Counted;
+    type Stream = Opening;
     type Service = S;
-    type Future = Pin<Box<dyn Future<Output = io::Result<(Counted, S)>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = io::Result<(Opening, S)>> + Send>>;
 
     fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
         let (places, bounds) = (Arc::clone(&self.places), self.bounds);
+        let certificates = self.certificates.clone();
         Box::pin(async move {
             let full = |_| io::Error::new(io::ErrorKind::QuotaExceeded, "too many connections");
             let place = places.try_acquire_owned().map_err(full)?;
             stream.set_nodelay(true)?;
-            Ok((Counted::new(stream, place, bounds.head, bounds.unread), service))
+            let stream = Counted::new(stream, place, bounds.unread);
+            let stream: Box<dyn Stream> = match certificates {
+                Some(certificates) => secured(stream, &certificates, bounds.head).await?,
+                None => Box::new(stream),
+            };
+            Ok((Opening::new(stream, bounds.head), service))
         })
     }
+}
+
+/// Agrees upon TLS in time. Whoever speaks something else is cut, and not worth a line of the log:
+/// anybody can knock.
+async fn secured(
+    stream: Counted,
+    certificates: &Certificates,
+    time: Duration,
+) -> io::Result<Box<dyn Stream>> {
+    let agreed = TlsAcceptor::from(certificates.current()).accept(stream);
+    Ok(Box::new(tokio::time::timeout(time, agreed).await??))
 }

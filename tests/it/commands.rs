@@ -55,6 +55,15 @@ async fn check_says_what_is_good_and_warns_of_programs_that_may_ask() {
 }
 
 #[tokio::test]
+async fn check_prints_the_schema_that_editors_get() {
+    let setup = Setup::bare("");
+    let output = setup.run(&["check", "--schema"], "").await;
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/schema.json");
+    assert_eq!(output.stdout, fs::read_to_string(kept).unwrap());
+}
+
+#[tokio::test]
 async fn send_prints_the_answer_and_its_exit_code_says_how_it_went() {
     let agents = [fake("echo", "echo", ""), fake("exit", "exit 7", "")].concat();
     let service = Service::start(&agents).await;

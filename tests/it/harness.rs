@@ -1,5 +1,6 @@
 //! What every story stands on: a service, a door to it, gates for its agents, waits with deadlines.
 
+pub(crate) mod authority;
 pub(crate) mod disk;
 pub(crate) mod door;
 pub(crate) mod fault;

@@ -51,6 +51,7 @@ mod secrets;
 mod strange;
 mod streams;
 mod tokens;
+mod tls;
 mod torn;
 mod twins;
 mod upgrade;

@@ -23,10 +23,20 @@ const fn room(
 const EDGE: &[Room] = &[
     room(
         "cli",
-        &["config", "telemetry", "token", "wire", "start_as", "rungs", "Running", "StartError"],
+        &[
+            "config",
+            "telemetry",
+            "tls",
+            "token",
+            "wire",
+            "start_as",
+            "rungs",
+            "Running",
+            "StartError",
+        ],
         &["decide", "model"],
     ),
-    room("serve", &["observe", "push", "wire"], &["decide", "door", "follow", "model"]),
+    room("serve", &["observe", "push", "tls", "wire"], &["decide", "door", "follow", "model"]),
     room("observe", &["push"], &["model", "ports"]),
     room("alert", &["push", "warden"], &["decide", "model"]),
     room(
@@ -35,13 +45,13 @@ const EDGE: &[Room] = &[
         &["model"],
     ),
     room("wire", &[], &["model"]),
-    room("config", &["template"], &["model"]),
+    room("config", &["template", "tls"], &["model"]),
     room("template", &[], &[]),
     room("drive", &["template", "warden"], &["decide", "model", "ports", "report"]),
     room("warden", &[], &["model"]),
     room("store", &[], &["model", "ports", "report"]),
     room("push", &[], &["decide", "model", "ports"]),
-    room("starting", &["store"], &["model", "ports"]),
+    room("starting", &["store", "tls"], &["model", "ports"]),
     room("admit", &["StartError", "config", "front", "serve", "token"], &["model", "ports"]),
     room("front", &["observe", "config", "push", "serve", "warden"], &["door", "model"]),
     room(
@@ -61,6 +71,7 @@ const EDGE: &[Room] = &[
             "serve",
             "settle",
             "store",
+            "tls",
             "warden",
             "workshop",
         ],
@@ -98,6 +109,7 @@ const EDGE: &[Room] = &[
     room("clock", &[], &["model", "ports"]),
     room("meter", &[], &["model", "ports"]),
     room("telemetry", &["clock", "observe"], &["ports"]),
+    room("tls", &[], &[]),
     room("token", &[], &[]),
 ];
 

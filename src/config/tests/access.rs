@@ -114,7 +114,7 @@ fn faults_of_the_server_are_reported() {
         ),
         (
             "listen = \"0.0.0.0:80\"",
-            "c:4:10: warning: server.listen = \"0.0.0.0:80\": others can reach this address, and the service does not speak TLS; put a proxy that does in front of it",
+            "c:4:10: warning: server.listen = \"0.0.0.0:80\": others can reach this address, and what is said there can be overheard; give `server.tls`, or name the proxy that speaks TLS in `trusted_proxies`",
         ),
         (
             "public_url = \"example.org\"",

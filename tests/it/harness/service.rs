@@ -268,14 +268,15 @@ async fn begin(setup: &Setup) -> Result<(Child, Door, watch::Receiver<String>), 
             sender.send_modify(|said| said.extend([line.as_str(), "\n"]));
         }
     });
-    let (ready, last) = ("is ready on http://", r#""text":"hello"}"#);
+    let (ready, last) = ("is ready on ", r#""text":"hello"}"#);
     let seen = soon("the banner", said.wait_for(|said| said.contains(last))).await;
     let Some(banner) = seen.ok().map(|said| said.clone()) else {
         let ended = soon("the end of what did not start", child.wait()).await.unwrap();
         let stderr = said.borrow().clone();
         return Err(Output { code: ended.code(), stdout: String::new(), stderr });
     };
-    let address = banner.split(ready).nth(1).and_then(|rest| rest.lines().next()).unwrap();
+    let line = banner.split(ready).nth(1).and_then(|rest| rest.lines().next()).unwrap();
+    let address = line.split("://").nth(1).unwrap();
     let token = fs::read_to_string(setup.token_file()).unwrap().trim().to_owned();
     Ok((child, Door { address: address.parse().unwrap(), token }, said))
 }

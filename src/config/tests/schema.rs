@@ -1,0 +1,143 @@
+//! The schema for editors: whole, as kept, and true of the files that come with the program.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::config::schema::{described_sample, schema, words};
+use crate::config::shape::Shape;
+use crate::config::{SHIPPED, load};
+
+/// The configurations that come with the program, as documents.
+fn files() -> Vec<(String, toml::Value)> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("config");
+    let examples = std::fs::read_dir(folder.join("examples")).unwrap().flatten();
+    let files = examples.map(|entry| entry.path()).chain([folder.join("supervisor.toml")]);
+    let files: Vec<_> = files
+        .map(|file| {
+            let text = std::fs::read_to_string(&file).unwrap();
+            (file.display().to_string(), toml::from_str(&text).unwrap())
+        })
+        .collect();
+    assert!(files.len() > 2);
+    files
+}
+
+/// What a schema says of a key.
+fn below<'s>(schema: &'s Value, key: &str) -> Option<&'s Value> {
+    let named = schema.get("properties").and_then(|keys| keys.get(key));
+    named.or_else(|| schema.get("additionalProperties").filter(|one| one.is_object()))
+}
+
+/// What of a value is not as its schema says.
+fn faults(path: &str, value: &toml::Value, schema: &Value) -> Vec<String> {
+    if let Some(either) = schema.get("anyOf").and_then(Value::as_array) {
+        let all: Vec<_> = either.iter().map(|one| faults(path, value, one)).collect();
+        return all.into_iter().min_by_key(Vec::len).unwrap_or_default();
+    }
+    let fault = |why: &str| vec![format!("{path}: {why}")];
+    if let Some(words) = schema.get("enum").and_then(Value::as_array) {
+        let is_one = words.iter().any(|word| word.as_str() == value.as_str());
+        return if is_one { Vec::new() } else { fault("none of the words") };
+    }
+    let kinds = match &schema["type"] {
+        Value::String(kind) => vec![kind.as_str()],
+        kinds => kinds.as_array().into_iter().flatten().filter_map(Value::as_str).collect(),
+    };
+    let beyond = |number: f64| {
+        let bound = |name: &str, usual| schema.get(name).and_then(Value::as_f64).unwrap_or(usual);
+        number < bound("minimum", f64::MIN) || number > bound("maximum", f64::MAX)
+    };
+    let (kind, beyond) = match value {
+        toml::Value::Integer(number) => ("integer", beyond(*number as f64)),
+        toml::Value::Float(number) => ("number", beyond(*number)),
+        toml::Value::Boolean(_) => ("boolean", false),
+        toml::Value::String(_) | toml::Value::Datetime(_) => ("string", false),
+        toml::Value::Array(_) => ("array", false),
+        toml::Value::Table(_) => ("object", false),
+    };
+    if !kinds.contains(&kind) && !(kind == "integer" && kinds.contains(&"number")) {
+        return fault("of another type");
+    }
+    let inner = match value {
+        toml::Value::Table(table) => table
+            .iter()
+            .flat_map(|(key, value)| match below(schema, key) {
+                Some(schema) => faults(&format!("{path}.{key}"), value, schema),
+                None => vec![format!("{path}.{key}: unknown")],
+            })
+            .collect(),
+        toml::Value::Array(items) => {
+            items.iter().flat_map(|item| faults(path, item, &schema["items"])).collect()
+        }
+        _ => Vec::new(),
+    };
+    if beyond { fault("beyond its bounds") } else { inner }
+}
+
+#[test]
+fn the_schema_that_is_kept_is_the_one_that_the_readers_make() {
+    let kept = include_str!("../../../config/schema.json");
+    let made = format!("{}\n", serde_json::to_string_pretty(&schema()).unwrap());
+    assert!(kept == made, "run `cargo run -- check --schema > config/schema.json`");
+}
+
+#[test]
+fn each_key_that_is_read_says_what_it_holds_but_those_that_are_refused() {
+    let shapes: BTreeMap<String, Shape> = described_sample();
+    let unsaid: Vec<_> = shapes.iter().filter(|(_, shape)| **shape == Shape::Unsaid).collect();
+    let unsaid: Vec<_> = unsaid.into_iter().map(|(path, _)| path.as_str()).collect();
+    assert_eq!(unsaid, ["agents.x.auth.token", "tokens.x.token"]);
+    assert!(shapes.len() > 150, "{} keys", shapes.len());
+    fn bare(path: &str, schema: &Value) -> Vec<String> {
+        let keys = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+        let mut found: Vec<_> =
+            keys.flat_map(|(key, one)| bare(&format!("{path}.{key}"), one)).collect();
+        for part in ["items", "additionalProperties"] {
+            match schema.get(part) {
+                Some(Value::Null) => found.push(format!("{path} {part}")),
+                Some(one) if one.is_object() => found.extend(bare(&format!("{path}.*"), one)),
+                _ => {}
+            }
+        }
+        found
+    }
+    assert_eq!(bare("", &schema()), [] as [&str; 0]);
+}
+
+#[test]
+fn each_key_of_the_shipped_file_is_in_the_schema_also_where_it_is_a_comment() {
+    let (schema, words) = (schema(), words::of(SHIPPED));
+    assert!(words.len() > 100, "{} keys", words.len());
+    for path in words.keys() {
+        let found = path.split('.').try_fold(&schema, |schema, key| match key {
+            "*" => schema.get("additionalProperties"),
+            "[]" => schema.get("items"),
+            key => below(schema, key),
+        });
+        assert!(found.is_some(), "{path} is not in the schema");
+    }
+    let told = &schema["properties"]["server"]["properties"]["durability"]["description"];
+    assert_eq!(told, "\"power\": commits survive a power failure, and are slower");
+}
+
+#[test]
+fn what_comes_with_the_program_is_as_the_schema_says() {
+    let schema = schema();
+    for (file, document) in files() {
+        assert_eq!(faults("", &document, &schema), [] as [&str; 0], "{file}");
+    }
+    for (text, wanted) in [
+        ("[server]\nlistn = 'x'", ".server.listn: unknown"),
+        ("[agents.a]\ntimeout = true", ".agents.a.timeout: of another type"),
+        ("[agents.a]\ntimeout = 1e9", ".agents.a.timeout: beyond its bounds"),
+        ("[agents.a]\naccess = 'all'", ".agents.a.access: none of the words"),
+        ("[agents.a]\nskills = [{ name = 1 }]", ".agents.a.skills.name: of another type"),
+    ] {
+        assert_eq!(faults("", &toml::from_str(text).unwrap(), &schema), [wanted]);
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("supervisor.toml");
+        std::fs::write(&file, text).unwrap();
+        assert!(load(&file, &|_| None).is_err(), "{text}");
+    }
+}

@@ -1,0 +1,74 @@
+//! Rules of `[server.tls]`.
+
+use rcgen::{KeyPair, generate_simple_self_signed};
+
+use super::*;
+
+const TLS: &str = "[server]\ntls = { cert = \"c.pem\", key = \"k.pem\" }\n";
+
+/// What is said of a text in a folder that has a good pair.
+fn said_beside_a_pair(text: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let made = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = folder.path().join("k.pem");
+    fs::write(folder.path().join("c.pem"), made.cert.pem()).unwrap();
+    fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    fs::set_permissions(key, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::write(folder.path().join("other.pem"), KeyPair::generate().unwrap().serialize_pem())
+        .unwrap();
+    let faults = match load_in(folder.path(), text) {
+        Ok(checked) => checked.warnings,
+        Err(faults) => faults.iter().cloned().collect(),
+    };
+    let here = folder.path().display().to_string();
+    faults.iter().map(|fault| short(fault).replace(&here, "HERE")).collect()
+}
+
+#[test]
+fn a_pair_is_taken_and_its_paths_are_seen_from_the_file() {
+    assert_eq!(said_beside_a_pair(&format!("{TLS}{CAT}")), [] as [&str; 0]);
+    assert_eq!(load_text(CAT).unwrap().settings.server.tls, None);
+}
+
+#[test]
+fn faults_of_tls_are_reported_at_the_file_that_has_them() {
+    for (tls, wanted) in [
+        ("{ cert = \"c.pem\" }", "c:2:7: error: server.tls.key: is needed"),
+        ("{}", "c:2:7: error: server.tls.cert: is needed"),
+        (
+            "{ cert = \"no.pem\", key = \"k.pem\" }",
+            "c:2:16: error: server.tls.cert = \"no.pem\": HERE/no.pem cannot be read: No such file or directory (os error 2)",
+        ),
+        (
+            "{ cert = \"other.pem\", key = \"k.pem\" }",
+            "c:2:16: error: server.tls.cert = \"other.pem\": HERE/other.pem holds no certificate in PEM form",
+        ),
+        (
+            "{ cert = \"c.pem\", key = \"c.pem\" }",
+            "c:2:31: error: server.tls.key = \"c.pem\": HERE/c.pem holds no private key without a password in PEM form",
+        ),
+        (
+            "{ cert = \"c.pem\", key = \"other.pem\" }",
+            "c:2:31: error: server.tls.key = \"other.pem\": the key in HERE/other.pem is not that of the first certificate in HERE/c.pem",
+        ),
+        (
+            "{ cert = \"c.pem\", key = \"k.pem\", ca = \"c.pem\" }",
+            "c:2:40: error: server.tls.ca: unknown key; known: cert, key",
+        ),
+    ] {
+        let said = said_beside_a_pair(&format!("[server]\ntls = {tls}\n{CAT}"));
+        assert!(said.iter().any(|line| line == wanted), "{wanted} is not in {said:?}");
+    }
+}
+
+#[test]
+fn an_address_that_others_reach_is_worth_a_warning_unless_somebody_speaks_tls_there() {
+    let warned = |lines: &str| {
+        let said = said_beside_a_pair(&format!("{lines}{CAT}"));
+        said.iter().any(|line| line.contains("can be overheard"))
+    };
+    let open = "listen = \"0.0.0.0:80\"\n";
+    assert!(warned(&format!("[server]\n{open}")));
+    assert!(!warned(&format!("{TLS}{open}")));
+    assert!(!warned(&format!("[server]\n{open}trusted_proxies = [\"10.0.0.1\"]\n")));
+}

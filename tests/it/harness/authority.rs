@@ -1,0 +1,75 @@
+//! An authority of a story, and the certificates that it gives.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
+};
+
+/// An authority with a key of its own; nobody trusts it who was not told to.
+pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+/// A certificate and its key, as the files have them.
+pub(crate) struct Issued {
+    pub(crate) cert: String,
+    pub(crate) key: String,
+    /// The certificate as it travels.
+    pub(crate) der: Vec<u8>,
+}
+
+impl Authority {
+    pub(crate) fn new() -> Self {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, "the story's authority");
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    /// What is to be trusted.
+    pub(crate) fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    /// Writes what is to be trusted into a folder; where it is.
+    pub(crate) fn write(&self, folder: &Path) -> PathBuf {
+        let file = folder.join("ca.pem");
+        fs::write(&file, self.pem()).unwrap();
+        file
+    }
+
+    /// A certificate for these names, with a new key.
+    pub(crate) fn issue(&self, names: &[&str]) -> Issued {
+        self.sign(params(names))
+    }
+
+    /// One that was over before anybody asked for it.
+    pub(crate) fn expired(&self, names: &[&str]) -> Issued {
+        let mut params = params(names);
+        params.not_before = date_time_ymd(2020, 1, 1);
+        params.not_after = date_time_ymd(2021, 1, 1);
+        self.sign(params)
+    }
+
+    fn sign(&self, params: CertificateParams) -> Issued {
+        let key = KeyPair::generate().unwrap();
+        let cert = params.signed_by(&key, &self.0).unwrap();
+        Issued { cert: cert.pem(), key: key.serialize_pem(), der: cert.der().to_vec() }
+    }
+}
+
+fn params(names: &[&str]) -> CertificateParams {
+    let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+    CertificateParams::new(names).unwrap()
+}
+
+impl Issued {
+    /// Puts the pair into `cert.pem` and `key.pem` of a folder, the certificate first.
+    pub(crate) fn write(&self, folder: &Path) {
+        use std::os::unix::fs::PermissionsExt;
+        fs::write(folder.join("cert.pem"), &self.cert).unwrap();
+        let key = folder.join("key.pem");
+        fs::write(&key, &self.key).unwrap();
+        fs::set_permissions(key, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+}

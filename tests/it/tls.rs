@@ -1,0 +1,344 @@
+//! TLS on the one port: real handshakes with certificates of the story's own authority.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use algonius_supervisor::serve::grpc::proto::lf_a2a_v1 as proto;
+use algonius_supervisor::tls;
+use hyper_rustls::HttpsConnectorBuilder;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use proto::a2a_service_client::A2aServiceClient;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use crate::harness::authority::{Authority, Issued};
+use crate::harness::door::{completed, outcome};
+use crate::harness::processes::sockets;
+use crate::harness::{Answer, Service, Setup, ask, fake, message, soon, until};
+
+const TLS: &str = "tls = { cert = \"HERE/cert.pem\", key = \"HERE/key.pem\" }\n";
+const NAMES: [&str; 2] = ["localhost", "agents.example"];
+
+/// A service that speaks TLS, and whom its certificates are of.
+struct Secured {
+    service: Service,
+    authority: Authority,
+    issued: Issued,
+    asking: TlsConnector,
+}
+
+impl Secured {
+    async fn start(server: &str, agents: &str) -> Self {
+        let setup = Setup::server(&format!("{TLS}{server}"), agents);
+        let authority = Authority::new();
+        let issued = authority.issue(&NAMES);
+        issued.write(setup.here());
+        let trusted = authority.write(setup.here());
+        let mut config = tls::asking(Some(&trusted)).unwrap();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let asking = TlsConnector::from(Arc::new(config));
+        Self { service: setup.start().await, authority, issued, asking }
+    }
+
+    async fn connect(&self) -> std::io::Result<TlsStream<TcpStream>> {
+        connect(&self.asking, self.service.address).await
+    }
+
+    /// The certificate that a new connection is shown.
+    async fn shown(&self) -> Vec<u8> {
+        let stream = self.connect().await.unwrap();
+        let (_, session) = stream.get_ref();
+        session.peer_certificates().unwrap()[0].to_vec()
+    }
+
+    /// The bytes of one call of the echo agent.
+    fn request(&self, close: bool) -> Vec<u8> {
+        request(&self.service.token, close)
+    }
+
+    fn url(&self) -> String {
+        format!("https://localhost:{}", self.service.address.port())
+    }
+
+    /// Asks for the status with these further words of the command line.
+    async fn status(&self, words: &[&str]) -> (Option<i32>, String) {
+        let output = self.service.setup.run(&[&["status"], words].concat(), "").await;
+        (output.code, output.stderr)
+    }
+}
+
+async fn connect(
+    asking: &TlsConnector,
+    address: std::net::SocketAddr,
+) -> std::io::Result<TlsStream<TcpStream>> {
+    let stream = TcpStream::connect(address).await?;
+    asking.connect(ServerName::try_from("localhost").unwrap(), stream).await
+}
+
+fn request(token: &str, close: bool) -> Vec<u8> {
+    let body = ask("message/send", &message("hello"));
+    let close = if close { "close" } else { "keep-alive" };
+    let head = format!(
+        "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nConnection: {close}\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body.as_bytes()].concat()
+}
+
+/// Sends a request that closes, and reads the result.
+async fn exchange(mut stream: TlsStream<TcpStream>, request: &[u8]) -> Option<Value> {
+    stream.write_all(request).await.ok()?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.ok()?;
+    let document: Value = serde_json::from_str(&Answer::read(&answer)?.body).ok()?;
+    Some(document["result"].clone())
+}
+
+#[tokio::test]
+async fn callers_are_answered_over_tls_and_told_of_it_by_the_card() {
+    let secured = Secured::start("", &fake("echo", "echo", "")).await;
+    let stream = secured.connect().await.unwrap();
+    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(b"http/1.1".as_slice()));
+    let task = soon("an answer", exchange(stream, &secured.request(true))).await.unwrap();
+    assert_eq!(outcome(&task), completed("hello"));
+    let mut stream = secured.connect().await.unwrap();
+    let card = "GET /agents/echo/.well-known/agent-card.json HTTP/1.1\r\nHost: localhost\r\n\
+        Connection: close\r\n\r\n";
+    stream.write_all(card.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    soon("the card", stream.read_to_end(&mut answer)).await.unwrap();
+    let card = Answer::read(&answer).unwrap().json();
+    let url = card["url"].as_str().unwrap();
+    assert!(url.starts_with(&format!("https://{}/", secured.service.address)), "{url}");
+}
+
+/// One port for all: clients of gRPC ask for HTTP/2 while they agree upon TLS.
+#[tokio::test]
+async fn grpc_is_spoken_over_tls() {
+    let secured = Secured::start("", &fake("echo", "echo", "")).await;
+    let config = tls::asking(Some(&secured.service.setup.here().join("ca.pem"))).unwrap();
+    let mut either = config.clone();
+    either.alpn_protocols = ["http/1.1", "h2"].map(|name| name.as_bytes().to_vec()).to_vec();
+    let stream = connect(&TlsConnector::from(Arc::new(either)), secured.service.address).await;
+    assert_eq!(stream.unwrap().get_ref().1.alpn_protocol(), Some(b"h2".as_slice()));
+    let connector = HttpsConnectorBuilder::new().with_tls_config(config).https_only();
+    let http2 = Client::builder(TokioExecutor::new())
+        .http2_only(true)
+        .build(connector.enable_http2().build());
+    let mut client = A2aServiceClient::with_origin(http2, secured.url().parse().unwrap());
+    let content = Some(proto::part::Content::Text("over h2".to_owned()));
+    let mut asked = tonic::Request::new(proto::SendMessageRequest {
+        tenant: "echo".to_owned(),
+        message: Some(proto::Message {
+            message_id: "m-1".to_owned(),
+            role: proto::Role::User.into(),
+            parts: vec![proto::Part { content: content.clone(), ..proto::Part::default() }],
+            ..proto::Message::default()
+        }),
+        ..proto::SendMessageRequest::default()
+    });
+    let bearer = format!("Bearer {}", secured.service.token);
+    asked.metadata_mut().insert("authorization", bearer.parse().unwrap());
+    let answer = soon("an answer", client.send_message(asked)).await.unwrap().into_inner();
+    let Some(proto::send_message_response::Payload::Task(task)) = answer.payload else {
+        panic!("not a task: {answer:?}")
+    };
+    assert_eq!(task.artifacts[0].parts[0].content, content);
+}
+
+#[tokio::test]
+async fn the_command_line_trusts_whom_it_is_told_to_and_says_why_it_trusts_nobody_else() {
+    let secured = Secured::start("", &fake("echo", "echo", "")).await;
+    let (url, ca) = (secured.url(), secured.service.setup.here().join("ca.pem"));
+    let ca = ca.to_str().unwrap();
+    assert_eq!(secured.status(&["--url", &url, "--ca", ca]).await, (Some(0), String::new()));
+    let words = ["send", "echo", "hi", "--url", &url, "--ca", ca];
+    assert_eq!(secured.service.setup.run(&words, "").await.stdout, "hi");
+    let other = secured.service.setup.here().join("other.pem");
+    fs::write(&other, Authority::new().pem()).unwrap();
+    let by_number = url.replace("localhost", "127.0.0.1");
+    let clear = url.replace("https", "http");
+    for (words, code, said) in [
+        (
+            vec!["--url", &url],
+            1,
+            "authority that is not trusted; name the authority's file by --ca",
+        ),
+        (vec!["--url", &url, "--ca", other.to_str().unwrap()], 1, "not signed by the authority"),
+        (vec!["--url", &by_number, "--ca", ca], 1, "for other names"),
+        (vec!["--url", &clear], 1, "write `https://`"),
+        (vec!["--url", &url, "--ca", "none.pem"], 4, "none.pem cannot be read"),
+        (vec!["--url", &url, "--ca", "key.pem"], 4, "holds no certificate"),
+    ] {
+        let (exit, stderr) = secured.status(&words).await;
+        assert_eq!(exit, Some(code), "{words:?}: {stderr}");
+        assert!(stderr.contains(said), "{words:?}: {stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{words:?}: {stderr}");
+    }
+    secured.authority.expired(&NAMES).write(secured.service.setup.here());
+    until("the refusal of what has expired", async || {
+        let (_, stderr) = secured.status(&["--url", &url, "--ca", ca]).await;
+        stderr.contains("has expired").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn https_to_a_service_in_the_clear_is_told() {
+    let service = Service::start(&fake("echo", "echo", "")).await;
+    let url = format!("https://{}", service.address);
+    let output = service.setup.run(&["status", "--url", &url], "").await;
+    assert_eq!(output.code, Some(1));
+    assert!(output.stderr.contains("does not speak TLS; try `http://`"), "{}", output.stderr);
+}
+
+/// Each client asks over and over, over a connection of its own each time, while the files change.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_is_replaced_under_load_and_no_request_fails() {
+    let secured = Secured::start("", &fake("echo", "echo", "max_concurrent = 8")).await;
+    let done = Arc::new(AtomicBool::new(false));
+    let mut kept = secured.connect().await.unwrap();
+    let clients: Vec<_> = (0..3)
+        .map(|_| {
+            let (asking, done) = (secured.asking.clone(), Arc::clone(&done));
+            let (address, token) = (secured.service.address, secured.service.token.clone());
+            tokio::spawn(async move {
+                let mut asked = 0;
+                while !done.load(Ordering::Relaxed) {
+                    let stream = connect(&asking, address).await.unwrap();
+                    let task = exchange(stream, &request(&token, true)).await.unwrap();
+                    assert_eq!(outcome(&task), completed("hello"));
+                    asked += 1;
+                }
+                asked
+            })
+        })
+        .collect();
+    assert_eq!(secured.shown().await, secured.issued.der);
+    for _ in 0..2 {
+        let next = secured.authority.issue(&NAMES);
+        next.write(secured.service.setup.here());
+        until("the next one", async || (secured.shown().await == next.der).then_some(())).await;
+    }
+    done.store(true, Ordering::Relaxed);
+    for client in clients {
+        let asked: u32 = soon("the last request", client).await.unwrap();
+        assert!(asked > 0);
+    }
+    // A connection from before goes on.
+    kept.write_all(&secured.request(true)).await.unwrap();
+    let mut answer = Vec::new();
+    soon("its answer", kept.read_to_end(&mut answer)).await.unwrap();
+    assert_eq!(Answer::read(&answer).unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn files_that_are_no_pair_keep_the_last_one_and_are_told_once() {
+    let secured = Secured::start("", &fake("echo", "echo", "")).await;
+    let here = secured.service.setup.here();
+    let next = secured.authority.issue(&NAMES);
+    fs::write(here.join("key.pem"), &next.key).unwrap();
+    let told = || secured.service.said().matches("the certificate was not replaced").count();
+    until("the complaint", async || (told() == 1).then_some(())).await;
+    assert!(secured.service.said().contains("is not that of the first certificate"));
+    assert_eq!(secured.shown().await, secured.issued.der);
+    let stream = secured.connect().await.unwrap();
+    let task = soon("an answer", exchange(stream, &secured.request(true))).await.unwrap();
+    assert_eq!(outcome(&task), completed("hello"));
+    fs::write(here.join("cert.pem"), &next.cert).unwrap();
+    until("the next one", async || (secured.shown().await == next.der).then_some(())).await;
+    assert_eq!(told(), 1);
+    assert!(!secured.service.said().contains("PRIVATE KEY"));
+}
+
+/// The only place is free again each time.
+#[tokio::test]
+async fn who_drips_a_handshake_or_speaks_in_the_clear_is_cut_and_leaves_no_line() {
+    let server = "header_timeout = 0.5\nmax_connections = 1\n";
+    let secured = Secured::start(server, &fake("echo", "echo", "")).await;
+    let before = secured.service.said();
+    // The head of a handshake's record, of which the rest never comes.
+    let begun: &[u8] = &[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
+    for bytes in [b"".as_slice(), begun, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"] {
+        let mut stream = secured.service.connect().await;
+        stream.write_all(bytes).await.unwrap();
+        let mut rest = Vec::new();
+        _ = soon("the close", stream.read_to_end(&mut rest)).await; // A reset is a close.
+        assert!(!rest.starts_with(b"HTTP"), "{rest:?}");
+    }
+    let mut silent = until("a place", async || secured.connect().await.ok()).await;
+    let mut rest = Vec::new();
+    _ = soon("the close", silent.read_to_end(&mut rest)).await;
+    assert_eq!(rest, b"");
+    let stream = until("a place", async || secured.connect().await.ok()).await;
+    assert_eq!(secured.service.said(), before);
+    let task = soon("an answer", exchange(stream, &secured.request(true))).await.unwrap();
+    assert_eq!(outcome(&task), completed("hello"));
+}
+
+/// What says 20 MB, when the gate is open.
+const TALKER: &str = r#"
+[agents.talker]
+command = "sh"
+args = ["-c", '''
+until [ -e HERE/go ]; do sleep 0.05; done
+words=$(printf 'some %.0s' $(seq 1600))
+yes "{\"type\":\"text\",\"text\":\"$words\"}" | head -n 2500
+''']
+output = "events"
+max_output_bytes = 40000000
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_follows_over_tls_and_never_reads_is_cut() {
+    let secured = Secured::start("write_timeout = 1\n", TALKER).await;
+    let quiet = sockets(secured.service.pid());
+    let mut stream = secured.connect().await.unwrap();
+    let body = ask("message/stream", &message("talk"));
+    let head = format!(
+        "POST /agents/talker/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        secured.service.token,
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    until("its place", async || (sockets(secured.service.pid()) > quiet).then_some(())).await;
+    secured.service.setup.open("go");
+    let is_cut = async || (sockets(secured.service.pid()) <= quiet).then_some(());
+    until("its end", is_cut).await;
+    let mut answer = Vec::new();
+    _ = soon("what was on its way", stream.read_to_end(&mut answer)).await; // It is no whole answer.
+    assert!(answer.len() < 10_000_000, "{} bytes came", answer.len());
+}
+
+#[tokio::test]
+async fn files_that_do_not_do_keep_the_service_from_starting() {
+    let setup = Setup::server(TLS, &fake("echo", "echo", ""));
+    let (authority, other) = (Authority::new(), Authority::new());
+    let Issued { cert, key, .. } = authority.issue(&NAMES);
+    let strange = other.issue(&NAMES).key;
+    for (cert, key, said) in [
+        (&*cert, "", "server.tls.key = \"HERE/key.pem\": HERE/key.pem holds no private key"),
+        (
+            "nothing",
+            &*key,
+            "server.tls.cert = \"HERE/cert.pem\": HERE/cert.pem holds no certificate",
+        ),
+        (&cert, &strange, "HERE/key.pem is not that of the first certificate in HERE/cert.pem"),
+    ] {
+        fs::write(setup.here().join("cert.pem"), cert).unwrap();
+        fs::write(setup.here().join("key.pem"), key).unwrap();
+        let file = setup.write().display().to_string();
+        let output = setup.run(&["serve", "--config", &file], "").await;
+        let said = said.replace("HERE", setup.here().to_str().unwrap());
+        assert_eq!(output.code, Some(4), "{output:?}");
+        assert!(output.stderr.contains(&said) && output.stderr.contains("others may read"));
+    }
+}
