@@ -4,10 +4,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+use clap_complete::Shell;
 
 pub mod schedule;
+pub mod service;
 
 use schedule::ScheduleCommand;
+use service::ServiceCommand;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -69,6 +72,9 @@ pub enum Command {
         #[arg(env = "ALGONIUS_CONFIG", value_name = "FILE")]
         config: Option<PathBuf>,
     },
+    /// Have systemd start the service, and look whether it does.
+    #[command(subcommand)]
+    Service(ServiceCommand),
     /// Mask the secrets in a text, from standard input to standard output.
     Redact {
         /// Each line is one JSON document, and stays one.
@@ -91,6 +97,16 @@ pub enum Command {
     /// Look at what is asked for at set times, or change it.
     #[command(subcommand)]
     Schedule(ScheduleCommand),
+    /// Print what a shell needs to complete these commands.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Print the manual page, or write one for each command.
+    Man {
+        /// The folder to write them into; made if it is not there.
+        folder: Option<PathBuf>,
+    },
 }
 
 /// A message to an agent.

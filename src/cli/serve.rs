@@ -9,6 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::check;
 use super::fault::CliError;
+use super::notify::Notifier;
 use super::out::Out;
 use crate::config::{Checked, Fault, LogFormat, Settings};
 use crate::telemetry::{self, Form};
@@ -34,8 +35,13 @@ pub(super) async fn run(
     let token_file = settings.server.token_file.clone();
     let running = start(settings).await?;
     out.note(&banner(&running, file, &token_file, &agents));
+    let notifier = Notifier::of_environment();
+    notifier.ready(running.address());
     tokio::select! {
-        () = asked_to_stop(&mut signals) => drain_or_stop(running, drain, &mut signals).await,
+        () = asked_to_stop(&mut signals) => {
+            notifier.stopping();
+            drain_or_stop(running, drain, &mut signals).await;
+        }
         _ = upgrade.recv() => hand_over(running, out).await,
     }
     Ok(())
