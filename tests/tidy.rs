@@ -6,6 +6,8 @@
 mod arrows;
 #[path = "tidy/names.rs"]
 mod names;
+#[path = "tidy/packaging.rs"]
+mod packaging;
 #[path = "tidy/pages.rs"]
 mod pages;
 #[path = "tidy/promises.rs"]
