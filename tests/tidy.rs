@@ -18,6 +18,8 @@ mod requirements;
 mod rust;
 #[path = "tidy/shape.rs"]
 mod shape;
+#[path = "tidy/summary.rs"]
+mod summary;
 #[path = "tidy/supply.rs"]
 mod supply;
 #[path = "tidy/tree.rs"]

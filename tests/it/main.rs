@@ -24,6 +24,7 @@ mod entrance;
 
 mod envelope;
 mod errors;
+mod examples;
 mod failures;
 mod faults;
 mod files;
@@ -44,6 +45,7 @@ mod pressure;
 mod raw;
 mod read_only;
 mod reattach;
+mod reference;
 mod resources;
 mod schedules;
 mod secrets;
