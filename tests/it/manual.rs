@@ -19,10 +19,12 @@ async fn completions_are_made_for_each_shell_and_name_each_command() {
     let setup = Setup::bare("");
     let names = commands(&setup, &[]).await;
     assert!(names.contains(&"service".to_owned()), "{names:?}");
-    for shell in ["bash", "zsh", "fish"] {
+    let marks =
+        [("bash", "complete -F"), ("zsh", "#compdef algonius"), ("fish", "complete -c algonius")];
+    for (shell, mark) in marks {
         let script = setup.run(&["completions", shell], "").await;
         assert_eq!((script.code, script.stderr.as_str()), (Some(0), ""));
-        for name in names.iter().map(String::as_str).chain(["uninstall", "no-wait"]) {
+        for name in names.iter().map(String::as_str).chain(["uninstall", "no-wait", mark]) {
             assert!(script.stdout.contains(name), "{shell} does not complete {name}");
         }
     }
