@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use clap::{Command, CommandFactory};
+use clap::CommandFactory;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
@@ -24,7 +24,7 @@ pub(super) fn pages(folder: Option<&Path>, out: &Out) -> Result<(), CliError> {
     let fault =
         |source| CliError::File { what: "cannot write to", file: folder.to_owned(), source };
     std::fs::create_dir_all(folder).map_err(fault)?;
-    clap_mangen::generate_to(without_help(Args::command()), folder).map_err(fault)?;
+    clap_mangen::generate_to(Args::command(), folder).map_err(fault)?;
     out.line(&format!("pages  {}", folder.display()));
     Ok(())
 }
@@ -34,11 +34,6 @@ fn first_page() -> Result<(), CliError> {
     let rendered = Man::new(Args::command()).render(&mut page);
     rendered.map_err(|source| CliError::Output { source })?;
     print(&page)
-}
-
-/// `help` needs no pages of its own.
-fn without_help(command: Command) -> Command {
-    command.disable_help_subcommand(true).mut_subcommands(without_help)
 }
 
 fn print(bytes: &[u8]) -> Result<(), CliError> {
