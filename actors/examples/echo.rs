@@ -95,6 +95,13 @@ impl Clock for Wall {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let text = std::env::args().nth(1).unwrap_or_else(|| "hello".to_owned());
+    let answer = run(&text).await?;
+    writeln!(std::io::stdout(), "{answer}")?;
+    Ok(())
+}
+
+/// The tree from its start to its end, with one request.
+async fn run(text: &str) -> Result<String, Box<dyn Error>> {
     let kit = Kit {
         ledger: Arc::new(MemoryLedger::default()),
         clock: Arc::new(Wall),
@@ -104,10 +111,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     let seat = Seat { spec: Arc::new(spec("echo")), driver: Arc::new(Echo) };
     let tree = Tree::start(kit, vec![seat], None, None).await?;
-    let answer = ask(tree.gateway(), &text).await;
+    let answer = ask(tree.gateway(), text).await;
     tree.stop(Duration::from_secs(5)).await;
-    writeln!(std::io::stdout(), "{}", answer?)?;
-    Ok(())
+    Ok(answer?)
 }
 
 /// Asks, waits, and reads the answer as everybody may see it.
@@ -143,4 +149,10 @@ fn request(caller: &Caller, text: &str) -> Request {
         trigger: Trigger::Api,
         input: Input::text_of(text),
     }
+}
+
+#[tokio::test]
+async fn the_agent_answers_with_what_it_was_asked_masked() {
+    let answer = run("say correct-horse-battery now").await.unwrap();
+    assert_eq!(answer, "say *** now");
 }
