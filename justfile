@@ -30,6 +30,12 @@ chaos ROUNDS="1000":
 crash-points WHICH="all":
     ALGONIUS_CRASH_POINTS={{WHICH}} cargo test --locked --test it -- crash_points --nocapture
 
+# The Debian package: built, looked into, and tried where that can be.
+package:
+    packaging/deb
+    packaging/check target/debian/*.deb
+    packaging/try target/debian/*.deb
+
 # The request path next to a bare spawn of the same program.
 bench *ARGS:
     cargo bench --locked --bench request_path -- {{ARGS}}

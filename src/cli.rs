@@ -1,5 +1,5 @@
 //! The command line. It speaks to a running service over HTTP alone; only `init`, `check`,
-//! `doctor`, `serve` and `redact` look at files.
+//! `doctor`, `serve`, `service`, `man` and `redact` look at files.
 
 pub mod args;
 mod check;
@@ -9,12 +9,15 @@ mod fault;
 pub mod filters;
 mod init;
 mod line;
+mod manual;
+mod notify;
 mod out;
 mod redact;
 mod reload;
 mod schedule;
 mod send;
 mod serve;
+mod service;
 mod status;
 mod tail;
 mod tasks;
@@ -53,6 +56,9 @@ async fn perform(args: Args, out: &Out) -> Result<(), CliError> {
         Command::Redact { ndjson, config, secret_files } => {
             redact::run(ndjson, config.as_deref(), secret_files)
         }
+        Command::Service(command) => service::run(command, out),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { folder } => manual::pages(folder.as_deref(), out),
         Command::Serve { config, listen } => serve::run(config.as_deref(), listen, out).await,
         Command::Send(send) => send::run(&client?, send, out).await,
         Command::Reload => reload::run(&client?, out).await,

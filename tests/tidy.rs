@@ -6,6 +6,8 @@
 mod arrows;
 #[path = "tidy/names.rs"]
 mod names;
+#[path = "tidy/packaging.rs"]
+mod packaging;
 #[path = "tidy/pages.rs"]
 mod pages;
 #[path = "tidy/promises.rs"]
@@ -16,6 +18,8 @@ mod requirements;
 mod rust;
 #[path = "tidy/shape.rs"]
 mod shape;
+#[path = "tidy/summary.rs"]
+mod summary;
 #[path = "tidy/supply.rs"]
 mod supply;
 #[path = "tidy/tree.rs"]

@@ -5,11 +5,14 @@ use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 use clap::{Parser, Subcommand};
+use clap_complete::Shell;
 
 pub mod schedule;
+pub mod service;
 
 use super::filters::Filters;
 use schedule::ScheduleCommand;
+use service::ServiceCommand;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -77,6 +80,9 @@ pub enum Command {
         #[arg(env = "ALGONIUS_CONFIG", value_name = "FILE")]
         config: Option<PathBuf>,
     },
+    /// Have systemd start the service, and look whether it does.
+    #[command(subcommand)]
+    Service(ServiceCommand),
     /// Mask the secrets in a text, from standard input to standard output.
     Redact {
         /// Each line is one JSON document, and stays one.
@@ -116,6 +122,16 @@ pub enum Command {
     /// Look at what is asked for at set times, or change it.
     #[command(subcommand)]
     Schedule(ScheduleCommand),
+    /// Print what a shell needs to complete these commands.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Print the manual page, or write one for each command.
+    Man {
+        /// The folder to write them into; made if it is not there.
+        folder: Option<PathBuf>,
+    },
 }
 
 /// A message to an agent.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::service::ServiceError;
 use crate::config::Faults;
 use crate::wire::admin::Wrong;
 use crate::tls::TlsError;
@@ -52,6 +53,9 @@ pub(super) enum CliError {
     /// The service did not start.
     #[error("{0}")]
     Start(#[from] StartError),
+    /// systemd was not to be had, or did not do what was asked.
+    #[error("{0}")]
+    Service(#[from] ServiceError),
     /// The message could not be read.
     #[error("standard input could not be read")]
     Input { source: std::io::Error },
@@ -84,6 +88,7 @@ impl CliError {
             | Self::Authorities(_)
             | Self::Configuration(_)
             | Self::Rejected { .. } => 4,
+            Self::Service(error) => error.exit_code(),
             Self::NoToken { .. } => 2,
             Self::NotDone { .. } => 5,
             Self::Refused(trouble) => match trouble.code.as_str() {

@@ -8,6 +8,7 @@ use nix::unistd::geteuid;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::fault::CliError;
+use super::notify::Notifier;
 use super::out::Out;
 use crate::config::{Checked, Fault, LogFormat, Server, Settings, Source};
 use crate::telemetry::{self, Form, Tap};
@@ -36,9 +37,12 @@ pub(super) async fn run(
     let running = start_as(source, settings).await?;
     tap.lead_to(running.observatory());
     out.note(&banner(&running, file, &token_file, &agents));
+    let notifier = Notifier::of_environment();
+    notifier.ready(running.address());
     loop {
         tokio::select! {
             () = asked_to_stop(&mut signals) => {
+                notifier.stopping();
                 drain_or_stop(running, drain, &mut signals).await;
                 return Ok(());
             }

@@ -194,7 +194,19 @@ async fn help_names_every_command_and_exit_code() {
     let setup = Setup::bare("");
     let help = setup.run(&["--help"], "").await;
     assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""));
-    for command in ["init", "serve", "check", "doctor", "send", "status", "tasks", "Exit codes:"] {
+    for command in [
+        "init",
+        "serve",
+        "check",
+        "doctor",
+        "send",
+        "status",
+        "tasks",
+        "service",
+        "completions",
+        "man",
+        "Exit codes:",
+    ] {
         assert!(help.stdout.contains(command), "{command} is not in {}", help.stdout);
     }
     for code in 0..=5 {

@@ -74,7 +74,9 @@ async fn what_shall_not_outlive_its_service_ends_with_the_upgrade() {
 fn the_unit_of_systemd_is_understood_and_spares_the_wardens() {
     let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/config/systemd/algonius.service");
     let unit = fs::read_to_string(unit).unwrap();
-    for line in ["KillMode=process", "RuntimeDirectoryPreserve=yes", "LimitLOCKS=infinity"] {
+    for line in
+        ["KillMode=process", "RuntimeDirectoryPreserve=yes", "LimitLOCKS=infinity", "Type=notify"]
+    {
         assert!(unit.lines().any(|have| have == line), "no {line}");
     }
     let folder = tempfile::tempdir().unwrap();

@@ -1,0 +1,165 @@
+//! An agent that is no program: the supervision tree with a driver and a clock of one's own, and a
+//! ledger in memory. `cargo run -p algonius-actors --example echo -- "hello"` prints what it answers.
+
+use std::error::Error;
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::decide::key::Keyring;
+use algonius_actors::decide::redact::Redactor;
+use algonius_actors::door::Gateway;
+use algonius_actors::kit::{Kit, Masking};
+use algonius_actors::lookout::Lookout;
+use algonius_actors::model::agent::AgentSpec;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::event::{Channel, Fact};
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::{ContextId, MessageId, PrincipalId};
+use algonius_actors::model::principal::{Caller, Right, Scope};
+use algonius_actors::model::request::{Input, Overrides, Request, Trigger};
+use algonius_actors::model::workspace::Workspace;
+use algonius_actors::ports::clock::Clock;
+use algonius_actors::ports::driver::{Driver, Hold, Lease, Work};
+use algonius_actors::ports::ledger::LedgerError;
+use algonius_actors::ports::observer::Nobody;
+use algonius_actors::report::Reporter;
+use algonius_actors::root::Seat;
+use algonius_actors::testing::{MemoryLedger, spec};
+use algonius_actors::tree::{Plan, Tree};
+use algonius_actors::turns::Turns;
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+/// Answers with what it is asked.
+struct Echo;
+
+#[async_trait]
+impl Driver for Echo {
+    async fn workspace(&self, _: &AgentSpec, _: &Request) -> Option<Workspace> {
+        None // It changes nothing.
+    }
+
+    fn start(&self, work: Work, report: Reporter) -> Lease {
+        Box::new(Saying(tokio::spawn(async move {
+            report.started(None);
+            let said = say(&report, &work.request.input.text()).await;
+            let lost =
+                |error: LedgerError| Failure::new(Code::LedgerUnavailable, error.to_string());
+            report.ended(said.map_err(lost), None);
+        })))
+    }
+
+    /// Nothing of it outlives the process, so there is nothing to claim, and this is never asked.
+    fn resume(&self, work: Work, report: Reporter) -> Lease {
+        self.start(work, report)
+    }
+}
+
+/// What is written is masked on its way to the ledger.
+async fn say(report: &Reporter, text: &str) -> Result<(), LedgerError> {
+    let mut scribe = report.scribe(Channel::Stdout);
+    scribe.write(text.as_bytes()).await?;
+    let span = scribe.close().await?;
+    report.note(Fact::answer(span)).await
+}
+
+/// Dropped, it ends at once; its reporter tells so.
+struct Saying(JoinHandle<()>);
+
+#[async_trait]
+impl Hold for Saying {
+    fn stop(&self) {
+        self.0.abort();
+    }
+
+    async fn clean(self: Box<Self>) {}
+}
+
+impl Drop for Saying {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The wall's.
+struct Wall;
+
+impl Clock for Wall {
+    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
+    fn now(&self) -> DateTime<Utc> {
+        Utc::now()
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let text = std::env::args().nth(1).unwrap_or_else(|| "hello".to_owned());
+    let answer = run(&text).await?;
+    writeln!(std::io::stdout(), "{answer}")?;
+    Ok(())
+}
+
+/// The tree from its start to its end, with one request.
+async fn run(text: &str) -> Result<String, Box<dyn Error>> {
+    let ledger = MemoryLedger::default();
+    let kit = Kit {
+        ledger: Arc::new(ledger.clone()),
+        history: Arc::new(ledger),
+        clock: Arc::new(Wall),
+        redactor: Masking::fixed(Arc::new(Redactor::new(["correct-horse-battery".to_owned()]))),
+        observer: Arc::new(Nobody),
+        lookout: Lookout::default(),
+        keyring: Keyring::new([7; 32]), // One that is kept, where the ledger is.
+        turns: Turns::default(),
+    };
+    let seat = Seat { spec: Arc::new(spec("echo")), driver: Arc::new(Echo) };
+    let tree = Tree::start(kit, vec![seat], Plan::default()).await?;
+    let answer = ask(tree.gateway(), text).await;
+    tree.stop(Duration::from_secs(5)).await;
+    Ok(answer?)
+}
+
+/// Asks, waits, and reads the answer as everybody may see it.
+async fn ask(gateway: &Gateway, text: &str) -> Result<String, Failure> {
+    let caller = Caller {
+        principal: PrincipalId(Uuid::from_u128(1)),
+        name: "operator".to_owned(),
+        scope: Scope { rights: vec![Right::Read, Right::Run], agents: None },
+    };
+    let ticket = gateway.submit(&caller, request(&caller, text)).await?;
+    let record = gateway.execution(&caller, ticket.execution).await?;
+    gateway.ended(&record, ticket.progress).await;
+    let mut answer = String::new();
+    for event in gateway.events(&record, 0).await? {
+        let Fact::Artifact { pieces, .. } = event.fact else { continue };
+        for piece in pieces {
+            answer += &gateway.text(&record, piece.text).await?;
+        }
+    }
+    Ok(answer)
+}
+
+fn request(caller: &Caller, text: &str) -> Request {
+    Request {
+        agent: spec("echo").id,
+        owner: caller.principal,
+        message: MessageId("message-1".to_owned()),
+        context: ContextId("context-1".to_owned()),
+        opens: true,
+        idempotency: None,
+        trace: None,
+        continues: None,
+        standing: Overrides::default(),
+        trigger: Trigger::Api,
+        input: Input::text_of(text),
+    }
+}
+
+#[tokio::test]
+async fn the_agent_answers_with_what_it_was_asked_masked() {
+    let answer = run("say correct-horse-battery now").await.unwrap();
+    assert_eq!(answer, "say *** now");
+}

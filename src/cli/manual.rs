@@ -1,0 +1,41 @@
+//! `algonius completions` and `algonius man`, made of what can be typed.
+
+use std::io;
+use std::path::Path;
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+use clap_mangen::Man;
+
+use super::args::Args;
+use super::fault::CliError;
+use super::out::Out;
+
+/// Prints what a shell needs to complete the commands.
+pub(super) fn completions(shell: Shell) -> Result<(), CliError> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), "algonius", &mut script);
+    print(&script)
+}
+
+/// Writes a page for each command into a folder, or prints the first of them.
+pub(super) fn pages(folder: Option<&Path>, out: &Out) -> Result<(), CliError> {
+    let Some(folder) = folder else { return first_page() };
+    let fault =
+        |source| CliError::File { what: "cannot write to", file: folder.to_owned(), source };
+    std::fs::create_dir_all(folder).map_err(fault)?;
+    clap_mangen::generate_to(Args::command(), folder).map_err(fault)?;
+    out.line(&format!("pages  {}", folder.display()));
+    Ok(())
+}
+
+fn first_page() -> Result<(), CliError> {
+    let mut page = Vec::new();
+    let rendered = Man::new(Args::command()).render(&mut page);
+    rendered.map_err(|source| CliError::Output { source })?;
+    print(&page)
+}
+
+fn print(bytes: &[u8]) -> Result<(), CliError> {
+    io::Write::write_all(&mut io::stdout(), bytes).map_err(|source| CliError::Output { source })
+}

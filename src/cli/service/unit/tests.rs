@@ -1,0 +1,59 @@
+//! What units say.
+
+use std::path::Path;
+
+use super::super::place::{Environment, Owner};
+use super::{Unit, is_ours};
+
+fn unit(owner: Owner, program: &str, config: &str, path: &str) -> Result<String, String> {
+    let unit = Unit::new(owner, Path::new(program), Path::new(config), path.to_owned());
+    unit.map(|unit| unit.text()).map_err(|error| error.to_string())
+}
+
+fn has(text: &str, line: &str) -> bool {
+    text.lines().any(|have| have == line)
+}
+
+#[test]
+fn the_unit_of_a_machine_is_the_one_that_is_shipped() {
+    let (owner, here) = (Owner::Machine, Environment::default());
+    let config = owner.configuration(&here).unwrap();
+    let path = owner.path(&here);
+    let text = unit(owner, "/usr/local/bin/algonius", config.to_str().unwrap(), &path).unwrap();
+    assert_eq!(text, include_str!("../../../../config/systemd/algonius.service"));
+    assert!(is_ours(&text));
+}
+
+#[test]
+fn a_unit_of_a_user_needs_no_rights_and_no_user() {
+    let text = unit(Owner::User, "/o/algonius", "/o/s.toml", "/o/bin:/bin").unwrap();
+    for line in [
+        "Type=notify",
+        "KillMode=process",
+        "NoNewPrivileges=yes",
+        "ExecStart=/o/algonius serve --config /o/s.toml",
+        "ConditionPathExists=/o/s.toml",
+        "Environment=PATH=/o/bin:/bin",
+        "EnvironmentFile=-/o/environment",
+        "WantedBy=default.target",
+    ] {
+        assert!(has(&text, line), "no {line} in {text}");
+    }
+    for line in ["User=", "Protect", "Capability", "StateDirectory", "network-online"] {
+        assert!(!text.contains(line), "{line} in {text}");
+    }
+    assert!(is_ours(&text));
+}
+
+#[test]
+fn what_means_something_to_systemd_is_quoted_and_what_cannot_be_is_refused() {
+    let text = unit(Owner::User, "/my tools/algonius", "/o/50%.toml", r#"/a b:/c"d"#).unwrap();
+    assert!(has(&text, r#"ExecStart="/my tools/algonius" serve --config /o/50%%.toml"#), "{text}");
+    assert!(has(&text, r#"Environment="PATH=/a b:/c\"d""#), "{text}");
+    for (program, config, path) in
+        [("/a\nUser=root", "/b", "/c"), ("/a", "/$b", "/c"), ("/a", "/b", "/c\nUser=root")]
+    {
+        let refused = unit(Owner::User, program, config, path).unwrap_err();
+        assert!(refused.contains("cannot stand in a unit"), "{refused}");
+    }
+}

@@ -1,0 +1,75 @@
+//! What shells complete, and what `man` shows.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use crate::harness::Setup;
+
+/// The commands below these words, as the help lists them.
+async fn commands(setup: &Setup, words: &[&str]) -> Vec<String> {
+    let help = setup.run(&[words, &["--help"]].concat(), "").await.stdout;
+    let Some(list) = help.split("Commands:\n").nth(1) else { return Vec::new() };
+    let list = list.lines().take_while(|line| !line.is_empty());
+    let names = list.filter_map(|line| line.split_whitespace().next().map(str::to_owned));
+    names.filter(|name| name != "help").collect()
+}
+
+#[tokio::test]
+async fn completions_are_made_for_each_shell_and_name_each_command() {
+    let setup = Setup::bare("");
+    let names = commands(&setup, &[]).await;
+    assert!(names.contains(&"service".to_owned()), "{names:?}");
+    let marks =
+        [("bash", "complete -F"), ("zsh", "#compdef algonius"), ("fish", "complete -c algonius")];
+    for (shell, mark) in marks {
+        let script = setup.run(&["completions", shell], "").await;
+        assert_eq!((script.code, script.stderr.as_str()), (Some(0), ""));
+        for name in names.iter().map(String::as_str).chain(["uninstall", "no-wait", mark]) {
+            assert!(script.stdout.contains(name), "{shell} does not complete {name}");
+        }
+    }
+    assert_eq!(setup.run(&["completions", "dos"], "").await.code, Some(4));
+}
+
+#[tokio::test]
+async fn bash_completes_a_command() {
+    let setup = Setup::bare("");
+    let script = setup.run(&["completions", "bash"], "").await.stdout;
+    let file = setup.here().join("completions");
+    let asks = "COMP_WORDS=(algonius serv); COMP_CWORD=1; _algonius algonius serv algonius; \
+                echo \"${COMPREPLY[*]}\"";
+    fs::write(&file, [&script, asks].concat()).unwrap();
+    let output = tokio::process::Command::new("bash").arg(file).output().await;
+    let Ok(output) = output else { return println!("NOT TESTED: there is no bash") };
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "serve service");
+}
+
+#[tokio::test]
+async fn each_command_has_a_manual_page() {
+    let setup = Setup::bare("");
+    let first = setup.run(&["man"], "").await.stdout;
+    assert!(first.contains(".TH algonius 1") && first.contains("Exit codes"), "{first}");
+    let folder = setup.here().join("man/man1");
+    let written = setup.run(&["man", folder.to_str().unwrap()], "").await;
+    assert_eq!(written.code, Some(0), "{written:?}");
+    let mut wanted = BTreeSet::from(["algonius.1".to_owned()]);
+    for name in commands(&setup, &[]).await {
+        for below in commands(&setup, &[&name]).await {
+            wanted.insert(format!("algonius-{name}-{below}.1"));
+        }
+        wanted.insert(format!("algonius-{name}.1"));
+    }
+    let pages = fs::read_dir(&folder).unwrap().flatten();
+    let pages: BTreeSet<_> = pages.map(|page| page.file_name().into_string().unwrap()).collect();
+    assert_eq!(pages, wanted);
+    let man = tokio::process::Command::new("man").arg("--version").output().await;
+    let has_man = man.is_ok_and(|output| output.status.success());
+    if !has_man {
+        return println!("NOT TESTED: there is no man");
+    }
+    let mut shows = tokio::process::Command::new("man");
+    shows.args(["--warnings", "-l"]).arg(folder.join("algonius-service-install.1"));
+    let shown = shows.env("LC_ALL", "C").env("MANPAGER", "cat").output().await.unwrap();
+    let text = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(text.contains("dry-run"), "{shown:?}");
+}

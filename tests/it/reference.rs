@@ -1,0 +1,130 @@
+//! The reference of the configuration is made of the files that are shipped, and names every key that
+//! the reader knows.
+
+mod page;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+
+use crate::harness::Setup;
+use page::{Table, page, tables};
+
+/// Set it to write the page anew, instead of comparing.
+const REWRITE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
+
+/// What the reader knows to refuse it with words of its own.
+const REFUSED: [&str; 6] = [
+    "agents.<id>.auth.token",
+    "tokens.<name>.token",
+    "agents.<id>.keep_alive",
+    "agents.<id>.session_timeout",
+    "limits.session_timeout_min",
+    "limits.session_timeout_max",
+];
+
+/// A key that nobody could have meant anything by.
+const NOBODYS: &str = "zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz";
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn shipped() -> Vec<Table> {
+    let text = |file: &str| fs::read_to_string(root().join("config").join(file)).unwrap();
+    tables(&text("supervisor.toml"), &text("examples/your-own.toml"))
+}
+
+#[test]
+fn the_reference_says_what_the_shipped_files_say() {
+    let (file, page) = (root().join("docs/configuration.md"), page(&shipped()));
+    if std::env::var_os(REWRITE).is_some() {
+        fs::write(&file, &page).unwrap();
+    }
+    let kept = fs::read_to_string(&file).unwrap_or_default();
+    assert!(kept == page, "docs/configuration.md is not made of config; {REWRITE}=1 makes it");
+}
+
+#[tokio::test]
+async fn the_reference_has_every_key_that_the_reader_knows_and_no_other() {
+    let documented = documented(&shipped());
+    let known = known(&parents(&documented)).await;
+    assert!(known.contains_key("") && known.contains_key("agents.<id>"), "{:?}", known.keys());
+    let covers = |path: &String| {
+        let below = format!("{path}.");
+        documented.iter().any(|have| have == path || have.starts_with(&below))
+    };
+    let all: BTreeSet<String> = known.iter().flat_map(|(table, keys)| below(table, keys)).collect();
+    let missing: Vec<_> = all.iter().filter(|path| !covers(path)).collect();
+    let missing: Vec<_> = missing.iter().filter(|path| !REFUSED.contains(&path.as_str())).collect();
+    assert!(missing.is_empty(), "config/*.toml says nothing of {missing:#?}");
+    let is_known = |path: &&String| {
+        let (table, _) = path.rsplit_once('.').unwrap_or(("", path));
+        !known.contains_key(table) || all.contains(*path)
+    };
+    let unknown: Vec<_> = documented.iter().filter(|path| !is_known(path)).collect();
+    assert!(unknown.is_empty(), "the reader knows nothing of {unknown:#?}");
+}
+
+/// The paths of all keys, those inside a value that is a table among them.
+fn documented(tables: &[Table]) -> BTreeSet<String> {
+    let mut paths = BTreeSet::new();
+    for (table, row) in tables.iter().flat_map(|table| table.rows().map(move |row| (table, row))) {
+        let path = format!("{}.{}", table.name, row.key);
+        let inner = row.value.split(['{', ',']).filter_map(|part| part.split_once(" = "));
+        let inner = inner.map(|(key, _)| key.trim()).filter(|key| is_key(key));
+        paths.extend(inner.map(|key| format!("{path}.{key}")));
+        paths.insert(path);
+    }
+    paths
+}
+
+fn is_key(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|char| char.is_ascii_alphanumeric() || char == '_')
+}
+
+/// Every table that holds one of these.
+fn parents(paths: &BTreeSet<String>) -> BTreeSet<String> {
+    let above = |path: &String| {
+        let ends = path.match_indices('.').map(|(at, _)| path.get(..at).unwrap().to_owned());
+        ends.collect::<Vec<_>>()
+    };
+    paths.iter().flat_map(above).collect()
+}
+
+fn below(table: &str, keys: &BTreeSet<String>) -> Vec<String> {
+    let path = |key: &String| if table.is_empty() { key.clone() } else { format!("{table}.{key}") };
+    keys.iter().map(path).collect()
+}
+
+/// Asks the reader itself: in each table stands a key that it cannot know, and its answer names
+/// those that it does. A table that may have any keys has no such answer.
+async fn known(tables: &BTreeSet<String>) -> BTreeMap<String, BTreeSet<String>> {
+    let setup = Setup::bare("");
+    let mut known = BTreeMap::new();
+    for table in tables.iter().map(String::as_str).chain([""]) {
+        let file = setup.here().join("asked.toml");
+        fs::write(&file, asking(table)).unwrap();
+        let told = setup.run(&["check", file.to_str().unwrap()], "").await.stderr;
+        let answer = told.lines().find_map(|line| {
+            line.contains(NOBODYS).then(|| line.split_once("unknown key; known: "))?
+        });
+        if let Some((_, keys)) = answer {
+            known.insert(table.to_owned(), keys.split(", ").map(str::to_owned).collect());
+        }
+    }
+    known
+}
+
+/// A file whose key of this table nobody knows.
+fn asking(table: &str) -> String {
+    let lists = [("agents.<id>.skills", "[", "]"), ("redaction.patterns", "[", "]")];
+    let list = lists.into_iter().find(|(name, ..)| *name == table);
+    let real = table.replace("<id>", "a").replace("<name>", "a");
+    let kind = if table == "agents.<id>.auth" { "type = 'api_key'\n" } else { "" };
+    match (table, list) {
+        ("", _) => format!("{NOBODYS} = 1\n"),
+        (_, Some((_, open, close))) => format!("{real} = {open}{{ {NOBODYS} = 1 }}{close}\n"),
+        (_, None) => format!("[{real}]\n{kind}{NOBODYS} = 1\n"),
+    }
+}

@@ -1,0 +1,264 @@
+//! Reads the shipped configuration for what it tells its reader, and writes that as a page.
+
+use std::fmt::Write as _;
+
+use regex::Regex;
+
+/// A table of the configuration.
+pub(super) struct Table {
+    /// Its name, with `<id>` for one that its writer chooses.
+    pub(super) name: String,
+    parts: Vec<Part>,
+}
+
+enum Part {
+    Prose(String),
+    Row(Row),
+}
+
+/// A key.
+pub(super) struct Row {
+    pub(super) key: String,
+    pub(super) value: String,
+    about: String,
+}
+
+impl Table {
+    pub(super) fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Row(row) => Some(row),
+            Part::Prose(_) => None,
+        })
+    }
+}
+
+/// The tables of both files: of agents those of the second, and what is commented out in the first.
+pub(super) fn tables(shipped: &str, own: &str) -> Vec<Table> {
+    let mut all = read(shipped);
+    let place = all.iter().position(|table| table.name.starts_with("agents")).unwrap_or(all.len());
+    all.splice(place..place, read(own));
+    all
+}
+
+/// What a line is.
+enum Line<'l> {
+    Blank,
+    Banner,
+    Break,
+    Head { name: &'l str, is_shown: bool },
+    Key { key: &'l str, rest: &'l str },
+    More(&'l str),
+    Prose(&'l str),
+    Else,
+}
+
+struct Forms {
+    head: Regex,
+    key: Regex,
+    more: Regex,
+}
+
+impl Forms {
+    fn new() -> Self {
+        let form = |pattern| Regex::new(pattern).unwrap();
+        Self {
+            head: form(r"^(# )?\[\[?([\w.-]+)\]\]?( +#.*)?$"),
+            key: form(r"^(?:# )?([A-Za-z_]\w*(?:\.\w+)*) = (.+)$"),
+            more: form(r"^#?\s{8,}# (.+)$"),
+        }
+    }
+
+    fn of<'l>(&self, line: &'l str, is_shipped: bool) -> Line<'l> {
+        let group = |found: &regex::Captures<'l>, at| found.get(at).map_or("", |it| it.as_str());
+        if let Some(found) = self.head.captures(line) {
+            let (is_example, name) = (found.get(1).is_none(), group(&found, 2));
+            // The agents that are shipped are there to be run; the other file tells of all.
+            let is_shown = !(is_shipped && is_example && name.starts_with("agents."));
+            return Line::Head { name, is_shown };
+        }
+        if let Some(found) = self.key.captures(line) {
+            return Line::Key { key: group(&found, 1), rest: group(&found, 2) };
+        }
+        if let Some(found) = self.more.captures(line) {
+            return Line::More(group(&found, 1));
+        }
+        match line {
+            "" => Line::Blank,
+            "#" => Line::Break,
+            _ if line.starts_with("# ---") => Line::Banner,
+            _ => line.strip_prefix("# ").map_or(Line::Else, Line::Prose),
+        }
+    }
+}
+
+fn read(text: &str) -> Vec<Table> {
+    let (forms, is_shipped) = (Forms::new(), text.contains("[server]"));
+    let mut state = State::default();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        match forms.of(line, is_shipped) {
+            Line::Blank => state.end_of_prose(),
+            Line::Break => state.prose.push("\n\n".to_owned()),
+            Line::Banner | Line::Else => {
+                state.end_of_prose();
+                state.is_shown = false;
+            }
+            Line::Head { name, is_shown } => state.head(name, is_shown),
+            Line::Key { key, rest } => state.key(key, &whole(rest, &mut lines)),
+            Line::More(text) => state.more(text),
+            Line::Prose(text) => state.prose.push(format!("{text} ")),
+        }
+    }
+    state.end_of_prose();
+    state.tables
+}
+
+/// A value that goes on over several lines as one line, with its remark.
+fn whole<'l>(first: &str, lines: &mut impl Iterator<Item = &'l str>) -> String {
+    let mut whole = first.to_owned();
+    while is_open(split(&whole).0) {
+        let Some(line) = lines.next() else { break };
+        let line = line.trim_start_matches("# ").trim();
+        whole = format!("{} {line}", split(&whole).0.trim());
+    }
+    whole
+}
+
+fn is_open(value: &str) -> bool {
+    let count = |chars: [char; 2]| value.matches(chars).count();
+    count(['[', '{']) > count([']', '}'])
+}
+
+/// A value and its remark.
+fn split(text: &str) -> (&str, &str) {
+    let mut marks = text.match_indices(" # ").filter_map(|(at, _)| text.split_at_checked(at));
+    let outside = marks.find(|(value, _)| value.matches('"').count().is_multiple_of(2));
+    outside
+        .map_or((text, ""), |(value, about)| (value.trim(), about.trim_start_matches(" # ").trim()))
+}
+
+#[derive(Default)]
+struct State {
+    tables: Vec<Table>,
+    prose: Vec<String>,
+    is_shown: bool,
+}
+
+impl State {
+    fn taken(&mut self) -> Option<Part> {
+        let prose = self.prose.concat().replace(" \n", "\n").trim().to_owned();
+        self.prose.clear();
+        (!prose.is_empty()).then_some(Part::Prose(prose))
+    }
+
+    /// Prose that stands alone belongs to what is before it.
+    fn end_of_prose(&mut self) {
+        let part = self.taken().filter(|_| self.is_shown);
+        if let (Some(part), Some(table)) = (part, self.tables.last_mut()) {
+            table.parts.push(part);
+        }
+    }
+
+    fn head(&mut self, name: &str, is_shown: bool) {
+        let parts: Vec<_> = self.taken().into_iter().collect();
+        self.is_shown = is_shown;
+        if is_shown {
+            self.tables.push(Table { name: chosen(name), parts });
+        }
+    }
+
+    fn key(&mut self, key: &str, rest: &str) {
+        let prose = self.taken();
+        let Some(table) = self.tables.last_mut().filter(|_| self.is_shown) else { return };
+        let (value, about) = split(rest);
+        let (key, value, about) = (key.to_owned(), value.trim().to_owned(), about.to_owned());
+        table.parts.extend(prose);
+        table.parts.push(Part::Row(Row { key, value, about }));
+    }
+
+    fn more(&mut self, text: &str) {
+        let last = self.tables.last_mut().filter(|_| self.is_shown);
+        if let Some(Part::Row(row)) = last.and_then(|table| table.parts.last_mut()) {
+            row.about = format!("{} {text}", row.about);
+        }
+    }
+}
+
+/// The name of a table with `<id>` for what its writer chooses.
+fn chosen(name: &str) -> String {
+    let mut words = name.split('.');
+    let (first, second) = (words.next().unwrap_or_default(), words.next());
+    let mut chosen = vec![first];
+    chosen.extend(second.map(|word| match first {
+        "agents" | "schedules" => "<id>",
+        "tokens" => "<name>",
+        _ => word,
+    }));
+    chosen.extend(words);
+    chosen.join(".")
+}
+
+const INTRO: &str = "\
+# Configuration
+
+<!-- Made of config/supervisor.toml and config/examples/your-own.toml by tests/it/reference.rs. -->
+
+One TOML file. `algonius init FOLDER` writes one to begin with, `algonius check FILE` tells all that is
+wrong with it. Every key has a default but for those of an agent's program. The values below are the
+defaults; for agents, schedules and tokens they are examples.
+
+Times are seconds (`300`, `0.5`) or text (`\"300s\"`, `\"5m\"`, `\"1h\"`). Relative paths are seen from the
+folder of the file. A key that is not in these tables is a fault.
+";
+
+/// The tables as a page.
+pub(super) fn page(tables: &[Table]) -> String {
+    let mut page = INTRO.to_owned();
+    for table in tables {
+        _ = write!(page, "\n## `[{}]`\n", table.name);
+        let mut is_in_rows = false;
+        for part in &table.parts {
+            match part {
+                Part::Prose(text) => _ = write!(page, "\n{}\n", wrapped(&plain(text))),
+                Part::Row(row) => {
+                    let head = if is_in_rows { "" } else { "\n| key | value | |\n|---|---|---|\n" };
+                    _ = writeln!(page, "{head}{}", line(row));
+                }
+            }
+            is_in_rows = matches!(part, Part::Row(_));
+        }
+    }
+    page
+}
+
+fn line(Row { key, value, about }: &Row) -> String {
+    let cell = |text: &str| text.replace('|', "\\|");
+    let value = if value.contains('`') { value.clone() } else { format!("`{value}`") };
+    format!("| `{key}` | {} | {} |", cell(&value), cell(&plain(about))).replace("|  |", "| |")
+}
+
+/// Text in which nothing but code means anything to Markdown.
+fn plain(text: &str) -> String {
+    let parts = text.split('`').enumerate().map(|(index, part)| {
+        let is_code = index % 2 == 1;
+        if is_code { part.to_owned() } else { part.replace('<', "\\<").replace('*', "\\*") }
+    });
+    parts.collect::<Vec<_>>().join("`")
+}
+
+/// In lines that a terminal shows whole.
+fn wrapped(text: &str) -> String {
+    let paragraphs = text.split("\n\n").map(|paragraph| {
+        let mut lines = vec![String::new()];
+        for word in paragraph.split_whitespace() {
+            let last = lines.len() - 1;
+            if lines[last].len() + word.len() > 100 {
+                lines.push(word.to_owned());
+            } else {
+                lines[last] = format!("{} {word}", lines[last]).trim().to_owned();
+            }
+        }
+        lines.join("\n")
+    });
+    paragraphs.collect::<Vec<_>>().join("\n\n")
+}

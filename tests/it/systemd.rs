@@ -1,0 +1,217 @@
+//! The service under systemd: what it tells it, and what the command line has it do.
+
+use std::fs;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::net::UnixDatagram as Socket;
+
+use crate::harness::processes::wardens;
+use crate::harness::{Door, Setup, gated, soon, until};
+
+const SHOWS_ITS_ENVIRONMENT: &str = "[agents.env]\ncommand = 'env'\n";
+
+/// A socket like that of systemd, and a setup whose service is told of it.
+fn listening(agents: &str) -> (Socket, Setup) {
+    let setup = Setup::new(agents);
+    let place = setup.here().join("notify");
+    let socket = UnixDatagram::bind(&place).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let setup = setup.env("NOTIFY_SOCKET", place.to_str().unwrap());
+    (Socket::from_std(socket).unwrap(), setup)
+}
+
+async fn heard(socket: &Socket) -> String {
+    let mut bytes = [0; 4096];
+    let length = soon("a word to systemd", socket.recv(&mut bytes)).await.unwrap();
+    String::from_utf8_lossy(&bytes[..length]).into_owned()
+}
+
+#[tokio::test]
+async fn systemd_is_told_when_the_door_is_open_and_when_the_service_drains() {
+    let agents = gated("one", "access = 'read-write'");
+    let (socket, setup) = listening(&agents);
+    let word = setup.here().join("word");
+    // Heard by a task of its own, which asks at the very moment that it hears.
+    let listener = tokio::spawn(async move {
+        let ready = heard(&socket).await;
+        let address = ready.split("http://").nth(1).and_then(|rest| rest.lines().next()).unwrap();
+        let door = Door { address: address.parse().unwrap(), token: "none".to_owned() };
+        let health = door.get("/health").await;
+        fs::write(word, &ready).unwrap();
+        (socket, ready, health.status)
+    });
+    let mut service = setup.start().await;
+    let (socket, ready, health) = soon("READY", listener).await.unwrap();
+    assert!(ready.starts_with("READY=1\n"), "{ready}");
+    assert_eq!(health, 200);
+    service.begin("one", "ann").await;
+    service.setup.written("log", "start ann\n").await;
+    service.sigterm();
+    assert!(heard(&socket).await.starts_with("STOPPING=1\n"));
+    assert!(!service.has_exited(), "what runs may finish first");
+    service.setup.open("go");
+    assert_eq!(service.exit().await.code(), Some(0));
+}
+
+#[tokio::test]
+async fn the_socket_of_systemd_reaches_neither_an_agent_nor_the_warden() {
+    let (socket, setup) = listening(SHOWS_ITS_ENVIRONMENT);
+    let service = setup.start().await;
+    assert!(heard(&socket).await.starts_with("READY=1\n"));
+    let seen = service.command(&["send", "env", "x"], "").await.stdout;
+    assert!(seen.contains("A2A_TASK_ID=") && !seen.contains("NOTIFY_SOCKET"), "{seen}");
+    let warden = wardens(service.pid()).pop().unwrap();
+    match fs::read(format!("/proc/{warden}/environ")) {
+        Ok(environment) => assert_eq!(String::from_utf8_lossy(&environment), ""),
+        Err(_) => println!("NOT TESTED: only root sees the environment of a warden"),
+    }
+}
+
+#[tokio::test]
+async fn a_socket_that_is_not_there_keeps_nothing_from_working() {
+    let setup = Setup::new(SHOWS_ITS_ENVIRONMENT).env("NOTIFY_SOCKET", "/nowhere/at/all");
+    let service = setup.start().await;
+    let is_said = async || service.said().contains("systemd could not be told").then_some(());
+    until("a word about it", is_said).await;
+    assert_eq!(service.command(&["send", "env", "x"], "").await.code, Some(0));
+}
+
+/// Notes what it is asked for, and answers as systemd does where the unit is there.
+const SYSTEMCTL: &str = r#"#!/bin/sh
+echo "$*" >> HERE/asked
+case "$*" in
+*show*) printf 'ActiveState=active\nSubState=running\nUnitFileState=enabled\nMainPID=42\nStatusText=serves\n' ;;
+*broken*) echo 'no such thing' >&2; exit 1 ;;
+esac
+"#;
+
+/// A machine whose user has a systemd, played by a script, and a configuration.
+fn with_systemd() -> Setup {
+    let setup = Setup::bare("[agents.echo]\ncommand = 'cat'\n");
+    let here = setup.here().display().to_string();
+    fs::create_dir_all(setup.here().join("run/systemd")).unwrap();
+    let path = format!("{here}:/usr/bin:/bin");
+    setup.executable("systemctl", &SYSTEMCTL.replace("HERE", &here)).env("PATH", &path)
+}
+
+fn unit_file(setup: &Setup) -> PathBuf {
+    setup.here().join("home/.config/systemd/user/algonius.service")
+}
+
+#[tokio::test]
+async fn a_user_s_service_is_installed_told_of_and_removed() {
+    let setup = with_systemd();
+    let config = setup.write().display().to_string();
+    let missing = setup.run(&["service", "status"], "").await;
+    assert_eq!(missing.code, Some(1), "{missing:?}");
+    assert!(missing.stderr.contains("unit-missing"), "{missing:?}");
+    let install = ["service", "install", "--config", &config];
+    let installed = setup.run(&install, "").await;
+    assert_eq!(installed.code, Some(0), "{installed:?}");
+    assert!(installed.stderr.contains("enable-linger"), "{installed:?}");
+    let unit = fs::read_to_string(unit_file(&setup)).unwrap();
+    let here = setup.here().display();
+    assert!(unit.contains(&format!(" serve --config {config}\n")), "{unit}");
+    assert!(unit.contains(&format!("Environment=PATH={here}:/usr/bin:/bin\n")), "{unit}");
+    let dry = setup.run(&[&install[..], &["--dry-run"]].concat(), "").await;
+    assert_eq!(dry.stdout, unit);
+    let status = setup.run(&["service", "status"], "").await.stdout;
+    for told in ["active (running), pid 42", "enabled", "serves"] {
+        assert!(status.contains(told), "{status}");
+    }
+    let json = setup.run(&["service", "status", "--json"], "").await.stdout;
+    assert!(json.contains("\"pid\": 42"), "{json}");
+    // It writes over its own.
+    assert_eq!(setup.run(&install, "").await.code, Some(0));
+    let removed = setup.run(&["service", "uninstall"], "").await;
+    assert_eq!(removed.code, Some(0), "{removed:?}");
+    assert!(!unit_file(&setup).exists());
+    let enabled = "--user daemon-reload\n--user enable --now algonius.service\n";
+    let shown = "--user show --property=ActiveState,SubState,UnitFileState,MainPID,StatusText \
+                 algonius.service\n";
+    let disabled = "--user disable --now algonius.service\n--user daemon-reload\n";
+    let asked = [enabled, shown, shown, enabled, disabled].concat();
+    assert_eq!(setup.read("asked"), asked);
+}
+
+#[tokio::test]
+async fn nothing_is_installed_that_could_not_start_or_that_another_has_written() {
+    let setup = with_systemd();
+    let none = setup.run(&["service", "install"], "").await;
+    assert_eq!(none.code, Some(4), "{none:?}");
+    assert!(none.stderr.contains("configuration-missing"), "{none:?}");
+    fs::write(setup.here().join("bad.toml"), "[agents.a]\ncommand = 'no-such-program'\n").unwrap();
+    let faulty = setup.run(&["service", "install", "--config", "bad.toml"], "").await;
+    assert_eq!(faulty.code, Some(4), "{faulty:?}");
+    assert!(faulty.stderr.contains("no-such-program"), "{faulty:?}");
+    let (config, file) = (setup.write().display().to_string(), unit_file(&setup));
+    // As the service will see them, and not as the present terminal does.
+    let install = ["service", "install", "--config", &config];
+    let elsewhere = setup.run(&[&install[..], &["--path", "/nowhere"]].concat(), "").await;
+    assert_eq!(elsewhere.code, Some(4), "{elsewhere:?}");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, "[Service]\nExecStart=/bin/true\n").unwrap();
+    for words in [&install[..], &["service", "uninstall"]] {
+        let foreign = setup.run(words, "").await;
+        assert_eq!(foreign.code, Some(1), "{foreign:?}");
+        assert!(foreign.stderr.contains("unit-foreign"), "{foreign:?}");
+    }
+    assert_eq!(setup.read("asked"), "");
+    assert_eq!(setup.run(&[&install[..], &["--force"]].concat(), "").await.code, Some(0));
+    assert!(fs::read_to_string(file).unwrap().contains("Type=notify"));
+}
+
+#[tokio::test]
+async fn what_systemd_refuses_is_told_in_its_words() {
+    let script = "#!/bin/sh\necho 'Failed to connect to bus' >&2\nexit 1\n";
+    let setup = with_systemd().executable("systemctl", script);
+    let config = setup.write().display().to_string();
+    let refused = setup.run(&["service", "install", "--config", &config], "").await;
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("Failed to connect to bus"), "{refused:?}");
+    assert!(refused.stderr.contains("systemctl --user daemon-reload"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn without_systemd_it_says_so_and_what_to_do() {
+    let setup = Setup::bare("[agents.echo]\ncommand = 'cat'\n");
+    let config = setup.write().display().to_string();
+    let words: [&[&str]; 3] = [&["install", "--config", &config], &["uninstall"], &["status"]];
+    for rest in words {
+        let refused = setup.run(&[&["service"], rest].concat(), "").await;
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        for told in ["no-systemd", "algonius serve", "--dry-run"] {
+            assert!(refused.stderr.contains(told), "{refused:?}");
+        }
+    }
+    assert!(!unit_file(&setup).exists());
+}
+
+/// What systemd itself says of both units. No start of one under a real systemd is tested.
+#[tokio::test]
+async fn systemd_understands_what_is_printed() {
+    let setup = Setup::bare("");
+    for scope in [&[][..], &["--system"]] {
+        let dry = ["service", "install", "--dry-run"];
+        let printed = setup.run(&[&dry[..], scope].concat(), "").await.stdout;
+        let place = setup.here().join("algonius.service");
+        fs::write(&place, printed).unwrap();
+        let mut verify = tokio::process::Command::new("systemd-analyze");
+        verify.args(["verify", "--man=no"]).arg(&place).kill_on_drop(true);
+        let Ok(output) =
+            tokio::time::timeout(Duration::from_secs(60), verify.output()).await.unwrap()
+        else {
+            println!("NOT TESTED: systemd-analyze is not installed");
+            return;
+        };
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && !names(&said, &place), "{said}");
+    }
+}
+
+fn names(said: &str, file: &Path) -> bool {
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap();
+    said.lines().any(|line| line.contains(name))
+}

@@ -1,0 +1,46 @@
+//! The documentation as a book: a table of contents with every page, once.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use crate::tree::{Faults, files, root};
+
+const SUMMARY: &str = "docs/SUMMARY.md";
+
+#[test]
+fn every_page_is_in_the_table_of_contents_once() {
+    let files = files();
+    let summary = files.iter().find(|file| file.path == SUMMARY).map_or("", |file| &file.text);
+    let mut faults = Faults::default();
+    let mut listed = BTreeSet::new();
+    for (index, line) in summary.lines().enumerate() {
+        let Some((_, rest)) = line.split_once("](") else { continue };
+        let target = format!("docs/{}", rest.trim_end_matches(')'));
+        if !listed.insert(target.clone()) {
+            faults.add(SUMMARY, index + 1, format!("`{target}` stands there twice"));
+        }
+    }
+    let pages = files.iter().map(|file| &file.path);
+    let pages = pages.filter(|path| path.starts_with("docs/") && path.ends_with(".md"));
+    for page in pages.filter(|path| *path != SUMMARY && !listed.contains(*path)) {
+        faults.add(SUMMARY, 1, format!("`{page}` is not listed"));
+    }
+    faults.settle("list each page of docs once in docs/SUMMARY.md");
+}
+
+#[test]
+fn the_book_can_be_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let built = Command::new("mdbook")
+        .args(["build", "--dest-dir"])
+        .arg(folder.path())
+        .current_dir(root())
+        .output();
+    let Ok(output) = built else {
+        println!("NOT TESTED: mdbook is not installed");
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(folder.path().join("quick-start.html").exists(), "{said}");
+}
