@@ -96,7 +96,8 @@ impl Front {
     ) -> Shared {
         let (Settings { server, default_agent, scheduling, .. }, fixed) =
             (settings.clone(), &self.fixed);
-        let (entry, url) = (server.entry, url(server.public_url.as_deref(), fixed.scheme, fixed.address));
+        let (entry, url) =
+            (server.entry, url(server.public_url.as_deref(), fixed.scheme, fixed.address));
         Shared {
             gateway: fixed.gateway.clone(),
             guard,

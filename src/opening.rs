@@ -93,7 +93,8 @@ impl Grown {
         let (seating, kept) = (tree.seating(), Arc::clone(&store));
         let world = World { source, clock, store, workshop, seating, front, masks };
         let reloader = Reloader::begin(world, settings, (specs, keys), orders);
-        let served = tokio::spawn(listen::serve(listener, certificates, paths, bounds, handle.clone()));
+        let served =
+            tokio::spawn(listen::serve(listener, certificates, paths, bounds, handle.clone()));
         Ok(Running {
             url,
             scheme,

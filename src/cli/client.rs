@@ -3,7 +3,6 @@
 use std::io::{Error, Write};
 use std::path::Path;
 
-use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use super::service::ServiceError;
 use crate::config::Faults;
-use crate::wire::admin::Wrong;
 use crate::tls::TlsError;
+use crate::wire::admin::Wrong;
 use crate::{StartError, wire::api::Trouble};
 
 /// Why a command did not work.

@@ -106,7 +106,9 @@ fn suitable(text: &str) -> Result<String, String> {
 fn rights(section: &mut Section<'_>) -> Vec<Right> {
     let reader = section.reader;
     let words = section.texts("scopes");
-    section.note("scopes", || Shape::Words(RIGHTS.map(|(word, _)| word.to_owned()).to_vec()));
+    section.note("scopes", || {
+        Shape::Words(Right::ALL.iter().map(|right| right.as_str().to_owned()).collect())
+    });
     let Some(words) = words else { return vec![Right::Read, Right::Run] };
     if words.is_empty() {
         reader.error(&section.place.below("scopes").hidden(), "must name one scope at least");
