@@ -56,7 +56,7 @@ fn faults(path: &str, value: &toml::Value, schema: &Value) -> Vec<String> {
         toml::Value::Array(_) => ("array", false),
         toml::Value::Table(_) => ("object", false),
     };
-    if !kinds.contains(&kind) && !(kind == "integer" && kinds.contains(&"number")) {
+    if !(kinds.contains(&kind) || kind == "integer" && kinds.contains(&"number")) {
         return fault("of another type");
     }
     let inner = match value {

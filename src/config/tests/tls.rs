@@ -6,8 +6,8 @@ use super::*;
 
 const TLS: &str = "[server]\ntls = { cert = \"c.pem\", key = \"k.pem\" }\n";
 
-/// What is said of a text in a folder that has a good pair.
-fn said_beside_a_pair(text: &str) -> Vec<String> {
+/// A folder that has a good pair.
+fn beside_a_pair() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let made = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = folder.path().join("k.pem");
@@ -16,6 +16,12 @@ fn said_beside_a_pair(text: &str) -> Vec<String> {
     fs::set_permissions(key, fs::Permissions::from_mode(0o600)).unwrap();
     fs::write(folder.path().join("other.pem"), KeyPair::generate().unwrap().serialize_pem())
         .unwrap();
+    folder
+}
+
+/// What is said of a text in such a folder.
+fn said_beside_a_pair(text: &str) -> Vec<String> {
+    let folder = beside_a_pair();
     let faults = match load_in(folder.path(), text) {
         Ok(checked) => checked.warnings,
         Err(faults) => faults.iter().cloned().collect(),
@@ -26,7 +32,11 @@ fn said_beside_a_pair(text: &str) -> Vec<String> {
 
 #[test]
 fn a_pair_is_taken_and_its_paths_are_seen_from_the_file() {
-    assert_eq!(said_beside_a_pair(&format!("{TLS}{CAT}")), [] as [&str; 0]);
+    let folder = beside_a_pair();
+    let Checked { settings, warnings } = load_in(folder.path(), &format!("{TLS}{CAT}")).unwrap();
+    assert_eq!(warnings, []);
+    let [cert, key] = ["c.pem", "k.pem"].map(|name| folder.path().join(name));
+    assert_eq!(settings.server.tls, Some(crate::tls::Pair { cert, key }));
     assert_eq!(load_text(CAT).unwrap().settings.server.tls, None);
 }
 
