@@ -76,6 +76,8 @@ pub struct MonitorData {
     open: alerts::Open,
     born: Instant,
     since: DateTime<Utc>,
+    /// Whether a tick is on its way.
+    ticks: bool,
     /// The reading and the ticks, which end with this actor.
     reader: JoinSet<()>,
 }
@@ -94,7 +96,6 @@ impl Actor for MonitorActor {
         let since = args.kit.clock.now();
         let mut data = MonitorData::new(args, since);
         let broken = me.clone();
-        data.reader.spawn(tick(me.clone()));
         let Some(probe) = data.args.probe.clone() else { return Ok(data) };
         if let Ok(reading) = timeout(FIRST, probe.meter.read()).await {
             data.measured(reading);
@@ -105,18 +106,22 @@ impl Actor for MonitorActor {
 
     async fn handle(
         &self,
-        _: ActorRef<MonitorMsg>,
+        me: ActorRef<MonitorMsg>,
         msg: MonitorMsg,
         data: &mut MonitorData,
     ) -> Result<(), ActorProcessingErr> {
         match msg {
             MonitorMsg::Measured(reading) => data.measured(reading),
             MonitorMsg::Broken => return Err("the reading of the machine panicked".into()),
-            MonitorMsg::Seen(sighting) => data.seen(sighting),
+            MonitorMsg::Seen(sighting) => {
+                data.ticks &= sighting != Sighting::Tick;
+                data.seen(sighting);
+            }
             MonitorMsg::Inspect(reply) => {
                 _ = reply.send((data.since, data.open.values().cloned().collect()));
             }
         }
+        data.go_on(&me);
         Ok(())
     }
 
@@ -145,12 +150,8 @@ async fn read(me: ActorRef<MonitorMsg>, probe: Probe) {
 
 /// Lets time pass for what is open.
 async fn tick(me: ActorRef<MonitorMsg>) {
-    loop {
-        tokio::time::sleep(TICK).await; // The pace of the looks; nothing waits for it.
-        if me.cast(MonitorMsg::Seen(Sighting::Tick)).is_err() {
-            return;
-        }
-    }
+    tokio::time::sleep(TICK).await; // The pace of the looks; nothing waits for it.
+    _ = me.cast(MonitorMsg::Seen(Sighting::Tick));
 }
 
 impl MonitorData {
@@ -162,7 +163,17 @@ impl MonitorData {
             open: alerts::Open::new(),
             born: Instant::now(),
             since,
+            ticks: false,
             reader: JoinSet::new(),
+        }
+    }
+
+    /// Sees to it that time passes while something ends by itself, and only then.
+    fn go_on(&mut self, me: &ActorRef<MonitorMsg>) {
+        while self.reader.try_join_next().is_some() {} // What is over is let go.
+        if !self.ticks && self.watch.ends_by_itself() {
+            self.ticks = true;
+            self.reader.spawn(tick(me.clone()));
         }
     }
 

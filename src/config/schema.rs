@@ -33,6 +33,8 @@ input = "x"
 deadline = 60
 [redaction]
 patterns = [{ name = "x", regex = "x" }]
+[telemetry]
+otlp_endpoint = "http://127.0.0.1:4318"
 [tokens.x]
 "#;
 

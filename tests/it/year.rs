@@ -104,11 +104,11 @@ impl Lives {
     }
 }
 
-/// The days that are played: 100 have an hour that is left out in two zones, and one that comes twice
+/// The days that are played: 82 have an hour that is left out in two zones, and one that comes twice
 /// in the third.
 fn days() -> i64 {
     let given = std::env::var("ALGONIUS_YEAR_DAYS").ok().and_then(|text| text.parse().ok());
-    given.unwrap_or(100)
+    given.unwrap_or(82)
 }
 
 /// A number that looks like chance, from 0 to below `most`.

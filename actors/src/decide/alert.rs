@@ -90,6 +90,15 @@ pub fn step(
 }
 
 impl Watch {
+    /// Whether something is over by itself after a while, so that time must be told.
+    #[must_use]
+    pub fn ends_by_itself(&self) -> bool {
+        let lingers = |(key, until): (&Key, &Option<Duration>)| {
+            key.0 == Cause::RequestRate || until.is_some()
+        };
+        !self.requests.is_empty() || self.open.iter().any(lingers)
+    }
+
     fn open(
         &mut self,
         key: Key,
