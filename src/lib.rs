@@ -134,7 +134,8 @@ pub async fn start_from(
     (clock, meter): (Arc<dyn Clock>, Arc<dyn Meter>),
     origin: Origin,
 ) -> Result<Running, StartError> {
-    let grown = Grown::grow(&settings, (&clock, meter), origin).await?;
+    // What grows is large: whoever waits for it should not be.
+    let grown = Box::pin(Grown::grow(&settings, (&clock, meter), origin)).await?;
     grown.open(source, settings, clock)
 }
 

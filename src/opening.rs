@@ -156,7 +156,7 @@ fn plan(settings: &Settings, meter: Arc<dyn Meter>, store: &Arc<Store>) -> Plan 
         probe: settings.pressure.map(probe),
         agenda: Some(agenda(store, &settings.scheduling)),
         retention: settings.retention.map(bounds),
-        alerts: settings.alerts.spec.clone(),
+        alerts: settings.alerts.spec,
     }
 }
 

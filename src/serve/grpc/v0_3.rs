@@ -41,14 +41,17 @@ impl pb::a2a_service_server::A2aService for Service {
         &self,
         request: Request<pb::SendMessageRequest>,
     ) -> Answer<pb::SendMessageResponse> {
-        settle(status::of_old, async {
-            let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
-            let beside = arrival.beside()?;
-            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::Send).await?;
-            let send = read::send_request(asked)?;
-            let sending = Sending { version: Version::V0_3, beside, send };
-            a2a::send(&self.app, &caller, &agent, sending).await.and_then(write::reply)
-        })
+        settle(
+            status::of_old,
+            Box::pin(async {
+                let (arrival, asked) = Arrival::of(request, Version::V0_3)?;
+                let beside = arrival.beside()?;
+                let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::Send).await?;
+                let send = read::send_request(asked)?;
+                let sending = Sending { version: Version::V0_3, beside, send };
+                a2a::send(&self.app, &caller, &agent, sending).await.and_then(write::reply)
+            }),
+        )
         .await
     }
 

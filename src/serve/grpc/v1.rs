@@ -56,15 +56,18 @@ impl pb::a2a_service_server::A2aService for Service {
         &self,
         request: Request<pb::SendMessageRequest>,
     ) -> Answer<Self::SendStreamingMessageStream> {
-        settle(status::of, async {
-            let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
-            let beside = arrival.beside()?;
-            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Method::Stream).await?;
-            let send = read::send_request(asked)?;
-            let sending = Sending { version: Version::V1_0, beside, send };
-            let events = a2a::stream(&self.app, &caller, &agent, sending).await?;
-            Ok(stream(status::of, events, write::event))
-        })
+        settle(
+            status::of,
+            Box::pin(async {
+                let (arrival, asked) = Arrival::of(request, Version::V1_0)?;
+                let beside = arrival.beside()?;
+                let (caller, agent) = arrival.at(&self.app, &asked.tenant, Method::Stream).await?;
+                let send = read::send_request(asked)?;
+                let sending = Sending { version: Version::V1_0, beside, send };
+                let events = a2a::stream(&self.app, &caller, &agent, sending).await?;
+                Ok(stream(status::of, events, write::event))
+            }),
+        )
         .await
     }
 
