@@ -77,6 +77,7 @@ async fn the_command_line_makes_shows_runs_holds_back_changes_and_removes_one() 
     let made = made.await;
     assert_eq!(made.code, Some(0), "{made:?}");
     assert!(made.stdout.contains("0 3 * * * in Europe/Zurich"), "{}", made.stdout);
+    assert!(!made.stdout.contains("next      -"), "{}", made.stdout);
     let listed = run(&["schedule", "list"]).await.stdout;
     assert!(listed.contains("nightly") && listed.contains("active"), "{listed}");
     let next = run(&["schedule", "next", "nightly", "-n", "2"]).await.stdout;

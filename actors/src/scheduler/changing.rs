@@ -9,6 +9,7 @@ use super::errands::Errand;
 use super::looking::plain;
 use super::{ChangeReply, SchedulerData, SchedulerMsg, Slot};
 use crate::alarm::alarmed;
+use crate::decide::due::due_at;
 use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::id::PrincipalId;
@@ -192,6 +193,11 @@ impl SchedulerData {
                     self.errands.drop(next, Errand::Look(id.clone()));
                 }
             }
+        }
+        if let Some(entry) = self.entries.get_mut(&id) {
+            let Schedule { spec, cursor, .. } = &entry.schedule;
+            // It is looked at right away; whoever made it is told now.
+            entry.next = spec.timetable.after(*cursor).next().map(|next| due_at(spec, next));
         }
         self.errands.add(now, Errand::Look(id));
     }
