@@ -165,7 +165,7 @@ fn agenda(store: &Arc<Store>, scheduling: &Scheduling) -> Agenda {
     Agenda {
         timebook: Arc::clone(store) as _,
         wording: Arc::new(Words),
-        configured: reload::schedules(scheduling),
+        configured: Some(reload::schedules(scheduling)),
         history: scheduling.history,
         nap: NAP,
     }

@@ -47,8 +47,8 @@ pub struct Agenda {
     pub timebook: Arc<dyn Timebook>,
     /// What puts it into words.
     pub wording: Arc<dyn Wording>,
-    /// What the configuration says.
-    pub configured: Vec<Configured>,
+    /// What the configuration says; `None` where that was taken up already, and the timebook has it.
+    pub configured: Option<Vec<Configured>>,
     /// How long what happened is remembered.
     pub history: Duration,
     /// The longest sleep: a clock that is set meanwhile is seen after that. [`NAP`] is right.

@@ -105,7 +105,7 @@ impl Gateway {
         self.change(Change::Pause(id.clone(), paused)).await?.ok_or_else(|| unknown(id))
     }
 
-    /// Asks for what a schedule asks for now, beside all else.
+    /// Has a schedule ask out of turn, beside all else.
     ///
     /// # Errors
     /// `schedule-unknown`, or `forbidden` where the caller may not ask that agent.
@@ -146,6 +146,7 @@ impl Gateway {
         if !caller.scope.allows(Right::Admin, None) {
             query.owner = Some(caller.principal);
         }
+        query.agents = caller.scope.agents.clone();
         let read = self.timebook()?.occurrences(query).await;
         read.map_err(|error| unreadable(&error))
     }

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use algonius_actors::model::code::Code;
-use algonius_actors::model::schedule::{Missed, Overlap, ScheduleSpec, Standing};
+use algonius_actors::model::schedule::{Configured, Missed, Overlap, ScheduleSpec, Standing};
 use algonius_actors::testing::{Act, Call, World, every};
 
 /// A world in which whoever asks has a token, and one schedule.
@@ -244,6 +244,25 @@ async fn a_scheduler_that_fails_goes_on_where_it_was() {
     let started = world.driver.stage().begun.len();
     let fired = times.iter().filter(|time| time.contains("fired")).count();
     assert_eq!(started, fired, "{times:?}");
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scheduler_that_fails_does_not_go_back_to_the_configuration_of_the_start() {
+    let mut world = World::new().await;
+    world.configure([every("old", "* * * * *")]).await;
+    world.restart().await;
+    let owner = world.caller().name;
+    let spec = every("new", "* * * * *");
+    let configured = vec![Configured { spec, owner }];
+    world.door().configure_schedules(configured).await.unwrap();
+    world.at(55).await;
+    world.clock.arm(1); // Only the scheduler reads the clock next.
+    world.at(90).await;
+    assert!(world.status().await.scheduler.unwrap().actor.restarts > 0);
+    let all = world.door().schedules(&world.caller(), None, 10).await.unwrap();
+    let ids: Vec<_> = all.iter().map(|view| view.schedule.spec.id.as_str()).collect();
+    assert_eq!(ids, ["new"]);
     world.end().await;
 }
 

@@ -96,7 +96,7 @@ async fn grow(store: &Arc<Store>, count: usize) -> Tree {
     let agenda = Agenda {
         timebook: Arc::clone(store) as _,
         wording: Arc::new(Plainly),
-        configured: (0..count).map(schedule).collect(),
+        configured: Some((0..count).map(schedule).collect()),
         history: Duration::from_secs(90 * 86_400),
         nap: NAP,
     };

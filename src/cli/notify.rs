@@ -28,8 +28,8 @@ impl Notifier {
     }
 
     /// The door is open, here.
-    pub(super) fn ready(&self, address: SocketAddr) {
-        self.tell(&format!("READY=1\nSTATUS=serves on http://{address}\n"));
+    pub(super) fn ready(&self, scheme: &str, address: SocketAddr) {
+        self.tell(&format!("READY=1\nSTATUS=serves on {scheme}://{address}\n"));
     }
 
     /// It ends, and what runs may finish.

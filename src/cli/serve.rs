@@ -38,7 +38,7 @@ pub(super) async fn run(
     tap.lead_to(running.observatory());
     out.note(&banner(&running, file, &token_file, &agents));
     let notifier = Notifier::of_environment();
-    notifier.ready(running.address());
+    notifier.ready(running.scheme(), running.address());
     loop {
         tokio::select! {
             () = asked_to_stop(&mut signals) => {

@@ -261,6 +261,7 @@ pub async fn occurrences(
     let query = OccurrenceQuery {
         schedule: Some(id.clone()),
         owner: None,
+        agents: None,
         verdict: verdict.transpose()?,
         since: query.since,
         before: query.before.map(|before| (before, id)),

@@ -83,6 +83,12 @@ fn narrowed(query: OccurrenceQuery) -> QueryBuilder<Sqlite> {
     if let Some(owner) = query.owner {
         text.push(" AND owner = ").push_bind(owner.0);
     }
+    if let Some(agents) = query.agents {
+        text.push(" AND agent IN (");
+        let mut list = text.separated(", ");
+        agents.iter().for_each(|agent| _ = list.push_bind(agent.as_str().to_owned()));
+        text.push(")");
+    }
     if let Some(verdict) = query.verdict {
         text.push(" AND verdict = ").push_bind(verdict.as_str());
     }

@@ -87,7 +87,7 @@ impl Lives {
         let agenda = Agenda {
             timebook: Arc::new(self.held.clone()),
             wording: Arc::new(Plainly),
-            configured: schedules(),
+            configured: Some(schedules()),
             history: Duration::from_secs(3650 * 86_400),
             nap: Duration::from_secs(6 * 3600),
         };

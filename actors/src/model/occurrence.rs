@@ -159,6 +159,8 @@ pub struct OccurrenceQuery {
     pub schedule: Option<ScheduleId>,
     /// Of this owner only.
     pub owner: Option<PrincipalId>,
+    /// Of these agents only.
+    pub agents: Option<Vec<AgentId>>,
     /// With this verdict only.
     pub verdict: Option<Verdict>,
     /// Only those whose time is at or after this.

@@ -55,6 +55,9 @@ impl RootData {
         let me = self.me.get_cell();
         let spawned = ractor::ActorRuntime::spawn_linked(None, SchedulerActor, args, me);
         let (actor, _) = spawned.await?;
+        if let Some(agenda) = &mut self.scheduled.args.agenda {
+            agenda.configured = None; // By a later one it may have been changed since.
+        }
         if self.draining {
             _ = actor.cast(SchedulerMsg::Drain);
         }

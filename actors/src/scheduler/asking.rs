@@ -101,7 +101,8 @@ impl SchedulerData {
             open.how = How::Again;
         }
         let pause = (1 << open.tries.saturating_sub(1).min(6)).min(LONGEST);
-        is_in_time(&open.occurrence, window, now).then_some(pause)
+        let is_over = open.occurrence.deadline.is_some_and(|deadline| deadline <= now);
+        (!is_over && is_in_time(&open.occurrence, window, now)).then_some(pause)
     }
 
     /// It is an execution now, also where its schedule was removed meanwhile.

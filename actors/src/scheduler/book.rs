@@ -10,8 +10,7 @@ use super::errands::Errand;
 use crate::decide::due::ON_TIME;
 use crate::model::id::PrincipalId;
 use crate::model::occurrence::{Occurrence, Verdict};
-use crate::model::schedule::Configured;
-use crate::model::schedule::{Overlap, ScheduleId, ScheduleSpec};
+use crate::model::schedule::{Configured, Overlap, ScheduleId, ScheduleSpec};
 use crate::ports::ledger::{Ledger, LedgerError};
 
 impl SchedulerData {
@@ -20,7 +19,19 @@ impl SchedulerData {
         let timebook = self.args.agenda.timebook.clone();
         let known = timebook.schedules().await?.into_iter();
         self.entries = known.map(|it| (it.spec.id.clone(), Entry::new(it))).collect();
-        let configured = std::mem::take(&mut self.args.agenda.configured);
+        if let Some(configured) = self.args.agenda.configured.take() {
+            self.reconcile(configured).await?;
+        }
+        let now = self.now();
+        for id in self.entries.keys() {
+            self.errands.add(now, Errand::Look(id.clone()));
+        }
+        self.errands.add(now, Errand::Forget);
+        Ok(())
+    }
+
+    async fn reconcile(&mut self, configured: Vec<Configured>) -> Result<(), LedgerError> {
+        let timebook = self.args.agenda.timebook.clone();
         let configured = owned(&*self.args.kit.ledger, configured).await?;
         let schedules = self.entries.values().map(|entry| &entry.schedule);
         let (puts, removes) = reconciled(schedules, configured, self.now());
@@ -34,11 +45,6 @@ impl SchedulerData {
         for schedule in puts {
             self.entries.insert(schedule.spec.id.clone(), Entry::new(schedule));
         }
-        let now = self.now();
-        for id in self.entries.keys() {
-            self.errands.add(now, Errand::Look(id.clone()));
-        }
-        self.errands.add(now, Errand::Forget);
         Ok(())
     }
 

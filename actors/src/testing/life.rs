@@ -69,7 +69,7 @@ pub(super) fn agenda(
     Agenda {
         timebook: Arc::new(timebook.through(Arc::clone(gate))),
         wording: Arc::new(Plainly),
-        configured: configured.to_vec(),
+        configured: Some(configured.to_vec()),
         history: Duration::from_secs(3650 * 86_400),
         nap: NAP,
     }

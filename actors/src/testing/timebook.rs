@@ -132,6 +132,7 @@ impl Timebook for MemoryTimebook {
         let fits = |row: &&Occurrence| {
             query.schedule.as_ref().is_none_or(|id| row.schedule == *id)
                 && query.owner.is_none_or(|owner| row.owner == owner)
+                && query.agents.as_ref().is_none_or(|agents| agents.contains(&row.agent))
                 && query.verdict.is_none_or(|verdict| row.verdict == verdict)
                 && query.since.is_none_or(|since| row.planned >= since)
                 && query.before.as_ref().is_none_or(|before| place(row) < *before)

@@ -203,6 +203,13 @@ pub(in crate::store) async fn occurrences_are_paged_by_time(timebook: AnyTimeboo
         ..Default::default()
     };
     assert_eq!(timebook.occurrences(narrow.clone()).await.unwrap().len(), 3);
+    let of = |agents: &[&str]| {
+        let agents = agents.iter().map(|id| AgentId::new(*id).unwrap()).collect();
+        OccurrenceQuery { agents: Some(agents), ..narrow.clone() }
+    };
+    for (agents, count) in [(&["worker", "other"][..], 3), (&["other"], 0), (&[], 0)] {
+        assert_eq!(timebook.occurrences(of(agents)).await.unwrap().len(), count, "{agents:?}");
+    }
     let others = OccurrenceQuery { owner: Some(PrincipalId(Uuid::nil())), ..narrow };
     assert_eq!(timebook.occurrences(others).await.unwrap(), []);
 }
