@@ -113,6 +113,7 @@ pub const fn numbers(code: Code) -> Numbers {
         | Code::Exit
         | Code::Killed
         | Code::TransientFailure
+        | Code::QuotaExceeded
         | Code::EmptyAnswer
         | Code::FailPattern
         | Code::Interactive

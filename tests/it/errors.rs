@@ -22,6 +22,7 @@ const ELSEWHERE: &[(Code, &str)] = &[
     (Code::TokenExists, "told by `/api/v1/tokens` only: `tokens.rs`"),
     (Code::TokenUnknown, "told by `/api/v1/tokens` only: `tokens.rs`"),
     (Code::Internal, "needs a fault within: `faults.rs`"),
+    (Code::QuotaExceeded, "needs an account that has used up what it may"),
     (Code::NoResources, "needs a machine without processes"),
     (Code::StartTimeout, "needs a program that does not begin: told inside"),
     (Code::ScheduleUnknown, "told by the API for programs: `schedules.rs`"),

@@ -129,6 +129,9 @@ codes! {
     /// The transient contract matched.
     TransientFailure = "agent-transient", Transient,
         "it was tried again as configured; see why the agent cannot reach what it needs";
+    /// The account behind the agent has used up what it may.
+    QuotaExceeded = "quota-exceeded", Transient,
+        "wait until the account's quota is renewed, or give the agent another account";
     /// Nothing but white space came out.
     EmptyAnswer = "empty-answer", Agent,
         "read the agent's standard error, or set `success.require_output = false`";

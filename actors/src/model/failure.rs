@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::code::{Category, Code};
@@ -15,13 +16,22 @@ pub struct Failure {
     pub code: Code,
     /// One clause in lower case, without a full stop.
     pub message: String,
+    /// Before this time it would fail again; `None` when nobody said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<DateTime<Utc>>,
 }
 
 impl Failure {
     /// A failure with its sentence.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
+        Self { code, message: message.into(), until: None }
+    }
+
+    /// The same, which will not pass before this time.
+    #[must_use]
+    pub fn until(self, time: DateTime<Utc>) -> Self {
+        Self { until: Some(time), ..self }
     }
 
     /// Whose turn it is.
