@@ -124,7 +124,18 @@ impl Stream {
             self.lines(self.tried + newline + 1, out);
         }
         self.tried = self.pending.len();
-        self.pending.len() >= self.redactor.window().max(self.patience) && self.shorten(out)
+        self.is_too_long() && self.shorten(out)
+    }
+
+    /// Whether the unfinished line must be cut. Whole lines that wait for it to be known, as the head of
+    /// a key does, do not count as a part of it; but no more of them than a line may have.
+    fn is_too_long(&self) -> bool {
+        let window = self.redactor.window();
+        if self.pending.len() < window.max(self.patience) {
+            return false;
+        }
+        let whole = self.pending.rfind('\n').map_or(0, |newline| newline + 1);
+        self.pending.len() >= (window + whole.min(window)).max(self.patience)
     }
 
     /// Masks all whole lines but those that go on.
@@ -140,7 +151,7 @@ impl Stream {
     /// Makes room in a line that is too long; whether that succeeded.
     fn shorten(&mut self, out: &mut String) -> bool {
         self.forget_body();
-        if self.pending.len() < self.redactor.window().max(self.patience) {
+        if !self.is_too_long() {
             return false;
         }
         match cut(&self.redactor, &self.pending) {

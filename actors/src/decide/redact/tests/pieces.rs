@@ -48,6 +48,15 @@ fn a_registered_value_of_more_lines_is_held_until_it_ends() {
 }
 
 #[test]
+fn a_mention_of_a_key_waits_for_a_line_of_any_length_that_is_short() {
+    let text =
+        format!("{}-----BEGIN PRIVATE KEY-----\n{}\n", "of ".repeat(1000), "w ".repeat(3500));
+    for size in [1, 100, 5000, usize::MAX] {
+        assert_eq!(streamed(Arc::new(none()), text.as_bytes(), || size), text, "{size}");
+    }
+}
+
+#[test]
 fn long_lines_show_no_secret_and_hold_little_back() {
     let mut all = corpus(5);
     all.retain(|(_, text)| !text.starts_with("  password"));
