@@ -74,6 +74,11 @@ fn is_block(rest: &[u8], last: bool) -> Option<bool> {
     (is_block || is_known).then_some(is_block)
 }
 
+/// Whether what follows a head is known to be a body, and not that the head is only mentioned.
+pub(super) fn has_body(text: &str, body: usize, last: bool) -> bool {
+    is_block(text.as_bytes().get(body..).unwrap_or_default(), last) == Some(true)
+}
+
 /// Whether a body goes on in the line of its head.
 fn starts_body(line: &[u8]) -> bool {
     let slashes = line.iter().take_while(|byte| **byte == b'\\').count();
@@ -112,10 +117,7 @@ pub(super) fn compact(text: &str, last: bool) -> (Cow<'_, str>, bool) {
                 out.push_str(STARS);
                 done = body.end;
             }
-            Block::Open(_, body)
-                if is_block(text.as_bytes().get(body..).unwrap_or_default(), last)
-                    == Some(true) =>
-            {
+            Block::Open(_, body) if has_body(text, body, last) => {
                 out.push_str(text.get(done..body).unwrap_or_default());
                 out.push_str(STARS);
                 return (Cow::Owned(out), true);

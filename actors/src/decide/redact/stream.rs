@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Redactor;
-use super::pem::{Block, FORGOTTEN, block, compact, possible_foot};
+use super::pem::{Block, FORGOTTEN, block, compact, has_body, possible_foot};
 use super::span::STARS;
 use super::window::{Cut, cut};
 
@@ -186,7 +186,8 @@ impl Stream {
 
     /// Drops what came of an open block's body, but for what may be its foot.
     fn forget_body(&mut self) {
-        let Some((_, body)) = open_block(&self.pending) else { return };
+        let open = open_block(&self.pending).map(|(_, body)| body);
+        let Some(body) = open.filter(|body| has_body(&self.pending, *body, false)) else { return };
         let foot = possible_foot(&self.pending, body);
         let dropped = self.pending.len() - foot.len() - body;
         if dropped == 0 {
