@@ -32,6 +32,7 @@ pub mod router;
 pub mod schedules;
 pub mod segment;
 pub mod sse;
+mod standing;
 pub mod status;
 pub mod task;
 pub mod version;

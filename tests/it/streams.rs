@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::harness::door::{Answer, completed, id, outcome, state};
-use crate::harness::{Service, ask, gated, message, soon};
+use crate::harness::{Door, Service, ask, gated, message, soon};
 
 const CURSOR: &str = "https://algonius.dev/a2a/ext/event-cursor/v1";
 
@@ -28,13 +28,13 @@ async fn subscription(service: &Service, task: &str) -> TcpStream {
 }
 
 /// The stream that answers a call.
-pub(crate) async fn opened(service: &Service, agent: &str, version: &str, body: &str) -> TcpStream {
-    let mut stream = service.connect().await;
+pub(crate) async fn opened(door: &Door, agent: &str, version: &str, body: &str) -> TcpStream {
+    let mut stream = door.connect().await;
     let request = format!(
         "POST /agents/{agent}/v1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
          Authorization: Bearer {}\r\nContent-Type: application/json\r\n\
          A2A-Version: {version}\r\nContent-Length: {}\r\n\r\n{body}",
-        service.token,
+        door.token,
         body.len()
     );
     soon("writing", stream.write_all(request.as_bytes())).await.unwrap();

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::harness::door::{completed, id, outcome};
-use crate::harness::{Answer, Door, Service, Setup, fake};
+use crate::harness::{Answer, Door, Service, Setup, ask, fake, gated, message};
 use crate::reload::{reload, text};
+use crate::streams::{opened, read_to};
 
 fn agents() -> String {
     [fake("one", "echo", ""), fake("two", "echo", "")].concat()
@@ -57,6 +58,32 @@ async fn a_token_counts_at_once_over_restarts_and_reloads_and_until_it_is_revoke
     assert_eq!(revoke(&service, "ann").await.status, 200);
     assert_eq!(status(&service, &next).await, 401);
     assert_eq!(code(&revoke(&service, "ann").await), (404, "token-unknown".to_owned()));
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_the_token_that_asked_for_it_and_the_work_goes_on() {
+    let service = Service::start(&gated("one", "")).await;
+    let (ann, bob) = (json!({"name": "ann"}), json!({"name": "bob"}));
+    let (ann, bob) = (made(&service, ann).await, made(&service, bob).await);
+    let (ann, bob) = (service.with(&ann), service.with(&bob));
+    let mut streams = Vec::new();
+    for door in [&ann, &bob] {
+        let mut stream = opened(door, "one", "0.3", &ask("message/stream", &message("hi"))).await;
+        let begun = read_to(&mut stream, "\"working\"").await;
+        assert!(begun.contains("working"), "{begun}");
+        streams.push(stream);
+    }
+    assert_eq!(revoke(&service, "ann").await.status, 200);
+    service.setup.open("go");
+    let mut rests = Vec::new();
+    for stream in &mut streams {
+        rests.push(read_to(stream, "\"completed\"").await);
+    }
+    let told: Vec<_> = rests.iter().map(|rest| rest.contains("artifact")).collect();
+    assert_eq!(told, [false, true], "{rests:?}");
+    let list = service.get("/api/v1/executions?agent=one").await.json();
+    let all = list["executions"].as_array().unwrap();
+    assert!(all.len() == 2 && all.iter().all(|one| one["state"] == "completed"), "{list}");
 }
 
 #[tokio::test]
