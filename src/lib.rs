@@ -39,6 +39,7 @@ use algonius_actors::model::rungs::Rungs;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::meter::Meter;
 use algonius_actors::tree::Tree;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 pub use starting::StartError;
@@ -162,6 +163,12 @@ impl Running {
     #[must_use]
     pub const fn observatory(&self) -> &Observatory {
         &self.onlookers.observatory
+    }
+
+    /// The level of the log, as the configuration in force has it.
+    #[must_use]
+    pub fn levels(&self) -> watch::Receiver<tracing::Level> {
+        self.steward.levels()
     }
 
     /// Has the configuration read again. What comes of it stands in the log and in `/status`.

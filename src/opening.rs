@@ -75,7 +75,7 @@ impl Grown {
         let bounds = ground::bounds(&settings.server);
         let Ground { listener, address, certificates, store, workshop } = ground;
         let scheme = if certificates.is_some() { "https" } else { "http" };
-        let (steward, orders) = reload::desk(&store);
+        let (steward, orders) = reload::desk(&store, settings.log.level);
         let wardens = Arc::clone(workshop.wardens());
         let fixed = Fixed {
             address,

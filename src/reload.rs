@@ -71,6 +71,7 @@ pub(super) struct Reloader {
     since: DateTime<Utc>,
     sight: Sight,
     status: watch::Sender<ConfigurationStatus>,
+    levels: watch::Sender<tracing::Level>,
 }
 
 impl Reloader {
@@ -83,7 +84,7 @@ impl Reloader {
     ) -> JoinHandle<()> {
         let since = world.clock.now();
         let sight = Sight::of(&world.source, &settings);
-        let Desk { orders, status } = desk;
+        let Desk { orders, status, levels } = desk;
         let reloader = Self {
             booted: settings.clone(),
             departures: JoinSet::new(),
@@ -93,6 +94,7 @@ impl Reloader {
             since,
             sight,
             status,
+            levels,
             world,
         };
         reloader.status.send_replace(ConfigurationStatus {

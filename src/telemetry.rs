@@ -8,11 +8,11 @@ use std::io::{IsTerminal, Write, stderr};
 use std::sync::{Arc, OnceLock};
 
 use algonius_actors::ports::clock::Clock;
-use tracing::{Event, Subscriber};
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer};
+use tracing_subscriber::{EnvFilter, Layer, Registry, reload};
 
 use crate::clock::WallClock;
 use crate::observe::Observatory;
@@ -29,25 +29,38 @@ pub(crate) enum Form {
     Json,
 }
 
-/// Where lines go beside standard error, once there is somebody who wants them.
+/// The log that was begun: where its lines go beside standard error, once there is somebody who wants
+/// them, and which of them there are.
 #[derive(Clone, Default)]
-pub(crate) struct Tap(Arc<OnceLock<Observatory>>);
+pub(crate) struct Tap {
+    onlooker: Arc<OnceLock<Observatory>>,
+    /// `None` where the environment says what is written.
+    filter: Option<reload::Handle<EnvFilter, Registry>>,
+}
 
 impl Tap {
+    /// Writes lines of this level and above from now on, unless `RUST_LOG` says otherwise.
+    pub(crate) fn turn(&self, level: Level) {
+        let turned = self.filter.as_ref().map(|filter| filter.reload(filter_of(level)));
+        if let Some(Err(error)) = turned {
+            tracing::error!(%error, "the level of the log could not be changed");
+        }
+    }
+
     /// Lines go there too from now on, where they are wanted.
     pub(crate) fn lead_to(&self, observatory: &Observatory) {
         if observatory.wants_lines() {
-            _ = self.0.set(observatory.clone()); // Whoever came first has them.
+            _ = self.onlooker.set(observatory.clone()); // Whoever came first has them.
         }
     }
 }
 
 /// Begins to log. `RUST_LOG` wins over `level`. A second call changes nothing.
-pub(crate) fn begin(form: Form, level: &str) -> Tap {
-    let tap = Tap::default();
-    let filter = EnvFilter::try_from_default_env()
-        .or_else(|_unset| EnvFilter::try_new(level))
-        .unwrap_or_else(|_malformed| EnvFilter::new("info"));
+pub(crate) fn begin(form: Form, level: Level) -> Tap {
+    let given = EnvFilter::try_from_default_env().ok();
+    let is_given = given.is_some();
+    let (filter, handle) = reload::Layer::new(given.unwrap_or_else(|| filter_of(level)));
+    let tap = Tap { filter: (!is_given).then_some(handle), ..Tap::default() };
     let is_terminal = stderr().is_terminal();
     let is_json = form == Form::Json || (form == Form::Auto && !is_terminal);
     let log = Log { is_json, is_coloured: is_terminal, tap: tap.clone() };
@@ -55,6 +68,10 @@ pub(crate) fn begin(form: Form, level: &str) -> Tap {
         tracing::debug!("the log had begun before");
     }
     tap
+}
+
+fn filter_of(level: Level) -> EnvFilter {
+    EnvFilter::default().add_directive(level.into())
 }
 
 /// Writes lines to standard error.
@@ -92,7 +109,7 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for Log {
         let text = if self.is_json { line.json() } else { line.human(self.is_coloured) };
         // One call for a line. What cannot be written is not told where it could not be written.
         _ = stderr().lock().write_all(text.as_bytes());
-        if let Some(observatory) = self.tap.0.get() {
+        if let Some(observatory) = self.tap.onlooker.get() {
             observatory.said(&line.told());
         }
     }

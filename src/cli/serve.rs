@@ -36,6 +36,7 @@ pub(super) async fn run(
     let token_file = settings.server.token_file.clone();
     let running = start_as(source, settings).await?;
     tap.lead_to(running.observatory());
+    let mut levels = running.levels();
     out.note(&banner(&running, file, &token_file, &agents));
     let notifier = Notifier::of_environment();
     notifier.ready(running.scheme(), running.address());
@@ -51,6 +52,7 @@ pub(super) async fn run(
                 return Ok(());
             }
             _ = hangup.recv() => running.reload("SIGHUP"),
+            Ok(()) = levels.changed() => tap.turn(*levels.borrow_and_update()),
         }
     }
 }
@@ -76,7 +78,7 @@ fn begin_to_log(settings: &Settings, warnings: &[Fault]) -> Tap {
         LogFormat::Human => Form::Human,
         LogFormat::Json => Form::Json,
     };
-    let tap = telemetry::begin(form, settings.log.level.as_str());
+    let tap = telemetry::begin(form, settings.log.level);
     for warning in warnings {
         tracing::warn!(%warning, "configuration");
     }

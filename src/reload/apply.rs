@@ -68,6 +68,9 @@ impl Reloader {
         if self.settings.lockout != settings.lockout {
             self.world.front.lock_out(&settings.lockout);
         }
+        self.levels.send_if_modified(|level| {
+            std::mem::replace(level, settings.log.level) != settings.log.level
+        });
         (self.keys, self.settings) = (keys, settings);
         self.change_over(agents).await;
         if !applied.schedules.is_empty() {

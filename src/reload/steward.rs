@@ -7,6 +7,7 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::ports::ledger::LedgerError;
 use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot, watch};
+use tracing::Level;
 
 use crate::serve::admin::{Admin, Known, Wanted};
 use crate::store::Store;
@@ -28,6 +29,7 @@ pub(super) enum Order {
 pub(crate) struct Steward {
     orders: mpsc::Sender<Order>,
     status: watch::Receiver<ConfigurationStatus>,
+    levels: watch::Receiver<Level>,
     store: Arc<Store>,
 }
 
@@ -35,14 +37,17 @@ pub(crate) struct Steward {
 pub(crate) struct Desk {
     pub(super) orders: mpsc::Receiver<Order>,
     pub(super) status: watch::Sender<ConfigurationStatus>,
+    pub(super) levels: watch::Sender<Level>,
 }
 
-/// A steward, and the desk that its orders come to.
-pub(crate) fn desk(store: &Arc<Store>) -> (Steward, Desk) {
+/// A steward, and the desk that its orders come to; the log is of this level.
+pub(crate) fn desk(store: &Arc<Store>, level: Level) -> (Steward, Desk) {
     let (sender, orders) = mpsc::channel(WAITING);
     let (status, shown) = watch::channel(ConfigurationStatus::default());
-    let steward = Steward { orders: sender, status: shown, store: Arc::clone(store) };
-    (steward, Desk { orders, status })
+    let (levels, heard) = watch::channel(level);
+    let store = Arc::clone(store);
+    let steward = Steward { orders: sender, status: shown, levels: heard, store };
+    (steward, Desk { orders, status, levels })
 }
 
 impl Steward {
@@ -52,6 +57,11 @@ impl Steward {
         if self.orders.try_send(Order::Reload(why, reply)).is_err() {
             tracing::warn!("too many orders wait already");
         }
+    }
+
+    /// The level of the log that is in force.
+    pub(crate) fn levels(&self) -> watch::Receiver<Level> {
+        self.levels.clone()
     }
 
     async fn ask<T>(&self, order: impl FnOnce(oneshot::Sender<T>) -> Order) -> Result<T, Failure> {

@@ -299,3 +299,18 @@ async fn schedules_come_change_and_go_with_the_configuration() {
     let (told, crons) = reload(echo.clone()).await;
     assert_eq!((&told["removed"], crons.len()), (&json!(["beat"]), 0));
 }
+
+#[tokio::test]
+async fn the_log_tells_more_from_the_moment_that_it_is_asked_for_more() {
+    let agents = fake("one", "echo", "");
+    let mut service = begin(&text(&agents)).await;
+    assert_eq!(outcome(&service.send("one", "quiet").await), completed("quiet"));
+    assert!(!service.said().contains("moved"), "{}", service.said());
+    let told = reload(&mut service, &format!("[log]\nlevel = 'debug'\n{}", text(&agents))).await;
+    assert_eq!(told["applied"]["settings"], json!(["log.level"]));
+    until("a line of the lower level", async || {
+        assert_eq!(outcome(&service.send("one", "loud").await), completed("loud"));
+        service.said().contains("moved").then_some(())
+    })
+    .await;
+}
