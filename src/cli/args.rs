@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use clap::{Parser, Subcommand};
@@ -103,7 +104,17 @@ pub enum Command {
     /// Send a message to an agent and print its answer.
     Send(Send),
     /// Look into the supervision tree.
-    Status,
+    Status {
+        /// Go on looking, until Ctrl-C.
+        #[arg(long, short)]
+        watch: bool,
+        /// Seconds from one look to the next.
+        #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+        every: Duration,
+    },
+    /// Look at agents, switch them on or off, try whether they work.
+    #[command(subcommand)]
+    Agents(AgentsCommand),
     /// Show the output and the events of the latest tasks, line by line.
     Logs {
         /// Go on with what comes.
@@ -144,6 +155,12 @@ pub struct Send {
     /// Do not wait for the answer; print the task's id.
     #[arg(long)]
     pub no_wait: bool,
+    /// Wait for the whole answer instead of showing it as it comes.
+    #[arg(long)]
+    pub no_stream: bool,
+    /// Answer what this task asks, instead of beginning a new one.
+    #[arg(long, value_name = "ID")]
+    pub task: Option<String>,
     /// A value for `{{ param.NAME }}` of the agent; may be given several times.
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
     pub params: Vec<(String, String)>,
@@ -159,6 +176,38 @@ pub struct Send {
     /// The conversation it belongs to.
     #[arg(long, value_name = "ID")]
     pub context: Option<String>,
+}
+
+/// What to do with agents.
+#[derive(Debug, Subcommand)]
+pub enum AgentsCommand {
+    /// List agents: how they are, what runs and what waits.
+    List,
+    /// Show one agent with all its limits, what holds it, and where its card is.
+    Show {
+        /// The agent's id.
+        id: String,
+    },
+    /// Switch an agent on, whatever the configuration says; that holds until it is switched off.
+    Enable {
+        /// The agent's id.
+        id: String,
+    },
+    /// Switch an agent off, whatever the configuration says; that holds until it is switched on.
+    ///
+    /// It is listed still and refuses new work. What runs or waits goes on.
+    Disable {
+        /// The agent's id.
+        id: String,
+    },
+    /// Ask an agent something short, and tell how it went or what went wrong.
+    Test {
+        /// The agent's id.
+        id: String,
+        /// What it is asked.
+        #[arg(long, value_name = "TEXT")]
+        input: Option<String>,
+    },
 }
 
 /// What to do with tasks.
@@ -248,6 +297,11 @@ pub struct NewToken {
     /// Take the place of the token of that name.
     #[arg(long)]
     pub replace: bool,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| "it must be 0.1 to 3600 seconds".to_owned())
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {

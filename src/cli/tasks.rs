@@ -51,7 +51,7 @@ fn why(entry: &ExecutionEntry) -> String {
     entry.error.as_ref().map(|error| error.code.clone()).or(waits).unwrap_or_default()
 }
 
-fn took(microseconds: i64) -> String {
+pub(super) fn took(microseconds: i64) -> String {
     let took = std::time::Duration::from_micros(microseconds.unsigned_abs());
     match took.as_secs() {
         0 => format!("{microseconds} µs"),

@@ -139,6 +139,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("minijinja", &["template"]),
     ("prost", &["serve/grpc"]),
     ("prost_types", &["serve/grpc"]),
+    ("rustix", &["cli"]),
     ("sqlx", &["store"]),
     ("std::process::Command", &["drive", "warden", "cli/service"]),
     ("tokio::process", &["drive", "warden"]),
