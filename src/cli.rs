@@ -55,7 +55,7 @@ async fn perform(args: Args, out: &Out) -> Result<(), CliError> {
             Ok(())
         }
         Command::Check { config, .. } => check::run(config.as_deref(), out),
-        Command::Doctor { config } => doctor::run(config.as_deref(), out),
+        Command::Doctor { config } => doctor::run(config.as_deref(), out).await,
         Command::Redact { ndjson, config, secret_files } => {
             redact::run(ndjson, config.as_deref(), secret_files)
         }

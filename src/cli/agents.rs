@@ -6,7 +6,7 @@ use algonius_actors::model::status::AgentStatus;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::args::AgentsCommand;
+use super::args::agents::AgentsCommand;
 use super::client::Client;
 use super::fault::CliError;
 use super::out::Out;
@@ -54,7 +54,7 @@ fn row(entry: &AgentEntry, status: Option<&AgentStatus>, at: DateTime<Utc>) -> [
     let last = status.and_then(|status| status.last.as_ref());
     [
         entry.id.clone(),
-        state(entry, status),
+        state(entry, status, at),
         status.map_or("-".to_owned(), running),
         status.map_or("-".to_owned(), queue),
         entry.access.clone(),
@@ -64,10 +64,11 @@ fn row(entry: &AgentEntry, status: Option<&AgentStatus>, at: DateTime<Utc>) -> [
 }
 
 /// Whether it takes work, who said so, and what its actor does where that is not the usual.
-fn state(entry: &AgentEntry, status: Option<&AgentStatus>) -> String {
+fn state(entry: &AgentEntry, status: Option<&AgentStatus>, at: DateTime<Utc>) -> String {
     let word = if entry.enabled { "enabled" } else { "disabled" };
     let by = if entry.switched { " (switched)" } else { "" };
-    let health = status.map_or(String::new(), |status| life(status.health, None, 0, Utc::now()));
+    let health = status
+        .map_or(String::new(), |status| life(status.health, status.since, status.restarts, at));
     format!("{word}{by}{health}")
 }
 
@@ -88,12 +89,12 @@ async fn show(client: &Client, id: &str, out: &Out) -> Result<(), CliError> {
     }
     let AgentDetail { entry, skills, limits, pool, status, .. } = &detail;
     let skills: Vec<_> = skills.iter().map(|skill| skill.id.as_str()).collect();
-    let since = life(status.health, status.since, status.restarts, Utc::now());
+    let at = client.get::<ServiceStatus>("/status").await?.tree.at;
     let mut rows = vec![
         ("agent", format!("{} ({} {})", entry.id, entry.name, entry.version)),
         ("what", entry.description.clone()),
         ("skills", skills.join(", ")),
-        ("state", format!("{}{since}", state(entry, None))),
+        ("state", state(entry, Some(status), at)),
         ("running", format!("{}, at most {} so far", running(status), pool.peak)),
         ("queue", queue(status)),
         ("begun", format!("{}, after {} ms on average", pool.begun, pool.mean_wait_ms)),

@@ -8,11 +8,15 @@ use chrono::{DateTime, Utc};
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
+pub mod agents;
 pub mod schedule;
+pub mod send;
 pub mod service;
 
 use super::filters::Filters;
+use agents::AgentsCommand;
 use schedule::ScheduleCommand;
+use send::Send;
 use service::ServiceCommand;
 
 const EXIT_CODES: &str = "\
@@ -75,9 +79,9 @@ pub enum Command {
         #[arg(env = "ALGONIUS_CONFIG", value_name = "FILE")]
         config: Option<PathBuf>,
     },
-    /// Look at this machine: what keeps the service from working, and what agents are held by.
+    /// Look at this machine: what keeps the service from working, and how to mend it.
     Doctor {
-        /// The configuration [default: the shipped one].
+        /// The configuration [default: that of the installed service, or the shipped one].
         #[arg(env = "ALGONIUS_CONFIG", value_name = "FILE")]
         config: Option<PathBuf>,
     },
@@ -142,71 +146,6 @@ pub enum Command {
     Man {
         /// The folder to write them into; made if it is not there.
         folder: Option<PathBuf>,
-    },
-}
-
-/// A message to an agent.
-#[derive(Debug, clap::Args)]
-pub struct Send {
-    /// The agent's id.
-    pub agent: String,
-    /// The message; `-` or nothing reads it from standard input.
-    pub text: Option<String>,
-    /// Do not wait for the answer; print the task's id.
-    #[arg(long)]
-    pub no_wait: bool,
-    /// Wait for the whole answer instead of showing it as it comes.
-    #[arg(long)]
-    pub no_stream: bool,
-    /// Answer what this task asks, instead of beginning a new one.
-    #[arg(long, value_name = "ID")]
-    pub task: Option<String>,
-    /// A value for `{{ param.NAME }}` of the agent; may be given several times.
-    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
-    pub params: Vec<(String, String)>,
-    /// The folder to start in, where the agent allows it.
-    #[arg(long, value_name = "FOLDER")]
-    pub working_dir: Option<PathBuf>,
-    /// A variable of the agent's environment, where the agent allows it; may be given several times.
-    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = pair)]
-    pub env: Vec<(String, String)>,
-    /// The message's id: the same id is the same request, and is not run twice.
-    #[arg(long, value_name = "ID")]
-    pub message_id: Option<String>,
-    /// The conversation it belongs to.
-    #[arg(long, value_name = "ID")]
-    pub context: Option<String>,
-}
-
-/// What to do with agents.
-#[derive(Debug, Subcommand)]
-pub enum AgentsCommand {
-    /// List agents: how they are, what runs and what waits.
-    List,
-    /// Show one agent with all its limits, what holds it, and where its card is.
-    Show {
-        /// The agent's id.
-        id: String,
-    },
-    /// Switch an agent on, whatever the configuration says; that holds until it is switched off.
-    Enable {
-        /// The agent's id.
-        id: String,
-    },
-    /// Switch an agent off, whatever the configuration says; that holds until it is switched on.
-    ///
-    /// It is listed still and refuses new work. What runs or waits goes on.
-    Disable {
-        /// The agent's id.
-        id: String,
-    },
-    /// Ask an agent something short, and tell how it went or what went wrong.
-    Test {
-        /// The agent's id.
-        id: String,
-        /// What it is asked.
-        #[arg(long, value_name = "TEXT")]
-        input: Option<String>,
     },
 }
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::args::Send;
+use super::args::send::Send;
 use super::client::Client;
 use super::fault::CliError;
 use super::out::Out;
@@ -22,7 +22,7 @@ pub(super) async fn run(client: &Client, send: Send, out: &Out) -> Result<(), Cl
     let (agent, waits, streams) = (send.agent.clone(), !send.no_wait, !send.no_stream);
     let params = params(send, out)?;
     if waits && streams {
-        return Dialogue::new(client, &agent, out).hold(params).await;
+        return Dialogue::new(client, &agent, out)?.hold(params).await;
     }
     let task = client.ask(&agent, "message/send", params).await?;
     if out.is_json() {
@@ -37,7 +37,7 @@ pub(super) async fn run(client: &Client, send: Send, out: &Out) -> Result<(), Cl
     }
     let print = |answer: &str| {
         if !out.is_json() {
-            out.text(answer)
+            out.text(answer);
         }
     };
     finish(&agent, &task, print, out)
@@ -50,12 +50,17 @@ fn finish(agent: &str, task: &Value, print: impl FnOnce(&str), out: &Out) -> Res
         print(&answer(task));
         return Ok(());
     }
+    let trouble = trouble(task);
+    // Whoever waits for the whole answer is refused then, with the same code.
+    if let Some(refusal) = trouble.as_ref().filter(|trouble| trouble.code == "queue-timeout") {
+        return Err(CliError::Refused(refusal.clone()));
+    }
     let mut message = sentence(task, state);
     if state == "input-required" && !out.is_json() {
         let id = text(task, "/id");
         message = format!("{message}\n  hint: answer by `algonius send {agent} --task {id} TEXT`");
     }
-    Err(CliError::NotDone { message, trouble: trouble(task) })
+    Err(CliError::NotDone { message, trouble })
 }
 
 /// A text in a document, or none.

@@ -160,7 +160,9 @@ pub(super) async fn retry(client: &Client, id: &str, out: &Out) -> Result<(), Cl
 /// Removes a task.
 pub(super) async fn delete(client: &Client, id: &str, out: &Out) -> Result<(), CliError> {
     client.remove(&format!("/api/v1/executions/{id}")).await?;
-    if !out.is_json() {
+    if out.is_json() {
+        out.shape(&json!({"removed": id}));
+    } else {
         out.line(&format!("task {id} is removed"));
     }
     Ok(())

@@ -5,10 +5,11 @@ use std::process::Stdio;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, ChildStdout, Command};
 
-use crate::harness::{Service, fake, gated, soon};
+use crate::harness::{Service, fake, gated, soon, until};
 
 /// A command that goes on, whose standard output is read line by line.
 struct Follower {
@@ -127,4 +128,52 @@ async fn an_interrupt_of_a_send_without_a_terminal_calls_the_task_off() {
     assert_eq!(send.interrupted().await, Some(5));
     let list = service.get("/api/v1/executions").await.json();
     assert_eq!(list["executions"][0]["outcome"], "cancelled", "{list}");
+}
+
+/// Forwards to a service, and cuts the first connection that was answered by this word, once.
+async fn cutting(service: &Service, word: &'static [u8]) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (port, address) = (listener.local_addr().unwrap().port(), service.address);
+    tokio::spawn(async move {
+        let mut is_cut = false;
+        while let Ok((client, _)) = listener.accept().await {
+            let service = TcpStream::connect(address).await.unwrap();
+            let ((mut asks, mut hears), (mut told, mut tells)) =
+                (client.into_split(), service.into_split());
+            let asking = tokio::spawn(async move { tokio::io::copy(&mut asks, &mut tells).await });
+            let (mut bytes, mut seen) = ([0; 4096], Vec::new());
+            while let Ok(count @ 1..) = told.read(&mut bytes).await {
+                seen.extend_from_slice(&bytes[..count]);
+                if hears.write_all(&bytes[..count]).await.is_err() {
+                    break;
+                }
+                if !is_cut && seen.windows(word.len()).any(|window| window == word) {
+                    is_cut = true;
+                    break;
+                }
+            }
+            asking.abort();
+        }
+    });
+    port
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_is_taken_up_again_and_the_answer_comes_once() {
+    let service = Service::start(&gated("one", "access = 'read-write'")).await;
+    let port = cutting(&service, b"\"working\"").await;
+    let url = format!("http://127.0.0.1:{port}");
+    let mut send = Follower::begin(&service, &["send", "one", "ann", "--url", &url]);
+    service.setup.written("log", "start ann\n").await;
+    let is_again = async || {
+        let status = service.get("/api/v1/executions").await.json();
+        (status["executions"][0]["state"] == "running").then_some(())
+    };
+    until("it runs", is_again).await;
+    service.setup.open("go");
+    assert_eq!(send.lines.next_line().await.unwrap().as_deref(), Some("ann"));
+    assert_eq!(send.lines.next_line().await.unwrap(), None);
+    assert_eq!(soon("its end", send.child.wait()).await.unwrap().code(), Some(0));
+    let list = service.get("/api/v1/executions").await.json();
+    assert_eq!(list["executions"].as_array().unwrap().len(), 1, "{list}");
 }

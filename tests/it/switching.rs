@@ -119,8 +119,17 @@ async fn only_an_administrator_of_an_agent_switches_it_or_hears_of_it() {
     assert_eq!(admin.post(&switch("nobody"), "").await.status, 404);
     assert_eq!(service.post(&switch("other"), "").await.status, 200);
     assert_eq!(admin.post(&switch("echo"), "").await.status, 200);
+    let terms = ["--agent", "other", "--cron", "@every 9h", "--input", "x"];
+    service.command(&["agents", "enable", "other"], "").await;
+    let made = [&["schedule", "create", "nightly"][..], &terms].concat();
+    assert_eq!(service.command(&made, "").await.code, Some(0));
+    service.command(&["agents", "disable", "other"], "").await;
     let seen = reader.get("/status").await.json();
     assert_eq!(seen["configuration"]["switched"], json!(["echo"]), "{seen}");
+    assert_eq!(seen["scheduler"].get("due"), None, "{seen}");
+    let whole = service.get("/status").await.json();
+    assert_eq!(whole["configuration"]["switched"], json!(["echo", "other"]), "{whole}");
+    assert_eq!(whole["scheduler"]["due"][0]["schedule"], "nightly", "{whole}");
 }
 
 #[tokio::test]

@@ -142,7 +142,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("rustix", &["cli"]),
     ("sqlx", &["store"]),
     ("std::process::Command", &["drive", "warden", "cli/service"]),
-    ("tokio::process", &["drive", "warden"]),
+    ("tokio::process", &["cli/doctor", "drive", "warden"]),
     ("tonic", &["serve/grpc"]),
     ("tonic_prost", &["serve/grpc"]),
 ];

@@ -110,7 +110,7 @@ fn report(detail: &ExecutionDetail, is_asking: bool, out: &Out) -> Result<(), Cl
             "answer": answer,
             "asksAQuestion": is_asking,
             "error": entry.error,
-            "page": entry.error.as_ref().map(|error| page(error)),
+            "page": entry.error.as_ref().map(page),
         }));
     } else {
         out.line(&format!("took      {took}, attempts {attempts}"));

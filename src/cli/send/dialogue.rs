@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use serde_json::{Value, json};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -22,6 +23,8 @@ pub(super) struct Dialogue<'d> {
     agent: &'d str,
     out: &'d Out,
     progress: Progress,
+    /// Ctrl-C, which is heard from the beginning on.
+    interrupt: Signal,
     /// Its id, once there is one.
     task: Option<String>,
     state: String,
@@ -40,10 +43,23 @@ enum Rest {
 }
 
 impl<'d> Dialogue<'d> {
-    pub(super) fn new(client: &'d Client, agent: &'d str, out: &'d Out) -> Self {
-        let (progress, shown) = (Progress::begin(!out.is_json()), String::new());
-        let state = String::new();
-        Self { client, agent, out, progress, task: None, state, shown, is_called_off: false }
+    /// Nothing is sent yet.
+    ///
+    /// # Errors
+    /// When this process cannot hear signals.
+    pub(super) fn new(client: &'d Client, agent: &'d str, out: &'d Out) -> Result<Self, CliError> {
+        let interrupt = signal(SignalKind::interrupt());
+        Ok(Self {
+            client,
+            agent,
+            out,
+            progress: Progress::begin(!out.is_json()),
+            interrupt: interrupt.map_err(|source| CliError::Input { source })?,
+            task: None,
+            state: String::new(),
+            shown: String::new(),
+            is_called_off: false,
+        })
     }
 
     /// Sends, shows what comes, asks the person at the terminal what the agent asks, and tells how it
@@ -64,7 +80,7 @@ impl<'d> Dialogue<'d> {
 
     /// Reads to the end or to a question. A stream that breaks is taken up again.
     async fn follow(&mut self, params: Value) -> Result<Rest, CliError> {
-        let mut stream = Stream::open(self.client, self.agent, "message/stream", params).await?;
+        let mut stream = self.open("message/stream", params).await?;
         let mut broken = 0;
         loop {
             let fault = match self.next(&mut stream).await {
@@ -85,13 +101,19 @@ impl<'d> Dialogue<'d> {
             broken += 1;
             self.progress.say("the connection broke, taken up again");
             self.progress.tick().await;
-            let again = json!({"id": task});
-            let opened = Stream::open(self.client, self.agent, "tasks/resubscribe", again).await;
-            match opened {
+            match self.open("tasks/resubscribe", json!({"id": task})).await {
                 Ok(opened) => stream = opened,
                 Err(CliError::Unreachable { .. }) => {} // It is tried again.
                 Err(fault) => return Err(fault),
             }
+        }
+    }
+
+    /// Begins a stream, unless that is interrupted.
+    async fn open(&mut self, method: &str, params: Value) -> Result<Stream, CliError> {
+        tokio::select! {
+            opened = Stream::open(self.client, self.agent, method, params) => opened,
+            _ = self.interrupt.recv() => Err(self.left()),
         }
     }
 
@@ -101,7 +123,7 @@ impl<'d> Dialogue<'d> {
             tokio::select! {
                 event = stream.next() => return event,
                 () = self.progress.tick() => {}
-                _ = tokio::signal::ctrl_c() => self.call_off().await?,
+                _ = self.interrupt.recv() => self.call_off().await?,
             }
         }
     }
@@ -117,7 +139,7 @@ impl<'d> Dialogue<'d> {
         tokio::select! {
             // What has ended meanwhile need not be called off; the stream tells how it ended.
             _ = self.client.post::<Value>(&path, json!({})) => Ok(()),
-            _ = tokio::signal::ctrl_c() => Err(self.left()),
+            _ = self.interrupt.recv() => Err(self.left()),
         }
     }
 
@@ -198,7 +220,7 @@ impl<'d> Dialogue<'d> {
                 Ok(Err(source)) => Err(CliError::Input { source }),
                 Err(_gone) => Ok(None),
             },
-            _ = tokio::signal::ctrl_c() => {
+            _ = self.interrupt.recv() => {
                 self.call_off().await?;
                 Ok(None)
             }
