@@ -56,8 +56,8 @@ fn is_line(expected: &str, line: &str) -> bool {
     let pieces: Vec<_> = pieces.collect();
     let Some((last, between)) = pieces.split_last() else { return rest.is_empty() };
     for piece in between {
-        match rest.find(piece) {
-            Some(at) => rest = &rest[at + piece.len()..],
+        match rest.split_once(piece) {
+            Some((_, after)) => rest = after,
             None => return false,
         }
     }

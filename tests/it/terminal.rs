@@ -84,18 +84,19 @@ fn screen(text: &str) -> Vec<String> {
             '\r' => column = 0,
             '\n' => row += 1,
             '\x1b' => {
-                let rest = chars.as_str().strip_prefix('[').unwrap();
-                let end = rest.find(|char: char| char.is_ascii_alphabetic()).unwrap();
-                match (&rest[..end], &rest[end..=end]) {
-                    (count, "A") => row -= count.parse::<usize>().unwrap(),
-                    (_, "K") => lines[row].truncate(column),
-                    (_, "J") => {
+                let mut rest = chars.as_str().strip_prefix('[').unwrap().chars();
+                let is_end = |char: &char| char.is_ascii_alphabetic();
+                let count: String = rest.clone().take_while(|char| !is_end(char)).collect();
+                match rest.nth(count.chars().count()).unwrap() {
+                    'A' => row -= count.parse::<usize>().unwrap(),
+                    'K' => lines[row].truncate(column),
+                    'J' => {
                         lines[row].truncate(column);
                         lines.truncate(row + 1);
                     }
                     _ => {} // What is neither seen nor moves anything.
                 }
-                chars = rest[end + 1..].chars();
+                chars = rest;
             }
             _ => {
                 let line = &mut lines[row];
