@@ -1,6 +1,7 @@
 //! The command line. It speaks to a running service over HTTP alone; only `init`, `check`,
 //! `doctor`, `serve`, `service`, `man` and `redact` look at files.
 
+mod agents;
 pub mod args;
 mod check;
 mod client;
@@ -12,9 +13,11 @@ mod line;
 mod manual;
 mod notify;
 mod out;
+mod progress;
 mod redact;
 mod reload;
 mod schedule;
+mod screen;
 mod send;
 mod serve;
 mod service;
@@ -52,7 +55,7 @@ async fn perform(args: Args, out: &Out) -> Result<(), CliError> {
             Ok(())
         }
         Command::Check { config, .. } => check::run(config.as_deref(), out),
-        Command::Doctor { config } => doctor::run(config.as_deref(), out),
+        Command::Doctor { config } => doctor::run(config.as_deref(), out).await,
         Command::Redact { ndjson, config, secret_files } => {
             redact::run(ndjson, config.as_deref(), secret_files)
         }
@@ -66,7 +69,9 @@ async fn perform(args: Args, out: &Out) -> Result<(), CliError> {
         Command::Token(TokenCommand::List) => token::list(&client?, out).await,
         Command::Token(TokenCommand::Revoke { name }) => token::revoke(&client?, &name, out).await,
         Command::Token(TokenCommand::Rotate) => token::rotate(&client?, out).await,
-        Command::Status => status::run(&client?, out).await,
+        Command::Status { watch: false, .. } => status::run(&client?, out).await,
+        Command::Status { watch: true, every } => status::watch(&client?, every, out).await,
+        Command::Agents(command) => agents::run(&client?, command, out).await,
         Command::Schedule(command) => schedule::run(&client?, command, out).await,
         Command::Logs { follow, agent, tasks } => {
             watch::logs(&client?, agent, (tasks, follow), out).await

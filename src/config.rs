@@ -160,7 +160,7 @@ fn check(path: &Path, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Resul
     }
     let settings = if broken.is_empty() { read(&reader, document.get_ref()) } else { None };
     let Findings { faults, secrets, files } = reader.finish();
-    let is_sound = faults.iter().all(|fault| fault.severity == Severity::Warning);
+    let is_sound = faults.iter().all(|fault| fault.severity != Severity::Error);
     match settings {
         Some(settings) if is_sound => Ok(Checked {
             settings: Settings { secrets, files, ..settings },

@@ -20,7 +20,7 @@ use crate::admit::Keys;
 use crate::config::{self, Scheduling, Settings, Source};
 use crate::front::{self, Fixed, Front, Specs};
 use crate::ground::{self, Ground};
-use crate::reload::{self, Masks, Reloader, World};
+use crate::reload::{self, Masks, Reloader, Switches, World};
 use crate::serve::listen::{self, Latch};
 use crate::store::Store;
 use crate::telling::tell;
@@ -35,6 +35,7 @@ pub(super) struct Grown {
     tree: Tree,
     specs: Specs,
     keys: Keys,
+    switches: Switches,
     masks: Masks,
     onlookers: Onlookers,
 }
@@ -48,6 +49,8 @@ impl Grown {
         origin: Origin,
     ) -> Result<Self, StartError> {
         let mut agents = settings.agents.clone();
+        let mut switches = Switches::read(&settings.server.data_dir)?;
+        switches.put(&mut agents);
         let ground = Ground::lay(&settings.server, &mut agents, origin).await?;
         end_what_is_over(&*ground.store, &agents, ground.workshop.wardens()).await?;
         let seats: Vec<_> = agents.into_iter().map(|agent| ground.workshop.seat(agent)).collect();
@@ -60,17 +63,18 @@ impl Grown {
         let plan = plan(settings, meter, &ground.store);
         let onlookers = watching.begin(ground.workshop.wardens())?;
         let tree = start(kit, seats, plan, ground.workshop.wardens()).await?;
-        Ok(Self { ground, tree, specs, keys, masks, onlookers })
+        Ok(Self { ground, tree, specs, keys, switches, masks, onlookers })
     }
 
     /// Opens the door, and reads the configuration again from then on.
     pub(super) fn open(
         self,
         source: Source,
-        settings: Settings,
+        mut settings: Settings,
         clock: Arc<dyn Clock>,
     ) -> Result<Running, StartError> {
-        let Self { ground, tree, specs, keys, masks, onlookers } = self;
+        let Self { ground, tree, specs, keys, mut switches, masks, onlookers } = self;
+        switches.put(&mut settings.agents);
         let (desk, postman) = tell(&settings, &ground.store, &clock, tree.gateway())?;
         let bounds = ground::bounds(&settings.server);
         let Ground { listener, address, certificates, store, workshop } = ground;
@@ -92,7 +96,7 @@ impl Grown {
         let (paths, handle) = (front.paths().latest(), Latch::new());
         let (seating, kept) = (tree.seating(), Arc::clone(&store));
         let world = World { source, clock, store, workshop, seating, front, masks };
-        let reloader = Reloader::begin(world, settings, (specs, keys), orders);
+        let reloader = Reloader::begin(world, settings, (specs, keys, switches), orders);
         let served =
             tokio::spawn(listen::serve(listener, certificates, paths, bounds, handle.clone()));
         Ok(Running {

@@ -12,6 +12,7 @@ mod masks;
 mod schedules;
 mod sight;
 mod steward;
+mod switches;
 mod tokens;
 mod told;
 
@@ -40,6 +41,7 @@ pub(super) use schedules::schedules;
 use sight::Sight;
 use steward::Order;
 pub(super) use steward::{Desk, Steward, desk};
+pub(super) use switches::Switches;
 
 /// From one look at the files of the configuration to the next.
 const PACE: Duration = Duration::from_secs(1);
@@ -62,6 +64,7 @@ pub(super) struct Reloader {
     booted: Settings,
     /// What is in force.
     settings: Settings,
+    switches: Switches,
     keys: Keys,
     /// The agents that callers can reach: those in force, and those that finish what they have.
     specs: Specs,
@@ -79,7 +82,7 @@ impl Reloader {
     pub(super) fn begin(
         world: World,
         settings: Settings,
-        (specs, keys): (Specs, Keys),
+        (specs, keys, switches): (Specs, Keys, Switches),
         desk: Desk,
     ) -> JoinHandle<()> {
         let since = world.clock.now();
@@ -89,6 +92,7 @@ impl Reloader {
             booted: settings.clone(),
             departures: JoinSet::new(),
             settings,
+            switches,
             keys,
             specs,
             since,
@@ -102,6 +106,7 @@ impl Reloader {
             since,
             read_at: since,
             watched: reloader.settings.server.watch,
+            switched: reloader.switches.told(),
             ..ConfigurationStatus::default()
         });
         reloader.show();
@@ -131,6 +136,7 @@ impl Reloader {
     async fn perform(&mut self, order: Order) {
         match order {
             Order::Reload(why, reply) => _ = reply.send(self.reload(why).await),
+            Order::Switch(agent, on, reply) => _ = reply.send(self.switch(agent, on).await),
             Order::Make(wanted, reply) => _ = reply.send(self.make(*wanted).await),
             Order::Revoke(name, reply) => _ = reply.send(self.revoke(name).await),
             Order::Rotate(reply) => _ = reply.send(self.rotate().await),

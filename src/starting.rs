@@ -35,6 +35,17 @@ pub enum StartError {
     /// The ledger did not do what a start needs.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    /// The switches of agents are not what was written.
+    #[error(
+        "the switches of agents cannot be read; `{file}` in `data_dir` can be removed, then agents are \
+         on and off as the configuration says"
+    )]
+    Switches {
+        /// The name of the file.
+        file: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
     /// The token file can be neither read nor made.
     #[error("the token file can be neither read nor made")]
     Token {

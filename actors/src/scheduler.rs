@@ -25,6 +25,7 @@ use crate::kit::Kit;
 use crate::model::failure::Failure;
 use crate::model::occurrence::{Ending, Occurrence};
 use crate::model::schedule::{Configured, ScheduleId, ScheduleView};
+use crate::model::status::Due;
 use crate::ports::ledger::LedgerError;
 use crate::ports::timebook::Timebook;
 use crate::ports::wording::Wording;
@@ -91,12 +92,24 @@ pub enum SchedulerMsg {
     Show(ScheduleId, RpcReplyPort<Option<ScheduleView>>),
     /// Asks about so many schedules after an id.
     List(Option<ScheduleId>, usize, RpcReplyPort<Vec<ScheduleView>>),
-    /// Asks since when it lives, and how many schedules are active, of how many.
-    Inspect(RpcReplyPort<(DateTime<Utc>, usize, usize)>),
+    /// Asks how it is.
+    Inspect(RpcReplyPort<Agendum>),
     /// Nothing is asked for any more.
     Drain,
     /// A task panicked.
     Broken,
+}
+
+/// How a scheduler is.
+pub struct Agendum {
+    /// Since when it lives.
+    pub since: DateTime<Utc>,
+    /// The schedules that are due at their times.
+    pub active: usize,
+    /// All schedules.
+    pub schedules: usize,
+    /// The first that is due next, of each agent.
+    pub due: Vec<Due>,
 }
 
 /// Loop data.
@@ -210,8 +223,16 @@ impl SchedulerData {
         self.wake();
     }
 
-    fn inspect(&self) -> (DateTime<Utc>, usize, usize) {
+    fn inspect(&self) -> Agendum {
         let active = self.entries.values().filter(|entry| entry.schedule.is_active()).count();
-        (self.since, active, self.entries.len())
+        let mut first = BTreeMap::new();
+        for due in self.entries.values().filter_map(Entry::due) {
+            let known = first.entry(due.agent.clone()).or_insert_with(|| due.clone());
+            if due.at < known.at {
+                *known = due;
+            }
+        }
+        let due = first.into_values().collect();
+        Agendum { since: self.since, active, schedules: self.entries.len(), due }
     }
 }

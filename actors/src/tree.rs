@@ -209,9 +209,9 @@ async fn monitor_status(view: Option<&RootView>) -> Option<(ActorStatus, Vec<Ale
 async fn scheduler_status(view: Option<&RootView>) -> Option<SchedulerStatus> {
     let (scheduler, restarts) = view?.scheduler.as_ref()?;
     let seen = call(scheduler, SchedulerMsg::Inspect, GLANCE).await;
-    let actor = actor("scheduler", seen.map(|(since, ..)| since), *restarts);
-    let (active, schedules) = seen.map_or((0, 0), |(_, active, all)| (active, all));
-    Some(SchedulerStatus { actor, schedules, active })
+    let actor = actor("scheduler", seen.as_ref().map(|it| it.since), *restarts);
+    let (schedules, active) = seen.as_ref().map_or((0, 0), |it| (it.schedules, it.active));
+    Some(SchedulerStatus { actor, schedules, active, due: seen.map_or_else(Vec::new, |it| it.due) })
 }
 
 async fn retention_status(view: Option<&RootView>) -> Option<RetentionStatus> {

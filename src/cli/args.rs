@@ -2,16 +2,21 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
+pub mod agents;
 pub mod schedule;
+pub mod send;
 pub mod service;
 
 use super::filters::Filters;
+use agents::AgentsCommand;
 use schedule::ScheduleCommand;
+use send::Send;
 use service::ServiceCommand;
 
 const EXIT_CODES: &str = "\
@@ -74,9 +79,9 @@ pub enum Command {
         #[arg(env = "ALGONIUS_CONFIG", value_name = "FILE")]
         config: Option<PathBuf>,
     },
-    /// Look at this machine: what keeps the service from working, and what agents are held by.
+    /// Look at this machine: what keeps the service from working, and how to mend it.
     Doctor {
-        /// The configuration [default: the shipped one].
+        /// The configuration [default: that of the installed service, or the shipped one].
         #[arg(env = "ALGONIUS_CONFIG", value_name = "FILE")]
         config: Option<PathBuf>,
     },
@@ -103,7 +108,17 @@ pub enum Command {
     /// Send a message to an agent and print its answer.
     Send(Send),
     /// Look into the supervision tree.
-    Status,
+    Status {
+        /// Go on looking, until Ctrl-C.
+        #[arg(long, short)]
+        watch: bool,
+        /// Seconds from one look to the next.
+        #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+        every: Duration,
+    },
+    /// Look at agents, switch them on or off, try whether they work.
+    #[command(subcommand)]
+    Agents(AgentsCommand),
     /// Show the output and the events of the latest tasks, line by line.
     Logs {
         /// Go on with what comes.
@@ -132,33 +147,6 @@ pub enum Command {
         /// The folder to write them into; made if it is not there.
         folder: Option<PathBuf>,
     },
-}
-
-/// A message to an agent.
-#[derive(Debug, clap::Args)]
-pub struct Send {
-    /// The agent's id.
-    pub agent: String,
-    /// The message; `-` or nothing reads it from standard input.
-    pub text: Option<String>,
-    /// Do not wait for the answer; print the task's id.
-    #[arg(long)]
-    pub no_wait: bool,
-    /// A value for `{{ param.NAME }}` of the agent; may be given several times.
-    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
-    pub params: Vec<(String, String)>,
-    /// The folder to start in, where the agent allows it.
-    #[arg(long, value_name = "FOLDER")]
-    pub working_dir: Option<PathBuf>,
-    /// A variable of the agent's environment, where the agent allows it; may be given several times.
-    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = pair)]
-    pub env: Vec<(String, String)>,
-    /// The message's id: the same id is the same request, and is not run twice.
-    #[arg(long, value_name = "ID")]
-    pub message_id: Option<String>,
-    /// The conversation it belongs to.
-    #[arg(long, value_name = "ID")]
-    pub context: Option<String>,
 }
 
 /// What to do with tasks.
@@ -248,6 +236,11 @@ pub struct NewToken {
     /// Take the place of the token of that name.
     #[arg(long)]
     pub replace: bool,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| "it must be 0.1 to 3600 seconds".to_owned())
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {

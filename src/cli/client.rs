@@ -3,6 +3,7 @@
 use std::io::{Error, Write};
 use std::path::Path;
 
+use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
@@ -74,14 +75,24 @@ impl Client {
         method: &str,
         params: Value,
     ) -> Result<Value, CliError> {
-        let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        let path = format!("/agents/{agent}/v1");
-        let mut answer: Value = self.call(Method::POST, &path, Some(call)).await?;
-        match (answer.get_mut("result").map(Value::take), answer.get("error")) {
-            (Some(result), None) => Ok(result),
-            (_, Some(error)) => Err(CliError::Refused(rpc_trouble(error))),
-            (None, None) => Err(CliError::Strange { about: "it has neither result nor error" }),
+        let (path, call) = call(agent, method, &params);
+        result_of(self.call(Method::POST, &path, Some(call)).await?)
+    }
+
+    /// Makes one JSON-RPC call to an agent that is answered by a stream of events.
+    pub(super) async fn open(
+        &self,
+        agent: &str,
+        method: &str,
+        params: Value,
+    ) -> Result<Incoming, CliError> {
+        let (path, call) = call(agent, method, &params);
+        let (is_good, is_stream, body) = self.begin(Method::POST, &path, Some(call)).await?;
+        if is_good && is_stream {
+            return Ok(body);
         }
+        let bytes = collect(body).await?;
+        Err(refused(&bytes))
     }
 
     async fn call<T: DeserializeOwned>(
@@ -90,9 +101,8 @@ impl Client {
         path: &str,
         body: Option<Value>,
     ) -> Result<T, CliError> {
-        let (is_good, body) = self.begin(method, path, body).await?;
-        let collected = body.collect().await;
-        let bytes = collected.map_err(|source| CliError::Broken { source })?.to_bytes();
+        let (is_good, _, body) = self.begin(method, path, body).await?;
+        let bytes = collect(body).await?;
         if is_good {
             let strange = |_| CliError::Strange { about: "its shape is another one" };
             serde_json::from_slice(&bytes).map_err(strange)
@@ -103,18 +113,16 @@ impl Client {
 
     /// Has something removed, of which nothing is told.
     pub(super) async fn remove(&self, path: &str) -> Result<(), CliError> {
-        let (is_good, body) = self.begin(Method::DELETE, path, None).await?;
-        let collected = body.collect().await;
-        let bytes = collected.map_err(|source| CliError::Broken { source })?.to_bytes();
+        let (is_good, _, body) = self.begin(Method::DELETE, path, None).await?;
+        let bytes = collect(body).await?;
         if is_good { Ok(()) } else { Err(refused(&bytes)) }
     }
 
     /// Copies an answer as it comes, however long it is.
     pub(super) async fn copy(&self, path: &str, into: &mut impl Write) -> Result<(), CliError> {
-        let (is_good, mut body) = self.begin(Method::GET, path, None).await?;
+        let (is_good, _, mut body) = self.begin(Method::GET, path, None).await?;
         if !is_good {
-            let collected = body.collect().await;
-            let bytes = collected.map_err(|source| CliError::Broken { source })?.to_bytes();
+            let bytes = collect(body).await?;
             return Err(refused(&bytes));
         }
         while let Some(frame) = body.frame().await {
@@ -125,13 +133,13 @@ impl Client {
         into.flush().map_err(|source| CliError::Output { source })
     }
 
-    /// Asks; whether the answer is a good one, and its body.
+    /// Asks; whether the answer is a good one, whether it is a stream of events, and its body.
     async fn begin(
         &self,
         method: Method,
         path: &str,
         body: Option<Value>,
-    ) -> Result<(bool, Incoming), CliError> {
+    ) -> Result<(bool, bool, Incoming), CliError> {
         let body = body.map(|body| body.to_string()).unwrap_or_default();
         let request = Request::builder()
             .method(method)
@@ -142,8 +150,30 @@ impl Client {
             .map_err(|_malformed| CliError::Address { url: self.url.clone() })?;
         let broken = |error| line::broken(&self.url, error);
         let response = self.line.request(request).await.map_err(broken)?;
-        Ok((response.status().is_success(), response.into_body()))
+        let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+        let is_stream = kind.is_some_and(|kind| kind.starts_with(b"text/event-stream"));
+        Ok((response.status().is_success(), is_stream, response.into_body()))
     }
+}
+
+/// One JSON-RPC call: its path and its document.
+fn call(agent: &str, method: &str, params: &Value) -> (String, Value) {
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    (format!("/agents/{agent}/v1"), call)
+}
+
+/// What a JSON-RPC answer holds.
+pub(super) fn result_of(mut answer: Value) -> Result<Value, CliError> {
+    match (answer.get_mut("result").map(Value::take), answer.get("error")) {
+        (Some(result), None) => Ok(result),
+        (_, Some(error)) => Err(CliError::Refused(rpc_trouble(error))),
+        (None, None) => Err(CliError::Strange { about: "it has neither result nor error" }),
+    }
+}
+
+async fn collect(body: Incoming) -> Result<Bytes, CliError> {
+    let collected = body.collect().await;
+    Ok(collected.map_err(|source| CliError::Broken { source })?.to_bytes())
 }
 
 /// What a refusal says, in whichever of the two forms it came.

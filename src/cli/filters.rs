@@ -21,7 +21,7 @@ pub struct Filters {
     /// Only those of the owner of this name.
     #[arg(long, value_name = "NAME")]
     pub caller: Option<String>,
-    /// Only those that were made so: api or schedule.
+    /// Only those that were made so: api, probe or schedule.
     #[arg(long)]
     pub trigger: Option<String>,
     /// Only those that this schedule made.

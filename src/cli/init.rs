@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use serde_json::json;
+
 use super::fault::CliError;
 use super::out::Out;
 use crate::config;
@@ -23,6 +25,11 @@ pub(super) fn run(folder: &Path, force: bool, out: &Out) -> Result<(), CliError>
     let env = |name: &str| std::env::var(name).ok();
     let token_file = config::usual_token_file(&env);
     token::ensure(&token_file).map_err(fault("cannot write", &token_file))?;
+    if out.is_json() {
+        let shown = |file: &Path| file.display().to_string();
+        out.shape(&json!({"configuration": shown(&file), "token": shown(&token_file)}));
+        return Ok(());
+    }
     out.line(&format!("configuration  {}", file.display()));
     out.line(&format!("token          {}", token_file.display()));
     out.line(&format!("next           algonius serve --config {}", file.display()));

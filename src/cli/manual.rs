@@ -25,7 +25,11 @@ pub(super) fn pages(folder: Option<&Path>, out: &Out) -> Result<(), CliError> {
         |source| CliError::File { what: "cannot write to", file: folder.to_owned(), source };
     std::fs::create_dir_all(folder).map_err(fault)?;
     clap_mangen::generate_to(Args::command(), folder).map_err(fault)?;
-    out.line(&format!("pages  {}", folder.display()));
+    if out.is_json() {
+        out.shape(&serde_json::json!({"pages": folder.display().to_string()}));
+    } else {
+        out.line(&format!("pages  {}", folder.display()));
+    }
     Ok(())
 }
 

@@ -30,6 +30,16 @@ impl Out {
         _ = writeln!(std::io::stdout(), "{text}"); // A reader that has gone wants no more.
     }
 
+    /// Lines in one piece.
+    ///
+    /// # Errors
+    /// When nobody reads them.
+    pub(super) fn lines(&self, lines: &[String]) -> std::io::Result<()> {
+        let mut stdout = std::io::stdout().lock();
+        stdout.write_all(format!("{}\n", lines.join("\n")).as_bytes())?;
+        stdout.flush()
+    }
+
     /// A text as it is; on a terminal it ends with a line.
     pub(super) fn text(&self, text: &str) {
         let mut stdout = std::io::stdout();
@@ -37,6 +47,12 @@ impl Out {
         if stdout.is_terminal() && !text.ends_with('\n') {
             _ = writeln!(stdout);
         }
+    }
+
+    /// A piece of a text, at once.
+    pub(super) fn piece(&self, text: &str) {
+        let mut stdout = std::io::stdout();
+        _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     }
 
     /// A text as it is that is not part of the answer.

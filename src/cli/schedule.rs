@@ -30,7 +30,11 @@ pub(super) async fn run(
         ScheduleCommand::Update { id, terms } => update(client, &id, terms, out).await,
         ScheduleCommand::Delete { id } => {
             client.remove(&format!("{ROOT}/{id}")).await?;
-            out.note(&format!("schedule {id} is removed"));
+            if out.is_json() {
+                out.shape(&json!({"removed": id}));
+            } else {
+                out.note(&format!("schedule {id} is removed"));
+            }
             Ok(())
         }
         ScheduleCommand::Pause { id } => order(client, &id, "pause", out).await,

@@ -1,45 +1,76 @@
 //! `algonius send`: a message to an agent, its answer to standard output.
 
-use std::io::Read;
+mod dialogue;
+mod stream;
+
+use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::args::Send;
+use super::args::send::Send;
 use super::client::Client;
 use super::fault::CliError;
 use super::out::Out;
 use crate::wire::a2a::{OVERRIDES, PARAMETERS};
 use crate::wire::api::Trouble;
+use dialogue::Dialogue;
 
-/// Sends, waits unless told otherwise, prints.
+/// Sends and prints: the answer as it comes, or as a whole, or the id of the task alone.
 pub(super) async fn run(client: &Client, send: Send, out: &Out) -> Result<(), CliError> {
-    let (agent, wait) = (send.agent.clone(), !send.no_wait);
-    let task = client.ask(&agent, "message/send", params(send)?).await?;
+    let (agent, waits, streams) = (send.agent.clone(), !send.no_wait, !send.no_stream);
+    let params = params(send, out)?;
+    if waits && streams {
+        return Dialogue::new(client, &agent, out)?.hold(params).await;
+    }
+    let task = client.ask(&agent, "message/send", params).await?;
     if out.is_json() {
         out.shape(&task);
     }
-    let state = task.pointer("/status/state").and_then(Value::as_str).unwrap_or_default();
-    match state {
-        "completed" if out.is_json() => Ok(()),
-        "completed" => {
-            out.text(&answer(&task));
-            Ok(())
+    let state = text(&task, "/status/state");
+    if matches!(state, "submitted" | "working") && (!waits || out.is_json()) {
+        if !out.is_json() {
+            out.line(text(&task, "/id"));
         }
-        "submitted" | "working" if !wait || out.is_json() => {
-            if !out.is_json() {
-                out.line(task.get("id").and_then(Value::as_str).unwrap_or_default());
-            }
-            Ok(())
-        }
-        _ => Err(CliError::NotDone { message: sentence(&task, state), trouble: trouble(&task) }),
+        return Ok(());
     }
+    let print = |answer: &str| {
+        if !out.is_json() {
+            out.text(answer);
+        }
+    };
+    finish(&agent, &task, print, out)
 }
 
-fn params(send: Send) -> Result<Value, CliError> {
+/// Tells how a task ended: its answer by `print`, or why there is none.
+fn finish(agent: &str, task: &Value, print: impl FnOnce(&str), out: &Out) -> Result<(), CliError> {
+    let state = text(task, "/status/state");
+    if state == "completed" {
+        print(&answer(task));
+        return Ok(());
+    }
+    let trouble = trouble(task);
+    // Whoever waits for the whole answer is refused then, with the same code.
+    if let Some(refusal) = trouble.as_ref().filter(|trouble| trouble.code == "queue-timeout") {
+        return Err(CliError::Refused(refusal.clone()));
+    }
+    let mut message = sentence(task, state);
+    if state == "input-required" && !out.is_json() {
+        let id = text(task, "/id");
+        message = format!("{message}\n  hint: answer by `algonius send {agent} --task {id} TEXT`");
+    }
+    Err(CliError::NotDone { message, trouble })
+}
+
+/// A text in a document, or none.
+fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn params(send: Send, out: &Out) -> Result<Value, CliError> {
     let text = match send.text.as_deref() {
-        None | Some("-") => standard_input()?,
+        None | Some("-") => standard_input(out)?,
         Some(text) => text.to_owned(),
     };
     let mut message = json!({
@@ -49,8 +80,8 @@ fn params(send: Send) -> Result<Value, CliError> {
         "parts": [{"kind": "text", "text": text}],
     });
     if let Value::Object(message) = &mut message {
-        if let Some(context) = send.context {
-            message.insert("contextId".to_owned(), json!(context));
+        for (name, id) in [("contextId", send.context), ("taskId", send.task)] {
+            message.extend(id.map(|id| (name.to_owned(), json!(id))));
         }
         let metadata = metadata(send.params, send.working_dir, send.env);
         if !metadata.is_empty() {
@@ -85,7 +116,10 @@ fn metadata(
     metadata
 }
 
-fn standard_input() -> Result<String, CliError> {
+fn standard_input(out: &Out) -> Result<String, CliError> {
+    if std::io::stdin().is_terminal() && !out.is_json() {
+        out.note("the message is read from this terminal, up to Ctrl-D");
+    }
     let mut text = String::new();
     match std::io::stdin().read_to_string(&mut text) {
         Ok(_) => Ok(text),
@@ -112,12 +146,12 @@ fn trouble(task: &Value) -> Option<Trouble> {
 }
 
 fn sentence(task: &Value, state: &str) -> String {
-    let text = |pointer: &str| task.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let (id, why) = (text("/id"), text("/status/message/parts/0/text"));
+    let (id, why) = (text(task, "/id"), text(task, "/status/message/parts/0/text"));
     let (code, hint) =
-        (text("/status/message/metadata/code"), text("/status/message/metadata/hint"));
-    if why.is_empty() {
-        return format!("task {id} is {state}");
+        (text(task, "/status/message/metadata/code"), text(task, "/status/message/metadata/hint"));
+    match (why.is_empty(), code.is_empty()) {
+        (true, _) => format!("task {id} is {state}"),
+        (false, true) => format!("task {id} is {state}: {why}"),
+        (false, false) => format!("task {id} is {state}: {why}\n  hint: {hint} ({code})"),
     }
-    format!("task {id} is {state}: {why}\n  hint: {hint} ({code})")
 }

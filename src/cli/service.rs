@@ -1,6 +1,7 @@
 //! `algonius service`: has systemd start the service, as a user's own or as the machine's.
 
 mod fault;
+pub(super) mod installed;
 mod place;
 mod systemd;
 mod unit;
@@ -71,6 +72,13 @@ fn install(owner: &Owner, wish: Wish, force: bool, out: &Out) -> Result<(), CliE
     write(&file, &unit.text())?;
     systemd.ask(&["daemon-reload"])?;
     systemd.ask(&["enable", "--now", place::NAME])?;
+    if out.is_json() {
+        let unit_file = file.display().to_string();
+        out.shape(
+            &json!({"unit": unit_file, "configuration": unit.config(), "log": systemd.log()}),
+        );
+        return Ok(());
+    }
     out.line(&format!("unit           {}", file.display()));
     out.line(&format!("configuration  {}", unit.config()));
     out.line(&format!("log            {}", systemd.log()));
@@ -121,7 +129,11 @@ fn uninstall(owner: &Owner, out: &Out) -> Result<(), CliError> {
         CliError::File { what, file, source }
     })?;
     systemd.ask(&["daemon-reload"])?;
-    out.line(&format!("removed  {}", file.display()));
+    if out.is_json() {
+        out.shape(&json!({"removed": file.display().to_string()}));
+    } else {
+        out.line(&format!("removed  {}", file.display()));
+    }
     Ok(())
 }
 

@@ -51,7 +51,7 @@ fn why(entry: &ExecutionEntry) -> String {
     entry.error.as_ref().map(|error| error.code.clone()).or(waits).unwrap_or_default()
 }
 
-fn took(microseconds: i64) -> String {
+pub(super) fn took(microseconds: i64) -> String {
     let took = std::time::Duration::from_micros(microseconds.unsigned_abs());
     match took.as_secs() {
         0 => format!("{microseconds} µs"),
@@ -160,7 +160,9 @@ pub(super) async fn retry(client: &Client, id: &str, out: &Out) -> Result<(), Cl
 /// Removes a task.
 pub(super) async fn delete(client: &Client, id: &str, out: &Out) -> Result<(), CliError> {
     client.remove(&format!("/api/v1/executions/{id}")).await?;
-    if !out.is_json() {
+    if out.is_json() {
+        out.shape(&json!({"removed": id}));
+    } else {
         out.line(&format!("task {id} is removed"));
     }
     Ok(())

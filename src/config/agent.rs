@@ -68,7 +68,7 @@ fn read(
     preset(section);
     mode(section, limits);
     let enabled = section.flag("enabled", true);
-    let lacking = if enabled { Severity::Error } else { Severity::Warning };
+    let lacking = if enabled { Severity::Error } else { Severity::Lack };
     let mut program = program::read(section, lacking);
     let accesses = [("read-only", Access::ReadOnly), ("read-write", Access::ReadWrite)];
     let access = section.word("access", &accesses).map(|found| found.value).unwrap_or_default();

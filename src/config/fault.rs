@@ -10,13 +10,15 @@ pub enum Severity {
     Error,
     /// The configuration is used; the reader should know all the same.
     Warning,
+    /// The configuration is used, because it is about an agent that is switched off: on, it is wrong.
+    Lack,
 }
 
 impl fmt::Display for Severity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Error => "error",
-            Self::Warning => "warning",
+            Self::Warning | Self::Lack => "warning",
         })
     }
 }

@@ -49,6 +49,8 @@ impl Reloader {
         let pending = pending(&self.booted, &settings);
         // It may have moved only because its folder shall, which is where it was until the restart.
         settings.server.token_file.clone_from(&self.booted.server.token_file);
+        let mut switches = self.switches.clone();
+        switches.put(&mut settings.agents);
         let agents = self.prepare(&settings)?;
         let mut specs = self.specs.clone();
         specs.extend(agents.specs());
@@ -71,7 +73,7 @@ impl Reloader {
         self.levels.send_if_modified(|level| {
             std::mem::replace(level, settings.log.level) != settings.log.level
         });
-        (self.keys, self.settings) = (keys, settings);
+        (self.keys, self.settings, self.switches) = (keys, settings, switches);
         self.change_over(agents).await;
         if !applied.schedules.is_empty() {
             self.reschedule().await;
@@ -117,6 +119,7 @@ impl Reloader {
             watched: self.settings.server.watch,
             pending: told.pending.clone(),
             rejected: told.rejected.clone(),
+            switched: self.switches.told(),
         });
     }
 }

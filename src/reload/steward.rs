@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::AgentId;
 use algonius_actors::ports::ledger::LedgerError;
 use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::Level;
 
-use crate::serve::admin::{Admin, Known, Wanted};
+use crate::serve::admin::{Admin, Known, Switching, Wanted};
 use crate::store::Store;
 use crate::wire::admin::{ConfigurationStatus, Reloaded, TokenMade};
 
@@ -19,6 +20,7 @@ const WAITING: usize = 64;
 /// What is ordered of the reloader.
 pub(super) enum Order {
     Reload(&'static str, oneshot::Sender<Reloaded>),
+    Switch(AgentId, bool, oneshot::Sender<Result<Switching, Failure>>),
     Make(Box<Wanted>, oneshot::Sender<Result<TokenMade, Failure>>),
     Revoke(String, oneshot::Sender<Result<(), Failure>>),
     Rotate(oneshot::Sender<Result<(), Failure>>),
@@ -80,6 +82,10 @@ impl Admin for Steward {
 
     fn configuration(&self) -> ConfigurationStatus {
         self.status.borrow().clone()
+    }
+
+    async fn switch(&self, agent: AgentId, on: bool) -> Result<Switching, Failure> {
+        self.ask(|reply| Order::Switch(agent, on, reply)).await?
     }
 
     async fn tokens(&self) -> Result<Vec<Known>, Failure> {

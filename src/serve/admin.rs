@@ -14,9 +14,9 @@ use super::answer::{self, Problem, ok};
 use super::auth::Who;
 use super::segment::Segment;
 use super::status::to_json;
-use super::{App, body};
+use super::{App, body, jsonrpc};
 use crate::wire::admin::{
-    ConfigurationStatus, Reloaded, TokenEntry, TokenList, TokenMade, TokenOrder,
+    ConfigurationStatus, Reloaded, Switched, TokenEntry, TokenList, TokenMade, TokenOrder, Wrong,
 };
 use crate::wire::problem;
 
@@ -44,6 +44,9 @@ impl Wanted {
 /// A token and what it allows.
 pub type Known = (TokenEntry, Scope);
 
+/// An agent that was switched, or everything that keeps it from being switched on.
+pub type Switching = Result<Switched, Vec<Wrong>>;
+
 /// Does what an administrator wants; one thing after the other.
 #[async_trait]
 pub trait Admin: Send + Sync + 'static {
@@ -55,6 +58,12 @@ pub trait Admin: Send + Sync + 'static {
 
     /// The configuration in force.
     fn configuration(&self) -> ConfigurationStatus;
+
+    /// Switches an agent on or off, which holds, over reloads and restarts, when this returns.
+    ///
+    /// # Errors
+    /// `agent-unknown`; `configuration-rejected` with what is wrong, when it cannot be switched on.
+    async fn switch(&self, agent: AgentId, on: bool) -> Result<Switching, Failure>;
 
     /// Every token.
     ///
@@ -94,12 +103,53 @@ pub async fn reload(State(app): State<App>, who: Who) -> Result<Response, Proble
     }
     let message =
         format!("{} faults; the configuration before stays in force", told.rejected.len());
+    Ok(rejected(message, document))
+}
+
+/// Switches an agent on.
+///
+/// # Errors
+/// `agent-unknown`, `forbidden`; `configuration-rejected`, with what is wrong.
+pub async fn enable(
+    State(app): State<App>,
+    who: Who,
+    Segment(id): Segment,
+) -> Result<Response, Problem> {
+    switch(&app, who, &id, true).await
+}
+
+/// Switches an agent off: it is listed and takes no work. What runs or waits goes on.
+///
+/// # Errors
+/// `agent-unknown`, `forbidden`.
+pub async fn disable(
+    State(app): State<App>,
+    who: Who,
+    Segment(id): Segment,
+) -> Result<Response, Problem> {
+    switch(&app, who, &id, false).await
+}
+
+async fn switch(app: &App, who: Who, id: &str, on: bool) -> Result<Response, Problem> {
+    let agent = jsonrpc::known(app, id)?;
+    who.may(Right::Admin, Some(&agent))?;
+    match app.admin.switch(agent, on).await? {
+        Ok(switched) => Ok(ok(&to_json(&switched)?)),
+        Err(wrong) => {
+            let message = format!("the agent cannot be switched on: {} faults", wrong.len());
+            Ok(rejected(message, json!({ "rejected": to_json(&wrong)? })))
+        }
+    }
+}
+
+/// What keeps a configuration from coming into force, beside the problem that it is.
+fn rejected(message: String, members: Value) -> Response {
     let failure = Failure::new(Code::ConfigurationRejected, message);
     let mut told = problem::document(&failure);
-    if let (Some(told), Value::Object(members)) = (told.as_object_mut(), document) {
+    if let (Some(told), Value::Object(members)) = (told.as_object_mut(), members) {
         told.extend(members);
     }
-    Ok(answer::json("application/problem+json", answer::status(failure.code), &told))
+    answer::json("application/problem+json", answer::status(failure.code), &told)
 }
 
 /// The tokens that the caller may know of: those that allow no more than its own.

@@ -17,7 +17,7 @@ use algonius_actors::model::id::ExecutionId;
 use axum::Router;
 use axum::routing::{get, post};
 
-use super::App;
+use super::{App, admin};
 
 /// The paths.
 pub(super) fn routes() -> Router<App> {
@@ -25,6 +25,8 @@ pub(super) fn routes() -> Router<App> {
         .route("/api/v1/agents", get(agents::list))
         .route("/api/v1/agents/{id}", get(agents::show))
         .route("/api/v1/agents/{id}/wait", post(agents::wait))
+        .route("/api/v1/agents/{id}/enable", post(admin::enable))
+        .route("/api/v1/agents/{id}/disable", post(admin::disable))
         .route("/api/v1/executions", get(executions::list).post(order::ask))
         .route("/api/v1/executions/export", get(export::stream))
         .route("/api/v1/executions/{id}", get(detail::show).delete(executions::remove))

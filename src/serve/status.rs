@@ -62,10 +62,15 @@ pub async fn metrics(State(app): State<App>, who: Who) -> Result<Response, Probl
 pub async fn tree(State(app): State<App>, who: Who) -> Result<Response, Problem> {
     let caller = who.may(Right::Read, None)?;
     let mut tree = app.gateway.status().await;
-    tree.agents.retain(|agent| caller.scope.allows(Right::Read, Some(&agent.id)));
+    let is_seen = |id: &AgentId| caller.scope.allows(Right::Read, Some(id));
+    tree.agents.retain(|agent| is_seen(&agent.id));
+    if let Some(scheduler) = &mut tree.scheduler {
+        scheduler.due.retain(|due| is_seen(&due.agent));
+    }
     let machine = MachineStatus { rungs: app.rungs.clone(), wardens: (app.wardens)() };
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    let configuration = app.admin.configuration();
+    let mut configuration = app.admin.configuration();
+    configuration.switched.retain(|id| AgentId::new(id.as_str()).is_ok_and(|id| is_seen(&id)));
     let ledger = app.gateway.stock().await.ok(); // A ledger that cannot be read hides nothing else.
     let status = ServiceStatus { version, configuration, machine, ledger, tree };
     Ok(ok(&to_json(&status)?))

@@ -115,6 +115,20 @@ pub struct ConfigurationStatus {
     pub pending: Vec<String>,
     /// Why what was last read is not in force; empty when it is.
     pub rejected: Vec<Wrong>,
+    /// The agents that were switched on or off otherwise than the configuration says.
+    #[serde(default)]
+    pub switched: Vec<String>,
+}
+
+/// An agent that was switched on or off.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Switched {
+    /// Its id.
+    pub id: String,
+    /// Whether it takes work now, until it is switched again.
+    pub enabled: bool,
+    /// Whether it does by the configuration.
+    pub configured: bool,
 }
 
 /// A token that is wanted.

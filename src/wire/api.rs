@@ -29,6 +29,9 @@ pub struct AgentEntry {
     pub version: String,
     /// Whether it takes work.
     pub enabled: bool,
+    /// Whether it does or does not because it was switched, and not by configuration.
+    #[serde(default)]
+    pub switched: bool,
     /// `read-only` or `read-write`.
     pub access: String,
     /// Whether the system refuses what the agent may not do.

@@ -97,6 +97,7 @@ async fn send_takes_parameters_a_message_id_and_a_conversation() {
     let words = [
         "send",
         "--json",
+        "--no-stream",
         "--param",
         "word=a=b",
         "--message-id",
@@ -160,7 +161,7 @@ async fn errors_for_programs_are_json_too() {
     let service = Service::start(&fake("exit", "exit 7", "")).await;
     let output = service.command(&["send", "--json", "nobody", "x"], "").await;
     assert_eq!((output.code, &json_of(&output.stderr)["exitCode"]), (Some(3), &json!(3)));
-    let output = service.command(&["send", "--json", "exit", "x"], "").await;
+    let output = service.command(&["send", "--json", "--no-stream", "exit", "x"], "").await;
     assert_eq!(output.code, Some(5));
     assert_eq!(json_of(&output.stdout)["status"]["state"], "failed");
     assert_eq!(json_of(&output.stderr)["exitCode"], 5);
@@ -199,6 +200,7 @@ async fn help_names_every_command_and_exit_code() {
         "serve",
         "check",
         "doctor",
+        "agents",
         "send",
         "status",
         "tasks",

@@ -40,6 +40,113 @@ async fn the_doctor_needs_no_service_and_finds_a_sound_machine_good() {
     assert!(shown.stdout.contains("good     agent echo: runs ") && shown.code == Some(0));
 }
 
+fn of<'r>(report: &'r Value, about: &str) -> &'r Value {
+    let findings = report["findings"].as_array().unwrap();
+    findings.iter().find(|it| it["about"] == about).unwrap_or_else(|| panic!("{about}: {report}"))
+}
+
+/// Puts the unit there that starts the service on this configuration, with this path.
+async fn install(setup: &Setup, path: &str) {
+    let config = setup.write().display().to_string();
+    let words = ["service", "install", "--dry-run", "--config", &config, "--path", path];
+    let unit = setup.run(&words, "").await.stdout;
+    let folder = setup.here().join("home/.config/systemd/user");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("algonius.service"), unit).unwrap();
+}
+
+#[tokio::test]
+async fn agents_are_looked_up_as_the_installed_service_will_look_them_up() {
+    let setup = Setup::new("[agents.tool]\ncommand = 'tool'\n");
+    let path = format!("{}:/usr/bin:/bin", setup.here().display());
+    let setup = setup.executable("tool", "#!/bin/sh\nexec cat\n").env("PATH", &path);
+    assert_eq!(examined(&setup).await.0, Some(0), "the terminal finds it");
+    install(&setup, "/usr/bin:/bin").await;
+    let (code, report) = examined(&setup).await;
+    assert_eq!((code, weight(&report, "configuration")), (Some(1), &json!("bad")));
+    assert!(report.to_string().contains("no such program on the PATH"), "{report}");
+    install(&setup, &path).await;
+    // Without a file it is what the service is started on.
+    let output = setup.run(&["doctor", "--json"], "").await;
+    let report: Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!((output.code, weight(&report, "agent tool")), (Some(0), &json!("good")), "{report}");
+    let told = of(&report, "service")["text"].as_str().unwrap();
+    assert!(told.contains("algonius.service") && told.contains(&path), "{told}");
+}
+
+#[tokio::test]
+async fn a_secret_that_only_the_terminal_has_is_missing_for_the_service() {
+    let agent = "[agents.a]\ncommand = 'cat'\n[agents.a.env_from]\nKEY = 'SECRET_OF_A'\n";
+    let setup = Setup::new(agent).env("SECRET_OF_A", "correct-horse-battery");
+    assert_eq!(examined(&setup).await.0, Some(0));
+    install(&setup, "/usr/bin:/bin").await;
+    let (code, report) = examined(&setup).await;
+    assert_eq!(code, Some(1), "{report}");
+    assert!(report.to_string().contains("env_from.KEY"), "{report}");
+    let file = setup.here().join("environment");
+    fs::write(&file, "SECRET_OF_A=correct-horse-battery\n").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    let (code, report) = examined(&setup).await;
+    assert_eq!((code, weight(&report, "environment")), (Some(0), &json!("good")), "{report}");
+    assert!(!report.to_string().contains("horse"), "{report}");
+}
+
+#[tokio::test]
+async fn known_programs_tell_their_release_and_none_is_waited_for() {
+    let agents = "[agents.one]\ncommand = 'HERE/claude'\nargs = ['-p']\n\
+         [agents.two]\ncommand = 'HERE/codex'\nargs = ['exec']\n\
+         [agents.three]\ncommand = 'HERE/mine'\n";
+    let setup = Setup::new(agents)
+        .executable("claude", "#!/bin/sh\necho '2.1.0 (Claude Code)'\n")
+        .executable("codex", "#!/bin/sh\nsleep 600 & echo $! > \"$0.pid\"\nwait\n")
+        .executable("mine", "#!/bin/sh\ntouch \"$0.asked\"\n");
+    let (code, report) = examined(&setup).await;
+    assert_eq!(code, Some(0), "{report}");
+    let text = |agent: &str| of(&report, agent)["text"].as_str().unwrap().to_owned();
+    assert!(text("agent one").contains("/claude (2.1.0 (Claude Code));"), "{report}");
+    assert!(text("agent two").contains("(it does not tell its version)"), "{report}");
+    assert!(!setup.here().join("mine.asked").exists(), "an unknown program was started");
+    let pid = setup.read("codex.pid").trim().to_owned();
+    let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    assert!(state.is_empty() || state.contains(") Z "), "it is left running: {state}");
+}
+
+#[tokio::test]
+async fn what_is_not_good_can_be_mended_as_it_is_told() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = format!("listen = '{}'", taken.local_addr().unwrap());
+    let setup = Setup::server(&listen, &fake("echo", "echo", ""));
+    fs::create_dir(setup.here().join("state/algonius")).unwrap();
+    fs::write(setup.token_file(), "x".repeat(64)).unwrap();
+    fs::set_permissions(setup.token_file(), fs::Permissions::from_mode(0o644)).unwrap();
+    let (code, report) = examined(&setup).await;
+    assert_eq!(code, Some(1), "{report}");
+    for about in ["address", "token_file"] {
+        assert_eq!(weight(&report, about), "bad", "{report}");
+    }
+    for finding in report["findings"].as_array().unwrap() {
+        assert_eq!(finding["fix"].is_string(), finding["weight"] != "good", "{finding}");
+    }
+    let fix = of(&report, "token_file")["fix"].as_str().unwrap().to_owned();
+    let mended = std::process::Command::new("sh").args(["-c", &fix]).status().unwrap();
+    drop(taken);
+    let (code, report) = examined(&setup).await;
+    assert!(mended.success() && code == Some(0), "{report}");
+    assert_eq!(
+        (weight(&report, "address"), weight(&report, "disk")),
+        (&json!("good"), &json!("good"))
+    );
+}
+
+#[tokio::test]
+async fn an_address_where_the_service_answers_is_good() {
+    let service = Service::start(&fake("echo", "echo", "")).await;
+    let text = format!("[server]\nlisten = '{}'\n{}", service.address, fake("echo", "echo", ""));
+    let setup = Setup::bare(&text);
+    let (_, report) = examined(&setup).await;
+    assert_eq!(weight(&report, "address"), "good", "{report}");
+}
+
 #[tokio::test]
 async fn the_doctor_ends_with_1_when_something_keeps_the_service_from_working() {
     let setup = Setup::new("[agents.a]\ncommand = 'no-such-program'\n");

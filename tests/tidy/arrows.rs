@@ -139,9 +139,10 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("minijinja", &["template"]),
     ("prost", &["serve/grpc"]),
     ("prost_types", &["serve/grpc"]),
+    ("rustix", &["cli"]),
     ("sqlx", &["store"]),
     ("std::process::Command", &["drive", "warden", "cli/service"]),
-    ("tokio::process", &["drive", "warden"]),
+    ("tokio::process", &["cli/doctor", "drive", "warden"]),
     ("tonic", &["serve/grpc"]),
     ("tonic_prost", &["serve/grpc"]),
 ];

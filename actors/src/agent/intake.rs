@@ -69,7 +69,7 @@ impl AgentData {
     fn check(&self, request: &Request, continues: Option<&Record>) -> Result<(), Failure> {
         let spec = &self.args.spec;
         let (given, limit) = (request.input.size(), spec.sizes.input);
-        if !spec.enabled {
+        if !spec.enabled && continues.is_none() {
             Err(Failure::new(Code::AgentDisabled, format!("agent `{}` is disabled", spec.id)))
         } else if self.draining.is_some() {
             Err(Failure::new(Code::Draining, "the service is stopping"))
@@ -317,6 +317,7 @@ fn content(
     let is_asked = match request.trigger {
         Trigger::Api => true,
         Trigger::Schedule { .. } => false, // Each of its times is meant.
+        Trigger::Probe => false,           // An answer of earlier would tell nothing.
     };
     let since = at.checked_sub_signed(TimeDelta::from_std(window).ok()?)?;
     is_asked.then(|| (kit.keyring.content(request), since))

@@ -83,7 +83,7 @@ codes! {
         "send the message again when the agent is less busy, or raise `queue_timeout`";
     /// The agent is switched off.
     AgentDisabled = "agent-disabled", Permanent,
-        "set `enabled = true` for this agent and reload the configuration";
+        "switch it on by `algonius agents enable`, or by `enabled = true` in the configuration";
     /// No such agent.
     AgentUnknown = "agent-unknown", Permanent,
         "choose one of the agents that `algonius status` lists";

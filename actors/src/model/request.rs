@@ -17,6 +17,8 @@ use super::trace::Trace;
 pub enum Trigger {
     /// A caller of the API.
     Api,
+    /// A caller who wants to know whether the agent works.
+    Probe,
     /// A time of a schedule.
     Schedule {
         /// Which schedule.
@@ -32,6 +34,7 @@ impl Trigger {
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Api => "api",
+            Self::Probe => "probe",
             Self::Schedule { .. } => "schedule",
         }
     }
@@ -40,7 +43,7 @@ impl Trigger {
     #[must_use]
     pub fn schedule(&self) -> Option<&str> {
         match self {
-            Self::Api => None,
+            Self::Api | Self::Probe => None,
             Self::Schedule { id, .. } => Some(id.as_str()),
         }
     }

@@ -10,6 +10,7 @@ use super::pressure::Pressure;
 use super::queue::{Queued, Reason};
 use super::resources::Holding;
 use super::sandbox::{Enforcement, Isolation};
+use super::schedule::ScheduleId;
 use super::stock::Pass;
 use super::usage::Usage;
 
@@ -146,6 +147,17 @@ pub struct ActorStatus {
     pub restarts: u32,
 }
 
+/// What a schedule is due to ask for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Due {
+    /// Which schedule.
+    pub schedule: ScheduleId,
+    /// Whom it asks.
+    pub agent: AgentId,
+    /// When.
+    pub at: DateTime<Utc>,
+}
+
 /// The scheduler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SchedulerStatus {
@@ -156,6 +168,9 @@ pub struct SchedulerStatus {
     pub schedules: usize,
     /// Those that are due at their times.
     pub active: usize,
+    /// The first that is due next, of each agent that is to be asked.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub due: Vec<Due>,
 }
 
 /// Who keeps the history within bounds.

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use super::{SchedulerData, Slot};
 use crate::model::occurrence::{Occurrence, Verdict};
 use crate::model::schedule::{Schedule, ScheduleId, ScheduleView, Standing};
+use crate::model::status::Due;
 
 /// A schedule.
 pub(super) struct Entry {
@@ -67,6 +68,13 @@ impl Entry {
             (true, true) => Standing::Paused,
             (true, false) => Standing::Active,
         }
+    }
+
+    /// What it is due to ask for next.
+    pub(super) fn due(&self) -> Option<Due> {
+        let at = self.next.filter(|_| self.schedule.is_active())?;
+        let spec = &self.schedule.spec;
+        Some(Due { schedule: spec.id.clone(), agent: spec.agent.clone(), at })
     }
 
     pub(super) fn view(&self) -> ScheduleView {

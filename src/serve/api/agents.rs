@@ -47,6 +47,7 @@ fn entry(app: &App, spec: &AgentSpec) -> AgentEntry {
         description: spec.description.clone(),
         version: spec.version.clone(),
         enabled: spec.enabled,
+        switched: app.admin.configuration().switched.contains(&spec.id.to_string()),
         access: access.to_owned(),
         enforcement: spec.enforcement,
         isolation: spec.isolation,

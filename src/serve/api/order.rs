@@ -7,6 +7,7 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::principal::{Caller, Right};
+use algonius_actors::model::request::{Request as Asked, Trigger};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -77,13 +78,15 @@ async fn submit(
     (order, beside): (ExecutionOrder, Beside),
 ) -> Result<Ticket, Failure> {
     let idempotency = order.idempotency_key.clone().or_else(|| beside.idempotency.clone());
+    let probe = order.probe;
     let message = read::send(json!({ "message": said(order)? }))?.message;
     if let Some(spec) = app.agents.get(agent) {
         exposure::reads(spec, &message.parts)?;
     }
     let beside = Beside { idempotency, ..beside };
     let request = message::request(caller, agent, (message, beside), None)?;
-    app.gateway.submit(caller, request).await
+    let trigger = if probe { Trigger::Probe } else { request.trigger.clone() };
+    app.gateway.submit(caller, Asked { trigger, ..request }).await
 }
 
 /// The message that an order is.

@@ -19,7 +19,7 @@ const KNOWN: &str = "the query takes `agent`, `state`, `outcome`, `failure`, `cl
     `trigger`, `schedule`, `context`, `since`, `until`, `unfinished`, `limit` and `cursor`";
 
 /// What makes executions.
-const TRIGGERS: [&str; 2] = ["api", "schedule"];
+const TRIGGERS: [&str; 3] = ["api", "probe", "schedule"];
 
 /// Which executions to list.
 #[derive(Debug, Default, Deserialize)]

@@ -178,4 +178,7 @@ pub struct ExecutionOrder {
     /// For so many seconds the answer waits for the end.
     #[serde(default)]
     pub wait: u64,
+    /// Whether it is asked only to see whether the agent works.
+    #[serde(default)]
+    pub probe: bool,
 }

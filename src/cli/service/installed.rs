@@ -1,0 +1,146 @@
+//! The unit that is installed: on what it starts the service, and with which variables.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::place::{Environment, Owner};
+
+/// Variables that systemd or the login gives a service besides.
+const GIVEN: [&str; 8] = [
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "XDG_CONFIG_HOME",
+    "XDG_RUNTIME_DIR",
+    "XDG_STATE_HOME",
+];
+
+/// What a unit says.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::cli) struct Installed {
+    /// Where it stands.
+    pub(in crate::cli) unit: PathBuf,
+    /// What the service is started on.
+    pub(in crate::cli) config: PathBuf,
+    /// What it sets itself.
+    set: Vec<(String, String)>,
+    variables: PathBuf,
+}
+
+impl Installed {
+    /// The unit of the present user, or else the machine's, if one was written by `service install`.
+    pub(in crate::cli) fn find() -> Option<Self> {
+        let here = Environment::of_this_process();
+        [Owner::User, Owner::Machine].into_iter().find_map(|owner| {
+            let unit = owner.unit_file(&here).ok()?;
+            let text = fs::read_to_string(&unit).ok()?;
+            read(unit, &text).filter(|_| super::unit::is_ours(&text))
+        })
+    }
+
+    /// Whether it starts the service on this file.
+    pub(in crate::cli) fn starts(&self, file: &Path) -> bool {
+        let canonical = |file: &Path| fs::canonicalize(file).ok();
+        canonical(file).is_some_and(|file| canonical(&self.config) == Some(file))
+    }
+
+    /// The file with the variables of secrets.
+    pub(in crate::cli) fn variables(&self) -> &Path {
+        &self.variables
+    }
+
+    /// A variable as the service will have it.
+    pub(in crate::cli) fn variable(&self, name: &str) -> Option<String> {
+        let set = self.set.iter().find(|(key, _)| key == name);
+        if let Some((_, value)) = set {
+            return Some(value.clone());
+        }
+        let text = fs::read_to_string(&self.variables).unwrap_or_default();
+        let mut lines = text.lines().filter_map(|line| line.trim().split_once('='));
+        let written = lines.find(|(key, _)| *key == name).map(|(_, value)| bare(value).to_owned());
+        written.or_else(|| GIVEN.contains(&name).then(|| std::env::var(name).ok()).flatten())
+    }
+}
+
+fn read(unit: PathBuf, text: &str) -> Option<Installed> {
+    let of = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
+    let start = words(of("ExecStart=")?);
+    let config = start.iter().skip_while(|word| *word != "--config").nth(1)?;
+    let config = PathBuf::from(config);
+    let environment = text.lines().filter_map(|line| line.strip_prefix("Environment="));
+    let set = environment.flat_map(words).filter_map(|word| {
+        let (name, value) = word.split_once('=')?;
+        Some((name.to_owned(), folder(value).to_owned()))
+    });
+    let (set, variables) = (set.collect(), config.with_file_name("environment"));
+    Some(Installed { unit, config, set, variables })
+}
+
+/// A folder of the machine's services, by the name that systemd has for it.
+fn folder(value: &str) -> &str {
+    match value {
+        "%S" => "/var/lib",
+        "%t" => "/run",
+        other => other,
+    }
+}
+
+fn bare(value: &str) -> &str {
+    let quoted = |mark| value.strip_prefix(mark).and_then(|rest| rest.strip_suffix(mark));
+    quoted('"').or_else(|| quoted('\'')).unwrap_or(value)
+}
+
+/// The words of a line, as systemd reads them: quotes hold blanks, a backslash its next character,
+/// and `%%` is `%`.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut is_quoted) = (Vec::new(), String::new(), false);
+    let mut chars = line.chars().peekable();
+    while let Some(char) = chars.next() {
+        match char {
+            '"' => is_quoted = !is_quoted,
+            '\\' => word.extend(chars.next()),
+            '%' => {
+                _ = chars.next_if_eq(&'%');
+                word.push('%');
+            }
+            ' ' if !is_quoted => words.push(std::mem::take(&mut word)),
+            char => word.push(char),
+        }
+    }
+    words.push(word);
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::unit::Unit;
+    use super::*;
+
+    #[test]
+    fn a_unit_is_read_as_it_was_written() {
+        for (config, path) in [
+            ("/etc/algonius/supervisor.toml", "/usr/bin:/bin"),
+            ("/srv/a b/50% \"x\"/c.toml", "/opt/a b/bin:/srv/50%/bin"),
+        ] {
+            for owner in [Owner::User, Owner::Machine] {
+                let (program, config) = (Path::new("/usr/bin/algonius"), Path::new(config));
+                let unit =
+                    Unit::new(owner.clone(), program, config, path.to_owned()).expect("a unit");
+                let read = read(PathBuf::from("unit"), &unit.text()).expect("what it says");
+                assert_eq!(
+                    (read.config.as_path(), read.variable("PATH").as_deref()),
+                    (config, Some(path))
+                );
+                let state = read.set.iter().find(|(name, _)| name == "XDG_STATE_HOME");
+                let is_machine = owner == Owner::Machine;
+                assert_eq!(
+                    state.map(|(_, value)| value.as_str()),
+                    is_machine.then_some("/var/lib")
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Every command as a person types it: the scripts of `tests/cmd`, run against a real service.
+//!
+//! A `toml` block is the configuration. In `console` blocks, `$ ` begins a command of the shell and `> `
+//! goes on with it, `? N` is its exit code where that is not 0, and what follows is what it prints.
+//! `[..]` is any text in a line, and `...` any lines.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::harness::{Service, Setup, soon};
+
+struct Step {
+    command: String,
+    code: i32,
+    printed: Vec<String>,
+}
+
+fn scripts() -> Vec<(PathBuf, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cmd");
+    let mut files: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    files.into_iter().map(|file| (file.clone(), fs::read_to_string(file).unwrap())).collect()
+}
+
+/// The blocks of this language.
+fn blocks<'t>(text: &'t str, language: &str) -> Vec<&'t str> {
+    let mark = format!("```{language}\n");
+    text.split(&mark).skip(1).filter_map(|rest| rest.split("```").next()).collect()
+}
+
+fn steps(text: &str) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for line in blocks(text, "console").into_iter().flat_map(str::lines) {
+        if let Some(command) = line.strip_prefix("$ ") {
+            let command = command.to_owned();
+            steps.push(Step { command, code: 0, printed: Vec::new() });
+            continue;
+        }
+        let step = steps.last_mut().unwrap();
+        match (line.strip_prefix("> "), line.strip_prefix("? ")) {
+            (Some(more), _) => step.command = format!("{}\n{more}", step.command),
+            (_, Some(code)) => step.code = code.parse().unwrap(),
+            _ => step.printed.push(line.trim_end().to_owned()),
+        }
+    }
+    steps
+}
+
+/// Whether a line is as expected, in which `[..]` is any text.
+fn is_line(expected: &str, line: &str) -> bool {
+    let mut pieces = expected.split("[..]");
+    let Some(mut rest) = pieces.next().and_then(|first| line.strip_prefix(first)) else {
+        return false;
+    };
+    let pieces: Vec<_> = pieces.collect();
+    let Some((last, between)) = pieces.split_last() else { return rest.is_empty() };
+    for piece in between {
+        match rest.split_once(piece) {
+            Some((_, after)) => rest = after,
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+/// Whether lines are as expected, among which `...` is any lines.
+fn is_text(expected: &[String], lines: &[String]) -> bool {
+    match (expected.split_first(), lines.split_first()) {
+        (None, None) => true,
+        (Some((any, rest)), _) if any == "..." => {
+            (0..=lines.len()).any(|at| is_text(rest, &lines[at..]))
+        }
+        (Some((one, rest)), Some((line, lines))) => is_line(one, line) && is_text(rest, lines),
+        (None, Some(_)) | (Some(_), None) => false,
+    }
+}
+
+async fn run(service: &Service, step: &Step) -> (Option<i32>, Vec<String>) {
+    let program = Path::new(env!("CARGO_BIN_EXE_algonius"));
+    let here = service.setup.here();
+    let folders = [program.parent().unwrap(), here].map(|folder| folder.display().to_string());
+    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", folders.join(":"));
+    let mut shell = tokio::process::Command::new("sh");
+    shell.args(["-c", &format!("exec 2>&1\n{}", step.command)]).env_clear();
+    shell.envs(service.setup.variables()).env("PATH", path).current_dir(here).kill_on_drop(true);
+    shell.env("ALGONIUS_URL", format!("http://{}", service.address));
+    shell.stdin(std::process::Stdio::null());
+    let output = soon(&step.command, shell.output()).await.unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output.status.code(), said.lines().map(|line| line.trim_end().to_owned()).collect())
+}
+
+#[tokio::test]
+async fn the_scripts_print_what_they_say() {
+    let mut faults = Vec::new();
+    for (file, text) in scripts() {
+        let settings = blocks(&text, "toml").concat();
+        let service = Setup::new(&settings).start().await;
+        for step in steps(&text) {
+            let (code, lines) = run(&service, &step).await;
+            if code != Some(step.code) || !is_text(&step.printed, &lines) {
+                let (name, lines) = (file.display(), lines.join("\n"));
+                faults.push(format!("{name}: $ {}\n? {code:?}\n{lines}", step.command));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n\n"));
+}
+
+/// The commands that have none below them.
+async fn commands(setup: &Setup) -> Vec<Vec<String>> {
+    let (mut found, mut left) = (Vec::new(), vec![Vec::new()]);
+    while let Some(words) = left.pop() {
+        let typed: Vec<_> = words.iter().map(String::as_str).chain(["--help"]).collect();
+        let help = setup.run(&typed, "").await.stdout;
+        let list = help.split("Commands:\n").nth(1).unwrap_or_default();
+        let names = list.lines().take_while(|line| !line.is_empty());
+        let names = names.filter_map(|line| line.split_whitespace().next());
+        let below: Vec<_> = names.filter(|name| *name != "help").collect();
+        if below.is_empty() {
+            found.push(words);
+            continue;
+        }
+        left.extend(below.iter().map(|name| [&words[..], &[(*name).to_owned()]].concat()));
+    }
+    found
+}
+
+#[tokio::test]
+async fn every_command_has_a_script() {
+    let typed: Vec<_> = scripts().iter().flat_map(|(_, text)| steps(text)).collect();
+    let setup = Setup::bare("");
+    let commands = commands(&setup).await;
+    assert!(commands.len() > 30, "{commands:?}");
+    let is_typed = |words: &Vec<String>| {
+        let words = format!("algonius {}", words.join(" "));
+        typed.iter().any(|step| format!("{} ", step.command).contains(&format!("{words} ")))
+    };
+    let missing: Vec<_> = commands.iter().filter(|words| !is_typed(words)).collect();
+    assert!(missing.is_empty(), "tests/cmd has no script of {missing:?}");
+}
+
+#[test]
+fn what_is_left_out_matches_and_nothing_else() {
+    let text = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    for (expected, lines, is_good) in [
+        ("a\nb", "a\nb", true),
+        ("a\nb", "a", false),
+        ("a", "a\nb", false),
+        ("a[..]c", "abbc", true),
+        ("a[..]c", "abb", false),
+        ("a[..]b[..]", "a b c", true),
+        ("a[..]d[..]", "a b c", false),
+        ("...\nb", "a\na\nb", true),
+        ("...\nb", "a\na", false),
+        ("a\n...", "a", true),
+    ] {
+        assert_eq!(is_text(&text(expected), &text(lines)), is_good, "{expected:?} {lines:?}");
+    }
+}

@@ -1,0 +1,198 @@
+//! The command line at a terminal: a real one, of which the story sees what a person would.
+
+use std::process::Stdio;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, ChildStdin, Command};
+use tokio::sync::watch;
+
+use crate::harness::{Service, gated, soon, until};
+
+/// Says a piece, waits for the gate, says the rest; asks when it is told to.
+const TALKS: &str = r#"
+[agents.talks]
+command = "sh"
+args = ["-c", '''
+read word
+case "$word" in
+ask) echo '{"type":"input_required","text":"which colour?"}'; exit 0 ;;
+esac
+printf '{"type":"text","text":"first %s,\\n"}\n' "$word"
+until [ -e HERE/go ]; do sleep 0.05; done
+echo '{"type":"text","text":"then the rest"}'
+''']
+output = "events"
+"#;
+
+/// A command at a terminal of 100 columns and 30 rows.
+struct Terminal {
+    child: Child,
+    keys: ChildStdin,
+    seen: watch::Receiver<String>,
+}
+
+impl Terminal {
+    fn open(service: &Service, words: &str) -> Self {
+        let program = env!("CARGO_BIN_EXE_algonius");
+        let line = format!("stty cols 100 rows 30; exec {program} {words}");
+        let mut command = Command::new("script");
+        command.args(["-qefc", &line, "/dev/null"]).env_clear().envs(service.setup.variables());
+        command.env("ALGONIUS_URL", format!("http://{}", service.address)).env("TERM", "xterm");
+        command.current_dir(service.setup.here()).kill_on_drop(true);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let (keys, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let (sender, seen) = watch::channel(String::new());
+        tokio::spawn(async move {
+            let mut bytes = Vec::new();
+            while output.read_buf(&mut bytes).await.is_ok_and(|count| count > 0) {
+                sender.send_modify(|seen| *seen = String::from_utf8_lossy(&bytes).into_owned());
+            }
+        });
+        Self { child, keys, seen }
+    }
+
+    /// What stands there once this does.
+    async fn shows(&self, text: &str) -> Vec<String> {
+        until(&format!("{text:?} at the terminal"), async || {
+            let lines = screen(&self.seen.borrow());
+            lines.iter().any(|line| line.contains(text)).then_some(lines)
+        })
+        .await
+    }
+
+    async fn types(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).await.unwrap();
+        self.keys.flush().await.unwrap();
+    }
+
+    /// The exit code, and what stands there at the end.
+    async fn ends(mut self) -> (Option<i32>, Vec<String>) {
+        let status = soon("the end of the command", self.child.wait()).await.unwrap();
+        let is_whole = async || self.seen.has_changed().is_err().then_some(());
+        until("the end of its output", is_whole).await; // Who reads has read all of it.
+        (status.code(), screen(&self.seen.borrow()))
+    }
+}
+
+/// What a terminal makes of these characters: its lines, without those that are empty.
+fn screen(text: &str) -> Vec<String> {
+    let (mut lines, mut row, mut column) = (vec![Vec::new()], 0, 0);
+    let mut chars = text.chars();
+    while let Some(char) = chars.next() {
+        match char {
+            '\r' => column = 0,
+            '\n' => row += 1,
+            '\x1b' => {
+                let mut rest = chars.as_str().strip_prefix('[').unwrap().chars();
+                let is_end = |char: &char| char.is_ascii_alphabetic();
+                let count: String = rest.clone().take_while(|char| !is_end(char)).collect();
+                match rest.nth(count.chars().count()).unwrap() {
+                    'A' => row -= count.parse::<usize>().unwrap(),
+                    'K' => lines[row].truncate(column),
+                    'J' => {
+                        lines[row].truncate(column);
+                        lines.truncate(row + 1);
+                    }
+                    _ => {} // What is neither seen nor moves anything.
+                }
+                chars = rest;
+            }
+            _ => {
+                let line = &mut lines[row];
+                line.resize(line.len().max(column + 1), ' ');
+                line[column] = char;
+                column += 1;
+            }
+        }
+        lines.resize(lines.len().max(row + 1), Vec::new());
+    }
+    let lines = lines.into_iter().map(|line| line.into_iter().collect::<String>());
+    lines.map(|line| line.trim_end().to_owned()).filter(|line| !line.is_empty()).collect()
+}
+
+#[tokio::test]
+async fn the_tree_lives_in_its_place_until_ctrl_c() {
+    let service = Service::start(&gated("one", "access = 'read-write'")).await;
+    let mut terminal = Terminal::open(&service, "status --watch --every 0.1");
+    terminal.shows("one up ").await;
+    service.begin("one", "ann").await;
+    let busy = terminal.shows("running 1/1").await;
+    let doors = busy.iter().filter(|line| line.contains("└─ gateway")).count();
+    assert_eq!(doors, 1, "drawn twice: {busy:#?}");
+    for told in ["root up", "├─ monitor", "├─ scheduler", "├─ retention", "│  ├─ "]
+    {
+        assert!(busy.iter().any(|line| line.contains(told)), "{told}: {busy:#?}");
+    }
+    assert!(busy.iter().all(|line| line.chars().count() <= 100), "{busy:#?}");
+    service.setup.open("go");
+    terminal.shows("last completed").await;
+    terminal.types("\x03").await;
+    let seen = terminal.seen.clone();
+    let (code, last) = terminal.ends().await;
+    assert_eq!(code, Some(0), "{last:#?}");
+    assert!(seen.borrow().trim_end().ends_with("\x1b[?25h"), "the cursor stays hidden");
+}
+
+#[tokio::test]
+async fn an_answer_is_shown_as_it_comes_and_its_progress_goes() {
+    let service = Service::start(TALKS).await;
+    let terminal = Terminal::open(&service, "send talks word");
+    terminal.shows("first word,").await;
+    service.setup.open("go");
+    let (code, last) = terminal.ends().await;
+    assert_eq!(
+        (code, last),
+        (Some(0), ["first word,", "then the rest"].map(str::to_owned).to_vec())
+    );
+}
+
+#[tokio::test]
+async fn what_it_does_stands_in_one_line_while_there_is_no_answer() {
+    let service = Service::start(&gated("one", "max_concurrent = 1")).await;
+    service.begin("one", "ann").await;
+    service.setup.written("log", "start ann\n").await;
+    let terminal = Terminal::open(&service, "send one bob");
+    terminal.shows("waiting: 1st in line, the agent is busy (").await;
+    service.setup.open("go-ann");
+    let working = terminal.shows("working (").await;
+    assert_eq!(working.len(), 1, "{working:#?}");
+    service.setup.open("go");
+    assert_eq!(terminal.ends().await, (Some(0), vec!["bob".to_owned()]));
+}
+
+#[tokio::test]
+async fn a_question_is_put_to_the_person_and_the_same_task_goes_on() {
+    let service = Service::start(TALKS).await;
+    service.setup.open("go");
+    let mut terminal = Terminal::open(&service, "send talks ask");
+    terminal.shows("which colour?").await;
+    terminal.types("blue\n").await;
+    let (code, last) = terminal.ends().await;
+    assert_eq!(code, Some(0), "{last:#?}");
+    assert_eq!(last[last.len() - 2..], ["first blue,", "then the rest"]);
+    let list = service.get("/api/v1/executions").await.json();
+    assert_eq!(list["executions"].as_array().unwrap().len(), 1, "{list}");
+    assert_eq!(list["executions"][0]["turn"], 2, "{list}");
+}
+
+#[tokio::test]
+async fn ctrl_c_calls_the_task_off() {
+    let service = Service::start(&gated("one", "access = 'read-write'")).await;
+    let mut terminal = Terminal::open(&service, "send one ann");
+    service.setup.written("log", "start ann\n").await;
+    terminal.shows("working (").await;
+    terminal.types("\x03").await;
+    let (code, last) = terminal.ends().await;
+    assert_eq!(code, Some(5), "{last:#?}");
+    assert!(last.iter().any(|line| line.contains("calling it off")), "{last:#?}");
+    let list = service.get("/api/v1/executions").await.json();
+    assert_eq!(list["executions"][0]["outcome"], "cancelled", "{list}");
+}
+
+#[test]
+fn a_screen_shows_what_was_written_last() {
+    assert_eq!(screen("one\r\ntwo\r\n\x1b[2Athree\x1b[K\r\n\x1b[J"), ["three"]);
+    assert_eq!(screen("waits (1 s)\r\x1b[Kdone\r\n"), ["done"]);
+    assert_eq!(screen("abc\rx"), ["xbc"]);
+}
