@@ -2,6 +2,9 @@
 
 pub mod agent;
 pub mod history;
+pub mod order;
+pub mod schedules;
+pub mod service;
 
 use algonius_actors::model::execution::{Outcome, Stamp, State};
 use algonius_actors::model::failure::Failure;
@@ -11,12 +14,13 @@ use algonius_actors::model::rungs::Rungs;
 use algonius_actors::model::sandbox::{Enforcement, Isolation};
 use algonius_actors::model::stock::Stock;
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::admin::ConfigurationStatus;
 
 /// An agent in the directory.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentEntry {
     /// Its id.
@@ -43,14 +47,14 @@ pub struct AgentEntry {
 }
 
 /// The directory.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct AgentList {
     /// The agents the caller may use.
     pub agents: Vec<AgentEntry>,
 }
 
 /// Why something did not work.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Trouble {
     /// The stable code.
     pub code: String,
@@ -63,7 +67,7 @@ pub struct Trouble {
 }
 
 /// Where an execution waits, and why.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct QueueEntry {
     /// The place and the reason.
     #[serde(flatten)]
@@ -73,7 +77,7 @@ pub struct QueueEntry {
 }
 
 /// An execution in a list.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionEntry {
     /// Its id, which is also the A2A task's.
@@ -121,7 +125,7 @@ pub struct ExecutionEntry {
 }
 
 /// Executions, newest first.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ExecutionList {
     /// This page.
     pub executions: Vec<ExecutionEntry>,
@@ -131,7 +135,7 @@ pub struct ExecutionList {
 }
 
 /// What the service tells about itself, beside its tree.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ServiceStatus {
     /// The release.
     pub version: String,
@@ -149,7 +153,7 @@ pub struct ServiceStatus {
 }
 
 /// What the agents' programs are held by.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct MachineStatus {
     /// As it was when the service started.
     #[serde(flatten)]
@@ -159,7 +163,7 @@ pub struct MachineStatus {
 }
 
 /// What is spoken, and how each agent is.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct A2aStatus {
     /// Versions of the protocol.
     pub versions: Vec<String>,
@@ -170,7 +174,7 @@ pub struct A2aStatus {
 }
 
 /// How an agent can be reached, and how it is.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct A2aAgent {
     /// Its id.
     pub id: String,
@@ -187,7 +191,7 @@ pub struct A2aAgent {
 }
 
 /// One way in.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct A2aWay {
     /// Where.
     pub url: String,
