@@ -54,6 +54,10 @@ async fn perform(args: Args, out: &Out) -> Result<(), CliError> {
             check::schema(out);
             Ok(())
         }
+        Command::Check { openapi: true, .. } => {
+            check::openapi(out);
+            Ok(())
+        }
         Command::Check { config, .. } => check::run(config.as_deref(), out),
         Command::Doctor { config } => doctor::run(config.as_deref(), out).await,
         Command::Redact { ndjson, config, secret_files } => {

@@ -78,6 +78,12 @@ pub fn rungs() -> Rungs {
     warden::rungs::look(std::env::var_os("PATH").as_deref())
 }
 
+/// What programs can ask of the service, in OpenAPI 3.1.
+#[must_use]
+pub fn openapi() -> serde_json::Value {
+    serve::api::openapi::document()
+}
+
 /// Starts the service of this very program on this machine.
 ///
 /// # Errors

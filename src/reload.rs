@@ -126,7 +126,7 @@ impl Reloader {
                 Some(gone) = self.departures.join_next() => self.gone(gone.ok().flatten()),
                 _ = looks.tick(), if self.settings.server.watch => {
                     if self.sight.has_changed().await {
-                        self.reload("a file has changed").await;
+                        _ = self.reload("a file has changed").await; // The log and the status tell.
                     }
                 }
             }

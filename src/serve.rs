@@ -29,7 +29,6 @@ pub mod perform;
 pub mod push;
 pub mod rest;
 pub mod router;
-pub mod schedules;
 pub mod segment;
 pub mod sse;
 mod standing;

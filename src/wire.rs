@@ -11,6 +11,6 @@ pub mod envelope;
 mod fields;
 pub mod jsonrpc;
 pub mod problem;
-pub mod schedules;
+mod whole;
 
 pub use fields::placed;

@@ -118,3 +118,14 @@ fn the_numbers_are_read_by_the_client_of_prometheus() {
     hold(&report, 6, &service);
     assert!(service.stop().success(), "the service did not end well");
 }
+
+#[test]
+fn the_api_for_programs_is_as_its_description_says() {
+    if !are_wanted("Schemathesis on the API for programs") {
+        return;
+    }
+    let service = Service::start(include_str!("clients/api.toml"), STRANGER);
+    let report = Sdk::OpenApi.report("api.py", &[service.url(), STRANGER]);
+    hold(&report, 70, &service);
+    assert!(service.stop().success(), "the service did not end well");
+}

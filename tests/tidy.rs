@@ -14,6 +14,8 @@ mod pages;
 mod promises;
 #[path = "tidy/requirements.rs"]
 mod requirements;
+#[path = "tidy/routes.rs"]
+mod routes;
 #[path = "tidy/rust.rs"]
 mod rust;
 #[path = "tidy/shape.rs"]

@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use ractor::RpcReplyPort;
 use ractor::rpc::CallResult;
 
-use crate::decide::statistics::{Statistics, statistics};
+use crate::decide::statistics::statistics;
 use crate::door::{ANSWER, Gateway, unreadable};
 use crate::model::code::Code;
 use crate::model::failure::Failure;
@@ -12,6 +12,7 @@ use crate::model::occurrence::{Occurrence, OccurrenceQuery};
 use crate::model::principal::{Caller, Right};
 use crate::model::schedule::Configured;
 use crate::model::schedule::{ScheduleId, ScheduleSpec, ScheduleView};
+use crate::model::statistics::Statistics;
 use crate::ports::timebook::Timebook;
 use crate::scheduler::book::owned;
 use crate::scheduler::{Change, SchedulerMsg};

@@ -75,6 +75,9 @@ pub enum Command {
         /// Print the JSON schema of configurations instead, for editors.
         #[arg(long)]
         schema: bool,
+        /// Print the OpenAPI description of the API for programs instead.
+        #[arg(long, conflicts_with = "schema")]
+        openapi: bool,
         /// The configuration [default: the shipped one].
         #[arg(env = "ALGONIUS_CONFIG", value_name = "FILE")]
         config: Option<PathBuf>,

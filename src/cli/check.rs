@@ -27,6 +27,11 @@ pub(super) fn schema(out: &Out) {
     out.shape(&config::schema());
 }
 
+/// Prints what programs can ask of the service.
+pub(super) fn openapi(out: &Out) {
+    out.shape(&crate::openapi());
+}
+
 /// The configuration of a file, or the shipped one.
 pub(super) fn load(file: Option<&Path>) -> Result<Checked, CliError> {
     let env = |name: &str| std::env::var(name).ok();

@@ -7,7 +7,7 @@ use super::args::schedule::{ScheduleCommand, Terms};
 use super::client::Client;
 use super::fault::CliError;
 use super::out::Out;
-use crate::wire::schedules::{
+use crate::wire::api::schedules::{
     OccurrenceEntry, OccurrenceList, Preview, ScheduleDetail, ScheduleEntry, ScheduleList, Upcoming,
 };
 
@@ -96,7 +96,7 @@ async fn show(client: &Client, id: &str, out: &Out) -> Result<(), CliError> {
     }
     said(&detail.entry, out);
     out.line(&format!("means     {}", detail.words));
-    out.line(&format!("30 days   {}", detail.statistics));
+    out.line(&format!("30 days   {}", json!(detail.statistics)));
     upcoming(&detail.upcoming, out);
     Ok(())
 }

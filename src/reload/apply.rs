@@ -1,5 +1,6 @@
 //! Reads the configuration again, and brings it into force: as a whole, or not at all.
 
+use algonius_actors::model::failure::Failure;
 use algonius_actors::ports::ledger::Ledger;
 use tokio::task::spawn_blocking;
 
@@ -13,40 +14,50 @@ use crate::wire::admin::{Applied, ConfigurationStatus, Reloaded, Wrong};
 
 impl Reloader {
     /// Reads the configuration, and applies what can be applied.
-    pub(super) async fn reload(&mut self, why: &'static str) -> Reloaded {
+    ///
+    /// # Errors
+    /// When the ledger did not do what is needed of it. Then what is in force is told by the status.
+    pub(super) async fn reload(&mut self, why: &'static str) -> Result<Reloaded, Failure> {
         self.sight.begin();
         let source = self.world.source.clone();
         let read = spawn_blocking(move || source.read()).await;
-        let told = match read {
+        let (told, failure) = match read {
             Ok(Ok(checked)) => self.checked(checked).await,
             Ok(Err(faults)) => {
                 self.sight.known(faults.files().iter().cloned().chain(self.own_files()));
-                self.refused(told::errors(&faults))
+                (self.refused(told::errors(&faults)), None)
             }
             Err(error) => {
                 tracing::error!(%error, "the reading of the configuration panicked");
-                self.refused(vec![broken()])
+                (self.refused(vec![broken()]), None)
             }
         };
         told::log(&told, why);
         self.tell(&told);
-        told
+        failure.map_or(Ok(told), Err)
     }
 
-    async fn checked(&mut self, checked: Checked) -> Reloaded {
+    /// What came of it, and what the ledger did not do.
+    async fn checked(&mut self, checked: Checked) -> (Reloaded, Option<Failure>) {
         let Checked { settings, warnings } = checked;
         let token_file = self.booted.server.token_file.clone();
         self.sight.known(settings.files.iter().cloned().chain([token_file]));
         let warnings = warnings.iter().map(told::wrong).collect();
         match self.apply(settings).await {
-            Ok(told) => Reloaded { warnings, ..told },
-            Err(error) => Reloaded { warnings, ..self.refused(vec![told::unfit(&error)]) },
+            Ok((told, failure)) => (Reloaded { warnings, ..told }, failure),
+            Err(error) => {
+                let failure = told::failure(&error);
+                (Reloaded { warnings, ..self.refused(vec![told::unfit(&error)]) }, failure)
+            }
         }
     }
 
     /// Brings settings into force. What can fail comes first, and changes nothing that callers see.
-    async fn apply(&mut self, mut settings: Settings) -> Result<Reloaded, StartError> {
-        let pending = pending(&self.booted, &settings);
+    async fn apply(
+        &mut self,
+        mut settings: Settings,
+    ) -> Result<(Reloaded, Option<Failure>), StartError> {
+        let mut pending = pending(&self.booted, &settings);
         // It may have moved only because its folder shall, which is where it was until the restart.
         settings.server.token_file.clone_from(&self.booted.server.token_file);
         let mut switches = self.switches.clone();
@@ -73,10 +84,12 @@ impl Reloader {
         self.levels.send_if_modified(|level| {
             std::mem::replace(level, settings.log.level) != settings.log.level
         });
+        let before = self.settings.scheduling.clone();
         (self.keys, self.settings, self.switches) = (keys, settings, switches);
         self.change_over(agents).await;
-        if !applied.schedules.is_empty() {
-            self.reschedule().await;
+        let unwritten = self.reschedule(&mut applied, before).await.err();
+        if unwritten.is_some() {
+            pending.push("schedules".to_owned());
         }
         if !applied.is_empty() {
             self.since = self.world.clock.now();
@@ -84,7 +97,7 @@ impl Reloader {
         self.show();
         let generation = self.status.borrow().generation + u64::from(!applied.is_empty());
         let (rejected, warnings) = (Vec::new(), Vec::new());
-        Ok(Reloaded { generation, applied, pending, rejected, warnings })
+        Ok((Reloaded { generation, applied, pending, rejected, warnings }, unwritten))
     }
 
     /// Has those enter who may by these settings.

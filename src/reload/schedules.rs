@@ -1,11 +1,12 @@
 //! Schedules of another configuration.
 
+use algonius_actors::model::failure::Failure;
 use algonius_actors::model::schedule::Configured;
 
 use super::Reloader;
 use super::difference::changes;
 use crate::config::{Scheduled, Scheduling, Settings};
-use crate::wire::admin::Changes;
+use crate::wire::admin::{Applied, Changes};
 
 /// The schedules of a configuration, as the tree takes them.
 pub(crate) fn schedules(scheduling: &Scheduling) -> Vec<Configured> {
@@ -21,13 +22,25 @@ impl Reloader {
         changes(&before.schedules, &after.schedules, name, |one, it| one == it)
     }
 
-    /// Has the scheduler change over. What it asked for goes on. Where it does not answer it is asked
-    /// again with the next configuration, and at the next start.
-    pub(super) async fn reschedule(&self) {
-        let configured = schedules(&self.settings.scheduling);
-        let gateway = self.world.front.gateway();
-        if let Err(failure) = gateway.configure_schedules(configured).await {
-            tracing::error!(code = %failure.code, "schedules are as they were before the reload");
+    /// Has the scheduler change over. What it asked for goes on.
+    ///
+    /// # Errors
+    /// When the scheduler did not. Then those of `before` are in force still, and it is asked again by
+    /// the next reload and at the next start.
+    pub(super) async fn reschedule(
+        &mut self,
+        applied: &mut Applied,
+        before: Scheduling,
+    ) -> Result<(), Failure> {
+        if applied.schedules.is_empty() {
+            return Ok(());
         }
+        let configured = schedules(&self.settings.scheduling);
+        let done = self.world.front.gateway().configure_schedules(configured).await;
+        if let Err(failure) = &done {
+            tracing::error!(code = %failure.code, "schedules are as they were before the reload");
+            (self.settings.scheduling, applied.schedules) = (before, Changes::default());
+        }
+        done
     }
 }

@@ -19,7 +19,7 @@ const WAITING: usize = 64;
 
 /// What is ordered of the reloader.
 pub(super) enum Order {
-    Reload(&'static str, oneshot::Sender<Reloaded>),
+    Reload(&'static str, oneshot::Sender<Result<Reloaded, Failure>>),
     Switch(AgentId, bool, oneshot::Sender<Result<Switching, Failure>>),
     Make(Box<Wanted>, oneshot::Sender<Result<TokenMade, Failure>>),
     Revoke(String, oneshot::Sender<Result<(), Failure>>),
@@ -77,7 +77,7 @@ impl Steward {
 #[async_trait]
 impl Admin for Steward {
     async fn reload(&self) -> Result<Reloaded, Failure> {
-        self.ask(|reply| Order::Reload("an administrator asked for it", reply)).await
+        self.ask(|reply| Order::Reload("an administrator asked for it", reply)).await?
     }
 
     fn configuration(&self) -> ConfigurationStatus {

@@ -1,5 +1,8 @@
 //! How it is told what came of a reload: to who asked, in `/status`, and in the log.
 
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+
 use crate::StartError;
 use crate::config::{Fault, Faults, Severity};
 use crate::wire::admin::{Changes, Reloaded, Wrong};
@@ -41,6 +44,13 @@ pub(super) fn unfit(error: &StartError) -> Wrong {
         _ => error.to_string(),
     };
     Wrong { file: None, line: None, column: None, key, message, hint: None }
+}
+
+/// What is told where it is not the configuration that is at fault.
+pub(super) fn failure(error: &StartError) -> Option<Failure> {
+    let is_ledger = matches!(error, StartError::Ledger(_) | StartError::Store(_));
+    let message = "the ledger could not be reached; the configuration before stays in force";
+    is_ledger.then(|| Failure::new(Code::LedgerUnavailable, message))
 }
 
 /// Tells the log.

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::answer::{self, Problem, ok};
 use super::auth::Who;
@@ -16,8 +16,9 @@ use super::segment::Segment;
 use super::status::to_json;
 use super::{App, body, jsonrpc};
 use crate::wire::admin::{
-    ConfigurationStatus, Reloaded, Switched, TokenEntry, TokenList, TokenMade, TokenOrder, Wrong,
+    ConfigurationStatus, ReloadRejected, Reloaded, SwitchRejected, Switched, TokenEntry, TokenList, TokenMade, TokenOrder, Wrong,
 };
+use crate::wire::api::service::Done;
 use crate::wire::problem;
 
 /// What a token shall be, but for its text.
@@ -97,13 +98,14 @@ pub trait Admin: Send + Sync + 'static {
 pub async fn reload(State(app): State<App>, who: Who) -> Result<Response, Problem> {
     unbounded(who)?;
     let told = app.admin.reload().await?;
-    let document = to_json(&told)?;
     if told.rejected.is_empty() {
-        return Ok(ok(&document));
+        return Ok(ok(&to_json(&told)?));
     }
     let message =
         format!("{} faults; the configuration before stays in force", told.rejected.len());
-    Ok(rejected(message, document))
+    let failure = Failure::new(Code::ConfigurationRejected, message);
+    let rejected = ReloadRejected { problem: problem::document(&failure), told };
+    Ok(answer::problem(failure.code, &rejected))
 }
 
 /// Switches an agent on.
@@ -135,21 +137,13 @@ async fn switch(app: &App, who: Who, id: &str, on: bool) -> Result<Response, Pro
     who.may(Right::Admin, Some(&agent))?;
     match app.admin.switch(agent, on).await? {
         Ok(switched) => Ok(ok(&to_json(&switched)?)),
-        Err(wrong) => {
-            let message = format!("the agent cannot be switched on: {} faults", wrong.len());
-            Ok(rejected(message, json!({ "rejected": to_json(&wrong)? })))
+        Err(rejected) => {
+            let message = format!("the agent cannot be switched on: {} faults", rejected.len());
+            let failure = Failure::new(Code::ConfigurationRejected, message);
+            let rejected = SwitchRejected { problem: problem::document(&failure), rejected };
+            Ok(answer::problem(failure.code, &rejected))
         }
     }
-}
-
-/// What keeps a configuration from coming into force, beside the problem that it is.
-fn rejected(message: String, members: Value) -> Response {
-    let failure = Failure::new(Code::ConfigurationRejected, message);
-    let mut told = problem::document(&failure);
-    if let (Some(told), Value::Object(members)) = (told.as_object_mut(), members) {
-        told.extend(members);
-    }
-    answer::json("application/problem+json", answer::status(failure.code), &told)
 }
 
 /// The tokens that the caller may know of: those that allow no more than its own.
@@ -191,7 +185,7 @@ pub async fn revoke(
     let caller = who.may(Right::Admin, None)?;
     within(&app, &caller, &name).await?;
     app.admin.revoke(name).await?;
-    Ok(ok(&json!({})))
+    Ok(ok(&to_json(&Done {})?))
 }
 
 /// Gives the operator's token another text.
@@ -201,7 +195,7 @@ pub async fn revoke(
 pub async fn rotate(State(app): State<App>, who: Who) -> Result<Response, Problem> {
     unbounded(who)?;
     app.admin.rotate().await?;
-    Ok(ok(&json!({})))
+    Ok(ok(&to_json(&Done {})?))
 }
 
 /// The caller, if it is an administrator of all agents.

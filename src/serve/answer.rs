@@ -6,6 +6,7 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::auth::Rejected;
@@ -23,8 +24,7 @@ impl From<Failure> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let body = problem::document(&self.0);
-        with_failure(json("application/problem+json", status(self.0.code), &body), &self.0)
+        with_failure(problem(self.0.code, &problem::document(&self.0)), &self.0)
     }
 }
 
@@ -85,6 +85,14 @@ pub fn json(content_type: &'static str, status: StatusCode, body: &Value) -> Res
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     ];
     (status, headers, body.to_string()).into_response()
+}
+
+/// A document about a failure of this code.
+#[must_use]
+pub fn problem(code: Code, body: &impl Serialize) -> Response {
+    // Texts, numbers and lists of them: there is none that JSON cannot hold.
+    let body = serde_json::to_value(body).unwrap_or_default();
+    json("application/problem+json", status(code), &body)
 }
 
 /// A good answer.

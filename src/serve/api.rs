@@ -1,4 +1,4 @@
-//! `/api/v1`: agents and executions, for programs and for the command line.
+//! The API for programs and for the command line: `/api/v1`, and what is told of the service itself.
 
 pub mod agents;
 mod attempts;
@@ -7,33 +7,24 @@ pub mod executions;
 pub mod export;
 mod line;
 mod live;
+pub mod openapi;
+mod operation;
 pub mod order;
 pub mod parts;
 pub mod query;
+pub mod schedules;
+mod table;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::ExecutionId;
 use axum::Router;
-use axum::routing::{get, post};
 
-use super::{App, admin};
+use super::App;
 
 /// The paths.
 pub(super) fn routes() -> Router<App> {
-    Router::new()
-        .route("/api/v1/agents", get(agents::list))
-        .route("/api/v1/agents/{id}", get(agents::show))
-        .route("/api/v1/agents/{id}/wait", post(agents::wait))
-        .route("/api/v1/agents/{id}/enable", post(admin::enable))
-        .route("/api/v1/agents/{id}/disable", post(admin::disable))
-        .route("/api/v1/executions", get(executions::list).post(order::ask))
-        .route("/api/v1/executions/export", get(export::stream))
-        .route("/api/v1/executions/{id}", get(detail::show).delete(executions::remove))
-        .route("/api/v1/executions/{id}/cancel", post(executions::cancel))
-        .route("/api/v1/executions/{id}/retry", post(order::retry))
-        .route("/api/v1/executions/{id}/events", get(parts::events))
-        .route("/api/v1/executions/{id}/text", get(parts::text))
+    operation::routes(table::operations())
 }
 
 /// The id of an execution, as it stands in a path.

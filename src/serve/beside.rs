@@ -5,6 +5,8 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::model::trace::Trace;
 use axum::http::{HeaderMap, HeaderValue};
 
+use super::message::LONGEST_ID;
+
 /// The headers that name extensions, of 1.0 and of 0.3.
 const EXTENSIONS: [&str; 2] = ["a2a-extensions", "x-a2a-extensions"];
 
@@ -68,9 +70,14 @@ fn idempotency(headers: &HeaderMap) -> Result<Option<String>, Failure> {
     let lines: Vec<_> = headers.get_all(IDEMPOTENCY).iter().map(HeaderValue::to_str).collect();
     match lines.as_slice() {
         [] => Ok(None),
-        [Ok(text)] if !text.trim().is_empty() => Ok(Some(text.trim().to_owned())),
+        [Ok(text)] if (1..=LONGEST_ID).contains(&text.trim().len()) => {
+            Ok(Some(text.trim().to_owned()))
+        }
         _ => {
-            let text = "there must be one `Idempotency-Key`, of plain text and not empty";
+            let text = format!(
+                "there must be one `Idempotency-Key`, of plain text, not empty and at most \
+                 {LONGEST_ID} bytes"
+            );
             Err(Failure::new(Code::InvalidParams, text))
         }
     }

@@ -16,7 +16,7 @@ use crate::wire::a2a::v1::{Content, Message, Part, Role};
 use crate::wire::a2a::{OVERRIDES, PARAMETERS};
 
 /// The longest id that a caller may choose, in bytes.
-const LONGEST_ID: usize = 256;
+pub(super) const LONGEST_ID: usize = 256;
 
 /// The most parts of a message: each costs more where it is kept than on the wire.
 const MOST_PARTS: usize = 1000;

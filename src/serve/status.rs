@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::answer::{Problem, json as json_answer, ok};
 use super::auth::Who;
@@ -17,25 +17,35 @@ use super::segment::Segment;
 use super::{App, card, jsonrpc};
 use crate::observe::Scene;
 use crate::wire::a2a::v1::Interface;
+use crate::wire::api::service::{Liveness, Readiness, Ready};
 use crate::wire::api::{A2aAgent, A2aStatus, A2aWay, MachineStatus, ServiceStatus};
 
 /// What the numbers are written in.
-const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub(super) const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Says that the service answers. Open to everybody, and tells nothing else.
 pub async fn health() -> Response {
-    ok(&json!({"status": "ok"}))
+    told(StatusCode::OK, &Liveness { status: "ok".to_owned() })
 }
 
 /// Says whether the service can take work now, and if not why not, in a word each. Open to everybody,
 /// and tells nothing else.
 pub async fn ready(State(app): State<App>) -> Response {
     let reasons = app.gateway.unready().await;
-    if reasons.is_empty() {
-        return ok(&json!({"status": "ready"}));
+    let (code, status) = match reasons.as_slice() {
+        [] => (StatusCode::OK, Ready::Ready),
+        _ => (StatusCode::SERVICE_UNAVAILABLE, Ready::Unready),
+    };
+    let reasons = reasons.into_iter().map(str::to_owned).collect();
+    told(code, &Readiness { status, reasons })
+}
+
+/// What everybody is told.
+fn told(status: StatusCode, shape: &impl serde::Serialize) -> Response {
+    match to_json(shape) {
+        Ok(body) => json_answer("application/json", status, &body),
+        Err(failure) => Problem(failure).into_response(),
     }
-    let body = json!({"status": "unready", "reasons": reasons});
-    json_answer("application/json", StatusCode::SERVICE_UNAVAILABLE, &body)
 }
 
 /// The numbers, in the text that Prometheus reads. For tokens that are good for all agents.

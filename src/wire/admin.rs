@@ -2,11 +2,17 @@
 
 use std::fmt;
 
+use algonius_actors::model::id::AgentId;
+use algonius_actors::model::principal::Right;
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::api::order::NAME;
+use super::problem::Problem;
+
 /// The names of what is other than it was.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Changes {
     /// What is new.
     pub added: Vec<String>,
@@ -25,7 +31,7 @@ impl Changes {
 }
 
 /// What a reload has changed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Applied {
     /// Agents, by their ids.
     pub agents: Changes,
@@ -49,7 +55,7 @@ impl Applied {
 }
 
 /// One thing wrong with a configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Wrong {
     /// The name of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,7 +92,7 @@ impl fmt::Display for Wrong {
 }
 
 /// What came of a reload.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reloaded {
     /// The number of the configuration in force; 1 is the one of the start.
     pub generation: u64,
@@ -100,8 +106,19 @@ pub struct Reloaded {
     pub warnings: Vec<Wrong>,
 }
 
+/// Why a reload has changed nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReloadRejected {
+    /// As for every refusal.
+    #[serde(flatten)]
+    pub problem: Problem,
+    /// What came of it.
+    #[serde(flatten)]
+    pub told: Reloaded,
+}
+
 /// The configuration in force.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigurationStatus {
     /// Its number; 1 is the one of the start.
     pub generation: u64,
@@ -120,8 +137,18 @@ pub struct ConfigurationStatus {
     pub switched: Vec<String>,
 }
 
+/// An agent that could not be switched on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SwitchRejected {
+    /// As for every refusal.
+    #[serde(flatten)]
+    pub problem: Problem,
+    /// What is wrong with it.
+    pub rejected: Vec<Wrong>,
+}
+
 /// An agent that was switched on or off.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Switched {
     /// Its id.
     pub id: String,
@@ -132,16 +159,19 @@ pub struct Switched {
 }
 
 /// A token that is wanted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TokenOrder {
     /// The name of the principal that it is for.
+    #[schemars(length(min = 1, max = 64), regex(pattern = NAME))]
     pub name: String,
     /// `read`, `run`, `approve`, `admin`; to read and to run when nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<Right>>", length(min = 1))]
     pub scopes: Option<Vec<String>>,
     /// The agents that it is good for; all of them when nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<AgentId>>")]
     pub agents: Option<Vec<String>>,
     /// When it stops to count; never when nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -152,7 +182,7 @@ pub struct TokenOrder {
 }
 
 /// A token, without its text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TokenEntry {
     /// The name of its principal.
     pub name: String,
@@ -171,14 +201,14 @@ pub struct TokenEntry {
 }
 
 /// Every token that there is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TokenList {
     /// In the order of their names.
     pub tokens: Vec<TokenEntry>,
 }
 
 /// A token that was made. Its text is told this once.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TokenMade {
     /// What a list has.
     #[serde(flatten)]

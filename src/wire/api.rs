@@ -2,6 +2,9 @@
 
 pub mod agent;
 pub mod history;
+pub mod order;
+pub mod schedules;
+pub mod service;
 
 use algonius_actors::model::execution::{Outcome, Stamp, State};
 use algonius_actors::model::failure::Failure;
@@ -11,12 +14,13 @@ use algonius_actors::model::rungs::Rungs;
 use algonius_actors::model::sandbox::{Enforcement, Isolation};
 use algonius_actors::model::stock::Stock;
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::admin::ConfigurationStatus;
 
 /// An agent in the directory.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentEntry {
     /// Its id.
@@ -46,14 +50,14 @@ pub struct AgentEntry {
 }
 
 /// The directory.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct AgentList {
     /// The agents the caller may use.
     pub agents: Vec<AgentEntry>,
 }
 
 /// Why something did not work.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Trouble {
     /// The stable code.
     pub code: String,
@@ -66,7 +70,7 @@ pub struct Trouble {
 }
 
 /// Where an execution waits, and why.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct QueueEntry {
     /// The place and the reason.
     #[serde(flatten)]
@@ -76,7 +80,7 @@ pub struct QueueEntry {
 }
 
 /// An execution in a list.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionEntry {
     /// Its id, which is also the A2A task's.
@@ -124,7 +128,7 @@ pub struct ExecutionEntry {
 }
 
 /// Executions, newest first.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ExecutionList {
     /// This page.
     pub executions: Vec<ExecutionEntry>,
@@ -134,7 +138,7 @@ pub struct ExecutionList {
 }
 
 /// What the service tells about itself, beside its tree.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ServiceStatus {
     /// The release.
     pub version: String,
@@ -152,7 +156,7 @@ pub struct ServiceStatus {
 }
 
 /// What the agents' programs are held by.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct MachineStatus {
     /// As it was when the service started.
     #[serde(flatten)]
@@ -162,7 +166,7 @@ pub struct MachineStatus {
 }
 
 /// What is spoken, and how each agent is.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct A2aStatus {
     /// Versions of the protocol.
     pub versions: Vec<String>,
@@ -173,7 +177,7 @@ pub struct A2aStatus {
 }
 
 /// How an agent can be reached, and how it is.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct A2aAgent {
     /// Its id.
     pub id: String,
@@ -190,7 +194,7 @@ pub struct A2aAgent {
 }
 
 /// One way in.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct A2aWay {
     /// Where.
     pub url: String,

@@ -1,7 +1,9 @@
 //! The one table of errors on the wire: which number each code has in each protocol.
 
-use algonius_actors::model::code::Code;
+use algonius_actors::model::code::{Category, Code};
 use algonius_actors::model::failure::Failure;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::a2a::v1::Version;
@@ -251,19 +253,41 @@ pub fn details(failure: &Failure) -> Value {
     })
 }
 
+/// Why a request was refused: a document of RFC 9457.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Problem {
+    /// The code as a URN.
+    #[serde(rename = "type")]
+    pub urn: String,
+    /// The code.
+    pub title: Code,
+    /// The HTTP status.
+    pub status: u16,
+    /// What is wrong with this request: one clause, without any input, secret or path of the machine.
+    pub detail: String,
+    /// The stable code.
+    pub code: Code,
+    /// Whose turn it is.
+    pub category: Category,
+    /// What the reader can do.
+    pub hint: String,
+    /// The page about the code, in this project.
+    pub page: String,
+}
+
 /// A whole HTTP answer, in the form of RFC 9457.
 #[must_use]
-pub fn document(failure: &Failure) -> Value {
-    json!({
-        "type": format!("urn:algonius:error:{}", failure.code),
-        "title": failure.code.as_str(),
-        "status": numbers(failure.code).http,
-        "detail": failure.message,
-        "code": failure.code.as_str(),
-        "category": failure.category().as_str(),
-        "hint": failure.hint(),
-        "page": page(failure.code),
-    })
+pub fn document(failure: &Failure) -> Problem {
+    Problem {
+        urn: format!("urn:algonius:error:{}", failure.code),
+        title: failure.code,
+        status: numbers(failure.code).http,
+        detail: failure.message.clone(),
+        code: failure.code,
+        category: failure.category(),
+        hint: failure.hint().to_owned(),
+        page: page(failure.code),
+    }
 }
 
 fn page(code: Code) -> String {

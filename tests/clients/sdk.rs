@@ -13,6 +13,8 @@ pub(crate) enum Sdk {
     JavaScript10,
     /// The client of Prometheus.
     Prometheus,
+    /// What validates and drives descriptions in OpenAPI.
+    OpenApi,
 }
 
 impl Sdk {
@@ -20,13 +22,13 @@ impl Sdk {
     pub(crate) fn report(&self, script: &str, arguments: &[&str]) -> BTreeMap<String, String> {
         let folder = self.folder();
         let mut client = match self {
-            Self::Python03 | Self::Python10 | Self::Prometheus => {
+            Self::Python03 | Self::Python10 | Self::Prometheus | Self::OpenApi => {
                 Command::new(folder.join("bin/python"))
             }
             Self::JavaScript03 | Self::JavaScript10 => Command::new("node"),
         };
         match self {
-            Self::Python03 | Self::Python10 | Self::Prometheus => {
+            Self::Python03 | Self::Python10 | Self::Prometheus | Self::OpenApi => {
                 client.args(["-I", "-B"]).arg(tests().join(script))
             }
             Self::JavaScript03 => client.arg(tests().join(script)).arg("0.3").arg(folder),
@@ -47,7 +49,7 @@ impl Sdk {
             return folder;
         }
         match self {
-            Self::Python03 | Self::Python10 | Self::Prometheus => {
+            Self::Python03 | Self::Python10 | Self::Prometheus | Self::OpenApi => {
                 answer(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder));
                 let list = folder.join("wanted.txt");
                 fs::write(&list, wanted).expect("a list");
@@ -72,6 +74,7 @@ impl Sdk {
             Self::Python03 => ("python03", include_str!("python03.txt")),
             Self::Python10 => ("python10", include_str!("python10.txt")),
             Self::Prometheus => ("prometheus", include_str!("metrics.txt")),
+            Self::OpenApi => ("openapi", include_str!("api.txt")),
             Self::JavaScript03 => ("javascript03", include_str!("javascript03.json")),
             Self::JavaScript10 => ("javascript10", include_str!("javascript10.json")),
         }

@@ -7,6 +7,7 @@ use std::fs;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
+use crate::harness::disk::SmallDisk;
 use crate::harness::door::{completed, id, outcome, state};
 use crate::harness::{Door, Service, Setup, fake, gated, message, until};
 
@@ -313,4 +314,38 @@ async fn the_log_tells_more_from_the_moment_that_it_is_asked_for_more() {
         service.said().contains("moved").then_some(())
     })
     .await;
+}
+
+/// Nothing is wrong with the configuration, so who asked is not told that.
+#[tokio::test]
+async fn a_ledger_that_takes_nothing_is_told_as_such_and_the_next_reload_takes_all() {
+    let echo = fake("echo", "echo", "");
+    let beat = "[schedules.beat]\nagent = 'two'\ncron = '0 3 * * *'\ninput = 'x'\n";
+    let setup = Setup::bare(&text(&echo));
+    let Some(disk) = SmallDisk::below(setup.here(), 16) else { return };
+    let (mut service, disk) = (setup.start().await, disk);
+    disk.fill();
+    until("a ledger that is full", async || {
+        // What the write-ahead log has room for is taken still.
+        (service.call("echo", "message/send", &message("x")).await.status != 200).then_some(())
+    })
+    .await;
+    service.setup.rewrite(&text(&[&echo, &fake("two", "echo", ""), beat].concat()));
+    service.setup.write();
+    let refused = service.post("/api/v1/reload", "").await;
+    let told = refused.json();
+    assert_eq!((refused.status, &told["code"]), (503, &json!("ledger-unavailable")), "{told}");
+    assert!(refused.header("retry-after").is_some());
+    let said = told["detail"].as_str().unwrap();
+    assert!(!said.contains("sqlite") && !said.contains('/'), "{said}");
+    assert_eq!(service.get("/status/agents/two").await.status, 404);
+    disk.free();
+    let told = until("room in the ledger", async || {
+        let answer = service.post("/api/v1/reload", "").await;
+        (answer.status == 200).then(|| answer.json())
+    })
+    .await;
+    assert_eq!(told["applied"]["agents"]["added"], json!(["two"]));
+    assert_eq!(told["applied"]["schedules"]["added"], json!(["beat"]));
+    assert_eq!(service.get("/api/v1/schedules/beat").await.status, 200);
 }

@@ -29,6 +29,7 @@ const EDGE: &[Room] = &[
             "tls",
             "token",
             "wire",
+            "openapi",
             "start_as",
             "rungs",
             "Running",

@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::exposure::Exposure;
@@ -12,7 +13,7 @@ use super::resources::Holding;
 use super::sandbox::{Enforcement, Isolation};
 
 /// Whether an agent changes what it works on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
     /// Retrieves only; many may run at once.
@@ -96,7 +97,7 @@ impl Allowance {
 }
 
 /// One thing an agent can do, as shown on its card.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Skill {
     /// Id, unique on the card.
     pub id: String,

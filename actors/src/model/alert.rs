@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Why somebody should look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[schemars(rename = "AlertCause")]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// An endpoint gets more requests within a minute than are expected. None is refused for it.
@@ -63,7 +67,7 @@ pub enum Turn {
 }
 
 /// One thing that somebody should look at. It has names of the configuration, and numbers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Alert {
     /// Why.
     pub cause: Cause,

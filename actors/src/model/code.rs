@@ -3,12 +3,14 @@
 //! One table. Each code has a page of the same name in `docs/errors/`, and a test compares the
 //! two lists. Numbers on the wire are chosen in the edge's `wire::problem` and nowhere else.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 /// Whose turn it is after an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Category {
     /// May pass by itself: network, a busy machine.
@@ -283,6 +285,21 @@ impl fmt::Display for Code {
 impl Serialize for Code {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
+    }
+}
+
+impl JsonSchema for Code {
+    fn schema_name() -> Cow<'static, str> {
+        "Code".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let words: Vec<_> = Self::ALL.iter().map(|code| code.as_str()).collect();
+        json_schema!({
+            "description": "A stable code; each has a page of its name. Codes are only added.",
+            "type": "string",
+            "enum": words,
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -52,7 +53,8 @@ impl Part {
 }
 
 /// The kind of a kept part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "PartKind")]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Text.
@@ -66,7 +68,8 @@ pub enum Kind {
 }
 
 /// One part as it is kept: redacted text somewhere in the ledger.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Part")]
 pub struct Piece {
     /// What the text is.
     pub of: Kind,

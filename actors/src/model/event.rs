@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
@@ -12,7 +13,7 @@ use super::failure::Failure;
 use super::usage::{Spent, Usage};
 
 /// Which text of an execution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Channel {
     /// What was asked, redacted.
@@ -69,7 +70,7 @@ pub struct Chunk {
 }
 
 /// A range of redacted text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Span {
     /// The attempt that wrote it.
     pub stamp: Stamp,
@@ -85,7 +86,7 @@ pub struct Span {
 pub const ANSWER: &str = "answer";
 
 /// Who says something, and on which occasion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Speaker {
     /// The caller: a message to the agent.
@@ -101,7 +102,8 @@ pub enum Speaker {
 }
 
 /// A deadline of an attempt that ends it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Deadline")]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
     /// How long it may run.
@@ -122,7 +124,7 @@ impl Limit {
 }
 
 /// A past fact. Stored as JSON, so variants and fields are only ever added.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Fact {
     /// A state was left for another.
@@ -208,7 +210,7 @@ impl Fact {
 }
 
 /// A fact with its place in the stream.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
     /// Its number in the execution, from 1, without gaps.
     pub number: u64,

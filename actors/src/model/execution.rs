@@ -3,12 +3,15 @@
 use std::fmt;
 
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use State::{Cancelled, Cleanup, Completed, Failed, Idle, Running, Starting, Timeout, Waiting};
 
 /// The published name of where an execution is: `/status`, history, documents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// Accepted, perhaps queued; after the clean-up, at rest.
@@ -99,7 +102,7 @@ impl fmt::Display for State {
 }
 
 /// How an execution ended. Four values, and no way back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// It answered.
@@ -147,7 +150,9 @@ impl fmt::Display for Outcome {
 }
 
 /// To which try of which turn a report belongs. A report with another stamp changes nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub struct Stamp {
     /// The prompt it answers, from 1.
     pub turn: u32,
@@ -177,7 +182,7 @@ impl Stamp {
 pub struct Fence(pub i64);
 
 /// One move that was made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Move {
     /// The state before.
     pub from: State,

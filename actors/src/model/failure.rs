@@ -3,6 +3,7 @@
 use std::fmt;
 
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::code::{Category, Code};
@@ -10,7 +11,7 @@ use super::code::{Category, Code};
 /// A failure: a stable code and one clear sentence.
 ///
 /// The sentence holds no input, no secret and no path of the machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
     /// The stable code.
     pub code: Code,

@@ -1,10 +1,15 @@
 //! Names of things, one type each, so that one cannot be passed for another.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use chrono::{DateTime, Utc};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
+
+/// What an id looks like that stands in a path, for those who check it themselves.
+pub(super) const PATTERN: &str = "^[A-Za-z0-9_-]{1,64}$";
 
 /// Why a text is not an agent's id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -55,8 +60,21 @@ impl fmt::Display for AgentId {
     }
 }
 
+impl JsonSchema for AgentId {
+    fn schema_name() -> Cow<'static, str> {
+        "AgentId".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let description = "The id of an agent.";
+        json_schema!({"type": "string", "pattern": PATTERN, "description": description})
+    }
+}
+
 /// An execution's id: a version 7 UUID, so that ids sort by the time of acceptance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub struct ExecutionId(pub Uuid);
 
 impl ExecutionId {

@@ -1,6 +1,7 @@
 //! The account of one time of a schedule.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::code::Code;
@@ -9,7 +10,8 @@ use super::id::{AgentId, ExecutionId, PrincipalId};
 use super::schedule::ScheduleId;
 
 /// What made an occurrence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "OccurrenceCause")]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// Its time came.
@@ -39,7 +41,9 @@ impl Cause {
 }
 
 /// What was decided about an occurrence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// It will be asked for: it waits for the one before it, or for room.

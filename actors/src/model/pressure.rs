@@ -1,10 +1,12 @@
 //! How hard-pressed the machine is: what is read, where the bounds are, and what is shown.
 
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What was read of the machine. What the machine does not tell is `None`.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "MachineReading")]
 pub struct Reading {
     /// Processors.
     pub cores: u32,
@@ -21,7 +23,7 @@ pub struct Reading {
 }
 
 /// Shares of the last ten seconds in percent.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Stalls {
     /// In which some program waited for a processor.
     pub cpu_percent: f64,
@@ -32,7 +34,8 @@ pub struct Stalls {
 }
 
 /// What the machine is judged by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "PressureBasis")]
 #[serde(rename_all = "lowercase")]
 pub enum Basis {
     /// How long programs are held up, and the load of each processor.
@@ -63,7 +66,9 @@ pub struct PressureSpec {
 }
 
 /// What is short.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Shortage {
     /// Processors.
@@ -93,7 +98,7 @@ impl Shortage {
 }
 
 /// The latest judgement, for all who let work in or begin it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Pressure {
     /// What is short; nothing new is let in while there is anything.
     pub short: Vec<Shortage>,

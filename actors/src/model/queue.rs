@@ -2,10 +2,12 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Why an execution waits. Published; words are only added.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "QueueReason")]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
     /// All slots of its agent are held.
@@ -38,7 +40,7 @@ impl Reason {
 }
 
 /// The place of an execution that waits, at one moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Queued {
     /// Its place, from 1: in the line of its agent, or among those who wait for the workspace.
     pub position: usize,

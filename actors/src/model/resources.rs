@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What the configuration asks for, of each attempt by itself.
@@ -55,7 +56,7 @@ pub struct Footprint {
 }
 
 /// Which limits a control group holds here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Controllers {
     /// That of memory.
     pub memory: bool,
@@ -73,7 +74,7 @@ pub struct Refusals {
 }
 
 /// Who holds an agent to a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Holder {
     /// The service, which looks about every second.
@@ -94,7 +95,8 @@ impl Holder {
 }
 
 /// A limit that is in force.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ResourceLimit")]
 pub struct Limit {
     /// So much, and no more.
     pub most: u64,
@@ -103,7 +105,7 @@ pub struct Limit {
 }
 
 /// All that is in force for an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Holding {
     /// Bytes of memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]

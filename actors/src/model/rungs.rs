@@ -1,12 +1,13 @@
 //! What this machine offers to hold programs with.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::resources::Controllers;
 use super::sandbox::Means;
 
 /// Whether a means is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Presence {
     /// It was not found.
@@ -30,7 +31,7 @@ impl Presence {
 }
 
 /// What the machine offers, as it was when it was looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rungs {
     /// The release of the kernel.

@@ -1,14 +1,16 @@
 //! Work that is asked for at set times, and the account of each time.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::agent::Access;
-use super::id::{AgentId, ExecutionId, IdError, PrincipalId};
+use super::id::{AgentId, ExecutionId, IdError, PATTERN, PrincipalId};
 use super::timetable::Timetable;
 
 /// A schedule's id: 1 to 64 of the characters `A-Z a-z 0-9 _ -`, so that it fits in a path.
@@ -43,6 +45,17 @@ impl TryFrom<String> for ScheduleId {
 impl fmt::Display for ScheduleId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+impl JsonSchema for ScheduleId {
+    fn schema_name() -> Cow<'static, str> {
+        "ScheduleId".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let description = "The id of a schedule.";
+        json_schema!({"type": "string", "pattern": PATTERN, "description": description})
     }
 }
 
@@ -85,7 +98,7 @@ impl Missed {
 }
 
 /// What becomes of an occurrence while the one before it is still worked on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
     /// It is noted as skipped.
@@ -170,7 +183,8 @@ pub struct Configured {
 }
 
 /// Where a schedule comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ScheduleOrigin")]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// The configuration, which alone can change what it says.
@@ -207,7 +221,8 @@ impl Schedule {
 }
 
 /// Where a schedule is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ScheduleStanding")]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
     /// It is written, and switched off.

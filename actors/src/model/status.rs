@@ -1,6 +1,7 @@
 //! What can be seen of the living tree. Every value was answered by its actor when asked.
 
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::alert::Alert;
@@ -15,7 +16,7 @@ use super::stock::Pass;
 use super::usage::Usage;
 
 /// How an actor is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Health {
     /// It answered.
@@ -29,7 +30,7 @@ pub enum Health {
 }
 
 /// One execution that an agent holds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExecutionStatus {
     /// Its id.
     pub id: ExecutionId,
@@ -54,7 +55,7 @@ pub struct ExecutionStatus {
 }
 
 /// One execution in the queue.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QueuedStatus {
     /// Its id.
     pub id: ExecutionId,
@@ -69,7 +70,7 @@ pub struct QueuedStatus {
 }
 
 /// The last execution of an agent that ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LastOutcome {
     /// Its id.
     pub id: ExecutionId,
@@ -80,7 +81,8 @@ pub struct LastOutcome {
 }
 
 /// What the slots of an agent have seen since its actor began.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "PoolSeen")]
 #[serde(rename_all = "camelCase")]
 pub struct Pool {
     /// The most executions that held a slot at one time.
@@ -94,7 +96,7 @@ pub struct Pool {
 }
 
 /// One agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentStatus {
     /// Its id.
     pub id: AgentId,
@@ -135,7 +137,7 @@ pub struct AgentStatus {
 }
 
 /// One actor that is not an agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ActorStatus {
     /// What it is.
     pub name: String,
@@ -148,7 +150,7 @@ pub struct ActorStatus {
 }
 
 /// What a schedule is due to ask for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Due {
     /// Which schedule.
     pub schedule: ScheduleId,
@@ -159,7 +161,7 @@ pub struct Due {
 }
 
 /// The scheduler.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SchedulerStatus {
     /// How it is.
     #[serde(flatten)]
@@ -174,7 +176,7 @@ pub struct SchedulerStatus {
 }
 
 /// Who keeps the history within bounds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RetentionStatus {
     /// The actor.
@@ -186,7 +188,7 @@ pub struct RetentionStatus {
 }
 
 /// The whole tree.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TreeStatus {
     /// When it was asked.
     pub at: DateTime<Utc>,

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How much the ledger holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Ledger")]
 #[serde(rename_all = "camelCase")]
 pub struct Stock {
     /// All executions.
@@ -69,7 +71,8 @@ pub enum Removal {
 }
 
 /// The latest pass over what is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "RetentionPass")]
 #[serde(rename_all = "camelCase")]
 pub struct Pass {
     /// When it was over.

@@ -1,9 +1,10 @@
 //! What work takes of the machine.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a program and all that it started take, at one moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     /// Milliseconds of processor time so far, of what lives and of what was waited for.
     pub cpu_ms: u64,
@@ -20,7 +21,7 @@ pub struct Usage {
 }
 
 /// What a program took until its end, as the system tells it then.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Spent {
     /// Milliseconds of processor time, its own and of what it waited for.
     pub cpu_ms: u64,

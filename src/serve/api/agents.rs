@@ -11,6 +11,7 @@ use algonius_actors::model::status::AgentStatus;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::Response;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::query::wrong;
@@ -78,9 +79,11 @@ pub async fn show(
 }
 
 /// For how long to wait.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WaitQuery {
+    /// At most so many seconds; 60 where nothing is said.
+    #[schemars(range(max = LONGEST_WAIT))]
     seconds: Option<u64>,
 }
 

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
 use super::execution_id;
-use super::query::{self, Asked, wrong};
+use super::query::{self, Asked, LONGEST_PAGE, wrong};
 use crate::serve::App;
 use crate::serve::answer::{Problem, ok};
 use crate::serve::auth::Who;
@@ -17,8 +17,6 @@ use crate::wire::api::{ExecutionEntry, ExecutionList};
 
 /// Entries on a page when the caller does not say.
 const PAGE: u32 = 50;
-/// Entries on a page at most.
-const LONGEST_PAGE: u32 = 1000;
 
 /// Executions that the caller may see, newest first.
 ///

@@ -7,10 +7,10 @@ use algonius_actors::model::failure::Failure;
 use axum::response::Response;
 use axum::response::sse::Event;
 use serde::Serialize;
-use serde_json::json;
 
 use crate::serve::sse;
 use crate::wire::api::ExecutionEntry;
+use crate::wire::api::history::Waiting;
 use crate::wire::problem;
 
 /// Follows an execution to its end.
@@ -33,8 +33,8 @@ fn line(next: Next) -> Event {
             numbered.data(whole(&event))
         }
         Next::Queued(queued) => {
-            let told = json!({"queue": queued, "message": queued.to_string()});
-            Event::default().event("queued").data(told.to_string())
+            let told = Waiting { queue: queued, message: queued.to_string() };
+            Event::default().event("queued").data(whole(&told))
         }
         Next::Rest(record) => {
             let entry = ExecutionEntry::from(&*record);
@@ -49,5 +49,5 @@ fn whole(shape: &impl Serialize) -> String {
 }
 
 fn refusal(failure: &Failure) -> Event {
-    Event::default().event("error").data(problem::document(failure).to_string())
+    Event::default().event("error").data(whole(&problem::document(failure)))
 }

@@ -24,10 +24,7 @@ use crate::serve::status::to_json;
 use crate::serve::{App, body, exposure, jsonrpc, message};
 use crate::wire::a2a::v1::json::read;
 use crate::wire::a2a::{OVERRIDES, PARAMETERS};
-use crate::wire::api::history::ExecutionOrder;
-
-/// The longest that an answer waits, in seconds.
-const LONGEST_WAIT: u64 = 3600;
+use crate::wire::api::order::{ExecutionOrder, LONGEST_WAIT};
 
 /// Asks an agent. Answers 200 with what became of it, or 202 while it goes on.
 ///
@@ -67,6 +64,9 @@ fn read_order(bytes: &[u8]) -> Result<ExecutionOrder, Failure> {
     })?;
     if order.wait > LONGEST_WAIT {
         return Err(wrong("`wait` must be 0 to 3600 seconds"));
+    }
+    if order.idempotency_key.as_ref().is_some_and(|key| key.trim().is_empty()) {
+        return Err(wrong("`idempotencyKey` must not be empty")); // As the header must not.
     }
     Ok(order)
 }

@@ -7,6 +7,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::detail::entry;
@@ -29,14 +30,22 @@ const LONGEST_PART: u64 = 1 << 20;
 const EVENTS: u32 = 1000;
 
 /// Which part of which text.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TextQuery {
+    /// Of this turn; the last one where nothing is said.
+    #[schemars(range(max = u32::MAX))]
     turn: Option<u32>,
+    /// Of this attempt; the last one where nothing is said.
+    #[schemars(range(max = u32::MAX))]
     attempt: Option<u32>,
+    /// Which text; standard output where nothing is said.
     channel: Option<Channel>,
+    /// Its first byte.
     #[serde(default)]
     from: u64,
+    /// At most so many bytes; 65536 where nothing is said.
+    #[schemars(range(min = 4, max = LONGEST_PART))]
     limit: Option<u64>,
 }
 
@@ -74,10 +83,13 @@ pub async fn text(
 }
 
 /// After which event.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EventQuery {
+    /// Those that follow the event of this number; all where nothing is said.
     after: Option<u64>,
+    /// At most so many; 1000 where nothing is said.
+    #[schemars(range(min = 1, max = EVENTS))]
     limit: Option<u32>,
 }
 

@@ -11,6 +11,7 @@ use axum::extract::rejection::QueryRejection;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{DateTime, TimeDelta, Utc};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -18,32 +19,97 @@ use uuid::Uuid;
 const KNOWN: &str = "the query takes `agent`, `state`, `outcome`, `failure`, `class`, `caller`, \
     `trigger`, `schedule`, `context`, `since`, `until`, `unfinished`, `limit` and `cursor`";
 
+/// Entries on a page of a list at most.
+pub(super) const LONGEST_PAGE: u32 = 1000;
+
 /// What makes executions.
 const TRIGGERS: [&str; 3] = ["api", "probe", "schedule"];
 
 /// Which executions to list.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListQuery {
+    /// Those of this agent.
+    #[schemars(with = "Option<AgentId>")]
     agent: Option<String>,
+    /// Those in this state.
+    #[schemars(with = "Option<State>")]
     state: Option<String>,
+    /// Those that ended like this.
+    #[schemars(with = "Option<Outcome>")]
     outcome: Option<String>,
+    /// Those that failed with this code.
+    #[schemars(with = "Option<Code>")]
     failure: Option<String>,
+    /// Those that failed with a code of this category.
+    #[schemars(with = "Option<Category>")]
     class: Option<String>,
+    /// Those that this principal asked for; another than the caller's own for administrators only.
     caller: Option<String>,
+    /// Those that a caller, or a schedule, has made.
+    #[schemars(with = "Option<Made>")]
     trigger: Option<String>,
+    /// Those of this schedule.
     schedule: Option<String>,
+    /// Those of this conversation.
     context: Option<String>,
+    /// Those accepted then or later: a time, or how long ago, such as `2h`.
+    #[schemars(with = "Option<Time>")]
     since: Option<String>,
+    /// Those accepted before: a time, or how long ago.
+    #[schemars(with = "Option<Time>")]
     until: Option<String>,
+    /// Those that have not ended.
     #[serde(default)]
     unfinished: bool,
     /// At most so many.
+    #[schemars(skip)] // A list and an export have bounds of their own.
     pub limit: Option<u32>,
+    /// Those that follow a page: its `next`.
+    #[schemars(regex(pattern = "^[A-Za-z0-9_-]{21}[AQgw]$"))]
     cursor: Option<String>,
     /// Whether texts are told too; of an export alone.
     #[serde(default)]
+    #[schemars(skip)]
     text: bool,
+}
+
+/// What a list reads besides.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "it is described, and read as a part of `ListQuery`")]
+pub struct PageQuery {
+    /// At most so many; 50 where nothing is said.
+    #[schemars(range(min = 1, max = LONGEST_PAGE))]
+    limit: Option<u32>,
+}
+
+/// What an export reads besides.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "it is described, and read as a part of `ListQuery`")]
+pub struct ExportQuery {
+    /// At most so many; all where nothing is said.
+    #[schemars(range(max = u32::MAX))]
+    limit: Option<u32>,
+    /// Whether texts are told too.
+    text: Option<bool>,
+}
+
+/// What makes executions.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase", inline)]
+#[expect(dead_code, reason = "it is described, and read by `trigger`")]
+enum Made {
+    Api,
+    Schedule,
+}
+
+/// A time of RFC 3339, or how long ago.
+#[derive(JsonSchema)]
+#[schemars(untagged, inline)]
+#[expect(dead_code, reason = "it is described, and read by `time`")]
+enum Time {
+    At(DateTime<Utc>),
+    Ago(#[schemars(regex(pattern = "^[0-9]{1,9}[smhd]$"))] String),
 }
 
 /// What was asked for, as it came.
@@ -138,15 +204,23 @@ fn time(
 ) -> Result<Option<DateTime<Utc>>, Failure> {
     let read = |text| {
         let time = DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc());
-        let text = || format!("`{name}` must be a time of RFC 3339, or how long ago, such as 2h");
-        time.or_else(|| now.checked_sub_signed(span(given?)?)).ok_or_else(|| wrong(&text()))
+        let told = || format!("`{name}` must be a time of RFC 3339, or how long ago, such as 2h");
+        // Longer ago than the calendar goes is before all that there is.
+        let ago = |span| now.checked_sub_signed(span).unwrap_or(DateTime::UNIX_EPOCH);
+        time.or_else(|| span(text).map(ago)).ok_or_else(|| wrong(&told()))
     };
     given.map(read).transpose()
 }
 
+/// The most digits of a span of time.
+const LONGEST_SPAN: usize = 9;
+
 /// A span of time such as `90s`, `5m`, `2h` or `30d`.
 fn span(text: &str) -> Option<TimeDelta> {
     let digits = text.trim_end_matches(|char: char| !char.is_ascii_digit());
+    if digits.len() > LONGEST_SPAN {
+        return None;
+    }
     let scale = match text.get(digits.len()..)? {
         "s" => 1,
         "m" => 60,
@@ -182,6 +256,7 @@ mod tests {
         for (text, ago) in [("90s", 90), ("5m", 300), ("2h", 7200), ("30d", 2_592_000)] {
             assert_eq!(read(text), Ok(Some(now - TimeDelta::seconds(ago))), "{text}");
         }
+        assert_eq!(read("999999999d"), Ok(Some(DateTime::UNIX_EPOCH)));
         assert_eq!(read("1970-01-01T01:00:00+01:00"), Ok(Some(DateTime::UNIX_EPOCH)));
         for strange in ["", "h", "1", "1w", "-1h", "99999999999d", "soon", "4294967295d"] {
             assert_eq!(read(strange), Err(Code::InvalidParams), "{strange}");

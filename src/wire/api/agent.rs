@@ -2,12 +2,13 @@
 
 use algonius_actors::model::agent::{AgentSpec, Skill};
 use algonius_actors::model::status::AgentStatus;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::AgentEntry;
 
 /// One agent: what it is configured to be, without secrets, and how it is.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentDetail {
     /// What the directory has.
@@ -26,7 +27,7 @@ pub struct AgentDetail {
 }
 
 /// The bounds of an agent. Times are seconds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentLimits {
     /// Places in the queue.
@@ -50,7 +51,7 @@ pub struct AgentLimits {
 }
 
 /// How the slots of an agent are used. `peak` and what follows count since its actor began.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolEntry {
     /// Slots; absent when there is no limit.
@@ -72,7 +73,7 @@ pub struct PoolEntry {
 }
 
 /// Whether an agent has nothing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Idleness {
     /// Whether nothing runs and nothing waits.
     pub idle: bool,

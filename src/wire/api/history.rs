@@ -5,16 +5,18 @@ use std::collections::BTreeMap;
 use algonius_actors::model::agent::Access;
 use algonius_actors::model::event::{Channel, Event};
 use algonius_actors::model::execution::{Stamp, State};
+use algonius_actors::model::queue::Queued;
 use algonius_actors::model::request::Trigger;
 use algonius_actors::model::usage::{Spent, Usage};
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Number, Value};
+use serde_json::Number;
 
 use super::{ExecutionEntry, Trouble};
 
 /// An execution with all that is known of it. Texts are redacted, and cut where they are very long.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionDetail {
     /// What a list has.
@@ -69,7 +71,7 @@ pub struct ExecutionDetail {
 }
 
 /// One attempt.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AttemptEntry {
     /// Which.
@@ -104,7 +106,7 @@ pub struct AttemptEntry {
 }
 
 /// One text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TextEntry {
     /// The attempt that wrote it.
     #[serde(flatten)]
@@ -116,7 +118,7 @@ pub struct TextEntry {
 }
 
 /// A part of a text, of whole characters.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TextPart {
     /// Of which text, and how long that is so far.
     #[serde(flatten)]
@@ -130,7 +132,7 @@ pub struct TextPart {
 }
 
 /// Events of an execution, in order.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EventList {
     /// What happened.
@@ -148,37 +150,43 @@ pub struct EventList {
     pub ended: bool,
 }
 
-/// A request for an execution.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ExecutionOrder {
-    /// Who is asked.
-    pub agent: String,
-    /// What is asked, as text.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub text: Option<String>,
-    /// What is asked, in parts of A2A 1.0, instead of a text.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub parts: Option<Value>,
+/// One execution of an export.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExportLine {
+    /// What a list has.
+    #[serde(flatten)]
+    pub entry: ExecutionEntry,
+    /// Who asked: the id.
+    pub owner: String,
+    /// The caller's id of the message.
+    pub message_id: String,
     /// Values for the agent's templates.
+    pub parameters: BTreeMap<String, String>,
+    /// What made it, with all that is known of that.
+    pub made_by: Trigger,
+    /// What happened.
+    pub events: Vec<Event>,
+    /// Every text, where texts were asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub parameters: Option<Value>,
-    /// A folder and variables, where the agent allows them.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub overrides: Option<Value>,
-    /// The conversation it belongs to.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub context_id: Option<String>,
-    /// The message's id: the same id is the same execution.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub message_id: Option<String>,
-    /// The caller's own name for the request, as the header `Idempotency-Key`.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub idempotency_key: Option<String>,
-    /// For so many seconds the answer waits for the end.
-    #[serde(default)]
-    pub wait: u64,
-    /// Whether it is asked only to see whether the agent works.
-    #[serde(default)]
-    pub probe: bool,
+    pub texts: Option<Vec<ExportText>>,
+}
+
+/// One text of an export.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ExportText {
+    /// Of which text, and how long it is.
+    #[serde(flatten)]
+    pub of: TextEntry,
+    /// The text.
+    pub text: String,
+}
+
+/// What an execution waits for, as it is told while it is followed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Waiting {
+    /// Its place and why it waits.
+    pub queue: Queued,
+    /// The same in words.
+    pub message: String,
 }

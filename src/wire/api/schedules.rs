@@ -5,13 +5,27 @@ use std::time::Duration;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::Outcome;
+use algonius_actors::model::id::AgentId;
 use algonius_actors::model::occurrence::{Cause, Occurrence, Verdict};
-use algonius_actors::model::schedule::{Missed, Origin, Overlap, ScheduleSpec, Standing};
+use algonius_actors::model::schedule::{
+    Missed, Origin, Overlap, ScheduleId, ScheduleSpec, Standing,
+};
+use algonius_actors::model::statistics::Statistics;
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::wire::whole;
+
+/// The longest span of time that a caller may set, in seconds: a week.
+pub const LONGEST: u64 = 7 * 86_400;
+/// The most missed times that are made up for.
+pub const MOST_MISSED: u32 = 1000;
+/// The most times that are told at once.
+pub const MOST_TIMES: u32 = 1000;
+
 /// What becomes of times that nobody saw.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MissedWord {
     /// They are noted.
@@ -23,22 +37,28 @@ pub enum MissedWord {
 }
 
 /// A schedule as a caller writes it. Spans of time are seconds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ScheduleBody {
     /// Its id.
+    #[schemars(with = "ScheduleId")]
     pub id: String,
     /// Its name; its id where it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 200))]
     pub name: Option<String>,
     /// The agent that is asked.
+    #[schemars(with = "AgentId")]
     pub agent: String,
     /// When: a cron expression.
+    #[schemars(length(min = 1))]
     pub cron: String,
     /// Its zone; that of the service where it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
     pub timezone: Option<String>,
-    /// What is said: a template.
+    /// What is said: a template. It is not blank.
+    #[schemars(regex(pattern = r"\S"))]
     pub input: String,
     /// Parameters.
     #[serde(default)]
@@ -47,22 +67,27 @@ pub struct ScheduleBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed: Option<MissedWord>,
     /// How late such a time may be; an hour where nothing is said, a week at most.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole::maybe")]
+    #[schemars(range(max = LONGEST))]
     pub missed_window: Option<u64>,
     /// How many such times are made up for, with `all`; 10 where nothing is said, 1000 at most.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole::maybe")]
+    #[schemars(range(min = 1, max = MOST_MISSED))]
     pub missed_max: Option<u32>,
     /// What becomes of times at which it is still busy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<Overlap>,
     /// By how much it is put off at most.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole::number")]
+    #[schemars(range(max = LONGEST))]
     pub jitter: u64,
     /// How long after it was due its work may go on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole::maybe")]
+    #[schemars(range(max = LONGEST))]
     pub deadline: Option<u64>,
     /// Failures in a row that are told as an alert; 3 where nothing is said, 0 is never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole::maybe")]
+    #[schemars(range(max = u32::MAX))]
     pub alert_after: Option<u32>,
     /// Whether it is due at all.
     #[serde(default = "yes")]
@@ -114,7 +139,7 @@ impl ScheduleBody {
 }
 
 /// A schedule in a list.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleEntry {
     /// What it says.
@@ -143,7 +168,7 @@ pub struct ScheduleEntry {
 }
 
 /// A page of schedules.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ScheduleList {
     /// The schedules.
     pub schedules: Vec<ScheduleEntry>,
@@ -153,7 +178,7 @@ pub struct ScheduleList {
 }
 
 /// A schedule with all that is known of it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleDetail {
     /// The schedule.
@@ -164,11 +189,11 @@ pub struct ScheduleDetail {
     /// Its next times.
     pub upcoming: Vec<Upcoming>,
     /// How it did in the last thirty days.
-    pub statistics: serde_json::Value,
+    pub statistics: Statistics,
 }
 
 /// A time to come.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Upcoming {
     /// The time.
     pub planned: DateTime<Utc>,
@@ -179,24 +204,27 @@ pub struct Upcoming {
 }
 
 /// What is to be explained.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PreviewBody {
     /// A cron expression.
+    #[schemars(length(min = 1))]
     pub cron: String,
     /// Its zone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
     pub timezone: Option<String>,
     /// From when on; now where nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<DateTime<Utc>>,
     /// How many times; 10 where nothing is said, 1000 at most.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole::maybe")]
+    #[schemars(range(min = 1, max = MOST_TIMES))]
     pub count: Option<u32>,
 }
 
 /// When something is due.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Preview {
     /// In words.
     pub words: String,
@@ -205,7 +233,7 @@ pub struct Preview {
 }
 
 /// What became of a time.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OccurrenceEntry {
     /// The schedule.
@@ -262,7 +290,7 @@ impl From<&Occurrence> for OccurrenceEntry {
 }
 
 /// What became of times, the latest first.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct OccurrenceList {
     /// The occurrences.
     pub occurrences: Vec<OccurrenceEntry>,
