@@ -2,6 +2,7 @@
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
+use chrono::SecondsFormat;
 use serde_json::{Value, json};
 
 use super::a2a::v1::Version;
@@ -105,6 +106,7 @@ pub const fn numbers(code: Code) -> Numbers {
         Code::Unauthenticated => (-32058, 401, G::Unauthenticated),
         Code::Forbidden => (-32059, 403, G::PermissionDenied),
         Code::LockedOut | Code::RateLimited => (-32057, 429, G::ResourceExhausted),
+        Code::BudgetExceeded => (-32066, 429, G::ResourceExhausted),
         Code::HostUnknown => (-32600, 421, G::InvalidArgument),
         Code::OriginForeign => (-32600, 403, G::PermissionDenied),
         // Ends of executions. They are told as the state of a task, not as an answer's error.
@@ -242,18 +244,28 @@ pub const fn is_unavailable(code: Code) -> bool {
 /// What every protocol tells beside the sentence.
 #[must_use]
 pub fn details(failure: &Failure) -> Value {
-    json!({
+    let mut details = json!({
         "code": failure.code.as_str(),
         "category": failure.category().as_str(),
         "hint": failure.hint(),
         "page": page(failure.code),
-    })
+    });
+    tell_until(failure, &mut details);
+    details
+}
+
+/// Until when it lasts, where that is known.
+fn tell_until(failure: &Failure, told: &mut Value) {
+    if let (Some(until), Some(told)) = (failure.until, told.as_object_mut()) {
+        let until = until.to_rfc3339_opts(SecondsFormat::Secs, true);
+        told.insert("until".to_owned(), json!(until));
+    }
 }
 
 /// A whole HTTP answer, in the form of RFC 9457.
 #[must_use]
 pub fn document(failure: &Failure) -> Value {
-    json!({
+    let mut document = json!({
         "type": format!("urn:algonius:error:{}", failure.code),
         "title": failure.code.as_str(),
         "status": numbers(failure.code).http,
@@ -262,7 +274,9 @@ pub fn document(failure: &Failure) -> Value {
         "category": failure.category().as_str(),
         "hint": failure.hint(),
         "page": page(failure.code),
-    })
+    });
+    tell_until(failure, &mut document);
+    document
 }
 
 fn page(code: Code) -> String {
