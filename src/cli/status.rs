@@ -1,5 +1,6 @@
 //! `algonius status`: the tree, as a person reads it.
 
+use algonius_actors::model::budget::{BoundStatus, BudgetStatus};
 use algonius_actors::model::pressure::Pressure;
 use algonius_actors::model::sandbox::Isolation;
 use algonius_actors::model::status::{AgentStatus, ExecutionStatus, Health, QueuedStatus};
@@ -110,6 +111,9 @@ fn print_agent(agent: &AgentStatus, at: DateTime<Utc>, out: &Out) {
     if let Some(fault) = &agent.last_fault {
         out.line(&format!("│    fault: {fault}"));
     }
+    for line in agent.budget.iter().flat_map(spending) {
+        out.line(&format!("│    {line}"));
+    }
     for execution in &agent.running {
         out.line(&format!("│  ├─ {}", running_line(execution, at)));
     }
@@ -130,7 +134,21 @@ fn running_line(execution: &ExecutionStatus, at: DateTime<Utc>) -> String {
     format!("{} {state}{since}{stamp}{pid}{left}{queued}", execution.id)
 }
 
+/// What is used up and left of each bound of the day.
+fn spending(budget: &BudgetStatus) -> Vec<String> {
+    let line = |bound: &BoundStatus| {
+        let (spent, limit) = (bound.of.told(bound.of.of(budget.spent)), bound.of.told(bound.limit));
+        format!("today {spent} of {limit}, anew at {}", budget.renews.format("%Y-%m-%d %H:%MZ"))
+    };
+    budget.bounds.iter().map(line).collect()
+}
+
 fn queued_line(queued: &QueuedStatus, at: DateTime<Utc>) -> String {
+    if let Some(until) = queued.until {
+        let (id, reason, until) =
+            (queued.id, queued.reason.as_str(), until.format("%Y-%m-%d %H:%M:%SZ"));
+        return format!("{id} waits at place {}, {reason} until {until}", queued.position);
+    }
     let (waited, left) = (ago(at, queued.since), ago(queued.deadline, at));
     format!("{} queued at place {} for {waited}, {left} left", queued.id, queued.position)
 }

@@ -70,6 +70,7 @@ impl Reloader {
         }
         (self.keys, self.settings) = (keys, settings);
         self.change_over(agents).await;
+        self.world.circuits.mended(); // Whoever reads it again may have mended a credential.
         if !applied.schedules.is_empty() {
             self.reschedule().await;
         }

@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::ExecutionData;
 use crate::circuits::credential;
-use crate::decide::execution::Event;
+use crate::decide::execution::{Event, Phase};
 use crate::model::event::Fact;
 use crate::model::execution::{Stamp, State};
 use crate::model::failure::Failure;
@@ -17,8 +17,9 @@ impl ExecutionData {
     /// Tells what the end of an attempt says of the credential under which it was made. Failures of
     /// other kinds say nothing of it.
     pub(super) fn judge_credential(&self, at: Stamp, verdict: &Result<(), Failure>) {
-        if at != self.stamp || !matches!(self.state, State::Starting | State::Running) {
-            return;
+        if at != self.stamp || !matches!(self.phase, Phase::Starting { .. } | Phase::Running { .. })
+        {
+            return; // What is told to end may say anything.
         }
         match verdict {
             Ok(()) => self.credential_serves(),
