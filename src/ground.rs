@@ -4,11 +4,13 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
+use algonius_actors::circuits::Circuits;
 use algonius_actors::decide::key::Keyring;
 use algonius_actors::kit::{Kit, Masking};
 use algonius_actors::lookout::Lookout;
 use algonius_actors::model::rungs::Rungs;
 use algonius_actors::ports::clock::Clock;
+use algonius_actors::purses::Purses;
 use algonius_actors::turns::Turns;
 use tokio::task::spawn_blocking;
 
@@ -72,6 +74,8 @@ impl Ground {
             observer: Arc::new(observatory.clone()),
             lookout: Lookout::default(),
             turns: Turns::default(),
+            circuits: Circuits::default(),
+            purses: Purses::default(),
         }
     }
 }

@@ -95,7 +95,8 @@ impl Grown {
         let url = front::url(settings.server.public_url.as_deref(), scheme, address);
         let (paths, handle) = (front.paths().latest(), Latch::new());
         let (seating, kept) = (tree.seating(), Arc::clone(&store));
-        let world = World { source, clock, store, workshop, seating, front, masks };
+        let circuits = tree.gateway().circuits();
+        let world = World { source, clock, store, workshop, seating, front, masks, circuits };
         let reloader = Reloader::begin(world, settings, (specs, keys, switches), orders);
         let served =
             tokio::spawn(listen::serve(listener, certificates, paths, bounds, handle.clone()));

@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use algonius_actors::circuits::Circuits;
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::ports::clock::Clock;
@@ -55,6 +56,7 @@ pub(super) struct World {
     pub(super) seating: Seating,
     pub(super) front: Front,
     pub(super) masks: Masks,
+    pub(super) circuits: Circuits,
 }
 
 /// Brings configurations into force.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use algonius_actors::model::budget::Charge;
 use algonius_actors::model::event::{Chunk, Event, Fact, Span};
 use algonius_actors::model::execution::{Fence, Stamp};
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
@@ -14,7 +15,7 @@ use algonius_actors::ports::ledger::{
 };
 use algonius_actors::ports::outbox::{Due, Outbox, Placing};
 use async_trait::async_trait;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use sqlx::SqlitePool;
 use uuid::Uuid;
 
@@ -51,6 +52,7 @@ mod retention;
 mod schedules;
 mod seal;
 mod settle;
+mod spending;
 mod sqlite;
 mod text;
 mod timebook;
@@ -179,6 +181,10 @@ impl Ledger for Store {
 
     async fn unwrite(&self, id: ExecutionId, stamp: Stamp) -> Result<(), LedgerError> {
         self.writer.order(Unwrite { id, stamp }).await
+    }
+
+    async fn spent(&self, agent: &AgentId, day: NaiveDate) -> Result<Charge, LedgerError> {
+        spending::read(&self.readers, agent, day).await.map_err(ledger_error)
     }
 
     async fn settle(&self, settlement: Settlement) -> Result<bool, LedgerError> {

@@ -6,6 +6,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
+use algonius_actors::circuits::Circuits;
 use algonius_actors::decide::key::Keyring;
 use algonius_actors::decide::redact::Redactor;
 use algonius_actors::door::Gateway;
@@ -23,6 +24,7 @@ use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::driver::{Driver, Hold, Lease, Work};
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::ports::observer::Nobody;
+use algonius_actors::purses::Purses;
 use algonius_actors::report::Reporter;
 use algonius_actors::root::Seat;
 use algonius_actors::testing::{MemoryLedger, spec};
@@ -114,6 +116,8 @@ async fn run(text: &str) -> Result<String, Box<dyn Error>> {
         lookout: Lookout::default(),
         keyring: Keyring::new([7; 32]), // One that is kept, where the ledger is.
         turns: Turns::default(),
+        circuits: Circuits::default(),
+        purses: Purses::default(),
     };
     let seat = Seat { spec: Arc::new(spec("echo")), driver: Arc::new(Echo) };
     let tree = Tree::start(kit, vec![seat], Plan::default()).await?;

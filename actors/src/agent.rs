@@ -1,10 +1,14 @@
 //! `AgentActor`: one per agent; lets requests in by its line, and owns their executions.
 
+mod asked;
+mod budget;
+mod circuit;
 mod glance;
 mod intake;
 mod leaning;
 mod leaving;
 mod lives;
+mod parking;
 mod patience;
 mod places;
 mod pool;
@@ -23,7 +27,9 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::alarm::alarmed;
+use crate::circuits::{Probe, credential};
 use crate::decide::admission::Line;
+use crate::decide::breaker::Circuit;
 use crate::decide::restart::Restarts;
 use crate::execution::{ExecutionMsg, Resumption};
 use crate::kit::Kit;
@@ -31,8 +37,9 @@ use crate::model::agent::AgentSpec;
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::model::progress::Progress;
+use crate::model::quota::{CredentialName, Parked};
 use crate::model::record::Record;
-use crate::model::request::{Input, Overrides, Request};
+use crate::model::request::Request;
 use crate::model::status::{AgentStatus, LastOutcome};
 use crate::monitor::Latest;
 use crate::ports::driver::Driver;
@@ -79,6 +86,10 @@ pub enum AgentMsg {
     PatienceDue,
     /// Whether the machine can take more work is judged anew.
     Judged,
+    /// A credential is of no use, or of use again, or the time has come to see.
+    CircuitTurned,
+    /// One that is parked has waited for as long as it was to.
+    Woken(ExecutionId),
     /// Calls an execution off, if it is here. The answer does not wait for its end.
     Cancel {
         /// Which, as the ledger knows it.
@@ -190,35 +201,10 @@ struct Waiting {
     from: Resumption,
     /// The one whose result it takes, where there is one.
     equal: Option<ExecutionId>,
-}
-
-impl Waiting {
-    /// What takes up an execution that asked, to end it.
-    fn asked(record: &Record, due: Instant) -> Self {
-        let request = Request {
-            agent: record.agent.clone(),
-            owner: record.owner,
-            message: record.message.clone(),
-            context: record.context.clone(),
-            opens: false,
-            idempotency: None,
-            continues: None,
-            standing: Overrides::default(),
-            trigger: record.trigger.clone(),
-            trace: record.trace.clone(),
-            input: Input::default(),
-        };
-        Self {
-            request: Arc::new(request),
-            reply: None,
-            progress: watch::Sender::new(Progress::accepted()),
-            since: record.changed_at,
-            span: tracing::Span::none(),
-            due,
-            from: Resumption::asked(record.stamp, record.fence),
-            equal: None,
-        }
-    }
+    /// How it is parked, where it is.
+    parked: Option<Parked>,
+    /// Whether it tries the credential.
+    probe: Option<Probe>,
 }
 
 /// An execution with an actor.
@@ -227,6 +213,11 @@ struct Live {
     progress: watch::Sender<Progress>,
     /// As the agent was configured when it began.
     seat: Seat,
+    /// What was asked, raw, for the time after it was parked.
+    request: Arc<Request>,
+    span: tracing::Span,
+    /// Whether it tries the credential. To be held, not to be read.
+    _probe: Option<Probe>,
 }
 
 /// Loop data.
@@ -253,6 +244,10 @@ pub struct AgentData {
     born: Instant,
     /// Whether the timer of the first in line runs.
     watched: bool,
+    /// The name of the credential under which it works.
+    credential: CredentialName,
+    /// What is known of that while it is of no use, and since when it was so here.
+    circuit: Option<(Circuit, Instant)>,
     draining: Option<Vec<RpcReplyPort<()>>>,
     /// Whether the agent was taken out of the configuration.
     leaving: Option<Leaving>,
@@ -272,12 +267,17 @@ impl Actor for AgentActor {
         args: AgentArgs,
     ) -> Result<AgentData, ActorProcessingErr> {
         let recovered = take_up(&args.kit, &args.spec, &*args.driver).await?;
+        budget::load(&args).await?;
         let mut data = AgentData::new(me.clone(), args);
         data.mind_pressure(&me);
+        data.mind_circuit(&me);
         for one in recovered {
             match one {
                 Recovered::Held(held) => data.resume(&me, *held),
                 Recovered::Requeued(record, request) => data.recovered(&me, &record, request),
+                Recovered::Parked(record, parked, request) => {
+                    data.parked_before(&me, &record, parked, request);
+                }
                 Recovered::Asking(record) => {
                     let left = data.answer_left(&record);
                     data.mind_answer(&me, record.id, left);
@@ -299,6 +299,8 @@ impl Actor for AgentActor {
             AgentMsg::Freed(id, equal) => data.freed(&me, id, equal),
             AgentMsg::PatienceDue => data.patience_due(&me),
             AgentMsg::Judged => data.judged(&me),
+            AgentMsg::CircuitTurned => data.circuit_turned(&me),
+            AgentMsg::Woken(id) => data.woken(&me, id),
             AgentMsg::Cancel { record, why, reply } => {
                 _ = reply.send(data.cancel(&me, &record, why));
             }
@@ -358,6 +360,8 @@ impl AgentData {
             crashes: Restarts::default(),
             born: Instant::now(),
             watched: false,
+            credential: credential(&args.kit.keyring, &args.spec),
+            circuit: None,
             draining: args.draining.then(Vec::new),
             leaving: None,
             tasks: JoinSet::new(),

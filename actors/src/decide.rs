@@ -6,6 +6,8 @@
 pub mod admission;
 pub mod alert;
 pub mod allowance;
+pub mod breaker;
+pub mod budget;
 pub mod contract;
 pub mod due;
 pub mod ends;
@@ -17,6 +19,7 @@ pub mod lockout;
 pub mod pressure;
 pub mod prompt;
 pub mod push;
+pub mod quota;
 pub mod rate;
 pub mod recovery;
 pub mod redact;

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 pub use crate::agent::Ticket;
 use crate::agent::{Submission, closed, reused};
+use crate::circuits::Circuits;
 use crate::follow::{Follow, is_asking};
 use crate::gateway::GatewayMsg;
 use crate::kit::Kit;
@@ -270,6 +271,12 @@ impl Gateway {
             return None;
         }
         self.watch(record).await.and_then(|progress| progress.borrow().queued)
+    }
+
+    /// What is known of the credentials of agents.
+    #[must_use]
+    pub fn circuits(&self) -> Circuits {
+        self.kit.circuits.clone()
     }
 
     /// The record as it is now.

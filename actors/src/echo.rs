@@ -122,7 +122,9 @@ impl Copy {
             | Fact::Moved(_)
             | Fact::Spawned { .. }
             | Fact::AttemptFailed(_)
+            | Fact::Parked(_)
             | Fact::Used { .. }
+            | Fact::Charged { .. }
             | Fact::Heartbeat(_)
             | Fact::Spent(_)
             | Fact::Session { .. }

@@ -1,43 +1,50 @@
 //! `ExecutionActor`: one per execution; performs what [`decide::execution`](crate::decide::execution)
 //! decides.
 
+mod budget;
 mod claiming;
+mod ending;
 mod heart;
 mod log;
 mod news;
+mod quota;
 mod resumption;
 mod timers;
 mod working;
 
 use std::mem;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
 use crate::alarm::alarmed;
-use crate::decide::execution::{Effect, Ending, Event, Phase, Policy, step};
+use crate::decide::execution::{Effect, Event, Phase, Policy, step};
 use crate::kit::Kit;
 use crate::model::agent::AgentSpec;
+use crate::model::budget::Charge;
 use crate::model::event::Fact;
 use crate::model::execution::{Fence, Move, Stamp, State};
 use crate::model::id::ExecutionId;
 use crate::model::progress::Progress;
 use crate::model::queue::Reason;
+use crate::model::quota::Parked;
 use crate::model::request::Request;
 use crate::model::status::{ExecutionStatus, Health};
 use crate::model::usage::Usage;
 use crate::model::workspace::Workspace;
 use crate::pen::{Pen, Stroke};
 use crate::ports::driver::{Driver, Lease};
-use crate::ports::ledger::Settlement;
 use crate::report::{Pulse, Report};
 
 use claiming::Claiming;
 use news::Account;
+use quota::ended;
 
 pub use claiming::Grant;
 pub use resumption::Resumption;
@@ -121,8 +128,14 @@ pub struct ExecutionData {
     /// The signs of life of the present attempt.
     pulse: Pulse,
     cleaning: bool,
-    /// Whether it lets go once nothing is left of the attempt that asked.
+    /// Whether it lets go once nothing is left of the attempt that asked, or is parked.
     parking: bool,
+    /// How it is parked.
+    parked: Option<Parked>,
+    /// What it has used up.
+    spent: Charge,
+    /// Since when the present attempt runs.
+    runs_since: Option<Instant>,
     pen: mpsc::UnboundedSender<Stroke>,
     tasks: JoinSet<()>,
 }
@@ -176,8 +189,10 @@ impl ExecutionData {
     fn new(me: &ActorRef<ExecutionMsg>, args: ExecutionArgs) -> Self {
         let ExecutionArgs { id, request, spec, driver, kit, progress, from, span, .. } = args;
         let mut policy = Policy::of(&spec);
+        policy.parks = from.parks;
         if !from.is_whole {
             policy.retry.max = 0;
+            policy.parking.max = Duration::ZERO;
         }
         let since = kit.clock.now();
         let waited = (since - args.since).to_std().unwrap_or_default();
@@ -200,6 +215,9 @@ impl ExecutionData {
             pulse: Pulse::default(),
             cleaning: false,
             parking: false,
+            parked: None,
+            spent: from.spent,
+            runs_since: None,
             tasks: JoinSet::new(),
             me: me.clone(),
             id,
@@ -224,6 +242,9 @@ impl ExecutionData {
     /// The only place where the phase changes, and the only place where effects are performed.
     fn happened(&mut self, me: &ActorRef<ExecutionMsg>, event: Event) {
         match event {
+            Event::TakenUp { at, ran } if self.state == State::Running => {
+                self.mind_wall_time(me, at, ran);
+            }
             Event::Settled => self.settled(),
             Event::Cleaned { .. } => self.cleaning = false,
             _ => {}
@@ -247,15 +268,17 @@ impl ExecutionData {
                     self.pid = pid;
                 }
                 self.happened(me, Event::Started { at });
+                self.mind_wall_time(me, at, Duration::ZERO);
             }
-            Report::Used { at, tokens } => self.used(at, tokens),
+            Report::Used { at, tokens, charge } => self.used(me, at, (tokens, charge)),
             Report::Ended { at, verdict, exit_code } => {
                 if at == self.stamp {
                     self.pid = None;
                     self.exit_code = exit_code;
                 }
                 self.attempt_ended(at, verdict.as_ref().err().map(|failure| failure.code));
-                self.happened(me, Event::Ended { at, verdict });
+                self.judge_credential(at, &verdict);
+                self.happened(me, ended(at, verdict, || self.kit.clock.now()));
             }
             Report::Asked { at, exit_code } => {
                 if at == self.stamp {
@@ -286,6 +309,7 @@ impl ExecutionData {
             Effect::Clean { stamp } => self.clean(me, stamp),
             Effect::Settle { stamp, ending } => self.settle(stamp, ending),
             Effect::Park => self.parking = true,
+            Effect::ParkFor { wait, .. } => self.park(wait),
             Effect::Rest => self.rest(),
             Effect::Ignore { event } => {
                 tracing::debug!(execution = %self.id, ?event, "ignored");
@@ -322,39 +346,12 @@ impl ExecutionData {
         tracing::debug!(execution = %self.id, %state, "moved");
     }
 
-    fn settle(&mut self, stamp: Stamp, ending: Ending) {
-        self.claiming.leave();
-        let Ending { outcome, failure } = ending;
-        self.log_end(outcome, failure.as_ref());
-        let at = self.kit.clock.now();
-        self.tell_end(outcome, failure.as_ref(), at);
-        let facts = mem::take(&mut self.facts);
-        let moves = facts.into_iter().filter_map(|(_, fact)| match fact {
-            Fact::Moved(moved) => Some(moved),
-            _ => None,
-        });
-        self.write(Stroke::Settle(Settlement {
-            id: self.id,
-            fence: self.fence,
-            stamp,
-            outcome,
-            failure,
-            exit_code: self.exit_code,
-            moves: moves.collect(),
-            at,
-        }));
-    }
-
-    fn settled(&mut self) {
-        self.claiming.release();
-        if let Phase::Ended { outcome, .. } = self.phase {
-            self.progress.send_modify(|progress| progress.outcome = Some(outcome));
-        }
-    }
-
     fn written(&self, me: &ActorRef<ExecutionMsg>) {
         if self.state == State::Waiting {
             self.progress.send_modify(|progress| progress.state = State::Waiting);
+        }
+        if let Some(stay) = self.stay() {
+            self.progress.send_modify(|progress| progress.parked = Some(stay));
         }
         me.stop(None);
     }

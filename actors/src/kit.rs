@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use crate::circuits::Circuits;
 use crate::decide::key::Keyring;
 use crate::decide::redact::Redactor;
 use crate::lookout::Lookout;
@@ -11,6 +12,7 @@ use crate::ports::clock::Clock;
 use crate::ports::history::History;
 use crate::ports::ledger::Ledger;
 use crate::ports::observer::Observer;
+use crate::purses::Purses;
 use crate::turns::Turns;
 
 /// The world as the tree knows it, the two keepers of secrets, and what all agents share.
@@ -32,6 +34,10 @@ pub struct Kit {
     pub lookout: Lookout,
     /// Who waits for a workspace, of all agents.
     pub turns: Turns,
+    /// What is known of the credentials of agents.
+    pub circuits: Circuits,
+    /// What each agent has used up today.
+    pub purses: Purses,
 }
 
 /// The redactor that is in force. Cheap to clone. Whoever masks a stream keeps the one that it began

@@ -15,6 +15,7 @@
 
 pub mod agent;
 mod alarm;
+pub mod circuits;
 pub mod decide;
 pub mod door;
 mod echo;
@@ -28,6 +29,7 @@ pub mod model;
 pub mod monitor;
 mod pen;
 pub mod ports;
+pub mod purses;
 pub mod ready;
 mod recover;
 pub mod report;

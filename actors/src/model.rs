@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod alert;
+pub mod budget;
 pub mod code;
 pub mod content;
 pub mod event;
@@ -17,6 +18,7 @@ pub mod program;
 pub mod progress;
 pub mod push;
 pub mod queue;
+pub mod quota;
 pub mod record;
 pub mod redaction;
 pub mod request;

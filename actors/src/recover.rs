@@ -14,6 +14,7 @@ use crate::model::execution::{Move, Outcome, State};
 use crate::model::failure::Failure;
 use crate::model::id::{AgentId, ExecutionId, MessageId};
 use crate::model::news::{Ended, News, Subject, Tokens};
+use crate::model::quota::Parked;
 use crate::model::record::{Filter, Record};
 use crate::model::request::{Input, Overrides, Request};
 use crate::ports::driver::{Claimed, Driver};
@@ -27,6 +28,8 @@ pub(crate) enum Recovered {
     /// It takes its place in the queue again. Its request can be read back because nothing of it
     /// was masked.
     Requeued(Box<Record>, Arc<Request>),
+    /// It waits for the quota of its account. Its request can be read back.
+    Parked(Box<Record>, Parked, Arc<Request>),
     /// It waits for an answer.
     Asking(Box<Record>),
     /// Its work is held and goes on.
@@ -81,17 +84,22 @@ pub(crate) async fn take_up(
 ) -> Result<Vec<Recovered>, LedgerError> {
     let agent = Some(spec.id.clone());
     let filter = Filter { agent, unfinished: true, ..Filter::default() };
+    let patience = spec.capacity.patience + kit.circuits.grace(&kit.keyring, spec);
     let mut kept = Vec::new();
     for record in kit.ledger.executions(filter).await?.into_iter().rev() {
         let has_begun = matches!(record.state, State::Starting | State::Running);
         let work = if has_begun { driver.claim(record.id, record.stamp) } else { None };
-        match recover(&record, kit.clock.now(), spec.capacity.patience, work.is_some()) {
+        match recover(&record, kit.clock.now(), patience, work.is_some()) {
             Verdict::Resume => {
                 let held = held(kit, record, work.unwrap_or_default()).await?;
                 kept.push(Recovered::Held(Box::new(held)));
             }
             Verdict::Keep => kept.push(Recovered::Asking(Box::new(record))),
             Verdict::Fail(failure) => fail(kit, &record, failure).await?,
+            Verdict::Park(parked) => {
+                let request = read(kit, &record).await?;
+                kept.push(Recovered::Parked(Box::new(record), parked, request));
+            }
             Verdict::Requeue => {
                 let request = read(kit, &record).await?;
                 kept.push(Recovered::Requeued(Box::new(record), request));

@@ -6,15 +6,20 @@
 mod known;
 mod pulse;
 mod scribe;
+mod till;
 
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use tokio::sync::watch;
 
 pub use self::known::Known;
 pub use self::pulse::Pulse;
 pub use self::scribe::{Scribe, pieces};
+pub use self::till::Till;
+use crate::decide::budget::count;
 use crate::decide::redact::Redactor;
+use crate::model::budget::Charge;
 use crate::model::code::Code;
 use crate::model::event::{Channel, Fact};
 use crate::model::execution::{Fence, Stamp};
@@ -57,6 +62,8 @@ pub enum Report {
         at: Stamp,
         /// Tokens, since it counted last.
         tokens: Tokens,
+        /// All that counts for a budget, since then.
+        charge: Charge,
     },
 }
 
@@ -85,16 +92,24 @@ pub struct Desk {
     pub pulse: Pulse,
     /// What an earlier life told of the attempt, where it is told again.
     pub known: Known,
+    /// Where what is used up is added.
+    pub till: Till,
 }
 
 impl Desk {
     async fn record(&self, fact: Fact) -> Result<(), LedgerError> {
-        let Some(fact) = self.known.sift(fact) else { return Ok(()) };
-        let facts = vec![(self.clock.now(), fact)];
-        self.ledger.record(self.id, self.fence, facts).await?;
+        self.record_with(fact, None).await.map(|_| ())
+    }
+
+    /// Records a fact with what follows from it, in one commit. Answers whether it is new and counts.
+    async fn record_with(&self, fact: Fact, more: Option<Fact>) -> Result<bool, LedgerError> {
+        let Some(fact) = self.known.sift(fact) else { return Ok(false) };
+        let now = self.clock.now();
+        let facts = [Some(fact), more].into_iter().flatten().map(|fact| (now, fact)).collect();
+        let counts = self.ledger.record(self.id, self.fence, facts).await?;
         self.pulse.beat();
         self.progress.send_modify(Progress::has_news);
-        Ok(())
+        Ok(counts)
     }
 }
 
@@ -103,6 +118,8 @@ impl Desk {
 pub struct Reporter {
     desk: Desk,
     tell: Box<dyn Fn(Report) + Send + Sync>,
+    /// What the agent has counted in the attempt.
+    counted: watch::Sender<Charge>,
     ended: bool,
 }
 
@@ -110,7 +127,14 @@ impl Reporter {
     /// A line for one attempt; `tell` must not block.
     #[must_use]
     pub fn new(desk: Desk, tell: impl Fn(Report) + Send + Sync + 'static) -> Self {
-        Self { desk, tell: Box::new(tell), ended: false }
+        let counted = watch::Sender::new(desk.known.counted());
+        Self { desk, tell: Box::new(tell), counted, ended: false }
+    }
+
+    /// Wall time.
+    #[must_use]
+    pub fn now(&self) -> DateTime<Utc> {
+        self.desk.clock.now()
     }
 
     /// Masks secrets in a sentence that will be shown.
@@ -145,10 +169,17 @@ impl Reporter {
     /// # Errors
     /// When the ledger did not commit it.
     pub async fn note(&self, fact: Fact) -> Result<(), LedgerError> {
-        let tokens = tokens(&fact);
-        self.desk.record(fact).await?;
-        if let Some(tokens) = tokens {
-            (self.tell)(Report::Used { at: self.desk.stamp, tokens });
+        let Fact::Used { numbers, cumulative } = &fact else {
+            return self.desk.record(fact).await;
+        };
+        let said = Charge::counted(numbers);
+        let (counted, charge) = count(*self.counted.borrow(), said, *cumulative);
+        let charged = self.desk.till.charged(self.desk.clock.now(), charge);
+        if self.desk.record_with(fact, charged.clone()).await? {
+            self.counted.send_replace(counted);
+            self.desk.till.take(charged.as_ref());
+            let tokens = Tokens { input: charge.input_tokens, output: charge.output_tokens };
+            (self.tell)(Report::Used { at: self.desk.stamp, tokens, charge });
         }
         Ok(())
     }
@@ -178,15 +209,6 @@ impl Reporter {
         self.ended = true;
         (self.tell)(Report::Asked { at: self.desk.stamp, exit_code });
     }
-}
-
-/// The tokens among the numbers that an agent counted.
-fn tokens(fact: &Fact) -> Option<Tokens> {
-    let Fact::Used { numbers } = fact else { return None };
-    let number = |name: &str| numbers.get(name).and_then(serde_json::Number::as_u64);
-    let (input, output) = (number("input_tokens"), number("output_tokens"));
-    input.or(output)?;
-    Some(Tokens { input: input.unwrap_or_default(), output: output.unwrap_or_default() })
 }
 
 impl Drop for Reporter {

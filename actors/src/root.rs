@@ -241,12 +241,15 @@ impl RootData {
         }
     }
 
-    /// Ends what belongs to agents that are no longer configured.
+    /// Ends what belongs to agents that are no longer configured. What others wait for is known again.
     async fn settle_the_homeless(&self) -> Result<(), ActorProcessingErr> {
         let filter = Filter { unfinished: true, ..Filter::default() };
         for record in self.kit.ledger.executions(filter).await? {
-            if !self.parts.contains_key(&record.agent) {
-                fail(&self.kit, &record, interrupted()).await?;
+            match self.parts.get(&record.agent) {
+                Some(part) => {
+                    self.kit.circuits.recall((&self.kit.keyring, &part.seat.spec), &record);
+                }
+                None => fail(&self.kit, &record, interrupted()).await?,
             }
         }
         Ok(())

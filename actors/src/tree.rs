@@ -175,7 +175,18 @@ impl Gateway {
         let mut agents = asked.join_all().await;
         agents.sort_by(|one, other| one.id.cmp(&other.id));
         let alerts = alerts.unwrap_or_default();
-        TreeStatus { at, root, monitor, pressure, scheduler, retention, alerts, gateway, agents }
+        TreeStatus {
+            at,
+            root,
+            monitor,
+            pressure,
+            scheduler,
+            retention,
+            alerts,
+            credentials: self.kit.circuits.status(at),
+            gateway,
+            agents,
+        }
     }
 
     /// One agent as it is now; `None` when there is no such agent.
@@ -279,6 +290,7 @@ fn unanswered(seat: &SeatView, health: Health) -> AgentStatus {
         running: Vec::new(),
         queued: Vec::new(),
         last: None,
+        budget: None,
     }
 }
 

@@ -20,6 +20,7 @@ enum Fate {
     Joined,
     Left,
     Runs,
+    Parked,
     Ended,
 }
 
@@ -38,6 +39,9 @@ struct Witness {
     recovered: usize,
     /// Whether nobody may begin.
     held: bool,
+    /// Whether nobody may begin but who tries, and who does.
+    shut: bool,
+    tries: Option<ExecutionId>,
     /// How many waited and ran before the present event.
     before: (usize, usize),
     /// The order in which they came, and in which they began.
@@ -57,6 +61,8 @@ impl Witness {
             leaned: BTreeSet::new(),
             recovered: 0,
             held: false,
+            shut: false,
+            tries: None,
             before: (0, 0),
             came: Vec::new(),
             begun: Vec::new(),
@@ -77,6 +83,14 @@ impl Witness {
             Event::Left(id) => _ = self.fates.insert(id, Fate::Left),
             Event::Ended(id) => _ = self.fates.insert(id, Fate::Ended),
             Event::Held | Event::Released => self.held = event == Event::Held,
+            Event::Shut | Event::Opened => self.shut = event == Event::Shut,
+            Event::Tried(id) => self.tries = Some(id),
+            Event::Parked(id) => _ = self.fates.insert(id, Fate::Parked),
+            Event::Woken(id) => {
+                self.fates.insert(id, Fate::Waits);
+                self.leaned.insert(id); // It has begun before, and may be overtaken by nobody's fault.
+                self.recovered += 1;
+            }
             Event::Resized { capacity, depth } => {
                 self.capacity = capacity.unwrap() as usize;
                 self.depth = depth as usize;
@@ -98,6 +112,8 @@ impl Witness {
                 self.recovered += 1;
             }
             Event::Arrived(_) | Event::Resumed(_) | Event::Ended(_) | Event::Twin(..) => {}
+            Event::Shut | Event::Opened | Event::Tried(_) => {}
+            Event::Parked(_) | Event::Woken(_) => {}
             Event::Held | Event::Released | Event::Resized { .. } => {}
         }
         self.before = (self.those(Fate::Waits).len(), self.those(Fate::Runs).len());
@@ -107,6 +123,7 @@ impl Witness {
         for effect in effects {
             self.follow(effect, was_full);
         }
+        self.tries = None;
         self.check();
     }
 
@@ -115,7 +132,7 @@ impl Witness {
         let running = self.those(Fate::Runs).len();
         let waiting = self.those(Fate::Waits).len();
         let others = waiting - usize::from(matches!(event, Event::Arrived(_)));
-        let free = if self.held { 0 } else { self.capacity.saturating_sub(running) };
+        let free = if self.held || self.shut { 0 } else { self.capacity.saturating_sub(running) };
         let leaning = self.leaning.len();
         others - leaning >= free && others - free >= self.depth
     }
@@ -131,6 +148,7 @@ impl Witness {
                 assert_eq!(self.fates.insert(id, Fate::Runs), Some(Fate::Waits), "runs twice");
                 assert!(self.recorded.contains(&id), "runs before it is recorded");
                 assert!(!self.held, "begins while held");
+                assert!(!self.shut || self.tries == Some(id), "begins while shut");
                 assert!(!self.leaning.contains(&id), "runs although an equal one does");
                 if !self.leaned.contains(&id) {
                     self.begun.push(id);
@@ -161,7 +179,7 @@ impl Witness {
         assert!(self.begun.is_sorted_by_key(order), "somebody was overtaken");
         let first = waiting.iter().find(|id| !self.leaning.contains(id));
         let first = first.filter(|id| self.recorded.contains(*id));
-        let may_begin = free > 0 && !self.held;
+        let may_begin = free > 0 && !self.held && !self.shut;
         assert!(!may_begin || first.is_none(), "a slot is free while somebody may run");
     }
 }
@@ -176,7 +194,7 @@ proptest! {
         capacity in 1u32..4,
         depth in 0u32..5,
         recovered in 0usize..6,
-        events in proptest::collection::vec((0usize..11, any::<prop::sample::Index>()), 0..80),
+        events in proptest::collection::vec((0usize..16, any::<prop::sample::Index>()), 0..80),
     ) {
         let mut witness = Witness::new(capacity, depth);
         let mut next = 0;
@@ -189,6 +207,7 @@ proptest! {
             let is_unrecorded = |id: &ExecutionId| !witness.recorded.contains(id);
             let unrecorded: Vec<_> = waiting.iter().copied().filter(is_unrecorded).collect();
             let running = witness.those(Fate::Runs);
+            let parked = witness.those(Fate::Parked);
             let leaning: Vec<_> = witness.leaning.iter().copied().collect();
             let of = |those: &[ExecutionId]| (!those.is_empty()).then(|| *index.get(those));
             let event = match kind {
@@ -205,6 +224,11 @@ proptest! {
                     let (capacity, depth) = (1 + below(4), below(7));
                     Some(Event::Resized { capacity: Some(capacity), depth })
                 }
+                10 => Some(Event::Shut),
+                11 => Some(Event::Opened),
+                12 => witness.line.next().map(Event::Tried),
+                13 => of(&running).map(Event::Parked),
+                14 => of(&parked).map(Event::Woken),
                 _ => of(&running).map(Event::Ended),
             };
             if let Some(event) = event {
@@ -217,6 +241,10 @@ proptest! {
             }
         }
         witness.see(Event::Released);
+        witness.see(Event::Opened);
+        for one in witness.those(Fate::Parked) {
+            witness.see(Event::Woken(one));
+        }
         for one in witness.leaning.clone() {
             witness.see(Event::Freed(one));
         }
@@ -240,6 +268,8 @@ proptest! {
             Event::Freed(stranger),
             Event::Left(stranger),
             Event::Ended(stranger),
+            Event::Woken(stranger),
+            Event::Tried(stranger),
         ] {
             prop_assert_eq!(step(line.clone(), event), (line.clone(), Vec::new()));
         }
@@ -264,4 +294,27 @@ fn without_a_limit_nobody_waits_and_nobody_is_refused() {
 fn who_does_not_lean_is_not_freed_before_its_record() {
     let (line, _) = step(Line::new(Some(1), 3), Event::Arrived(id(1)));
     assert_eq!(step(line.clone(), Event::Freed(id(1))), (line, Vec::new()));
+}
+
+#[test]
+fn who_is_parked_holds_no_slot_and_no_place_and_goes_first_when_it_wakes() {
+    let mut line = Line::new(Some(1), 1);
+    let mut seen = Vec::new();
+    for event in [
+        Event::Arrived(id(1)),
+        Event::Recorded(id(1)),
+        Event::Parked(id(1)),
+        Event::Arrived(id(2)),
+        Event::Recorded(id(2)),
+        Event::Arrived(id(3)),
+        Event::Recorded(id(3)),
+        Event::Woken(id(1)),
+        Event::Ended(id(2)),
+    ] {
+        let effects;
+        (line, effects) = step(line, event);
+        seen.extend(effects.into_iter().filter(|effect| matches!(effect, Effect::Run(_))));
+    }
+    assert_eq!(seen, [1, 2, 1].map(|number| Effect::Run(id(number))));
+    assert_eq!(line.waiting().collect::<Vec<_>>(), [id(3)]);
 }

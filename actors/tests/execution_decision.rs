@@ -7,6 +7,7 @@ use algonius_actors::model::agent::{Access, Deadlines, RetrySpec};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::{Outcome, Stamp, State};
 use algonius_actors::model::failure::Failure;
+use algonius_actors::model::quota::Parking;
 use proptest::prelude::*;
 
 fn policy(access: Access) -> Policy {
@@ -20,6 +21,8 @@ fn policy(access: Access) -> Policy {
         },
         heartbeat: Some(Duration::from_secs(30)),
         retry: RetrySpec::default(),
+        parking: Parking::default(),
+        parks: 0,
         patience: Duration::from_secs(60),
         access,
     }
@@ -35,14 +38,22 @@ fn stamps() -> impl Strategy<Value = Stamp> {
 }
 
 fn verdicts() -> impl Strategy<Value = Result<(), Failure>> {
-    let codes =
-        prop_oneof![Just(Code::Exit), Just(Code::TransientFailure), Just(Code::NoResources)];
+    let codes = prop_oneof![
+        Just(Code::Exit),
+        Just(Code::TransientFailure),
+        Just(Code::NoResources),
+        Just(Code::QuotaExceeded)
+    ];
     prop_oneof![1 => Just(Ok(())), 3 => codes.prop_map(|code| Err(Failure::new(code, "it failed")))]
 }
 
 fn deadlines() -> impl Strategy<Value = Deadline> {
     use Deadline::{Answer, Idle, Run, Start, Stop};
     prop_oneof![Just(Start), Just(Run), Just(Idle), Just(Stop), Just(Answer)]
+}
+
+fn overspent() -> Failure {
+    Failure::new(Code::BudgetExceeded, "it used up too much")
 }
 
 /// Every event there is, at any attempt.
@@ -57,6 +68,12 @@ fn events() -> impl Strategy<Value = Event> {
         Just(Event::Gone),
         stamps().prop_map(|at| Event::Started { at }),
         (stamps(), verdicts()).prop_map(|(at, verdict)| Event::Ended { at, verdict }),
+        (stamps(), verdicts(), 0u64..30_000).prop_map(|(at, verdict, lasts)| {
+            let failure = verdict.err().unwrap_or_else(|| Failure::new(Code::Exit, "it failed"));
+            Event::Failed { at, failure, lasts: Duration::from_secs(lasts) }
+        }),
+        stamps().prop_map(|at| Event::Overspent { at, failure: overspent() }),
+        Just(Event::Denied { failure: overspent() }),
         stamps().prop_map(|at| Event::Asked { at }),
         Just(Event::Answered),
         stamps().prop_map(|at| Event::Nearing { at }),
@@ -82,6 +99,8 @@ fn stamp_of(event: &Event) -> Option<Stamp> {
         | Event::Started { at }
         | Event::TakenUp { at, .. }
         | Event::Ended { at, .. }
+        | Event::Failed { at, .. }
+        | Event::Overspent { at, .. }
         | Event::Asked { at }
         | Event::Nearing { at }
         | Event::Quiet { at, .. }
@@ -93,6 +112,7 @@ fn stamp_of(event: &Event) -> Option<Stamp> {
         | Event::Gone
         | Event::Answered
         | Event::QueueExpired
+        | Event::Denied { .. }
         | Event::Cancel { .. }
         | Event::Settled => None,
     }
@@ -177,7 +197,7 @@ impl Witness {
         let is_given_up = matches!(before, Phase::Stopping { .. })
             && matches!(event, Event::Overdue { deadline: Deadline::Stop, .. });
         let has_ended = match event {
-            Event::Ended { .. } => true,
+            Event::Ended { .. } | Event::Failed { .. } => true,
             Event::Asked { .. } => !matches!(before, Phase::Starting { .. }),
             _ => false,
         };
@@ -209,6 +229,11 @@ impl Witness {
                 assert_eq!(self.settled, 1, "settled twice");
             }
             Effect::Clean { .. } => assert!(!self.is_alive, "cleaned while the work lives"),
+            Effect::ParkFor { wait, .. } => {
+                assert!(*wait <= self.policy.parking.max, "parked for too long");
+                self.policy.parks += 1; // As the actor knows it that goes on.
+                assert!(self.policy.parks <= self.policy.parking.times, "parked too often");
+            }
             Effect::Rest => assert!(self.settled == 1 || self.gone, "rests without an end"),
             Effect::Stop => assert!(self.is_alive, "stopped what does not live"),
             Effect::Look { .. } | Effect::Measure { .. } | Effect::Warn { .. } => {
@@ -229,7 +254,7 @@ impl Witness {
             Some(last) => vec![*last, last.retried(), last.continued()],
         };
         assert!(expected.contains(&stamp), "{stamp:?} after {:?}", self.claimed);
-        let max = self.policy.retry.max + 1;
+        let max = self.policy.retry.max + 1 + self.policy.parks;
         assert!(stamp.attempt <= max, "{} attempts", stamp.attempt);
         self.claimed.push(stamp);
     }
@@ -253,6 +278,7 @@ fn answer(effect: Effect, verdict: &Result<(), Failure>, is_deaf: bool) -> Vec<E
             vec![Event::Started { at: stamp }, Event::Ended { at: stamp, verdict }]
         }
         Effect::Wake { with, .. } => vec![with],
+        Effect::ParkFor { stamp, .. } => vec![Event::RetryDue { at: stamp }],
         Effect::AskAgain { at, .. } => vec![Event::ClaimDue { at }],
         Effect::Look { at, .. } => vec![Event::Quiet { at, quiet: Duration::from_secs(60) }],
         Effect::Clean { stamp } => vec![Event::Cleaned { at: stamp }],

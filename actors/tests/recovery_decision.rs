@@ -6,9 +6,11 @@ use std::time::Duration;
 use algonius_actors::decide::execution::way_out;
 use algonius_actors::decide::recovery::{Verdict, recover};
 use algonius_actors::model::agent::Access;
+use algonius_actors::model::budget::Charge;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::{Fence, Outcome, Stamp, State};
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
+use algonius_actors::model::quota::Parked;
 use algonius_actors::model::record::Record;
 use algonius_actors::model::request::Trigger;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -43,6 +45,8 @@ fn record(state: State, replayable: bool) -> Record {
         started_at: None,
         changed_at: at,
         ended_at: None,
+        parked: None,
+        spent: Charge::default(),
         pid: None,
         exit_code: None,
         last_event: 0,
@@ -55,6 +59,7 @@ fn verdict(state: State, replayable: bool, waited: i64) -> String {
     match recover(&record(state, replayable), now, Duration::from_secs(60), false) {
         Verdict::Requeue => "requeue".to_owned(),
         Verdict::Keep => "keep".to_owned(),
+        Verdict::Park(_) => "park".to_owned(),
         Verdict::Resume => "resume".to_owned(),
         Verdict::Fail(failure) => failure.code.to_string(),
     }
@@ -81,6 +86,26 @@ proptest! {
             prop_assert_eq!(verdict(*state, replayable, waited), expected, "{}", state);
         }
     }
+}
+
+#[test]
+fn what_is_parked_waits_on_if_its_input_is_whole_however_long_ago_it_was_accepted() {
+    let word = |replayable, state, after| {
+        let parked = Some(Parked { until: accepted_at(), times: 1, attempt: 1 });
+        let stamp = Stamp { turn: 1, attempt: after };
+        let record = Record { parked, stamp, ..record(state, replayable) };
+        let now = accepted_at() + TimeDelta::days(1);
+        match recover(&record, now, Duration::from_secs(60), false) {
+            Verdict::Park(_) => "park".to_owned(),
+            Verdict::Fail(failure) => failure.code.to_string(),
+            _ => "else".to_owned(),
+        }
+    };
+    assert_eq!(word(true, State::Failed, 1), "park");
+    assert_eq!(word(false, State::Failed, 1), "not-replayable");
+    // It went on since, and was interrupted.
+    assert_eq!(word(true, State::Failed, 2), "interrupted");
+    assert_eq!(word(true, State::Running, 2), "interrupted");
 }
 
 /// From each state in which an execution can be unfinished there is a way to each end that the

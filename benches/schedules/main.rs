@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use algonius_actors::circuits::Circuits;
 use algonius_actors::decide::key::Keyring;
 use algonius_actors::decide::redact::Redactor;
 use algonius_actors::kit::{Kit, Masking};
@@ -15,6 +16,7 @@ use algonius_actors::lookout::Lookout;
 use algonius_actors::model::schedule::{Configured, ScheduleSpec};
 use algonius_actors::ports::observer::Nobody;
 use algonius_actors::ports::wording::Wording;
+use algonius_actors::purses::Purses;
 use algonius_actors::root::Seat;
 use algonius_actors::scheduler::{Agenda, NAP};
 use algonius_actors::testing::{ScriptedDriver, WORKER, every, spec};
@@ -88,6 +90,8 @@ async fn grow(store: &Arc<Store>, count: usize) -> Tree {
         observer: Arc::new(Nobody),
         lookout: Lookout::default(),
         turns: Turns::default(),
+        circuits: Circuits::default(),
+        purses: Purses::default(),
     };
     let schedule = |number| {
         let id = format!("s{number}");

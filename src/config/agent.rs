@@ -11,11 +11,13 @@ use algonius_actors::model::resources::Holding;
 use algonius_actors::model::sandbox::Enforcement;
 
 use super::allowance;
+use super::budget;
 use super::deadlines;
 use super::exposure::{self, Doors};
 use super::fault::{Severity, said};
 use super::limits::Limits;
 use super::program;
+use super::quota;
 use super::reader::{Found, Reader};
 use super::resources;
 use super::sandbox;
@@ -90,6 +92,8 @@ fn read(
         deadlines: deadlines::read(section, limits),
         heartbeat: Some(section.seconds("heartbeat", limits.heartbeat)),
         retry: retry(section.section("retry"), limits),
+        quota: quota::read(section.section("quota"), program.as_ref()),
+        budget: budget::read(section.section("budget")),
         sizes: sizes(section, limits, input),
         dedup_window: dedup(section, limits),
         allowance: allowance::read(section, program.as_ref(), lacking),

@@ -26,6 +26,8 @@ idle_timeout = 60
 skills = [{ id = "x" }]
 resources = { memory_bytes = 1048576, processes = 1 }
 auth = { type = "api_key" }
+quota = { park_max = 60 }
+budget = { run = { turns = 1 }, day = { turns = 1 } }
 [schedules.x]
 agent = "x"
 cron = "@daily"

@@ -156,6 +156,8 @@ fn an_agent_of_one_line_gets_every_default() {
         },
         heartbeat: Some(seconds(30)),
         retry: RetrySpec::default(),
+        quota: Default::default(),
+        budget: Default::default(),
         sizes: Sizes { input: 1 << 20, output: 10 << 20 },
         dedup_window: None,
         allowance: Allowance::default(),

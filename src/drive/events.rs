@@ -9,6 +9,7 @@ mod shelf;
 mod speech;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use algonius_actors::decide::grow::Made;
 use algonius_actors::model::code::Code;
@@ -18,6 +19,7 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::ports::driver::Work;
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::Reporter;
+use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Map, Value};
 
 use self::line::{Event, Line, Making, Words};
@@ -133,8 +135,11 @@ impl<'r> Events<'r> {
                 return self.say(Speaker::AgentAsks, words).await;
             }
             Event::Rejected { message } => self.reject(&message),
-            Event::Failed { message, category } => self.fail(&message, &category),
-            Event::Usage { fields } => return self.count(fields).await,
+            Event::Failed { message, category, until, retry_after } => {
+                let until = end_of(until.as_deref(), retry_after, self.report.now());
+                self.fail(&message, &category, until);
+            }
+            Event::Usage { cumulative, fields } => return self.count(fields, cumulative).await,
             Event::Session { id } => {
                 let id = label(self.report, &id);
                 return self.shelf.note(Fact::Session { id }).await;
@@ -186,7 +191,11 @@ impl<'r> Events<'r> {
         Ok(())
     }
 
-    async fn count(&mut self, fields: Map<String, Value>) -> Result<(), LedgerError> {
+    async fn count(
+        &mut self,
+        fields: Map<String, Value>,
+        cumulative: bool,
+    ) -> Result<(), LedgerError> {
         let numbers = fields.into_iter().filter_map(|(name, value)| match value {
             Value::Number(number) => Some((label(self.report, &name), number)),
             _ => None,
@@ -195,29 +204,30 @@ impl<'r> Events<'r> {
         if numbers.is_empty() {
             return self.warn().await;
         }
-        self.shelf.note(Fact::Used { numbers }).await
+        self.shelf.note(Fact::Used { numbers, cumulative }).await
     }
 
     fn reject(&mut self, message: &str) {
-        self.blame(Code::Rejected, "the agent rejected it", message);
+        self.blame(Code::Rejected, "the agent rejected it", message, None);
     }
 
-    fn fail(&mut self, message: &str, category: &str) {
-        if category == "transient" {
-            self.blame(Code::TransientFailure, "the agent reported", message);
-        } else {
-            self.blame(Code::Reported, "the agent reported", message);
-        }
+    fn fail(&mut self, message: &str, category: &str, until: Option<DateTime<Utc>>) {
+        let code = match category {
+            "transient" => Code::TransientFailure,
+            "quota" => Code::QuotaExceeded,
+            _ => Code::Reported,
+        };
+        self.blame(code, "the agent reported", message, until);
     }
 
     /// The first failure is the cause of those that follow.
-    fn blame(&mut self, code: Code, clause: &str, message: &str) {
+    fn blame(&mut self, code: Code, clause: &str, message: &str, until: Option<DateTime<Utc>>) {
         let sentence = match label(self.report, message).as_str() {
             "" if code == Code::Rejected => clause.to_owned(),
             "" => format!("{clause} a failure"),
             message => format!("{clause}: {message}"),
         };
-        self.failure.get_or_insert(Failure::new(code, sentence));
+        self.failure.get_or_insert(Failure { until, ..Failure::new(code, sentence) });
     }
 
     async fn warn(&mut self) -> Result<(), LedgerError> {
@@ -227,6 +237,15 @@ impl<'r> Events<'r> {
         let message = "a line of the agent's output is no event that is known; it was kept as text";
         self.report.note(Fact::Warned { message: message.to_owned() }).await
     }
+}
+
+/// When a failure passes, as the agent says: at a time, or after so many seconds.
+fn end_of(until: Option<&str>, after: Option<f64>, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let told = until.and_then(|until| DateTime::parse_from_rfc3339(until).ok());
+    told.map(|until| until.to_utc()).or_else(|| {
+        let after = Duration::try_from_secs_f64(after?).ok()?;
+        now.checked_add_signed(TimeDelta::from_std(after).ok()?)
+    })
 }
 
 /// Gives ids to what has none.

@@ -3,7 +3,9 @@
 use std::sync::atomic::AtomicU64;
 
 use algonius_actors::model::alert::Cause;
+use algonius_actors::model::budget::Measure;
 use algonius_actors::model::pressure::Shortage;
+use algonius_actors::model::quota;
 use algonius_actors::model::status::{AgentStatus, Health, TreeStatus};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -34,6 +36,7 @@ impl Scene {
         let mut page = Registry::default();
         let ours = page.sub_registry_with_prefix("algonius");
         self.agents(ours);
+        self.budgets(ours);
         self.machine(ours);
         process::figures(&mut page);
         page
@@ -58,6 +61,30 @@ impl Scene {
         of_agents(page, "agent_quarantined", help, |agent| {
             f64::from(u8::from(agent.health == Health::Quarantined))
         });
+    }
+
+    fn budgets(&self, page: &mut Registry) {
+        let (spent, left, credentials) = (Level::default(), Level::default(), Level::default());
+        for agent in &self.tree.agents {
+            let Some(budget) = &agent.budget else { continue };
+            let labels =
+                |of: Measure| vec![("agent", agent.id.to_string()), ("of", of.as_str().to_owned())];
+            for of in Measure::ALL {
+                spent.get_or_create(&labels(*of)).set(amount(*of, of.of(budget.spent)));
+            }
+            for bound in &budget.bounds {
+                left.get_or_create(&labels(bound.of)).set(amount(bound.of, bound.left));
+            }
+        }
+        for cause in [quota::Cause::UsedUp, quota::Cause::Refused] {
+            let shut = self.tree.credentials.iter().filter(|one| one.cause == cause).count();
+            let labels = vec![("cause", cause.as_str().to_owned())];
+            credentials.get_or_create(&labels).set(number(shut));
+        }
+        let help = "What an agent has used up today: numbers, US dollars, seconds.";
+        page.register("budget_spent", help, spent);
+        page.register("budget_left", "What is left of what an agent may use up today.", left);
+        page.register("credentials_shut", "Credentials that are of no use for now.", credentials);
     }
 
     fn machine(&self, page: &mut Registry) {
@@ -89,6 +116,17 @@ const fn word(shortage: Shortage) -> &'static str {
         Shortage::Io => "io",
         Shortage::Load => "load",
         Shortage::Disk => "disk",
+    }
+}
+
+/// An amount in its published unit.
+fn amount(of: Measure, amount: u64) -> f64 {
+    match of {
+        Measure::CostUsd => rounded(amount) / 1e6,
+        Measure::WallTime => rounded(amount) / 1e3,
+        Measure::Turns | Measure::InputTokens | Measure::OutputTokens | Measure::Tokens => {
+            rounded(amount)
+        }
     }
 }
 

@@ -87,6 +87,7 @@ impl Reloader {
         let before = self.settings.scheduling.clone();
         (self.keys, self.settings, self.switches) = (keys, settings, switches);
         self.change_over(agents).await;
+        self.world.circuits.mended(); // Whoever reads it again may have mended a credential.
         let unwritten = self.reschedule(&mut applied, before).await.err();
         if unwritten.is_some() {
             pending.push("schedules".to_owned());

@@ -28,6 +28,8 @@ pub(super) fn spec(id: &str, exposure: Exposure) -> AgentSpec {
         deadlines: Deadlines { start: day, run: day, idle: None, grace: day, answer: day },
         heartbeat: None,
         retry: RetrySpec::default(),
+        quota: Default::default(),
+        budget: Default::default(),
         sizes: Sizes { input: 1000, output: 1000 },
         dedup_window: None,
         allowance: Allowance::default(),

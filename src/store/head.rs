@@ -1,24 +1,27 @@
 //! The part of an execution's row that changes after it was accepted.
 
+use algonius_actors::model::budget::Charge;
 use algonius_actors::model::event::{Event, Fact};
 use algonius_actors::model::execution::{Fence, Move, Outcome, Stamp, State};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::ExecutionId;
+use algonius_actors::model::quota::Parked;
 use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
 
 use super::column::{Columns, integer, json, micros};
-use super::events;
+use super::{events, spending};
 
 const LOAD: &str = "
     SELECT agent, state, outcome, failure, turn, attempt, fence, started_at, changed_at, ended_at,
-        pid, exit_code, last_event, answered, workspace
+        pid, exit_code, last_event, answered, workspace, parked, spent
     FROM executions WHERE id = $1";
 
 const SAVE: &str = "
     UPDATE executions SET state = $2, outcome = $3, failure = $4, turn = $5, attempt = $6,
         fence = $7, started_at = $8, changed_at = $9, ended_at = $10, pid = $11, exit_code = $12,
-        last_event = $13, answered = $14, workspace = $15
+        last_event = $13, answered = $14, workspace = $15,
+        parked = $16, spent = $17
     WHERE id = $1";
 
 /// Loaded, changed and saved within one transaction.
@@ -46,6 +49,10 @@ pub(super) struct Head {
     pub(super) answered: bool,
     /// The folder that its latest attempt may change alone: a path.
     pub(super) workspace: Option<Vec<u8>>,
+    /// How it was parked last in its turn.
+    pub(super) parked: Option<Parked>,
+    /// What it has used up.
+    spent: Charge,
     changed_at: DateTime<Utc>,
     /// JSON, as it was read: a code of a later release must not be lost.
     failure: Option<String>,
@@ -70,6 +77,9 @@ impl Head {
         fact: Fact,
     ) -> sqlx::Result<()> {
         self.follow(&fact)?;
+        if let Fact::Charged { day, charge } = &fact {
+            spending::add(&mut *connection, &self.agent, *day, charge).await?;
+        }
         self.last_event += 1;
         let event = Event { number: self.last_event, at, fact };
         events::insert(connection, self.id, self.stamp, &event).await
@@ -104,6 +114,8 @@ impl Head {
             .bind(integer(self.last_event))
             .bind(self.answered)
             .bind(self.workspace.as_deref())
+            .bind(self.parked.as_ref().map(json).transpose()?)
+            .bind((!self.spent.is_nothing()).then(|| json(&self.spent)).transpose()?)
             .execute(connection)
             .await?;
         Ok(())
@@ -118,6 +130,8 @@ impl Head {
             }
             Fact::Spawned { pid } => self.pid = Some(*pid),
             Fact::AttemptFailed(failure) => self.blame(Some(failure))?,
+            Fact::Parked(parked) => self.parked = Some(*parked),
+            Fact::Charged { charge, .. } => self.spent = self.spent.plus(*charge),
             Fact::Said { .. }
             | Fact::Artifact { .. }
             | Fact::Used { .. }
@@ -145,6 +159,8 @@ impl Head {
             exit_code: columns.maybe_number("exit_code")?,
             answered: columns.plain("answered")?,
             workspace: columns.plain("workspace")?,
+            parked: columns.maybe_json("parked")?,
+            spent: columns.maybe_json("spent")?.unwrap_or_default(),
             changed_at: columns.time("changed_at")?,
             failure: columns.plain("failure")?,
             last_event: columns.number("last_event")?,

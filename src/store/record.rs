@@ -46,9 +46,11 @@ impl Facts {
             Fact::Moved(moved) => [moved.from, moved.to].contains(&State::Cleanup),
             Fact::Spawned { .. }
             | Fact::AttemptFailed(_)
+            | Fact::Parked(_)
             | Fact::Said { .. }
             | Fact::Artifact { .. }
             | Fact::Used { .. }
+            | Fact::Charged { .. }
             | Fact::Heartbeat(_)
             | Fact::Spent(_)
             | Fact::Session { .. }

@@ -45,6 +45,8 @@ pub(super) fn record(columns: Columns<'_>) -> sqlx::Result<Record> {
         overrides: columns.json("overrides")?,
         replayable: columns.plain("replayable")?,
         answered: columns.plain("answered")?,
+        parked: columns.maybe_json("parked")?,
+        spent: columns.maybe_json("spent")?.unwrap_or_default(),
         accepted_at: columns.time("accepted_at")?,
         started_at: columns.maybe_time("started_at")?,
         changed_at: columns.time("changed_at")?,

@@ -30,6 +30,7 @@ impl Change for Resume {
         let (message, pieces) = (self.message.0.clone(), self.pieces.clone());
         let fact = Fact::Said { speaker: Speaker::Caller, message, pieces };
         head.answered = true;
+        head.parked = None; // That was of the turn before.
         head.touch(self.at);
         head.append(connection, self.at, fact).await?;
         head.save(connection).await?;

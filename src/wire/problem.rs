@@ -2,6 +2,7 @@
 
 use algonius_actors::model::code::{Category, Code};
 use algonius_actors::model::failure::Failure;
+use chrono::{DateTime, SecondsFormat, SubsecRound, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -108,6 +109,7 @@ pub const fn numbers(code: Code) -> Numbers {
         Code::Unauthenticated => (-32058, 401, G::Unauthenticated),
         Code::Forbidden => (-32059, 403, G::PermissionDenied),
         Code::LockedOut | Code::RateLimited => (-32057, 429, G::ResourceExhausted),
+        Code::BudgetExceeded => (-32066, 429, G::ResourceExhausted),
         Code::HostUnknown => (-32600, 421, G::InvalidArgument),
         Code::OriginForeign => (-32600, 403, G::PermissionDenied),
         // Ends of executions. They are told as the state of a task, not as an answer's error.
@@ -245,12 +247,22 @@ pub const fn is_unavailable(code: Code) -> bool {
 /// What every protocol tells beside the sentence.
 #[must_use]
 pub fn details(failure: &Failure) -> Value {
-    json!({
+    let mut details = json!({
         "code": failure.code.as_str(),
         "category": failure.category().as_str(),
         "hint": failure.hint(),
         "page": page(failure.code),
-    })
+    });
+    tell_until(failure, &mut details);
+    details
+}
+
+/// Until when it lasts, where that is known.
+fn tell_until(failure: &Failure, told: &mut Value) {
+    if let (Some(until), Some(told)) = (failure.until, told.as_object_mut()) {
+        let until = until.to_rfc3339_opts(SecondsFormat::Secs, true);
+        told.insert("until".to_owned(), json!(until));
+    }
 }
 
 /// Why a request was refused: a document of RFC 9457.
@@ -273,6 +285,9 @@ pub struct Problem {
     pub hint: String,
     /// The page about the code, in this project.
     pub page: String,
+    /// Until when it lasts, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub until: Option<DateTime<Utc>>,
 }
 
 /// A whole HTTP answer, in the form of RFC 9457.
@@ -287,6 +302,7 @@ pub fn document(failure: &Failure) -> Problem {
         category: failure.category(),
         hint: failure.hint().to_owned(),
         page: page(failure.code),
+        until: failure.until.map(|until| until.trunc_subsecs(0)),
     }
 }
 

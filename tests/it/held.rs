@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, mpsc};
 
+use algonius_actors::model::budget::Charge;
 use algonius_actors::model::event::{Chunk, Event, Fact, Span};
 use algonius_actors::model::execution::{Fence, Stamp};
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
@@ -15,7 +16,7 @@ use algonius_actors::ports::ledger::{
 use algonius_actors::ports::timebook::{Advance, Settled, Timebook};
 use algonius_supervisor::store::Store;
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 
 /// A store whose work takes no virtual time.
 #[derive(Clone)]
@@ -93,6 +94,10 @@ impl Ledger for Held {
 
     async fn text(&self, id: ExecutionId, span: Span) -> Result<String, LedgerError> {
         held(Ledger::text(&*self.0, id, span)).await
+    }
+
+    async fn spent(&self, agent: &AgentId, day: NaiveDate) -> Result<Charge, LedgerError> {
+        held(Ledger::spent(&*self.0, agent, day)).await
     }
 
     async fn seed(&self, tokens: Vec<TokenSeed>, at: DateTime<Utc>) -> Result<(), LedgerError> {

@@ -46,6 +46,7 @@ mod observe;
 mod overrides;
 mod places;
 mod pressure;
+mod quota;
 mod raw;
 mod read_only;
 mod reattach;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use algonius_actors::circuits::Circuits;
 use algonius_actors::decide::key::Keyring;
 use algonius_actors::decide::redact::Redactor;
 use algonius_actors::kit::{Kit, Masking};
@@ -19,6 +20,7 @@ use algonius_actors::ports::ledger::Ledger;
 use algonius_actors::ports::observer::Nobody;
 use algonius_actors::ports::timebook::Timebook;
 use algonius_actors::ports::wording::Wording;
+use algonius_actors::purses::Purses;
 use algonius_actors::root::Seat;
 use algonius_actors::scheduler::Agenda;
 use algonius_actors::testing::{Act, ScriptedDriver, VirtualClock, WORKER, every, spec};
@@ -80,6 +82,8 @@ impl Lives {
             observer: Arc::new(Nobody),
             lookout: Lookout::default(),
             turns: Turns::default(),
+            circuits: Circuits::default(),
+            purses: Purses::default(),
         };
         let driver = Arc::<ScriptedDriver>::clone(&self.driver);
         let mut worker = spec(WORKER);

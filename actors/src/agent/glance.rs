@@ -26,6 +26,7 @@ impl AgentData {
             running: Vec::new(),
             queued: self.queued(),
             last: self.last.clone(),
+            budget: self.budget(),
         };
         let executions = self.live.iter().map(|(id, live)| (*id, live.actor.clone())).collect();
         AgentView { status, executions }

@@ -50,8 +50,7 @@ impl AgentData {
             return;
         }
         let id = continues.as_ref().map_or_else(ExecutionId::fresh, |record| record.id);
-        let from = continues
-            .map_or_else(Resumption::fresh, |record| Resumption::asked(record.stamp, record.fence));
+        let from = continues.map_or_else(Resumption::fresh, |record| Resumption::asked(&record));
         let one = Waiting {
             request: Arc::new(request),
             reply: Some(reply),
@@ -61,6 +60,8 @@ impl AgentData {
             due: self.due(Duration::ZERO),
             from,
             equal: None,
+            parked: None,
+            probe: None,
         };
         self.waiting.insert(id, one);
         self.arrive(me, Arrival::Arrived(id));
@@ -82,6 +83,8 @@ impl AgentData {
             allowance::check(&spec.allowance, &request.overrides(), &self.args.kit.redactor.now())
         {
             Err(refused)
+        } else if let Err(refused) = self.within_budget() {
+            Err(refused)
         } else if continues.is_some_and(|record| self.waiting.contains_key(&record.id)) {
             Err(closed())
         } else if let Some(refusal) = self.pressed().filter(|_| continues.is_none()) {
@@ -99,13 +102,22 @@ impl AgentData {
         request: Arc<Request>,
     ) {
         let (since, from) = match record.state {
-            State::Waiting => (record.changed_at, Resumption::asked(record.stamp, record.fence)),
+            State::Waiting => (record.changed_at, Resumption::asked(record)),
             _ => (record.accepted_at, Resumption::fresh()),
         };
         let progress = watch::Sender::new(Progress::accepted());
-        let due = self.due(self.past(since));
-        let span = tracing::Span::none();
-        let one = Waiting { request, reply: None, progress, since, span, due, from, equal: None };
+        let one = Waiting {
+            request,
+            reply: None,
+            progress,
+            since,
+            span: tracing::Span::none(),
+            due: self.due(self.waited(since)),
+            from,
+            equal: None,
+            parked: None,
+            probe: None,
+        };
         self.waiting.insert(record.id, one);
         self.arrive(me, Arrival::Recovered(record.id));
         self.mind_patience(me);
@@ -118,6 +130,7 @@ impl AgentData {
         for effect in effects {
             self.admit(me, effect);
         }
+        self.try_credential(me);
         self.show_places();
     }
 
@@ -201,8 +214,13 @@ impl AgentData {
         if let Some(one) = self.waiting.remove(&id) {
             let patience = self.args.spec.capacity.patience;
             self.counts.begun(&one, patience, self.live.len() + 1);
-            let is_answer = one.from.state == State::Waiting;
-            self.begin(me, id, one, if is_answer { Event::Answered } else { Event::Begin });
+            let first = match (self.within_budget(), one.from.state) {
+                (Err(failure), _) => Event::Denied { failure },
+                (Ok(()), State::Waiting) => Event::Answered,
+                (Ok(()), State::Failed) => Event::RetryDue { at: one.from.stamp },
+                (Ok(()), _) => Event::Begin,
+            };
+            self.begin(me, id, one, first);
         }
     }
 

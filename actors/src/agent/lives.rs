@@ -42,7 +42,7 @@ impl AgentData {
         (one, seat): (Waiting, Seat),
         first: Event,
     ) {
-        let Waiting { request, progress, from, equal, since, span, .. } = one;
+        let Waiting { request, progress, from, equal, since, span, probe, .. } = one;
         let (kit, Seat { spec, driver }) = (self.args.kit.clone(), seat.clone());
         let driver = match equal {
             None => driver,
@@ -51,8 +51,11 @@ impl AgentData {
         // Of the highest level, so that no filter of the log leaves its ids out.
         let trace_id = Trace::of_execution(request.trace.as_ref(), id).id;
         let span = tracing::error_span!(parent: &span, "execution", execution = %id, agent = %spec.id, %trace_id);
-        progress.send_if_modified(|progress| progress.waits(None)); // It is at the counter.
-        let live = progress.clone();
+        progress.send_if_modified(|progress| {
+            progress.parked = None;
+            progress.waits(None) // It is at the counter.
+        });
+        let (live, asked, within) = (progress.clone(), Arc::clone(&request), span.clone());
         let args =
             ExecutionArgs { id, from, first, since, request, spec, driver, kit, progress, span };
         let spawned =
@@ -67,7 +70,8 @@ impl AgentData {
             }
         });
         self.by_actor.insert(actor.get_id(), id);
-        self.live.insert(id, Live { actor, progress: live, seat });
+        let (request, span) = (asked, within);
+        self.live.insert(id, Live { actor, progress: live, seat, request, span, _probe: probe });
     }
 
     /// Ends a request that has not run. Answers whether it was waiting.
@@ -94,7 +98,8 @@ impl AgentData {
     ) -> Option<watch::Receiver<Progress>> {
         let id = record.id;
         if let Some(live) = self.live.get(&id) {
-            if live.progress.borrow().state == State::Waiting {
+            let progress = live.progress.borrow().clone();
+            if progress.state == State::Waiting || progress.parked.is_some() {
                 // It lets go, and may hear nothing any more.
                 self.early_ends.insert(id, why);
                 return None;
@@ -146,6 +151,7 @@ impl AgentData {
         let progress = self.live.get(&id).map(|live| live.progress.borrow().clone());
         match progress {
             Some(Progress { outcome: Some(_), .. }) => self.gone(me, id),
+            Some(Progress { parked: Some(stay), .. }) => self.parked(me, id, stay),
             Some(Progress { state: State::Waiting, .. }) => {
                 self.gone(me, id);
                 self.mind_answer(me, id, self.args.spec.deadlines.answer);
@@ -174,6 +180,15 @@ impl AgentData {
         self.followed.remove(&id);
         self.arrive(me, Arrival::Ended(id));
         self.free_those_who_lean(me, id);
+        self.call_off_late(me, id);
+        if let Some(answer) = self.early.remove(&id) {
+            self.submit(me, *answer);
+        }
+        self.tell_drained();
+    }
+
+    /// Calls off what was to be while its actor let go.
+    pub(super) fn call_off_late(&mut self, me: &ActorRef<AgentMsg>, id: ExecutionId) {
         if let Some(why) = self.early_ends.remove(&id) {
             let (me, ledger) = (me.clone(), Arc::clone(&self.args.kit.ledger));
             self.spawn(async move {
@@ -182,10 +197,6 @@ impl AgentData {
                 }
             });
         }
-        if let Some(answer) = self.early.remove(&id) {
-            self.submit(me, *answer);
-        }
-        self.tell_drained();
     }
 
     /// An execution's actor has crashed. Too many crashes are a fault of this agent.

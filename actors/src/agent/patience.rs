@@ -26,6 +26,13 @@ impl AgentData {
         });
     }
 
+    /// The same, where those in line may wait longer now, or less long: the timer that runs may be
+    /// too late.
+    pub(super) fn mind_patience_anew(&mut self, me: &ActorRef<AgentMsg>) {
+        self.watched = false;
+        self.mind_patience(me);
+    }
+
     /// Ends those who have waited too long, and minds the next.
     pub(super) fn patience_due(&mut self, me: &ActorRef<AgentMsg>) {
         self.watched = false;
@@ -47,7 +54,8 @@ impl AgentData {
     /// How long one may wait still.
     fn patience_left(&self, id: ExecutionId) -> Option<Duration> {
         let one = self.waiting.get(&id)?;
-        Some(one.due.saturating_duration_since(Instant::now()))
+        let due = one.due.checked_add(self.grace()).unwrap_or(one.due);
+        Some(due.saturating_duration_since(Instant::now()))
     }
 
     /// Until when one may wait that has waited for so long already.

@@ -1,6 +1,7 @@
 //! What those who wait in the line of an agent are shown: their places, kept current.
 
-use super::AgentData;
+use super::{AgentData, Waiting};
+use crate::model::queue::Queued;
 use crate::model::status::QueuedStatus;
 
 impl AgentData {
@@ -10,16 +11,25 @@ impl AgentData {
         for (id, one) in &self.waiting {
             // Until it is answered nobody knows of it.
             let place = places.remove(id).filter(|_| one.reply.is_none());
+            let place = place.map(|place| self.shown(one, place));
             one.progress.send_if_modified(|progress| progress.waits(place));
+        }
+    }
+
+    fn shown(&self, one: &Waiting, place: Queued) -> Queued {
+        match one.parked {
+            Some(parked) => Queued { until: Some(parked.until), ..place },
+            None => self.held_up(place),
         }
     }
 
     pub(super) fn queued(&self) -> Vec<QueuedStatus> {
         let queued = self.line.places().filter_map(|(id, place)| {
             let one = self.waiting.get(&id)?;
-            let (since, position) = (one.since, place.position);
-            let deadline = since + self.args.spec.capacity.patience;
-            Some(QueuedStatus { id, position, reason: place.reason, since, deadline })
+            let Queued { position, reason, until } = self.shown(one, place);
+            let left = self.args.spec.capacity.patience + self.grace();
+            let deadline = one.parked.map_or(one.since + left, |parked| parked.until);
+            Some(QueuedStatus { id, position, reason, since: one.since, until, deadline })
         });
         queued.collect()
     }

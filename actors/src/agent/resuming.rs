@@ -67,6 +67,8 @@ impl AgentData {
             from: Resumption::held(&record, known),
             span: tracing::Span::none(),
             equal: None,
+            parked: None,
+            probe: None,
         };
         self.begin_as(me, record.id, (one, seat), Event::TakenUp { at: record.stamp, ran });
     }

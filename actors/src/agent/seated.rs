@@ -1,10 +1,9 @@
 //! An agent that is configured otherwise while it works.
 
-use std::mem;
-
 use ractor::ActorRef;
 
 use super::{AgentData, AgentMsg};
+use crate::circuits::credential;
 use crate::decide::admission::Event as Arrival;
 use crate::model::id::ExecutionId;
 use crate::root::Seat;
@@ -25,6 +24,7 @@ impl AgentData {
         self.leaving = None;
         let before = self.args.spec.capacity.patience;
         (self.args.spec, self.args.driver) = (seat.spec, seat.driver);
+        self.credential = credential(&self.args.kit.keyring, &self.args.spec);
         let capacity = self.args.spec.capacity;
         for one in self.waiting.values_mut() {
             let since = one.due.checked_sub(before).unwrap_or(one.due);
@@ -32,7 +32,7 @@ impl AgentData {
         }
         let (running, depth) = (capacity.running.map(Into::into), capacity.waiting);
         self.arrive(me, Arrival::Resized { capacity: running, depth });
-        mem::take(&mut self.watched); // The timer that runs may be too late now.
-        self.mind_patience(me);
+        self.circuit_turned(me);
+        self.mind_patience_anew(me);
     }
 }

@@ -15,8 +15,12 @@ pub struct Line {
     depth: u32,
     waiting: VecDeque<Place>,
     running: BTreeSet<ExecutionId>,
+    /// Those who wait for the quota of their account: they hold nothing, and stand in nobody's way.
+    parked: BTreeSet<ExecutionId>,
     /// Whether nobody may begin for now.
     held: bool,
+    /// Whether nobody may begin but one who tries.
+    shut: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +65,16 @@ pub enum Event {
     Held,
     /// They may begin again.
     Released,
+    /// The account of all is of no use for now.
+    Shut,
+    /// It is of use again.
+    Opened,
+    /// This one, who is [next](Line::next), tries whether it is.
+    Tried(ExecutionId),
+    /// It gave its slot back, and waits for its account.
+    Parked(ExecutionId),
+    /// It waits for its account no longer: it goes before all who came after it, whatever the depth.
+    Woken(ExecutionId),
     /// There is room for others now. Who runs or waits already stays.
     Resized {
         /// Who may run at once; `None` is unlimited.
@@ -97,14 +111,27 @@ impl Line {
         self.waiting.iter().map(|place| place.id)
     }
 
-    /// Where each of them is, and why it waits there.
+    /// Who begins when one more may.
+    #[must_use]
+    pub fn next(&self) -> Option<ExecutionId> {
+        let index = self.first()?;
+        self.waiting.get(index).filter(|_| self.slots() > 0).map(|place| place.id)
+    }
+
+    /// Where each of them is, and why it waits there. Those who are parked stand in a line of their own.
     pub fn places(&self) -> impl Iterator<Item = (ExecutionId, Queued)> + '_ {
+        let parked = self.parked.iter().zip(1..);
+        let parked = parked.map(|(id, place)| (*id, Queued::new(place, Reason::QuotaUsedUp)));
+        self.queue().chain(parked)
+    }
+
+    fn queue(&self) -> impl Iterator<Item = (ExecutionId, Queued)> + '_ {
         self.waiting.iter().zip(1..).map(|(place, position)| {
             let reason = match place.stage {
                 Stage::Leaning => Reason::EqualRequest,
                 Stage::Recording | Stage::Ready => Reason::AgentBusy,
             };
-            (place.id, Queued { position, reason })
+            (place.id, Queued::new(position, reason))
         })
     }
 
@@ -115,6 +142,11 @@ impl Line {
     }
 
     fn free(&self) -> usize {
+        if self.shut { 0 } else { self.slots() }
+    }
+
+    /// Slots that nobody has, whatever the account says.
+    fn slots(&self) -> usize {
         if self.held {
             return 0;
         }
@@ -143,26 +175,47 @@ impl Line {
 
     fn leave(&mut self, id: ExecutionId) {
         self.waiting.retain(|place| place.id != id);
+        self.parked.remove(&id);
     }
 
     fn position(&self, id: ExecutionId) -> Option<usize> {
         self.waiting.iter().position(|place| place.id == id).map(|index| index + 1)
     }
 
+    /// The first in line who does not lean, if its record is committed.
+    fn first(&self) -> Option<usize> {
+        let first = self.waiting.iter().position(|place| place.stage != Stage::Leaning)?;
+        self.waiting.get(first).filter(|place| place.stage == Stage::Ready).map(|_| first)
+    }
+
     /// Lets the first in line begin while there are slots and their records are committed.
     fn advance(&mut self) -> Vec<Effect> {
         let mut effects = Vec::new();
         while self.free() > 0 {
-            let first = self.waiting.iter().position(|place| place.stage != Stage::Leaning);
-            let place = first.and_then(|index| {
-                self.waiting.get(index).filter(|place| place.stage == Stage::Ready)?;
-                self.waiting.remove(index)
-            });
-            let Some(place) = place else { break };
+            let Some(place) = self.first().and_then(|index| self.waiting.remove(index)) else {
+                break;
+            };
             self.running.insert(place.id);
             effects.push(Effect::Run(place.id));
         }
         effects
+    }
+
+    /// Puts one before all who came after it.
+    fn wake(&mut self, id: ExecutionId) {
+        let before = self.waiting.iter().position(|place| place.id > id);
+        let place = Place { id, stage: Stage::Ready };
+        self.waiting.insert(before.unwrap_or(self.waiting.len()), place);
+    }
+
+    /// Lets one begin that nobody else would.
+    fn try_with(&mut self, id: ExecutionId) -> Vec<Effect> {
+        if self.next() != Some(id) {
+            return Vec::new();
+        }
+        self.leave(id);
+        self.running.insert(id);
+        vec![Effect::Run(id)]
     }
 }
 
@@ -216,6 +269,26 @@ pub fn step(mut line: Line, event: Event) -> (Line, Vec<Effect>) {
         }
         Event::Released => {
             line.held = false;
+            line.advance()
+        }
+        Event::Shut => {
+            line.shut = true;
+            Vec::new()
+        }
+        Event::Opened => {
+            line.shut = false;
+            line.advance()
+        }
+        Event::Tried(id) => line.try_with(id),
+        Event::Parked(id) => {
+            line.running.remove(&id);
+            line.parked.insert(id);
+            line.advance()
+        }
+        Event::Woken(id) => {
+            if line.parked.remove(&id) {
+                line.wake(id);
+            }
             line.advance()
         }
         Event::Resized { capacity, depth } => {

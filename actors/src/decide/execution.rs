@@ -11,6 +11,7 @@ use crate::model::agent::{Access, AgentSpec, Deadlines, RetrySpec};
 use crate::model::event::Limit;
 use crate::model::execution::{Outcome, Stamp, State};
 use crate::model::failure::Failure;
+use crate::model::quota::Parking;
 
 pub use after::way_out;
 
@@ -21,6 +22,10 @@ pub struct Policy {
     pub deadlines: Deadlines,
     /// What is tried again.
     pub retry: RetrySpec,
+    /// What is parked when its account has used up what it may.
+    pub parking: Parking,
+    /// How often it was parked before in this turn.
+    pub parks: u32,
     /// How often it is looked at what the work takes.
     pub heartbeat: Option<Duration>,
     /// How long it may wait before an attempt.
@@ -33,9 +38,15 @@ impl Policy {
     /// What an agent's configuration says.
     #[must_use]
     pub const fn of(spec: &AgentSpec) -> Self {
-        let AgentSpec { deadlines, heartbeat, retry, access, capacity, .. } = spec;
-        let (patience, heartbeat) = (capacity.patience, *heartbeat);
-        Self { deadlines: *deadlines, heartbeat, retry: *retry, patience, access: *access }
+        Self {
+            deadlines: spec.deadlines,
+            heartbeat: spec.heartbeat,
+            retry: spec.retry,
+            parking: spec.quota.parking,
+            parks: 0,
+            patience: spec.capacity.patience,
+            access: spec.access,
+        }
     }
 }
 
@@ -95,7 +106,7 @@ pub enum Phase {
         /// The pause to come.
         pause: Duration,
     },
-    /// Between two attempts.
+    /// Between two attempts, in a pause or parked.
     Paused {
         /// The attempt that failed.
         stamp: Stamp,
@@ -164,6 +175,10 @@ pub enum Event {
     Started { at: Stamp },
     /// The work has ended.
     Ended { at: Stamp, verdict: Result<(), Failure> },
+    /// The work has ended badly, and would do so again for so long.
+    Failed { at: Stamp, failure: Failure, lasts: Duration },
+    /// The work took more than it may.
+    Overspent { at: Stamp, failure: Failure },
     /// The work asked for input and has ended.
     Asked { at: Stamp },
     /// The input that was asked for is there.
@@ -180,6 +195,8 @@ pub enum Event {
     RetryDue { at: Stamp },
     /// It waited in the queue for too long.
     QueueExpired,
+    /// It may not begin.
+    Denied { failure: Failure },
     /// Somebody called it off.
     Cancel { why: String },
     /// The ledger has the outcome.
@@ -220,6 +237,8 @@ pub enum Effect {
     Settle { stamp: Stamp, ending: Ending },
     /// Let go: it waits for input without an actor.
     Park,
+    /// Record that it is parked for so long, and let go.
+    ParkFor { stamp: Stamp, wait: Duration },
     /// Let go: nothing is left to do.
     Rest,
     /// Nothing: the event is late or meaningless here.

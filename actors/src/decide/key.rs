@@ -77,6 +77,14 @@ impl Keyring {
         self.digest(["content", &owner, request.agent.as_str(), context, &body])
     }
 
+    /// A short name for secrets of which this is the digest.
+    #[must_use]
+    pub fn credential(&self, digest: &[u8; 32]) -> String {
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let [a, b, c, d, ..] = self.digest(["credential", &hex(digest)]);
+        hex(&[a, b, c, d])
+    }
+
     /// Each part is preceded by its length, so that no two lists of parts run together.
     fn digest<'p>(&self, parts: impl IntoIterator<Item = &'p str>) -> [u8; 32] {
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.key) else {

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use crate::model::code::Code;
 use crate::model::execution::State;
 use crate::model::failure::Failure;
+use crate::model::quota::Parked;
 use crate::model::record::Record;
 
 /// What becomes of it.
@@ -16,6 +17,8 @@ pub enum Verdict {
     Requeue,
     /// It waits for input, which it can do without any process.
     Keep,
+    /// It waits for the quota of its account, and its input is whole: it waits on.
+    Park(Parked),
     /// Its work is held: it goes on.
     Resume,
     /// It ends here.
@@ -28,6 +31,9 @@ pub enum Verdict {
 /// `is_held`, it goes on.
 #[must_use]
 pub fn recover(record: &Record, now: DateTime<Utc>, patience: Duration, is_held: bool) -> Verdict {
+    if let Some(parked) = record.is_parked() {
+        return if record.replayable { Verdict::Park(parked) } else { Verdict::Fail(masked()) };
+    }
     match record.state {
         State::Starting | State::Running if is_held => Verdict::Resume,
         State::Waiting if !record.answered => Verdict::Keep,
@@ -53,6 +59,13 @@ pub fn recover(record: &Record, now: DateTime<Utc>, patience: Duration, is_held:
 #[must_use]
 pub fn interrupted() -> Failure {
     Failure::new(Code::Interrupted, "the service was interrupted while it ran")
+}
+
+/// The failure of what was parked and cannot be asked again.
+fn masked() -> Failure {
+    let why = "the service stopped while it waited for a quota, and its input held secrets that \
+               are not stored";
+    Failure::new(Code::NotReplayable, why)
 }
 
 fn waited_too_long(record: &Record, now: DateTime<Utc>, patience: Duration) -> bool {

@@ -151,7 +151,7 @@ impl ExecutionData {
                 }
             }
         }
-        let queued = Some(Queued { position, reason });
+        let queued = Some(Queued::new(position, reason));
         self.progress.send_if_modified(|progress| progress.waits(queued));
         self.happened(me, Event::Busy { at, waited: self.claiming.waited() });
     }

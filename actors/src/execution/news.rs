@@ -15,7 +15,7 @@ pub(super) struct Account {
     /// The attempt under way, and since when.
     attempt: Option<(Stamp, DateTime<Utc>)>,
     /// What the agent said that it used.
-    tokens: Tokens,
+    pub(super) tokens: Tokens,
 }
 
 impl ExecutionData {
@@ -38,16 +38,11 @@ impl ExecutionData {
         let Some((stamp, begun)) = self.account.attempt.take_if(|(stamp, _)| *stamp == at) else {
             return;
         };
+        self.charge_wall_time();
         let (of, now) = (self.subject(), self.kit.clock.now());
         let exit_code = self.exit_code;
         let attempted = Attempted { of, stamp, begun, at: now, code, exit_code };
         self.kit.observer.tell(News::Attempted(attempted));
-    }
-
-    pub(super) fn used(&mut self, at: Stamp, tokens: Tokens) {
-        if at == self.stamp {
-            self.account.tokens = self.account.tokens.plus(tokens);
-        }
     }
 
     /// The execution has its outcome. What the driver says of the attempt afterwards is not waited

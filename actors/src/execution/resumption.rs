@@ -1,8 +1,10 @@
 //! Where an execution's actor takes up from.
 
 use crate::decide::execution::Phase;
+use crate::model::budget::Charge;
 use crate::model::event::Fact;
 use crate::model::execution::{Fence, Stamp, State};
+use crate::model::progress::Stay;
 use crate::model::record::Record;
 
 /// Where an execution's actor takes up from.
@@ -16,6 +18,10 @@ pub struct Resumption {
     pub stamp: Stamp,
     /// The generation of its last claim.
     pub fence: Fence,
+    /// How often it was parked in its turn.
+    pub parks: u32,
+    /// What it has used up.
+    pub spent: Charge,
     /// What an earlier life wrote of the attempt that goes on.
     pub known: Vec<Fact>,
     /// Whether its request is as it was asked; what was masked is never tried again.
@@ -32,16 +38,27 @@ impl Resumption {
             state: State::Idle,
             stamp,
             fence,
+            parks: 0,
+            spent: Charge::default(),
             known: Vec::new(),
             is_whole: true,
         }
     }
 
-    /// It asked for input in this turn.
+    /// It asked for input in its latest turn.
     #[must_use]
-    pub fn asked(stamp: Stamp, fence: Fence) -> Self {
+    pub fn asked(record: &Record) -> Self {
+        let Record { stamp, fence, spent, .. } = *record;
         let (phase, state) = (Phase::Waiting { stamp }, State::Waiting);
-        Self { phase, state, stamp, fence, ..Self::fresh() }
+        Self { phase, state, stamp, fence, spent, ..Self::fresh() }
+    }
+
+    /// It was parked here.
+    #[must_use]
+    pub fn parked(stay: Stay) -> Self {
+        let Stay { parked, stamp, fence, spent } = stay;
+        let (phase, state, parks) = (Phase::Paused { stamp }, State::Failed, parked.times);
+        Self { phase, state, stamp, fence, parks, spent, ..Self::fresh() }
     }
 
     /// Its work is held, and goes on; an earlier life has told these facts of it.
@@ -52,6 +69,8 @@ impl Resumption {
             State::Starting => Phase::Starting { stamp },
             _ => Phase::Running { stamp },
         };
-        Self { phase, state, stamp, fence, known, is_whole: record.replayable }
+        let parks = record.parked.map_or(0, |parked| parked.times);
+        let (spent, is_whole) = (record.spent, record.replayable);
+        Self { phase, state, stamp, fence, parks, spent, known, is_whole }
     }
 }

@@ -10,7 +10,7 @@ use crate::decide::execution::Event;
 use crate::model::event::Fact;
 use crate::model::execution::Stamp;
 use crate::ports::driver::Work;
-use crate::report::{Desk, Known, Pulse, Reporter};
+use crate::report::{Desk, Known, Pulse, Reporter, Till};
 
 impl ExecutionData {
     pub(super) fn start(&mut self, me: &ActorRef<ExecutionMsg>, stamp: Stamp) {
@@ -46,6 +46,7 @@ impl ExecutionData {
             progress: self.progress.clone(),
             pulse: self.pulse.clone(),
             known: Known::new(known),
+            till: Till::of(&self.spec, &self.kit.purses),
         };
         let me = me.clone();
         let reporter = Reporter::new(desk, move |report| {

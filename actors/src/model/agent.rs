@@ -7,8 +7,10 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::budget::BudgetSpec;
 use super::exposure::Exposure;
 use super::id::AgentId;
+use super::quota::QuotaSpec;
 use super::resources::Holding;
 use super::sandbox::{Enforcement, Isolation};
 
@@ -140,6 +142,10 @@ pub struct AgentSpec {
     pub heartbeat: Option<Duration>,
     /// Retry policy.
     pub retry: RetrySpec,
+    /// What it does when its account has used up what it may.
+    pub quota: QuotaSpec,
+    /// What it may use up.
+    pub budget: BudgetSpec,
     /// Sizes of input and output.
     pub sizes: Sizes,
     /// For how long after a request an equal one takes its result; `None` is never.

@@ -134,6 +134,9 @@ codes! {
     /// The account behind the agent has used up what it may.
     QuotaExceeded = "quota-exceeded", Transient,
         "wait until the account's quota is renewed, or give the agent another account";
+    /// The agent has used up what it may.
+    BudgetExceeded = "budget-exceeded", Permanent,
+        "wait until the day ends, ask for less in one message, or raise `budget` of the agent";
     /// Nothing but white space came out.
     EmptyAnswer = "empty-answer", Agent,
         "read the agent's standard error, or set `success.require_output = false`";

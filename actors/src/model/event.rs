@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
+use super::budget::Charge;
 use super::content::Piece;
 use super::execution::{Move, Stamp};
 use super::failure::Failure;
+use super::quota::Parked;
 use super::usage::{Spent, Usage};
 
 /// Which text of an execution.
@@ -136,6 +138,8 @@ pub enum Fact {
     },
     /// An attempt failed.
     AttemptFailed(Failure),
+    /// It waits for the quota of its account, and holds nothing meanwhile.
+    Parked(Parked),
     /// Somebody said something.
     Said {
         /// Who.
@@ -166,6 +170,16 @@ pub enum Fact {
     Used {
         /// Numbers by name, such as `input_tokens`.
         numbers: BTreeMap<String, Number>,
+        /// Whether they are of the whole attempt so far, and not only since the agent counted last.
+        #[serde(default, skip_serializing_if = "is_not")]
+        cumulative: bool,
+    },
+    /// So much was used up, and counts on this day.
+    Charged {
+        /// The day, in the zone of the agent.
+        day: NaiveDate,
+        /// How much.
+        charge: Charge,
     },
     /// It runs, and takes so much of the machine.
     Heartbeat(Usage),
@@ -197,6 +211,11 @@ pub enum Fact {
         /// One clause.
         message: String,
     },
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+const fn is_not(flag: &bool) -> bool {
+    !*flag
 }
 
 impl Fact {

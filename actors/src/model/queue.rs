@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use chrono::{DateTime, SecondsFormat, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,10 @@ pub enum Reason {
     WorkspaceBusy,
     /// An equal request is worked on, whose result it may take.
     EqualRequest,
+    /// The account of its agent has used up what it may.
+    QuotaUsedUp,
+    /// The credential of its agent was not accepted.
+    CredentialRefused,
 }
 
 impl Reason {
@@ -26,6 +31,8 @@ impl Reason {
             Self::AgentBusy => "agent-busy",
             Self::WorkspaceBusy => "workspace-busy",
             Self::EqualRequest => "equal-request",
+            Self::QuotaUsedUp => "quota-used-up",
+            Self::CredentialRefused => "credential-refused",
         }
     }
 
@@ -35,6 +42,8 @@ impl Reason {
             Self::AgentBusy => "the agent is busy",
             Self::WorkspaceBusy => "the workspace is in use by another agent",
             Self::EqualRequest => "an equal request is worked on",
+            Self::QuotaUsedUp => "the quota of the agent's account is used up",
+            Self::CredentialRefused => "the agent's credential was not accepted",
         }
     }
 }
@@ -46,13 +55,28 @@ pub struct Queued {
     pub position: usize,
     /// Why it waits.
     pub reason: Reason,
+    /// Before then it does not go on, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<DateTime<Utc>>,
+}
+
+impl Queued {
+    /// A place, until nobody knows when.
+    #[must_use]
+    pub const fn new(position: usize, reason: Reason) -> Self {
+        Self { position, reason, until: None }
+    }
 }
 
 impl fmt::Display for Queued {
     /// One clause, such as `waiting: 3rd in line, the agent is busy`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { position, reason } = self;
-        write!(f, "waiting: {position}{} in line, {}", ending(*position), reason.clause())
+        let Self { position, reason, until } = self;
+        write!(f, "waiting: {position}{} in line, {}", ending(*position), reason.clause())?;
+        match until {
+            None => Ok(()),
+            Some(until) => write!(f, " until {}", until.to_rfc3339_opts(SecondsFormat::Secs, true)),
+        }
     }
 }
 
@@ -82,14 +106,29 @@ mod tests {
             (112, "112th"),
             (1021, "1021st"),
         ] {
-            let told = Queued { position, reason: Reason::AgentBusy }.to_string();
+            let told = Queued::new(position, Reason::AgentBusy).to_string();
             assert_eq!(told, format!("waiting: {ordinal} in line, the agent is busy"));
         }
     }
 
     #[test]
+    fn the_end_of_a_wait_is_told_where_it_is_known() {
+        let until = DateTime::from_timestamp(1_800_000_000, 0);
+        let queued = Queued { until, ..Queued::new(1, Reason::QuotaUsedUp) };
+        let told = "waiting: 1st in line, the quota of the agent's account is used up \
+                    until 2027-01-15T08:00:00Z";
+        assert_eq!(queued.to_string(), told);
+    }
+
+    #[test]
     fn the_published_words_are_the_stored_ones() {
-        for reason in [Reason::AgentBusy, Reason::WorkspaceBusy, Reason::EqualRequest] {
+        for reason in [
+            Reason::AgentBusy,
+            Reason::WorkspaceBusy,
+            Reason::EqualRequest,
+            Reason::QuotaUsedUp,
+            Reason::CredentialRefused,
+        ] {
             assert_eq!(serde_json::to_value(reason).unwrap(), reason.as_str());
         }
     }

@@ -3,10 +3,12 @@
 use chrono::{DateTime, Utc};
 
 use super::agent::Access;
+use super::budget::Charge;
 use super::code::{Category, Code};
 use super::execution::{Fence, Outcome, Stamp, State};
 use super::failure::Failure;
 use super::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
+use super::quota::Parked;
 use super::request::{Overrides, Trigger};
 use super::trace::Trace;
 
@@ -47,6 +49,10 @@ pub struct Record {
     pub replayable: bool,
     /// Whether its question was answered and the next turn has not begun yet.
     pub answered: bool,
+    /// How it was parked last in this turn; it is so still while it is between two attempts.
+    pub parked: Option<Parked>,
+    /// What it has used up so far.
+    pub spent: Charge,
     /// When it was accepted.
     pub accepted_at: DateTime<Utc>,
     /// When its first attempt started.
@@ -94,6 +100,14 @@ impl Record {
                 | State::Cleanup,
             ) => Shown::Working,
         }
+    }
+
+    /// Whether it waits for the quota of its account.
+    #[must_use]
+    pub fn is_parked(&self) -> Option<Parked> {
+        let is_between = self.outcome.is_none() && self.state == State::Failed;
+        // One that was parked before an earlier attempt is in an ordinary pause.
+        self.parked.filter(|parked| is_between && parked.attempt == self.stamp.attempt)
     }
 
     /// Refused by the agent itself, or never begun.

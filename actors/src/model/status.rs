@@ -5,10 +5,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::alert::Alert;
+use super::budget::BudgetStatus;
 use super::execution::{Outcome, Stamp, State};
 use super::id::{AgentId, ExecutionId};
 use super::pressure::Pressure;
 use super::queue::{Queued, Reason};
+use super::quota::{Cause, CredentialName};
 use super::resources::Holding;
 use super::sandbox::{Enforcement, Isolation};
 use super::schedule::ScheduleId;
@@ -65,7 +67,10 @@ pub struct QueuedStatus {
     pub reason: Reason,
     /// Since when it waits.
     pub since: DateTime<Utc>,
-    /// When it will have waited too long.
+    /// Before then it does not begin, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<DateTime<Utc>>,
+    /// When it will have waited too long; for one that is parked, when it goes on.
     pub deadline: DateTime<Utc>,
 }
 
@@ -134,6 +139,9 @@ pub struct AgentStatus {
     pub queued: Vec<QueuedStatus>,
     /// The last one that ended in the life of this actor.
     pub last: Option<LastOutcome>,
+    /// What it has used up today.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<BudgetStatus>,
 }
 
 /// One actor that is not an agent.
@@ -187,6 +195,21 @@ pub struct RetentionStatus {
     pub last_pass: Option<Pass>,
 }
 
+/// A credential that is of no use for now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CredentialStatus {
+    /// Its name, which tells nothing of it.
+    pub name: CredentialName,
+    /// Why it is of no use.
+    pub cause: Cause,
+    /// `open`: nothing begins; `half-open`: one may try it; `tried`: one does.
+    pub state: String,
+    /// Since when.
+    pub since: DateTime<Utc>,
+    /// Until when nothing begins.
+    pub until: DateTime<Utc>,
+}
+
 /// The whole tree.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TreeStatus {
@@ -209,6 +232,9 @@ pub struct TreeStatus {
     /// What somebody should look at.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub alerts: Vec<Alert>,
+    /// Credentials of agents that are of no use for now.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub credentials: Vec<CredentialStatus>,
     /// The door.
     pub gateway: ActorStatus,
     /// The agents, in the order of their ids.

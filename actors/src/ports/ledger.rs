@@ -7,9 +7,10 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 
 use crate::model::agent::Access;
+use crate::model::budget::Charge;
 use crate::model::content::Piece;
 use crate::model::event::{Chunk, Event, Fact, Span};
 use crate::model::execution::{Fence, Move, Outcome, Stamp};
@@ -291,6 +292,12 @@ pub trait Ledger: Send + Sync + 'static {
     /// # Errors
     /// When it could not be read.
     async fn text(&self, id: ExecutionId, span: Span) -> Result<String, LedgerError>;
+
+    /// What an agent has used up in a day: the sum of what was [charged](Fact::Charged).
+    ///
+    /// # Errors
+    /// When it could not be read.
+    async fn spent(&self, agent: &AgentId, day: NaiveDate) -> Result<Charge, LedgerError>;
 
     /// Makes or keeps the principals of the configuration and replaces their seeded tokens.
     ///

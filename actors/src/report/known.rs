@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use crate::decide::budget::count;
+use crate::model::budget::Charge;
 use crate::model::content::Piece;
 use crate::model::event::{Channel, Fact, Span};
 
@@ -28,6 +30,17 @@ impl Known {
     pub fn new(facts: Vec<Fact>) -> Self {
         let shown = facts.iter().filter_map(grown).map(|span| span.to).max().unwrap_or_default();
         Self(Arc::new(watch::Sender::new(Facts { left: facts, shown })))
+    }
+
+    /// What the agent had counted by then.
+    pub(super) fn counted(&self) -> Charge {
+        let facts = self.0.borrow();
+        facts.left.iter().fold(Charge::default(), |counted, fact| match fact {
+            Fact::Used { numbers, cumulative } => {
+                count(counted, Charge::counted(numbers), *cumulative).0
+            }
+            _ => counted,
+        })
     }
 
     /// What is new of a fact; `None` when nothing is.

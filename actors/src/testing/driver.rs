@@ -33,10 +33,15 @@ pub struct Act {
     says: String,
     murmurs: Vec<Duration>,
     makes: Vec<Made<Part>>,
+    uses: Vec<Used>,
+    lasts: Option<Duration>,
     manner: Manner,
     ends_after_stop: Duration,
     clears_for: Duration,
 }
+
+/// Input and output tokens, and whether they are of the whole attempt.
+type Used = (u64, u64, bool);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
@@ -62,6 +67,8 @@ impl Act {
             says: String::new(),
             murmurs: Vec::new(),
             makes: Vec::new(),
+            uses: Vec::new(),
+            lasts: None,
             manner,
             ends_after_stop: Duration::ZERO,
             clears_for: Duration::ZERO,
@@ -142,6 +149,21 @@ impl Act {
     #[must_use]
     pub fn murmuring(mut self, pauses: impl IntoIterator<Item = u64>) -> Self {
         self.murmurs.extend(pauses.into_iter().map(Duration::from_secs));
+        self
+    }
+
+    /// Counts tokens that it was given and that it answered, before it runs on: each time what is new, or,
+    /// where that is so, what it is by then.
+    #[must_use]
+    pub fn using(mut self, uses: impl IntoIterator<Item = (u64, u64, bool)>) -> Self {
+        self.uses.extend(uses);
+        self
+    }
+
+    /// Says that its failure lasts for so long.
+    #[must_use]
+    pub const fn lasting(mut self, seconds: u64) -> Self {
+        self.lasts = Some(Duration::from_secs(seconds));
         self
     }
 
@@ -282,7 +304,9 @@ async fn play(
     }
     drop(alive);
     if act.manner != Manner::Deserter {
-        let verdict = act.verdict.map_err(|code| Failure::new(code, "it failed as scripted"));
+        let until = act.lasts.map(|lasts| report.now() + lasts);
+        let failed = |code| Failure { until, ..Failure::new(code, "it failed as scripted") };
+        let verdict = act.verdict.map_err(failed);
         let exit_code = i32::from(verdict.is_err());
         report.ended(verdict, Some(exit_code));
     }
@@ -307,6 +331,11 @@ async fn live(act: &Act, pid: u32, report: &Reporter) {
     let mut scribe = report.scribe(Channel::Parts);
     for made in &act.makes {
         _ = scribe.make(made.clone()).await; // What is lost is seen.
+    }
+    for (input, output, cumulative) in &act.uses {
+        let numbers = [("input_tokens", *input), ("output_tokens", *output)];
+        let numbers = numbers.map(|(name, count)| (name.to_owned(), count.into())).into();
+        _ = report.note(Fact::Used { numbers, cumulative: *cumulative }).await; // A lost one is seen.
     }
     murmur(act, report).await;
     sleep(act.runs_for).await;

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use super::gate::{Call, Gate};
 use super::rows::{Row, Rows};
+use crate::model::budget::Charge;
 use crate::model::event::{Channel, Chunk, Event, Fact, Span, Speaker};
 use crate::model::execution::{Fence, Stamp, State};
 use crate::model::id::{AgentId, ExecutionId, PrincipalId};
@@ -105,6 +106,7 @@ impl Ledger for MemoryLedger {
         row.keys.extend(resume.keys.each().map(|key| (key, resume.digest)));
         row.take_input(resume.stamp, &resume.input);
         row.record.answered = true;
+        row.record.parked = None;
         row.record.params = resume.params;
         row.record.overrides = resume.overrides;
         row.record.replayable = resume.replayable;
@@ -260,6 +262,17 @@ impl Ledger for MemoryLedger {
         self.enter(Call::Read).await?;
         let rows = self.rows.lock().await;
         Ok(rows.executions.get(&id).map(|row| row.text(span)).unwrap_or_default())
+    }
+
+    async fn spent(&self, agent: &AgentId, day: NaiveDate) -> Result<Charge, LedgerError> {
+        self.enter(Call::Read).await?;
+        let rows = self.rows.lock().await;
+        let of_agent = rows.executions.values().filter(|row| row.record.agent == *agent);
+        let charges = of_agent.flat_map(|row| &row.events).filter_map(|event| match &event.fact {
+            Fact::Charged { day: on, charge } if *on == day => Some(*charge),
+            _ => None,
+        });
+        Ok(charges.fold(Charge::default(), Charge::plus))
     }
 
     async fn seed(&self, seeds: Vec<TokenSeed>, _: DateTime<Utc>) -> Result<(), LedgerError> {

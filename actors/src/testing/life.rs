@@ -9,6 +9,7 @@ use super::gate::Gate;
 use super::ledger::MemoryLedger;
 use super::meter::{BOUNDS, PACE, ScriptedMeter};
 use super::timebook::{MemoryTimebook, Plainly};
+use crate::circuits::Circuits;
 use crate::decide::key::Keyring;
 use crate::decide::redact::Redactor;
 use crate::kit::{Kit, Masking};
@@ -18,6 +19,7 @@ use crate::model::schedule::Configured;
 use crate::monitor::Probe;
 use crate::ports::driver::Driver;
 use crate::ports::observer::Nobody;
+use crate::purses::Purses;
 use crate::root::Seat;
 use crate::scheduler::{Agenda, NAP};
 use crate::tree::{Plan, Tree};
@@ -38,6 +40,8 @@ pub(super) fn kit(
         observer: Arc::new(Nobody),
         lookout: Lookout::default(),
         turns: Turns::default(),
+        circuits: Circuits::default(),
+        purses: Purses::default(),
     }
 }
 

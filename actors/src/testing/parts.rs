@@ -6,9 +6,11 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::model::agent::{Access, AgentSpec, Allowance, Capacity, Deadlines, RetrySpec, Sizes};
+use crate::model::budget::BudgetSpec;
 use crate::model::exposure::Exposure;
 use crate::model::id::{AgentId, ContextId, MessageId, PrincipalId};
 use crate::model::principal::{Caller, Right, Scope};
+use crate::model::quota::QuotaSpec;
 use crate::model::request::{Input, Overrides, Request, Trigger};
 use crate::model::resources::Holding;
 use crate::model::sandbox::Enforcement;
@@ -42,6 +44,8 @@ pub fn spec(id: &str) -> AgentSpec {
         },
         heartbeat: None,
         retry: RetrySpec::default(),
+        quota: QuotaSpec::default(),
+        budget: BudgetSpec::default(),
         sizes: Sizes { input: 1000, output: 100_000 },
         dedup_window: None,
         allowance: Allowance::default(),

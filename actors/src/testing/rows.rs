@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
+use crate::model::budget::Charge;
 use crate::model::event::{Channel, Chunk, Event, Fact, Span, Speaker};
 use crate::model::execution::{Fence, Outcome, Stamp, State};
 use crate::model::id::{AgentId, ExecutionId, PrincipalId};
@@ -87,6 +88,8 @@ impl Row {
             overrides: accept.overrides,
             replayable: accept.replayable,
             answered: false,
+            parked: None,
+            spent: Charge::default(),
             accepted_at: accept.at,
             started_at: None,
             changed_at: accept.at,
@@ -138,6 +141,8 @@ impl Row {
             }
             Fact::Spawned { pid } => self.record.pid = Some(*pid),
             Fact::AttemptFailed(failure) => self.record.failure = Some(failure.clone()),
+            Fact::Parked(parked) => self.record.parked = Some(*parked),
+            Fact::Charged { charge, .. } => self.record.spent = self.record.spent.plus(*charge),
             Fact::Said { .. }
             | Fact::Artifact { .. }
             | Fact::Used { .. }

@@ -1,5 +1,6 @@
 //! The tree as lines that a person reads.
 
+use algonius_actors::model::budget::{BoundStatus, BudgetStatus};
 use algonius_actors::model::pressure::Pressure;
 use algonius_actors::model::sandbox::Isolation;
 use algonius_actors::model::status::{
@@ -128,7 +129,7 @@ fn remarks(agent: &AgentStatus) -> Vec<String> {
         holding.map(ToString::to_string),
         agent.last_fault.as_ref().map(|fault| format!("fault: {fault}")),
     ];
-    remarks.into_iter().flatten().collect()
+    remarks.into_iter().flatten().chain(agent.budget.iter().flat_map(spending)).collect()
 }
 
 fn running_line(execution: &ExecutionStatus, at: DateTime<Utc>) -> String {
@@ -143,7 +144,21 @@ fn running_line(execution: &ExecutionStatus, at: DateTime<Utc>) -> String {
     format!("{} {state}{since}{stamp}{pid}{left}{queued}", execution.id)
 }
 
+/// What is used up and left of each bound of the day.
+fn spending(budget: &BudgetStatus) -> Vec<String> {
+    let line = |bound: &BoundStatus| {
+        let (spent, limit) = (bound.of.told(bound.of.of(budget.spent)), bound.of.told(bound.limit));
+        format!("today {spent} of {limit}, anew at {}", budget.renews.format("%Y-%m-%d %H:%MZ"))
+    };
+    budget.bounds.iter().map(line).collect()
+}
+
 fn queued_line(queued: &QueuedStatus, at: DateTime<Utc>) -> String {
+    if let Some(until) = queued.until {
+        let (id, reason, until) =
+            (queued.id, queued.reason.as_str(), until.format("%Y-%m-%d %H:%M:%SZ"));
+        return format!("{id} waits at place {}, {reason} until {until}", queued.position);
+    }
     let (waited, left) = (ago(at, queued.since), ago(queued.deadline, at));
     format!("{} queued at place {} for {waited}, {left} left", queued.id, queued.position)
 }

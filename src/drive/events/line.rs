@@ -76,9 +76,16 @@ pub(super) enum Event {
         message: String,
         #[serde(default)]
         category: String,
+        /// Before then it would fail again.
+        until: Option<String>,
+        /// The same, in seconds from now.
+        retry_after: Option<f64>,
     },
     /// What was used, in numbers by name.
     Usage {
+        /// Whether the numbers are of the whole attempt so far.
+        #[serde(default)]
+        cumulative: bool,
         #[serde(flatten)]
         fields: Map<String, Value>,
     },

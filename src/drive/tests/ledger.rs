@@ -1,5 +1,6 @@
 //! The ledger of these tests: it hears what a driver writes, and has nothing else to say.
 
+use algonius_actors::model::budget::Charge;
 use algonius_actors::model::event::{Chunk, Event, Fact, Span};
 use algonius_actors::model::execution::{Fence, Stamp};
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
@@ -9,7 +10,7 @@ use algonius_actors::ports::ledger::{
     Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Resume, Settlement,
 };
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 
 use super::world::{Entry, Listener, unavailable};
 
@@ -77,6 +78,10 @@ impl Ledger for Listener {
     }
 
     async fn text(&self, _: ExecutionId, _: Span) -> Result<String, LedgerError> {
+        Err(unavailable())
+    }
+
+    async fn spent(&self, _: &AgentId, _: NaiveDate) -> Result<Charge, LedgerError> {
         Err(unavailable())
     }
 

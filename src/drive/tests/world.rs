@@ -29,7 +29,8 @@ use algonius_actors::model::workspace::Workspace;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::driver::{Driver, Lease, Work};
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::report::{Desk, Known, Pulse, Report, Reporter};
+use algonius_actors::purses::Purses;
+use algonius_actors::report::{Desk, Known, Pulse, Report, Reporter, Till};
 use chrono::{DateTime, Utc};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OnceCell, watch};
@@ -148,7 +149,7 @@ pub(super) fn program(command: &str, args: &[&str]) -> Stage {
 }
 
 fn spec() -> AgentSpec {
-    let day = Duration::from_secs(86_400);
+    let (day, grace) = (Duration::from_secs(86_400), Duration::from_millis(200));
     AgentSpec {
         id: AgentId::new("agent").unwrap(),
         name: "Agent".to_owned(),
@@ -161,15 +162,11 @@ fn spec() -> AgentSpec {
         isolation: version().map(|_| Isolation::Landlock),
         holding: Holding::default(),
         capacity: Capacity { running: None, waiting: 0, patience: day },
-        deadlines: Deadlines {
-            start: day,
-            run: day,
-            idle: None,
-            grace: Duration::from_millis(200),
-            answer: day,
-        },
+        deadlines: Deadlines { start: day, run: day, idle: None, grace, answer: day },
         heartbeat: None,
         retry: RetrySpec::default(),
+        quota: Default::default(),
+        budget: Default::default(),
         sizes: Sizes { input: 16 << 20, output: 8 << 20 },
         dedup_window: None,
         allowance: Allowance::default(),
@@ -230,6 +227,7 @@ impl Stage {
             progress: watch::Sender::new(Progress::accepted()),
             pulse: Pulse::default(),
             known: Known::default(),
+            till: Till::of(&self.spec, &Purses::default()),
         };
         let report = Reporter::new(desk, move |report| _ = sender.send(Entry::Report(report)));
         (report, entries, is_full)

@@ -37,7 +37,7 @@ pub(super) fn note(attempts: &mut Vec<AttemptEntry>, event: &Event) {
         Fact::AttemptFailed(failure) => attempt.error = Some(Trouble::from(failure)),
         Fact::Heartbeat(usage) => attempt.usage = Some(*usage),
         Fact::Spent(spent) => attempt.spent = Some(*spent),
-        Fact::Used { numbers } => attempt.used.extend(numbers.clone()),
+        Fact::Used { numbers, .. } => attempt.used.extend(numbers.clone()),
         _ => {}
     }
 }

@@ -1,5 +1,6 @@
 //! Stories of accepted requests.
 
+use algonius_actors::model::budget::Charge;
 use algonius_actors::model::execution::{Fence, Outcome, Stamp, State};
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
 use algonius_actors::model::record::Filter;
@@ -34,6 +35,8 @@ pub(in crate::store) async fn an_accepted_request_is_read_back_as_it_was_given(l
         params: given.params,
         overrides: given.overrides,
         replayable: true,
+        parked: None,
+        spent: Charge::default(),
         accepted_at: second(0),
         started_at: None,
         changed_at: second(0),

@@ -12,6 +12,7 @@ pub(super) fn idle(event: Event) -> (Phase, Vec<Effect>) {
         E::Begin => claim(Stamp::FIRST, State::Idle),
         E::Cancel { why } => end(Stamp::FIRST, State::Idle, cancelled(why)),
         E::QueueExpired => end(Stamp::FIRST, State::Idle, queue_expired()),
+        E::Denied { failure } => end(Stamp::FIRST, State::Idle, failed(failure)),
         event => (P::Idle, vec![Do::Ignore { event }]),
     }
 }

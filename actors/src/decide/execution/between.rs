@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::after::{cancelled, end, queue_expired};
+use super::after::{cancelled, end, failed, queue_expired};
 use super::before::claim;
 use super::{Deadline, Effect as Do, Ending, Event as E, Phase as P};
 use super::{Effect, Event, Phase};
@@ -13,6 +13,7 @@ use crate::model::failure::Failure;
 pub(super) fn waiting(stamp: Stamp, event: Event) -> (Phase, Vec<Effect>) {
     match event {
         E::QueueExpired => end(stamp, State::Waiting, queue_expired()),
+        E::Denied { failure } => end(stamp, State::Waiting, failed(failure)),
         E::Answered => claim(stamp.continued(), State::Waiting),
         E::Cancel { why } => end(stamp, State::Waiting, cancelled(why)),
         E::Overdue { at, deadline: Deadline::Answer } if at == stamp => {
@@ -38,6 +39,8 @@ pub(super) fn clearing(stamp: Stamp, pause: Duration, event: Event) -> (Phase, V
 pub(super) fn paused(stamp: Stamp, event: Event) -> (Phase, Vec<Effect>) {
     match event {
         E::RetryDue { at } if at == stamp => claim(stamp.retried(), State::Failed),
+        E::QueueExpired => end(stamp, State::Failed, queue_expired()),
+        E::Denied { failure } => end(stamp, State::Failed, failed(failure)),
         E::Cancel { why } => end(stamp, State::Failed, cancelled(why)),
         event => (P::Paused { stamp }, vec![Do::Ignore { event }]),
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::after::{cancelled, end, failed, moved};
 use super::{Deadline, Effect as Do, Ending, Event as E, OBDURACY, Phase as P, Policy};
 use super::{Effect, Event, Phase, warning};
-use crate::decide::retry;
+use crate::decide::retry::{self, Fate};
 use crate::model::code::Code;
 use crate::model::event::Limit;
 use crate::model::execution::{Outcome, Stamp, State};
@@ -39,8 +39,12 @@ pub(super) fn working(
             end(stamp, state, Ending { outcome: Outcome::Completed, failure: None })
         }
         E::Ended { at, verdict: Err(failure) } if at == stamp => {
-            attempt_failed(stamp, state, failure, policy)
+            attempt_failed(stamp, state, (failure, None), policy)
         }
+        E::Failed { at, failure, lasts } if at == stamp => {
+            attempt_failed(stamp, state, (failure, Some(lasts)), policy)
+        }
+        E::Overspent { at, failure } if at == stamp => stop(stamp, state, failed(failure), policy),
         E::Asked { at } if at == stamp && state == State::Running => {
             let moved = moved(stamp, state, State::Waiting, "it asked for input");
             (P::Waiting { stamp }, vec![moved, Do::Clean { stamp }, Do::Park])
@@ -124,16 +128,25 @@ fn fits(deadline: Deadline, state: State) -> bool {
 fn attempt_failed(
     stamp: Stamp,
     state: State,
-    failure: Failure,
+    (failure, lasts): (Failure, Option<Duration>),
     policy: &Policy,
 ) -> (Phase, Vec<Effect>) {
-    let had_input = state == State::Running;
-    match retry::pause(&policy.retry, policy.access, stamp.attempt, had_input, &failure) {
-        None => end(stamp, state, failed(failure)),
-        Some(pause) => {
-            let moved = moved(stamp, state, State::Failed, &failure.message);
+    let Policy { retry, parking, access, parks, .. } = policy;
+    let (number, had_input) = (stamp.attempt, state == State::Running);
+    let attempt =
+        retry::Attempt { retry, parking, access: *access, number, parks: *parks, had_input };
+    let fate = retry::fate(attempt, &failure, lasts);
+    let moved = moved(stamp, state, State::Failed, &failure.message);
+    match fate {
+        Fate::Last => end(stamp, state, failed(failure)),
+        Fate::Again(pause) => {
             let effects = vec![Do::Note { failure }, moved, Do::Clean { stamp }];
             (P::Clearing { stamp, pause }, effects)
+        }
+        Fate::Parked(wait) => {
+            let effects =
+                [Do::Note { failure }, moved, Do::Clean { stamp }, Do::ParkFor { stamp, wait }];
+            (P::Paused { stamp }, effects.into())
         }
     }
 }
@@ -152,7 +165,10 @@ pub(super) fn stopping(
     event: Event,
 ) -> (Phase, Vec<Effect>) {
     match event {
-        E::Ended { at, .. } | E::Asked { at } | E::Overdue { at, deadline: Deadline::Stop }
+        E::Ended { at, .. }
+        | E::Failed { at, .. }
+        | E::Asked { at }
+        | E::Overdue { at, deadline: Deadline::Stop }
             if at == stamp =>
         {
             end(stamp, from, ending)

@@ -1,0 +1,66 @@
+//! What each agent has used up in each day: one row, which grows in the commit that says so.
+
+use algonius_actors::model::budget::Charge;
+use algonius_actors::model::id::AgentId;
+use chrono::NaiveDate;
+use sqlx::{SqliteConnection, SqlitePool};
+
+use super::column::{Columns, integer};
+
+const ADD: &str = "
+    INSERT INTO spending (agent, day, turns, input_tokens, output_tokens, cached_input_tokens,
+        cost_micros, wall_ms)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+    ON CONFLICT (agent, day) DO UPDATE SET
+        turns = min(turns + excluded.turns, 4611686018427387903),
+        input_tokens = min(input_tokens + excluded.input_tokens, 4611686018427387903),
+        output_tokens = min(output_tokens + excluded.output_tokens, 4611686018427387903),
+        cached_input_tokens = min(cached_input_tokens + excluded.cached_input_tokens, 4611686018427387903),
+        cost_micros = min(cost_micros + excluded.cost_micros, 4611686018427387903),
+        wall_ms = min(wall_ms + excluded.wall_ms, 4611686018427387903)";
+
+/// Adds to what an agent has used up in a day.
+pub(super) async fn add(
+    connection: &mut SqliteConnection,
+    agent: &str,
+    day: NaiveDate,
+    charge: &Charge,
+) -> sqlx::Result<()> {
+    sqlx::query(ADD)
+        .bind(agent)
+        .bind(day.to_string())
+        .bind(integer(charge.turns))
+        .bind(integer(charge.input_tokens))
+        .bind(integer(charge.output_tokens))
+        .bind(integer(charge.cached_input_tokens))
+        .bind(integer(charge.cost_micros))
+        .bind(integer(charge.wall_ms))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Reads what an agent has used up in a day.
+pub(super) async fn read(
+    pool: &SqlitePool,
+    agent: &AgentId,
+    day: NaiveDate,
+) -> sqlx::Result<Charge> {
+    let row = sqlx::query("SELECT * FROM spending WHERE agent = $1 AND day = $2")
+        .bind(agent.as_str())
+        .bind(day.to_string())
+        .fetch_optional(pool)
+        .await?;
+    row.map_or(Ok(Charge::default()), |row| charge(Columns(&row)))
+}
+
+fn charge(columns: Columns<'_>) -> sqlx::Result<Charge> {
+    Ok(Charge {
+        turns: columns.number("turns")?,
+        input_tokens: columns.number("input_tokens")?,
+        output_tokens: columns.number("output_tokens")?,
+        cached_input_tokens: columns.number("cached_input_tokens")?,
+        cost_micros: columns.number("cost_micros")?,
+        wall_ms: columns.number("wall_ms")?,
+    })
+}
