@@ -123,6 +123,8 @@ impl Copy {
             | Fact::Spawned { .. }
             | Fact::AttemptFailed(_)
             | Fact::Used { .. }
+            | Fact::Stepped { .. }
+            | Fact::Stopped { .. }
             | Fact::Heartbeat(_)
             | Fact::Spent(_)
             | Fact::Session { .. }

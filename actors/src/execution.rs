@@ -255,7 +255,8 @@ impl ExecutionData {
                     self.exit_code = exit_code;
                 }
                 self.attempt_ended(at, verdict.as_ref().err().map(|failure| failure.code));
-                self.happened(me, Event::Ended { at, verdict });
+                let event = self.ended(at, verdict);
+                self.happened(me, event);
             }
             Report::Asked { at, exit_code } => {
                 if at == self.stamp {

@@ -9,6 +9,7 @@ mod scribe;
 
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use tokio::sync::watch;
 
 pub use self::known::Known;
@@ -119,6 +120,12 @@ impl Reporter {
         self.desk.redactor.redact(text).into_owned()
     }
 
+    /// The time, as those know it who record.
+    #[must_use]
+    pub fn now(&self) -> DateTime<Utc> {
+        self.desk.clock.now()
+    }
+
     /// Tells that the work lives.
     pub fn started(&self, pid: Option<u32>) {
         self.desk.pulse.beat();
@@ -182,7 +189,7 @@ impl Reporter {
 
 /// The tokens among the numbers that an agent counted.
 fn tokens(fact: &Fact) -> Option<Tokens> {
-    let Fact::Used { numbers } = fact else { return None };
+    let Fact::Used { numbers, .. } = fact else { return None };
     let number = |name: &str| numbers.get(name).and_then(serde_json::Number::as_u64);
     let (input, output) = (number("input_tokens"), number("output_tokens"));
     input.or(output)?;

@@ -57,6 +57,10 @@ fn events() -> impl Strategy<Value = Event> {
         Just(Event::Gone),
         stamps().prop_map(|at| Event::Started { at }),
         (stamps(), verdicts()).prop_map(|(at, verdict)| Event::Ended { at, verdict }),
+        (stamps(), 0..20u64).prop_map(|(at, left)| {
+            let failure = Failure::new(Code::QuotaExceeded, "it is used up");
+            Event::FailedFor { at, failure, left: Duration::from_secs(left) }
+        }),
         stamps().prop_map(|at| Event::Asked { at }),
         Just(Event::Answered),
         stamps().prop_map(|at| Event::Nearing { at }),
@@ -82,6 +86,7 @@ fn stamp_of(event: &Event) -> Option<Stamp> {
         | Event::Started { at }
         | Event::TakenUp { at, .. }
         | Event::Ended { at, .. }
+        | Event::FailedFor { at, .. }
         | Event::Asked { at }
         | Event::Nearing { at }
         | Event::Quiet { at, .. }
@@ -177,7 +182,7 @@ impl Witness {
         let is_given_up = matches!(before, Phase::Stopping { .. })
             && matches!(event, Event::Overdue { deadline: Deadline::Stop, .. });
         let has_ended = match event {
-            Event::Ended { .. } => true,
+            Event::Ended { .. } | Event::FailedFor { .. } => true,
             Event::Asked { .. } => !matches!(before, Phase::Starting { .. }),
             _ => false,
         };

@@ -49,6 +49,8 @@ impl Facts {
             | Fact::Said { .. }
             | Fact::Artifact { .. }
             | Fact::Used { .. }
+            | Fact::Stepped { .. }
+            | Fact::Stopped { .. }
             | Fact::Heartbeat(_)
             | Fact::Spent(_)
             | Fact::Session { .. }

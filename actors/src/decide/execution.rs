@@ -164,6 +164,8 @@ pub enum Event {
     Started { at: Stamp },
     /// The work has ended.
     Ended { at: Stamp, verdict: Result<(), Failure> },
+    /// The work has failed, and would fail again for so long.
+    FailedFor { at: Stamp, failure: Failure, left: Duration },
     /// The work asked for input and has ended.
     Asked { at: Stamp },
     /// The input that was asked for is there.

@@ -9,6 +9,9 @@ use crate::model::failure::Failure;
 /// The longest pause there is, whatever the factor says.
 const LONGEST: Duration = Duration::from_secs(3600);
 
+/// So many pauses are counted as what a policy is ready to wait.
+const MOST_PAUSES: usize = 100;
+
 /// The pause before the next attempt, or `None` when there is none.
 ///
 /// Only transient failures are tried again. An agent that changes things is not tried again once
@@ -30,6 +33,25 @@ pub fn pause(
     })
 }
 
+/// The pause before the next attempt where the failure will not pass before `left` is over. It is
+/// waited for where that takes no longer than all the pauses that are left; waiting for more is not
+/// what they are for.
+#[must_use]
+pub fn pause_for(
+    spec: &RetrySpec,
+    access: Access,
+    attempt: u32,
+    had_input: bool,
+    (failure, left): (&Failure, Duration),
+) -> Option<Duration> {
+    let pauses = (attempt..=spec.max)
+        .map_while(|attempt| pause(spec, access, attempt, had_input, failure))
+        .take(MOST_PAUSES);
+    let reach = pauses.fold(Duration::ZERO, Duration::saturating_add);
+    let usual = pause(spec, access, attempt, had_input, failure)?;
+    (left <= reach).then(|| usual.max(left))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,6 +69,23 @@ mod tests {
     #[test]
     fn transient_failures_are_retried_after_1_2_and_4_seconds() {
         assert_eq!(pauses(Access::ReadOnly, true, Code::TransientFailure), [1, 2, 4]);
+    }
+
+    #[test]
+    fn a_time_that_is_known_is_waited_for_where_it_is_near() {
+        let failure = Failure::new(Code::QuotaExceeded, "it failed");
+        let waits = |attempt, left, access| {
+            let left = Duration::from_secs(left);
+            pause_for(&RetrySpec::default(), access, attempt, true, (&failure, left))
+        };
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        assert_eq!(waits(1, 0, Access::ReadOnly), seconds(1));
+        assert_eq!(waits(1, 7, Access::ReadOnly), seconds(7), "1, 2 and 4 seconds are left");
+        assert_eq!(waits(1, 8, Access::ReadOnly), None);
+        assert_eq!(waits(2, 6, Access::ReadOnly), seconds(6));
+        assert_eq!(waits(2, 7, Access::ReadOnly), None);
+        assert_eq!(waits(4, 0, Access::ReadOnly), None);
+        assert_eq!(waits(1, 1, Access::ReadWrite), None);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::{ExecutionData, ExecutionMsg};
 use crate::decide::execution::Event;
 use crate::model::event::Fact;
 use crate::model::execution::Stamp;
+use crate::model::failure::Failure;
 use crate::ports::driver::Work;
 use crate::report::{Desk, Known, Pulse, Reporter};
 
@@ -54,6 +55,18 @@ impl ExecutionData {
         let (spec, request) = (Arc::clone(&self.spec), Arc::clone(&self.request));
         let workspace = self.claiming.workspace();
         (Work { execution: self.id, stamp, spec, request, workspace }, reporter)
+    }
+
+    /// An end that was told, as what happened at this moment.
+    pub(super) fn ended(&self, at: Stamp, verdict: Result<(), Failure>) -> Event {
+        let until = verdict.as_ref().err().and_then(|failure| failure.until);
+        match (verdict, until) {
+            (Err(failure), Some(until)) => {
+                let left = (until - self.kit.clock.now()).to_std().unwrap_or_default();
+                Event::FailedFor { at, failure, left }
+            }
+            (verdict, _) => Event::Ended { at, verdict },
+        }
     }
 
     pub(super) fn clean(&mut self, me: &ActorRef<ExecutionMsg>, stamp: Stamp) {

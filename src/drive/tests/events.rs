@@ -212,7 +212,7 @@ async fn numbers_and_sessions_are_noted_without_secrets() {
     let numbers = [("cost".to_owned(), serde_json::Number::from_f64(0.5).unwrap())]
         .into_iter()
         .chain([("input_tokens".to_owned(), 7.into())]);
-    assert!(story.facts().contains(&&Fact::Used { numbers: numbers.collect() }));
+    assert!(story.facts().contains(&&Fact::Used { numbers: numbers.collect(), cumulative: false }));
     let session = story.facts().into_iter().find_map(|fact| match fact {
         Fact::Session { id } => Some(id.clone()),
         _ => None,

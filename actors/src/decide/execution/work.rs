@@ -39,7 +39,10 @@ pub(super) fn working(
             end(stamp, state, Ending { outcome: Outcome::Completed, failure: None })
         }
         E::Ended { at, verdict: Err(failure) } if at == stamp => {
-            attempt_failed(stamp, state, failure, policy)
+            attempt_failed((stamp, state), failure, Duration::ZERO, policy)
+        }
+        E::FailedFor { at, failure, left } if at == stamp => {
+            attempt_failed((stamp, state), failure, left, policy)
         }
         E::Asked { at } if at == stamp && state == State::Running => {
             let moved = moved(stamp, state, State::Waiting, "it asked for input");
@@ -122,13 +125,14 @@ fn fits(deadline: Deadline, state: State) -> bool {
 }
 
 fn attempt_failed(
-    stamp: Stamp,
-    state: State,
+    (stamp, state): (Stamp, State),
     failure: Failure,
+    left: Duration,
     policy: &Policy,
 ) -> (Phase, Vec<Effect>) {
     let had_input = state == State::Running;
-    match retry::pause(&policy.retry, policy.access, stamp.attempt, had_input, &failure) {
+    let Policy { retry, access, .. } = policy;
+    match retry::pause_for(retry, *access, stamp.attempt, had_input, (&failure, left)) {
         None => end(stamp, state, failed(failure)),
         Some(pause) => {
             let moved = moved(stamp, state, State::Failed, &failure.message);
@@ -152,7 +156,10 @@ pub(super) fn stopping(
     event: Event,
 ) -> (Phase, Vec<Effect>) {
     match event {
-        E::Ended { at, .. } | E::Asked { at } | E::Overdue { at, deadline: Deadline::Stop }
+        E::Ended { at, .. }
+        | E::FailedFor { at, .. }
+        | E::Asked { at }
+        | E::Overdue { at, deadline: Deadline::Stop }
             if at == stamp =>
         {
             end(stamp, from, ending)
