@@ -18,6 +18,7 @@ mod commands;
 mod crash;
 mod crash_points;
 mod deadlines;
+mod dialects;
 mod doctor;
 mod drain;
 mod entrance;
