@@ -13,6 +13,7 @@ mod allowance;
 mod arguments;
 mod budget;
 mod command;
+mod contract;
 mod deadlines;
 mod entry;
 mod environment;

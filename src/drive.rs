@@ -11,6 +11,7 @@ mod limits;
 mod live;
 pub mod process;
 mod prompts;
+mod proof;
 mod pump;
 mod reach;
 mod sandbox;

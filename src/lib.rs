@@ -8,6 +8,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod drive;
+mod form;
 mod front;
 mod ground;
 pub mod meter;

@@ -125,6 +125,8 @@ impl Copy {
             | Fact::Parked(_)
             | Fact::Used { .. }
             | Fact::Charged { .. }
+            | Fact::Stepped { .. }
+            | Fact::Stopped { .. }
             | Fact::Heartbeat(_)
             | Fact::Spent(_)
             | Fact::Session { .. }

@@ -5,6 +5,7 @@ pub mod alert;
 pub mod budget;
 pub mod code;
 pub mod content;
+pub mod contract;
 pub mod event;
 pub mod execution;
 pub mod exposure;

@@ -3,16 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use algonius_actors::model::program::{
-    InputPattern, OnLoss, OutputPattern, ProgramSpec, SuccessContract, TransientContract,
-};
+use algonius_actors::model::program::{Dialect, InputPattern, OnLoss, OutputPattern, ProgramSpec};
 use algonius_actors::model::resources::Resources;
 use algonius_actors::model::sandbox::Sandbox;
 use regex::Regex;
-use toml::de::DeValue;
 
 use super::arguments::{self, Arguments};
 use super::command;
+use super::contract;
 use super::environment::{self, is_name};
 use super::fault::{Severity, said};
 use super::prompting;
@@ -28,10 +26,15 @@ const INPUTS: [(&str, Option<InputPattern>); 4] = [
     ("json-rpc", None),
 ];
 
-const OUTPUTS: [(&str, Option<OutputPattern>); 4] = [
+const OUTPUTS: [(&str, Option<OutputPattern>); 9] = [
     ("stdout", Some(OutputPattern::Stdout)),
     ("file", Some(OutputPattern::File)),
     ("events", Some(OutputPattern::Events)),
+    ("claude-stream-json", Some(OutputPattern::Native(Dialect::Claude))),
+    ("codex-jsonl", Some(OutputPattern::Native(Dialect::Codex))),
+    ("gemini-stream-json", Some(OutputPattern::Native(Dialect::Gemini))),
+    ("copilot-jsonl", Some(OutputPattern::Native(Dialect::Copilot))),
+    ("opencode-jsonl", Some(OutputPattern::Native(Dialect::Opencode))),
     ("json-rpc", None),
 ];
 
@@ -41,7 +44,7 @@ pub(super) fn read(section: &mut Section<'_>, lacking: Severity) -> Option<Progr
     let working_dir = working_dir(section, lacking);
     let path = env.get("PATH").map(|path| path.value.clone());
     let path = path.or_else(|| section.reader.env("PATH"));
-    let command = command::read(section, path, lacking);
+    let command = command::read(section, path.clone(), lacking);
     let arguments = Arguments::read(section);
     if let Some(command) = &command {
         prompting::warn(section.reader, command, &arguments.words());
@@ -59,8 +62,8 @@ pub(super) fn read(section: &mut Section<'_>, lacking: Severity) -> Option<Progr
         on_loss: on_loss.map(|found| found.value).unwrap_or_default(),
         params: params(section),
         prompts: prompts::read(section),
-        success: success(section.section("success")),
-        transient: transient(section),
+        success: contract::success(section.section("success"), path.as_deref(), lacking),
+        failures: contract::failures(section),
         command: command?.value,
         args: arguments.templates(),
         env,
@@ -131,46 +134,8 @@ fn params(section: &mut Section<'_>) -> BTreeMap<String, String> {
     params
 }
 
-/// Reads `[agents.<id>.success]`.
-fn success(mut section: Section<'_>) -> SuccessContract {
-    let contract = SuccessContract {
-        exit_codes: exit_codes(&mut section, "exit_codes", 0),
-        require_output: section.flag("require_output", false),
-        fail_regex: regex(&mut section, "fail_regex"),
-        json_pointer: json_pointer(&mut section),
-    };
-    section.finish();
-    contract
-}
-
-/// Reads which failures may pass by themselves.
-fn transient(section: &mut Section<'_>) -> TransientContract {
-    TransientContract {
-        exit_codes: exit_codes(section, "transient_exit_codes", 75),
-        regex: regex(section, "transient_regex"),
-    }
-}
-
-/// A list of exit codes; the usual one when none is given.
-fn exit_codes(section: &mut Section<'_>, key: &'static str, usual: i32) -> Vec<i32> {
-    let reader = section.reader;
-    let Some(items) = section.list(key) else { return vec![usual] };
-    let code = |value: &DeValue<'_>| {
-        let code = value.as_integer().and_then(value::whole)?;
-        i32::try_from(code).ok().filter(|code| (0..=255).contains(code))
-    };
-    let mut codes = Vec::new();
-    for item in items {
-        match code(item.value) {
-            Some(code) => codes.push(code),
-            None => reader.error(&item.place, "must be an exit code from 0 to 255"),
-        }
-    }
-    codes
-}
-
 /// A regular expression.
-fn regex(section: &mut Section<'_>, key: &'static str) -> Option<Regex> {
+pub(super) fn regex(section: &mut Section<'_>, key: &'static str) -> Option<Regex> {
     let text = section.nonblank(key)?;
     regex_of(section.reader, &text)
 }
@@ -185,15 +150,4 @@ pub(super) fn regex_of(reader: &Reader<'_>, text: &Found<String>) -> Option<Rege
         reader.error(&text.place, format!("is not a regular expression: {cause}"));
     }
     parsed.ok()
-}
-
-/// Where the answer stands in a JSON document.
-fn json_pointer(section: &mut Section<'_>) -> Option<String> {
-    let text = section.text("json_pointer")?;
-    let is_escaped = text.value.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
-    if !(text.value.is_empty() || text.value.starts_with('/')) || !is_escaped {
-        let complaint = "must be empty or start with `/`, with `~0` for `~` and `~1` for `/`";
-        section.reader.error(&text.place, complaint);
-    }
-    Some(text.value)
 }

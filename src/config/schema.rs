@@ -41,7 +41,8 @@ otlp_endpoint = "http://127.0.0.1:4318"
 "#;
 
 /// Of the lists whose items are no texts: what an item is.
-const ITEMS: [(&str, &str); 2] = [("exit_codes", "integer"), ("transient_exit_codes", "integer")];
+const ITEMS: [(&str, &str); 3] =
+    [("exit_codes", "integer"), ("transient_exit_codes", "integer"), ("status", "integer")];
 
 /// The schema, in the words of JSON Schema 2020-12.
 #[must_use]

@@ -73,6 +73,17 @@ pub(super) fn fits(
     Ok(())
 }
 
+/// Fills in a text of the success contract.
+///
+/// # Errors
+/// When a template names what the request does not give, or the text cannot be passed.
+pub(super) fn filled(template: &str, values: &Values) -> Result<String, Failure> {
+    let text = render(template, values)
+        .ok_or_else(|| rejected("what looks at the agent's work could not be filled in"))?;
+    may_be_passed(text.as_bytes())?;
+    Ok(text)
+}
+
 fn render(template: &str, values: &Values) -> Option<String> {
     Template::new(template).and_then(|template| template.render(values)).ok()
 }

@@ -1,23 +1,25 @@
 //! Begins one attempt: fills in its command line, hands over its input, starts its program.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use algonius_actors::decide::contract::{files_failure, spawn_failure};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::{InputPattern, OnLoss, OutputPattern, ProgramSpec};
+use algonius_actors::model::resources::{Grouping, Resources};
 use algonius_actors::ports::driver::Work;
 use algonius_actors::report::Reporter;
 use chrono::SecondsFormat;
 
-use super::arguments::{arguments, file_name, fits};
+use super::arguments::{arguments, file_name, filled, fits};
 use super::environment::environment;
 use super::folder::Folder;
 use super::handed;
 use super::live::{Live, Output, Process};
 use super::process::{Orders, Place};
+use super::proof::{Check, Proof};
 use super::reach::Reach;
 use super::sandbox::{self, is_confined};
 use super::workplace::workplace;
@@ -46,17 +48,24 @@ struct Files {
     output: PathBuf,
 }
 
+impl Files {
+    /// Of the input and of the output.
+    fn paths(&self) -> (PathBuf, PathBuf) {
+        (self.folder.join(&self.input_name), self.output.clone())
+    }
+}
+
 impl Attempt {
     /// Starts the program. What cannot work is refused before anything exists.
     pub(super) async fn begin(self, orders: &Orders) -> Result<(Live, Process), Failure> {
         let mut values = self.values();
         let files = self.files(&values)?;
-        values.input_file = files.folder.join(&files.input_name);
-        values.output_file = files.output.clone();
+        (values.input_file, values.output_file) = files.paths();
         let place = workplace(&self.program, &self.work).await?;
         let (site, folders) = (&self.place.site, (place.as_path(), files.folder.as_path()));
         let hold = sandbox::hold(&self.program, site, &self.work, folders)?;
         let launch = self.launch(&values, &files, place.clone())?;
+        let proof = self.proof(&values, &files, &place).await?;
         let folder = self.folder(&files, is_confined(&self.work)).await?;
         let launch = sandbox::give(hold, launch).await?;
         let output = self.output(folder.as_ref(), files.output, place).await;
@@ -64,7 +73,7 @@ impl Attempt {
             return Err(Failure::new(Code::Cancelled, "called off before it was started"));
         }
         let spawned = self.warden.launch(launch).await.map_err(|error| unstarted(&error))?;
-        Ok(Live::new(self.program, self.work, spawned, folder, output))
+        Ok(Live::new(self.program, self.work, spawned, folder, (output, proof)))
     }
 
     /// Takes over the program that an earlier life started, with the folder that it has.
@@ -75,16 +84,19 @@ impl Attempt {
             let message = "the process that it had is not held any more";
             return Err(Failure::new(Code::Interrupted, message));
         };
-        let files = self.files(&self.values())?;
+        let mut values = self.values();
+        let files = self.files(&values)?;
+        (values.input_file, values.output_file) = files.paths();
         let place = workplace(&self.program, &self.work).await;
         let place = place.unwrap_or_else(|_gone| self.program.working_dir.clone());
+        let proof = self.proof(&values, &files, &place).await?;
         let folder = Folder::find(files.folder.clone());
         let output = self.output(folder.as_ref(), files.output, place).await;
         report.begin_again().await.map_err(|error| {
             tracing::error!(%execution, %error, "what was written is not given up");
             Failure::new(Code::LedgerUnavailable, "what the agent wrote could not be recorded")
         })?;
-        Ok(Live::new(self.program, self.work, spawned, folder, output))
+        Ok(Live::new(self.program, self.work, spawned, folder, (output, proof)))
     }
 
     fn values(&self) -> Values {
@@ -122,7 +134,9 @@ impl Attempt {
         };
         let output = match self.program.output {
             OutputPattern::File => folder.join(file_name(&self.program.output_file, values)?),
-            OutputPattern::Stdout | OutputPattern::Events => PathBuf::new(),
+            OutputPattern::Stdout | OutputPattern::Events | OutputPattern::Native(_) => {
+                PathBuf::new()
+            }
         };
         Ok(Files { folder, input_name, output })
     }
@@ -164,17 +178,54 @@ impl Attempt {
         })
     }
 
+    /// What will be asked of the work, where anything is.
+    async fn proof(
+        &self,
+        values: &Values,
+        files: &Files,
+        place: &Path,
+    ) -> Result<Option<Proof>, Failure> {
+        let contract = &self.program.success;
+        if !Proof::is_asked(contract) {
+            return Ok(None);
+        }
+        let mut proof = Proof { schema: contract.schema.clone(), ..Proof::default() };
+        if let Some(path) = &contract.artifact {
+            let own = Some(files.folder.clone());
+            let hidden = sandbox::hidden(&self.program, &self.place.site);
+            let reach = Reach::of(place.to_owned(), own, hidden).await;
+            proof.artifact = Some((filled(path, values)?, reach));
+        }
+        if let Some(check) = &contract.check {
+            let args = check.args.iter().map(|word| filled(word, values));
+            let launch = Launch {
+                program: check.command.clone(),
+                args: args.collect::<Result<_, _>>()?,
+                stdin: Vec::new(),
+                // Nobody takes it up: what it found out is lost with who would have heard it.
+                dies_alone: true,
+                resources: Resources { grouping: Grouping::Off, ..Resources::default() },
+                ..self.launch(values, files, place.to_owned())?
+            };
+            let (site, folders) = (&self.place.site, (place, files.folder.as_path()));
+            let hold = sandbox::hold(&self.program, site, &self.work, folders)?;
+            let (warden, limit) = (Arc::clone(&self.warden), check.limit);
+            proof.check = Some(Check { hold, launch, warden, limit });
+        }
+        Ok(Some(proof))
+    }
+
     /// Where the answer will come from. What may be reached is settled before the program starts.
     async fn output(&self, folder: Option<&Folder>, file: PathBuf, place: PathBuf) -> Output {
-        match self.program.output {
-            OutputPattern::Stdout => Output::Stdout,
-            OutputPattern::File => Output::File(file),
-            OutputPattern::Events => {
-                let folder = folder.map(|folder| folder.path().to_owned());
-                let hidden = sandbox::hidden(&self.program, &self.place.site);
-                Output::Events(Reach::of(place, folder, hidden).await)
-            }
-        }
+        let dialect = match self.program.output {
+            OutputPattern::Stdout => return Output::Stdout,
+            OutputPattern::File => return Output::File(file),
+            OutputPattern::Events => None,
+            OutputPattern::Native(dialect) => Some(dialect),
+        };
+        let folder = folder.map(|folder| folder.path().to_owned());
+        let hidden = sandbox::hidden(&self.program, &self.place.site);
+        Output::Events(Reach::of(place, folder, hidden).await, dialect)
     }
 
     /// Makes the execution's own folder, where one is needed, with the input in it.

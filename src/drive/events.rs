@@ -1,31 +1,40 @@
-//! Reads a program's own events: one JSON object on each line of its standard output.
+//! Reads a program's events: one JSON object on each line of its standard output, of ours or of
+//! another kind.
 //!
 //! Nothing that a program writes makes the attempt fail but its own word: a line that cannot be
 //! read stays in the raw output, and the first of them is noted.
 
+mod account;
+mod failing;
 mod line;
 mod named;
+mod native;
+mod reader;
 mod shelf;
 mod speech;
+mod steps;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
+use algonius_actors::decide::contract::Testimony;
+use algonius_actors::decide::counters::Counters;
 use algonius_actors::decide::grow::Made;
-use algonius_actors::model::code::Code;
 use algonius_actors::model::content::Part;
-use algonius_actors::model::event::{Fact, Speaker};
-use algonius_actors::model::failure::Failure;
+use algonius_actors::model::event::{Fact, Speaker, Step};
+use algonius_actors::model::program::Dialect;
 use algonius_actors::ports::driver::Work;
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::Reporter;
-use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Map, Value};
 
-use self::line::{Event, Line, Making, Words};
+use self::account::Account;
+use self::failing::Failing;
+use self::line::{Event, Making, Words};
 use self::named::Undelivered;
+use self::reader::Reader;
 use self::shelf::{Shelf, label};
 use self::speech::Speech;
+use self::steps::Steps;
 use super::pump::Text;
 use super::reach::Reach;
 
@@ -38,9 +47,12 @@ pub(super) struct Events<'r> {
     reach: &'r Reach,
     speech: Speech<'r>,
     shelf: Shelf<'r>,
-    line: Line,
+    steps: Steps<'r>,
+    reader: Reader,
     ids: Ids,
-    failure: Option<Failure>,
+    account: Account,
+    counters: Counters,
+    session: Option<String>,
     asks: bool,
     has_more: bool,
     was_warned: bool,
@@ -50,8 +62,8 @@ pub(super) struct Events<'r> {
 pub(super) struct Told {
     /// The text of the answer.
     pub(super) text: Text,
-    /// The failure that was told.
-    pub(super) failure: Option<Failure>,
+    /// What was told of the end.
+    pub(super) testimony: Testimony,
     /// Whether it asked for input.
     pub(super) asks: bool,
     /// Whether there was something besides the answer's text: an artifact, a reply, a farewell or
@@ -61,16 +73,23 @@ pub(super) struct Told {
 
 impl<'r> Events<'r> {
     /// Opens the channels of the answer and of parts. Files that are named are read within `reach`.
-    pub(super) fn open(report: &'r Reporter, work: &Work, reach: &'r Reach) -> Self {
+    pub(super) fn open(
+        report: &'r Reporter,
+        work: &Work,
+        (reach, dialect): (&'r Reach, Option<Dialect>),
+    ) -> Self {
         let limit = work.spec.sizes.output;
         Self {
             report,
             reach,
             speech: Speech::open(report, limit),
             shelf: Shelf::open(report, limit),
-            line: Line::default(),
+            steps: Steps::new(report),
+            reader: Reader::new(dialect),
             ids: Ids::of(work),
-            failure: None,
+            account: Account::default(),
+            counters: Counters::default(),
+            session: None,
             asks: false,
             has_more: false,
             was_warned: false,
@@ -82,32 +101,17 @@ impl<'r> Events<'r> {
     /// # Errors
     /// When the ledger did not commit.
     pub(super) async fn hear(&mut self, bytes: &[u8]) -> Result<(), LedgerError> {
-        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-            self.line.extend(part.strip_suffix(b"\n").unwrap_or(part));
-            if part.ends_with(b"\n") {
-                self.finish().await?;
-            }
-        }
-        self.speech.show().await
+        let events = self.reader.take(bytes);
+        self.heed(events).await
     }
 
-    /// Takes the line as it stands, with or without its end.
+    /// Takes it that nothing more comes.
     ///
     /// # Errors
     /// When the ledger did not commit.
-    pub(super) async fn finish(&mut self) -> Result<(), LedgerError> {
-        let line = std::mem::take(&mut self.line);
-        if line.is_blank() {
-            return Ok(());
-        }
-        let event = line.event();
-        if let Some(Event::Text { text }) = &event {
-            self.speech.say(text);
-            return Ok(());
-        }
-        // What was said before is shown before.
-        self.speech.show().await?;
-        self.take(event.unwrap_or(Event::Unknown)).await
+    pub(super) async fn end(&mut self) -> Result<(), LedgerError> {
+        let events = self.reader.end();
+        self.heed(events).await
     }
 
     /// Ends the channels.
@@ -115,10 +119,24 @@ impl<'r> Events<'r> {
     /// # Errors
     /// When the ledger did not commit.
     pub(super) async fn close(self) -> Result<Told, LedgerError> {
-        let Self { speech, shelf, failure, asks, has_more, .. } = self;
+        let Self { speech, shelf, account, reader, asks, has_more, .. } = self;
         let text = speech.close().await?;
         shelf.close().await?;
-        Ok(Told { text, failure, asks, has_more })
+        let testimony = account.testimony(reader.is_native());
+        Ok(Told { text, testimony, asks, has_more })
+    }
+
+    async fn heed(&mut self, events: Vec<Event>) -> Result<(), LedgerError> {
+        for event in events {
+            if let Event::Text { text } = &event {
+                self.speech.say(text);
+                continue;
+            }
+            // What was said before is shown before.
+            self.speech.show().await?;
+            self.take(event).await?;
+        }
+        self.speech.show().await
     }
 
     async fn take(&mut self, event: Event) -> Result<(), LedgerError> {
@@ -134,15 +152,24 @@ impl<'r> Events<'r> {
                 (self.asks, self.has_more) = (true, true);
                 return self.say(Speaker::AgentAsks, words).await;
             }
-            Event::Rejected { message } => self.reject(&message),
-            Event::Failed { message, category, until, retry_after } => {
-                let until = end_of(until.as_deref(), retry_after, self.report.now());
-                self.fail(&message, &category, until);
+            Event::Rejected { message } => self.account.reject(&label(self.report, &message)),
+            Event::Failed(failing) => self.fail(&failing),
+            Event::Usage { fields, cumulative } => return self.count(fields, cumulative).await,
+            Event::Session { id } => return self.name(&id).await,
+            Event::Stop { reason } => return self.stop(&reason).await,
+            Event::Thinking {} => return self.steps.take(Step::Thinking).await,
+            Event::ToolCall { id, tool, stage } => {
+                let (id, tool) = (id.map(|id| label(self.report, &id)), label(self.report, &tool));
+                return self.steps.take(Step::ToolCall { id, tool, stage }).await;
             }
-            Event::Usage { cumulative, fields } => return self.count(fields, cumulative).await,
-            Event::Session { id } => {
-                let id = label(self.report, &id);
-                return self.shelf.note(Fact::Session { id }).await;
+            Event::FileChange { path, change } => {
+                let path = label(self.report, &self.reach.shown(&path));
+                return self.steps.take(Step::FileChange { path, change }).await;
+            }
+            Event::PermissionDenied { tool } => {
+                let tool = label(self.report, &tool);
+                self.account.deny(tool.clone());
+                return self.steps.take(Step::Denied { tool }).await;
             }
             Event::Unknown => return self.warn().await,
         }
@@ -204,30 +231,29 @@ impl<'r> Events<'r> {
         if numbers.is_empty() {
             return self.warn().await;
         }
+        let (numbers, cumulative) =
+            if cumulative { self.counters.advance(numbers) } else { (numbers, false) };
         self.shelf.note(Fact::Used { numbers, cumulative }).await
     }
 
-    fn reject(&mut self, message: &str) {
-        self.blame(Code::Rejected, "the agent rejected it", message, None);
+    /// A session is noted when it is another than before.
+    async fn name(&mut self, id: &str) -> Result<(), LedgerError> {
+        let id = label(self.report, id);
+        if self.session.replace(id.clone()).as_ref() == Some(&id) {
+            return Ok(());
+        }
+        self.shelf.note(Fact::Session { id }).await
     }
 
-    fn fail(&mut self, message: &str, category: &str, until: Option<DateTime<Utc>>) {
-        let code = match category {
-            "transient" => Code::TransientFailure,
-            "quota" => Code::QuotaExceeded,
-            _ => Code::Reported,
-        };
-        self.blame(code, "the agent reported", message, until);
+    async fn stop(&mut self, reason: &str) -> Result<(), LedgerError> {
+        self.account.close();
+        let reason = label(self.report, reason);
+        if reason.is_empty() { Ok(()) } else { self.shelf.note(Fact::Stopped { reason }).await }
     }
 
-    /// The first failure is the cause of those that follow.
-    fn blame(&mut self, code: Code, clause: &str, message: &str, until: Option<DateTime<Utc>>) {
-        let sentence = match label(self.report, message).as_str() {
-            "" if code == Code::Rejected => clause.to_owned(),
-            "" => format!("{clause} a failure"),
-            message => format!("{clause}: {message}"),
-        };
-        self.failure.get_or_insert(Failure { until, ..Failure::new(code, sentence) });
+    fn fail(&mut self, failing: &Failing) {
+        let message = label(self.report, &failing.message);
+        self.account.fail(failing, &message, self.report.now());
     }
 
     async fn warn(&mut self) -> Result<(), LedgerError> {
@@ -237,15 +263,6 @@ impl<'r> Events<'r> {
         let message = "a line of the agent's output is no event that is known; it was kept as text";
         self.report.note(Fact::Warned { message: message.to_owned() }).await
     }
-}
-
-/// When a failure passes, as the agent says: at a time, or after so many seconds.
-fn end_of(until: Option<&str>, after: Option<f64>, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-    let told = until.and_then(|until| DateTime::parse_from_rfc3339(until).ok());
-    told.map(|until| until.to_utc()).or_else(|| {
-        let after = Duration::try_from_secs_f64(after?).ok()?;
-        now.checked_add_signed(TimeDelta::from_std(after).ok()?)
-    })
 }
 
 /// Gives ids to what has none.

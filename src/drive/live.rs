@@ -6,18 +6,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::decide::contract::{Evidence, judge};
+use algonius_actors::decide::contract::{Evidence, Testimony, judge};
 use algonius_actors::decide::prompt;
 use algonius_actors::decide::resources::explain;
 use algonius_actors::decide::sandbox::{complains, is_unmade};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::event::{Channel, Fact};
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::program::{Exit, ProgramSpec};
+use algonius_actors::model::program::{Dialect, Exit, ProgramSpec};
 use algonius_actors::ports::driver::Work;
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::Reporter;
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use tokio::time::timeout;
 
 use super::answer::{Answer, of_file, of_stdout};
@@ -26,6 +26,7 @@ use super::folder::Folder;
 use super::limits;
 use super::process::Orders;
 use super::prompts::Prompts;
+use super::proof::Proof;
 use super::pump::{Note, Source, Text, pump, pump_events};
 use super::reach::Reach;
 use super::sandbox::{self, is_confined};
@@ -42,6 +43,7 @@ pub(super) struct Live {
     tree: Box<dyn Tree>,
     output: Output,
     folder: Option<Folder>,
+    proof: Mutex<Option<Proof>>,
 }
 
 /// Where the answer comes from.
@@ -50,8 +52,8 @@ pub(super) enum Output {
     Stdout,
     /// This file.
     File(PathBuf),
-    /// Events on standard output, which may name files within reach.
-    Events(Reach),
+    /// Events on standard output, of ours or of another kind, which may name files within reach.
+    Events(Reach, Option<Dialect>),
 }
 
 /// The ends of a program that are used up by the run.
@@ -92,15 +94,21 @@ impl Live {
         work: Work,
         spawned: Spawned,
         folder: Option<Folder>,
-        output: Output,
+        (output, proof): (Output, Option<Proof>),
     ) -> (Self, Process) {
         let Spawned { pid, stdout, stderr, ending, tree } = spawned;
-        let live = Self { program, work, pid, tree, output, folder };
+        let proof = Mutex::new(proof);
+        let live = Self { program, work, pid, tree, output, folder, proof };
         (live, Process { stdout, stderr, ending })
     }
 
     /// Runs to the end. When it returns, everything is written and nothing of it lives.
-    pub(super) async fn run(&self, process: Process, report: &Reporter, orders: Orders) -> Ended {
+    pub(super) async fn run(
+        &self,
+        process: Process,
+        report: &Reporter,
+        mut orders: Orders,
+    ) -> Ended {
         let Process { stdout, stderr, ending } = process;
         report.started(Some(self.pid));
         let (cut, is_cut) = watch::channel(false);
@@ -124,7 +132,7 @@ impl Live {
         };
         self.tree.sweep().await;
         self.account(report).await;
-        self.conclude(exit, heard, report).await
+        self.conclude(exit, heard, (report, &mut orders)).await
     }
 
     /// What looks at what it takes of the machine.
@@ -161,8 +169,8 @@ impl Live {
         let note = |channel| Note::open(report, channel, limit);
         let spawned = report.note(Fact::Spawned { pid: self.pid });
         let errors = pump(stderr, note(Channel::Stderr));
-        if let Output::Events(reach) = &self.output {
-            let mut events = Events::open(report, &self.work, reach);
+        if let Output::Events(reach, dialect) = &self.output {
+            let mut events = Events::open(report, &self.work, (reach, *dialect));
             let output = pump_events(stdout, note(Channel::Stdout), &mut events);
             let ((), stdout, stderr) = tokio::try_join!(spawned, output, errors)?;
             return Ok(Heard { stdout, stderr, events: Some(events.close().await?) });
@@ -226,7 +234,7 @@ impl Live {
         &self,
         end: io::Result<End>,
         heard: Result<Heard, LedgerError>,
-        report: &Reporter,
+        (report, orders): (&Reporter, &mut Orders),
     ) -> Ended {
         let End { exit, fault } = match end {
             Ok(end) => end,
@@ -239,7 +247,7 @@ impl Live {
         let is_refused = heard.as_ref().is_ok_and(|heard| self.is_refused(heard));
         let mut verdict = match (heard, fault) {
             (Ok(_), Some(fault)) => Ok(Err(fault)),
-            (Ok(heard), None) => self.verdict(exit, heard, report).await,
+            (Ok(heard), None) => self.verdict(exit, heard, (report, orders)).await,
             (Err(error), _) => Err(error),
         };
         if let Ok(Err(failure)) = &mut verdict
@@ -267,7 +275,7 @@ impl Live {
         &self,
         exit: Exit,
         heard: Heard,
-        report: &Reporter,
+        (report, orders): (&Reporter, &mut Orders),
     ) -> Result<Result<(), Failure>, LedgerError> {
         let Heard { stdout, stderr, events } = heard;
         let stderr = &stderr.raw;
@@ -275,42 +283,59 @@ impl Live {
             return Ok(Err(sandbox::unmade()));
         }
         match events {
-            Some(told) => Ok(self.verdict_on_events(exit, (&stdout.raw, stderr), told, report)),
-            None => self.verdict_on_output(exit, (&stdout, stderr), report).await,
+            Some(told) => {
+                self.verdict_on_events(exit, (&stdout.raw, stderr), told, (report, orders)).await
+            }
+            None => self.verdict_on_output(exit, (&stdout, stderr), (report, orders)).await,
         }
     }
 
+    /// What seems to be a success is looked at once more.
+    async fn judge(&self, evidence: &Evidence<'_>, orders: &mut Orders) -> Result<(), Failure> {
+        judge(&self.program, evidence)?;
+        let Some(proof) = self.proof.lock().await.take() else { return Ok(()) };
+        proof.show(evidence.answer.unwrap_or_default(), orders).await
+    }
+
     /// What was told is recorded by now, whatever is thought of it.
-    fn verdict_on_events(
+    async fn verdict_on_events(
         &self,
         exit: Exit,
         (stdout, stderr): (&str, &str),
         told: Told,
-        report: &Reporter,
-    ) -> Result<(), Failure> {
-        let Told { text, failure: reported, has_more, .. } = told;
-        let answer = Some(text.raw.as_str());
-        let evidence = Evidence { exit, answer, has_more, stdout, stderr, reported };
-        judge(&self.program, &evidence)?;
-        report.answered(&text.raw);
-        Ok(())
+        (report, orders): (&Reporter, &mut Orders),
+    ) -> Result<Result<(), Failure>, LedgerError> {
+        let Told { text, testimony, has_more, .. } = told;
+        let (answer, now) = (Some(text.raw.as_str()), report.now());
+        let denied = testimony.denied.join(", ");
+        let evidence = Evidence { exit, answer, has_more, stdout, stderr, told: testimony, now };
+        let verdict = self.judge(&evidence, orders).await;
+        if verdict.is_ok() {
+            report.answered(&text.raw);
+            if !denied.is_empty() {
+                let message = format!("it answered, but was not let use {denied}");
+                report.note(Fact::Warned { message }).await?;
+            }
+        }
+        Ok(verdict)
     }
 
     async fn verdict_on_output(
         &self,
         exit: Exit,
         (stdout, stderr): (&Text, &str),
-        report: &Reporter,
+        (report, orders): (&Reporter, &mut Orders),
     ) -> Result<Result<(), Failure>, LedgerError> {
         let limit = self.work.spec.sizes.output;
         let found = match &self.output {
             Output::File(path) => of_file(&self.program, path, limit, report).await?,
-            Output::Stdout | Output::Events(_) => of_stdout(&self.program, stdout, report).await?,
+            Output::Stdout | Output::Events(..) => of_stdout(&self.program, stdout, report).await?,
         };
         let answer = found.as_ref().map(|answer| answer.raw.as_ref());
-        let (stdout, has_more) = (&stdout.raw, false);
-        let evidence = Evidence { exit, answer, has_more, stdout, stderr, reported: None };
-        let verdict = judge(&self.program, &evidence);
+        let (stdout, has_more, now) = (&stdout.raw, false, report.now());
+        let told = Testimony::default();
+        let evidence = Evidence { exit, answer, has_more, stdout, stderr, told, now };
+        let verdict = self.judge(&evidence, orders).await;
         if let (Ok(()), Some(Answer { raw, piece })) = (&verdict, found) {
             report.note(Fact::answer(piece)).await?;
             report.answered(&raw);

@@ -135,7 +135,7 @@ pub(super) async fn pump_events(
     loop {
         let bytes = source.next().await;
         if bytes.is_empty() {
-            events.finish().await?;
+            events.end().await?;
             return note.close().await;
         }
         note.take(bytes).await?;

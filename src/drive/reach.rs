@@ -9,7 +9,7 @@ mod tests;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use tokio::task::spawn_blocking;
@@ -69,6 +69,18 @@ impl Reach {
         let own = std::iter::once(working_dir.clone()).chain(folder);
         let (folders, hidden) = (found(own.collect()).await, found(hidden).await);
         Self { base: working_dir, folders, hidden }
+    }
+
+    /// A path as it may be shown: below its folder; of what stands elsewhere the name alone.
+    pub(super) fn shown(&self, path: &str) -> String {
+        let path = Path::new(path);
+        let own = std::iter::once(&self.base).chain(&self.folders);
+        let below = own.filter_map(|folder| path.strip_prefix(folder).ok()).next();
+        let below = below.or_else(|| path.is_relative().then_some(path));
+        let is_inside = |path: &&Path| path.components().all(|part| part != Component::ParentDir);
+        let name = || path.file_name().map(Path::new);
+        let shown = below.filter(is_inside).or_else(name).unwrap_or_else(|| Path::new(""));
+        shown.to_string_lossy().into_owned()
     }
 
     /// Reads a file of at most `limit` bytes, and makes something of it where it may take long.

@@ -1,6 +1,7 @@
 //! Real programs, driven to their ends. Every wait has a deadline.
 
 mod answers;
+mod dialects;
 mod endings;
 mod events;
 mod floods;
@@ -10,5 +11,6 @@ mod ledger;
 mod limits;
 mod named;
 mod prompts;
+mod proofs;
 mod workplace;
 mod world;

@@ -9,8 +9,8 @@ use algonius_actors::model::execution::State;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::queue::Queued;
 use algonius_actors::model::record::Record;
-use algonius_actors::model::usage::Usage;
 use chrono::{DateTime, Utc};
+use serde::Serialize;
 
 use super::a2a::Events;
 use super::task::{self, Telling, artifact};
@@ -146,7 +146,8 @@ impl Teller {
                 let message = task::expiring(&self.record, (limit, ends_at), &message);
                 Ok(Some(self.working(event.at, Some(message))))
             }
-            Fact::Heartbeat(usage) => Ok(Some(self.heartbeat(event.at, usage))),
+            Fact::Heartbeat(usage) => Ok(Some(self.beside(event.at, ("usage", usage)))),
+            Fact::Stepped { step } => Ok(Some(self.beside(event.at, ("step", step)))),
             Fact::Artifact { id, name, description, pieces, append, last } => {
                 let masked = pieces.iter().map(|piece| piece.redacted).sum();
                 let parts = task::parts(&self.gateway, &self.record, &pieces).await?;
@@ -185,11 +186,15 @@ impl Teller {
         Ok(())
     }
 
-    /// Numbers beside the words: there is nothing to read for a person.
-    fn heartbeat(&self, timestamp: DateTime<Utc>, usage: Usage) -> StreamEvent {
+    /// Beside the words: there is nothing to read for a person.
+    fn beside(
+        &self,
+        timestamp: DateTime<Utc>,
+        (name, value): (&str, impl Serialize),
+    ) -> StreamEvent {
         let status = TaskStatus { state: TaskState::Working, message: None, timestamp };
-        let usage = serde_json::to_value(usage).unwrap_or_default();
-        self.noted(status, false, Metadata::from_iter([("usage".to_owned(), usage)]))
+        let value = serde_json::to_value(value).unwrap_or_default();
+        self.noted(status, false, Metadata::from_iter([(name.to_owned(), value)]))
     }
 
     fn working(&self, timestamp: DateTime<Utc>, message: Option<Message>) -> StreamEvent {

@@ -135,6 +135,8 @@ impl Head {
             Fact::Said { .. }
             | Fact::Artifact { .. }
             | Fact::Used { .. }
+            | Fact::Stepped { .. }
+            | Fact::Stopped { .. }
             | Fact::Heartbeat(_)
             | Fact::Spent(_)
             | Fact::Session { .. }

@@ -51,6 +51,8 @@ impl Facts {
             | Fact::Artifact { .. }
             | Fact::Used { .. }
             | Fact::Charged { .. }
+            | Fact::Stepped { .. }
+            | Fact::Stopped { .. }
             | Fact::Heartbeat(_)
             | Fact::Spent(_)
             | Fact::Session { .. }

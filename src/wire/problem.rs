@@ -119,6 +119,13 @@ pub const fn numbers(code: Code) -> Numbers {
         | Code::Killed
         | Code::TransientFailure
         | Code::QuotaExceeded
+        | Code::PermanentFailure
+        | Code::NotAuthenticated
+        | Code::EndedEarly
+        | Code::Denied
+        | Code::ArtifactMissing
+        | Code::SchemaMismatch
+        | Code::CheckFailed
         | Code::EmptyAnswer
         | Code::FailPattern
         | Code::Interactive

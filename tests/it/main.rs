@@ -19,6 +19,7 @@ mod crash;
 mod crash_points;
 mod deadlines;
 mod described;
+mod dialects;
 mod doctor;
 mod drain;
 mod entrance;

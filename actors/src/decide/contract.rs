@@ -1,11 +1,13 @@
 //! Judges an attempt that has ended, by the contracts of its program.
 //!
-//! No sentence that is made here holds output of the program.
+//! No sentence that is made here holds output of the program but what it told as its failure.
 
-use crate::decide::prompt;
+use chrono::{DateTime, Utc};
+
+use crate::decide::{prompt, trouble};
 use crate::model::code::Code;
 use crate::model::failure::Failure;
-use crate::model::program::{Exit, ProgramSpec};
+use crate::model::program::{Exit, OutputPattern, ProgramSpec};
 
 /// What an ended attempt left to judge it by. All text is raw.
 #[derive(Debug, Clone)]
@@ -20,27 +22,50 @@ pub struct Evidence<'t> {
     pub stdout: &'t str,
     /// Its standard error, as far as it was kept.
     pub stderr: &'t str,
-    /// The failure it told in an event.
-    pub reported: Option<Failure>,
+    /// What it told of its end in events.
+    pub told: Testimony,
+    /// The time of its end.
+    pub now: DateTime<Utc>,
 }
 
-/// Decides whether an attempt succeeded. A failed one that the transient contract matches, by its
-/// exit code or by its text, is worth another attempt, whatever else was wrong with it; but not one
-/// that wanted a person.
+/// What a program tells of its own end, besides its answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Testimony {
+    /// The failure that it told, in words that may be shown.
+    pub failure: Option<Failure>,
+    /// The HTTP status with which what is behind it has answered it last, where that was an error.
+    pub status: Option<u16>,
+    /// Whether its output ends with a word that did not come.
+    pub is_open: bool,
+    /// The tools that it was not let use, in words that may be shown.
+    pub denied: Vec<String>,
+}
+
+/// Decides whether an attempt succeeded. What a failed one means is told by the failure contract and
+/// by what is known of statuses, whatever was wrong with it; but one that wanted a person would want
+/// it again.
 ///
 /// # Errors
 /// The first thing that was wrong: the exit, what the program reported, a matching failure
-/// pattern, a missing answer, an empty answer.
+/// pattern, a word for the end that did not come, a missing answer, an empty answer.
 pub fn judge(program: &ProgramSpec, evidence: &Evidence<'_>) -> Result<(), Failure> {
-    let verdict = exited(program, evidence.exit)
-        .and_then(|()| evidence.reported.clone().map_or(Ok(()), Err))
+    let Testimony { failure: reported, .. } = &evidence.told;
+    let reported = || reported.clone().map_or(Ok(()), Err);
+    let verdict = match program.output {
+        // Its own word says more than its exit code.
+        OutputPattern::Native(_) => reported().and_then(|()| exited(program, evidence.exit)),
+        _ => exited(program, evidence.exit).and_then(|()| reported()),
+    };
+    let verdict = verdict
         .and_then(|()| unlike_a_failure(program, evidence))
+        .and_then(|()| allowed(program, evidence))
+        .and_then(|()| finished(evidence))
         .and_then(|()| answered(program, evidence));
     verdict.map_err(|failure| {
         if failure.code == Code::Exit && asked_in_vain(program, evidence) {
             return prompt::failure(); // Asked again it would ask again.
         }
-        transient(program, evidence).unwrap_or(failure)
+        trouble::classify(program, evidence).unwrap_or(failure)
     })
 }
 
@@ -116,32 +141,42 @@ fn unlike_a_failure(program: &ProgramSpec, evidence: &Evidence<'_>) -> Result<()
     Ok(())
 }
 
+/// Who was let do nothing and says nothing has done nothing.
+fn allowed(program: &ProgramSpec, evidence: &Evidence<'_>) -> Result<(), Failure> {
+    let denied = &evidence.told.denied;
+    if denied.is_empty() || !is_silent(evidence) || !must_answer(program) {
+        return Ok(());
+    }
+    let message = format!("it was not let use {}, and answered nothing", denied.join(", "));
+    Err(Failure::new(Code::Denied, message))
+}
+
+fn finished(evidence: &Evidence<'_>) -> Result<(), Failure> {
+    if evidence.told.is_open {
+        let message = "it ended without a word that it was done";
+        return Err(Failure::new(Code::EndedEarly, message));
+    }
+    Ok(())
+}
+
 fn answered(program: &ProgramSpec, evidence: &Evidence<'_>) -> Result<(), Failure> {
-    let Some(answer) = evidence.answer else {
+    if evidence.answer.is_none() {
         return Err(Failure::new(Code::AnswerMissing, "the answer was not where it should be"));
-    };
-    if program.success.require_output && answer.trim().is_empty() && !evidence.has_more {
+    }
+    if must_answer(program) && is_silent(evidence) {
         return Err(Failure::new(Code::EmptyAnswer, "the answer was empty"));
     }
     Ok(())
 }
 
-/// The failure of an attempt that the transient contract matches. Asked of failed attempts only.
-fn transient(program: &ProgramSpec, evidence: &Evidence<'_>) -> Option<Failure> {
-    let contract = &program.transient;
-    if let Exit::Code(code) = evidence.exit
-        && contract.exit_codes.contains(&code)
-        && !program.success.exit_codes.contains(&code)
-    {
-        let message = format!("exited with code {code}, which says that it may work later");
-        return Some(Failure::new(Code::TransientFailure, message));
-    }
-    let pattern = contract.regex.as_ref()?;
-    let texts = [evidence.answer.unwrap_or_default(), evidence.stdout, evidence.stderr];
-    let matched = texts.into_iter().any(|text| pattern.is_match(text));
-    let message = "the output matched the transient pattern";
-    matched.then(|| Failure::new(Code::TransientFailure, message))
+/// Programs of a known kind always do.
+fn must_answer(program: &ProgramSpec) -> bool {
+    program.success.require_output || matches!(program.output, OutputPattern::Native(_))
+}
+
+fn is_silent(evidence: &Evidence<'_>) -> bool {
+    evidence.answer.is_none_or(|answer| answer.trim().is_empty()) && !evidence.has_more
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -10,15 +10,12 @@ use crate::model::quota::{Cause, Parking};
 /// No herd is spread over more than this.
 const WIDEST: Duration = Duration::from_secs(30);
 
-/// The word of a failure to be let in by the agent's own service.
-const NOT_AUTHENTICATED: &str = "not-authenticated";
-
 /// What a failure says of the credential under which the agent works.
 #[must_use]
-pub fn cause(code: Code) -> Option<Cause> {
+pub const fn cause(code: Code) -> Option<Cause> {
     match code {
         Code::QuotaExceeded => Some(Cause::UsedUp),
-        code if code.as_str() == NOT_AUTHENTICATED => Some(Cause::Refused),
+        Code::NotAuthenticated => Some(Cause::Refused),
         _ => None,
     }
 }

@@ -137,6 +137,18 @@ codes! {
     /// The agent has used up what it may.
     BudgetExceeded = "budget-exceeded", Permanent,
         "wait until the day ends, ask for less in one message, or raise `budget` of the agent";
+    /// The permanent contract matched.
+    PermanentFailure = "agent-permanent", Permanent,
+        "read the agent's own message, and change what it complains of";
+    /// What is behind the agent does not know it.
+    NotAuthenticated = "not-authenticated", Permanent,
+        "log the agent in as the user of the service, or give it a valid key by `env_from` or `env_file`";
+    /// It ended without the word that its output ends with.
+    EndedEarly = "ended-early", Agent,
+        "look for what ended the agent, and see that `output` is what it writes";
+    /// It was not let do what it wanted, and answered nothing.
+    Denied = "denied", Agent,
+        "allow the agent the tools that it needs, or ask for something that needs none";
     /// Nothing but white space came out.
     EmptyAnswer = "empty-answer", Agent,
         "read the agent's standard error, or set `success.require_output = false`";
@@ -146,6 +158,15 @@ codes! {
     /// The answer was not where it should be.
     AnswerMissing = "answer-missing", Agent,
         "see that the agent writes its answer to the configured file or JSON place";
+    /// The file that it has to make is not there.
+    ArtifactMissing = "artifact-missing", Agent,
+        "see where the agent writes the file that `success.artifact` names";
+    /// The answer does not fit its schema.
+    SchemaMismatch = "schema-mismatch", Agent,
+        "ask the agent for JSON alone, or widen `success.schema`";
+    /// What looks at its work found fault with it.
+    CheckFailed = "check-failed", Agent,
+        "run the command of `success.check` by hand in the agent's folder, and see what it says";
     /// It waited for a person.
     Interactive = "interactive-input", Agent,
         "let the program ask nothing: give it a flag such as `--yes`, or narrow `interactive_prompts`";

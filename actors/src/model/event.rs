@@ -125,6 +125,60 @@ impl Limit {
     }
 }
 
+/// What an agent does on its way to the answer. Of its words there are none here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "step", rename_all = "kebab-case")]
+pub enum Step {
+    /// It thinks.
+    Thinking,
+    /// It uses a tool, or has used it.
+    ToolCall {
+        /// The agent's id of the call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+        /// The name of the tool.
+        tool: String,
+        /// How far it is.
+        stage: Stage,
+    },
+    /// It has changed a file.
+    FileChange {
+        /// Where, below the folder that it works in; elsewhere the name alone.
+        path: String,
+        /// How.
+        change: Change,
+    },
+    /// It was not let use a tool.
+    Denied {
+        /// The name of the tool.
+        tool: String,
+    },
+}
+
+/// How far the use of a tool is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// It has begun.
+    Started,
+    /// It went well.
+    Completed,
+    /// It did not.
+    Failed,
+}
+
+/// How a file was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// It is new.
+    Created,
+    /// It has other content.
+    Modified,
+    /// It is gone.
+    Deleted,
+}
+
 /// A past fact. Stored as JSON, so variants and fields are only ever added.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -170,8 +224,8 @@ pub enum Fact {
     Used {
         /// Numbers by name, such as `input_tokens`.
         numbers: BTreeMap<String, Number>,
-        /// Whether they are of the whole attempt so far, and not only since the agent counted last.
-        #[serde(default, skip_serializing_if = "is_not")]
+        /// Whether they are all that was counted so far, and not only what is new.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cumulative: bool,
     },
     /// So much was used up, and counts on this day.
@@ -180,6 +234,16 @@ pub enum Fact {
         day: NaiveDate,
         /// How much.
         charge: Charge,
+    },
+    /// The agent did something on its way.
+    Stepped {
+        /// What.
+        step: Step,
+    },
+    /// The agent said why it stopped.
+    Stopped {
+        /// A word such as `end_turn`.
+        reason: String,
     },
     /// It runs, and takes so much of the machine.
     Heartbeat(Usage),
@@ -211,11 +275,6 @@ pub enum Fact {
         /// One clause.
         message: String,
     },
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-const fn is_not(flag: &bool) -> bool {
-    !*flag
 }
 
 impl Fact {

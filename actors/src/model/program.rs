@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use regex::Regex;
 
+use super::contract::{FailureContract, SuccessContract, written};
 use super::resources::Resources;
 use super::sandbox::Sandbox;
 
@@ -29,6 +30,23 @@ pub enum OutputPattern {
     File,
     /// Each line of standard output is one JSON event.
     Events,
+    /// Each line of standard output is one JSON event of the program's own kind.
+    Native(Dialect),
+}
+
+/// The events of a program that has its own kind of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// `claude --output-format stream-json`, and what writes like it.
+    Claude,
+    /// `codex exec --json`.
+    Codex,
+    /// `gemini --output-format stream-json`.
+    Gemini,
+    /// `copilot --output-format json`.
+    Copilot,
+    /// `opencode run --format json`.
+    Opencode,
 }
 
 /// What becomes of the program when the service is killed while it runs.
@@ -69,28 +87,6 @@ impl std::fmt::Debug for Variable {
     }
 }
 
-/// When an attempt counts as a success.
-#[derive(Debug, Clone)]
-pub struct SuccessContract {
-    /// Exit codes of a success.
-    pub exit_codes: Vec<i32>,
-    /// Whether an answer of white space alone is a failure.
-    pub require_output: bool,
-    /// A match in the answer or in standard error makes a failure of it.
-    pub fail_regex: Option<Regex>,
-    /// Where the answer stands in a JSON document on the output, as an RFC 6901 pointer.
-    pub json_pointer: Option<String>,
-}
-
-/// Which failures may pass by themselves.
-#[derive(Debug, Clone)]
-pub struct TransientContract {
-    /// Exit codes that say "try again".
-    pub exit_codes: Vec<i32>,
-    /// A match in the output or in standard error says so too.
-    pub regex: Option<Regex>,
-}
-
 /// How a program's question to a person looks.
 #[derive(Debug, Clone)]
 pub struct PromptContract {
@@ -125,8 +121,8 @@ pub struct ProgramSpec {
     pub output_file: String,
     /// When it is a success.
     pub success: SuccessContract,
-    /// When it is worth another attempt.
-    pub transient: TransientContract,
+    /// What its failures mean.
+    pub failures: FailureContract,
     /// What becomes of it when the service is killed.
     pub on_loss: OnLoss,
     /// When it waits for a person.
@@ -137,33 +133,11 @@ pub struct ProgramSpec {
     pub resources: Resources,
 }
 
-impl PartialEq for SuccessContract {
-    fn eq(&self, other: &Self) -> bool {
-        let Self { exit_codes, require_output, fail_regex, json_pointer } = self;
-        *exit_codes == other.exit_codes
-            && *require_output == other.require_output
-            && written(fail_regex) == written(&other.fail_regex)
-            && *json_pointer == other.json_pointer
-    }
-}
-
-impl PartialEq for TransientContract {
-    fn eq(&self, other: &Self) -> bool {
-        let Self { exit_codes, regex } = self;
-        *exit_codes == other.exit_codes && written(regex) == written(&other.regex)
-    }
-}
-
 impl PartialEq for PromptContract {
     fn eq(&self, other: &Self) -> bool {
         let Self { patterns, silence } = self;
         written(patterns) == written(&other.patterns) && *silence == other.silence
     }
-}
-
-/// Expressions as they are written.
-fn written<'r>(expressions: impl IntoIterator<Item = &'r Regex>) -> Vec<&'r str> {
-    expressions.into_iter().map(Regex::as_str).collect()
 }
 
 /// How a process ended.

@@ -1,28 +1,43 @@
 //! One line of a program's events, as the program writes it.
 
 use algonius_actors::model::content::{Content, Part};
+pub(super) use algonius_actors::model::event::{Change, Stage};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+pub(super) use super::failing::Failing;
 use super::named::{Item, Named};
 
-/// The longest line that is read; a longer one is passed over.
-const LONGEST: usize = 1024 * 1024;
+/// The longest line of events of ours that is read; a longer one is passed over.
+pub(super) const LONGEST: usize = 1024 * 1024;
+
+/// The longest line of another kind: it holds the whole answer, with whatever else stands there.
+pub(super) const LONGEST_NATIVE: usize = 16 * 1024 * 1024;
 
 /// A line that arrives in pieces.
-#[derive(Default)]
 pub(super) struct Line {
     bytes: Vec<u8>,
+    longest: usize,
     is_too_long: bool,
 }
 
 impl Line {
+    /// An empty line, which may become so long.
+    pub(super) const fn new(longest: usize) -> Self {
+        Self { bytes: Vec::new(), longest, is_too_long: false }
+    }
+
+    /// Takes the line away, and begins the next.
+    pub(super) fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::new(self.longest))
+    }
+
     /// Takes the next piece.
     pub(super) fn extend(&mut self, bytes: &[u8]) {
-        if self.bytes.len() + bytes.len() > LONGEST {
-            *self = Self { bytes: Vec::new(), is_too_long: true };
+        if self.bytes.len() + bytes.len() > self.longest {
+            (self.bytes, self.is_too_long) = (Vec::new(), true);
         }
         if !self.is_too_long {
             self.bytes.extend_from_slice(bytes);
@@ -38,10 +53,18 @@ impl Line {
     pub(super) fn event(&self) -> Option<Event> {
         if self.is_too_long { None } else { serde_json::from_slice(&self.bytes).ok() }
     }
+
+    /// Its object; `None` where it is none.
+    pub(super) fn object(&self) -> Option<Value> {
+        if self.is_too_long {
+            return None;
+        }
+        serde_json::from_slice(&self.bytes).ok().filter(Value::is_object)
+    }
 }
 
 /// One event.
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Event {
     /// The answer goes on.
@@ -71,23 +94,36 @@ pub(super) enum Event {
         message: String,
     },
     /// The work failed.
-    Failed {
-        #[serde(default)]
-        message: String,
-        #[serde(default)]
-        category: String,
-        /// Before then it would fail again.
-        until: Option<String>,
-        /// The same, in seconds from now.
-        retry_after: Option<f64>,
-    },
+    Failed(Failing),
     /// What was used, in numbers by name.
     Usage {
-        /// Whether the numbers are of the whole attempt so far.
+        /// Whether it is counted since the session began.
         #[serde(default)]
         cumulative: bool,
         #[serde(flatten)]
         fields: Map<String, Value>,
+    },
+    /// The agent thinks. What it thinks is its own.
+    Thinking {},
+    /// A tool is used.
+    ToolCall {
+        id: Option<String>,
+        tool: String,
+        #[serde(default = "started")]
+        stage: Stage,
+    },
+    /// A file was changed.
+    FileChange {
+        path: String,
+        #[serde(default = "modified")]
+        change: Change,
+    },
+    /// A tool was not let be used.
+    PermissionDenied { tool: String },
+    /// The agent is done, and why.
+    Stop {
+        #[serde(default)]
+        reason: String,
     },
     /// The agent's own session.
     Session { id: String },
@@ -96,8 +132,16 @@ pub(super) enum Event {
     Unknown,
 }
 
+const fn started() -> Stage {
+    Stage::Started
+}
+
+const fn modified() -> Change {
+    Change::Modified
+}
+
 /// Something made.
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct Making {
     /// Its id within the execution.
     pub(super) id: Option<String>,
@@ -121,7 +165,7 @@ const fn yes() -> bool {
 }
 
 /// Content: a list of parts, or a single one in the event itself.
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Words {
     /// A list.
@@ -131,7 +175,7 @@ pub(super) enum Words {
 }
 
 /// One part.
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Word {
     /// Text.
@@ -145,7 +189,7 @@ pub(super) enum Word {
 }
 
 /// A file: in base64, as text, or by its path.
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct File {
     name: Option<String>,
     media_type: Option<String>,
@@ -198,12 +242,11 @@ const fn plain(content: Content) -> Part {
 
 #[cfg(test)]
 mod tests {
+    use super::{Event, Item, LONGEST, Line, Named};
     use algonius_actors::model::content::{Content, Part};
 
-    use super::{Event, Item, Line, Named};
-
     fn read(line: &str) -> Option<Event> {
-        let mut whole = Line::default();
+        let mut whole = Line::new(LONGEST);
         whole.extend(line.as_bytes());
         whole.event()
     }

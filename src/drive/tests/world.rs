@@ -12,14 +12,14 @@ use algonius_actors::model::agent::{
     Access, AgentSpec, Allowance, Capacity, Deadlines, RetrySpec, Sizes,
 };
 use algonius_actors::model::code::Code;
+use algonius_actors::model::contract::{FailureContract, Signs, SuccessContract};
 use algonius_actors::model::event::{Channel, Chunk, Fact};
 use algonius_actors::model::execution::{Fence, Stamp};
 use algonius_actors::model::exposure::Exposure;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use algonius_actors::model::program::{
-    InputPattern, OnLoss, OutputPattern, ProgramSpec, PromptContract, SuccessContract,
-    TransientContract,
+    InputPattern, OnLoss, OutputPattern, ProgramSpec, PromptContract,
 };
 use algonius_actors::model::progress::Progress;
 use algonius_actors::model::request::{Input, Overrides, Request, Trigger};
@@ -124,8 +124,14 @@ pub(super) fn program(command: &str, args: &[&str]) -> Stage {
                 require_output: false,
                 fail_regex: None,
                 json_pointer: None,
+                artifact: None,
+                schema: None,
+                check: None,
             },
-            transient: TransientContract { exit_codes: vec![75], regex: None },
+            failures: FailureContract {
+                transient: Signs { exit_codes: vec![75], ..Signs::default() },
+                ..FailureContract::default()
+            },
             prompts: PromptContract {
                 patterns: vec![regex::Regex::new(r"\[y/N\] ?$").unwrap()],
                 silence: Duration::from_millis(300),

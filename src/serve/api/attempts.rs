@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use algonius_actors::decide::counters::sum;
 use algonius_actors::model::event::{Event, Fact};
 use algonius_actors::model::execution::State;
 use algonius_actors::model::record::Record;
+use serde_json::Number;
 
 use crate::wire::api::Trouble;
 use crate::wire::api::history::AttemptEntry;
@@ -37,8 +39,17 @@ pub(super) fn note(attempts: &mut Vec<AttemptEntry>, event: &Event) {
         Fact::AttemptFailed(failure) => attempt.error = Some(Trouble::from(failure)),
         Fact::Heartbeat(usage) => attempt.usage = Some(*usage),
         Fact::Spent(spent) => attempt.spent = Some(*spent),
-        Fact::Used { numbers, .. } => attempt.used.extend(numbers.clone()),
+        Fact::Used { numbers, .. } => add(&mut attempt.used, numbers),
         _ => {}
+    }
+}
+
+/// What it counted is what came since it counted last.
+fn add(used: &mut BTreeMap<String, Number>, numbers: &BTreeMap<String, Number>) {
+    for (name, number) in numbers {
+        let before = used.get(name);
+        let all = before.and_then(|before| sum(before, number)).unwrap_or_else(|| number.clone());
+        used.insert(name.clone(), all);
     }
 }
 

@@ -36,6 +36,21 @@ async fn what_a_program_does_wrong_is_told_the_same_on_every_way() {
         ),
         fake("reports", "events failed:agent:no-luck", "output = 'events'"),
         shell("rejects", r#"echo '{"type":"rejected","message":"not mine"}'"#, "output = 'events'"),
+        shell("hopeless", "exit 9", "failures.permanent.exit_codes = [9]"),
+        shell(
+            "refused",
+            r#"echo '{"type":"failed","message":"no key","status":401}'"#,
+            "output = 'events'",
+        ),
+        shell("early", r#"echo '{"type":"turn.started"}'"#, "output = 'codex-jsonl'"),
+        shell(
+            "denied",
+            r#"echo '{"type":"permission_denied","tool":"write"}'"#,
+            "output = 'events'\nsuccess.require_output = true",
+        ),
+        shell("promises", "echo done", "success.artifact = 'report.md'"),
+        shell("chats", "echo Sure: {}", "success.schema = '{}'"),
+        shell("botches", "echo done", "success.check = ['sh', '-c', 'exit 3']"),
         "[agents.args]\ncommand = 'printf'\nargs = ['{{ input }}']\ninput = 'args'\n".to_owned(),
     ];
     let service = Service::start(&agents.concat()).await;
@@ -52,6 +67,13 @@ async fn what_a_program_does_wrong_is_told_the_same_on_every_way() {
         ("asks", "interactive-input", Code::Interactive),
         ("reports", "agent-reported", Code::Reported),
         ("rejects", "agent-rejected", Code::Rejected),
+        ("hopeless", "agent-permanent", Code::PermanentFailure),
+        ("refused", "not-authenticated", Code::NotAuthenticated),
+        ("early", "ended-early", Code::EndedEarly),
+        ("denied", "denied", Code::Denied),
+        ("promises", "artifact-missing", Code::ArtifactMissing),
+        ("chats", "schema-mismatch", Code::SchemaMismatch),
+        ("botches", "check-failed", Code::CheckFailed),
     ] {
         let task = service.send(agent, CANARY).await;
         look(&service, (agent, &id(&task)), scenario, code).await;

@@ -4,21 +4,20 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use chrono::DateTime;
 use proptest::prelude::*;
 use regex::Regex;
 
-use super::{Evidence, Exit, judge, spawn_failure};
+use super::{Evidence, Exit, Testimony, judge, spawn_failure};
 use crate::model::code::{Category, Code};
+use crate::model::contract::{FailureContract, Signs, SuccessContract};
 use crate::model::failure::Failure;
-use crate::model::program::{
-    InputPattern, OnLoss, OutputPattern, ProgramSpec, PromptContract, SuccessContract,
-    TransientContract,
-};
+use crate::model::program::{InputPattern, OnLoss, OutputPattern, ProgramSpec, PromptContract};
 use crate::model::resources::Resources;
 use crate::model::sandbox::Sandbox;
 
 /// Success is 0 or 4 with an answer and without `broken`; 75 and `busy` may pass by themselves.
-fn program() -> ProgramSpec {
+pub(in crate::decide) fn program() -> ProgramSpec {
     ProgramSpec {
         on_loss: OnLoss::default(),
         command: PathBuf::from("/bin/true"),
@@ -35,10 +34,17 @@ fn program() -> ProgramSpec {
             require_output: true,
             fail_regex: Some(Regex::new("broken").unwrap()),
             json_pointer: None,
+            artifact: None,
+            schema: None,
+            check: None,
         },
-        transient: TransientContract {
-            exit_codes: vec![4, 75],
-            regex: Some(Regex::new("busy").unwrap()),
+        failures: FailureContract {
+            transient: Signs {
+                status: Vec::new(),
+                exit_codes: vec![4, 75],
+                regex: Some(Regex::new("busy").unwrap()),
+            },
+            ..FailureContract::default()
         },
         prompts: PromptContract {
             patterns: vec![Regex::new(r"\[y/N\] ?$").unwrap()],
@@ -53,9 +59,15 @@ fn reported() -> Option<Failure> {
     Some(Failure::new(Code::Reported, "it said so"))
 }
 
+fn left<'t>(exit: Exit, answer: Option<&'t str>, stderr: &'t str) -> Evidence<'t> {
+    let (told, now) = (Testimony::default(), DateTime::UNIX_EPOCH);
+    Evidence { exit, answer, has_more: false, stdout: "", stderr, told, now }
+}
+
 fn judged(exit: Exit, answer: Option<&str>, stderr: &str, told: Option<Failure>) -> Option<Code> {
     let stdout = answer.unwrap_or_default();
-    let evidence = Evidence { exit, answer, has_more: false, stdout, stderr, reported: told };
+    let told = Testimony { failure: told, ..Testimony::default() };
+    let evidence = Evidence { stdout, told, ..left(exit, answer, stderr) };
     judge(&program(), &evidence).err().map(|failure| failure.code)
 }
 
@@ -93,27 +105,13 @@ fn the_first_thing_that_was_wrong_is_the_verdict() {
 fn an_empty_answer_is_well_where_no_output_is_required() {
     let mut program = program();
     program.success.require_output = false;
-    let evidence = Evidence {
-        exit: Exit::Code(0),
-        answer: Some(""),
-        has_more: false,
-        stdout: "",
-        stderr: "",
-        reported: None,
-    };
+    let evidence = left(Exit::Code(0), Some(""), "");
     assert_eq!(judge(&program, &evidence), Ok(()));
 }
 
 #[test]
 fn output_beside_the_answer_is_asked_for_transient_words_only() {
-    let besides = |stdout| Evidence {
-        exit: Exit::Code(0),
-        answer: Some("  "),
-        has_more: false,
-        stdout,
-        stderr: "",
-        reported: None,
-    };
+    let besides = |stdout| Evidence { stdout, ..left(Exit::Code(0), Some("  "), "") };
     let code = |stdout| judge(&program(), &besides(stdout)).unwrap_err().code;
     let made = Evidence { has_more: true, ..besides("") };
     assert_eq!(judge(&program(), &made), Ok(()));
@@ -166,7 +164,7 @@ proptest! {
     ) {
         let text = format!("{secret} {word}");
         let (answer, stderr) = (Some(text.as_str()), text.as_str());
-        let evidence = Evidence { exit, answer, has_more: false, stdout: &text, stderr, reported: None };
+        let evidence = Evidence { stdout: &text, ..left(exit, answer, stderr) };
         if let Err(failure) = judge(&program(), &evidence) {
             prop_assert!(!failure.message.contains(&secret));
         }

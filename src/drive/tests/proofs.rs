@@ -1,0 +1,91 @@
+//! What is asked of work that seems to have succeeded.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::contract::Check;
+
+use super::world::{Stage, shell};
+
+fn checked(script: &str, check: &str, limit: Duration) -> Stage {
+    let mut stage = shell(script, &[]);
+    let args = ["-c", check, "{{ execution_id }}"].map(ToOwned::to_owned).to_vec();
+    let command = PathBuf::from("/bin/sh");
+    stage.program.success.check = Some(Check { command, args, limit });
+    stage
+}
+
+const AMPLE: Duration = Duration::from_secs(20);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_was_promised_has_to_be_there_and_hold_something() {
+    for (script, code) in [
+        ("echo x > report.md; echo done", None),
+        (": > report.md; echo done", Some(Code::ArtifactMissing)),
+        ("mkdir report.md; echo done", Some(Code::ArtifactMissing)),
+        ("ln -s /etc/passwd report.md; echo done", Some(Code::ArtifactMissing)),
+        ("echo done", Some(Code::ArtifactMissing)),
+        ("exit 3", Some(Code::Exit)),
+    ] {
+        let mut stage = shell(script, &[]);
+        stage.program.success.artifact = Some("report.md".to_owned());
+        let story = stage.play().await;
+        assert_eq!(story.code(), code, "{script}");
+        assert_eq!(story.answer().is_some(), code.is_none(), "{script}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_has_to_fit_its_schema() {
+    for (answer, code) in [
+        (r#"{"n": 1}"#, None),
+        (r#"{"n": "one"}"#, Some(Code::SchemaMismatch)),
+        (r#"Sure: {"n": 1}"#, Some(Code::SchemaMismatch)),
+    ] {
+        let mut stage = shell("cat", &[]).says(answer);
+        let schema = serde_json::json!({"properties": {"n": {"type": "integer"}}});
+        stage.program.success.schema = Some(schema);
+        let story = stage.play().await;
+        assert_eq!(story.code(), code, "{answer}");
+        let shown = format!("{:?}", story.verdict);
+        assert!(!shown.contains("one") && !shown.contains("Sure"), "{shown}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_sees_the_work_where_it_was_done_and_has_the_last_word() {
+    for (check, code) in [
+        ("test \"$(cat made)\" = made && test -n \"$0\"", None),
+        ("echo loud; echo louder >&2; exit 3", Some(Code::CheckFailed)),
+        ("kill -KILL $$", Some(Code::CheckFailed)),
+    ] {
+        let stage = checked("echo made > made; echo done", check, AMPLE);
+        let story = stage.play().await;
+        assert_eq!(story.code(), code, "{check}: {:?}", story.verdict);
+        assert_eq!(story.answer().is_some(), code.is_none(), "{check}");
+    }
+    let failed = checked("exit 3", "touch seen", AMPLE);
+    assert_eq!(failed.play().await.code(), Some(Code::Exit));
+    assert!(!failed.home.path().join("seen").exists(), "what failed is not looked at");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_that_takes_too_long_is_killed_with_all_that_it_started() {
+    let stage = checked("echo done", "setsid sleep 600 & sleep 600", Duration::from_millis(300));
+    let story = stage.play().await;
+    assert_eq!(story.code(), Some(Code::CheckFailed));
+    let message = story.verdict.unwrap_err().message;
+    assert_eq!(message, "the check of its work did not finish within 0.3 s");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_is_called_off_with_its_attempt() {
+    let stage = checked("echo done", "sleep 600", AMPLE);
+    let mut run = stage.start().await;
+    stage.until_running(1, "sleep").await;
+    run.stop();
+    assert_eq!(run.ended().await.unwrap_err().code, Code::CheckFailed);
+    run.clean().await;
+    assert_eq!(stage.alive(), Vec::<i32>::new());
+}

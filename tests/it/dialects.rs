@@ -1,0 +1,161 @@
+//! Known programs behind a real service: what was recorded of them is played again.
+
+use serde_json::{Value, json};
+
+use crate::harness::door::{completed, failed, id, outcome, state};
+use crate::harness::{Service, ask, message, until};
+use crate::streams::{opened, read_to};
+
+/// Who, its output, and the line that is its last word.
+const KINDS: [(&str, &str, &str); 5] = [
+    ("claude", "claude-stream-json", "\"type\":\"result\""),
+    ("codex", "codex-jsonl", "turn.completed"),
+    ("gemini", "gemini-stream-json", "\"type\":\"result\""),
+    ("copilot", "copilot-jsonl", "\"type\":\"result\""),
+    ("opencode", "opencode-jsonl", "step_finish"),
+];
+
+/// An agent that writes what was recorded, as a filter leaves it, and exits with this code.
+fn recorded(id: &str, (agent, case): (&str, &str), (filter, exit): (&str, u8)) -> String {
+    let (_, output, _) = KINDS.iter().find(|(name, ..)| *name == agent).unwrap();
+    let file = format!("{}/tests/corpus/{agent}/{case}.jsonl", env!("CARGO_MANIFEST_DIR"));
+    format!(
+        "[agents.{id}]\ncommand = 'sh'\nargs = ['-c', '''{filter} {file}; exit {exit}''']\n\
+         output = '{output}'\nretry.base = 0.01\n"
+    )
+}
+
+async fn attempts(service: &Service, task: &Value) -> Value {
+    service.execution(&id(task)).await["attempt"].clone()
+}
+
+#[tokio::test]
+async fn each_kind_of_program_succeeds_where_it_says_so_and_answers() {
+    let agents = KINDS.map(|(agent, ..)| {
+        let hello = recorded(agent, (agent, "hello"), ("cat", 0));
+        let early = format!("{agent}-early");
+        let (_, _, last) = KINDS.iter().find(|(name, ..)| *name == agent).unwrap();
+        let without = format!("grep -v '{last}'");
+        hello + &recorded(&early, (agent, "hello"), (&without, 0))
+    });
+    let service = Service::start(&agents.concat()).await;
+    for (agent, ..) in KINDS {
+        let task = service.send(agent, "say hello").await;
+        assert_eq!(outcome(&task), completed("ECHO: say hello"), "{agent}");
+        let task = service.send(&format!("{agent}-early"), "say hello").await;
+        assert_eq!(outcome(&task), failed("ended-early"), "{agent}");
+    }
+}
+
+#[tokio::test]
+async fn credentials_that_are_refused_are_not_shown_again() {
+    // The exit code of each says that it may work later: that is not asked any more.
+    let agents = KINDS.map(|(agent, ..)| recorded(agent, (agent, "401"), ("cat", 75)));
+    let service = Service::start(&agents.concat()).await;
+    for (agent, ..) in KINDS {
+        let task = service.send(agent, "hello").await;
+        assert_eq!(outcome(&task), failed("not-authenticated"), "{agent}");
+        assert_eq!(attempts(&service, &task).await, 1, "{agent}");
+    }
+}
+
+#[tokio::test]
+async fn a_quota_that_is_renewed_late_fails_the_task_and_says_when() {
+    let late = "sed 's/rate limit exceeded/used up, try again in 1h 20m/; \
+                s/Too Many Requests/&, try again in 1h 20m/; s/\"retry-after\":\"1\"/\"retry-after\":\"4800\"/'";
+    let agents = KINDS.map(|(agent, ..)| recorded(agent, (agent, "429-retry-after"), (late, 1)));
+    let service = Service::start(&agents.concat()).await;
+    for (agent, ..) in KINDS {
+        let task = service.send(agent, "hello").await;
+        assert_eq!(outcome(&task), failed("quota-exceeded"), "{agent}");
+        let told = task["status"]["message"]["parts"][0]["text"].as_str().unwrap().to_owned();
+        assert!(told.contains("(until 20"), "{agent}: {told}");
+        let record = service.execution(&id(&task)).await;
+        assert_eq!(record["attempt"], 1, "{agent}");
+    }
+}
+
+#[tokio::test]
+async fn a_quota_that_is_renewed_soon_is_waited_for() {
+    let first = "[ -e HERE/seen ] && cat";
+    let again = recorded("again", ("opencode", "hello"), (first, 0));
+    let refusal =
+        format!("{}/tests/corpus/opencode/429-retry-after.jsonl", env!("CARGO_MANIFEST_DIR"));
+    let script = format!("[ -e HERE/seen ] || {{ touch HERE/seen; cat {refusal}; exit 1; }}; cat");
+    let again = again.replace(first, &script).replace("retry.base = 0.01", "retry.base = 0.5");
+    let service = Service::start(&(again + "sandbox.writable = ['HERE']\n")).await;
+    let begun = tokio::time::Instant::now();
+    let task = service.send("again", "hello").await;
+    assert_eq!(outcome(&task), completed("ECHO: say hello"));
+    assert!(begun.elapsed() >= std::time::Duration::from_millis(900), "{:?}", begun.elapsed());
+    let record = service.execution(&id(&task)).await;
+    assert_eq!(record["attempt"], 2);
+    let facts = record["events"].as_array().unwrap().iter().map(|event| &event["fact"]);
+    let failure = facts.into_iter().find(|fact| fact["kind"] == "attempt-failed").unwrap();
+    assert_eq!(failure["code"], "quota-exceeded");
+    assert!(failure["until"].is_string(), "{failure}");
+}
+
+#[tokio::test]
+async fn denials_are_a_warning_or_where_nothing_is_answered_a_failure() {
+    let denied = ["claude", "gemini", "copilot", "opencode"];
+    let agents = denied.map(|agent| recorded(agent, (agent, "permission-denied"), ("cat", 0)));
+    let service = Service::start(&agents.concat()).await;
+    for agent in ["claude", "gemini", "copilot"] {
+        let task = service.send(agent, "do it").await;
+        assert_eq!(state(&task), "completed", "{agent}");
+        let record = service.execution(&id(&task)).await;
+        let facts = record["events"].as_array().unwrap().iter().map(|event| &event["fact"]);
+        let warned =
+            facts.filter(|fact| fact["kind"] == "warned").filter_map(|it| it["message"].as_str());
+        let warned: Vec<_> =
+            warned.filter(|it| it.starts_with("it answered, but was not")).collect();
+        assert_eq!(warned.len(), 1, "{agent}: {record}");
+    }
+    let task = service.send("opencode", "do it").await;
+    assert_eq!(outcome(&task), failed("denied"));
+}
+
+#[tokio::test]
+async fn steps_are_seen_on_the_way_and_not_in_the_answer() {
+    let service = Service::start(&recorded("claude", ("claude", "file-change"), ("cat", 0))).await;
+    let mut stream =
+        opened(&service, "claude", "0.3", &ask("message/stream", &message("make a file"))).await;
+    let told = read_to(&mut stream, "\"final\":true").await;
+    let steps = told.lines().filter_map(|line| {
+        let event: Value = serde_json::from_str(line.strip_prefix("data:")?.trim()).ok()?;
+        let step = event["result"]["metadata"]["step"].clone();
+        (!step.is_null()).then_some(step)
+    });
+    let steps: Vec<Value> = steps.collect();
+    let call = |stage| json!({"step": "tool-call", "id": "toolu_mock_50", "tool": "Write", "stage": stage});
+    let stages = |stage: &str| steps.iter().filter(|step| step["stage"] == stage).count();
+    assert_eq!((stages("started"), stages("completed")), (1, 1), "{steps:?}");
+    assert_eq!(steps[0]["tool"], call("started")["tool"]);
+    assert_eq!(steps.last().unwrap()["step"], "file-change");
+    assert!(told.contains("TOOL RESULT"), "{told}");
+}
+
+/// A program that ends well when it is asked to end does not decide how it ended.
+#[tokio::test]
+async fn our_own_order_decides_how_it_ended_whatever_the_exit_code() {
+    let script = "args = ['-c', '''trap \"exit 0\" TERM; echo up > HERE/WHO; sleep 600 & wait''']\n\
+                  command = 'sh'\nsandbox.writable = ['HERE']\n";
+    let agent =
+        |id: &str, more: &str| format!("[agents.{id}]\n{}{more}", script.replace("WHO", id));
+    let agents = [
+        agent("plain", "output = 'stdout'\n"),
+        agent("known", "output = 'gemini-stream-json'\n"),
+        agent("late", "timeout = 0.5\n"),
+    ];
+    let service = Service::start(&agents.concat()).await;
+    for name in ["plain", "known"] {
+        let task = service.begin(name, "work").await;
+        until("its trap", async || service.setup.read(name).contains("up").then_some(())).await;
+        service.cancel(name, &task).await;
+        assert_eq!(state(&service.ended(name, &task).await), "canceled", "{name}");
+        assert_eq!(service.execution(&task).await["exitCode"], 0, "{name}");
+    }
+    let late = service.send("late", "work").await;
+    assert_eq!(outcome(&late), failed("execution-timeout"));
+}
