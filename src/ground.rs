@@ -4,13 +4,11 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-use algonius_actors::circuits::Circuits;
 use algonius_actors::decide::key::Keyring;
-use algonius_actors::kit::{Kit, Masking};
+use algonius_actors::kit::{Circuits, Kit, Masking, Purses};
 use algonius_actors::lookout::Lookout;
 use algonius_actors::model::rungs::Rungs;
 use algonius_actors::ports::clock::Clock;
-use algonius_actors::purses::Purses;
 use algonius_actors::turns::Turns;
 use tokio::task::spawn_blocking;
 

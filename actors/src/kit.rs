@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::circuits::Circuits;
+pub use crate::circuits::Circuits;
 use crate::decide::key::Keyring;
 use crate::decide::redact::Redactor;
 use crate::lookout::Lookout;
@@ -12,7 +12,7 @@ use crate::ports::clock::Clock;
 use crate::ports::history::History;
 use crate::ports::ledger::Ledger;
 use crate::ports::observer::Observer;
-use crate::purses::Purses;
+pub use crate::report::Purses;
 use crate::turns::Turns;
 
 /// The world as the tree knows it, the two keepers of secrets, and what all agents share.

@@ -29,7 +29,6 @@ pub mod model;
 pub mod monitor;
 mod pen;
 pub mod ports;
-pub mod purses;
 pub mod ready;
 mod recover;
 pub mod report;

@@ -5,6 +5,7 @@
 
 mod known;
 mod pulse;
+mod purses;
 mod scribe;
 mod till;
 
@@ -15,6 +16,7 @@ use tokio::sync::watch;
 
 pub use self::known::Known;
 pub use self::pulse::Pulse;
+pub use self::purses::Purses;
 pub use self::scribe::{Scribe, pieces};
 pub use self::till::Till;
 use crate::decide::budget::count;

@@ -8,15 +8,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::circuits::Circuits;
 use algonius_actors::decide::key::Keyring;
 use algonius_actors::decide::redact::Redactor;
-use algonius_actors::kit::{Kit, Masking};
+use algonius_actors::kit::{Circuits, Kit, Masking, Purses};
 use algonius_actors::lookout::Lookout;
 use algonius_actors::model::schedule::{Configured, ScheduleSpec};
 use algonius_actors::ports::observer::Nobody;
 use algonius_actors::ports::wording::Wording;
-use algonius_actors::purses::Purses;
 use algonius_actors::root::Seat;
 use algonius_actors::scheduler::{Agenda, NAP};
 use algonius_actors::testing::{ScriptedDriver, WORKER, every, spec};

@@ -66,7 +66,7 @@ async fn what_is_parked_is_called_off_and_its_account_keeps_the_other_agent_wait
     parked(&service, "one", &first).await;
     let second = service.begin("two", "bob").await;
     parked(&service, "two", &second).await;
-    let tasks = service.command(&["tasks"], "").await;
+    let tasks = service.command(&["tasks", "list"], "").await;
     let list = tasks.stdout;
     assert_eq!(list.matches("quota-used-up").count(), 2, "{list}");
     let metrics = service.get("/metrics").await;

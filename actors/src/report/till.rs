@@ -3,12 +3,12 @@
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 
+use super::purses::Purses;
 use crate::decide::budget::today;
 use crate::model::agent::AgentSpec;
 use crate::model::budget::Charge;
 use crate::model::event::Fact;
 use crate::model::id::AgentId;
-use crate::purses::Purses;
 
 /// The till of one agent.
 #[derive(Clone)]

@@ -19,7 +19,7 @@ use crate::model::schedule::Configured;
 use crate::monitor::Probe;
 use crate::ports::driver::Driver;
 use crate::ports::observer::Nobody;
-use crate::purses::Purses;
+use crate::report::Purses;
 use crate::root::Seat;
 use crate::scheduler::{Agenda, NAP};
 use crate::tree::{Plan, Tree};

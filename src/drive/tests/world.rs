@@ -29,8 +29,8 @@ use algonius_actors::model::workspace::Workspace;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::driver::{Driver, Lease, Work};
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::purses::Purses;
-use algonius_actors::report::{Desk, Known, Pulse, Report, Reporter, Till};
+
+use algonius_actors::report::{Desk, Known, Pulse, Purses, Report, Reporter, Till};
 use chrono::{DateTime, Utc};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OnceCell, watch};
