@@ -14,6 +14,7 @@ mod prompts;
 mod pump;
 mod reach;
 mod sandbox;
+pub mod version;
 mod workplace;
 
 #[cfg(test)]

@@ -176,7 +176,7 @@ fn of_folder(name: &str, folder: &Path) -> Finding {
 }
 
 /// An agent whose program was found, and how far it is held.
-fn of_agent(Agent { spec, program }: &Agent, rungs: &Rungs) -> Finding {
+fn of_agent(Agent { spec, program, .. }: &Agent, rungs: &Rungs) -> Finding {
     let (enforcement, isolation) = enforcement(spec.access, &program.sandbox, rungs.means());
     let groups = (rungs.cgroup == Presence::Usable).then_some(rungs.controllers);
     let lack = wanting(&program.resources, groups).filter(|_| spec.enabled);

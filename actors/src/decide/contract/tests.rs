@@ -10,6 +10,7 @@ use regex::Regex;
 use super::{Evidence, Exit, judge, spawn_failure};
 use crate::model::code::{Category, Code};
 use crate::model::failure::Failure;
+use crate::model::outfit::Outfit;
 use crate::model::program::{
     InputPattern, OnLoss, OutputPattern, ProgramSpec, PromptContract, SuccessContract,
     TransientContract,
@@ -46,6 +47,7 @@ fn program() -> ProgramSpec {
         },
         sandbox: Sandbox::default(),
         resources: Resources::default(),
+        outfit: Outfit::default(),
     }
 }
 
