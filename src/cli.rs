@@ -1,6 +1,7 @@
 //! The command line. It speaks to a running service over HTTP alone; only `init`, `check`,
-//! `doctor`, `serve`, `service`, `man` and `redact` look at files.
+//! `doctor`, `agents add`, `serve`, `service`, `man` and `redact` look at files.
 
+mod agents;
 pub mod args;
 mod check;
 mod client;
@@ -52,7 +53,7 @@ async fn perform(args: Args, out: &Out) -> Result<(), CliError> {
             Ok(())
         }
         Command::Check { config, .. } => check::run(config.as_deref(), out),
-        Command::Doctor { config } => doctor::run(config.as_deref(), out),
+        Command::Doctor { config } => doctor::run(config.as_deref(), out).await,
         Command::Redact { ndjson, config, secret_files } => {
             redact::run(ndjson, config.as_deref(), secret_files)
         }
@@ -61,6 +62,7 @@ async fn perform(args: Args, out: &Out) -> Result<(), CliError> {
         Command::Man { folder } => manual::pages(folder.as_deref(), out),
         Command::Serve { config, listen } => serve::run(config.as_deref(), listen, out).await,
         Command::Send(send) => send::run(&client?, send, out).await,
+        Command::Agents(command) => agents::run(client, command, out).await,
         Command::Reload => reload::run(&client?, out).await,
         Command::Token(TokenCommand::Create(new)) => token::create(&client?, new, out).await,
         Command::Token(TokenCommand::List) => token::list(&client?, out).await,

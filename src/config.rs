@@ -151,6 +151,18 @@ pub fn load_shipped(env: &dyn Fn(&str) -> Option<String>) -> Result<Checked, Fau
     check(Path::new("supervisor.toml"), SHIPPED, env)
 }
 
+/// Reads a text as if it stood in a file.
+///
+/// # Errors
+/// As [`load`] does.
+pub fn load_text(
+    path: &Path,
+    text: &str,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Checked, Faults> {
+    check(path, text, env)
+}
+
 /// Checks the text of a file. Relative paths are seen from the file's folder.
 fn check(path: &Path, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Checked, Faults> {
     let file = std::path::absolute(path);

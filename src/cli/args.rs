@@ -7,10 +7,12 @@ use chrono::{DateTime, Utc};
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
+pub mod presets;
 pub mod schedule;
 pub mod service;
 
 use super::filters::Filters;
+pub use presets::{AddAgent, AgentsCommand};
 use schedule::ScheduleCommand;
 use service::ServiceCommand;
 
@@ -97,6 +99,9 @@ pub enum Command {
     },
     /// Have the service read its configuration again, and tell what came of it.
     Reload,
+    /// Add an agent of a known program, or list those programs.
+    #[command(subcommand)]
+    Agents(AgentsCommand),
     /// Tokens: make one, list them, revoke one, rotate the operator's own.
     #[command(subcommand)]
     Token(TokenCommand),

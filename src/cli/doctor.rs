@@ -13,16 +13,16 @@ use nix::unistd::geteuid;
 use serde::Serialize;
 use serde_json::json;
 
-use super::check;
 use super::fault::CliError;
 use super::out::Out;
+use super::{agents, check};
 use crate::config::{Agent, Settings};
 use crate::rungs;
 
 /// How much a finding weighs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Weight {
+pub(super) enum Weight {
     Good,
     Warning,
     Bad,
@@ -30,13 +30,13 @@ enum Weight {
 
 /// Something that was looked at.
 #[derive(Debug, Serialize)]
-struct Finding {
-    about: String,
-    weight: Weight,
-    text: String,
+pub(super) struct Finding {
+    pub(super) about: String,
+    pub(super) weight: Weight,
+    pub(super) text: String,
 }
 
-fn found(about: impl Into<String>, weight: Weight, text: impl Into<String>) -> Finding {
+pub(super) fn found(about: impl Into<String>, weight: Weight, text: impl Into<String>) -> Finding {
     Finding { about: about.into(), weight, text: text.into() }
 }
 
@@ -49,7 +49,7 @@ const FEWEST_FILES: u64 = 1024;
 ///
 /// # Errors
 /// When something keeps the service from working.
-pub(super) fn run(file: Option<&Path>, out: &Out) -> Result<(), CliError> {
+pub(super) async fn run(file: Option<&Path>, out: &Out) -> Result<(), CliError> {
     let rungs = rungs();
     let mut findings = of_machine(&rungs);
     match check::load(file) {
@@ -57,6 +57,9 @@ pub(super) fn run(file: Option<&Path>, out: &Out) -> Result<(), CliError> {
             let faults = checked.warnings.iter().map(ToString::to_string);
             findings.extend(faults.map(|fault| found("configuration", Weight::Warning, fault)));
             findings.extend(of_settings(&checked.settings, &rungs));
+            for agent in known(&checked.settings) {
+                findings.extend(agents::look::of(agent).await);
+            }
         }
         Err(error) => findings.push(found("configuration", Weight::Bad, error.to_string())),
     }
@@ -69,6 +72,11 @@ fn print(rungs: &Rungs, findings: &[Finding], out: &Out) {
     if out.is_json() {
         return out.shape(&json!({"rungs": rungs, "findings": findings}));
     }
+    print_findings(findings, out);
+}
+
+/// A line for each.
+pub(super) fn print_findings(findings: &[Finding], out: &Out) {
     for Finding { about, weight, text } in findings {
         let mark = match weight {
             Weight::Good => "good   ",
@@ -147,6 +155,11 @@ fn is_new_enough(release: &str) -> bool {
         (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= OLDEST,
         _ => false,
     }
+}
+
+/// The agents of known programs, of which more can be said than of any other.
+fn known(settings: &Settings) -> impl Iterator<Item = &Agent> {
+    settings.agents.iter().filter(|it| it.spec.enabled && it.program.outfit.version.is_some())
 }
 
 fn of_settings(settings: &Settings, rungs: &Rungs) -> Vec<Finding> {

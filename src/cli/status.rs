@@ -2,7 +2,9 @@
 
 use algonius_actors::model::pressure::Pressure;
 use algonius_actors::model::sandbox::Isolation;
-use algonius_actors::model::status::{AgentStatus, ExecutionStatus, Health, QueuedStatus};
+use algonius_actors::model::status::{
+    AgentStatus, ExecutionStatus, Health, ProgramStatus, QueuedStatus,
+};
 use algonius_actors::model::stock::Stock;
 use chrono::{DateTime, Utc};
 
@@ -107,6 +109,9 @@ fn print_agent(agent: &AgentStatus, at: DateTime<Utc>, out: &Out) {
     if !agent.resources.is_empty() {
         out.line(&format!("│    {}", agent.resources));
     }
+    if let Some(program) = &agent.program {
+        out.line(&format!("│    {}", known(program)));
+    }
     if let Some(fault) = &agent.last_fault {
         out.line(&format!("│    fault: {fault}"));
     }
@@ -116,6 +121,18 @@ fn print_agent(agent: &AgentStatus, at: DateTime<Utc>, out: &Out) {
     for queued in &agent.queued {
         out.line(&format!("│  ├─ {}", queued_line(queued, at)));
     }
+}
+
+/// What is known of an agent's program.
+fn known(program: &ProgramStatus) -> String {
+    let preset = program.preset.as_ref().map(|preset| match program.verified {
+        Some(false) => format!("{preset} preset, which was never run"),
+        _ => format!("{preset} preset"),
+    });
+    let version = program.version.as_ref().map(|version| format!("version {version}"));
+    // It names the version too.
+    let version = program.warning.clone().or(version);
+    preset.into_iter().chain(version).collect::<Vec<_>>().join(", ")
 }
 
 fn running_line(execution: &ExecutionStatus, at: DateTime<Utc>) -> String {

@@ -43,6 +43,7 @@ mod manual;
 mod observe;
 mod overrides;
 mod places;
+mod presets;
 mod pressure;
 mod raw;
 mod read_only;

@@ -220,7 +220,7 @@ fn what_a_program_is_given_beside_its_arguments_is_checked() {
         ),
         (
             "access_args = { read = [] }",
-            "c:5:17: error: agents.a.access_args.read: unknown key; did you mean `read-only`?",
+            "c:5:17: error: agents.a.access_args.read: unknown key; known: read-only, read-write",
         ),
     ] {
         assert_eq!(told(line), [wanted], "{line}");

@@ -17,7 +17,6 @@ use algonius_actors::model::execution::{Fence, Stamp};
 use algonius_actors::model::exposure::Exposure;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
-use algonius_actors::model::outfit::Outfit;
 use algonius_actors::model::program::{
     InputPattern, OnLoss, OutputPattern, ProgramSpec, PromptContract, SuccessContract,
     TransientContract,
@@ -133,7 +132,7 @@ pub(super) fn program(command: &str, args: &[&str]) -> Stage {
             // Programs tell by files what they do.
             sandbox: Sandbox { writable: Some(vec![home.path().to_owned()]), ..Sandbox::default() },
             resources: Resources::default(),
-            outfit: Outfit::default(),
+            outfit: Default::default(),
         },
         spec: spec(),
         input: Input::default(),
