@@ -73,8 +73,8 @@ async fn a_text_that_begins_with_a_dash_is_no_option_of_a_program_that_takes_arg
     let service = stage(Setup::new(text)).start().await;
     let task = service.send("bare", "--auto").await;
     assert_eq!(outcome(&task).1, "input-rejected", "{task}");
-    let long = service.send("bare", &"x".repeat(110_000)).await;
-    assert!(long.to_string().contains("input-too-large"), "{long}");
+    let long = service.command(&["send", "bare", "-"], &"x".repeat(110_000)).await;
+    assert!(long.stderr.contains("input-too-large"), "{long:?}");
     assert_eq!(outcome(&service.send("continue", "--auto").await).0, "completed");
     let argv = Recorded::read(&service.setup, "continue").argv;
     assert!(argv.ends_with("--\n--auto\n"), "{argv}");
