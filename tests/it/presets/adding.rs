@@ -121,6 +121,20 @@ async fn nothing_is_written_unasked_or_where_the_service_would_not_take_it() {
 }
 
 #[tokio::test]
+async fn a_service_of_another_configuration_is_not_taken_for_that_of_the_file() {
+    let service = setup().start().await;
+    let other = service.setup.here().join("other.toml");
+    fs::write(&other, KEPT).unwrap();
+    let other = other.display().to_string();
+    let told = service.command(&words(&other, &["codex", "--yes"]), "").await;
+    assert_eq!(told.code, Some(1), "{told:?}");
+    assert!(
+        told.stderr.contains("does not read ") && told.stderr.contains("other.toml"),
+        "{told:?}"
+    );
+}
+
+#[tokio::test]
 async fn the_known_programs_are_listed_and_the_doctor_looks_at_those_that_are_used() {
     let agents = format!("[agents.llm]\npreset = 'llm'\n{}", fake("echo", "echo", ""));
     let setup = play::with(Setup::new(&agents), &["llm", "codex"]).env("OPENAI_API_KEY", KEY);

@@ -83,7 +83,7 @@ impl Play {
         let lines: String = answer.iter().map(|line| format!("{line}\n")).collect();
         format!(
             "#!/bin/sh\n\
-             if [ \"$1\" = --version ]; then cat \"$0.version\" 2>/dev/null || echo '{version}'; exit; fi\n\
+             if [ \"$1\" = --version ]; then mkdir -p \"$HOME/.cache\"; cat \"$0.version\" 2>/dev/null || echo '{version}'; exit; fi\n\
              printf '%s\\n' \"$@\" > \"$HOME/argv\"\n\
              env > \"$HOME/env\"\n\
              cat > \"$HOME/stdin\"\n\
