@@ -1,5 +1,5 @@
 //! The command line. It speaks to a running service over HTTP alone; only `init`, `check`,
-//! `doctor`, `serve`, `service`, `man` and `redact` look at files.
+//! `doctor`, `agents add`, `serve`, `service`, `man` and `redact` look at files.
 
 mod agents;
 pub mod args;
@@ -68,6 +68,7 @@ async fn perform(args: Args, out: &Out) -> Result<(), CliError> {
         Command::Man { folder } => manual::pages(folder.as_deref(), out),
         Command::Serve { config, listen } => serve::run(config.as_deref(), listen, out).await,
         Command::Send(send) => send::run(&client?, send, out).await,
+        Command::Agents(command) => agents::run(client, command, out).await,
         Command::Reload => reload::run(&client?, out).await,
         Command::Token(TokenCommand::Create(new)) => token::create(&client?, new, out).await,
         Command::Token(TokenCommand::List) => token::list(&client?, out).await,
@@ -75,7 +76,6 @@ async fn perform(args: Args, out: &Out) -> Result<(), CliError> {
         Command::Token(TokenCommand::Rotate) => token::rotate(&client?, out).await,
         Command::Status { watch: false, .. } => status::run(&client?, out).await,
         Command::Status { watch: true, every } => status::watch(&client?, every, out).await,
-        Command::Agents(command) => agents::run(&client?, command, out).await,
         Command::Schedule(command) => schedule::run(&client?, command, out).await,
         Command::Logs { follow, agent, tasks } => {
             watch::logs(&client?, agent, (tasks, follow), out).await

@@ -20,6 +20,8 @@ mod environment;
 mod exposure;
 mod fault;
 mod limits;
+mod outfit;
+pub mod presets;
 mod pressure;
 mod program;
 mod prompting;
@@ -55,8 +57,10 @@ pub use server::{Durability, Log, LogFormat, Server, usual_token_file};
 pub use source::Source;
 pub use telemetry::Telemetry;
 
+use agent::Basis;
 use exposure::Doors;
 use limits::Limits;
+use presets::{Laid, Shelf};
 use reader::{Findings, Found, Place, Reader};
 use section::Section;
 
@@ -150,6 +154,18 @@ pub fn load_shipped(env: &dyn Fn(&str) -> Option<String>) -> Result<Checked, Fau
     check(Path::new("supervisor.toml"), SHIPPED, env)
 }
 
+/// Reads a text as if it stood in a file.
+///
+/// # Errors
+/// As [`load`] does.
+pub fn load_text(
+    path: &Path,
+    text: &str,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Checked, Faults> {
+    check(path, text, env)
+}
+
 /// Checks the text of a file. Relative paths are seen from the file's folder.
 fn check(path: &Path, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Checked, Faults> {
     let file = std::path::absolute(path);
@@ -161,7 +177,9 @@ fn check(path: &Path, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Resul
         let place = Place { path: String::new(), span, shown: false };
         reader.error(&place, error.message());
     }
-    let settings = if broken.is_empty() { read(&reader, document.get_ref()) } else { None };
+    let shelf = Shelf::open(document.get_ref(), file.parent().unwrap_or(&file));
+    let laid = broken.is_empty().then(|| presets::lay(document.get_ref(), &shelf, &reader));
+    let settings = laid.as_ref().and_then(|laid| read(&reader, laid));
     let Findings { faults, secrets, files } = reader.finish();
     let is_sound = faults.iter().all(|fault| fault.severity != Severity::Error);
     match settings {
@@ -174,9 +192,9 @@ fn check(path: &Path, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Resul
 }
 
 /// Reads the whole document. Nothing is given when there is nothing to give; a fault says why.
-fn read<'c>(reader: &'c Reader<'c>, document: &'c DeTable<'c>) -> Option<Settings> {
+fn read<'c>(reader: &'c Reader<'c>, laid: &'c Laid<'c>) -> Option<Settings> {
     let top = Place { path: String::new(), span: 0..0, shown: true };
-    let mut root = Section::new(reader, top, Some(document));
+    let mut root = Section::new(reader, top, Some(&laid.document));
     let limits = Limits::read(root.section("limits"));
     let sections = identified(reader, root.sections("agents"));
     if sections.is_empty() {
@@ -196,7 +214,9 @@ fn read<'c>(reader: &'c Reader<'c>, document: &'c DeTable<'c>) -> Option<Setting
     let telemetry = telemetry::read(root.section("telemetry"));
     let tokens = tokens::read(&mut root, &ids);
     let mut doors = Doors { is_loopback, tokens, paths: Vec::new() };
-    let agents = agent::read_all(reader, sections, &limits, &mut doors);
+    let data_dir = server.as_ref().map_or(Path::new(""), |server| &server.data_dir);
+    let basis = Basis { limits: &limits, data_dir, behind: &laid.behind };
+    let agents = agent::read_all(reader, sections, &basis, &mut doors);
     let known = schedules::Known {
         agents: agents.iter().map(|agent| &agent.spec).collect(),
         tokens: doors.tokens.iter().map(|token| token.name.as_str()).collect(),

@@ -15,6 +15,7 @@ mod proof;
 mod pump;
 mod reach;
 mod sandbox;
+pub mod version;
 mod workplace;
 
 #[cfg(test)]

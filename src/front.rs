@@ -13,6 +13,7 @@ use chrono::{DateTime, Utc};
 
 use crate::config::{Lockout, Settings};
 use crate::observe::Observatory;
+use crate::programs::Programs;
 use crate::push::Desk;
 use crate::serve::admin::Admin;
 use crate::serve::auth::Guard;
@@ -21,7 +22,7 @@ use crate::serve::changing::Paths;
 use crate::serve::exposure::Rates;
 use crate::serve::host::Hosts;
 use crate::serve::lockout::Lockouts;
-use crate::serve::{App, Shared, gate};
+use crate::serve::{App, Known, Shared, gate};
 use crate::warden::wardens::Wardens;
 
 /// The agents, as callers meet them.
@@ -38,6 +39,7 @@ pub(super) struct Fixed {
     pub(super) wardens: Arc<Wardens>,
     pub(super) observatory: Observatory,
     pub(super) admin: Arc<dyn Admin>,
+    pub(super) programs: Programs,
 }
 
 /// Shows callers the configuration in force.
@@ -116,6 +118,7 @@ impl Front {
             default_agent,
             rungs: fixed.rungs.clone(),
             wardens: living(&fixed.wardens),
+            programs: known(&fixed.programs),
             observatory: fixed.observatory.clone(),
             metrics: settings.metrics,
             ledger_bytes: sizes(server.data_dir),
@@ -141,6 +144,12 @@ fn lockouts(lockout: &Lockout) -> Arc<Lockouts> {
 fn living(wardens: &Arc<Wardens>) -> Arc<dyn Fn() -> Vec<u32> + Send + Sync> {
     let wardens = Arc::clone(wardens);
     Arc::new(move || wardens.pids())
+}
+
+/// Tells what is known of a program.
+fn known(programs: &Programs) -> Known {
+    let programs = programs.clone();
+    Arc::new(move |id| programs.of(id))
 }
 
 /// How much room the files of the ledger take.

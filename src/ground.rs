@@ -49,6 +49,7 @@ impl Ground {
         let instance = store.instance().id;
         let groups = settle::groups(agents, instance).await?;
         agents.iter_mut().try_for_each(|agent| settle::limit(agent, groups.as_deref()))?;
+        agents.iter().try_for_each(settle::home)?;
         let (runtime_dir, patience) = (server.runtime_dir.clone(), server.reattach_grace);
         let terms = Terms { origin, runtime_dir, instance, patience, groups: groups.clone() };
         let wardens = Wardens::start(terms).await;

@@ -14,6 +14,7 @@ mod ground;
 pub mod meter;
 pub mod observe;
 mod opening;
+mod programs;
 pub mod push;
 mod reload;
 pub mod serve;

@@ -90,6 +90,7 @@ impl Grown {
             wardens: Arc::clone(&wardens),
             observatory: onlookers.observatory.clone(),
             admin: Arc::new(steward.clone()),
+            programs: workshop.programs().clone(),
         };
         let front = Front::new(fixed, &settings.lockout);
         let url = front::url(settings.server.public_url.as_deref(), scheme, address);

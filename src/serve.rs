@@ -44,6 +44,7 @@ use algonius_actors::door::Gateway;
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::rungs::Rungs;
+use algonius_actors::model::status::ProgramStatus;
 
 use admin::Admin;
 use auth::Guard;
@@ -61,6 +62,9 @@ use crate::push::Desk;
 /// What every request can reach, under one configuration.
 #[derive(Clone)]
 pub struct App(Arc<Shared>);
+
+/// Tells what is known of the program of an agent.
+pub type Known = Arc<dyn Fn(&AgentId) -> Option<ProgramStatus> + Send + Sync>;
 
 /// The shared part of an [`App`].
 pub struct Shared {
@@ -102,6 +106,8 @@ pub struct Shared {
     pub rungs: Rungs,
     /// Tells which wardens live.
     pub wardens: Arc<dyn Fn() -> Vec<u32> + Send + Sync>,
+    /// Tells what is known of the program of an agent.
+    pub programs: Known,
     /// Since when it serves.
     pub begun: DateTime<Utc>,
     /// Where callers reach the service, without a slash at the end.

@@ -1,5 +1,7 @@
 //! Settles what holds each agent, from what this machine offers, before any of them runs.
 
+mod homes;
+
 use std::io;
 use std::sync::Arc;
 
@@ -15,7 +17,7 @@ use crate::warden::group::{Groups, Place};
 
 /// Settles how far the system holds an agent to what it may do, and warns where that is too little.
 pub(super) fn sandbox(agent: &mut Agent, machine: &Rungs) -> Result<(), StartError> {
-    let Agent { spec, program } = agent;
+    let Agent { spec, program, .. } = agent;
     (spec.enforcement, spec.isolation) =
         enforcement(spec.access, &program.sandbox, machine.means());
     if !spec.enforcement.is_wanting() || !spec.enabled {
@@ -52,4 +54,11 @@ pub(super) fn limit(agent: &mut Agent, groups: Option<&Groups>) -> Result<(), St
         Some(lack) => Err(StartError::Group { agent: spec.id.clone(), lack }),
         None => Ok(()),
     }
+}
+
+/// Makes the home of an agent's own, with the files that are to be there.
+pub(super) fn home(agent: &Agent) -> Result<(), StartError> {
+    let own = agent.program.outfit.own.as_ref().filter(|_| agent.spec.enabled);
+    let made = own.map_or(Ok(()), homes::make);
+    made.map_err(|source| StartError::Home { agent: agent.spec.id.clone(), source })
 }

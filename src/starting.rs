@@ -101,6 +101,14 @@ pub enum StartError {
         /// What is missing.
         lack: &'static str,
     },
+    /// The home of an agent cannot be made.
+    #[error("the home of the agent `{agent}` cannot be made: {source}")]
+    Home {
+        /// Which.
+        agent: AgentId,
+        /// Why not.
+        source: io::Error,
+    },
     /// The tree did not start.
     #[error("the supervision tree did not start: {cause}")]
     Tree {

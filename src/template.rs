@@ -14,7 +14,7 @@ use regex::Regex;
 const FUEL: u64 = 10_000;
 
 /// Every name a template may use; `param` is used as `param.name`.
-pub(crate) const NAMES: [&str; 11] = [
+pub(crate) const NAMES: [&str; 13] = [
     "input",
     "input_file",
     "output_file",
@@ -26,6 +26,8 @@ pub(crate) const NAMES: [&str; 11] = [
     "attempt",
     "turn",
     "timestamp",
+    "model",
+    "home",
 ];
 
 /// Statements a template may hold.
@@ -99,6 +101,10 @@ pub(crate) struct Values {
     pub(crate) turn: u32,
     /// When the execution began, in RFC 3339.
     pub(crate) timestamp: String,
+    /// The model of the agent; empty without one.
+    pub(crate) model: String,
+    /// Where the agent's program has its home.
+    pub(crate) home: PathBuf,
 }
 
 /// What the names of a template stand for.
@@ -246,6 +252,8 @@ impl Given for Values {
             "attempt" => Value::from(self.attempt),
             "turn" => Value::from(self.turn),
             "timestamp" => Value::from(self.timestamp.as_str()),
+            "model" => Value::from(self.model.as_str()),
+            "home" => Value::from(self.home.to_string_lossy()),
             _ => Value::UNDEFINED,
         }
     }

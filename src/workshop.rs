@@ -8,6 +8,7 @@ use algonius_actors::root::Seat;
 
 use crate::config::{Agent, Server};
 use crate::drive::process::{ProcessDriver, Site};
+use crate::programs::Programs;
 use crate::warden::group::Groups;
 use crate::warden::wardens::Wardens;
 use crate::{StartError, settle, warden};
@@ -19,6 +20,7 @@ pub(super) struct Workshop {
     groups: Option<Arc<Groups>>,
     wardens: Arc<Wardens>,
     site: Site,
+    programs: Programs,
 }
 
 impl Workshop {
@@ -33,7 +35,7 @@ impl Workshop {
             data_dir: server.data_dir.clone(),
             bubblewrap: bubblewrap(&machine),
         };
-        Self { machine, groups, wardens, site }
+        Self { machine, groups, wardens, site, programs: Programs::new() }
     }
 
     /// What the machine offers.
@@ -46,15 +48,24 @@ impl Workshop {
         &self.wardens
     }
 
-    /// Settles what holds an agent to what it may do and take.
+    /// What is known of the programs.
+    pub(super) const fn programs(&self) -> &Programs {
+        &self.programs
+    }
+
+    /// Settles what holds an agent to what it may do and take, and makes its home.
     pub(super) fn settle(&self, agent: &mut Agent) -> Result<(), StartError> {
         settle::sandbox(agent, &self.machine)?;
-        settle::limit(agent, self.groups.as_deref())
+        settle::limit(agent, self.groups.as_deref())?;
+        settle::home(agent)
     }
 
     /// An agent that is settled, and what does its work.
     pub(super) fn seat(&self, agent: Agent) -> Seat {
-        let Agent { spec, program } = agent;
+        let Agent { spec, program, .. } = agent;
+        if spec.enabled {
+            self.programs.ask(spec.id.clone(), &program);
+        }
         let warden = Arc::clone(&self.wardens) as _;
         let driver = Arc::new(ProcessDriver::new(program, self.site.clone(), warden));
         Seat { spec: Arc::new(spec), driver }

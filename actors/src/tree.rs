@@ -281,6 +281,7 @@ fn unanswered(seat: &SeatView, health: Health) -> AgentStatus {
         enforcement: seat.spec.enforcement,
         isolation: seat.spec.isolation,
         resources: seat.spec.holding,
+        program: None,
         since: None,
         restarts: 0,
         last_fault: None,

@@ -1,5 +1,10 @@
 //! `algonius agents`: who can be asked, how each is, on or off, and whether it works.
 
+mod add;
+mod draft;
+pub(super) mod fault;
+pub(super) mod look;
+mod presets;
 mod probe;
 
 use algonius_actors::model::status::AgentStatus;
@@ -15,18 +20,20 @@ use crate::wire::admin::Switched;
 use crate::wire::api::agent::{AgentDetail, AgentLimits};
 use crate::wire::api::{AgentEntry, AgentList, ServiceStatus};
 
-/// Does what was asked.
+/// Does what was asked. What needs no service does without a client.
 pub(super) async fn run(
-    client: &Client,
+    client: Result<Client, CliError>,
     command: AgentsCommand,
     out: &Out,
 ) -> Result<(), CliError> {
     match command {
-        AgentsCommand::List => list(client, out).await,
-        AgentsCommand::Show { id } => show(client, &id, out).await,
-        AgentsCommand::Enable { id } => switch(client, &id, "enable", out).await,
-        AgentsCommand::Disable { id } => switch(client, &id, "disable", out).await,
-        AgentsCommand::Test { id, input } => probe::run(client, &id, input, out).await,
+        AgentsCommand::List => list(&client?, out).await,
+        AgentsCommand::Show { id } => show(&client?, &id, out).await,
+        AgentsCommand::Enable { id } => switch(&client?, &id, "enable", out).await,
+        AgentsCommand::Disable { id } => switch(&client?, &id, "disable", out).await,
+        AgentsCommand::Add(wanted) => add::run(client, wanted, out).await,
+        AgentsCommand::Presets { config } => presets::run(config.as_deref(), out).await,
+        AgentsCommand::Test { id, input } => probe::run(&client?, &id, input, out).await,
     }
 }
 

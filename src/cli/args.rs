@@ -9,12 +9,14 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
 pub mod agents;
+pub mod presets;
 pub mod schedule;
 pub mod send;
 pub mod service;
 
 use super::filters::Filters;
 use agents::AgentsCommand;
+pub use presets::AddAgent;
 use schedule::ScheduleCommand;
 use send::Send;
 use service::ServiceCommand;

@@ -21,7 +21,7 @@ use crate::rungs;
 /// How much a finding weighs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Weight {
+pub(super) enum Weight {
     Good,
     Warning,
     Bad,
@@ -29,25 +29,25 @@ enum Weight {
 
 /// Something that was looked at. What is not good has a way to mend it.
 #[derive(Debug, Serialize)]
-struct Finding {
+pub(super) struct Finding {
     about: String,
-    weight: Weight,
+    pub(super) weight: Weight,
     text: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<String>,
 }
 
 impl Finding {
-    fn good(about: impl Into<String>, text: impl Into<String>) -> Self {
+    pub(super) fn good(about: impl Into<String>, text: impl Into<String>) -> Self {
         Self { about: about.into(), weight: Weight::Good, text: text.into(), fix: None }
     }
 
-    fn warning(about: &str, text: impl Into<String>, fix: impl Into<String>) -> Self {
+    pub(super) fn warning(about: &str, text: impl Into<String>, fix: impl Into<String>) -> Self {
         let (about, text, fix) = (about.to_owned(), text.into(), Some(fix.into()));
         Self { about, weight: Weight::Warning, text, fix }
     }
 
-    fn bad(about: &str, text: impl Into<String>, fix: impl Into<String>) -> Self {
+    pub(super) fn bad(about: &str, text: impl Into<String>, fix: impl Into<String>) -> Self {
         let (about, text, fix) = (about.to_owned(), text.into(), Some(fix.into()));
         Self { about, weight: Weight::Bad, text, fix }
     }
@@ -109,6 +109,11 @@ fn print(rungs: &Rungs, findings: &[Finding], out: &Out) {
     if out.is_json() {
         return out.shape(&json!({"rungs": rungs, "findings": findings}));
     }
+    print_findings(findings, out);
+}
+
+/// A line for each, and how to mend it.
+pub(super) fn print_findings(findings: &[Finding], out: &Out) {
     for Finding { about, weight, text, fix } in findings {
         let mark = match weight {
             Weight::Good => "good   ",

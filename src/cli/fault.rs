@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::agents::fault::AddError;
 use super::service::ServiceError;
 use crate::config::Faults;
 use crate::tls::TlsError;
@@ -56,6 +57,9 @@ pub(super) enum CliError {
     /// systemd was not to be had, or did not do what was asked.
     #[error("{0}")]
     Service(#[from] ServiceError),
+    /// An agent was not added.
+    #[error("{0}")]
+    Add(#[from] AddError),
     /// The message could not be read.
     #[error("standard input could not be read")]
     Input { source: std::io::Error },
@@ -89,6 +93,7 @@ impl CliError {
             | Self::Configuration(_)
             | Self::Rejected { .. } => 4,
             Self::Service(error) => error.exit_code(),
+            Self::Add(error) => error.exit_code(),
             Self::NoToken { .. } => 2,
             Self::NotDone { .. } => 5,
             Self::Refused(trouble) => match trouble.code.as_str() {

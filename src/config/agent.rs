@@ -1,11 +1,13 @@
 //! `[agents.<id>]`: what the card and the tree need to know of an agent.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
+use std::path::Path;
 use std::time::Duration;
 
 use algonius_actors::model::agent::{Access, AgentSpec, Capacity, RetrySpec, Sizes, Skill};
 use algonius_actors::model::id::AgentId;
+use algonius_actors::model::outfit::PresetName;
 use algonius_actors::model::program::{InputPattern, ProgramSpec};
 use algonius_actors::model::resources::Holding;
 use algonius_actors::model::sandbox::Enforcement;
@@ -16,6 +18,7 @@ use super::deadlines;
 use super::exposure::{self, Doors};
 use super::fault::{Severity, said};
 use super::limits::Limits;
+use super::presets::{About, Behind};
 use super::program;
 use super::quota;
 use super::reader::{Found, Reader};
@@ -24,8 +27,6 @@ use super::sandbox;
 use super::section::{Entry, Section};
 use super::value::{self, Bounds};
 
-/// The presets there are.
-const PRESETS: [&str; 1] = ["generic"];
 /// Longest input that fits into one argument of a program with room to spare.
 const ARGUMENT: u64 = 100 << 10;
 
@@ -36,13 +37,25 @@ pub struct Agent {
     pub spec: AgentSpec,
     /// How its work is done.
     pub program: ProgramSpec,
+    /// What the preset behind it says of itself.
+    pub about: About,
+}
+
+/// What every agent is read with.
+pub(super) struct Basis<'b> {
+    /// How far its settings may go.
+    pub(super) limits: &'b Limits,
+    /// Where the service keeps its things.
+    pub(super) data_dir: &'b Path,
+    /// The presets behind the agents; nothing behind one whose preset cannot be used.
+    pub(super) behind: &'b BTreeMap<String, Option<Behind>>,
 }
 
 /// Reads every agent. A section whose name is no id is a fault and left out.
 pub(super) fn read_all(
     reader: &Reader<'_>,
     sections: Vec<(Found<AgentId>, Section<'_>)>,
-    limits: &Limits,
+    basis: &Basis<'_>,
     doors: &mut Doors,
 ) -> Vec<Agent> {
     let mut names = BTreeSet::new();
@@ -53,7 +66,7 @@ pub(super) fn read_all(
         if !names.insert(name.value.clone()) {
             reader.error(&name.place, format!("another agent has the name `{}`", name.value));
         }
-        agents.extend(read(section, id.value, name.value, limits, doors));
+        agents.extend(read(section, id.value, name.value, basis, doors));
     }
     agents
 }
@@ -63,17 +76,17 @@ fn read(
     mut from: Section<'_>,
     id: AgentId,
     name: String,
-    limits: &Limits,
+    basis: &Basis<'_>,
     doors: &mut Doors,
 ) -> Option<Agent> {
-    let section = &mut from;
-    preset(section);
+    let (section, limits) = (&mut from, basis.limits);
+    let preset = preset(section, basis.behind.get(id.as_str()))?;
     mode(section, limits);
     let enabled = section.flag("enabled", true);
     let lacking = if enabled { Severity::Error } else { Severity::Lack };
-    let mut program = program::read(section, lacking);
     let accesses = [("read-only", Access::ReadOnly), ("read-write", Access::ReadWrite)];
     let access = section.word("access", &accesses).map(|found| found.value).unwrap_or_default();
+    let mut program = program::read(section, (&id, basis.data_dir), access, lacking);
     sandbox::read(section, program.as_mut(), access, lacking);
     resources::read(section, program.as_mut());
     let input = program.as_ref().map(|program| program.input);
@@ -103,16 +116,27 @@ fn read(
         description,
     };
     from.finish();
-    Some(Agent { spec, program: program? })
+    let mut program = program?;
+    program.outfit.preset = preset.as_ref().map(|preset| PresetName {
+        name: preset.name.clone(),
+        is_verified: preset.about.is_verified,
+    });
+    Some(Agent { spec, program, about: preset.map(|preset| preset.about).unwrap_or_default() })
 }
 
-/// Checks the preset. There is nothing to take from the only one.
-fn preset(section: &mut Section<'_>) {
-    let Some(preset) = section.text("preset") else { return };
-    if !PRESETS.contains(&preset.value.as_str()) {
-        let known = format!("known: {}", PRESETS.join(", "));
-        section.reader.error(&preset.place, said("there is no such preset").hint(known));
+/// The preset behind an agent, if there is one; outer `None` where it cannot be used, so that nothing
+/// can be said of the rest.
+#[expect(clippy::option_option, reason = "no preset and one that cannot be used are two things")]
+fn preset(section: &mut Section<'_>, behind: Option<&Option<Behind>>) -> Option<Option<Behind>> {
+    let name = section.text("preset");
+    let Some(behind) = behind else { return Some(None) };
+    let behind = behind.as_ref()?;
+    if let Some(name) = name.filter(|_| !behind.about.is_verified) {
+        let complaint = said("this preset was written from documents, and never run")
+            .hint("look closely at the first answers");
+        section.reader.warning(&name.place, complaint);
     }
+    Some(Some(behind.clone()))
 }
 
 /// Checks that the agent is one that ends with its answer, and has no settings of one that stays.

@@ -1,5 +1,6 @@
 //! The arguments of a program and its file names: templates, checked against its patterns.
 
+use algonius_actors::model::agent::Access;
 use algonius_actors::model::program::{InputPattern, OutputPattern};
 use toml::de::DeValue;
 
@@ -26,8 +27,9 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    /// Reads `args`, then `cli_args` in the order of the file.
-    pub(super) fn read(section: &mut Section<'_>) -> Self {
+    /// Reads `args`, then `cli_args` in the order of the file, then what says how far the program may
+    /// go and which model it uses, and at last what holds the input.
+    pub(super) fn read(section: &mut Section<'_>, access: Access, has_model: bool) -> Self {
         let reader = section.reader;
         let before = reader.count();
         let mut texts = section.texts("args").unwrap_or_default();
@@ -43,6 +45,10 @@ impl Arguments {
                 }
             }
         }
+        texts.extend(of_access(section.section("access_args"), access));
+        let of_model = section.texts("model_args").unwrap_or_default();
+        texts.extend(of_model.into_iter().filter(|_| has_model));
+        texts.extend(section.texts("input_args").unwrap_or_default());
         let argument = |template| {
             let names = checked(reader, &template)?;
             Some(Argument { template, names })
@@ -54,6 +60,21 @@ impl Arguments {
     /// The templates.
     pub(super) fn templates(&self) -> Vec<String> {
         self.list.iter().map(|argument| argument.template.value.clone()).collect()
+    }
+
+    /// Checks that a model is given exactly when an argument calls for it.
+    pub(super) fn suit_model(&self, section: &Section<'_>, has_model: bool) {
+        let uses = |argument: &&Argument| argument.names.iter().any(|used| used == "model");
+        let user = self.list.iter().find(uses);
+        let message = match user {
+            None if has_model && !self.is_broken => "needs `model_args` with `{{ model }}`",
+            Some(user) if !has_model => {
+                let message = "`{{ model }}` has a value where `model` is given only";
+                return section.reader.error(&user.template.place.clone().hidden(), message);
+            }
+            _ => return,
+        };
+        section.reader.error(&section.place.below("model").hidden(), message);
     }
 
     /// The arguments as words, to look for options in.
@@ -80,6 +101,16 @@ impl Arguments {
             let message = format!("`{{{{ {name} }}}}` has a value with `{key} = \"{word}\"` only");
             section.reader.error(&user.template.place.clone().hidden(), message);
         }
+    }
+}
+
+/// The arguments for this access.
+fn of_access(mut section: Section<'_>, access: Access) -> Vec<Found<String>> {
+    let (reading, writing) = (section.texts("read-only"), section.texts("read-write"));
+    section.finish();
+    match access {
+        Access::ReadOnly => reading.unwrap_or_default(),
+        Access::ReadWrite => writing.unwrap_or_default(),
     }
 }
 

@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use algonius_actors::model::agent::Access;
 use algonius_actors::model::program::{Secrecy, Variable};
 
 use super::fault::{Severity, said};
@@ -20,16 +21,17 @@ const SHORTEST_MASKED: usize = 6;
 /// A variable whose name has a part that ends so holds a secret.
 const TELLING: [&str; 6] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"];
 
-/// Reads `env`, `env_from` and `env_file`. What the machine lacks weighs `lacking`.
-pub(super) fn read(agent: &mut Section<'_>, lacking: Severity) -> BTreeMap<String, Variable> {
+/// Reads `env`, what of `access_env` is for this access, `env_from`, `env_file` and `env_allow`. What
+/// the machine lacks weighs `lacking`.
+pub(super) fn read(
+    agent: &mut Section<'_>,
+    access: Access,
+    lacking: Severity,
+) -> BTreeMap<String, Variable> {
     let reader = agent.reader;
     let mut variables = Variables { reader, lacking, known: BTreeMap::new() };
-    for (name, entry) in agent.section("env").entries() {
-        let place = entry.place.clone().hidden();
-        if let Some(text) = value::scalar(reader, &Found { place: place.clone(), ..entry }) {
-            variables.plain(&name, &Found { value: text, place });
-        }
-    }
+    variables.written(agent.section("env"));
+    variables.of_access(agent.section("access_env"), access);
     for (name, entry) in agent.section("env_from").entries() {
         let entry = Found { place: entry.place.hidden(), ..entry };
         if let Some(from) = value::text(reader, &entry) {
@@ -45,6 +47,9 @@ pub(super) fn read(agent: &mut Section<'_>, lacking: Severity) -> BTreeMap<Strin
             variables.secret(&name, &entry.place, found);
         }
     }
+    for name in agent.texts("env_allow").unwrap_or_default() {
+        variables.passed(&name);
+    }
     variables.known
 }
 
@@ -59,6 +64,45 @@ struct Variables<'c> {
 }
 
 impl Variables<'_> {
+    /// Takes the values of a table.
+    fn written(&mut self, section: Section<'_>) {
+        for (name, entry) in section.entries() {
+            let place = entry.place.clone().hidden();
+            if let Some(text) = value::scalar(self.reader, &Found { place: place.clone(), ..entry })
+            {
+                self.plain(&name, &Found { value: text, place });
+            }
+        }
+    }
+
+    /// Takes the values of the table for this access; those of the other are checked alone.
+    fn of_access(&mut self, mut section: Section<'_>, access: Access) {
+        for (key, of) in [("read-only", Access::ReadOnly), ("read-write", Access::ReadWrite)] {
+            let table = section.section(key);
+            if of == access {
+                self.written(table);
+            } else {
+                let (reader, lacking) = (self.reader, self.lacking);
+                Variables { reader, lacking, known: BTreeMap::new() }.written(table);
+            }
+        }
+        section.finish();
+    }
+
+    /// Takes a variable of the service over as it is. One that the file sets is left as it is set, and
+    /// one that the service does not have is passed over.
+    fn passed(&mut self, name: &Found<String>) {
+        if !is_name(&name.value) {
+            return self.reader.error(&name.place, "is not the name of a variable");
+        }
+        if self.known.contains_key(&name.value) {
+            return;
+        }
+        let Some(value) = self.reader.env(&name.value) else { return };
+        let secrecy = if is_telling(&name.value) { Secrecy::Secret } else { Secrecy::Plain };
+        self.set(name, Variable { value, secrecy }, &name.place);
+    }
+
     /// Takes a value of the file with `${NAME}` filled in.
     fn plain(&mut self, name: &Found<String>, text: &Found<String>) {
         let expanded = match expand(&text.value, &|name| self.reader.env(name)) {

@@ -1,8 +1,11 @@
 //! The program behind an agent: how it is started, fed, read and judged.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use algonius_actors::model::agent::Access;
+use algonius_actors::model::id::AgentId;
+use algonius_actors::model::outfit::Outfit;
 use algonius_actors::model::program::{Dialect, InputPattern, OnLoss, OutputPattern, ProgramSpec};
 use algonius_actors::model::resources::Resources;
 use algonius_actors::model::sandbox::Sandbox;
@@ -13,6 +16,7 @@ use super::command;
 use super::contract;
 use super::environment::{self, is_name};
 use super::fault::{Severity, said};
+use super::outfit;
 use super::prompting;
 use super::prompts;
 use super::reader::{Found, Reader};
@@ -39,13 +43,28 @@ const OUTPUTS: [(&str, Option<OutputPattern>); 9] = [
 ];
 
 /// Reads the program of an agent. What the machine lacks weighs `lacking`.
-pub(super) fn read(section: &mut Section<'_>, lacking: Severity) -> Option<ProgramSpec> {
-    let env = environment::read(section, lacking);
+pub(super) fn read(
+    section: &mut Section<'_>,
+    (id, data_dir): (&AgentId, &Path),
+    access: Access,
+    lacking: Severity,
+) -> Option<ProgramSpec> {
+    let mut env = environment::read(section, access, lacking);
+    let own = outfit::own_home(section, id, data_dir);
+    let home = outfit::give_home(section, own.as_ref(), &mut env);
+    let outfit = Outfit {
+        model: outfit::model(section),
+        home,
+        own,
+        version: outfit::version(section),
+        preset: None,
+    };
     let working_dir = working_dir(section, lacking);
     let path = env.get("PATH").map(|path| path.value.clone());
     let path = path.or_else(|| section.reader.env("PATH"));
     let command = command::read(section, path.clone(), lacking);
-    let arguments = Arguments::read(section);
+    let arguments = Arguments::read(section, access, outfit.model.is_some());
+    arguments.suit_model(section, outfit.model.is_some());
     if let Some(command) = &command {
         prompting::warn(section.reader, command, &arguments.words());
     }
@@ -74,6 +93,7 @@ pub(super) fn read(section: &mut Section<'_>, lacking: Severity) -> Option<Progr
         output_file,
         sandbox: Sandbox::default(),
         resources: Resources::default(),
+        outfit,
     };
     Some(program)
 }

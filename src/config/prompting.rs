@@ -20,8 +20,8 @@ enum Quiet {
 const PROGRAMS: &[(&str, Quiet)] = &[
     ("claude", Quiet::With(&["-p", "--print"])),
     ("codex", Quiet::With(&["exec", "e"])),
-    ("gemini", Quiet::WithOrWords(&["-p", "--prompt"])),
-    ("copilot", Quiet::With(&["-p", "--prompt"])),
+    ("gemini", Quiet::WithOrWords(&["-p", "--prompt", "-o", "--output-format"])),
+    ("copilot", Quiet::With(&["-p", "--prompt", "--no-ask-user"])),
     ("cn", Quiet::With(&["-p", "--print"])),
     ("opencode", Quiet::With(&["run"])),
     ("aider", Quiet::With(&["--message", "--message-file", "-m", "-f", "--msg"])),

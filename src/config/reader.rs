@@ -52,10 +52,17 @@ pub(super) struct Found<T> {
     pub(super) place: Place,
 }
 
-/// One reading of one file.
+/// A text that is read, and the file that it is of. Its bytes are counted on from those of the text
+/// before it, so that a span tells which text it is of.
+struct Text {
+    file: PathBuf,
+    text: String,
+    base: usize,
+}
+
+/// One reading of one file, and of those that are laid under it.
 pub(super) struct Reader<'c> {
-    file: &'c Path,
-    text: &'c str,
+    texts: RefCell<Vec<Text>>,
     folder: PathBuf,
     env: Lookup<'c>,
     faults: RefCell<Vec<Fault>>,
@@ -79,7 +86,22 @@ impl<'c> Reader<'c> {
     /// Starts to read `text`, which stands in `file`; relative paths are taken from `folder`.
     pub(super) fn new(file: &'c Path, text: &'c str, folder: PathBuf, env: Lookup<'c>) -> Self {
         let (faults, secrets, files) = (RefCell::default(), RefCell::default(), RefCell::default());
-        Self { file, text, folder, env, faults, secrets, files, shapes: None }
+        let text = Text { file: file.to_owned(), text: text.to_owned(), base: 0 };
+        let texts = RefCell::new(vec![text]);
+        Self { texts, folder, env, faults, secrets, files, shapes: None }
+    }
+
+    /// Takes in a text of another file; answers by how much its spans are moved.
+    pub(super) fn take_in(&self, file: PathBuf, text: &str) -> usize {
+        let mut texts = self.texts.borrow_mut();
+        let base = texts.last().map_or(0, |last| last.base + last.text.len() + 1);
+        texts.push(Text { file, text: text.to_owned(), base });
+        base
+    }
+
+    /// Names a further file, or a folder, whose change is a change of the configuration.
+    pub(super) fn keep_file(&self, path: PathBuf) {
+        self.files.borrow_mut().push(path);
     }
 
     /// The same, that notes what each key may hold.
@@ -135,13 +157,15 @@ impl<'c> Reader<'c> {
 
     /// Records something at a place.
     pub(super) fn record(&self, severity: Severity, place: &Place, complaint: Complaint) {
-        let (line, column) = self.position(place.span.start);
+        let texts = self.texts.borrow();
+        let Some(text) = texts.iter().rfind(|text| text.base <= place.span.start) else { return };
+        let (line, column) = text.position(place.span.start);
         let fault = Fault {
-            file: self.file.to_owned(),
+            file: text.file.clone(),
             line,
             column,
             path: place.path.clone(),
-            value: self.shown(place),
+            value: text.shown(place),
             message: complaint.message,
             hint: complaint.hint,
             severity,
@@ -162,17 +186,20 @@ impl<'c> Reader<'c> {
             files: self.files.into_inner(),
         }
     }
+}
 
+impl Text {
     /// Line and column of a byte, from 1, the column in characters.
     fn position(&self, offset: usize) -> (usize, usize) {
-        let before = self.text.get(..offset).unwrap_or(self.text);
+        let before = self.text.get(..offset - self.base).unwrap_or(&self.text);
         let line = before.split('\n').next_back().unwrap_or_default();
         (before.matches('\n').count() + 1, line.chars().count() + 1)
     }
 
     /// The first line of what is written at a place, shortened.
     fn shown(&self, place: &Place) -> Option<String> {
-        let written = self.text.get(place.span.clone()).filter(|_| place.shown)?;
+        let span = place.span.start - self.base..place.span.end.checked_sub(self.base)?;
+        let written = self.text.get(span).filter(|_| place.shown)?;
         let line = written.lines().next().filter(|line| !line.is_empty())?;
         let mut short: String = line.chars().take(SHOWN).collect();
         if short.len() < written.len() {

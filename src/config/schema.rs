@@ -9,6 +9,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use toml::de::DeTable;
 
+use super::presets::Laid;
 use super::reader::Reader;
 use super::shape::{Shape, Shapes};
 use super::value::Bounds;
@@ -28,6 +29,7 @@ resources = { memory_bytes = 1048576, processes = 1 }
 auth = { type = "api_key" }
 quota = { park_max = 60 }
 budget = { run = { turns = 1 }, day = { turns = 1 } }
+home = "private"
 [schedules.x]
 agent = "x"
 cron = "@daily"
@@ -72,7 +74,7 @@ fn described(text: &str) -> BTreeMap<String, Shape> {
     let file = Path::new("supervisor.toml");
     let reader = Reader::new(file, text, file.to_owned(), &env).describing();
     let (document, _) = DeTable::parse_recoverable(text);
-    super::read(&reader, document.get_ref());
+    super::read(&reader, &Laid::bare(document.get_ref()));
     reader.into_shapes().map(Shapes::into_map).unwrap_or_default()
 }
 

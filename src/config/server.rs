@@ -9,6 +9,7 @@ use nix::unistd::{AccessFlags, Uid, access};
 
 use super::entry::{self, Entry};
 use super::fault::said;
+use super::presets;
 use super::section::Section;
 use super::tls;
 use super::tokens::existing;
@@ -60,6 +61,8 @@ pub struct Server {
     pub durability: Durability,
     /// Whether a change of the configuration is taken up by itself.
     pub watch: bool,
+    /// Where presets of one's own are.
+    pub presets: PathBuf,
     /// Which requests are looked at.
     pub entry: Entry,
 }
@@ -138,6 +141,7 @@ pub(super) fn read(
         reattach_grace: from.seconds("reattach_grace", Bounds::new(0.0, 86_400.0, 60.0)),
         durability: from.word("durability", &durabilities).map(|d| d.value).unwrap_or_default(),
         watch: from.flag("watch", true),
+        presets: folder(from, "presets").unwrap_or_else(|| from.reader.resolve(presets::FOLDER)),
         entry,
     };
     section.finish();

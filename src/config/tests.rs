@@ -24,6 +24,7 @@ mod access;
 mod agents;
 mod allowance;
 mod machine;
+mod presets;
 mod pressure;
 mod redaction;
 mod resources;
@@ -117,6 +118,7 @@ fn a_short_file_is_served_on_loopback_from_the_usual_places() {
         reattach_grace: Duration::from_secs(60),
         durability: Durability::Process,
         watch: true,
+        presets: server.presets.clone(),
         entry: Entry::default(),
     };
     assert_eq!(server, wanted);
@@ -127,7 +129,7 @@ fn a_short_file_is_served_on_loopback_from_the_usual_places() {
 
 #[test]
 fn an_agent_of_one_line_gets_every_default() {
-    let Agent { spec, program } = settings(CAT).agents.remove(0);
+    let Agent { spec, program, .. } = settings(CAT).agents.remove(0);
     let seconds = Duration::from_secs;
     let skill = Skill {
         id: "a".into(),

@@ -115,6 +115,8 @@ impl Attempt {
             attempt: stamp.attempt,
             turn: stamp.turn,
             timestamp: self.accepted_at(),
+            model: self.program.outfit.model.clone().unwrap_or_default(),
+            home: self.program.outfit.home.clone(),
         }
     }
 

@@ -59,7 +59,8 @@ pub(super) fn hold(
 ) -> Result<Hold, Failure> {
     let Some(isolation) = work.spec.isolation else { return Ok(Hold::Free) };
     let (access, sandbox) = (work.spec.access, &program.sandbox);
-    let confinement = confinement(access, sandbox, workspace, own);
+    let mut confinement = confinement(access, sandbox, workspace, own);
+    confinement.writable.extend(program.outfit.own.as_ref().map(|home| home.path.clone()));
     if isolation == Isolation::Landlock {
         return Ok(Hold::Ruleset(confinement));
     }

@@ -41,6 +41,7 @@ pub(super) fn live(before: &Settings, after: &Settings) -> Vec<String> {
         ("server.max_body_bytes", old.max_body_bytes != new.max_body_bytes),
         ("server.body_timeout", old.body_timeout != new.body_timeout),
         ("server.watch", old.watch != new.watch),
+        ("server.presets", old.presets != new.presets),
         ("server.allowed_hosts", was.allowed_hosts != is.allowed_hosts),
         ("server.allowed_origins", was.allowed_origins != is.allowed_origins),
         ("server.trusted_proxies", was.trusted_proxies != is.trusted_proxies),
@@ -106,6 +107,7 @@ const _: fn(Server) = |server| {
         reattach_grace: _,
         durability: _,
         watch: _,
+        presets: _,
         entry: _,
     } = server;
 };

@@ -31,6 +31,7 @@ pub(super) fn unfit(error: &StartError) -> Wrong {
     let key = match error {
         StartError::Open { agent }
         | StartError::Sandbox { agent, .. }
+        | StartError::Home { agent, .. }
         | StartError::Group { agent, .. } => Some(format!("agents.{agent}")),
         StartError::Token { .. } | StartError::ShortToken => Some("server.token_file".to_owned()),
         _ => None,

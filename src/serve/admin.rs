@@ -16,7 +16,8 @@ use super::segment::Segment;
 use super::status::to_json;
 use super::{App, body, jsonrpc};
 use crate::wire::admin::{
-    ConfigurationStatus, ReloadRejected, Reloaded, SwitchRejected, Switched, TokenEntry, TokenList, TokenMade, TokenOrder, Wrong,
+    ConfigurationStatus, ReloadRejected, Reloaded, SwitchRejected, Switched, TokenEntry, TokenList,
+    TokenMade, TokenOrder, Wrong,
 };
 use crate::wire::api::service::Done;
 use crate::wire::problem;

@@ -5,6 +5,7 @@ use algonius_actors::model::exposure::{Binding, Version};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::principal::Right;
+use algonius_actors::model::status::AgentStatus;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -77,6 +78,7 @@ pub async fn tree(State(app): State<App>, who: Who) -> Result<Response, Problem>
     if let Some(scheduler) = &mut tree.scheduler {
         scheduler.due.retain(|due| is_seen(&due.agent));
     }
+    tree.agents.iter_mut().for_each(|agent| agent.program = (app.programs)(&agent.id));
     let machine = MachineStatus { rungs: app.rungs.clone(), wardens: (app.wardens)() };
     let version = env!("CARGO_PKG_VERSION").to_owned();
     let mut configuration = app.admin.configuration();
@@ -106,9 +108,10 @@ pub async fn agent(
 /// `agent-unknown`.
 pub async fn of(app: &App, id: &AgentId) -> Result<Value, Failure> {
     let tree = app.gateway.status().await;
-    let status = tree.agents.iter().find(|agent| agent.id == *id);
+    let status = tree.agents.into_iter().find(|agent| agent.id == *id);
     let none = || Failure::new(Code::AgentUnknown, "there is no such agent");
-    to_json(status.ok_or_else(none)?)
+    let status = status.ok_or_else(none)?;
+    to_json(&AgentStatus { program: (app.programs)(id), ..status })
 }
 
 /// What is spoken, by which agent, and how each is.

@@ -46,6 +46,7 @@ mod manual;
 mod observe;
 mod overrides;
 mod places;
+mod presets;
 mod pressure;
 mod quota;
 mod raw;

@@ -80,7 +80,7 @@ fn documented(tables: &[Table]) -> BTreeSet<String> {
 }
 
 fn is_key(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|char| char.is_ascii_alphanumeric() || char == '_')
+    !text.is_empty() && text.chars().all(|char| char.is_ascii_alphanumeric() || "_-".contains(char))
 }
 
 /// Every table that holds one of these.

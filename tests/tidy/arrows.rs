@@ -25,6 +25,7 @@ const EDGE: &[Room] = &[
         "cli",
         &[
             "config",
+            "programs",
             "telemetry",
             "tls",
             "token",
@@ -55,13 +56,22 @@ const EDGE: &[Room] = &[
     room("push", &[], &["decide", "model", "ports"]),
     room("starting", &["store", "tls"], &["model", "ports"]),
     room("admit", &["StartError", "config", "front", "serve", "token"], &["model", "ports"]),
-    room("front", &["observe", "config", "push", "serve", "warden"], &["door", "model"]),
+    room(
+        "front",
+        &["observe", "config", "programs", "push", "serve", "warden"],
+        &["door", "model"],
+    ),
+    room("programs", &["drive"], &["model"]),
     room(
         "reload",
         &["StartError", "admit", "config", "front", "serve", "store", "token", "wire", "workshop"],
         &["decide", "kit", "model", "ports", "root"],
     ),
-    room("workshop", &["StartError", "config", "drive", "settle", "warden"], &["model", "root"]),
+    room(
+        "workshop",
+        &["StartError", "config", "drive", "programs", "settle", "warden"],
+        &["model", "root"],
+    ),
     room(
         "ground",
         &[

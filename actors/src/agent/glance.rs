@@ -17,6 +17,7 @@ impl AgentData {
             enforcement: spec.enforcement,
             isolation: spec.isolation,
             resources: spec.holding,
+            program: None,
             since: Some(self.since),
             restarts: 0,
             last_fault: None,

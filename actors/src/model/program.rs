@@ -7,6 +7,7 @@ use std::time::Duration;
 use regex::Regex;
 
 use super::contract::{FailureContract, SuccessContract, written};
+use super::outfit::Outfit;
 use super::resources::Resources;
 use super::sandbox::Sandbox;
 
@@ -131,6 +132,8 @@ pub struct ProgramSpec {
     pub sandbox: Sandbox,
     /// How much it may take of the machine.
     pub resources: Resources,
+    /// What it is given beside its arguments.
+    pub outfit: Outfit,
 }
 
 impl PartialEq for PromptContract {

@@ -70,7 +70,9 @@ impl fmt::Debug for Credential {
 }
 
 /// The shown name of a credential: `key:1f2e3d4c`, `agent:helper`, or as the configuration names it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub struct CredentialName(pub String);
 
 impl fmt::Display for CredentialName {

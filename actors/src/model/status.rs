@@ -100,6 +100,26 @@ pub struct Pool {
     pub mean_wait_ms: u64,
 }
 
+/// What is known of the program behind an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ProgramStatus {
+    /// The preset of the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preset: Option<String>,
+    /// Whether the preset was run against the real program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<bool>,
+    /// The version that the program told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The versions that were tested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tested: Option<String>,
+    /// What the reader should know about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
+}
+
 /// One agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentStatus {
@@ -120,6 +140,9 @@ pub struct AgentStatus {
     /// What it may take of the machine, and what holds it to that.
     #[serde(default, skip_serializing_if = "Holding::is_empty")]
     pub resources: Holding,
+    /// What is known of its program, where it was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<ProgramStatus>,
     /// Since when this actor lives.
     pub since: Option<DateTime<Utc>>,
     /// How often the actor was started again.

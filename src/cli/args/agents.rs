@@ -1,6 +1,10 @@
 //! What can be typed about agents.
 
+use std::path::PathBuf;
+
 use clap::Subcommand;
+
+use super::presets::AddAgent;
 
 /// What to do with agents.
 #[derive(Debug, Subcommand)]
@@ -31,5 +35,13 @@ pub enum AgentsCommand {
         /// What it is asked.
         #[arg(long, value_name = "TEXT")]
         input: Option<String>,
+    },
+    /// Add an agent of a known program to the configuration, and try it.
+    Add(AddAgent),
+    /// List the known programs, and which of them are here.
+    Presets {
+        /// The configuration, whose folder of presets counts too [default: none].
+        #[arg(long, short, env = "ALGONIUS_CONFIG", value_name = "FILE")]
+        config: Option<PathBuf>,
     },
 }

@@ -5,21 +5,30 @@ use algonius_actors::decide::sandbox::enforcement;
 use algonius_actors::model::rungs::{Presence, Rungs};
 
 use super::{Finding, version};
+use crate::cli::agents::look;
 use crate::config::{Agent, Settings};
 
 /// Looks at all of them. Programs are looked up in this path.
 pub(super) async fn look(settings: &Settings, rungs: &Rungs, path: Option<String>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for agent in &settings.agents {
-        let version = version::of(&agent.program.command, path.as_deref()).await;
+        // More can be said of known programs than of any other.
+        let is_known = agent.spec.enabled && agent.program.outfit.version.is_some();
+        let version = match is_known {
+            true => String::new(),
+            false => version::of(&agent.program.command, path.as_deref()).await,
+        };
         findings.push(finding(agent, rungs, &version));
+        if is_known {
+            findings.extend(look::of(agent).await);
+        }
     }
     findings
 }
 
 /// An agent whose program was found, and how far it is held.
 fn finding(agent: &Agent, rungs: &Rungs, version: &str) -> Finding {
-    let Agent { spec, program } = agent;
+    let Agent { spec, program, .. } = agent;
     let (enforcement, isolation) = enforcement(spec.access, &program.sandbox, rungs.means());
     let groups = (rungs.cgroup == Presence::Usable).then_some(rungs.controllers);
     let lack = wanting(&program.resources, groups).filter(|_| spec.enabled);

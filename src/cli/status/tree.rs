@@ -4,7 +4,8 @@ use algonius_actors::model::budget::{BoundStatus, BudgetStatus};
 use algonius_actors::model::pressure::Pressure;
 use algonius_actors::model::sandbox::Isolation;
 use algonius_actors::model::status::{
-    AgentStatus, ExecutionStatus, Health, QueuedStatus, RetentionStatus, SchedulerStatus,
+    AgentStatus, ExecutionStatus, Health, ProgramStatus, QueuedStatus, RetentionStatus,
+    SchedulerStatus,
 };
 use algonius_actors::model::stock::Stock;
 use chrono::{DateTime, Utc};
@@ -127,9 +128,22 @@ fn remarks(agent: &AgentStatus) -> Vec<String> {
         lacks.then(|| format!("what it may not do is not refused: {}", agent.enforcement.as_str())),
         wrapped.then(|| "wrapped by bubblewrap".to_owned()),
         holding.map(ToString::to_string),
+        agent.program.as_ref().map(known),
         agent.last_fault.as_ref().map(|fault| format!("fault: {fault}")),
     ];
     remarks.into_iter().flatten().chain(agent.budget.iter().flat_map(spending)).collect()
+}
+
+/// What is known of an agent's program.
+pub(in crate::cli) fn known(program: &ProgramStatus) -> String {
+    let preset = program.preset.as_ref().map(|preset| match program.verified {
+        Some(false) => format!("{preset} preset, which was never run"),
+        _ => format!("{preset} preset"),
+    });
+    let version = program.version.as_ref().map(|version| format!("version {version}"));
+    // It names the version too.
+    let version = program.warning.clone().or(version);
+    preset.into_iter().chain(version).collect::<Vec<_>>().join(", ")
 }
 
 fn running_line(execution: &ExecutionStatus, at: DateTime<Utc>) -> String {

@@ -90,7 +90,7 @@ fn what_is_planned_is_refused_by_its_name() {
         (
             "preset = \"claude\"",
             &[
-                "c:3:10: error: agents.a.preset = \"claude\": there is no such preset; known: generic",
+                "c:3:10: error: agents.a.preset = \"claude\": there is no such preset; known: aider, claude-code, codex, continue, copilot, cursor-agent, gemini, generic, goose, llm, opencode, qwen",
             ],
         ),
         (

@@ -139,6 +139,7 @@ pub(super) fn program(command: &str, args: &[&str]) -> Stage {
             // Programs tell by files what they do.
             sandbox: Sandbox { writable: Some(vec![home.path().to_owned()]), ..Sandbox::default() },
             resources: Resources::default(),
+            outfit: Default::default(),
         },
         spec: spec(),
         input: Input::default(),

@@ -73,7 +73,7 @@ pub async fn show(
         limits: AgentLimits::from(&*spec),
         pool: PoolEntry::from(&status),
         queue_length: status.queued.len(),
-        status,
+        status: AgentStatus { program: (app.programs)(&spec.id), ..status },
     };
     Ok(ok(&to_json(&detail)?))
 }

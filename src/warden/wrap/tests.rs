@@ -72,6 +72,13 @@ impl Stage {
 }
 
 #[test]
+fn a_home_of_an_agent_s_own_is_all_that_it_sees_of_what_the_service_keeps() {
+    let stage = Stage::new().writable(&["data/homes/a"]).hidden(&["data"]);
+    fs::create_dir_all(stage.home().join("data/homes/a")).unwrap();
+    assert_eq!(stage.mounted().unwrap(), ["tmpfs data", "bind data/homes/a", "remount-ro data"]);
+}
+
+#[test]
 fn the_longer_path_counts_and_is_mounted_later() {
     let stage = Stage::new().writable(&["work"]).hidden(&["", "work/.env"]);
     assert_eq!(

@@ -63,7 +63,7 @@ impl Forms {
         let form = |pattern| Regex::new(pattern).unwrap();
         Self {
             head: form(r"^(# )?\[\[?([\w.-]+)\]\]?( +#.*)?$"),
-            key: form(r"^(?:# )?([A-Za-z_]\w*(?:\.\w+)*) = (.+)$"),
+            key: form(r"^(?:# )?([A-Za-z_][\w-]*(?:\.[\w-]+)*) = (.+)$"),
             more: form(r"^#?\s{8,}# (.+)$"),
         }
     }

@@ -12,6 +12,7 @@ use super::{Evidence, Exit, Testimony, judge, spawn_failure};
 use crate::model::code::{Category, Code};
 use crate::model::contract::{FailureContract, Signs, SuccessContract};
 use crate::model::failure::Failure;
+use crate::model::outfit::Outfit;
 use crate::model::program::{InputPattern, OnLoss, OutputPattern, ProgramSpec, PromptContract};
 use crate::model::resources::Resources;
 use crate::model::sandbox::Sandbox;
@@ -52,6 +53,7 @@ pub(in crate::decide) fn program() -> ProgramSpec {
         },
         sandbox: Sandbox::default(),
         resources: Resources::default(),
+        outfit: Outfit::default(),
     }
 }
 

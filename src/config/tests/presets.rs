@@ -1,0 +1,240 @@
+//! Presets: each as it is laid under an agent, what is merged how, and presets of one's own.
+
+use crate::config::presets::offers;
+use crate::template::{Template, Values};
+
+use super::*;
+
+/// Set it to write the snapshot anew, instead of comparing.
+const REWRITE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
+
+/// The command line of an agent and its environment, as they would be for the text `PROMPT`.
+fn rendered(agent: &Agent) -> String {
+    let program = &agent.program;
+    let values = Values {
+        input: "PROMPT".to_owned(),
+        input_file: PathBuf::from("/run/input.txt"),
+        model: program.outfit.model.clone().unwrap_or_default(),
+        home: PathBuf::from("/HOME"),
+        ..Values::default()
+    };
+    let words = program.args.iter().map(|arg| Template::new(arg).unwrap().render(&values).unwrap());
+    let words: Vec<_> = words.map(|word| format!("{word:?}")).collect();
+    let variables = program.env.iter().filter(|(name, _)| *name != "HOME");
+    let variables = variables.map(|(name, variable)| match variable.secrecy {
+        Secrecy::Secret => format!("  {name}=(secret)\n"),
+        Secrecy::Plain => format!("  {name}={}\n", variable.value),
+    });
+    let command = program.command.display();
+    format!("  {command} {}\n{}", words.join(" "), variables.collect::<String>())
+}
+
+/// An agent of a preset with further lines; not enabled, for this machine has no such program.
+fn agent_of(preset: &str, lines: &str) -> Agent {
+    let (command, input) = match preset {
+        "generic" => ("command = \"cat\"\n", "model_args = [\"--model={{ model }}\"]\n"),
+        "continue" => ("", "model_args = [\"--model\", \"{{ model }}\"]\n"),
+        _ => ("", ""),
+    };
+    let data_dir = "[server]\ndata_dir = \"/var/lib/algonius\"\n";
+    let text = format!(
+        "{data_dir}[agents.a]\nenabled = false\npreset = \"{preset}\"\n{command}{input}{lines}"
+    );
+    settings(&text).agents.remove(0)
+}
+
+#[test]
+fn each_preset_gives_the_command_line_that_is_kept_for_each_access_and_model() {
+    let mut all = String::new();
+    for offer in offers(None) {
+        for access in ["read-only", "read-write"] {
+            for model in ["", "model = \"MODEL\"\n"] {
+                let agent = agent_of(&offer.name, &format!("access = \"{access}\"\n{model}"));
+                let with = if model.is_empty() { "" } else { ", a model" };
+                all.push_str(&format!("{}, {access}{with}\n{}", offer.name, rendered(&agent)));
+            }
+        }
+    }
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/config/tests/presets.txt");
+    if std::env::var_os(REWRITE).is_some() {
+        fs::write(&file, &all).unwrap();
+    }
+    let kept = fs::read_to_string(&file).unwrap_or_default();
+    assert!(kept == all, "another command line than is kept; {REWRITE}=1 keeps it\n{all}");
+}
+
+#[test]
+fn each_preset_but_the_plain_one_has_a_home_a_version_and_a_way_in() {
+    for offer in offers(None).iter().filter(|offer| offer.name != "generic") {
+        let Agent { spec, program, about } = agent_of(&offer.name, "");
+        assert_eq!((&about, spec.access), (&offer.about, Access::ReadOnly), "{}", offer.name);
+        let home = program.outfit.own.unwrap().path;
+        assert_eq!(home, Path::new("/var/lib/algonius/homes/a"), "{}", offer.name);
+        assert_eq!(program.env["HOME"].value, "/var/lib/algonius/homes/a");
+        assert!(program.success.require_output && !about.install.is_empty(), "{}", offer.name);
+        assert!(!about.keys.is_empty() && !about.title.is_empty(), "{}", offer.name);
+        let version = program.outfit.version.unwrap();
+        assert_eq!(version.tested.is_some(), about.is_verified, "{}", offer.name);
+        assert_eq!(program.outfit.preset.unwrap().is_verified, about.is_verified);
+    }
+}
+
+#[test]
+fn what_the_file_says_counts_table_by_table_and_key_by_key() {
+    let agent = agent_of(
+        "gemini",
+        "args = [\"--mine\"]\naccess_args.read-only = [\"--tight\"]\nidle_timeout = 7\n\
+         success = { fail_regex = \"no\" }\nenv = { TERM = \"vt100\", OWN = \"1\" }\n\
+         home_files = { \"x\" = \"y\" }\n",
+    );
+    let Agent { spec, program, .. } = agent;
+    assert_eq!(program.args, ["--mine", "--tight"]);
+    assert_eq!(spec.deadlines.idle, Some(Duration::from_secs(7)));
+    assert!(program.success.require_output && program.success.fail_regex.is_some());
+    let value = |name: &str| program.env[name].value.as_str();
+    assert_eq!([value("TERM"), value("OWN"), value("NO_COLOR")], ["vt100", "1", "1"]);
+    let home = program.outfit.own.unwrap();
+    let files: Vec<_> = home.files.keys().map(String::as_str).collect();
+    assert_eq!(files, [".gemini/settings.json", "x"]);
+}
+
+#[test]
+fn a_preset_of_ones_own_replaces_another_and_adds_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let presets = folder.path().join("presets");
+    fs::create_dir(&presets).unwrap();
+    let own = "[about]\ntitle = \"Mine\"\nverified = true\n[agent]\ncommand = \"cat\"\nargs = [";
+    fs::write(presets.join("claude-code.toml"), format!("{own}\"-u\"]\n")).unwrap();
+    fs::write(presets.join("mine.toml"), format!("{own}\"-v\"]\n")).unwrap();
+    let text = "[agents.a]\npreset = \"claude-code\"\n[agents.b]\npreset = \"mine\"\n";
+    let settings = load_in(folder.path(), text).unwrap().settings;
+    let [a, b] = &settings.agents[..] else { panic!("{settings:?}") };
+    assert_eq!([&a.program.args[..], &b.program.args[..]], [["-u"], ["-v"]]);
+    assert_eq!(a.about.title, "Mine");
+    for file in [presets.clone(), presets.join("claude-code.toml"), presets.join("mine.toml")] {
+        assert!(settings.files.contains(&file), "{:?}", settings.files);
+    }
+    let offered: Vec<_> =
+        offers(Some(&presets)).into_iter().filter(|it| it.file.is_some()).collect();
+    let names: Vec<_> = offered.iter().map(|offer| offer.name.as_str()).collect();
+    assert_eq!(names, ["claude-code", "mine"]);
+    let elsewhere = format!("[server]\npresets = \"elsewhere\"\n{text}");
+    assert!(load_in(folder.path(), &elsewhere).is_err(), "`mine` is in another folder");
+    fs::rename(&presets, folder.path().join("elsewhere")).unwrap();
+    assert!(load_in(folder.path(), &elsewhere).is_ok());
+}
+
+#[test]
+fn what_is_wrong_with_a_preset_is_told_at_its_own_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let presets = folder.path().join("presets");
+    fs::create_dir(&presets).unwrap();
+    let said_of = |preset: &str, line: &str| -> Vec<String> {
+        fs::write(presets.join("mine.toml"), preset).unwrap();
+        let text = format!("[agents.a]\npreset = \"mine\"\n{line}");
+        let faults = load_in(folder.path(), &text).map(|checked| checked.warnings);
+        let faults = faults.unwrap_or_else(|faults| faults.iter().cloned().collect());
+        let named = |fault: &Fault| fault.file.file_name().unwrap().to_string_lossy().into_owned();
+        let line = |fault: &Fault| short(fault).replacen('c', &named(fault), 1);
+        faults.iter().map(line).collect()
+    };
+    let about = "[about]\ntitle = \"Mine\"\nverified = true\n";
+    let agent = format!("{about}[agent]\ncommand = \"cat\"\n");
+    for (preset, line, wanted) in [
+        (
+            format!("{agent}timeout = 5\n"),
+            "",
+            "mine.toml:6:11: error: agents.a.timeout = 5: must be 60 to 3600 seconds",
+        ),
+        (format!("{agent}timeout = 5\n"), "timeout = 60\n", ""),
+        (
+            format!("{agent}tiemout = 60\n"),
+            "",
+            "mine.toml:6:1: error: agents.a.tiemout: unknown key; did you mean `timeout`?",
+        ),
+        (
+            format!("{agent}[agent.env]\nX = []\n"),
+            "",
+            "mine.toml:7:5: error: agents.a.env.X: must be text in quotes, not a list",
+        ),
+        (
+            format!("{about}verifed = true\n[agent]\ncommand = \"cat\"\n"),
+            "",
+            "mine.toml:4:1: error: about.verifed: unknown key; did you mean `verified`?",
+        ),
+        ("[about\n".to_owned(), "", "mine.toml:1:7: error: unclosed table, expected `]`"),
+        (
+            agent.replace("true", "false"),
+            "",
+            "supervisor.toml:2:10: warning: agents.a.preset = \"mine\": this preset was written from documents, and never run; look closely at the first answers",
+        ),
+    ] {
+        let wanted: Vec<&str> =
+            Some(wanted).filter(|wanted| !wanted.is_empty()).into_iter().collect();
+        assert_eq!(said_of(&preset, line), wanted, "{preset}");
+    }
+    assert_eq!(
+        super::said_of("[agents.a]\npreset = \"claude-cod\"\nnonsense = 1\n"),
+        [
+            "c:2:10: error: agents.a.preset = \"claude-cod\": there is no such preset; did you mean `claude-code`?"
+        ],
+    );
+}
+
+#[test]
+fn what_a_program_is_given_beside_its_arguments_is_checked() {
+    let told = |line: &str| said_of(&format!("[server]\ndata_dir = \"/var/x\"\n{CAT}{line}\n"));
+    for (line, wanted) in [
+        ("model = \"m\"", "c:3:1: error: agents.a.model: needs `model_args` with `{{ model }}`"),
+        (
+            "model = \"-m\"\nmodel_args = [\"{{ model }}\"]",
+            "c:5:9: error: agents.a.model = \"-m\": must not begin with `-`",
+        ),
+        (
+            "args = [\"{{ model }}\"]",
+            "c:5:9: error: agents.a.args[0]: `{{ model }}` has a value where `model` is given only",
+        ),
+        (
+            "home = \"privat\"",
+            "c:5:8: error: agents.a.home = \"privat\": must be \"shared\" or \"private\"; did you mean `private`?",
+        ),
+        (
+            "home_files = { a = \"b\" }",
+            "c:3:1: error: agents.a.home_files: has a meaning with `home = \"private\"` only",
+        ),
+        (
+            "home = \"private\"\nhome_files = { \"../a\" = \"b\" }",
+            "c:6:16: error: agents.a.home_files.../a: must be a path in the home, without `..`",
+        ),
+        (
+            "home = \"private\"\nenv = { HOME = \"/x\" }",
+            "c:3:1: error: agents.a.env.HOME: the agent has a home of its own already; leave it out, or set `home = \"shared\"`",
+        ),
+        (
+            "program_version = { tested = \"2\" }",
+            "c:5:30: error: agents.a.program_version.tested = \"2\": must be bounds with commas between them; write `>=2.1, <3`",
+        ),
+        (
+            "env_allow = [\"A B\"]",
+            "c:5:14: error: agents.a.env_allow[0] = \"A B\": is not the name of a variable",
+        ),
+        (
+            "access_args = { read = [] }",
+            "c:5:17: error: agents.a.access_args.read: unknown key; known: read-only, read-write",
+        ),
+    ] {
+        assert_eq!(told(line), [wanted], "{line}");
+    }
+}
+
+#[test]
+fn variables_that_are_passed_through_are_masked_where_they_are_secrets() {
+    let lines =
+        "env = { SHORT = \"mine\" }\nenv_allow = [\"MY_KEY\", \"SHORT\", \"HOME\", \"GONE\"]\n";
+    let settings = settings(&format!("{CAT}{lines}"));
+    let env = &settings.agents[0].program.env;
+    let value = |name: &str| env.get(name).map(|variable| variable.value.as_str());
+    assert_eq!(value("MY_KEY"), Some(CANARY));
+    assert_eq!([value("SHORT"), value("GONE")], [Some("mine"), None]);
+    assert_eq!(settings.secrets, [CANARY]);
+}

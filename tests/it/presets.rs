@@ -1,0 +1,136 @@
+//! Agents of known programs: two lines each, real children that play the programs, a home of their own.
+
+mod adding;
+mod play;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::json;
+
+use crate::harness::door::outcome;
+use crate::harness::{Setup, until};
+use play::{KEY, PLAYS, Recorded, stage};
+
+/// Every preset that names a program, two lines each.
+fn all() -> String {
+    PLAYS.iter().map(|play| format!("[agents.{0}]\npreset = '{0}'\n", play.preset)).collect()
+}
+
+#[tokio::test]
+async fn two_lines_make_a_working_agent_of_each_known_program() {
+    let service = stage(Setup::new(&all())).start().await;
+    for play in PLAYS {
+        let (state, answer) = outcome(&service.send(play.preset, "what is it?").await);
+        assert_eq!(state, "completed", "{}: {answer}", play.preset);
+        assert!(answer.contains("it works"), "{}: {answer}", play.preset);
+        let recorded = Recorded::read(&service.setup, play.preset);
+        let given = match play.input {
+            "args" => recorded.argv.lines().last().unwrap().to_owned(),
+            "file" => recorded.file,
+            _ => recorded.stdin,
+        };
+        assert_eq!(given, "what is it?", "{}", play.preset);
+        assert!(recorded.env.contains(&format!("{}={KEY}", play.key)), "{}", recorded.env);
+        assert!(recorded.env.contains("NO_COLOR=1"), "{}", recorded.env);
+        assert!(!recorded.env.contains("UNLISTED"), "{}", recorded.env);
+        let mode = fs::metadata(play.home(&service.setup)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{}", play.preset);
+    }
+    assert!(!service.said().contains(KEY));
+    assert!(fs::read_dir(service.setup.here().join("home")).unwrap().next().is_none());
+}
+
+#[tokio::test]
+async fn files_of_a_home_are_written_once_and_are_their_owners_alone() {
+    let text = "[agents.gemini]\npreset = 'gemini'\nhome_files = { 'of/mine' = 'one' }\n";
+    let mut service = stage(Setup::new(text)).start().await;
+    let home = service.setup.here().join("state/algonius/homes/gemini");
+    let (theirs, mine) = (home.join(".gemini/settings.json"), home.join("of/mine"));
+    for file in [&theirs, &mine] {
+        assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    assert!(fs::read_to_string(&theirs).unwrap().contains("gemini-api-key"));
+    fs::write(&theirs, "logged in").unwrap();
+    service.kill9().await;
+    service.restart().await;
+    assert_eq!(fs::read_to_string(&theirs).unwrap(), "logged in");
+}
+
+#[tokio::test]
+async fn a_model_and_an_access_become_the_arguments_of_the_program() {
+    let text = "[agents.codex]\npreset = 'codex'\nmodel = 'large'\naccess = 'read-write'\n";
+    let service = stage(Setup::new(text)).start().await;
+    assert_eq!(outcome(&service.send("codex", "x").await).0, "completed");
+    let argv = Recorded::read(&service.setup, "codex").argv;
+    assert!(argv.ends_with("-s\nworkspace-write\n-m\nlarge\n"), "{argv}");
+}
+
+#[tokio::test]
+async fn a_text_that_begins_with_a_dash_is_no_option_of_a_program_that_takes_arguments() {
+    let text = "[agents.continue]\npreset = 'continue'\n\
+                [agents.bare]\npreset = 'continue'\ninput_args = ['{{ input }}']\n";
+    let service = stage(Setup::new(text)).start().await;
+    let task = service.send("bare", "--auto").await;
+    assert_eq!(outcome(&task).1, "input-rejected", "{task}");
+    let long = service.command(&["send", "bare", "-"], &"x".repeat(110_000)).await;
+    assert!(long.stderr.contains("input-too-large"), "{long:?}");
+    assert_eq!(outcome(&service.send("continue", "--auto").await).0, "completed");
+    let argv = Recorded::read(&service.setup, "continue").argv;
+    assert!(argv.ends_with("--\n--auto\n"), "{argv}");
+}
+
+#[tokio::test]
+async fn versions_are_told_and_one_that_was_not_tested_is_a_warning_only() {
+    let text = "[agents.claude-code]\npreset = 'claude-code'\n[agents.codex]\npreset = 'codex'\n\
+                [agents.goose]\npreset = 'goose'\n[agents.plain]\ncommand = 'cat'\n";
+    let setup = stage(Setup::new(text));
+    play::tell(&setup, "codex", "0.12.0");
+    let service = setup.start().await;
+    let program = |tree: &serde_json::Value, id: &str| {
+        let agents = tree["agents"].as_array().unwrap();
+        agents.iter().find(|agent| agent["id"] == id).unwrap()["program"].clone()
+    };
+    let tree = until("all versions", async || {
+        let tree = service.get("/status").await.json();
+        let is_known = |id| !program(&tree, id)["version"].is_null();
+        ["claude-code", "codex", "goose"].into_iter().all(is_known).then_some(tree)
+    })
+    .await;
+    let claude = json!({
+        "preset": "claude-code", "verified": true, "version": "2.1.330", "tested": ">=2.1, <3",
+    });
+    assert_eq!(program(&tree, "claude-code"), claude);
+    let codex = program(&tree, "codex");
+    assert_eq!(codex["warning"], "version 0.12.0 was not tested: >=0.169, <1 was");
+    assert_eq!(program(&tree, "goose")["verified"], false);
+    assert_eq!(program(&tree, "plain"), json!(null));
+    assert!(service.said().contains("version 0.12.0 was not tested"), "{}", service.said());
+    assert_eq!(outcome(&service.send("codex", "x").await).0, "completed");
+    let detail = service.get("/api/v1/agents/codex").await.json();
+    assert_eq!(detail["status"]["program"], codex);
+    let shown = service.command(&["status"], "").await.stdout;
+    assert!(shown.contains("claude-code preset, version 2.1.330"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_preset_of_ones_own_comes_into_force_while_the_service_runs() {
+    let setup = stage(Setup::new("[agents.codex]\npreset = 'codex'\n"));
+    let presets = setup.here().join("presets");
+    let service = setup.start().await;
+    fs::create_dir(&presets).unwrap();
+    let text = "[about]\ntitle = 'Mine'\nverified = true\n\
+                [agent]\ncommand = 'cat'\nenv = { MINE = '1' }\n";
+    fs::write(presets.join("codex.toml"), text).unwrap();
+    until("the new preset", async || {
+        let (_, answer) = outcome(&service.send("codex", "as it was said").await);
+        (answer == "as it was said").then_some(())
+    })
+    .await;
+    fs::write(presets.join("codex.toml"), text.replace("verified", "verifed")).unwrap();
+    until("the complaint", async || {
+        let told = service.get("/status").await.json()["configuration"]["rejected"][0].clone();
+        (told["file"] == "codex.toml" && told["line"] == 3).then_some(())
+    })
+    .await;
+}
