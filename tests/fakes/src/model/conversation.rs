@@ -27,6 +27,8 @@ pub(crate) struct Conversation {
     pub(crate) tools: Vec<String>,
     /// With its directives.
     pub(crate) text: String,
+    /// How many messages of the user there are, that one included.
+    pub(crate) turns: u64,
     /// What tools answered after that text.
     pub(crate) results: Vec<String>,
     /// The schema that the answer must keep to, when it must.
@@ -70,7 +72,7 @@ impl Conversation {
 
     fn responses(&mut self, body: &Value) {
         if let Some(text) = body["input"].as_str() {
-            text.clone_into(&mut self.text);
+            self.hear(vec![text], Vec::new());
         }
         for item in list(&body["input"]) {
             let kind = item["type"].as_str().unwrap_or("message");
@@ -103,6 +105,7 @@ impl Conversation {
         let told = texts.iter().rev().find(|text| Directive::is_in(text)).or(texts.last());
         if let Some(told) = told {
             (*told).clone_into(&mut self.text);
+            self.turns += 1;
             self.results.clear();
         }
     }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `GET /_mock/log` | every request: who asked, what the agent offered and said, how it was answered |
 //! | `GET /_mock/names` | names that were looked up, with how often |
+//! | `POST /_mock/wait` | answers once a prompt had this text, now or later: that line of the log |
 //! | `POST /_mock/script` | the inside of a directive for prompts without one; nothing: none |
 //! | `POST /_mock/reset` | forgets the log, the names, what was counted and the script |
 
@@ -19,7 +20,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 
 use crate::conversation::Conversation;
 use crate::dialect::Dialect;
@@ -38,6 +39,8 @@ const SHOWN: usize = 400;
 pub(crate) struct Door {
     key: Option<String>,
     memory: Mutex<Memory>,
+    /// Rings when the log has a new line.
+    logged: Notify,
 }
 
 #[derive(Default)]
@@ -62,6 +65,20 @@ impl Door {
     pub(crate) async fn looked_up(&self, name: String) {
         *self.memory.lock().await.names.entry(name).or_default() += 1;
     }
+
+    /// The first line of the log whose prompt has this text, once there is one.
+    async fn asked_for(&self, text: &str) -> Value {
+        loop {
+            let logged = self.logged.notified();
+            let mut logged = std::pin::pin!(logged);
+            logged.as_mut().enable(); // Before the look, so that no line comes in between.
+            let has = |line: &&Value| line["text"].as_str().is_some_and(|said| said.contains(text));
+            if let Some(line) = self.memory.lock().await.log.iter().find(has) {
+                return line.clone();
+            }
+            logged.await;
+        }
+    }
 }
 
 impl Memory {
@@ -85,11 +102,16 @@ pub(crate) fn routes(door: Arc<Door>) -> Router {
             "/_mock/names",
             get(async |State(door): Here| Json(door.memory.lock().await.names.clone())),
         )
+        .route("/_mock/wait", post(wait))
         .route("/_mock/script", post(set_script))
         .route("/_mock/reset", post(reset))
         .fallback(model)
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
         .with_state(door)
+}
+
+async fn wait(State(door): Here, text: String) -> Json<Value> {
+    Json(door.asked_for(&text).await)
 }
 
 async fn set_script(State(door): Here, words: String) {
@@ -133,6 +155,7 @@ async fn model(
         memory.log.push(line);
         (memory.answers, told, refused)
     };
+    door.logged.notify_waiters();
     if let Some(status) = refused {
         let (headers, body) = refusal(dialect, status, &told);
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -187,6 +210,7 @@ fn note(line: &mut Value, dialect: Dialect, asked: &Conversation) {
     line["stream"] = json!(asked.is_streamed);
     line["tools"] = json!(asked.tools);
     line["text"] = json!(shown(&asked.text));
+    line["turns"] = json!(asked.turns);
     line["results"] = json!(results);
     line["schema"] = json!(asked.schema.is_some());
 }

@@ -150,7 +150,7 @@ fn its_log_tells_what_agents_really_sent() {
     let asked = json!({
         "method": "POST", "path": CHAT.path, "host": "model.test", "agent": "an agent",
         "dialect": "openai-chat", "model": "m", "stream": false, "tools": ["Read"],
-        "text": "a question", "results": [], "schema": false, "status": 200,
+        "text": "a question", "turns": 1, "results": [], "schema": false, "status": 200,
     });
     assert_eq!(log.first(), Some(&asked));
     let elsewhere = log.get(1).unwrap();
@@ -158,6 +158,22 @@ fn its_log_tells_what_agents_really_sent() {
     model.request("POST /_mock/reset", "", "");
     assert_eq!(model.log(), Vec::<Value>::new());
     assert_eq!(model.ask(&CHAT, "a question").at(CHAT.text), "ECHO: a question");
+}
+
+#[test]
+fn who_waits_for_a_prompt_is_told_when_it_comes() {
+    let model = Model::start(&[]);
+    let mut early = model.begin("POST /_mock/wait", "", "a word");
+    assert!(is_silent(&mut early));
+    model.ask(&CHAT, "another");
+    assert!(is_silent(&mut early));
+    model.ask(&CHAT, "has a word in it");
+    early.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut told = String::new();
+    early.read_to_string(&mut told).unwrap();
+    assert!(told.contains("has a word in it"), "{told}");
+    let late = model.request("POST /_mock/wait", "", "a word");
+    assert_eq!(late.at("/text"), "has a word in it");
 }
 
 #[test]
