@@ -19,11 +19,15 @@ impl Package {
     }
 }
 
-/// A state of a task, and the code of why it made nothing.
+/// A state of a task, and the code of why it made nothing; without a code, for any reason.
 type End = (&'static str, &'static str);
 
 const COMPLETED: End = ("completed", "");
 const TRANSIENT: End = ("failed", "agent-transient");
+/// It tries again by itself for longer than it has time.
+const TIMEOUT: End = ("failed", "execution-timeout");
+/// Whether its own patience or ours is over first, the machine decides.
+const FAILED: End = ("failed", "");
 const EXIT: End = ("failed", "agent-exit");
 
 /// One agent.
@@ -49,6 +53,7 @@ pub(crate) struct Agent {
     pub(crate) writes: Option<(&'static str, &'static str)>,
     pub(crate) when_denied: End,
     pub(crate) when_unauthorised: End,
+    pub(crate) when_limited: End,
     pub(crate) when_dropped: End,
     /// Cases that are not played, and why.
     pub(crate) left_out: &'static [(&'static str, &'static str)],
@@ -56,6 +61,13 @@ pub(crate) struct Agent {
 
 /// What no agent has before its own output is read.
 const LEFT_OUT: &[(&str, &str)] = &[
+    ("usage", "its own output is not read"),
+    ("session", "its own sessions are not gone on with"),
+];
+
+/// The same for those that end before all that they wrote has left a pipe.
+const CUT_SHORT: &[(&str, &str)] = &[
+    ("2 MB", "loses what is beyond 64 KiB of an answer to a pipe"),
     ("usage", "its own output is not read"),
     ("session", "its own sessions are not gone on with"),
 ];
@@ -84,6 +96,7 @@ pub(crate) const CLAUDE: Agent = Agent {
     writes: Some(("Write", r#"{"file_path":"WORK/denied.txt","content":"x"}"#)),
     when_denied: COMPLETED,
     when_unauthorised: EXIT,
+    when_limited: TRANSIENT,
     when_dropped: EXIT,
     left_out: LEFT_OUT,
 };
@@ -101,6 +114,7 @@ pub(crate) const CODEX: Agent = Agent {
     writes: Some(("exec_command", r#"{"cmd":"touch WORK/denied.txt"}"#)),
     when_denied: COMPLETED,
     when_unauthorised: EXIT,
+    when_limited: TRANSIENT,
     when_dropped: TRANSIENT,
     left_out: LEFT_OUT,
 };
@@ -118,6 +132,7 @@ pub(crate) const GEMINI: Agent = Agent {
     writes: Some(("write_file", r#"{"file_path":"WORK/denied.txt","content":"x"}"#)),
     when_denied: COMPLETED,
     when_unauthorised: EXIT,
+    when_limited: TRANSIENT,
     when_dropped: EXIT,
     left_out: LEFT_OUT,
 };
@@ -135,6 +150,7 @@ pub(crate) const COPILOT: Agent = Agent {
     writes: Some(("create", r#"{"path":"WORK/denied.txt","file_text":"x"}"#)),
     when_denied: COMPLETED,
     when_unauthorised: EXIT,
+    when_limited: TRANSIENT,
     when_dropped: TRANSIENT,
     left_out: LEFT_OUT,
 };
@@ -152,8 +168,9 @@ pub(crate) const CONTINUE: Agent = Agent {
     writes: Some(("Write", r#"{"filepath":"WORK/denied.txt","content":"x"}"#)),
     when_denied: ("failed", "empty-answer"),
     when_unauthorised: EXIT,
-    when_dropped: EXIT,
-    left_out: LEFT_OUT,
+    when_limited: TIMEOUT,
+    when_dropped: TIMEOUT,
+    left_out: CUT_SHORT,
 };
 
 pub(crate) const OPENCODE: Agent = Agent {
@@ -172,7 +189,8 @@ pub(crate) const OPENCODE: Agent = Agent {
     writes: Some(("write", r#"{"filePath":"WORK/denied.txt","content":"x"}"#)),
     when_denied: COMPLETED,
     when_unauthorised: EXIT,
-    when_dropped: EXIT,
+    when_limited: TRANSIENT,
+    when_dropped: FAILED,
     left_out: LEFT_OUT,
 };
 
@@ -189,8 +207,9 @@ pub(crate) const QWEN: Agent = Agent {
     writes: Some(("write_file", r#"{"file_path":"WORK/denied.txt","content":"x"}"#)),
     when_denied: COMPLETED,
     when_unauthorised: EXIT,
+    when_limited: TIMEOUT,
     when_dropped: COMPLETED,
-    left_out: LEFT_OUT,
+    left_out: CUT_SHORT,
 };
 
 pub(crate) const LLM: Agent = Agent {
@@ -209,6 +228,7 @@ pub(crate) const LLM: Agent = Agent {
     writes: None,
     when_denied: COMPLETED,
     when_unauthorised: EXIT,
+    when_limited: TRANSIENT,
     when_dropped: EXIT,
     left_out: WITHOUT_TOOLS,
 };
@@ -226,6 +246,7 @@ pub(crate) const AIDER: Agent = Agent {
     writes: None,
     when_denied: COMPLETED,
     when_unauthorised: ("failed", "failure-pattern"),
-    when_dropped: COMPLETED,
+    when_limited: TIMEOUT,
+    when_dropped: TIMEOUT,
     left_out: WITHOUT_TOOLS,
 };

@@ -57,11 +57,13 @@ fn unauthorised(stage: &Stage<'_>) {
     assert_eq!(stage.attempts(&task), 1, "{task}");
 }
 
-/// A limit that stays is worth the attempts that are configured, and no more.
+/// A limit that stays is worth the attempts that are configured, and no more. Some agents wait for its
+/// end themselves, until their time is over.
 fn limited(stage: &Stage<'_>) {
     let task = stage.door.send(AGENT, "too much [[mock status=429 retry_after=1 reset=1]]");
-    stage.ended(&task, ("failed", "agent-transient"));
-    assert_eq!(stage.attempts(&task), 2, "{task}");
+    stage.ended(&task, stage.agent.when_limited);
+    let attempts = if stage.agent.when_limited.1 == "agent-transient" { 2 } else { 1 };
+    assert_eq!(stage.attempts(&task), attempts, "{task}");
 }
 
 /// A failure that passes is got over, by the agent itself or by another attempt.
@@ -143,7 +145,9 @@ impl Stage<'_> {
     }
 
     fn ended(&self, task: &Value, (state, code): (&str, &str)) {
-        assert_eq!(outcome(task), (state.to_owned(), code.to_owned()), "{task}");
+        let (ended, why) = outcome(task);
+        let is_why = code.is_empty() && state == "failed" || why == code;
+        assert!(ended == state && is_why, "expected {state} {code}, got {ended} {why}: {task}");
     }
 
     fn attempts(&self, task: &Value) -> usize {
