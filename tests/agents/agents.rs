@@ -67,7 +67,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
 
 /// The same for those that end before all that they wrote has left a pipe.
 const CUT_SHORT: &[(&str, &str)] = &[
-    ("2 MB", "loses what is beyond 64 KiB of an answer to a pipe"),
+    ("2 MB", "loses the end of a long answer to a pipe"),
     ("usage", "its own output is not read"),
     ("session", "its own sessions are not gone on with"),
 ];
@@ -191,7 +191,7 @@ pub(crate) const OPENCODE: Agent = Agent {
     when_unauthorised: EXIT,
     when_limited: TRANSIENT,
     when_dropped: FAILED,
-    left_out: LEFT_OUT,
+    left_out: CUT_SHORT,
 };
 
 pub(crate) const QWEN: Agent = Agent {
