@@ -21,6 +21,11 @@ core:
 it *ARGS:
     cargo test --locked --test it {{ARGS}}
 
+# Real agents over A2A, with no way out, against the fake model; or these alone, as `claude,codex`. They come
+# from npm and PyPI, 3 GB of them.
+agents WHICH="1":
+    ALGONIUS_AGENTS={{WHICH}} cargo test --locked --test speaks_every_dialect --test agents -- --nocapture
+
 # Kills in a drawn order for so many rounds; ALGONIUS_CHAOS_SEED draws the same order again.
 chaos ROUNDS="1000":
     ALGONIUS_CHAOS_ROUNDS={{ROUNDS}} cargo test --locked --test it -- chaos --nocapture

@@ -1,4 +1,4 @@
-//! Scripted fake agents for tests: where their program stands.
+//! Scripted fakes for tests: where their programs stand.
 
 use std::path::{Path, PathBuf};
 
@@ -8,11 +8,24 @@ use std::path::{Path, PathBuf};
 /// # Panics
 /// When it was not built; the message says how to build it.
 #[must_use]
-#[expect(clippy::panic, reason = "a test that lacks its fake must say so and stop")]
 pub fn fake_agent_path(beside: &Path) -> PathBuf {
-    let places = beside.ancestors().skip(1).take(2).map(|folder| folder.join("fake-agent"));
+    path(beside, "fake-agent")
+}
+
+/// The fake model's program, found as [`fake_agent_path`] finds the agent's.
+///
+/// # Panics
+/// When it was not built; the message says how to build it.
+#[must_use]
+pub fn mock_model_path(beside: &Path) -> PathBuf {
+    path(beside, "mock-model")
+}
+
+#[expect(clippy::panic, reason = "a test that lacks its fake must say so and stop")]
+fn path(beside: &Path, program: &str) -> PathBuf {
+    let places = beside.ancestors().skip(1).take(2).map(|folder| folder.join(program));
     let found = places.into_iter().find(|place| place.is_file());
     found.unwrap_or_else(|| {
-        panic!("the fake agent is not built; run `cargo build -p algonius-fakes` and try again")
+        panic!("`{program}` is not built; run `cargo build -p algonius-fakes` and try again")
     })
 }

@@ -1,0 +1,163 @@
+//! What every agent has to go through.
+
+use serde_json::Value;
+
+use crate::door::{answer, outcome};
+use crate::stage::{AGENT, IMPATIENT, SECRET_WORD, Stage};
+
+/// What is played on a stage.
+type Case = fn(&Stage<'_>);
+
+/// The cases by name, in the order in which they are played.
+pub(crate) const CASES: &[(&str, Case)] = &[
+    ("three commands", three_commands),
+    ("a tool", a_tool),
+    ("permission denied", permission_denied),
+    ("401", unauthorised),
+    ("429", limited),
+    ("500 then success", recovered),
+    ("dropped stream", dropped),
+    ("hang", hang),
+    ("cancel", cancel),
+    ("2 MB", large),
+    ("secret prompt", secret_prompt),
+    ("usage", usage),
+    ("session", session),
+];
+
+/// Three requests, one of them with everything that a shell would trip over.
+fn three_commands(stage: &Stage<'_>) {
+    for text in
+        ["say hello", "count to three", "first \"line\"\nsecond $HOME `id` 'ünïcode' & done"]
+    {
+        let task = stage.door.send(AGENT, text);
+        stage.completed(&task, &format!("ECHO: {text}"));
+    }
+}
+
+/// A tool reads a file of the working folder, and the model is told what it read.
+fn a_tool(stage: &Stage<'_>) {
+    let tool = stage.agent.reads.expect("an agent with tools");
+    let prompt = format!("read it {}", stage.directive(tool));
+    stage.completed(&stage.door.send(AGENT, &prompt), "a note for the test");
+}
+
+/// What the agent may not do it does not do, however the model asks.
+fn permission_denied(stage: &Stage<'_>) {
+    let tool = stage.agent.writes.expect("an agent with tools");
+    let task = stage.door.send(AGENT, &format!("write it {}", stage.directive(tool)));
+    assert!(!stage.work.join("denied.txt").exists(), "it wrote what it may not: {task}");
+    stage.ended(&task, stage.agent.when_denied);
+}
+
+/// A key that is refused is told at once: no other attempt is made.
+fn unauthorised(stage: &Stage<'_>) {
+    let task = stage.door.send(AGENT, "not for you [[mock status=401]]");
+    stage.ended(&task, stage.agent.when_unauthorised);
+    assert_eq!(stage.attempts(&task), 1, "{task}");
+}
+
+/// A limit that stays is worth the attempts that are configured, and no more. Some agents wait for its
+/// end themselves, until their time is over.
+fn limited(stage: &Stage<'_>) {
+    let task = stage.door.send(AGENT, "too much [[mock status=429 retry_after=1 reset=1]]");
+    stage.ended(&task, stage.agent.when_limited);
+    let attempts = if stage.agent.when_limited.1 == "agent-transient" { 2 } else { 1 };
+    assert_eq!(stage.attempts(&task), attempts, "{task}");
+}
+
+/// A failure that passes is got over, by the agent itself or by another attempt.
+fn recovered(stage: &Stage<'_>) {
+    let task = stage.door.send(AGENT, "try again [[mock status=500 times=1]]");
+    stage.completed(&task, "ECHO: try again");
+    assert!(stage.model.asked("try again").len() > 1, "nobody tried again");
+}
+
+/// The connection breaks in the middle of every answer.
+fn dropped(stage: &Stage<'_>) {
+    let task = stage.door.send(AGENT, "some words that will be broken off [[mock drop]]");
+    stage.ended(&task, stage.agent.when_dropped);
+}
+
+/// Silence is ended.
+fn hang(stage: &Stage<'_>) {
+    let task = stage.door.send(IMPATIENT, "are you there? [[mock hang]]");
+    assert_eq!(outcome(&task).1, "idle-timeout", "{task}");
+}
+
+/// Called off while the model thinks, it is gone when the caller is told so.
+fn cancel(stage: &Stage<'_>) {
+    let id = stage.door.begin(AGENT, "call this off [[mock hang]]");
+    stage.model.wait_for("call this off");
+    let task = stage.door.cancel(AGENT, &id);
+    assert_eq!(outcome(&task).0, "canceled", "{task}");
+}
+
+/// An answer of two million bytes comes whole.
+fn large(stage: &Stage<'_>) {
+    let task = stage.door.send(AGENT, "at length [[mock size=2000000]]");
+    assert_eq!(outcome(&task).0, "completed", "{:?}", outcome(&task));
+    let answer = answer(&task);
+    let lines = answer.matches("line 00").count();
+    assert!(answer.len() >= 2_000_000 && lines > 40_000, "{} bytes, {lines} lines", answer.len());
+}
+
+/// What is asked is in no file outside the home of the agent; that is looked up in the end.
+fn secret_prompt(stage: &Stage<'_>) {
+    let task =
+        stage.door.send(AGENT, &format!("keep {SECRET_WORD} [[mock text=\"no word of it\"]]"));
+    stage.completed(&task, "no word of it");
+    assert!(!stage.model.asked(SECRET_WORD).is_empty(), "the model was not asked");
+}
+
+/// What was used is told as the model told it.
+fn usage(stage: &Stage<'_>) {
+    let task = stage.door.send(AGENT, "count this [[mock usage=1000,50]]");
+    let execution = stage.door.execution(&task);
+    let used = execution.pointer("/attempts/0/used").unwrap_or(&Value::Null);
+    let counted = [&used["input_tokens"], &used["output_tokens"]].map(Value::as_u64);
+    assert_eq!(counted, [Some(1000), Some(50)], "{execution}");
+}
+
+/// A second message of the same conversation goes on with the agent's own session: the model is told
+/// of the first one too.
+fn session(stage: &Stage<'_>) {
+    let first = stage.door.send(AGENT, "the first turn");
+    let context = first["contextId"].as_str().expect("a task has a context");
+    let second = stage.door.send_in(AGENT, "the second turn", context);
+    stage.completed(&second, "ECHO: the second turn");
+    let asked = stage.model.asked("the second turn");
+    let turns = asked.last().and_then(|line| line["turns"].as_u64());
+    assert!(turns >= Some(2), "the agent began anew: {asked:?}");
+}
+
+impl Stage<'_> {
+    /// Asserts that a task was completed, and that its answer has this.
+    fn completed(&self, task: &Value, text: &str) {
+        assert_eq!(outcome(task).0, "completed", "{task}");
+        let answer = answer(task);
+        let is_right = if self.agent.is_exact && text.starts_with("ECHO") {
+            answer.trim() == text
+        } else {
+            answer.contains(text)
+        };
+        assert!(is_right, "expected {text:?}, got {answer:?}");
+    }
+
+    fn ended(&self, task: &Value, (state, code): (&str, &str)) {
+        let (ended, why) = outcome(task);
+        let is_why = code.is_empty() && state == "failed" || why == code;
+        assert!(ended == state && is_why, "expected {state} {code}, got {ended} {why}: {task}");
+    }
+
+    fn attempts(&self, task: &Value) -> usize {
+        let execution = self.door.execution(task);
+        execution["attempts"].as_array().unwrap_or_else(|| panic!("{execution}")).len()
+    }
+
+    /// A directive to call this tool, in the working folder.
+    fn directive(&self, (name, arguments): (&str, &str)) -> String {
+        let arguments = arguments.replace("WORK", &self.work.display().to_string());
+        format!("[[mock tool={name} args={arguments}]]")
+    }
+}

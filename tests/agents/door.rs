@@ -1,0 +1,101 @@
+//! A client of the service: A2A over a socket of its own for each request.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// An agent that takes its time, on a machine that does too, has answered by then.
+const DEADLINE: Duration = Duration::from_secs(180);
+
+/// The agents of one service.
+pub(crate) struct Door {
+    pub(crate) address: String,
+    pub(crate) token: String,
+}
+
+impl Door {
+    /// Sends a text and waits for the end; the task.
+    pub(crate) fn send(&self, agent: &str, text: &str) -> Value {
+        self.call(agent, "message/send", &message(text, true))
+    }
+
+    /// The same in a conversation that is there already.
+    pub(crate) fn send_in(&self, agent: &str, text: &str, context: &str) -> Value {
+        let mut params = message(text, true);
+        params["message"]["contextId"] = json!(context);
+        self.call(agent, "message/send", &params)
+    }
+
+    /// Sends a text without waiting; the id of the task.
+    pub(crate) fn begin(&self, agent: &str, text: &str) -> String {
+        let task = self.call(agent, "message/send", &message(text, false));
+        task["id"].as_str().expect("a task has an id").to_owned()
+    }
+
+    pub(crate) fn cancel(&self, agent: &str, id: &str) -> Value {
+        self.call(agent, "tasks/cancel", &json!({"id": id}))
+    }
+
+    /// What is known about the execution behind a task.
+    pub(crate) fn execution(&self, task: &Value) -> Value {
+        let id = task["id"].as_str().expect("a task has an id");
+        let text = self.request("GET", &format!("/api/v1/executions/{id}"), "");
+        serde_json::from_str(&text).unwrap_or_else(|_| panic!("no JSON: {text}"))
+    }
+
+    /// One JSON-RPC call that works; its result.
+    fn call(&self, agent: &str, method: &str, params: &Value) -> Value {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let text = self.request("POST", &format!("/agents/{agent}/v1"), &body.to_string());
+        let mut document: Value =
+            serde_json::from_str(&text).unwrap_or_else(|_| panic!("{method}: no JSON: {text}"));
+        assert!(document["error"].is_null(), "{method}: {document}");
+        document["result"].take()
+    }
+
+    fn request(&self, verb: &str, path: &str, body: &str) -> String {
+        let lines =
+            format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", self.token);
+        exchange(&self.address, &format!("{verb} {path}"), &lines, body)
+    }
+}
+
+/// One request and the body of its answer.
+pub(crate) fn exchange(address: &str, line: &str, headers: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    stream.set_read_timeout(Some(DEADLINE)).expect("a socket");
+    let length = body.len();
+    let head = format!(
+        "{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n"
+    );
+    stream.write_all([head.as_bytes(), body.as_bytes()].concat().as_slice()).expect("a request");
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).unwrap_or_else(|error| panic!("{line}: {error}"));
+    let text = String::from_utf8(bytes).expect("text");
+    text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{line}: {text}")).1.to_owned()
+}
+
+/// The parameters of `message/send`.
+fn message(text: &str, is_blocking: bool) -> Value {
+    let id = uuid::Uuid::new_v4().to_string();
+    let parts = json!([{"kind": "text", "text": text}]);
+    json!({
+        "message": {"kind": "message", "role": "user", "messageId": id, "parts": parts},
+        "configuration": {"blocking": is_blocking},
+    })
+}
+
+/// The state of a task, and the code of why it made nothing.
+pub(crate) fn outcome(task: &Value) -> (String, String) {
+    let text =
+        |place: &str| task.pointer(place).and_then(Value::as_str).unwrap_or_default().to_owned();
+    (text("/status/state"), text("/status/message/metadata/code"))
+}
+
+/// What a task answered.
+pub(crate) fn answer(task: &Value) -> String {
+    let text = task.pointer("/artifacts/0/parts/0/text").and_then(Value::as_str);
+    text.unwrap_or_default().to_owned()
+}

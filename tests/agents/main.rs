@@ -1,0 +1,96 @@
+//! Real command-line agents, driven over A2A with no way out, against a model that runs nowhere.
+//!
+//! They come from package registries, so they run only where `ALGONIUS_AGENTS=1` asks for all of
+//! them, or `ALGONIUS_AGENTS=claude,codex` for these. Each has a namespace of its own with loopback
+//! alone, in which the real service and the fake model are started too.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a helper that cannot help fails the test"
+)]
+
+mod agents;
+mod cases;
+mod door;
+mod install;
+mod model;
+mod processes;
+#[path = "../clients/service.rs"]
+mod service;
+mod space;
+mod stage;
+mod traces;
+
+use std::io::Write as _;
+
+use agents::Agent;
+
+/// Installs an agent and plays every case with it, where it is wanted and can be.
+fn drive(agent: &Agent) {
+    if space::is_inside() {
+        stage::play(agent);
+        return;
+    }
+    let why_not = match std::env::var("ALGONIUS_AGENTS") {
+        Err(_) => Some("real agents are not driven; ALGONIUS_AGENTS=1 drives them".to_owned()),
+        Ok(wanted) if wanted != "1" && !wanted.split(',').any(|name| name == agent.name) => {
+            Some(format!("not among ALGONIUS_AGENTS={wanted}"))
+        }
+        Ok(_) => install::missing(agent).or_else(space::missing),
+    };
+    match why_not {
+        Some(why) => tell(&format!("SKIPPED: {}: {why}", agent.name)),
+        None => tell(&space::enter(agent.test, &install::folders(agent))),
+    }
+}
+
+/// Says it past the capture of test output.
+fn tell(text: &str) {
+    _ = writeln!(std::io::stderr(), "{text}");
+}
+
+#[test]
+fn claude_code_is_served() {
+    drive(&agents::CLAUDE);
+}
+
+#[test]
+fn codex_is_served() {
+    drive(&agents::CODEX);
+}
+
+#[test]
+fn gemini_is_served() {
+    drive(&agents::GEMINI);
+}
+
+#[test]
+fn copilot_is_served() {
+    drive(&agents::COPILOT);
+}
+
+#[test]
+fn continue_is_served() {
+    drive(&agents::CONTINUE);
+}
+
+#[test]
+fn opencode_is_served() {
+    drive(&agents::OPENCODE);
+}
+
+#[test]
+fn qwen_code_is_served() {
+    drive(&agents::QWEN);
+}
+
+#[test]
+fn llm_is_served() {
+    drive(&agents::LLM);
+}
+
+#[test]
+fn aider_is_served() {
+    drive(&agents::AIDER);
+}

@@ -1,0 +1,57 @@
+//! The fake model beside the agents, and what they said to it.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::door::exchange;
+
+/// Where agents find it. The namespace is theirs alone, so nobody else has these.
+pub(crate) const ADDRESS: &str = "127.0.0.1:4010";
+const NAMES: &str = "127.0.0.1:53";
+
+/// A model that runs. It is killed when it is dropped.
+pub(crate) struct Model(Child);
+
+impl Model {
+    /// Starts one that knows this key alone.
+    pub(crate) fn start(key: &str) -> Self {
+        let beside = std::env::current_exe().expect("this executable");
+        let mut command = Command::new(algonius_fakes::mock_model_path(&beside));
+        command.args(["--listen", ADDRESS, "--names", NAMES, "--key", key]);
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the model");
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let listens = lines.any(|line| line.is_ok_and(|line| line.starts_with("listening on ")));
+        assert!(listens, "the model did not start");
+        Self(child)
+    }
+
+    /// The questions with this in the text.
+    pub(crate) fn asked(&self, text: &str) -> Vec<Value> {
+        let log: Vec<Value> =
+            serde_json::from_str(&exchange(ADDRESS, "GET /_mock/log", "", "")).expect("a log");
+        let has = |line: &Value| line["text"].as_str().is_some_and(|said| said.contains(text));
+        log.into_iter().filter(has).collect()
+    }
+
+    /// Waits until somebody asks with this in the text.
+    pub(crate) fn wait_for(&self, text: &str) {
+        exchange(ADDRESS, "POST /_mock/wait", "", text);
+    }
+
+    /// The names that were looked up, with how often.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let names: Value = serde_json::from_str(&exchange(ADDRESS, "GET /_mock/names", "", ""))
+            .expect("an object of names");
+        let names = names.as_object().into_iter().flatten();
+        names.map(|(name, often)| format!("{name} ×{often}")).collect()
+    }
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        _ = self.0.kill(); // It may have ended.
+        _ = self.0.wait();
+    }
+}

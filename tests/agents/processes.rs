@@ -1,0 +1,40 @@
+//! Processes as the system shows them, found by their environment.
+
+use std::fs;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// What is in the environment of an agent and of all that it starts.
+pub(crate) const MARK: &str = "AGENTS_MARK";
+
+/// The command lines of the processes that are alive and have this mark, by their ids.
+pub(crate) fn marked(mark: &str) -> Vec<(i32, String)> {
+    let entry = format!("{MARK}={mark}");
+    let pids = fs::read_dir("/proc").expect("the processes").flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let carries = |pid: &i32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|have| have == entry.as_bytes())
+    };
+    let alive = pids.filter(carries).filter(|pid| is_alive(*pid));
+    alive.map(|pid| (pid, command(pid))).collect()
+}
+
+/// Ends everything that has this mark.
+pub(crate) fn sweep(mark: &str) {
+    for (pid, _) in marked(mark) {
+        _ = kill(Pid::from_raw(pid), Signal::SIGKILL); // It may have ended meanwhile.
+    }
+}
+
+fn command(pid: i32) -> String {
+    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&words).replace('\0', " ").trim().to_owned()
+}
+
+fn is_alive(pid: i32) -> bool {
+    let line = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = line.rsplit_once(") ").map(|(_, rest)| rest.chars().next());
+    state.is_some_and(|state| !matches!(state, Some('Z' | 'X')))
+}

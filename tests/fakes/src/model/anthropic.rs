@@ -1,0 +1,70 @@
+//! Anthropic Messages.
+
+use serde_json::{Value, json};
+
+use crate::dialect::{Answer, Event, Reply};
+
+pub(crate) fn whole(answer: &Answer) -> Value {
+    json!({
+        "id": answer.id("msg"), "type": "message", "role": "assistant", "model": answer.model,
+        "content": [block(answer)], "stop_reason": stop(answer), "stop_sequence": null,
+        "usage": usage(answer, answer.output_tokens),
+    })
+}
+
+pub(crate) fn events(answer: &Answer) -> Vec<Event> {
+    let mut message = whole(answer);
+    message["content"] = json!([]);
+    message["stop_reason"] = Value::Null;
+    message["usage"] = usage(answer, 1);
+    let mut opened = block(answer);
+    match &answer.reply {
+        Reply::Text(_) => opened["text"] = json!(""),
+        Reply::Call { .. } => opened["input"] = json!({}),
+    }
+    let mut events = vec![
+        event("message_start", json!({"message": message})),
+        event("content_block_start", json!({"index": 0, "content_block": opened})),
+    ];
+    events.extend(answer.pieces().into_iter().map(|piece| {
+        let delta = match &answer.reply {
+            Reply::Text(_) => json!({"type": "text_delta", "text": piece}),
+            Reply::Call { .. } => json!({"type": "input_json_delta", "partial_json": piece}),
+        };
+        event("content_block_delta", json!({"index": 0, "delta": delta}))
+    }));
+    let delta = json!({"stop_reason": stop(answer), "stop_sequence": null});
+    let usage = usage(answer, answer.output_tokens);
+    events.push(event("content_block_stop", json!({"index": 0})));
+    events.push(event("message_delta", json!({"delta": delta, "usage": usage})));
+    events.push(event("message_stop", json!({})));
+    events
+}
+
+fn event(name: &'static str, mut data: Value) -> Event {
+    data["type"] = json!(name);
+    Event::named(name, &data)
+}
+
+fn block(answer: &Answer) -> Value {
+    match &answer.reply {
+        Reply::Text(text) => json!({"type": "text", "text": text}),
+        Reply::Call { name, arguments } => {
+            json!({"type": "tool_use", "id": answer.id("toolu"), "name": name, "input": arguments})
+        }
+    }
+}
+
+const fn stop(answer: &Answer) -> &'static str {
+    match answer.reply {
+        Reply::Text(_) => "end_turn",
+        Reply::Call { .. } => "tool_use",
+    }
+}
+
+fn usage(answer: &Answer, output_tokens: u64) -> Value {
+    json!({
+        "input_tokens": answer.input_tokens, "output_tokens": output_tokens,
+        "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
+    })
+}

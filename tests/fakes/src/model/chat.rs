@@ -1,0 +1,68 @@
+//! `OpenAI` chat completions.
+
+use serde_json::{Value, json};
+
+use crate::dialect::{Answer, Event, Reply};
+
+pub(crate) fn whole(answer: &Answer) -> Value {
+    let message = match &answer.reply {
+        Reply::Text(text) => json!({"role": "assistant", "content": text}),
+        Reply::Call { name, .. } => {
+            json!({"role": "assistant", "content": null, "tool_calls": [call(answer, name)]})
+        }
+    };
+    let choice = json!({"index": 0, "message": message, "finish_reason": finish(answer)});
+    let mut document = head(answer, "chat.completion");
+    document["choices"] = json!([choice]);
+    document["usage"] = usage(answer);
+    document
+}
+
+pub(crate) fn events(answer: &Answer) -> Vec<Event> {
+    let chunk = |delta: Value, finish: Option<&str>| {
+        let mut document = head(answer, "chat.completion.chunk");
+        document["choices"] = json!([{"index": 0, "delta": delta, "finish_reason": finish}]);
+        Event::of(&document)
+    };
+    let mut events = vec![chunk(json!({"role": "assistant", "content": ""}), None)];
+    match &answer.reply {
+        Reply::Text(_) => {
+            let pieces = answer.pieces().into_iter();
+            events.extend(pieces.map(|piece| chunk(json!({"content": piece}), None)));
+        }
+        Reply::Call { name, .. } => {
+            let mut call = call(answer, name);
+            call["index"] = json!(0);
+            events.push(chunk(json!({"tool_calls": [call]}), None));
+        }
+    }
+    events.push(chunk(json!({}), Some(finish(answer))));
+    let mut last = head(answer, "chat.completion.chunk");
+    last["choices"] = json!([]);
+    last["usage"] = usage(answer);
+    events.push(Event::of(&last));
+    events.push(Event { name: None, data: "[DONE]".to_owned() });
+    events
+}
+
+fn head(answer: &Answer, object: &str) -> Value {
+    let id = answer.id("chatcmpl");
+    json!({"id": id, "object": object, "created": answer.now, "model": answer.model})
+}
+
+fn call(answer: &Answer, name: &str) -> Value {
+    let function = json!({"name": name, "arguments": answer.said()});
+    json!({"id": answer.id("call"), "type": "function", "function": function})
+}
+
+const fn finish(answer: &Answer) -> &'static str {
+    match answer.reply {
+        Reply::Text(_) => "stop",
+        Reply::Call { .. } => "tool_calls",
+    }
+}
+
+fn usage(answer: &Answer) -> Value {
+    let (input, output) = (answer.input_tokens, answer.output_tokens);
+    json!({"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output})
+}

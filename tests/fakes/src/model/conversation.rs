@@ -1,0 +1,207 @@
+//! What every dialect comes down to: the last words of the user, and what tools gave since.
+
+use serde_json::Value;
+
+use crate::dialect::Dialect;
+use crate::directive::Directive;
+
+/// Ends of the names of elements that agents put around the words of the user.
+const WRAPPERS: [&str; 10] = [
+    "reminder",
+    "context",
+    "details",
+    "instructions",
+    "datetime",
+    "environment",
+    "tools",
+    "info",
+    "notification",
+    "metadata",
+];
+
+/// A request for one answer.
+#[derive(Debug, Default)]
+pub(crate) struct Conversation {
+    pub(crate) model: String,
+    pub(crate) is_streamed: bool,
+    pub(crate) tools: Vec<String>,
+    /// With its directives.
+    pub(crate) text: String,
+    /// How many messages of the user there are, that one included.
+    pub(crate) turns: u64,
+    /// What tools answered after that text.
+    pub(crate) results: Vec<String>,
+    /// The schema that the answer must keep to, when it must.
+    pub(crate) schema: Option<Value>,
+}
+
+impl Conversation {
+    /// Reads the body of a request; `path` names the model where the body does not.
+    pub(crate) fn read(dialect: Dialect, path: &str, body: &Value) -> Self {
+        let mut read = Self { tools: tools(&body["tools"]), ..Self::default() };
+        read.model = body["model"].as_str().map_or_else(|| model_of(path), str::to_owned);
+        read.is_streamed = body["stream"] == true || path.ends_with(":streamGenerateContent");
+        read.schema = schema(dialect, body).filter(|schema| !schema.is_null()).cloned();
+        match dialect {
+            Dialect::Anthropic => read.anthropic(body),
+            Dialect::Chat => read.chat(body),
+            Dialect::Responses => read.responses(body),
+            Dialect::Gemini => read.gemini(body),
+        }
+        read
+    }
+
+    fn anthropic(&mut self, body: &Value) {
+        for message in list(&body["messages"]).filter(|message| message["role"] == "user") {
+            let parts = &message["content"];
+            let results = list(parts).filter(|part| part["type"] == "tool_result");
+            let results: Vec<_> = results.map(|part| flat(&part["content"])).collect();
+            self.hear(texts(parts), results);
+        }
+    }
+
+    fn chat(&mut self, body: &Value) {
+        for message in list(&body["messages"]) {
+            match message["role"].as_str() {
+                Some("user") => self.hear(texts(&message["content"]), Vec::new()),
+                Some("tool" | "function") => self.results.push(flat(&message["content"])),
+                _ => {}
+            }
+        }
+    }
+
+    fn responses(&mut self, body: &Value) {
+        if let Some(text) = body["input"].as_str() {
+            self.hear(vec![text], Vec::new());
+        }
+        for item in list(&body["input"]) {
+            let kind = item["type"].as_str().unwrap_or("message");
+            if kind == "message" && item["role"] == "user" {
+                self.hear(texts(&item["content"]), Vec::new());
+            } else if kind.ends_with("_call_output") {
+                self.results.push(flat(&item["output"]));
+            }
+        }
+    }
+
+    fn gemini(&mut self, body: &Value) {
+        for content in list(&body["contents"]).filter(|content| content["role"] != "model") {
+            let parts = &content["parts"];
+            let results = list(parts).filter_map(|part| part.get("functionResponse"));
+            let results: Vec<_> = results.map(|result| flat(&result["response"])).collect();
+            self.hear(texts(parts), results);
+        }
+    }
+
+    /// Takes in one message. Beside results of tools agents put remarks of their own, no words of
+    /// the user.
+    fn hear(&mut self, texts: Vec<&str>, results: Vec<String>) {
+        if !results.is_empty() {
+            self.results.extend(results);
+            return;
+        }
+        let texts = texts.into_iter().map(unwrapped).filter(|text| !text.is_empty());
+        let texts: Vec<_> = texts.collect();
+        let told = texts.iter().rev().find(|text| Directive::is_in(text)).or(texts.last());
+        if let Some(told) = told {
+            (*told).clone_into(&mut self.text);
+            self.turns += 1;
+            self.results.clear();
+        }
+    }
+}
+
+/// The names of the tools that are offered.
+fn tools(tools: &Value) -> Vec<String> {
+    let name = |tool: &Value| {
+        let names = [&tool["name"], &tool["function"]["name"], &tool["type"]];
+        names.into_iter().find_map(Value::as_str).unwrap_or("?").to_owned()
+    };
+    let each = |tool: &Value| match tool.get("functionDeclarations") {
+        Some(declared) => list(declared).map(name).collect(),
+        None => vec![name(tool)],
+    };
+    list(tools).flat_map(each).collect()
+}
+
+fn schema(dialect: Dialect, body: &Value) -> Option<&Value> {
+    let places: &[&str] = match dialect {
+        Dialect::Anthropic => &["/output_config/format/schema", "/output_format/schema"],
+        Dialect::Chat => &["/response_format/json_schema/schema"],
+        Dialect::Responses => &["/text/format/schema"],
+        Dialect::Gemini => {
+            &["/generationConfig/responseJsonSchema", "/generationConfig/responseSchema"]
+        }
+    };
+    places.iter().find_map(|place| body.pointer(place))
+}
+
+/// `gemini-2.5-flash` of `/v1beta/models/gemini-2.5-flash:generateContent`.
+fn model_of(path: &str) -> String {
+    let last = path.rsplit('/').next().unwrap_or_default();
+    last.split(':').next().unwrap_or_default().to_owned()
+}
+
+fn list(value: &Value) -> impl DoubleEndedIterator<Item = &Value> {
+    value.as_array().map(Vec::as_slice).unwrap_or_default().iter()
+}
+
+/// The texts of a message's content.
+fn texts(content: &Value) -> Vec<&str> {
+    let whole = content.as_str().into_iter();
+    whole.chain(list(content).filter_map(|part| part["text"].as_str())).collect()
+}
+
+/// What a tool gave, as one text.
+fn flat(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => {
+            parts.iter().map(|part| flat(part.get("text").unwrap_or(part))).collect()
+        }
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
+    }
+}
+
+/// A text without the elements that stand before it and after it.
+fn unwrapped(text: &str) -> &str {
+    let mut left = text.trim();
+    while let Some(shorter) = without_first(left).or_else(|| without_last(left)) {
+        left = shorter.trim();
+    }
+    left
+}
+
+fn without_first(text: &str) -> Option<&str> {
+    let (tag, _) = text.strip_prefix('<')?.split_once('>')?;
+    let name = tag.split_whitespace().next().filter(|name| is_wrapper(name))?;
+    text.split_once(&format!("</{name}>")).map(|(_, after)| after)
+}
+
+fn without_last(text: &str) -> Option<&str> {
+    let (_, name) = text.strip_suffix('>')?.rsplit_once("</")?;
+    if !is_wrapper(name) {
+        return None;
+    }
+    text.rsplit_once(&format!("<{name}")).map(|(before, _)| before)
+}
+
+fn is_wrapper(name: &str) -> bool {
+    let is_word = name.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c == '-');
+    is_word && WRAPPERS.iter().any(|end| name.ends_with(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_agents_put_around_a_text_is_taken_off() {
+        let text = "<system-reminder>x <b></system-reminder>\n<environment_context a=\"b\">y\
+            </environment_context>\n say <this> \n<current_datetime>z</current_datetime>";
+        assert_eq!(unwrapped(text), "say <this>");
+        assert_eq!(unwrapped("<p>a paragraph</p>"), "<p>a paragraph</p>");
+        assert_eq!(unwrapped("<context>never closed"), "<context>never closed");
+    }
+}

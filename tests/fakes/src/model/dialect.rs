@@ -1,0 +1,131 @@
+//! The four dialects, and what an answer is before it is said in one of them.
+
+use serde_json::Value;
+
+use crate::{anthropic, chat, gemini, responses};
+
+/// How a model service is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// Anthropic Messages.
+    Anthropic,
+    /// `OpenAI` chat completions.
+    Chat,
+    /// `OpenAI` responses.
+    Responses,
+    /// Gemini `generateContent` and `streamGenerateContent`.
+    Gemini,
+}
+
+/// What the model says.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Reply {
+    Text(String),
+    Call { name: String, arguments: Value },
+}
+
+/// An answer, before it is said in a dialect.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    pub(crate) model: String,
+    pub(crate) reply: Reply,
+    pub(crate) input_tokens: u64,
+    pub(crate) output_tokens: u64,
+    /// The bytes of one piece of a stream.
+    pub(crate) piece: usize,
+    /// Counts the answers of this process, for their ids.
+    pub(crate) number: u64,
+    /// Seconds since 1970.
+    pub(crate) now: i64,
+}
+
+/// One event of a stream.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Event {
+    pub(crate) name: Option<&'static str>,
+    pub(crate) data: String,
+}
+
+impl Event {
+    /// An event whose name stands in its data too.
+    pub(crate) fn named(name: &'static str, data: &Value) -> Self {
+        Self { name: Some(name), data: data.to_string() }
+    }
+
+    pub(crate) fn of(data: &Value) -> Self {
+        Self { name: None, data: data.to_string() }
+    }
+}
+
+impl Dialect {
+    /// The dialect of a request, by the end of its path.
+    pub(crate) fn of(path: &str) -> Option<Self> {
+        let ends = [
+            ("/messages", Self::Anthropic),
+            ("/chat/completions", Self::Chat),
+            ("/responses", Self::Responses),
+            (":generateContent", Self::Gemini),
+            (":streamGenerateContent", Self::Gemini),
+        ];
+        ends.into_iter().find(|(end, _)| path.ends_with(end)).map(|(_, dialect)| dialect)
+    }
+
+    /// The answer in one piece.
+    pub(crate) fn whole(self, answer: &Answer) -> Value {
+        match self {
+            Self::Anthropic => anthropic::whole(answer),
+            Self::Chat => chat::whole(answer),
+            Self::Responses => responses::whole(answer),
+            Self::Gemini => gemini::whole(answer),
+        }
+    }
+
+    /// The answer as a stream of events.
+    pub(crate) fn events(self, answer: &Answer) -> Vec<Event> {
+        match self {
+            Self::Anthropic => anthropic::events(answer),
+            Self::Chat => chat::events(answer),
+            Self::Responses => responses::events(answer),
+            Self::Gemini => gemini::events(answer),
+        }
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::Chat => "openai-chat",
+            Self::Responses => "openai-responses",
+            Self::Gemini => "gemini",
+        }
+    }
+}
+
+impl Answer {
+    /// An id with this beginning, unlike any other.
+    pub(crate) fn id(&self, beginning: &str) -> String {
+        format!("{beginning}_mock_{:08}", self.number)
+    }
+
+    /// What is said or the arguments of the call, as text.
+    pub(crate) fn said(&self) -> String {
+        match &self.reply {
+            Reply::Text(text) => text.clone(),
+            Reply::Call { arguments, .. } => arguments.to_string(),
+        }
+    }
+
+    /// That text in pieces of a stream; one that is empty when the text is.
+    pub(crate) fn pieces(&self) -> Vec<String> {
+        let (mut pieces, mut piece) = (Vec::new(), String::new());
+        for character in self.said().chars() {
+            piece.push(character);
+            if piece.len() >= self.piece {
+                pieces.push(std::mem::take(&mut piece));
+            }
+        }
+        if !piece.is_empty() || pieces.is_empty() {
+            pieces.push(piece);
+        }
+        pieces
+    }
+}

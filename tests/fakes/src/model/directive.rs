@@ -1,0 +1,134 @@
+//! What a prompt tells the model to do: `[[mock status=529 times=2]]`.
+
+use serde_json::{Deserializer, Map, Value};
+
+const OPENING: &str = "[[mock";
+const CLOSING: &str = "]]";
+
+/// Settings by name. A value is JSON where it begins as JSON does, else a word; a name alone is true.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Directive(Map<String, Value>);
+
+impl Directive {
+    /// The inside of a directive.
+    pub(crate) fn read(words: &str) -> Self {
+        Self(settings(words).0)
+    }
+
+    /// Takes the directives out of a text; what is left of it, and the last of them.
+    pub(crate) fn taken_from(text: &str) -> (String, Option<Self>) {
+        let (mut left, mut last, mut rest) = (String::new(), None, text);
+        while let Some((before, after)) = rest.split_once(OPENING) {
+            let (settings, after) = settings(after);
+            left.push_str(before);
+            (last, rest) = (Some(Self(settings)), after);
+        }
+        left.push_str(rest);
+        (left.trim().to_owned(), last)
+    }
+
+    /// Whether a text has one.
+    pub(crate) fn is_in(text: &str) -> bool {
+        text.contains(OPENING)
+    }
+
+    pub(crate) fn value(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(|value| *value != Value::Bool(false))
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        self.0
+            .get(name)
+            .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+    }
+
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
+        self.0.get(name)?.as_u64()
+    }
+
+    pub(crate) fn seconds(&self, name: &str) -> Option<f64> {
+        self.0.get(name)?.as_f64()
+    }
+
+    /// The same for equal directives: what is counted for one, is counted for its equals. `id=WORD`
+    /// makes a directive unlike the others.
+    pub(crate) fn shown(&self) -> String {
+        Value::Object(self.0.clone()).to_string()
+    }
+}
+
+/// Reads settings up to the closing mark or the end; them, and what follows.
+fn settings(text: &str) -> (Map<String, Value>, &str) {
+    let (mut settings, mut rest) = (Map::new(), text.trim_start());
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix(CLOSING) {
+            return (settings, after);
+        }
+        let end = rest.find(|c: char| c == '=' || c == ']' || c.is_whitespace());
+        let (name, after) = rest.split_at(end.unwrap_or(rest.len()));
+        let (setting, after) = match after.strip_prefix('=') {
+            Some(after) => value(after),
+            None => (Value::Bool(true), after),
+        };
+        if name.is_empty() {
+            let mut left = after.chars();
+            left.next(); // What is no name is passed over, or this would never end.
+            rest = left.as_str().trim_start();
+            continue;
+        }
+        settings.insert(name.to_owned(), setting);
+        rest = after.trim_start();
+    }
+    (settings, rest)
+}
+
+/// The value that a text begins with, and what follows.
+fn value(text: &str) -> (Value, &str) {
+    if text.starts_with(['{', '[', '"']) {
+        let mut values = Deserializer::from_str(text).into_iter::<Value>();
+        if let Some(Ok(value)) = values.next() {
+            return (value, text.get(values.byte_offset()..).unwrap_or_default());
+        }
+    }
+    let blank = text.find(char::is_whitespace).unwrap_or(text.len());
+    let end = text.find(CLOSING).map_or(blank, |closing| closing.min(blank));
+    let (word, after) = text.split_at(end);
+    (serde_json::from_str(word).unwrap_or_else(|_| Value::from(word)), after)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_directive_is_taken_out_of_its_text() {
+        let text = r#"before [[mock tool=Bash args={"command":"a [[ b ]] c"} steps=2]] after"#;
+        let (left, directive) = Directive::taken_from(text);
+        let directive = directive.unwrap_or_default();
+        assert_eq!(left, "before  after");
+        assert_eq!(directive.text("tool").as_deref(), Some("Bash"));
+        assert_eq!(directive.value("args"), Some(&json!({"command": "a [[ b ]] c"})));
+        assert_eq!(directive.number("steps"), Some(2));
+    }
+
+    #[test]
+    fn the_last_of_several_counts() {
+        let (_, directive) = Directive::taken_from("[[mock hang]] [[mock delay=0.5]]");
+        let directive = directive.unwrap_or_default();
+        assert_eq!((directive.has("hang"), directive.seconds("delay")), (false, Some(0.5)));
+    }
+
+    #[test]
+    fn what_is_no_setting_ends_the_reading() {
+        for text in
+            ["[[mock", "[[mock =", "[[mock ]", "[[mock a={", "[[mock ] = ] x=\"", "[[mock é=]]é"]
+        {
+            assert!(Directive::taken_from(text).1.is_some(), "{text}");
+        }
+    }
+}

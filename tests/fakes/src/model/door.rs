@@ -1,0 +1,230 @@
+//! What the model is asked over HTTP, and what is asked about it afterwards.
+//!
+//! | Path | What |
+//! |---|---|
+//! | `GET /_mock/log` | every request: who asked, what the agent offered and said, how it was answered |
+//! | `GET /_mock/names` | names that were looked up, with how often |
+//! | `POST /_mock/wait` | answers once a prompt had this text, now or later: that line of the log |
+//! | `POST /_mock/script` | the inside of a directive for prompts without one; nothing: none |
+//! | `POST /_mock/reset` | forgets the log, the names, what was counted and the script |
+
+use std::collections::BTreeMap;
+use std::future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, Notify};
+
+use crate::conversation::Conversation;
+use crate::dialect::Dialect;
+use crate::directive::Directive;
+use crate::refusal::refusal;
+use crate::{script, sending};
+
+/// A whole conversation with what its tools gave.
+const LARGEST_BODY: usize = 64 << 20;
+
+/// How much of a text the log keeps.
+const SHOWN: usize = 400;
+
+/// What the model remembers.
+#[derive(Default)]
+pub(crate) struct Door {
+    key: Option<String>,
+    memory: Mutex<Memory>,
+    /// Rings when the log has a new line.
+    logged: Notify,
+}
+
+#[derive(Default)]
+struct Memory {
+    log: Vec<Value>,
+    names: BTreeMap<String, u64>,
+    /// How often each directive was refused.
+    refused: BTreeMap<String, u64>,
+    script: Directive,
+    answers: u64,
+}
+
+type Here = State<Arc<Door>>;
+
+impl Door {
+    /// A door; with a key it refuses every other.
+    pub(crate) fn new(key: Option<String>) -> Self {
+        Self { key, ..Self::default() }
+    }
+
+    /// Remembers that somebody looked for a name.
+    pub(crate) async fn looked_up(&self, name: String) {
+        *self.memory.lock().await.names.entry(name).or_default() += 1;
+    }
+
+    /// The first line of the log whose prompt has this text, once there is one.
+    async fn asked_for(&self, text: &str) -> Value {
+        loop {
+            let logged = self.logged.notified();
+            let mut logged = std::pin::pin!(logged);
+            logged.as_mut().enable(); // Before the look, so that no line comes in between.
+            let has = |line: &&Value| line["text"].as_str().is_some_and(|said| said.contains(text));
+            if let Some(line) = self.memory.lock().await.log.iter().find(has) {
+                return line.clone();
+            }
+            logged.await;
+        }
+    }
+}
+
+impl Memory {
+    /// The status that a directive refuses with now, if it does.
+    fn refusal(&mut self, told: &Directive) -> Option<u16> {
+        let status = u16::try_from(told.number("status")?).ok()?;
+        let times = told.number("times").unwrap_or(u64::MAX);
+        let refused = self.refused.entry(told.shown()).or_default();
+        *refused += 1;
+        (*refused <= times).then_some(status)
+    }
+}
+
+pub(crate) fn routes(door: Arc<Door>) -> Router {
+    Router::new()
+        .route(
+            "/_mock/log",
+            get(async |State(door): Here| Json(door.memory.lock().await.log.clone())),
+        )
+        .route(
+            "/_mock/names",
+            get(async |State(door): Here| Json(door.memory.lock().await.names.clone())),
+        )
+        .route("/_mock/wait", post(wait))
+        .route("/_mock/script", post(set_script))
+        .route("/_mock/reset", post(reset))
+        .fallback(model)
+        .layer(DefaultBodyLimit::max(LARGEST_BODY))
+        .with_state(door)
+}
+
+async fn wait(State(door): Here, text: String) -> Json<Value> {
+    Json(door.asked_for(&text).await)
+}
+
+async fn set_script(State(door): Here, words: String) {
+    door.memory.lock().await.script = Directive::read(&words);
+}
+
+async fn reset(State(door): Here) {
+    *door.memory.lock().await = Memory::default();
+}
+
+/// Everything that is not about the mock itself.
+async fn model(
+    State(door): Here,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let path = uri.path();
+    let mut line = json!({
+        "method": method.as_str(), "path": path, "host": host(&uri, &headers),
+        "agent": header(&headers, "user-agent"),
+    });
+    let (dialect, body) = (Dialect::of(path), serde_json::from_slice::<Value>(&body));
+    let (Some(dialect), Ok(body), Method::POST) = (dialect, body, method) else {
+        let response = aside(path);
+        line["status"] = json!(response.status().as_u16());
+        door.memory.lock().await.log.push(line);
+        return response;
+    };
+    let asked = Conversation::read(dialect, path, &body);
+    note(&mut line, dialect, &asked);
+    let told = Directive::taken_from(&asked.text).1;
+    let (number, told, refused) = {
+        let mut memory = door.memory.lock().await;
+        let told = told.unwrap_or_else(|| memory.script.clone());
+        let is_let_in = door.key.as_deref().is_none_or(|key| key_of(&headers) == Some(key));
+        let refused = if is_let_in { memory.refusal(&told) } else { Some(401) };
+        line["status"] = json!(refused.unwrap_or(200));
+        memory.answers += 1;
+        memory.log.push(line);
+        (memory.answers, told, refused)
+    };
+    door.logged.notify_waiters();
+    if let Some(status) = refused {
+        let (headers, body) = refusal(dialect, status, &told);
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        return (status, headers, Json(body)).into_response();
+    }
+    answer(dialect, &asked, &told, number).await
+}
+
+async fn answer(dialect: Dialect, asked: &Conversation, told: &Directive, number: u64) -> Response {
+    if told.has("hang") {
+        future::pending::<()>().await; // It ends when the client goes.
+    }
+    let delay = told.seconds("delay").and_then(|delay| Duration::try_from_secs_f64(delay).ok());
+    tokio::time::sleep(delay.unwrap_or_default()).await;
+    if told.has("garbage") {
+        return sending::garbage();
+    }
+    sending::send(dialect, asked, &script::answer(asked, told, number), told)
+}
+
+/// What is no question to the model: lists of models, counts of tokens, looks whether it is there.
+fn aside(path: &str) -> Response {
+    let model = |id: &str| {
+        json!({"id": id, "object": "model", "type": "model", "created": 0,
+        "owned_by": "mock", "display_name": id, "name": format!("models/{id}"), "created_at": "2025-01-01T00:00:00Z"})
+    };
+    if path.ends_with("/count_tokens") || path.ends_with(":countTokens") {
+        return Json(json!({"input_tokens": 10, "totalTokens": 10})).into_response();
+    }
+    if path.ends_with("/models") {
+        let models = [model("mock-1")];
+        return Json(
+            json!({"object": "list", "data": models, "models": models, "has_more": false}),
+        )
+        .into_response();
+    }
+    match path.rsplit_once("/models/") {
+        Some((_, id)) => Json(model(id)).into_response(),
+        None if path == "/" => StatusCode::OK.into_response(),
+        None => {
+            let error = json!({"message": "mock: no such path", "type": "not_found_error"});
+            (StatusCode::NOT_FOUND, Json(json!({"error": error}))).into_response()
+        }
+    }
+}
+
+fn note(line: &mut Value, dialect: Dialect, asked: &Conversation) {
+    let shown = |text: &str| text.chars().take(SHOWN).collect::<String>();
+    let results: Vec<_> = asked.results.iter().map(|result| shown(result)).collect();
+    line["dialect"] = json!(dialect.name());
+    line["model"] = json!(asked.model);
+    line["stream"] = json!(asked.is_streamed);
+    line["tools"] = json!(asked.tools);
+    line["text"] = json!(shown(&asked.text));
+    line["turns"] = json!(asked.turns);
+    line["results"] = json!(results);
+    line["schema"] = json!(asked.schema.is_some());
+}
+
+/// The host that the client means, which a proxy would be told in the request line.
+fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
+    uri.host().or_else(|| header(headers, "host"))
+}
+
+fn key_of(headers: &HeaderMap) -> Option<&str> {
+    let bearer = header(headers, "authorization").and_then(|value| value.strip_prefix("Bearer "));
+    header(headers, "x-api-key").or_else(|| header(headers, "x-goog-api-key")).or(bearer)
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}

@@ -1,0 +1,79 @@
+//! A model that runs nowhere: it speaks as the services of Anthropic, `OpenAI` and Google do, and
+//! answers what the prompt tells it to. `script` lists what it can be told.
+//!
+//! ```text
+//! mock-model [--listen 127.0.0.1:4010] [--key KEY] [--names 127.0.0.1:53]
+//! ```
+//!
+//! It says `listening on ADDRESS` on standard output. With `--key` any other key is
+//! answered 401. With `--names` it is the name server too, and says `names on ADDRESS` first: every
+//! name has an address that nobody can reach, and who asked for which is in `GET /_mock/names`.
+
+#![expect(
+    clippy::indexing_slicing,
+    reason = "a JSON value reads as null where it has no such member"
+)]
+
+mod anthropic;
+mod chat;
+mod conversation;
+mod dialect;
+mod directive;
+mod door;
+mod gemini;
+mod names;
+mod refusal;
+mod responses;
+mod schema;
+mod script;
+mod sending;
+
+use std::error::Error;
+use std::io::{Write as _, stdout};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::{TcpListener, UdpSocket};
+
+use door::Door;
+
+/// What the command line asks for.
+struct Wanted {
+    listen: SocketAddr,
+    key: Option<String>,
+    names: Option<SocketAddr>,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let wanted = wanted(std::env::args().skip(1))?;
+    let door = Arc::new(Door::new(wanted.key));
+    if let Some(address) = wanted.names {
+        let socket = UdpSocket::bind(address).await?;
+        writeln!(stdout(), "names on {}", socket.local_addr()?)?;
+        tokio::spawn(names::serve(socket, Arc::clone(&door)));
+    }
+    let listener = TcpListener::bind(wanted.listen).await?;
+    writeln!(stdout(), "listening on {}", listener.local_addr()?)?;
+    axum::serve(listener, door::routes(door)).await?;
+    Ok(())
+}
+
+fn wanted(mut words: impl Iterator<Item = String>) -> Result<Wanted, Box<dyn Error>> {
+    let mut wanted =
+        Wanted { listen: SocketAddr::from(([127, 0, 0, 1], 4010)), key: None, names: None };
+    while let Some(word) = words.next() {
+        let value = words.next().ok_or_else(|| format!("`{word}` needs a value"))?;
+        match word.as_str() {
+            "--listen" => wanted.listen = value.parse()?,
+            "--key" => wanted.key = Some(value),
+            "--names" => wanted.names = Some(value.parse()?),
+            _ => {
+                return Err(
+                    format!("no option `{word}`; there are --listen, --key, --names").into()
+                );
+            }
+        }
+    }
+    Ok(wanted)
+}

@@ -1,0 +1,80 @@
+//! How each dialect refuses, and tells when it will not any more.
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use chrono::{SecondsFormat, TimeDelta};
+use serde_json::{Value, json};
+
+use crate::dialect::Dialect;
+use crate::directive::Directive;
+use crate::script::now;
+
+/// A refusal with this status: its headers and its body.
+pub(crate) fn refusal(dialect: Dialect, status: u16, told: &Directive) -> (HeaderMap, Value) {
+    let mut headers = HeaderMap::new();
+    let mut header = |name: &'static str, value: String| {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    };
+    if let Some(seconds) = told.number("retry_after") {
+        header("retry-after", seconds.to_string());
+    }
+    let reset = told.number("reset").and_then(|seconds| i64::try_from(seconds).ok());
+    match (dialect, reset) {
+        (Dialect::Anthropic, Some(seconds)) => {
+            let at = now() + TimeDelta::seconds(seconds);
+            header("anthropic-ratelimit-requests-remaining", "0".to_owned());
+            header(
+                "anthropic-ratelimit-requests-reset",
+                at.to_rfc3339_opts(SecondsFormat::Secs, true),
+            );
+        }
+        (Dialect::Chat | Dialect::Responses, Some(seconds)) => {
+            header("x-ratelimit-remaining-requests", "0".to_owned());
+            header("x-ratelimit-reset-requests", format!("{seconds}s"));
+        }
+        (Dialect::Gemini, Some(_)) | (_, None) => {}
+    }
+    (headers, body(dialect, status, reset))
+}
+
+fn body(dialect: Dialect, status: u16, reset: Option<i64>) -> Value {
+    let (kind, google, said) = names(status);
+    let message = format!("mock: {said}");
+    match dialect {
+        Dialect::Anthropic => {
+            json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_mock"})
+        }
+        Dialect::Chat | Dialect::Responses => {
+            let code = match status {
+                401 => "invalid_api_key",
+                429 => "rate_limit_exceeded",
+                _ => kind,
+            };
+            json!({"error": {"message": message, "type": kind, "code": code, "param": null}})
+        }
+        Dialect::Gemini => {
+            let mut error = json!({"code": status, "message": message, "status": google});
+            if let Some(seconds) = reset {
+                let kind = "type.googleapis.com/google.rpc.RetryInfo";
+                error["details"] = json!([{"@type": kind, "retryDelay": format!("{seconds}s")}]);
+            }
+            json!({"error": error})
+        }
+    }
+}
+
+/// What a status is called by Anthropic and `OpenAI`, by Google, and in words.
+const fn names(status: u16) -> (&'static str, &'static str, &'static str) {
+    match status {
+        400 => ("invalid_request_error", "INVALID_ARGUMENT", "invalid request"),
+        401 => ("authentication_error", "UNAUTHENTICATED", "invalid api key"),
+        403 => ("permission_error", "PERMISSION_DENIED", "permission denied"),
+        404 => ("not_found_error", "NOT_FOUND", "not found"),
+        413 => ("request_too_large", "INVALID_ARGUMENT", "request too large"),
+        429 => ("rate_limit_error", "RESOURCE_EXHAUSTED", "rate limit exceeded"),
+        503 => ("api_error", "UNAVAILABLE", "unavailable"),
+        529 => ("overloaded_error", "UNAVAILABLE", "overloaded"),
+        _ => ("api_error", "INTERNAL", "internal error"),
+    }
+}

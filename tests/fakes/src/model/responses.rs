@@ -1,0 +1,89 @@
+//! `OpenAI` responses.
+
+use serde_json::{Value, json};
+
+use crate::dialect::{Answer, Event, Reply};
+
+pub(crate) fn whole(answer: &Answer) -> Value {
+    let (input, output) = (answer.input_tokens, answer.output_tokens);
+    json!({
+        "id": answer.id("resp"), "object": "response", "created_at": answer.now,
+        "status": "completed", "model": answer.model, "output": [item(answer)],
+        "usage": {
+            "input_tokens": input, "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens": output, "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": input + output,
+        },
+        "error": null, "incomplete_details": null, "parallel_tool_calls": true,
+        "tool_choice": "auto", "tools": [], "metadata": {},
+    })
+}
+
+pub(crate) fn events(answer: &Answer) -> Vec<Event> {
+    let mut begun = whole(answer);
+    begun["status"] = json!("in_progress");
+    begun["output"] = json!([]);
+    begun["usage"] = Value::Null;
+    let mut said = vec![("response.created", json!({"response": begun}))];
+    said.extend(match &answer.reply {
+        Reply::Text(text) => text_events(answer, text),
+        Reply::Call { .. } => call_events(answer),
+    });
+    let item = item(answer);
+    said.push(("response.output_item.done", json!({"output_index": 0, "item": item})));
+    said.push(("response.completed", json!({"response": whole(answer)})));
+    let numbered = said.into_iter().enumerate().map(|(number, (name, mut data))| {
+        data["type"] = json!(name);
+        data["sequence_number"] = json!(number);
+        Event::named(name, &data)
+    });
+    numbered.collect()
+}
+
+fn text_events(answer: &Answer, text: &str) -> Vec<(&'static str, Value)> {
+    let mut opened = item(answer);
+    opened["status"] = json!("in_progress");
+    opened["content"] = json!([]);
+    let place = json!({"item_id": opened["id"], "output_index": 0, "content_index": 0});
+    let with = |name: &str, value: Value| {
+        let mut data = place.clone();
+        data[name] = value;
+        data
+    };
+    let part = |text: &str| json!({"type": "output_text", "text": text, "annotations": []});
+    let mut events = vec![
+        ("response.output_item.added", json!({"output_index": 0, "item": opened})),
+        ("response.content_part.added", with("part", part(""))),
+    ];
+    let delta = |piece: String| ("response.output_text.delta", with("delta", json!(piece)));
+    events.extend(answer.pieces().into_iter().map(delta));
+    events.push(("response.output_text.done", with("text", json!(text))));
+    events.push(("response.content_part.done", with("part", part(text))));
+    events
+}
+
+fn call_events(answer: &Answer) -> Vec<(&'static str, Value)> {
+    let mut opened = item(answer);
+    opened["status"] = json!("in_progress");
+    opened["arguments"] = json!("");
+    let (id, said) = (opened["id"].clone(), answer.said());
+    let told = |name: &str| json!({"item_id": id, "output_index": 0, name: said});
+    vec![
+        ("response.output_item.added", json!({"output_index": 0, "item": opened})),
+        ("response.function_call_arguments.delta", told("delta")),
+        ("response.function_call_arguments.done", told("arguments")),
+    ]
+}
+
+fn item(answer: &Answer) -> Value {
+    match &answer.reply {
+        Reply::Text(text) => json!({
+            "type": "message", "id": answer.id("msg"), "role": "assistant", "status": "completed",
+            "content": [{"type": "output_text", "text": text, "annotations": []}],
+        }),
+        Reply::Call { name, .. } => json!({
+            "type": "function_call", "id": answer.id("fc"), "call_id": answer.id("call"),
+            "name": name, "arguments": answer.said(), "status": "completed",
+        }),
+    }
+}

@@ -1,0 +1,68 @@
+//! How an answer travels: whole, as a stream, or broken off as the prompt wants it.
+
+use std::convert::Infallible;
+use std::io;
+
+use axum::body::{Body, Bytes};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use futures_util::{StreamExt as _, stream};
+
+use crate::conversation::Conversation;
+use crate::dialect::{Answer, Dialect, Event};
+use crate::directive::Directive;
+
+const EVENTS: [(header::HeaderName, &str); 2] =
+    [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
+const JSON: [(header::HeaderName, &str); 1] = [(header::CONTENT_TYPE, "application/json")];
+
+/// Sends an answer as it was asked for.
+pub(crate) fn send(
+    dialect: Dialect,
+    asked: &Conversation,
+    answer: &Answer,
+    told: &Directive,
+) -> Response {
+    let pieces = if asked.is_streamed {
+        dialect.events(answer).into_iter().map(|event| Bytes::from(line(&event))).collect()
+    } else {
+        halves(&dialect.whole(answer).to_string())
+    };
+    let body = body(pieces, told);
+    if asked.is_streamed { (EVENTS, body).into_response() } else { (JSON, body).into_response() }
+}
+
+/// A page where JSON is expected.
+pub(crate) fn garbage() -> Response {
+    (StatusCode::OK, JSON, "<html><body>a page of the proxy</body></html>").into_response()
+}
+
+fn body(mut pieces: Vec<Bytes>, told: &Directive) -> Body {
+    let half = pieces.len() / 2;
+    if told.has("drop") {
+        pieces.truncate(half);
+        let broken = stream::once(async {
+            tokio::task::yield_now().await; // What was said is sent first.
+            Err(io::Error::from(io::ErrorKind::ConnectionReset))
+        });
+        return Body::from_stream(stream::iter(pieces.into_iter().map(Ok)).chain(broken));
+    }
+    let end = if told.has("stall") { pieces.split_off(half) } else { Vec::new() };
+    let begun = stream::iter(pieces.into_iter().map(Ok::<_, Infallible>));
+    if end.is_empty() {
+        Body::from_stream(begun)
+    } else {
+        Body::from_stream(begun.chain(stream::pending()))
+    }
+}
+
+fn line(event: &Event) -> String {
+    let name = event.name.map(|name| format!("event: {name}\n")).unwrap_or_default();
+    format!("{name}data: {}\n\n", event.data)
+}
+
+fn halves(text: &str) -> Vec<Bytes> {
+    let bytes = Bytes::copy_from_slice(text.as_bytes());
+    let (first, second) = (bytes.slice(..bytes.len() / 2), bytes.slice(bytes.len() / 2..));
+    vec![first, second]
+}

@@ -1,0 +1,148 @@
+//! A fake model that runs, and what it answered.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::dialects::Dialect;
+
+/// A fake model that runs.
+pub(crate) struct Model {
+    child: Child,
+    address: String,
+    pub(crate) names: String,
+}
+
+impl Model {
+    pub(crate) fn start(words: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mock-model"));
+        command.args(["--listen", "127.0.0.1:0", "--names", "127.0.0.1:0"]).args(words);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut told = |mark: &str| {
+            let line = lines.next().unwrap().unwrap();
+            line.strip_prefix(mark).unwrap_or_else(|| panic!("{line}")).to_owned()
+        };
+        let (names, address) = (told("names on "), told("listening on "));
+        Self { child, address, names }
+    }
+
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+    }
+
+    /// Sends a request; the connection, from which the answer can be read.
+    pub(crate) fn begin(&self, line: &str, headers: &str, body: &str) -> TcpStream {
+        let mut stream = self.connect();
+        let length = body.len();
+        let head = format!(
+            "{line} HTTP/1.1\r\nHost: model.test\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n"
+        );
+        stream.write_all([head.as_bytes(), body.as_bytes()].concat().as_slice()).unwrap();
+        stream
+    }
+
+    pub(crate) fn request(&self, line: &str, headers: &str, body: &str) -> Answer {
+        let mut bytes = Vec::new();
+        self.begin(line, headers, body).read_to_end(&mut bytes).unwrap();
+        Answer::read(&bytes)
+    }
+
+    pub(crate) fn ask(&self, dialect: &Dialect, text: &str) -> Answer {
+        let body = (dialect.body)(text).to_string();
+        self.request(&format!("POST {}", dialect.path), "", &body)
+    }
+
+    pub(crate) fn stream(&self, dialect: &Dialect, text: &str) -> Answer {
+        let mut body = (dialect.body)(text);
+        body["stream"] = json!(true);
+        self.request(&format!("POST {}", dialect.streamed), "", &body.to_string())
+    }
+
+    /// What came before the connection was closed, however it was.
+    pub(crate) fn broken(&self, path: &str, body: &Value) -> Answer {
+        let mut bytes = Vec::new();
+        let mut stream = self.begin(&format!("POST {path}"), "", &body.to_string());
+        _ = stream.read_to_end(&mut bytes); // A reset ends it too.
+        Answer::read(&bytes)
+    }
+
+    pub(crate) fn begin_stream(&self, dialect: &Dialect, text: &str) -> Answer {
+        let mut body = (dialect.body)(text);
+        body["stream"] = json!(true);
+        self.broken(dialect.streamed, &body)
+    }
+
+    pub(crate) fn begin_whole(&self, dialect: &Dialect, text: &str) -> Answer {
+        self.broken(dialect.path, &(dialect.body)(text))
+    }
+
+    pub(crate) fn log(&self) -> Vec<Value> {
+        let log = self.request("GET /_mock/log", "", "").json();
+        log.as_array().unwrap().clone()
+    }
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        _ = self.child.kill(); // It may have ended.
+        _ = self.child.wait();
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+    /// Whether a body in chunks came to its end.
+    pub(crate) is_whole: bool,
+}
+
+impl Answer {
+    pub(crate) fn read(bytes: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(bytes);
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        let (head, chunked) = (head.to_lowercase(), head.contains("chunked"));
+        let is_whole = !chunked || body.ends_with("0\r\n\r\n");
+        let body = if chunked { unchunked(body) } else { body.to_owned() };
+        Self { status, head, body, is_whole }
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
+    }
+
+    pub(crate) fn at(&self, place: &str) -> Value {
+        self.json().pointer(place).cloned().unwrap_or_else(|| panic!("no {place} in {self:?}"))
+    }
+
+    /// The documents of a stream.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        let lines = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
+        lines.filter_map(|data| serde_json::from_str(data).ok()).collect()
+    }
+
+    /// The text of a stream, put together.
+    pub(crate) fn streamed(&self, dialect: &Dialect) -> String {
+        let events = self.events();
+        events.iter().filter_map(|event| event.pointer(dialect.piece)?.as_str()).collect()
+    }
+}
+
+fn unchunked(mut text: &str) -> String {
+    let mut whole = String::new();
+    while let Some((size, rest)) = text.split_once("\r\n") {
+        let size = usize::from_str_radix(size, 16).unwrap();
+        let Some(chunk) = rest.get(..size).filter(|_| size > 0) else { break };
+        whole.push_str(chunk);
+        text = rest.get(size + 2..).unwrap_or_default();
+    }
+    whole
+}

@@ -1,0 +1,217 @@
+//! The fake model speaks as the services do that it stands for, and does what it is told.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a helper that cannot help fails the test"
+)]
+
+mod client;
+mod dialects;
+
+use std::io::Read as _;
+use std::net::{TcpStream, UdpSocket};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use client::Model;
+use dialects::{ANTHROPIC, CHAT, DIALECTS, Dialect, GEMINI, RESPONSES};
+
+/// Arguments of a call: an object, or as text.
+fn object(value: Value) -> Value {
+    value.as_str().map_or(value.clone(), |text| serde_json::from_str(text).unwrap())
+}
+
+#[test]
+fn a_prompt_is_echoed_whole_and_as_a_stream_with_its_usage() {
+    let model = Model::start(&[]);
+    for dialect in &DIALECTS {
+        let whole =
+            model.ask(dialect, "<env_context>x</env_context> häl-lo [[mock usage=1000,50]]");
+        assert_eq!(whole.at(dialect.text), "ECHO: häl-lo");
+        assert_eq!(dialect.usage.map(|place| whole.at(place)), [json!(1000), json!(50)]);
+        let stream = model.stream(dialect, "häl-lo [[mock piece=2]]");
+        assert!(stream.head.contains("text/event-stream") && stream.is_whole, "{stream:?}");
+        assert_eq!(stream.streamed(dialect), "ECHO: häl-lo");
+    }
+}
+
+#[test]
+fn a_stream_has_the_events_of_its_service() {
+    let model = Model::start(&[]);
+    let names = |dialect: &Dialect, text: &str| -> Vec<String> {
+        let body = model.stream(dialect, text).body;
+        body.lines().filter_map(|line| line.strip_prefix("event: ").map(str::to_owned)).collect()
+    };
+    let block = ["content_block_start", "content_block_delta", "content_block_stop"];
+    let messages = [&["message_start"], &block[..], &["message_delta", "message_stop"]].concat();
+    assert_eq!(names(&ANTHROPIC, "x"), messages);
+    let item = ["output_item.added", "content_part.added", "output_text.delta", "output_text.done"];
+    let end = ["content_part.done", "output_item.done", "completed"];
+    let responses = [&["created"], &item[..], &end[..]].concat();
+    let responses: Vec<_> = responses.iter().map(|name| format!("response.{name}")).collect();
+    assert_eq!(names(&RESPONSES, "x"), responses);
+    assert!(model.stream(&CHAT, "x").body.trim_end().ends_with("data: [DONE]"));
+    let last = model.stream(&GEMINI, "x").events().pop().unwrap();
+    assert_eq!(last.pointer("/candidates/0/finishReason"), Some(&json!("STOP")));
+}
+
+#[test]
+fn a_tool_is_called_until_it_gave_a_result() {
+    let model = Model::start(&[]);
+    for dialect in &DIALECTS {
+        let text = r#"do [[mock tool=Bash args={"command":"ls"}]]"#;
+        let asked = model.ask(dialect, text);
+        let [name, arguments] = dialect.call.map(|place| asked.at(place));
+        assert_eq!((name, object(arguments)), (json!("Bash"), json!({"command": "ls"})));
+        let events = model.stream(dialect, text).body;
+        assert!(events.contains("Bash") && events.contains("command"), "{events}");
+        let mut body = (dialect.body)(text);
+        (dialect.result)(&mut body);
+        let line = format!("POST {}", dialect.path);
+        let after = model.request(&line, "", &body.to_string());
+        assert_eq!(after.at(dialect.text), "TOOL: a result");
+    }
+}
+
+#[test]
+fn it_refuses_so_often_and_tells_until_when() {
+    let model = Model::start(&[]);
+    for dialect in &DIALECTS {
+        let text = format!("x [[mock status=529 times=2 id={}]]", dialect.path);
+        let statuses: Vec<_> = (0..3).map(|_| model.ask(dialect, &text).status).collect();
+        assert_eq!(statuses, [529, 529, 200], "{}", dialect.path);
+        let refused = model.ask(dialect, "x [[mock status=429 retry_after=7 reset=30]]");
+        assert_eq!(refused.at(dialect.message), "mock: rate limit exceeded");
+        assert!(refused.head.contains("retry-after: 7\r\n"), "{refused:?}");
+    }
+    let told = |dialect| model.ask(dialect, "x [[mock status=429 reset=30]]");
+    assert!(told(&CHAT).head.contains("x-ratelimit-reset-requests: 30s"));
+    assert!(told(&ANTHROPIC).head.contains("anthropic-ratelimit-requests-reset: 2"));
+    assert_eq!(told(&GEMINI).at("/error/details/0/retryDelay"), "30s");
+    assert_eq!(told(&ANTHROPIC).at("/error/type"), "rate_limit_error");
+}
+
+#[test]
+fn it_breaks_in_the_ways_it_is_told() {
+    let model = Model::start(&[]);
+    for dialect in &DIALECTS {
+        let dropped = model.begin_stream(dialect, "some words to break [[mock drop]]");
+        assert!(!dropped.is_whole && dropped.streamed(dialect).starts_with("ECHO"), "{dropped:?}");
+        let half = model.begin_whole(dialect, "some words [[mock drop]]");
+        assert!(!half.is_whole && half.body.starts_with('{'), "{half:?}");
+        let garbage = model.stream(dialect, "x [[mock garbage]]");
+        assert!(garbage.status == 200 && garbage.body.starts_with("<html>"), "{garbage:?}");
+        assert_eq!(model.ask(dialect, "x [[mock empty]]").at(dialect.text), "");
+        let large = model.stream(dialect, "x [[mock size=200000]]").streamed(dialect);
+        assert_eq!(large.len(), 200_000);
+    }
+}
+
+/// Whether a connection stays open and silent for a while.
+fn is_silent(stream: &mut TcpStream) -> bool {
+    stream.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    let read = stream.read(&mut [0; 1]);
+    read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+}
+
+#[test]
+fn a_hanging_answer_never_begins_and_a_stalling_one_never_ends() {
+    let model = Model::start(&[]);
+    let line = format!("POST {}", CHAT.path);
+    let begin = |text: &str| {
+        let mut body = (CHAT.body)(text);
+        body["stream"] = json!(true);
+        model.begin(&line, "", &body.to_string())
+    };
+    assert!(is_silent(&mut begin("x [[mock hang]]")));
+    let mut stalling = begin("some words [[mock stall]]");
+    let (mut read, mut bytes) = (String::new(), [0; 1024]);
+    while !read.contains("ECHO") {
+        let length = stalling.read(&mut bytes).unwrap();
+        assert!(length > 0, "{read}");
+        read.push_str(&String::from_utf8_lossy(bytes.get(..length).unwrap()));
+    }
+    assert!(is_silent(&mut stalling) && !read.contains("words"), "{read}");
+}
+
+#[test]
+fn its_log_tells_what_agents_really_sent() {
+    let model = Model::start(&[]);
+    model.request("POST /_mock/script", "", "text=\"as told\"");
+    let mut body = (CHAT.body)("a question");
+    body["tools"] = json!([{"type": "function", "function": {"name": "Read"}}]);
+    let line = format!("POST {}", CHAT.path);
+    let answer = model.request(&line, "User-Agent: an agent\r\n", &body.to_string());
+    assert_eq!(answer.at(CHAT.text), "as told");
+    model.request("GET http://elsewhere.test/metrics", "", "");
+    let log = model.log();
+    let asked = json!({
+        "method": "POST", "path": CHAT.path, "host": "model.test", "agent": "an agent",
+        "dialect": "openai-chat", "model": "m", "stream": false, "tools": ["Read"],
+        "text": "a question", "turns": 1, "results": [], "schema": false, "status": 200,
+    });
+    assert_eq!(log.first(), Some(&asked));
+    let elsewhere = log.get(1).unwrap();
+    assert_eq!((&elsewhere["host"], &elsewhere["status"]), (&json!("elsewhere.test"), &json!(404)));
+    model.request("POST /_mock/reset", "", "");
+    assert_eq!(model.log(), Vec::<Value>::new());
+    assert_eq!(model.ask(&CHAT, "a question").at(CHAT.text), "ECHO: a question");
+}
+
+#[test]
+fn who_waits_for_a_prompt_is_told_when_it_comes() {
+    let model = Model::start(&[]);
+    let mut early = model.begin("POST /_mock/wait", "", "a word");
+    assert!(is_silent(&mut early));
+    model.ask(&CHAT, "another");
+    assert!(is_silent(&mut early));
+    model.ask(&CHAT, "has a word in it");
+    early.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut told = String::new();
+    early.read_to_string(&mut told).unwrap();
+    assert!(told.contains("has a word in it"), "{told}");
+    let late = model.request("POST /_mock/wait", "", "a word");
+    assert_eq!(late.at("/text"), "has a word in it");
+}
+
+#[test]
+fn another_key_is_refused() {
+    let model = Model::start(&["--key", "right"]);
+    let body = (ANTHROPIC.body)("x").to_string();
+    let status = |headers| model.request("POST /v1/messages", headers, &body).status;
+    assert_eq!((status(""), status("x-api-key: wrong\r\n")), (401, 401));
+    assert_eq!(
+        (status("x-api-key: right\r\n"), status("Authorization: Bearer right\r\n")),
+        (200, 200)
+    );
+    assert_eq!(status("x-goog-api-key: right\r\n"), 200);
+}
+
+#[test]
+fn names_that_are_looked_up_are_counted() {
+    let model = Model::start(&[]);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let query = b"\0\x07\x01\0\0\x01\0\0\0\0\0\0\x03api\x04test\0\0\x01\0\x01";
+    let mut buffer = [0; 512];
+    for _ in 0..2 {
+        socket.send_to(query, &model.names).unwrap();
+        let length = socket.recv(&mut buffer).unwrap();
+        assert!(buffer.get(..length).unwrap().ends_with(&[192, 0, 2, 1]));
+    }
+    assert_eq!(model.request("GET /_mock/names", "", "").json(), json!({"api.test": 2}));
+}
+
+#[test]
+fn an_answer_in_a_schema_keeps_to_it() {
+    let model = Model::start(&[]);
+    let schema = json!({"type": "object", "properties": {
+        "why": {"type": "string"}, "n": {"type": "integer"}, "which": {"enum": ["a", "b"]}}});
+    let mut body = (GEMINI.body)("x");
+    body["generationConfig"] = json!({"responseJsonSchema": schema});
+    let answer = model.request(&format!("POST {}", GEMINI.path), "", &body.to_string());
+    let made = object(answer.at(GEMINI.text));
+    assert_eq!(made, json!({"why": "mock", "n": 1, "which": "a"}));
+}
