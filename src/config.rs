@@ -12,6 +12,7 @@ mod alerts;
 mod allowance;
 mod arguments;
 mod command;
+mod continuity;
 mod deadlines;
 mod entry;
 mod environment;

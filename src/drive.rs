@@ -14,6 +14,7 @@ mod prompts;
 mod pump;
 mod reach;
 mod sandbox;
+mod thread;
 mod workplace;
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use fault::ledger_error;
 use principals::Seeds;
 use push::{Forget, Note, Place};
 use record::Facts;
-use seal::Seal;
+use seal::{Purpose, Seal};
 use text::{Append, Unwrite};
 use writer::Writer;
 
@@ -50,6 +50,7 @@ mod resume;
 mod retention;
 mod schedules;
 mod seal;
+mod sessions;
 mod settle;
 mod sqlite;
 mod text;
@@ -98,6 +99,7 @@ pub struct Store {
     database: PathBuf,
     instance: Instance,
     seal: Seal,
+    sessions: Seal,
     readers: SqlitePool,
     writer: Writer,
 }
@@ -124,8 +126,10 @@ impl Store {
         let instance = sqlite::instance(&mut connection).await?;
         let readers = sqlite::readers(database).await?;
         let writer = Writer::spawn(connection, readers.clone(), lock);
-        let (seal, database) = (Seal::new(&instance.key), database.to_owned());
-        Ok(Self { database, instance, seal, readers, writer })
+        let seal = |purpose| Seal::new(&instance.key, purpose);
+        let (seal, sessions) = (seal(Purpose::PushTargets), seal(Purpose::Sessions));
+        let database = database.to_owned();
+        Ok(Self { database, instance, seal, sessions, readers, writer })
     }
 
     /// Who this data directory is.

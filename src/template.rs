@@ -14,7 +14,7 @@ use regex::Regex;
 const FUEL: u64 = 10_000;
 
 /// Every name a template may use; `param` is used as `param.name`.
-pub(crate) const NAMES: [&str; 11] = [
+pub(crate) const NAMES: [&str; 13] = [
     "input",
     "input_file",
     "output_file",
@@ -26,6 +26,8 @@ pub(crate) const NAMES: [&str; 11] = [
     "attempt",
     "turn",
     "timestamp",
+    "session_id",
+    "uuid",
 ];
 
 /// Statements a template may hold.
@@ -99,6 +101,10 @@ pub(crate) struct Values {
     pub(crate) turn: u32,
     /// When the execution began, in RFC 3339.
     pub(crate) timestamp: String,
+    /// The program's own session that is resumed.
+    pub(crate) session_id: String,
+    /// The id for a session that is begun.
+    pub(crate) uuid: String,
 }
 
 /// What the names of a template stand for.
@@ -246,6 +252,8 @@ impl Given for Values {
             "attempt" => Value::from(self.attempt),
             "turn" => Value::from(self.turn),
             "timestamp" => Value::from(self.timestamp.as_str()),
+            "session_id" => Value::from(self.session_id.as_str()),
+            "uuid" => Value::from(self.uuid.as_str()),
             _ => Value::UNDEFINED,
         }
     }

@@ -25,5 +25,6 @@ pub mod restart;
 pub mod retention;
 pub mod retry;
 pub mod sandbox;
+pub mod session;
 pub mod statistics;
 pub mod turn;

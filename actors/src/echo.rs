@@ -127,6 +127,7 @@ impl Copy {
             | Fact::Spent(_)
             | Fact::Session { .. }
             | Fact::Expiring { .. }
+            | Fact::Discontinued { .. }
             | Fact::Warned { .. } => None,
         })
     }

@@ -24,6 +24,7 @@ pub mod resources;
 pub mod rungs;
 pub mod sandbox;
 pub mod schedule;
+pub mod session;
 pub mod status;
 pub mod stock;
 pub mod timetable;

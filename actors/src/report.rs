@@ -9,6 +9,7 @@ mod scribe;
 
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use tokio::sync::watch;
 
 pub use self::known::Known;
@@ -22,6 +23,7 @@ use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::model::news::Tokens;
 use crate::model::progress::{Progress, Raw};
+use crate::model::session::SessionId;
 use crate::ports::clock::Clock;
 use crate::ports::ledger::{Ledger, LedgerError};
 
@@ -104,13 +106,14 @@ pub struct Reporter {
     desk: Desk,
     tell: Box<dyn Fn(Report) + Send + Sync>,
     ended: bool,
+    session: watch::Sender<Option<SessionId>>,
 }
 
 impl Reporter {
     /// A line for one attempt; `tell` must not block.
     #[must_use]
     pub fn new(desk: Desk, tell: impl Fn(Report) + Send + Sync + 'static) -> Self {
-        Self { desk, tell: Box::new(tell), ended: false }
+        Self { desk, tell: Box::new(tell), ended: false, session: watch::Sender::default() }
     }
 
     /// Masks secrets in a sentence that will be shown.
@@ -151,6 +154,26 @@ impl Reporter {
             (self.tell)(Report::Used { at: self.desk.stamp, tokens });
         }
         Ok(())
+    }
+
+    /// Wall time.
+    #[must_use]
+    pub fn now(&self) -> DateTime<Utc> {
+        self.desk.clock.now()
+    }
+
+    /// Remembers the program's own id of its session, raw, until the attempt has ended. What is shown
+    /// of it is noted as a fact.
+    pub fn name_session(&self, id: &str) {
+        if let Some(id) = SessionId::new(id) {
+            self.session.send_replace(Some(id));
+        }
+    }
+
+    /// The latest id that was remembered.
+    #[must_use]
+    pub fn session(&self) -> Option<SessionId> {
+        self.session.borrow().clone()
     }
 
     /// Hands the answer's text to those who wait, as it was given and beside all that is kept,

@@ -75,6 +75,7 @@ fn read(
     sandbox::read(section, program.as_mut(), access, lacking);
     resources::read(section, program.as_mut());
     let input = program.as_ref().map(|program| program.input);
+    let remembers = program.as_ref().is_some_and(|program| program.session.is_some());
     let described = section.nonblank("description").map(|text| text.value);
     let description = described.unwrap_or_else(|| format!("The agent `{name}`."));
     let spec = AgentSpec {
@@ -91,7 +92,7 @@ fn read(
         heartbeat: Some(section.seconds("heartbeat", limits.heartbeat)),
         retry: retry(section.section("retry"), limits),
         sizes: sizes(section, limits, input),
-        dedup_window: dedup(section, limits),
+        dedup_window: dedup(section, limits, remembers),
         allowance: allowance::read(section, program.as_ref(), lacking),
         exposure: exposure::read(section, &id, doors),
         id,
@@ -173,9 +174,15 @@ fn skill(mut section: Section<'_>) -> Option<Skill> {
 }
 
 /// For how long equal requests are taken for one; by default never.
-fn dedup(section: &mut Section<'_>, limits: &Limits) -> Option<Duration> {
-    let is_wanted = section.word("dedup", &[("message", false), ("content", true)]);
-    let is_wanted = is_wanted.is_some_and(|found| found.value);
+fn dedup(section: &mut Section<'_>, limits: &Limits, remembers: bool) -> Option<Duration> {
+    let wanted = section.word("dedup", &[("message", false), ("content", true)]);
+    let wanted = wanted.filter(|found| found.value);
+    if let Some(found) = wanted.as_ref().filter(|_| remembers) {
+        let complaint =
+            "means nothing to an agent with sessions: what is said twice is meant twice";
+        section.reader.error(&found.place, complaint);
+    }
+    let is_wanted = wanted.is_some();
     let window = section.entry("dedup_window");
     if let Some(window) = window.as_ref().filter(|_| !is_wanted) {
         section.reader.error(&window.place, "has a meaning with `dedup = \"content\"` only");

@@ -20,6 +20,8 @@ struct Argument {
 
 /// All arguments in their order.
 pub(super) struct Arguments {
+    /// The key under which they stand.
+    key: &'static str,
     list: Vec<Argument>,
     /// Whether some argument could not be read, so that less can be said about all of them.
     is_broken: bool,
@@ -43,12 +45,42 @@ impl Arguments {
                 }
             }
         }
-        let argument = |template| {
-            let names = checked(reader, &template)?;
-            Some(Argument { template, names })
-        };
-        let list = texts.into_iter().filter_map(argument).collect();
-        Self { list, is_broken: reader.count() > before }
+        let list = texts.into_iter().filter_map(|template| argument(reader, template)).collect();
+        let read = Self { key: "args", list, is_broken: reader.count() > before };
+        read.may_not_use(section, "session_id", "in `[agents.<id>.session]` only");
+        read.may_not_use(section, "uuid", "in `session.new_args` only");
+        read
+    }
+
+    /// Reads the list of this key; nothing when there is none.
+    pub(super) fn listed(section: &mut Section<'_>, key: &'static str) -> Option<Self> {
+        let reader = section.reader;
+        let before = reader.count();
+        let texts = section.texts(key)?;
+        let list = texts.into_iter().filter_map(|template| argument(reader, template)).collect();
+        Some(Self { key, list, is_broken: reader.count() > before })
+    }
+
+    /// Whether some argument uses this name.
+    pub(super) fn use_name(&self, name: &str) -> bool {
+        self.list.iter().any(|argument| argument.names.iter().any(|used| used == name))
+    }
+
+    /// Checks that some argument uses this name.
+    pub(super) fn must_use(&self, section: &Section<'_>, name: &str) {
+        if !self.use_name(name) && !self.is_broken {
+            let message = format!("needs an argument with `{{{{ {name} }}}}`");
+            section.reader.error(&section.place.below(self.key).hidden(), message);
+        }
+    }
+
+    /// Checks that no argument uses this name, which has a value elsewhere.
+    pub(super) fn may_not_use(&self, section: &Section<'_>, name: &str, elsewhere: &str) {
+        let uses = |argument: &&Argument| argument.names.iter().any(|used| used == name);
+        for user in self.list.iter().filter(uses) {
+            let message = format!("`{{{{ {name} }}}}` has a value {elsewhere}");
+            section.reader.error(&user.template.place.clone().hidden(), message);
+        }
     }
 
     /// The templates.
@@ -70,17 +102,20 @@ impl Arguments {
 
     /// Checks that a name is used by an argument exactly when the pattern calls for it.
     fn agree(&self, section: &Section<'_>, [name, word, key]: [&str; 3], is_wanted: bool) {
-        let uses = |argument: &&Argument| argument.names.iter().any(|used| used == name);
-        let mut users = self.list.iter().filter(uses).peekable();
-        if is_wanted && users.peek().is_none() && !self.is_broken {
-            let message = format!("`{key} = \"{word}\"` needs an argument with `{{{{ {name} }}}}`");
-            section.reader.error(&section.place.below("args").hidden(), message);
+        if !is_wanted {
+            let elsewhere = format!("with `{key} = \"{word}\"` only");
+            return self.may_not_use(section, name, &elsewhere);
         }
-        for user in users.filter(|_| !is_wanted) {
-            let message = format!("`{{{{ {name} }}}}` has a value with `{key} = \"{word}\"` only");
-            section.reader.error(&user.template.place.clone().hidden(), message);
+        if !self.use_name(name) && !self.is_broken {
+            let message = format!("`{key} = \"{word}\"` needs an argument with `{{{{ {name} }}}}`");
+            section.reader.error(&section.place.below(self.key).hidden(), message);
         }
     }
+}
+
+fn argument(reader: &Reader<'_>, template: Found<String>) -> Option<Argument> {
+    let names = checked(reader, &template)?;
+    Some(Argument { template, names })
 }
 
 /// The name of a file within the execution's own folder, as a template.

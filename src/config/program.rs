@@ -13,6 +13,7 @@ use toml::de::DeValue;
 
 use super::arguments::{self, Arguments};
 use super::command;
+use super::continuity;
 use super::environment::{self, is_name};
 use super::fault::{Severity, said};
 use super::prompting;
@@ -53,6 +54,7 @@ pub(super) fn read(section: &mut Section<'_>, lacking: Severity) -> Option<Progr
     }
     let input_file = arguments::file_name(section, "input_file", "input.txt");
     let output_file = arguments::file_name(section, "output_file", "output.txt");
+    let session = continuity::read(section, &arguments, input, output);
     let losses = [("reattach", OnLoss::Reattach), ("kill", OnLoss::Kill)];
     let on_loss = section.word("on_supervisor_loss", &losses);
     let program = ProgramSpec {
@@ -71,6 +73,7 @@ pub(super) fn read(section: &mut Section<'_>, lacking: Severity) -> Option<Progr
         output_file,
         sandbox: Sandbox::default(),
         resources: Resources::default(),
+        session,
     };
     Some(program)
 }
@@ -134,7 +137,7 @@ fn params(section: &mut Section<'_>) -> BTreeMap<String, String> {
 /// Reads `[agents.<id>.success]`.
 fn success(mut section: Section<'_>) -> SuccessContract {
     let contract = SuccessContract {
-        exit_codes: exit_codes(&mut section, "exit_codes", 0),
+        exit_codes: exit_codes(&mut section, "exit_codes", &[0]),
         require_output: section.flag("require_output", false),
         fail_regex: regex(&mut section, "fail_regex"),
         json_pointer: json_pointer(&mut section),
@@ -146,15 +149,15 @@ fn success(mut section: Section<'_>) -> SuccessContract {
 /// Reads which failures may pass by themselves.
 fn transient(section: &mut Section<'_>) -> TransientContract {
     TransientContract {
-        exit_codes: exit_codes(section, "transient_exit_codes", 75),
+        exit_codes: exit_codes(section, "transient_exit_codes", &[75]),
         regex: regex(section, "transient_regex"),
     }
 }
 
-/// A list of exit codes; the usual one when none is given.
-fn exit_codes(section: &mut Section<'_>, key: &'static str, usual: i32) -> Vec<i32> {
+/// A list of exit codes; the usual ones when none is given.
+pub(super) fn exit_codes(section: &mut Section<'_>, key: &'static str, usual: &[i32]) -> Vec<i32> {
     let reader = section.reader;
-    let Some(items) = section.list(key) else { return vec![usual] };
+    let Some(items) = section.list(key) else { return usual.to_vec() };
     let code = |value: &DeValue<'_>| {
         let code = value.as_integer().and_then(value::whole)?;
         i32::try_from(code).ok().filter(|code| (0..=255).contains(code))
@@ -170,7 +173,7 @@ fn exit_codes(section: &mut Section<'_>, key: &'static str, usual: i32) -> Vec<i
 }
 
 /// A regular expression.
-fn regex(section: &mut Section<'_>, key: &'static str) -> Option<Regex> {
+pub(super) fn regex(section: &mut Section<'_>, key: &'static str) -> Option<Regex> {
     let text = section.nonblank(key)?;
     regex_of(section.reader, &text)
 }
@@ -188,7 +191,7 @@ pub(super) fn regex_of(reader: &Reader<'_>, text: &Found<String>) -> Option<Rege
 }
 
 /// Where the answer stands in a JSON document.
-fn json_pointer(section: &mut Section<'_>) -> Option<String> {
+pub(super) fn json_pointer(section: &mut Section<'_>) -> Option<String> {
     let text = section.text("json_pointer")?;
     let is_escaped = text.value.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
     if !(text.value.is_empty() || text.value.starts_with('/')) || !is_escaped {

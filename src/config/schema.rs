@@ -24,6 +24,7 @@ keep_alive = true
 session_timeout = 60
 idle_timeout = 60
 skills = [{ id = "x" }]
+session = { resume_args = ["{{ session_id }}"], new_args = ["{{ uuid }}"], ttl = 60 }
 resources = { memory_bytes = 1048576, processes = 1 }
 auth = { type = "api_key" }
 [schedules.x]
@@ -39,7 +40,11 @@ otlp_endpoint = "http://127.0.0.1:4318"
 "#;
 
 /// Of the lists whose items are no texts: what an item is.
-const ITEMS: [(&str, &str); 2] = [("exit_codes", "integer"), ("transient_exit_codes", "integer")];
+const ITEMS: [(&str, &str); 3] = [
+    ("exit_codes", "integer"),
+    ("transient_exit_codes", "integer"),
+    ("lost_exit_codes", "integer"),
+];
 
 /// The schema, in the words of JSON Schema 2020-12.
 #[must_use]

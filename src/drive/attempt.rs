@@ -20,6 +20,7 @@ use super::live::{Live, Output, Process};
 use super::process::{Orders, Place};
 use super::reach::Reach;
 use super::sandbox::{self, is_confined};
+use super::thread::{Thread, fresh_id};
 use super::workplace::workplace;
 use crate::template::Values;
 use crate::warden::{Launch, Warden};
@@ -28,6 +29,7 @@ use crate::warden::{Launch, Warden};
 const BEYOND_THE_LIMIT: u64 = 64 * 1024;
 
 /// An attempt that is to be made.
+#[derive(Clone)]
 pub(super) struct Attempt {
     /// What is run.
     pub(super) program: Arc<ProgramSpec>,
@@ -37,6 +39,8 @@ pub(super) struct Attempt {
     pub(super) warden: Arc<dyn Warden>,
     /// What was asked.
     pub(super) work: Work,
+    /// How it goes on with what was said before.
+    pub(super) thread: Thread,
 }
 
 /// Where the files of an attempt stand.
@@ -64,7 +68,7 @@ impl Attempt {
             return Err(Failure::new(Code::Cancelled, "called off before it was started"));
         }
         let spawned = self.warden.launch(launch).await.map_err(|error| unstarted(&error))?;
-        Ok(Live::new(self.program, self.work, spawned, folder, output))
+        Ok(Live::new(self.program, (self.work, self.thread), spawned, folder, output))
     }
 
     /// Takes over the program that an earlier life started, with the folder that it has.
@@ -84,7 +88,7 @@ impl Attempt {
             tracing::error!(%execution, %error, "what was written is not given up");
             Failure::new(Code::LedgerUnavailable, "what the agent wrote could not be recorded")
         })?;
-        Ok(Live::new(self.program, self.work, spawned, folder, output))
+        Ok(Live::new(self.program, (self.work, self.thread), spawned, folder, output))
     }
 
     fn values(&self) -> Values {
@@ -103,6 +107,8 @@ impl Attempt {
             attempt: stamp.attempt,
             turn: stamp.turn,
             timestamp: self.accepted_at(),
+            session_id: self.thread.resumed(),
+            uuid: fresh_id(&self.work).to_string(),
         }
     }
 
@@ -134,7 +140,7 @@ impl Attempt {
         working_dir: PathBuf,
     ) -> Result<Launch, Failure> {
         let inherited = &self.place.inherited;
-        let args = arguments(&self.program, values)?;
+        let args = arguments(&self.program, self.thread.arguments(&self.program), values)?;
         let mut env = environment(&self.program, inherited, &self.work);
         let listing = handed::listing(&self.work.request.input.parts, &files.folder);
         env.extend(listing.map(|listing| (handed::FILES.into(), listing.into())));

@@ -22,7 +22,8 @@ use serde_json::{Map, Value};
 
 use self::line::{Event, Line, Making, Words};
 use self::named::Undelivered;
-use self::shelf::{Shelf, label};
+use self::shelf::Shelf;
+pub(super) use self::shelf::label;
 use self::speech::Speech;
 use super::pump::Text;
 use super::reach::Reach;
@@ -136,6 +137,7 @@ impl<'r> Events<'r> {
             Event::Failed { message, category } => self.fail(&message, &category),
             Event::Usage { fields } => return self.count(fields).await,
             Event::Session { id } => {
+                self.report.name_session(&id);
                 let id = label(self.report, &id);
                 return self.shelf.note(Fact::Session { id }).await;
             }

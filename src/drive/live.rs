@@ -14,6 +14,7 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::event::{Channel, Fact};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::{Exit, ProgramSpec};
+use algonius_actors::model::session::SessionId;
 use algonius_actors::ports::driver::Work;
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::Reporter;
@@ -29,6 +30,7 @@ use super::prompts::Prompts;
 use super::pump::{Note, Source, Text, pump, pump_events};
 use super::reach::Reach;
 use super::sandbox::{self, is_confined};
+use super::thread::{Aftermath, Thread};
 use crate::warden::{Ending, Gauge, Pipe, Spawned, Tree};
 
 /// How long the pipes may stay open after the program has ended.
@@ -38,6 +40,7 @@ const DRAIN: Duration = Duration::from_secs(1);
 pub(super) struct Live {
     program: Arc<ProgramSpec>,
     work: Work,
+    thread: Thread,
     pid: u32,
     tree: Box<dyn Tree>,
     output: Output,
@@ -69,6 +72,8 @@ pub(super) struct Ended {
     exit_code: Option<i32>,
     /// Whether it ended with a question.
     asked: bool,
+    /// What it says of its session.
+    aftermath: Aftermath,
 }
 
 /// How a program ended.
@@ -89,13 +94,13 @@ impl Live {
     /// Takes over a program that was started.
     pub(super) fn new(
         program: Arc<ProgramSpec>,
-        work: Work,
+        (work, thread): (Work, Thread),
         spawned: Spawned,
         folder: Option<Folder>,
         output: Output,
     ) -> (Self, Process) {
         let Spawned { pid, stdout, stderr, ending, tree } = spawned;
-        let live = Self { program, work, pid, tree, output, folder };
+        let live = Self { program, work, thread, pid, tree, output, folder };
         (live, Process { stdout, stderr, ending })
     }
 
@@ -236,6 +241,10 @@ impl Live {
             }
         };
         let asked = heard.as_ref().is_ok_and(Heard::asks);
+        let after = |heard: &Heard| {
+            self.thread.after(&self.program, exit, [&heard.stdout.raw, &heard.stderr.raw])
+        };
+        let aftermath = heard.as_ref().map(after).unwrap_or_default();
         let is_refused = heard.as_ref().is_ok_and(|heard| self.is_refused(heard));
         let mut verdict = match (heard, fault) {
             (Ok(_), Some(fault)) => Ok(Err(fault)),
@@ -255,6 +264,7 @@ impl Live {
             verdict: verdict.unwrap_or_else(|error| Err(self.unwritten(&error))),
             exit_code: exit.code(),
             asked,
+            aftermath,
         }
     }
 
@@ -331,6 +341,16 @@ impl Heard {
 }
 
 impl Ended {
+    /// Whether it failed because its program did not know the session that it was to resume.
+    pub(super) fn is_lost(&self) -> bool {
+        self.aftermath.is_lost && self.verdict.is_err()
+    }
+
+    /// Whether it went well, with the id of the session that its program wrote.
+    pub(super) fn remembered(&mut self) -> Option<Option<SessionId>> {
+        self.verdict.is_ok().then(|| self.aftermath.named.take())
+    }
+
     /// Tells the execution. A question counts only where nothing went wrong.
     pub(super) fn tell(self, report: Reporter) {
         if self.asked && self.verdict.is_ok() {
@@ -347,6 +367,11 @@ impl Ended {
             }
             _ => Failure::new(Code::Internal, "how the agent's process ended is not known"),
         };
-        Self { verdict: Err(failure), exit_code: None, asked: false }
+        Self {
+            verdict: Err(failure),
+            exit_code: None,
+            asked: false,
+            aftermath: Aftermath::default(),
+        }
     }
 }

@@ -10,5 +10,6 @@ mod ledger;
 mod limits;
 mod named;
 mod prompts;
+mod thread;
 mod workplace;
 mod world;

@@ -126,6 +126,7 @@ impl Head {
             | Fact::Session { .. }
             | Fact::Truncated { .. }
             | Fact::Expiring { .. }
+            | Fact::Discontinued { .. }
             | Fact::Warned { .. } => {}
         }
         Ok(())

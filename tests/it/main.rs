@@ -52,6 +52,7 @@ mod reload;
 mod resources;
 mod schedules;
 mod secrets;
+mod sessions;
 mod strange;
 mod streams;
 mod systemd;

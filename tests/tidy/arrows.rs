@@ -59,7 +59,11 @@ const EDGE: &[Room] = &[
         &["StartError", "admit", "config", "front", "serve", "store", "token", "wire", "workshop"],
         &["decide", "kit", "model", "ports", "root"],
     ),
-    room("workshop", &["StartError", "config", "drive", "settle", "warden"], &["model", "root"]),
+    room(
+        "workshop",
+        &["StartError", "config", "drive", "settle", "warden"],
+        &["model", "ports", "root"],
+    ),
     room(
         "ground",
         &[

@@ -8,6 +8,7 @@ use regex::Regex;
 
 use super::resources::Resources;
 use super::sandbox::Sandbox;
+use super::session::Continuity;
 
 /// How the program receives its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,6 +136,8 @@ pub struct ProgramSpec {
     pub sandbox: Sandbox,
     /// How much it may take of the machine.
     pub resources: Resources,
+    /// How it goes on with a conversation, where it does.
+    pub session: Option<Continuity>,
 }
 
 impl PartialEq for SuccessContract {
@@ -162,7 +165,7 @@ impl PartialEq for PromptContract {
 }
 
 /// Expressions as they are written.
-fn written<'r>(expressions: impl IntoIterator<Item = &'r Regex>) -> Vec<&'r str> {
+pub(super) fn written<'r>(expressions: impl IntoIterator<Item = &'r Regex>) -> Vec<&'r str> {
     expressions.into_iter().map(Regex::as_str).collect()
 }
 

@@ -14,6 +14,8 @@ pub enum Reason {
     WorkspaceBusy,
     /// An equal request is worked on, whose result it may take.
     EqualRequest,
+    /// An earlier message of its conversation is at work, or is to be.
+    ConversationBusy,
 }
 
 impl Reason {
@@ -24,6 +26,7 @@ impl Reason {
             Self::AgentBusy => "agent-busy",
             Self::WorkspaceBusy => "workspace-busy",
             Self::EqualRequest => "equal-request",
+            Self::ConversationBusy => "conversation-busy",
         }
     }
 
@@ -33,6 +36,7 @@ impl Reason {
             Self::AgentBusy => "the agent is busy",
             Self::WorkspaceBusy => "the workspace is in use by another agent",
             Self::EqualRequest => "an equal request is worked on",
+            Self::ConversationBusy => "an earlier message of the conversation is worked on",
         }
     }
 }
@@ -87,7 +91,12 @@ mod tests {
 
     #[test]
     fn the_published_words_are_the_stored_ones() {
-        for reason in [Reason::AgentBusy, Reason::WorkspaceBusy, Reason::EqualRequest] {
+        for reason in [
+            Reason::AgentBusy,
+            Reason::WorkspaceBusy,
+            Reason::EqualRequest,
+            Reason::ConversationBusy,
+        ] {
             assert_eq!(serde_json::to_value(reason).unwrap(), reason.as_str());
         }
     }

@@ -43,6 +43,11 @@ pub trait Driver: Send + Sync + 'static {
     /// before each attempt, and answers in bounded time.
     async fn workspace(&self, spec: &AgentSpec, request: &Request) -> Option<Workspace>;
 
+    /// Whether the messages of one conversation go one after the other.
+    fn takes_turns(&self) -> bool {
+        false
+    }
+
     /// Begins an attempt and returns at once. The driver tells `report` when the work lives and,
     /// exactly once, how it ended; after that nothing of the attempt writes any more.
     fn start(&self, work: Work, report: Reporter) -> Lease;

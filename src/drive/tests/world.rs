@@ -132,6 +132,7 @@ pub(super) fn program(command: &str, args: &[&str]) -> Stage {
             // Programs tell by files what they do.
             sandbox: Sandbox { writable: Some(vec![home.path().to_owned()]), ..Sandbox::default() },
             resources: Resources::default(),
+            session: None,
         },
         spec: spec(),
         input: Input::default(),
@@ -203,7 +204,7 @@ impl Stage {
         let wardens = Arc::clone(wardens.await);
         let (runtime_dir, data_dir) = (self.files_dir(), self.home.path().join("data"));
         let site = Site { runtime_dir, data_dir, bubblewrap: None };
-        ProcessDriver::new(self.program.clone(), site, wardens)
+        ProcessDriver::new(self.program.clone(), site, wardens, Arc::new(super::thread::Unkept))
     }
 
     pub(super) async fn start(&self) -> Run {

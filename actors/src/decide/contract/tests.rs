@@ -46,6 +46,7 @@ fn program() -> ProgramSpec {
         },
         sandbox: Sandbox::default(),
         resources: Resources::default(),
+        session: None,
     }
 }
 
