@@ -3,17 +3,21 @@
 mod answer;
 mod arguments;
 mod attempt;
+mod dialogue;
 mod environment;
 mod events;
 mod folder;
 mod handed;
+mod kept;
 mod limits;
 mod live;
+mod pool;
 pub mod process;
 mod prompts;
 mod pump;
 mod reach;
 mod sandbox;
+mod talk;
 mod thread;
 mod workplace;
 

@@ -4,6 +4,7 @@ pub mod agent;
 pub mod alert;
 pub mod code;
 pub mod content;
+pub mod dialogue;
 pub mod event;
 pub mod execution;
 pub mod exposure;

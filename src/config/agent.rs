@@ -14,6 +14,7 @@ use super::allowance;
 use super::deadlines;
 use super::exposure::{self, Doors};
 use super::fault::{Severity, said};
+use super::interactive;
 use super::limits::Limits;
 use super::program;
 use super::reader::{Found, Reader};
@@ -66,7 +67,6 @@ fn read(
 ) -> Option<Agent> {
     let section = &mut from;
     preset(section);
-    mode(section, limits);
     let enabled = section.flag("enabled", true);
     let lacking = if enabled { Severity::Error } else { Severity::Warning };
     let mut program = program::read(section, lacking);
@@ -74,8 +74,10 @@ fn read(
     let access = section.word("access", &accesses).map(|found| found.value).unwrap_or_default();
     sandbox::read(section, program.as_mut(), access, lacking);
     resources::read(section, program.as_mut());
+    let capacity = capacity(section, limits, access);
+    interactive::read(section, limits, capacity, program.as_mut());
     let input = program.as_ref().map(|program| program.input);
-    let remembers = program.as_ref().is_some_and(|program| program.session.is_some());
+    let remembers = program.as_ref().is_some_and(ProgramSpec::remembers);
     let described = section.nonblank("description").map(|text| text.value);
     let description = described.unwrap_or_else(|| format!("The agent `{name}`."));
     let spec = AgentSpec {
@@ -87,7 +89,7 @@ fn read(
         enforcement: Enforcement::default(),
         isolation: None,
         holding: Holding::default(),
-        capacity: capacity(section, limits, access),
+        capacity,
         deadlines: deadlines::read(section, limits),
         heartbeat: Some(section.seconds("heartbeat", limits.heartbeat)),
         retry: retry(section.section("retry"), limits),
@@ -109,27 +111,6 @@ fn preset(section: &mut Section<'_>) {
     if !PRESETS.contains(&preset.value.as_str()) {
         let known = format!("known: {}", PRESETS.join(", "));
         section.reader.error(&preset.place, said("there is no such preset").hint(known));
-    }
-}
-
-/// Checks that the agent is one that ends with its answer, and has no settings of one that stays.
-fn mode(section: &mut Section<'_>, limits: &Limits) {
-    let reader = section.reader;
-    let mode = section.word("mode", &[("task", true), ("interactive", false)]);
-    if let Some(mode) = mode.as_ref().filter(|mode| !mode.value) {
-        let complaint = said("sessions are not supported yet").hint("use `mode = \"task\"`");
-        reader.error(&mode.place, complaint);
-    }
-    let keep = section.entry("keep_alive");
-    let session = section.entry("session_timeout");
-    let is_flag = keep.as_ref().is_none_or(|keep| value::flag(reader, keep).is_some());
-    let is_time = session
-        .as_ref()
-        .is_none_or(|session| value::seconds(reader, session, limits.session_timeout).is_some());
-    if is_flag && is_time && mode.is_none_or(|mode| mode.value) {
-        for entry in keep.iter().chain(&session) {
-            reader.error(&entry.place, "has a meaning with `mode = \"interactive\"` only");
-        }
     }
 }
 

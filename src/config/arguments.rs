@@ -114,7 +114,7 @@ impl Arguments {
 }
 
 fn argument(reader: &Reader<'_>, template: Found<String>) -> Option<Argument> {
-    let names = checked(reader, &template)?;
+    let names = checked(reader, (&template.value, &template.place))?;
     Some(Argument { template, names })
 }
 
@@ -122,7 +122,7 @@ fn argument(reader: &Reader<'_>, template: Found<String>) -> Option<Argument> {
 pub(super) fn file_name(section: &mut Section<'_>, key: &'static str, usual: &str) -> String {
     let reader = section.reader;
     let Some(text) = section.nonblank(key) else { return usual.to_owned() };
-    let names = checked(reader, &text).unwrap_or_default();
+    let names = checked(reader, (&text.value, &text.place)).unwrap_or_default();
     if let Some(name) = names.iter().find(|name| !FILE_NAMES.contains(&name.as_str())) {
         let known = format!("allowed: {}", FILE_NAMES.join(", "));
         let complaint = said(format!("`{name}` may not stand in the name of a file")).hint(known);
@@ -135,12 +135,11 @@ pub(super) fn file_name(section: &mut Section<'_>, key: &'static str, usual: &st
 }
 
 /// The names a template uses; a fault when it is not a good one.
-fn checked(reader: &Reader<'_>, text: &Found<String>) -> Option<Vec<String>> {
-    match Template::new(&text.value) {
+pub(super) fn checked(reader: &Reader<'_>, (text, place): (&str, &Place)) -> Option<Vec<String>> {
+    match Template::new(text) {
         Ok(template) => Some(template.names().iter().cloned().collect()),
         Err(error) => {
-            let place: Place = text.place.clone().hidden();
-            reader.error(&place, complaint(&error));
+            reader.error(&place.clone().hidden(), complaint(&error));
             None
         }
     }

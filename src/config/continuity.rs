@@ -7,7 +7,7 @@ use algonius_actors::model::session::{Continuity, LostContract};
 
 use super::arguments::Arguments;
 use super::fault::said;
-use super::program::{exit_codes, json_pointer, regex};
+use super::program::{exit_codes, pointer, regex};
 use super::section::Section;
 use super::value::{self, Bounds};
 
@@ -38,7 +38,7 @@ pub(super) fn read(
         gives_id: new.as_ref().is_some_and(|new| new.use_name("uuid")),
         ttl: ttl(section),
         regex: regex(section, "regex"),
-        json_pointer: json_pointer(section),
+        json_pointer: pointer(section, "json_pointer"),
         lost: LostContract {
             exit_codes: exit_codes(section, "lost_exit_codes", &[]),
             regex: regex(section, "lost_regex"),

@@ -1,5 +1,6 @@
 //! Begins one attempt: fills in its command line, hands over its input, starts its program.
 
+use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use algonius_actors::report::Reporter;
 use chrono::SecondsFormat;
 
 use super::arguments::{arguments, file_name, fits};
+use super::dialogue::Dialogue;
 use super::environment::environment;
 use super::folder::Folder;
 use super::handed;
@@ -23,10 +25,13 @@ use super::sandbox::{self, is_confined};
 use super::thread::{Thread, fresh_id};
 use super::workplace::workplace;
 use crate::template::Values;
-use crate::warden::{Launch, Warden};
+use crate::warden::{Launch, Spawned, Stdin, Warden};
 
 /// Bytes of a stream that are held beyond what is kept of it, to see that there was more.
 const BEYOND_THE_LIMIT: u64 = 64 * 1024;
+
+/// Variables that are not of a program which takes more messages than one.
+const OF_ONE_MESSAGE: [&str; 4] = ["A2A_MESSAGE_ID", "A2A_TASK_ID", "TRACEPARENT", "TRACESTATE"];
 
 /// An attempt that is to be made.
 #[derive(Clone)]
@@ -43,6 +48,13 @@ pub(super) struct Attempt {
     pub(super) thread: Thread,
 }
 
+/// A program that was started.
+pub(super) struct Begun {
+    pub(super) spawned: Spawned,
+    pub(super) folder: Option<Folder>,
+    pub(super) output: Output,
+}
+
 /// Where the files of an attempt stand.
 struct Files {
     folder: PathBuf,
@@ -53,6 +65,14 @@ struct Files {
 impl Attempt {
     /// Starts the program. What cannot work is refused before anything exists.
     pub(super) async fn begin(self, orders: &Orders) -> Result<(Live, Process), Failure> {
+        let dialogue = self.program.dialogue.as_ref();
+        let dialogue = dialogue.map(|spec| Dialogue::of(spec, &self.values(), 0)).transpose()?;
+        let Begun { spawned, folder, output } = self.launch_for(orders).await?;
+        Ok(Live::new(self.program, (self.work, self.thread), spawned, folder, (output, dialogue)))
+    }
+
+    /// Starts the program, to be driven by whoever asks.
+    pub(super) async fn launch_for(&self, orders: &Orders) -> Result<Begun, Failure> {
         let mut values = self.values();
         let files = self.files(&values)?;
         values.input_file = files.folder.join(&files.input_name);
@@ -68,7 +88,12 @@ impl Attempt {
             return Err(Failure::new(Code::Cancelled, "called off before it was started"));
         }
         let spawned = self.warden.launch(launch).await.map_err(|error| unstarted(&error))?;
-        Ok(Live::new(self.program, (self.work, self.thread), spawned, folder, output))
+        Ok(Begun { spawned, folder, output })
+    }
+
+    /// Where it works.
+    pub(super) async fn workplace(&self) -> Result<PathBuf, Failure> {
+        workplace(&self.program, &self.work).await
     }
 
     /// Takes over the program that an earlier life started, with the folder that it has.
@@ -88,10 +113,10 @@ impl Attempt {
             tracing::error!(%execution, %error, "what was written is not given up");
             Failure::new(Code::LedgerUnavailable, "what the agent wrote could not be recorded")
         })?;
-        Ok(Live::new(self.program, (self.work, self.thread), spawned, folder, output))
+        Ok(Live::new(self.program, (self.work, self.thread), spawned, folder, (output, None)))
     }
 
-    fn values(&self) -> Values {
+    pub(super) fn values(&self) -> Values {
         let Work { execution, stamp, spec, request, .. } = &self.work;
         let mut param = self.program.params.clone();
         param.extend(request.input.params.clone());
@@ -124,11 +149,13 @@ impl Attempt {
         let folder = self.place.site.runtime_dir.join(own);
         let input_name = match self.program.input {
             InputPattern::File => file_name(&self.program.input_file, values)?,
-            InputPattern::Stdin | InputPattern::Args => String::new(),
+            InputPattern::Stdin | InputPattern::Args | InputPattern::JsonRpc => String::new(),
         };
         let output = match self.program.output {
             OutputPattern::File => folder.join(file_name(&self.program.output_file, values)?),
-            OutputPattern::Stdout | OutputPattern::Events => PathBuf::new(),
+            OutputPattern::Stdout | OutputPattern::Events | OutputPattern::JsonRpc => {
+                PathBuf::new()
+            }
         };
         Ok(Files { folder, input_name, output })
     }
@@ -147,10 +174,17 @@ impl Attempt {
         if is_confined(&self.work) {
             sandbox::give_temporary(&mut env, &self.program, inherited, &files.folder);
         }
+        let is_kept = self.program.keeping.is_some();
+        if is_kept {
+            OF_ONE_MESSAGE.iter().for_each(|name| _ = env.remove(OsStr::new(name)));
+        }
         fits(&args, &env)?;
         let stdin = match self.program.input {
-            InputPattern::Stdin => self.work.request.input.text().into_bytes(),
-            InputPattern::File | InputPattern::Args => Vec::new(),
+            _ if self.program.dialogue.is_some() => Stdin::Open,
+            InputPattern::Stdin => Stdin::Whole(self.work.request.input.text().into_bytes()),
+            InputPattern::File | InputPattern::Args | InputPattern::JsonRpc => {
+                Stdin::Whole(Vec::new())
+            }
         };
         let Work { execution, stamp, spec, .. } = &self.work;
         Ok(Launch {
@@ -161,7 +195,8 @@ impl Attempt {
             env,
             working_dir,
             stdin,
-            cap: spec.sizes.output as u64 + BEYOND_THE_LIMIT,
+            // What is kept ends with the service, so nobody reads it again.
+            cap: if is_kept { 0 } else { spec.sizes.output as u64 + BEYOND_THE_LIMIT },
             dies_alone: self.program.on_loss == OnLoss::Kill,
             limits: Vec::new(),
             ruleset: None,
@@ -173,9 +208,9 @@ impl Attempt {
     /// Where the answer will come from. What may be reached is settled before the program starts.
     async fn output(&self, folder: Option<&Folder>, file: PathBuf, place: PathBuf) -> Output {
         match self.program.output {
-            OutputPattern::Stdout => Output::Stdout,
+            OutputPattern::Stdout if self.program.dialogue.is_none() => Output::Stdout,
             OutputPattern::File => Output::File(file),
-            OutputPattern::Events => {
+            OutputPattern::Stdout | OutputPattern::Events | OutputPattern::JsonRpc => {
                 let folder = folder.map(|folder| folder.path().to_owned());
                 let hidden = sandbox::hidden(&self.program, &self.place.site);
                 Output::Events(Reach::of(place, folder, hidden).await)

@@ -20,7 +20,8 @@ use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::Reporter;
 use serde_json::{Map, Value};
 
-use self::line::{Event, Line, Making, Words};
+pub(super) use self::line::{Event, Words};
+use self::line::{Line, Making};
 use self::named::Undelivered;
 use self::shelf::Shelf;
 pub(super) use self::shelf::label;
@@ -107,6 +108,33 @@ impl<'r> Events<'r> {
         // What was said before is shown before.
         self.speech.show().await?;
         self.take(event.unwrap_or(Event::Unknown)).await
+    }
+
+    /// Takes an event that was told otherwise than by a line.
+    ///
+    /// # Errors
+    /// When the ledger did not commit.
+    pub(super) async fn tell(&mut self, event: Event) -> Result<(), LedgerError> {
+        if let Event::Text { text } = &event {
+            self.speech.say(text);
+            return self.speech.show().await;
+        }
+        self.speech.show().await?;
+        self.take(event).await
+    }
+
+    /// Notes something odd, in words of which some are the program's.
+    ///
+    /// # Errors
+    /// When the ledger did not commit.
+    pub(super) async fn wonder(&mut self, message: &str) -> Result<(), LedgerError> {
+        let message = label(self.report, message);
+        self.shelf.note(Fact::Warned { message }).await
+    }
+
+    /// Lets it fail for a reason of ours, unless it has failed before.
+    pub(super) fn fail_for(&mut self, failure: Failure) {
+        self.failure.get_or_insert(failure);
     }
 
     /// Ends the channels.

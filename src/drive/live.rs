@@ -1,5 +1,7 @@
 //! An attempt whose program lives: reads it, ends it when told to, and judges how it ended.
 
+mod ended;
+
 use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -13,15 +15,16 @@ use algonius_actors::decide::sandbox::{complains, is_unmade};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::event::{Channel, Fact};
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::program::{Exit, ProgramSpec};
-use algonius_actors::model::session::SessionId;
+use algonius_actors::model::program::{Exit, OutputPattern, ProgramSpec};
 use algonius_actors::ports::driver::Work;
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::Reporter;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+pub(super) use self::ended::Ended;
 use super::answer::{Answer, of_file, of_stdout};
+use super::dialogue::Dialogue;
 use super::events::{Events, Told};
 use super::folder::Folder;
 use super::limits;
@@ -30,7 +33,8 @@ use super::prompts::Prompts;
 use super::pump::{Note, Source, Text, pump, pump_events};
 use super::reach::Reach;
 use super::sandbox::{self, is_confined};
-use super::thread::{Aftermath, Thread};
+use super::talk::Talk;
+use super::thread::Thread;
 use crate::warden::{Ending, Gauge, Pipe, Spawned, Tree};
 
 /// How long the pipes may stay open after the program has ended.
@@ -62,18 +66,8 @@ pub(super) struct Process {
     stdout: Pipe,
     stderr: Pipe,
     ending: Ending,
-}
-
-/// How a run ended.
-pub(super) struct Ended {
-    /// Whether it succeeded.
-    verdict: Result<(), Failure>,
-    /// The exit code, where there was one.
-    exit_code: Option<i32>,
-    /// Whether it ended with a question.
-    asked: bool,
-    /// What it says of its session.
-    aftermath: Aftermath,
+    /// What is said to it while it runs.
+    talk: Option<Talk>,
 }
 
 /// How a program ended.
@@ -97,24 +91,29 @@ impl Live {
         (work, thread): (Work, Thread),
         spawned: Spawned,
         folder: Option<Folder>,
-        output: Output,
+        (output, dialogue): (Output, Option<Dialogue>),
     ) -> (Self, Process) {
-        let Spawned { pid, stdout, stderr, ending, tree } = spawned;
+        let Spawned { pid, stdin, stdout, stderr, ending, tree } = spawned;
+        let talk = dialogue.map(|dialogue| Talk::new(stdin, dialogue));
+        let is_text = program.output == OutputPattern::Stdout;
+        let talk = talk.map(|talk| if is_text { talk.in_text() } else { talk });
         let live = Self { program, work, thread, pid, tree, output, folder };
-        (live, Process { stdout, stderr, ending })
+        (live, Process { stdout, stderr, ending, talk })
     }
 
     /// Runs to the end. When it returns, everything is written and nothing of it lives.
     pub(super) async fn run(&self, process: Process, report: &Reporter, orders: Orders) -> Ended {
-        let Process { stdout, stderr, ending } = process;
+        let Process { stdout, stderr, ending, talk } = process;
         report.started(Some(self.pid));
         let (cut, is_cut) = watch::channel(false);
         let prompts = Prompts::new(Arc::clone(&self.program));
         let held = self.work.spec.sizes.output;
         let source = |pipe| Source::new(pipe, is_cut.clone(), prompts.ear(), held);
         let sources = (source(stdout), source(stderr));
-        let mut listening = std::pin::pin!(self.listen(report, sources));
-        let mut exiting = std::pin::pin!(self.see_to_the_end(ending, orders.clone(), &prompts));
+        let over = watch::Sender::new(false);
+        let mut listening = std::pin::pin!(self.listen(report, sources, (talk, &over)));
+        let ends = (orders.clone(), over.subscribe());
+        let mut exiting = std::pin::pin!(self.see_to_the_end(ending, ends, &prompts));
         let (exit, heard) = tokio::select! {
             exit = &mut exiting => {
                 // Its warden is lost, and with it whoever could tell how it ends.
@@ -161,6 +160,7 @@ impl Live {
         &self,
         report: &Reporter,
         (stdout, stderr): (Source, Source),
+        (talk, over): (Option<Talk>, &watch::Sender<bool>),
     ) -> Result<Heard, LedgerError> {
         let limit = self.work.spec.sizes.output;
         let note = |channel| Note::open(report, channel, limit);
@@ -168,7 +168,13 @@ impl Live {
         let errors = pump(stderr, note(Channel::Stderr));
         if let Output::Events(reach) = &self.output {
             let mut events = Events::open(report, &self.work, reach);
-            let output = pump_events(stdout, note(Channel::Stdout), &mut events);
+            let note = note(Channel::Stdout);
+            let output = async {
+                match talk {
+                    Some(talk) => talk.once(stdout, note, &mut events, over).await,
+                    None => pump_events(stdout, note, &mut events).await,
+                }
+            };
             let ((), stdout, stderr) = tokio::try_join!(spawned, output, errors)?;
             return Ok(Heard { stdout, stderr, events: Some(events.close().await?) });
         }
@@ -182,13 +188,14 @@ impl Live {
     async fn see_to_the_end(
         &self,
         mut ending: Ending,
-        mut orders: Orders,
+        (mut orders, mut over): (Orders, watch::Receiver<bool>),
         prompts: &Prompts,
     ) -> io::Result<End> {
         let fault = tokio::select! {
             biased;
             exit = &mut ending => return Ok(End { exit: exit?, fault: None }),
             () = orders.stopped() => None,
+            () = turned(&mut over) => return self.see_off(ending).await,
             () = prompts.asked() => Some(prompt::failure()),
             excess = limits::exceeded(&self.program.resources, &*self.tree) => {
                 // It is not asked to end: whatever it did meanwhile, it would take more for it.
@@ -202,6 +209,22 @@ impl Live {
         }
         self.tree.kill();
         Ok(End { exit: ending.await?, fault })
+    }
+
+    /// Lets a program end that has answered its call. One that does not, as servers may not, is ended,
+    /// which says nothing about its answer.
+    async fn see_off(&self, mut ending: Ending) -> io::Result<End> {
+        let grace = self.work.spec.deadlines.grace;
+        if let Ok(exit) = timeout(grace, &mut ending).await {
+            return Ok(End { exit: exit?, fault: None });
+        }
+        self.tree.terminate();
+        if timeout(grace, &mut ending).await.is_err() {
+            self.tree.kill();
+            ending.await?;
+        }
+        let well = self.program.success.exit_codes.first().copied().unwrap_or_default();
+        Ok(End { exit: Exit::Code(well), fault: None })
     }
 
     /// Reads what the pipes still hold. Somebody else may hold them open, so it is not their end
@@ -340,38 +363,9 @@ impl Heard {
     }
 }
 
-impl Ended {
-    /// Whether it failed because its program did not know the session that it was to resume.
-    pub(super) fn is_lost(&self) -> bool {
-        self.aftermath.is_lost && self.verdict.is_err()
-    }
-
-    /// Whether it went well, with the id of the session that its program wrote.
-    pub(super) fn remembered(&mut self) -> Option<Option<SessionId>> {
-        self.verdict.is_ok().then(|| self.aftermath.named.take())
-    }
-
-    /// Tells the execution. A question counts only where nothing went wrong.
-    pub(super) fn tell(self, report: Reporter) {
-        if self.asked && self.verdict.is_ok() {
-            report.asked(self.exit_code);
-        } else {
-            report.ended(self.verdict, self.exit_code);
-        }
-    }
-
-    fn unexplained(kind: io::ErrorKind) -> Self {
-        let failure = match kind {
-            io::ErrorKind::ConnectionAborted => {
-                Failure::new(Code::Interrupted, "the process that held it was lost")
-            }
-            _ => Failure::new(Code::Internal, "how the agent's process ended is not known"),
-        };
-        Self {
-            verdict: Err(failure),
-            exit_code: None,
-            asked: false,
-            aftermath: Aftermath::default(),
-        }
+/// Returns when the call is answered; never where there is none.
+async fn turned(over: &mut watch::Receiver<bool>) {
+    if over.wait_for(|over| *over).await.is_err() {
+        std::future::pending::<()>().await;
     }
 }

@@ -11,6 +11,7 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::program::{OnLoss, ProgramSpec};
 use algonius_actors::model::request::Request;
+use algonius_actors::model::status::KeptStatus;
 use algonius_actors::model::workspace::Workspace;
 use algonius_actors::ports::driver::{Claimed, Driver, Hold, Lease, Reading, Work};
 use algonius_actors::ports::sessions::Sessions;
@@ -23,7 +24,9 @@ use tracing::Instrument;
 
 use super::attempt::Attempt;
 use super::environment::{self, Inherited};
+use super::kept;
 use super::live::{Ended, Live, Process};
+use super::pool::Pool;
 use super::thread::{self, Thread};
 use super::workplace;
 use crate::warden::{Gauge, Warden};
@@ -36,6 +39,8 @@ pub struct ProcessDriver {
     program: Arc<ProgramSpec>,
     place: Arc<Place>,
     warden: Arc<dyn Warden>,
+    /// Where programs are kept between messages, if they are.
+    pool: Option<Arc<Pool>>,
 }
 
 /// Where a service keeps its things, and what it holds programs with.
@@ -69,7 +74,8 @@ impl ProcessDriver {
         sessions: Arc<dyn Sessions>,
     ) -> Self {
         let place = Place { site, inherited: environment::inherited(), sessions };
-        Self { program: Arc::new(program), place: Arc::new(place), warden }
+        let pool = program.keeping.map(Pool::new);
+        Self { program: Arc::new(program), place: Arc::new(place), warden, pool }
     }
 }
 
@@ -80,7 +86,11 @@ impl Driver for ProcessDriver {
     }
 
     fn takes_turns(&self) -> bool {
-        self.program.session.is_some()
+        self.program.remembers()
+    }
+
+    fn kept(&self) -> Vec<KeptStatus> {
+        self.pool.as_ref().map(|pool| pool.all()).unwrap_or_default()
     }
 
     fn start(&self, work: Work, report: Reporter) -> Lease {
@@ -114,8 +124,15 @@ impl ProcessDriver {
             thread: Thread::default(),
         };
         let (found, gauge) = watch::channel(None);
-        let work = serve(attempt, begin, (report, found), Orders(received));
-        let task = tokio::spawn(work.instrument(tracing::Span::current()));
+        let (told, orders_for) = ((report, found), Orders(received));
+        let span = tracing::Span::current();
+        let task = match &self.pool {
+            Some(pool) if begin == Begin::Anew => {
+                let pool = Arc::clone(pool);
+                tokio::spawn(kept::serve(attempt, pool, told, orders_for).instrument(span))
+            }
+            _ => tokio::spawn(serve(attempt, begin, told, orders_for).instrument(span)),
+        };
         let warden = Arc::clone(&self.warden);
         Box::new(ProcessLease { orders, gauge, task, warden, execution, stamp })
     }
@@ -149,7 +166,7 @@ impl Orders {
     }
 
     /// Whether the holder is gone without a word.
-    fn is_lost(&self) -> bool {
+    pub(super) fn is_lost(&self) -> bool {
         self.0.has_changed().is_err()
     }
 
@@ -161,7 +178,7 @@ impl Orders {
     }
 
     /// Returns when the lease was cleaned, or dropped; answers whether it was cleaned.
-    async fn released(&mut self) -> bool {
+    pub(super) async fn released(&mut self) -> bool {
         self.0.wait_for(|order| *order == Order::Release).await.is_ok()
     }
 }

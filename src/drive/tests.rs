@@ -10,6 +10,7 @@ mod ledger;
 mod limits;
 mod named;
 mod prompts;
+mod story;
 mod thread;
 mod workplace;
 mod world;

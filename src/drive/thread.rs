@@ -17,6 +17,9 @@ use uuid::{Builder, Uuid};
 use super::events::label;
 
 const EXPIRED: &str = "what was said before is forgotten: nothing was said for too long";
+const GONE: &str = "what was said before is forgotten: the agent's program had ended";
+/// Stands for the session of a program that remembers by living on.
+const MARK: &str = "kept while it lives";
 const LOST: &str =
     "what was said before is forgotten: the agent does not know its session any more";
 
@@ -54,6 +57,10 @@ impl Thread {
         let known = sessions.session(&Conversation::of(&work.request)).await;
         match opening(continuity, known.map_err(|error| unknown(&error))?, report.now()) {
             Opening::New => Ok(Self::New),
+            Opening::Resume(id) if id.expose() == MARK => {
+                let told = report.note(discontinued(GONE)).await;
+                told.map(|()| Self::New).map_err(|error| unknown(&error))
+            }
             Opening::Resume(id) => Ok(Self::Resumed(id)),
             Opening::Expired => {
                 let told = report.note(discontinued(EXPIRED)).await;
@@ -79,6 +86,17 @@ impl Thread {
         }
     }
 
+    /// The id of the session that it resumes, or is given.
+    pub(super) fn id(&self, program: &ProgramSpec, work: &Work) -> Option<SessionId> {
+        match self {
+            Self::Resumed(id) => Some(id.clone()),
+            Self::New if program.session.as_ref().is_some_and(|session| session.gives_id) => {
+                SessionId::new(&fresh_id(work).to_string())
+            }
+            Self::Alone | Self::New => None,
+        }
+    }
+
     /// Judges what a run wrote.
     pub(super) fn after(&self, program: &ProgramSpec, exit: Exit, texts: [&str; 2]) -> Aftermath {
         let Some(continuity) = &program.session else { return Aftermath::default() };
@@ -98,12 +116,10 @@ impl Thread {
         (sessions, report): (&dyn Sessions, &Reporter),
         named: Option<SessionId>,
     ) -> Result<(), LedgerError> {
-        let Some(continuity) = &program.session else { return Ok(()) };
-        let given = match self {
-            Self::Resumed(id) => Some(id.clone()),
-            Self::New if continuity.gives_id => SessionId::new(&fresh_id(work).to_string()),
-            Self::Alone | Self::New => None,
-        };
+        if program.session.is_none() {
+            return Ok(());
+        }
+        let given = self.id(program, work);
         let told = report.session();
         let is_noted = told.is_some();
         let Some(id) = told.or(named).or(given) else { return Ok(()) };
@@ -113,6 +129,35 @@ impl Thread {
         let session = Session { id, execution: work.execution, used: report.now() };
         sessions.keep(Conversation::of(&work.request), session).await
     }
+}
+
+/// Says that a program which remembered by living on lives no more.
+pub(super) async fn mention_loss(
+    work: &Work,
+    sessions: &dyn Sessions,
+    report: &Reporter,
+) -> Result<(), Failure> {
+    let of = Conversation::of(&work.request);
+    let known = sessions.session(&of).await.map_err(|error| unknown(&error))?;
+    if known.is_none() {
+        return Ok(());
+    }
+    let forgotten = async {
+        sessions.forget(of).await?;
+        report.note(discontinued(GONE)).await
+    };
+    forgotten.await.map_err(|error| unknown(&error))
+}
+
+/// Notes that a program remembers the conversation by living on.
+pub(super) async fn mark(
+    work: &Work,
+    sessions: &dyn Sessions,
+    report: &Reporter,
+) -> Result<(), LedgerError> {
+    let Some(id) = SessionId::new(MARK) else { return Ok(()) };
+    let session = Session { id, execution: work.execution, used: report.now() };
+    sessions.keep(Conversation::of(&work.request), session).await
 }
 
 /// Forgets a session that the program does not know, and says so.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use regex::Regex;
 
+use super::dialogue::{Dialogue, Keeping};
 use super::resources::Resources;
 use super::sandbox::Sandbox;
 use super::session::Continuity;
@@ -19,6 +20,8 @@ pub enum InputPattern {
     File,
     /// In an argument that names `{{ input }}`.
     Args,
+    /// In a call of JSON-RPC on standard input, which stays open until the call is answered.
+    JsonRpc,
 }
 
 /// How the program gives its answer.
@@ -30,6 +33,8 @@ pub enum OutputPattern {
     File,
     /// Each line of standard output is one JSON event.
     Events,
+    /// In messages of JSON-RPC on standard output.
+    JsonRpc,
 }
 
 /// What becomes of the program when the service is killed while it runs.
@@ -138,6 +143,18 @@ pub struct ProgramSpec {
     pub resources: Resources,
     /// How it goes on with a conversation, where it does.
     pub session: Option<Continuity>,
+    /// How it is spoken to while it runs; `None` where it reads its input to the end.
+    pub dialogue: Option<Dialogue>,
+    /// How it is kept between messages, where it is.
+    pub keeping: Option<Keeping>,
+}
+
+impl ProgramSpec {
+    /// Whether what was said before matters to it.
+    #[must_use]
+    pub const fn remembers(&self) -> bool {
+        self.session.is_some() || self.keeping.is_some()
+    }
 }
 
 impl PartialEq for SuccessContract {

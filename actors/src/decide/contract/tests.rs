@@ -47,6 +47,8 @@ fn program() -> ProgramSpec {
         sandbox: Sandbox::default(),
         resources: Resources::default(),
         session: None,
+        dialogue: None,
+        keeping: None,
     }
 }
 
