@@ -1,7 +1,5 @@
 //! Programs that are kept between the messages of a conversation: one process, many turns.
 
-use std::time::Instant;
-
 use serde_json::{Value, json};
 
 use crate::harness::door::{completed, failed, id, outcome, state};
@@ -201,9 +199,7 @@ async fn a_kept_program_that_takes_too_much_is_ended_also_while_it_is_idle() {
     let service = Service::start(&lines("resources.memory_bytes = 50_000_000")).await;
     let first = pid(&service, "c").await;
     assert_eq!(say(&service, "c", "hog 200000000").await.0, "completed");
-    let begun = Instant::now();
     gone(first).await;
-    assert!(begun.elapsed().as_secs() < 10);
 }
 
 #[tokio::test]

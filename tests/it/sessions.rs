@@ -1,9 +1,8 @@
 //! Conversations with programs that end with their answers: what was said before is known, once, in
 //! its order, and not to others.
 
-use std::time::Instant;
-
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::harness::door::{completed, id, outcome, state};
 use crate::harness::{Door, Service, ask, message, until};

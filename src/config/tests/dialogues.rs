@@ -1,7 +1,7 @@
 //! How conversations go on, and how programs are spoken to.
 
 use algonius_actors::model::dialogue::{Dialogue, TurnEnd, Utterance};
-use algonius_actors::model::program::OnLoss;
+use algonius_actors::model::program::{OnLoss, ProgramSpec};
 use serde_json::json;
 
 use super::*;
@@ -99,8 +99,8 @@ fn what_does_not_go_with_json_rpc_is_refused() {
         (
             "input = \"json-rpc\"\noutput = \"json-rpc\"\non_supervisor_loss = \"reattach\"\njson_rpc = { method = \"x\", params = { a = \"{{ inptu }}\" } }",
             &[
-                "c:6:37: error: agents.a.json_rpc.params: `inptu` is not known to templates; did you mean `input`?",
                 "c:5:22: error: agents.a.on_supervisor_loss = \"reattach\": must be \"kill\": nobody goes on to speak with the program",
+                "c:6:37: error: agents.a.json_rpc.params: `inptu` is not known to templates; did you mean `input`?",
             ],
         ),
     ]);
@@ -139,10 +139,7 @@ fn what_cannot_be_kept_is_refused() {
         ),
         (
             "mode = \"interactive\"\nturn = { end_line = \"END\", end_regex = \"x\" }",
-            &[
-                "c:4:8: error: agents.a.turn: needs one of `end_line`, `end_regex` and `end_json`",
-                "c:1:1: error: agents.a.mode: needs `turn`, which tells where an answer ends, or \"json-rpc\"; write `turn = { end_line = \"...\" }`",
-            ],
+            &["c:4:8: error: agents.a.turn: needs one of `end_line`, `end_regex` and `end_json`"],
         ),
         (
             "mode = \"interactive\"\nkeep_alive = false",

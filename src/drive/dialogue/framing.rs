@@ -94,6 +94,9 @@ impl Frames {
             return Some(Some(Frame::Junk));
         };
         let line: Vec<u8> = self.bytes.drain(..=end).collect();
+        if end > LONGEST {
+            return Some(Some(Frame::Junk));
+        }
         let line = line.trim_ascii();
         Some((!line.is_empty()).then(|| read(line)))
     }

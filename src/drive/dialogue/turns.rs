@@ -60,7 +60,8 @@ impl Turns {
         self.line.extend_from_slice(part);
         if part.ends_with(b"\n") {
             let line = std::mem::take(&mut self.line);
-            let is_end = !std::mem::take(&mut self.is_long) && self.is_end(&line);
+            let is_long = std::mem::take(&mut self.is_long) || line.len() > LONGEST;
+            let is_end = !is_long && self.is_end(&line);
             let is_content = !is_end || matches!(self.end, TurnEnd::Json(_));
             steps.extend(is_content.then_some(Step::Hear(line)));
             if is_end {

@@ -17,15 +17,15 @@ pub(super) fn play(told: &[String]) -> Result<u8, Box<dyn Error>> {
     let mut wire = Wire { input: io::stdin().lock(), is_counted: has("--counted") };
     let (mut memory, mut is_ready) = (Memory::default(), !has("--init"));
     while let Some(message) = wire.read()? {
-        let id = message["id"].clone();
-        match message["method"].as_str().unwrap_or_default() {
+        let id = at(&message, "/id").clone();
+        match at(&message, "/method").as_str().unwrap_or_default() {
             "initialize" => {
                 is_ready = true;
                 wire.answer(&id, &json!({"session": "server-7"}))?;
             }
             "ask" if !is_ready => wire.fail(&id, -32_002)?,
             "ask" => {
-                let text = message["params"]["text"].as_str().unwrap_or_default().to_owned();
+                let text = at(&message, "/params/text").as_str().unwrap_or_default().to_owned();
                 if let Some(code) = asked(&mut wire, &id, &text, &mut memory)? {
                     return Ok(code);
                 }
@@ -57,7 +57,7 @@ fn asked(
         "reverse" => {
             wire.write(&json!({"jsonrpc": "2.0", "id": "r1", "method": "fs/read", "params": {}}))?;
             let answer = wire.read()?.unwrap_or_default();
-            wire.answer(id, &json!({"answer": answer["error"]["code"]}))?;
+            wire.answer(id, &json!({"answer": at(&answer, "/error/code")}))?;
         }
         "junk" => {
             wire.junk()?;
@@ -66,7 +66,7 @@ fn asked(
         "error" => wire.fail(id, rest.parse()?)?,
         "hang" => {
             while let Some(message) = wire.read()? {
-                if message["method"] == "cancel" {
+                if at(&message, "/method") == "cancel" {
                     wire.fail(id, -32_800)?;
                     break;
                 }
@@ -81,6 +81,11 @@ fn asked(
         },
     }
     Ok(None)
+}
+
+/// A place in a message; null where there is nothing.
+fn at<'m>(message: &'m Value, pointer: &str) -> &'m Value {
+    message.pointer(pointer).unwrap_or(&Value::Null)
 }
 
 /// Both directions.

@@ -72,7 +72,8 @@ pub(super) fn play(told: &[String]) -> Result<u8, Box<dyn Error>> {
 /// What a user says on a line of JSON.
 fn content(line: &str) -> Result<String, Box<dyn Error>> {
     let message: Value = serde_json::from_str(line)?;
-    Ok(message["message"]["content"].as_str().ok_or("no content")?.to_owned())
+    let content = message.pointer("/message/content").and_then(Value::as_str);
+    Ok(content.ok_or("no content")?.to_owned())
 }
 
 fn write(answer: &str, is_json: bool) -> io::Result<()> {
