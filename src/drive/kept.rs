@@ -265,7 +265,7 @@ impl Turn {
         kept.calls += 1;
         match end {
             End::Over if !self.orders.is_lost() && kept.feed.is_some() => {
-                self.give_back(kept, report)
+                self.give_back(kept, report);
             }
             End::Over | End::Fault(_) => kept.end(self.terms().grace).await,
             End::Exit(_) => kept.clear().await,
