@@ -23,6 +23,7 @@ use super::*;
 mod access;
 mod agents;
 mod allowance;
+mod dialogues;
 mod machine;
 mod presets;
 mod pressure;
