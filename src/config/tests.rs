@@ -23,6 +23,7 @@ use super::*;
 mod access;
 mod agents;
 mod allowance;
+mod contract;
 mod machine;
 mod pressure;
 mod redaction;
