@@ -391,8 +391,7 @@ fn pauses_are_1_2_and_4_seconds() {
         let at = Stamp { turn: 1, attempt };
         let failure = Failure::new(Code::TransientFailure, "it failed");
         witness.see(Event::Ended { at, verdict: Err(failure) });
-        let effects = witness.see(Event::Cleaned { at });
-        effects.into_iter().find_map(|effect| match effect {
+        witness.see(Event::Cleaned { at }).into_iter().find_map(|effect| match effect {
             Effect::Wake { after, .. } => Some(after.as_secs()),
             _ => None,
         })
