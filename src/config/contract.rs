@@ -67,7 +67,7 @@ fn check(section: &mut Section<'_>, path: Option<&str>, lacking: Severity) -> Op
     let limit = section.seconds("check_timeout", Bounds::new(0.1, 3600.0, 60.0));
     let mut words = section.texts("check")?.into_iter();
     let Some(name) = words.next().filter(|name| !name.value.trim().is_empty()) else {
-        let place = section.place.below("check");
+        let place = section.entry("check")?.place.hidden();
         reader.error(&place, "must name a command, and may give its arguments after it");
         return None;
     };
@@ -98,10 +98,9 @@ pub(super) fn failures(agent: &mut Section<'_>) -> FailureContract {
     let mut section = agent.section("failures");
     let mut transient = section.section("transient");
     for (key, whole) in [("transient_exit_codes", "exit_codes"), ("transient_regex", "regex")] {
-        if agent.has(key) && transient.has(whole) {
+        if let Some(entry) = agent.entry(key).filter(|_| transient.has(whole)) {
             let complaint = said(format!("says what `failures.transient.{whole}` says"));
-            let place = agent.place.below(key);
-            agent.reader.error(&place, complaint.hint("write one of them"));
+            agent.reader.error(&entry.place.hidden(), complaint.hint("write one of them"));
         }
     }
     let is_said = is_said || transient.has("exit_codes");

@@ -120,15 +120,7 @@ pub(super) fn program(command: &str, args: &[&str]) -> Stage {
             input_file: "input.txt".to_owned(),
             on_loss: OnLoss::Reattach,
             output_file: "{{ agent_id }}.out".to_owned(),
-            success: SuccessContract {
-                exit_codes: vec![0],
-                require_output: false,
-                fail_regex: None,
-                json_pointer: None,
-                artifact: None,
-                schema: None,
-                check: None,
-            },
+            success: SuccessContract { exit_codes: vec![0], ..SuccessContract::default() },
             failures: FailureContract {
                 transient: Signs { exit_codes: vec![75], ..Signs::default() },
                 ..FailureContract::default()
