@@ -67,6 +67,7 @@ impl Grpc {
 
 /// The numbers of a code.
 #[must_use]
+#[expect(clippy::too_many_lines, reason = "one table, a line for each number")]
 pub const fn numbers(code: Code) -> Numbers {
     use Grpc as G;
     let (jsonrpc, http, grpc) = match code {
