@@ -20,6 +20,7 @@ pub use self::purses::Purses;
 pub use self::scribe::{Scribe, pieces};
 pub use self::till::Till;
 use crate::decide::budget::count;
+use crate::decide::counters::Numbers;
 use crate::decide::redact::Redactor;
 use crate::model::budget::Charge;
 use crate::model::code::Code;
@@ -125,6 +126,8 @@ pub struct Reporter {
     counted: watch::Sender<Charge>,
     ended: bool,
     session: watch::Sender<Option<SessionId>>,
+    /// What the program has counted since its session began, where it counts so.
+    counts: watch::Sender<Numbers>,
 }
 
 impl Reporter {
@@ -132,8 +135,8 @@ impl Reporter {
     #[must_use]
     pub fn new(desk: Desk, tell: impl Fn(Report) + Send + Sync + 'static) -> Self {
         let counted = watch::Sender::new(desk.known.counted());
-        let session = watch::Sender::default();
-        Self { desk, tell: Box::new(tell), counted, ended: false, session }
+        let (session, counts) = (watch::Sender::default(), watch::Sender::default());
+        Self { desk, tell: Box::new(tell), counted, ended: false, session, counts }
     }
 
     /// Wall time.
@@ -187,6 +190,18 @@ impl Reporter {
             (self.tell)(Report::Used { at: self.desk.stamp, tokens, charge });
         }
         Ok(())
+    }
+
+    /// Remembers what the program has counted since its session began: what it tells next is counted
+    /// beyond that.
+    pub fn count_from(&self, counts: Numbers) {
+        self.counts.send_replace(counts);
+    }
+
+    /// What the program has counted since its session began.
+    #[must_use]
+    pub fn counts(&self) -> Numbers {
+        self.counts.borrow().clone()
     }
 
     /// Remembers the program's own id of its session, raw, until the attempt has ended. What is shown

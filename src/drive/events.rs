@@ -92,7 +92,7 @@ impl<'r> Events<'r> {
             reader: Reader::new(dialect),
             ids: Ids::of(work),
             account: Account::default(),
-            counters: Counters::default(),
+            counters: Counters::of(report.counts()),
             session: None,
             asks: false,
             has_more: false,
@@ -264,6 +264,7 @@ impl<'r> Events<'r> {
         }
         let (numbers, cumulative) =
             if cumulative { self.counters.advance(numbers) } else { (numbers, false) };
+        self.report.count_from(self.counters.told().clone());
         self.shelf.note(Fact::Used { numbers, cumulative }).await
     }
 

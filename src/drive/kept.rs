@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::decide::contract::{Evidence, judge};
+use algonius_actors::decide::counters::Numbers;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::event::Fact;
 use algonius_actors::model::execution::Stamp;
@@ -45,6 +46,8 @@ pub(super) struct Kept {
     feed: Option<Feed>,
     folder: Option<Folder>,
     reach: Reach,
+    /// What it has counted since it was started, where it counts so.
+    counted: Numbers,
     /// The words in which it says what happens, where they are its own.
     dialect: Option<Dialect>,
     fit: Fit,
@@ -222,6 +225,7 @@ impl Turn {
             feed: spawned.stdin,
             folder,
             reach,
+            counted: Numbers::default(),
             dialect,
             fit,
             calls: 0,
@@ -237,6 +241,9 @@ impl Turn {
         report: &Reporter,
     ) -> Result<Result<Ended, Failure>, LedgerError> {
         report.note(Fact::Spawned { pid: kept.pid }).await?;
+        if kept.calls > 0 {
+            report.count_from(kept.counted.clone());
+        }
         let Heard { end, told, stdout, stderr } = self.listen(&mut kept, dialogue, report).await?;
         let exit = match &end {
             End::Over => well(),
@@ -264,6 +271,7 @@ impl Turn {
     /// Leaves the program to the next message where it lives.
     async fn conclude(&self, end: &End, mut kept: Kept, ended: &mut Ended, report: &Reporter) {
         kept.session = report.session().or(kept.session);
+        kept.counted = report.counts();
         self.remember(kept.session.clone(), ended, report).await;
         kept.calls += 1;
         match end {

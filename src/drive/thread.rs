@@ -1,6 +1,7 @@
 //! How an attempt goes on with the conversation before it: which session of its program it resumes,
 //! and which one it leaves to the next.
 
+use algonius_actors::decide::counters::Numbers;
 use algonius_actors::decide::session::{self, Opening, opening};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::event::Fact;
@@ -55,13 +56,18 @@ impl Thread {
     ) -> Result<Self, Failure> {
         let Some(continuity) = &program.session else { return Ok(Self::Alone) };
         let known = sessions.session(&Conversation::of(&work.request)).await;
-        match opening(continuity, known.map_err(|error| unknown(&error))?, report.now()) {
+        let known = known.map_err(|error| unknown(&error))?;
+        let counted = known.as_ref().map(|session| session.counted.clone()).unwrap_or_default();
+        match opening(continuity, known, report.now()) {
             Opening::New => Ok(Self::New),
             Opening::Resume(id) if id.expose() == MARK => {
                 let told = report.note(discontinued(GONE)).await;
                 told.map(|()| Self::New).map_err(|error| unknown(&error))
             }
-            Opening::Resume(id) => Ok(Self::Resumed(id)),
+            Opening::Resume(id) => {
+                report.count_from(counted);
+                Ok(Self::Resumed(id))
+            }
             Opening::Expired => {
                 let told = report.note(discontinued(EXPIRED)).await;
                 told.map(|()| Self::New).map_err(|error| unknown(&error))
@@ -126,7 +132,8 @@ impl Thread {
         if !is_noted {
             report.note(Fact::Session { id: label(report, id.expose()) }).await?;
         }
-        let session = Session { id, execution: work.execution, used: report.now() };
+        let (execution, used, counted) = (work.execution, report.now(), report.counts());
+        let session = Session { id, execution, used, counted };
         sessions.keep(Conversation::of(&work.request), session).await
     }
 }
@@ -156,7 +163,8 @@ pub(super) async fn mark(
     report: &Reporter,
 ) -> Result<(), LedgerError> {
     let Some(id) = SessionId::new(MARK) else { return Ok(()) };
-    let session = Session { id, execution: work.execution, used: report.now() };
+    let (execution, used, counted) = (work.execution, report.now(), Numbers::default());
+    let session = Session { id, execution, used, counted };
     sessions.keep(Conversation::of(&work.request), session).await
 }
 
@@ -170,6 +178,7 @@ pub(super) async fn give_up(
         sessions.forget(Conversation::of(&work.request)).await?;
         // What the program wrote of its ignorance is not the answer.
         report.begin_again().await?;
+        report.count_from(Numbers::default());
         report.note(discontinued(LOST)).await
     };
     forgotten.await.map_err(|error| unknown(&error))

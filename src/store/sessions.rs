@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use sqlx::{SqliteConnection, SqlitePool};
 
 use super::Store;
-use super::column::{Columns, micros};
+use super::column::{Columns, json, micros};
 use super::fault::{ledger_error, unreadable};
 use super::seal::Seal;
 use super::writer::Change;
@@ -16,8 +16,8 @@ use super::writer::Change;
 const ONE: &str = "SELECT * FROM sessions WHERE owner = $1 AND agent = $2 AND context = $3";
 
 const KEEP: &str = "
-    INSERT OR REPLACE INTO sessions (owner, agent, context, execution, sealed, used_at)
-    SELECT $1, $2, $3, id, $5, $6 FROM executions WHERE id = $4";
+    INSERT OR REPLACE INTO sessions (owner, agent, context, execution, sealed, used_at, counted)
+    SELECT $1, $2, $3, id, $5, $6, $7 FROM executions WHERE id = $4";
 
 const FORGET: &str = "DELETE FROM sessions WHERE owner = $1 AND agent = $2 AND context = $3";
 
@@ -61,6 +61,7 @@ impl Change for Keep {
             .bind(session.execution.0)
             .bind(sealed.as_slice())
             .bind(micros(session.used))
+            .bind(json(&session.counted)?)
             .execute(connection)
             .await?;
         Ok(())
@@ -96,7 +97,8 @@ async fn one(pool: &SqlitePool, seal: &Seal, of: &Conversation) -> sqlx::Result<
     let id = String::from_utf8(opened).map_err(unreadable)?;
     let id = SessionId::new(&id).ok_or_else(|| unreadable("an id of a session is none"))?;
     let execution = ExecutionId(columns.uuid("execution")?);
-    Ok(Some(Session { id, execution, used: columns.time("used_at")? }))
+    let (used, counted) = (columns.time("used_at")?, columns.json("counted")?);
+    Ok(Some(Session { id, execution, used, counted }))
 }
 
 /// What a sealed id opens for, and nothing else. Neither an id of an agent nor one of an owner holds a

@@ -167,3 +167,29 @@ async fn a_program_that_goes_on_while_the_service_is_away_keeps_its_session() {
     assert_eq!(outcome(&service.ended("chat", &first).await), completed("gate-a"));
     assert_eq!(outcome(&say(&service, "c", "two").await), completed("gate-a two"));
 }
+
+/// A program that counts all tokens of its session, and is asked for the second time.
+#[tokio::test]
+async fn what_a_session_had_counted_before_is_not_counted_again() {
+    let service = Service::start(
+        r#"
+[agents.chat]
+command = "sh"
+args = ["-c", '''
+if [ "$1" = s-1 ]; then count=9; else count=4; fi
+echo '{"type":"session","id":"s-1"}'
+echo "{\"type\":\"usage\",\"input_tokens\":$count,\"cumulative\":true}"
+echo '{"type":"text","text":"ok"}'
+''', "chat"]
+output = "events"
+[agents.chat.session]
+resume_args = ["{{ session_id }}"]
+"#,
+    )
+    .await;
+    for wanted in [4, 5] {
+        let task = say(&service, "c", "hello").await;
+        let shown = service.execution(&id(&task)).await;
+        assert_eq!(shown["attempts"][0]["used"]["input_tokens"], wanted, "{shown}");
+    }
+}

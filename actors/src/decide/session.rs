@@ -85,7 +85,8 @@ mod tests {
         let now = DateTime::from_timestamp(1_000_000, 0).unwrap();
         let used = now - chrono::TimeDelta::seconds(age);
         let id = SessionId::new("a").unwrap();
-        opening(&continuity(), Some(Session { id, execution: ExecutionId::fresh(), used }), now)
+        let (execution, counted) = (ExecutionId::fresh(), Default::default());
+        opening(&continuity(), Some(Session { id, execution, used, counted }), now)
     }
 
     #[test]

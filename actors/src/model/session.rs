@@ -1,10 +1,12 @@
 //! Sessions: in what a program remembers a conversation, and how it is asked to go on with it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use regex::Regex;
+use serde_json::Number;
 
 use super::contract::written;
 use super::id::{AgentId, ContextId, ExecutionId, PrincipalId};
@@ -71,6 +73,8 @@ pub struct Session {
     pub execution: ExecutionId,
     /// When that was.
     pub used: DateTime<Utc>,
+    /// What the program had counted in it by then, where it counts so.
+    pub counted: BTreeMap<String, Number>,
 }
 
 /// How a program that ends with its answer goes on with a conversation.

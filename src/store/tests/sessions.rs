@@ -1,10 +1,13 @@
 //! Sessions of programs: kept for their conversation alone, and gone with its last execution.
 
+use std::collections::BTreeMap;
+
 use algonius_actors::model::execution::{Fence, Outcome};
 use algonius_actors::model::id::{AgentId, ContextId, PrincipalId};
 use algonius_actors::model::session::{Conversation, Session, SessionId};
 use algonius_actors::ports::history::History;
 use algonius_actors::ports::sessions::Sessions;
+use serde_json::Number;
 use uuid::Uuid;
 
 use super::*;
@@ -32,7 +35,10 @@ async fn a_session_is_found_for_its_conversation_until_its_execution_is_removed(
     let mine = conversation(1, "one", "c");
     for (execution, id) in [(first, "ses-first"), (last, "ses-last")] {
         let id = SessionId::new(id).unwrap();
-        store.keep(mine.clone(), Session { id, execution, used: second(5) }).await.unwrap();
+        store
+            .keep(mine.clone(), Session { id, execution, used: second(5), counted: counted() })
+            .await
+            .unwrap();
     }
     assert_eq!(id_of(&store, &mine).await.as_deref(), Some("ses-last"));
     for (owner, agent, context) in [(2, "one", "c"), (1, "two", "c"), (1, "one", "d")] {
@@ -57,7 +63,7 @@ async fn a_session_may_be_forgotten_and_one_of_no_execution_is_not_kept() {
     let ledger: AnyLedger = store.clone();
     let (mine, id) = (conversation(1, "one", "c"), SessionId::new("a").unwrap());
     let execution = accepted(&ledger).await;
-    let session = Session { id, execution, used: second(5) };
+    let session = Session { id, execution, used: second(5), counted: counted() };
     store.keep(mine.clone(), session.clone()).await.unwrap();
     assert_eq!(store.session(&mine).await.unwrap(), Some(session.clone()));
     store.forget(mine.clone()).await.unwrap();
@@ -65,4 +71,9 @@ async fn a_session_may_be_forgotten_and_one_of_no_execution_is_not_kept() {
     let gone = algonius_actors::model::id::ExecutionId::fresh();
     store.keep(mine.clone(), Session { execution: gone, ..session }).await.unwrap();
     assert_eq!(store.session(&mine).await.unwrap(), None);
+}
+
+/// What a program counted.
+fn counted() -> BTreeMap<String, Number> {
+    BTreeMap::from([("input_tokens".to_owned(), Number::from(7))])
 }

@@ -7,6 +7,7 @@ CREATE TABLE sessions (
     execution BLOB NOT NULL REFERENCES executions (id) ON DELETE CASCADE,
     sealed BLOB NOT NULL,
     used_at INTEGER NOT NULL,
+    counted TEXT NOT NULL, -- JSON: numbers that its program counts since it began
     PRIMARY KEY (owner, agent, context)
 ) STRICT, WITHOUT ROWID;
 
