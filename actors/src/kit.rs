@@ -8,6 +8,7 @@ pub use crate::circuits::Circuits;
 use crate::decide::key::Keyring;
 use crate::decide::redact::Redactor;
 use crate::lookout::Lookout;
+pub use crate::pens::Pens;
 use crate::ports::clock::Clock;
 use crate::ports::history::History;
 use crate::ports::ledger::Ledger;
@@ -34,6 +35,8 @@ pub struct Kit {
     pub lookout: Lookout,
     /// Who waits for a workspace, of all agents.
     pub turns: Turns,
+    /// Who writes what executions do.
+    pub pens: Pens,
     /// What is known of the credentials of agents.
     pub circuits: Circuits,
     /// What each agent has used up today.
