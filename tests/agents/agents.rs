@@ -16,6 +16,10 @@ impl Package {
             Self::Npm(package) | Self::Pip(package) => package,
         }
     }
+
+    pub(crate) fn version(self) -> &'static str {
+        self.shown().rsplit(['@', '=']).next().unwrap_or_default()
+    }
 }
 
 /// A state of a task, and the code of why it made nothing; without a code, for any reason.

@@ -11,6 +11,7 @@ type Case = fn(&Stage<'_>);
 
 /// The cases by name, in the order in which they are played.
 pub(crate) const CASES: &[(&str, Case)] = &[
+    ("version", version),
     ("three commands", three_commands),
     ("a tool", a_tool),
     ("permission denied", permission_denied),
@@ -29,6 +30,17 @@ pub(crate) const CASES: &[(&str, Case)] = &[
 
 /// In the prompt of which the answer is that the quota is used up.
 const LIMITED: &str = "too much";
+/// How that is answered.
+const USED_UP: &str = "status=429 retry_after=1 reset=1";
+
+/// It is the version that was installed, and one that its preset was tested with.
+fn version(stage: &Stage<'_>) {
+    for id in [AGENT, IMPATIENT, PATIENT] {
+        let program = stage.door.program(id);
+        assert_eq!(program["version"], stage.agent.package.version(), "{program}");
+        assert!(program["warning"].is_null(), "{program}");
+    }
+}
 
 /// Three requests, one of them with everything that a shell would trip over.
 fn three_commands(stage: &Stage<'_>) {
@@ -68,8 +80,7 @@ fn unauthorised(stage: &Stage<'_>) {
 
 /// A quota that is used up is not tried again where nothing may wait for it.
 fn limited(stage: &Stage<'_>) {
-    let task =
-        stage.door.send(AGENT, &format!("{LIMITED} [[mock status=429 retry_after=1 reset=1]]"));
+    let task = stage.door.send(AGENT, &format!("{LIMITED} [[mock {USED_UP}]]"));
     stage.ended(&task, stage.agent.when_limited);
     assert_eq!(stage.attempts(&task), 1, "{task}");
 }
@@ -78,8 +89,7 @@ fn limited(stage: &Stage<'_>) {
 /// questions as the agent asked before.
 fn parked(stage: &Stage<'_>) {
     let times = stage.model.asked(LIMITED).len();
-    let prompt = format!("go on then [[mock status=429 reset=1 times={times}]]");
-    let task = stage.door.send(PATIENT, &prompt);
+    let task = stage.door.send(PATIENT, &format!("go on then [[mock {USED_UP} times={times}]]"));
     stage.completed(&task, "ECHO: go on then");
     assert_eq!(stage.facts(&task, "parked").len(), 1, "{}", stage.door.execution(&task));
     assert_eq!(stage.attempts(&task), 2, "{task}");

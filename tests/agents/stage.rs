@@ -149,7 +149,10 @@ fn configuration(agent: &Agent, here: &Path, mark: &str) -> String {
     ];
     let agents = kinds.map(|(id, own)| format!("[agents.{id}]\n{own}\n{common}\n"));
     let whole = format!("{AROUND}{}", agents.concat());
-    whole.replace("PRESETS", concat!(env!("CARGO_MANIFEST_DIR"), "/config/presets")).replace("ADDRESS", ADDRESS).replace("HERE", &here.display().to_string())
+    whole
+        .replace("PRESETS", concat!(env!("CARGO_MANIFEST_DIR"), "/config/presets"))
+        .replace("ADDRESS", ADDRESS)
+        .replace("HERE", &here.display().to_string())
 }
 
 /// Writes a file that its owner alone can read, in a folder that may not be there yet.

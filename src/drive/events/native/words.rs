@@ -7,6 +7,9 @@ use crate::drive::events::line::{Change, Event, Failing, Stage};
 /// The longest sentence of an error that is looked at, in bytes.
 const LONGEST: usize = 4096;
 
+/// The status that is called so where it is not told: what it means for an agent is for its contract to say.
+const LIMITED: u16 = 429;
+
 /// A text at a place such as `/item/type`; an empty one where there is none.
 pub(super) fn text<'v>(value: &'v Value, place: &str) -> &'v str {
     value.pointer(place).and_then(Value::as_str).unwrap_or_default()
@@ -66,8 +69,10 @@ pub(super) fn stop(reason: &str) -> Event {
 /// A failure in the program's words: its status as told, or as the words tell it, and what it is.
 pub(super) fn failing(message: &str, status: Option<u16>) -> Failing {
     let words: String = message.chars().take(LONGEST).collect();
-    let status = status.or_else(|| algonius_actors::decide::status::find(&words));
-    let category = category(&words.to_lowercase()).to_owned();
+    let small = words.to_lowercase();
+    let told = || algonius_actors::decide::status::find(&words);
+    let status = status.or_else(told).or_else(|| small.contains("rate limit").then_some(LIMITED));
+    let category = category(&small).to_owned();
     Failing { message: words, category, status, ..Failing::default() }
 }
 
@@ -88,6 +93,7 @@ fn category(words: &str) -> &'static str {
         "quota"
     } else if has(&["rate limit", "overloaded", "high demand", "temporarily", "fetch failed"])
         || has(&["stream disconnected", "connection refused", "connection error", "timed out"])
+        || has(&["api error: terminated", "premature close", "socket hang up", "econnreset"])
     {
         "transient"
     } else {
