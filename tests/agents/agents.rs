@@ -25,9 +25,6 @@ impl Package {
 /// A state of a task, and the code of why it made nothing; without a code, for any reason.
 type End = (&'static str, &'static str);
 
-/// Taken out of the lists below where a preset has `session`.
-const SESSION: (&str, &str) = ("session", "its preset does not go on with its sessions");
-
 const COMPLETED: End = ("completed", "");
 const REFUSED: End = ("failed", "not-authenticated");
 const QUOTA: End = ("failed", "quota-exceeded");
@@ -72,19 +69,13 @@ pub(crate) struct Agent {
     pub(crate) left_out: &'static [(&'static str, &'static str)],
 }
 
-/// What no agent has before its sessions are gone on with.
-const LEFT_OUT: &[(&str, &str)] = &[SESSION];
+/// The program goes on with no session that it could be given by its id.
+const FORGETFUL: (&str, &str) = ("session", "goes on with no session by its id");
+const COUNTLESS: (&str, &str) = ("usage", "tells no tokens");
 
-/// The same for those that tell no tokens.
-const WITHOUT_COUNT: &[(&str, &str)] = &[SESSION, ("usage", "tells no tokens")];
-
-/// The same for those that only talk.
-const WITHOUT_TOOLS: &[(&str, &str)] = &[
-    SESSION,
-    ("usage", "tells no tokens"),
-    ("a tool", "has no tools"),
-    ("permission denied", "has no tools"),
-];
+/// What those cannot do that only talk.
+const TALKERS: &[(&str, &str)] =
+    &[FORGETFUL, COUNTLESS, ("a tool", "has no tools"), ("permission denied", "has no tools")];
 
 pub(crate) const CLAUDE: Agent = Agent {
     name: "claude",
@@ -105,7 +96,7 @@ pub(crate) const CLAUDE: Agent = Agent {
     when_limited: QUOTA,
     when_dropped: TRANSIENT,
     counts: Count::Exact,
-    left_out: LEFT_OUT,
+    left_out: &[],
 };
 
 pub(crate) const CODEX: Agent = Agent {
@@ -124,7 +115,7 @@ pub(crate) const CODEX: Agent = Agent {
     when_limited: QUOTA,
     when_dropped: TRANSIENT,
     counts: Count::Exact,
-    left_out: LEFT_OUT,
+    left_out: &[],
 };
 
 pub(crate) const GEMINI: Agent = Agent {
@@ -143,7 +134,7 @@ pub(crate) const GEMINI: Agent = Agent {
     when_limited: QUOTA,
     when_dropped: TRANSIENT,
     counts: Count::Exact,
-    left_out: LEFT_OUT,
+    left_out: &[],
 };
 
 pub(crate) const COPILOT: Agent = Agent {
@@ -162,7 +153,7 @@ pub(crate) const COPILOT: Agent = Agent {
     when_limited: QUOTA,
     when_dropped: TRANSIENT,
     counts: Count::Exact,
-    left_out: WITHOUT_COUNT,
+    left_out: &[COUNTLESS],
 };
 
 pub(crate) const CONTINUE: Agent = Agent {
@@ -181,7 +172,11 @@ pub(crate) const CONTINUE: Agent = Agent {
     when_limited: QUOTA,
     when_dropped: TRANSIENT,
     counts: Count::Exact,
-    left_out: WITHOUT_COUNT,
+    left_out: &[
+        FORGETFUL,
+        COUNTLESS,
+        ("2 MB", "loses what is beyond 64 KiB of an answer to a pipe"),
+    ],
 };
 
 pub(crate) const OPENCODE: Agent = Agent {
@@ -203,7 +198,7 @@ pub(crate) const OPENCODE: Agent = Agent {
     when_limited: QUOTA,
     when_dropped: TRANSIENT,
     counts: Count::Exact,
-    left_out: LEFT_OUT,
+    left_out: &[],
 };
 
 pub(crate) const QWEN: Agent = Agent {
@@ -222,7 +217,7 @@ pub(crate) const QWEN: Agent = Agent {
     when_limited: QUOTA,
     when_dropped: COMPLETED,
     counts: Count::More,
-    left_out: LEFT_OUT,
+    left_out: &[],
 };
 
 pub(crate) const LLM: Agent = Agent {
@@ -241,7 +236,7 @@ pub(crate) const LLM: Agent = Agent {
     when_limited: QUOTA,
     when_dropped: TRANSIENT,
     counts: Count::Exact,
-    left_out: WITHOUT_TOOLS,
+    left_out: TALKERS,
 };
 
 pub(crate) const AIDER: Agent = Agent {
@@ -260,5 +255,5 @@ pub(crate) const AIDER: Agent = Agent {
     when_limited: QUOTA,
     when_dropped: TRANSIENT,
     counts: Count::Exact,
-    left_out: WITHOUT_TOOLS,
+    left_out: TALKERS,
 };

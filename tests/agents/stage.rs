@@ -15,7 +15,7 @@ use crate::service::Service;
 use crate::{space, traces};
 
 /// What the configuration has around the agents.
-const AROUND: &str = "[server]\ndata_dir = 'HERE/data'\npresets = 'PRESETS'\ndrain_timeout = 1\n[lockout]\nenabled = false\n\
+const AROUND: &str = "[server]\ndata_dir = 'HERE/data'\ndrain_timeout = 1\n[lockout]\nenabled = false\n\
     [pressure]\nenabled = false\n[limits]\ntimeout_min = 0.1\n";
 
 /// The id of the agent in the service.
@@ -149,10 +149,7 @@ fn configuration(agent: &Agent, here: &Path, mark: &str) -> String {
     ];
     let agents = kinds.map(|(id, own)| format!("[agents.{id}]\n{own}\n{common}\n"));
     let whole = format!("{AROUND}{}", agents.concat());
-    whole
-        .replace("PRESETS", concat!(env!("CARGO_MANIFEST_DIR"), "/config/presets"))
-        .replace("ADDRESS", ADDRESS)
-        .replace("HERE", &here.display().to_string())
+    whole.replace("ADDRESS", ADDRESS).replace("HERE", &here.display().to_string())
 }
 
 /// Writes a file that its owner alone can read, in a folder that may not be there yet.
