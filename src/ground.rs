@@ -54,7 +54,7 @@ impl Ground {
         let terms = Terms { origin, runtime_dir, instance, patience, groups: groups.clone() };
         let wardens = Wardens::start(terms).await;
         let wardens = wardens.map_err(|source| StartError::Warden { source })?;
-        let workshop = Workshop::new(server, machine, groups, wardens);
+        let workshop = Workshop::new(server, machine, groups, wardens, Arc::clone(&store) as _);
         Ok(Self { listener, address, certificates, store, workshop })
     }
 
