@@ -99,6 +99,7 @@ fn category(words: &str) -> &'static str {
         "quota"
     } else if has(&["overloaded", "high demand", "temporarily", "fetch failed"])
         || has(&["stream disconnected", "connection refused", "connection error", "timed out"])
+        || has(&["api error: terminated", "premature close", "socket hang up", "econnreset"])
     {
         "transient"
     } else {
