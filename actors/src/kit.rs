@@ -8,6 +8,7 @@ pub use crate::circuits::Circuits;
 use crate::decide::key::Keyring;
 use crate::decide::redact::Redactor;
 use crate::lookout::Lookout;
+use crate::model::agent::AgentSpec;
 pub use crate::pens::Pens;
 use crate::ports::clock::Clock;
 use crate::ports::history::History;
@@ -41,6 +42,15 @@ pub struct Kit {
     pub circuits: Circuits,
     /// What each agent has used up today.
     pub purses: Purses,
+}
+
+impl Kit {
+    /// Tells whoever watches how much of its day's budget an agent has used up.
+    pub(crate) fn tell_spent(&self, spec: &AgentSpec) {
+        if let Some(sighting) = self.purses.sighting(spec, &*self.clock) {
+            self.lookout.see(sighting);
+        }
+    }
 }
 
 /// The redactor that is in force. Cheap to clone. Whoever masks a stream keeps the one that it began
