@@ -3,18 +3,23 @@
 mod answer;
 mod arguments;
 mod attempt;
+mod dialogue;
 mod environment;
 mod events;
 mod folder;
 mod handed;
+mod kept;
 mod limits;
 mod live;
+mod pool;
 pub mod process;
 mod prompts;
 mod proof;
 mod pump;
 mod reach;
 mod sandbox;
+mod talk;
+mod thread;
 pub mod version;
 mod workplace;
 

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use algonius_actors::decide::key::Keyring;
-use algonius_actors::kit::{Circuits, Kit, Masking, Purses};
+use algonius_actors::kit::{Circuits, Kit, Masking, Pens, Purses};
 use algonius_actors::lookout::Lookout;
 use algonius_actors::model::rungs::Rungs;
 use algonius_actors::ports::clock::Clock;
@@ -54,7 +54,7 @@ impl Ground {
         let terms = Terms { origin, runtime_dir, instance, patience, groups: groups.clone() };
         let wardens = Wardens::start(terms).await;
         let wardens = wardens.map_err(|source| StartError::Warden { source })?;
-        let workshop = Workshop::new(server, machine, groups, wardens);
+        let workshop = Workshop::new(server, machine, groups, wardens, Arc::clone(&store) as _);
         Ok(Self { listener, address, certificates, store, workshop })
     }
 
@@ -73,6 +73,7 @@ impl Ground {
             observer: Arc::new(observatory.clone()),
             lookout: Lookout::default(),
             turns: Turns::default(),
+            pens: Pens::default(),
             circuits: Circuits::default(),
             purses: Purses::default(),
         }

@@ -24,7 +24,7 @@ use fault::ledger_error;
 use principals::Seeds;
 use push::{Forget, Note, Place};
 use record::Facts;
-use seal::Seal;
+use seal::{Purpose, Seal};
 use text::{Append, Unwrite};
 use writer::Writer;
 
@@ -51,6 +51,7 @@ mod resume;
 mod retention;
 mod schedules;
 mod seal;
+mod sessions;
 mod settle;
 mod spending;
 mod sqlite;
@@ -100,6 +101,7 @@ pub struct Store {
     database: PathBuf,
     instance: Instance,
     seal: Seal,
+    sessions: Seal,
     readers: SqlitePool,
     writer: Writer,
 }
@@ -126,8 +128,10 @@ impl Store {
         let instance = sqlite::instance(&mut connection).await?;
         let readers = sqlite::readers(database).await?;
         let writer = Writer::spawn(connection, readers.clone(), lock);
-        let (seal, database) = (Seal::new(&instance.key), database.to_owned());
-        Ok(Self { database, instance, seal, readers, writer })
+        let seal = |purpose| Seal::new(&instance.key, purpose);
+        let (seal, sessions) = (seal(Purpose::PushTargets), seal(Purpose::Sessions));
+        let database = database.to_owned();
+        Ok(Self { database, instance, seal, sessions, readers, writer })
     }
 
     /// Who this data directory is.

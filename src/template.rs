@@ -14,7 +14,7 @@ use regex::Regex;
 const FUEL: u64 = 10_000;
 
 /// Every name a template may use; `param` is used as `param.name`.
-pub(crate) const NAMES: [&str; 13] = [
+pub(crate) const NAMES: [&str; 15] = [
     "input",
     "input_file",
     "output_file",
@@ -28,6 +28,8 @@ pub(crate) const NAMES: [&str; 13] = [
     "timestamp",
     "model",
     "home",
+    "session_id",
+    "uuid",
 ];
 
 /// Statements a template may hold.
@@ -105,6 +107,10 @@ pub(crate) struct Values {
     pub(crate) model: String,
     /// Where the agent's program has its home.
     pub(crate) home: PathBuf,
+    /// The program's own session that is resumed.
+    pub(crate) session_id: String,
+    /// The id for a session that is begun.
+    pub(crate) uuid: String,
 }
 
 /// What the names of a template stand for.
@@ -254,6 +260,8 @@ impl Given for Values {
             "timestamp" => Value::from(self.timestamp.as_str()),
             "model" => Value::from(self.model.as_str()),
             "home" => Value::from(self.home.to_string_lossy()),
+            "session_id" => Value::from(self.session_id.as_str()),
+            "uuid" => Value::from(self.uuid.as_str()),
             _ => Value::UNDEFINED,
         }
     }

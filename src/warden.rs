@@ -45,7 +45,7 @@ use algonius_actors::model::program::Exit;
 use algonius_actors::model::resources::{Controllers, Refusals, Resources};
 use algonius_actors::model::usage::Spent;
 use async_trait::async_trait;
-use tokio::io::AsyncRead;
+use tokio::io::{AsyncRead, AsyncWrite};
 use uuid::Uuid;
 
 pub use self::gauge::Gauge;
@@ -84,8 +84,8 @@ pub struct Launch {
     pub env: BTreeMap<OsString, OsString>,
     /// Where it starts.
     pub working_dir: PathBuf,
-    /// What it reads on standard input, which is then at its end.
-    pub stdin: Vec<u8>,
+    /// What it reads on standard input.
+    pub stdin: Stdin,
     /// Bytes of each output stream that outlive the supervisor.
     pub cap: u64,
     /// Whether it ends when the supervisor does.
@@ -100,6 +100,17 @@ pub struct Launch {
     pub resources: Resources,
 }
 
+/// What a program reads on standard input.
+pub enum Stdin {
+    /// This, and then the end.
+    Whole(Vec<u8>),
+    /// What is written to it while it runs. It ends at the latest with this process.
+    Open,
+}
+
+/// A pipe to a program. Dropping it is the end of its standard input.
+pub type Feed = Pin<Box<dyn AsyncWrite + Send>>;
+
 /// A pipe from a program.
 pub type Pipe = Pin<Box<dyn AsyncRead + Send>>;
 
@@ -110,6 +121,8 @@ pub type Ending = Pin<Box<dyn Future<Output = io::Result<Exit>> + Send>>;
 pub struct Spawned {
     /// Its process id.
     pub pid: u32,
+    /// Its standard input, where that is open and was not handed over by an earlier life.
+    pub stdin: Option<Feed>,
     /// Its standard output, from the first byte.
     pub stdout: Pipe,
     /// Its standard error, from the first byte.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use algonius_actors::model::rungs::Rungs;
+use algonius_actors::ports::sessions::Sessions;
 use algonius_actors::root::Seat;
 
 use crate::config::{Agent, Server};
@@ -21,6 +22,7 @@ pub(super) struct Workshop {
     wardens: Arc<Wardens>,
     site: Site,
     programs: Programs,
+    sessions: Arc<dyn Sessions>,
 }
 
 impl Workshop {
@@ -29,13 +31,14 @@ impl Workshop {
         machine: Rungs,
         groups: Option<Arc<Groups>>,
         wardens: Arc<Wardens>,
+        sessions: Arc<dyn Sessions>,
     ) -> Self {
         let site = Site {
             runtime_dir: server.runtime_dir.clone(),
             data_dir: server.data_dir.clone(),
             bubblewrap: bubblewrap(&machine),
         };
-        Self { machine, groups, wardens, site, programs: Programs::new() }
+        Self { machine, groups, wardens, site, programs: Programs::new(), sessions }
     }
 
     /// What the machine offers.
@@ -67,7 +70,8 @@ impl Workshop {
             self.programs.ask(spec.id.clone(), &program);
         }
         let warden = Arc::clone(&self.wardens) as _;
-        let driver = Arc::new(ProcessDriver::new(program, self.site.clone(), warden));
+        let (site, sessions) = (self.site.clone(), Arc::clone(&self.sessions));
+        let driver = Arc::new(ProcessDriver::new(program, site, warden, sessions));
         Seat { spec: Arc::new(spec), driver }
     }
 }

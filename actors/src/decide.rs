@@ -30,6 +30,7 @@ pub mod restart;
 pub mod retention;
 pub mod retry;
 pub mod sandbox;
+pub mod session;
 pub mod statistics;
 pub mod status;
 pub mod trouble;

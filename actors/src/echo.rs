@@ -131,6 +131,7 @@ impl Copy {
             | Fact::Spent(_)
             | Fact::Session { .. }
             | Fact::Expiring { .. }
+            | Fact::Discontinued { .. }
             | Fact::Warned { .. } => None,
         })
     }

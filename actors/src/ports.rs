@@ -7,5 +7,6 @@ pub mod ledger;
 pub mod meter;
 pub mod observer;
 pub mod outbox;
+pub mod sessions;
 pub mod timebook;
 pub mod wording;

@@ -20,6 +20,7 @@ pub use self::purses::Purses;
 pub use self::scribe::{Scribe, pieces};
 pub use self::till::Till;
 use crate::decide::budget::count;
+use crate::decide::counters::Numbers;
 use crate::decide::redact::Redactor;
 use crate::model::budget::Charge;
 use crate::model::code::Code;
@@ -29,6 +30,7 @@ use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::model::news::Tokens;
 use crate::model::progress::{Progress, Raw};
+use crate::model::session::SessionId;
 use crate::ports::clock::Clock;
 use crate::ports::ledger::{Ledger, LedgerError};
 
@@ -123,6 +125,9 @@ pub struct Reporter {
     /// What the agent has counted in the attempt.
     counted: watch::Sender<Charge>,
     ended: bool,
+    session: watch::Sender<Option<SessionId>>,
+    /// What the program has counted since its session began, where it counts so.
+    counts: watch::Sender<Numbers>,
 }
 
 impl Reporter {
@@ -130,7 +135,8 @@ impl Reporter {
     #[must_use]
     pub fn new(desk: Desk, tell: impl Fn(Report) + Send + Sync + 'static) -> Self {
         let counted = watch::Sender::new(desk.known.counted());
-        Self { desk, tell: Box::new(tell), counted, ended: false }
+        let (session, counts) = (watch::Sender::default(), watch::Sender::default());
+        Self { desk, tell: Box::new(tell), counted, ended: false, session, counts }
     }
 
     /// Wall time.
@@ -184,6 +190,32 @@ impl Reporter {
             (self.tell)(Report::Used { at: self.desk.stamp, tokens, charge });
         }
         Ok(())
+    }
+
+    /// Remembers what the program has counted since its session began: what it tells next is counted
+    /// beyond that.
+    pub fn count_from(&self, counts: Numbers) {
+        self.counts.send_replace(counts);
+    }
+
+    /// What the program has counted since its session began.
+    #[must_use]
+    pub fn counts(&self) -> Numbers {
+        self.counts.borrow().clone()
+    }
+
+    /// Remembers the program's own id of its session, raw, until the attempt has ended. What is shown
+    /// of it is noted as a fact.
+    pub fn name_session(&self, id: &str) {
+        if let Some(id) = SessionId::new(id) {
+            self.session.send_replace(Some(id));
+        }
+    }
+
+    /// The latest id that was remembered.
+    #[must_use]
+    pub fn session(&self) -> Option<SessionId> {
+        self.session.borrow().clone()
     }
 
     /// Hands the answer's text to those who wait, as it was given and beside all that is kept,

@@ -289,6 +289,7 @@ fn unanswered(seat: &SeatView, health: Health) -> AgentStatus {
         queue_depth: seat.spec.capacity.waiting,
         pool: Pool::default(),
         running: Vec::new(),
+        kept: Vec::new(),
         queued: Vec::new(),
         last: None,
         budget: None,

@@ -1,5 +1,5 @@
 //! What agents may use up, in one execution and in one day, in virtual time.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::budget::{Charge, Measure, zone};
@@ -90,6 +90,30 @@ async fn a_day_that_is_used_up_takes_nothing_until_the_next_begins() {
     assert_eq!(world.submit("b").await, Err(Code::BudgetExceeded));
     world.at(3 * 3600).await;
     assert_eq!(world.run("b").await, "completed at 10800");
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_day_that_is_nearly_used_up_is_told_until_it_is_over_and_again_after_a_restart() {
+    let alerts = async |world: &World| {
+        let alerts = world.status().await.alerts.into_iter();
+        let told = alerts.map(|alert| format!("{} {}", alert.cause.as_str(), alert.value));
+        told.collect::<Vec<_>>()
+    };
+    let mut world = World::tuned(daily(Measure::Tokens, 100)).await;
+    world.script("a", [Act::ok(1).using([(79, 0, false)])]);
+    world.script("b", [Act::ok(10).using([(2, 0, false)])]);
+    assert_eq!(world.run("a").await, "completed at 1");
+    assert_eq!(alerts(&world).await, [""; 0]);
+    world.submit("b").await.unwrap();
+    world.at(5).await;
+    assert_eq!(alerts(&world).await, ["budget-nearly-spent 81"]);
+    world.restart().await;
+    assert_eq!(alerts(&world).await, ["budget-nearly-spent 81"]);
+    world.at(16 * 3600 - 1).await;
+    assert_eq!(alerts(&world).await, ["budget-nearly-spent 81"]);
+    world.at(16 * 3600 + 10).await;
+    assert_eq!(alerts(&world).await, [""; 0]);
     world.end().await;
 }
 

@@ -233,7 +233,7 @@ async fn a_slot_that_is_held_elsewhere_is_asked_for_until_it_is_free() {
     let (id, agent) = (ids[2], spec(WORKER).id);
     let (fence, limit, workspace) = (Fence::default(), None, None);
     let begun = moved(State::Idle, State::Starting);
-    let order = ClaimOrder { id, agent, limit, workspace, fence, moved: begun };
+    let order = ClaimOrder { id, agent, limit, workspace, in_turn: false, fence, moved: begun };
     assert_eq!(world.ledger.claim(order).await.unwrap(), Claim::Granted(Fence(1)));
     world.at(15).await;
     let settlement = Settlement {

@@ -10,7 +10,7 @@ use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::program::Exit;
 use algonius_actors::model::resources::Resources;
 use algonius_supervisor::warden::wardens::{Origin, Terms, Wardens};
-use algonius_supervisor::warden::{Launch, Warden as _};
+use algonius_supervisor::warden::{Launch, Stdin, Warden as _};
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt as _;
 use tokio::runtime::Runtime;
@@ -50,7 +50,7 @@ impl Hold {
             args: Vec::new(),
             env: BTreeMap::new(),
             working_dir: "/".into(),
-            stdin: self.text.clone().into_bytes(),
+            stdin: Stdin::Whole(self.text.clone().into_bytes()),
             cap: 1 << 20,
             dies_alone: false,
             limits: Vec::new(),

@@ -11,7 +11,7 @@ use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::resources::Resources;
 use tokio::time::timeout;
 
-use crate::warden::{Launch, Pipe, Spawned, Warden};
+use crate::warden::{Launch, Pipe, Spawned, Stdin, Warden};
 
 /// How long it may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -53,7 +53,7 @@ impl Command {
             args: self.args.clone(),
             env: [("PATH".into(), PATH.into())].into(),
             working_dir: PathBuf::from("/"),
-            stdin: body.to_vec(),
+            stdin: Stdin::Whole(body.to_vec()),
             cap: HELD,
             dies_alone: true,
             limits: Vec::new(),

@@ -17,6 +17,7 @@ use super::budget;
 use super::deadlines;
 use super::exposure::{self, Doors};
 use super::fault::{Severity, said};
+use super::interactive;
 use super::limits::Limits;
 use super::presets::{About, Behind};
 use super::program;
@@ -81,7 +82,6 @@ fn read(
 ) -> Option<Agent> {
     let (section, limits) = (&mut from, basis.limits);
     let preset = preset(section, basis.behind.get(id.as_str()))?;
-    mode(section, limits);
     let enabled = section.flag("enabled", true);
     let lacking = if enabled { Severity::Error } else { Severity::Lack };
     let accesses = [("read-only", Access::ReadOnly), ("read-write", Access::ReadWrite)];
@@ -89,7 +89,10 @@ fn read(
     let mut program = program::read(section, (&id, basis.data_dir), access, lacking);
     sandbox::read(section, program.as_mut(), access, lacking);
     resources::read(section, program.as_mut());
+    let capacity = capacity(section, limits, access);
+    interactive::read(section, limits, capacity, program.as_mut());
     let input = program.as_ref().map(|program| program.input);
+    let remembers = program.as_ref().is_some_and(ProgramSpec::remembers);
     let described = section.nonblank("description").map(|text| text.value);
     let description = described.unwrap_or_else(|| format!("The agent `{name}`."));
     let spec = AgentSpec {
@@ -101,14 +104,14 @@ fn read(
         enforcement: Enforcement::default(),
         isolation: None,
         holding: Holding::default(),
-        capacity: capacity(section, limits, access),
+        capacity,
         deadlines: deadlines::read(section, limits),
         heartbeat: Some(section.seconds("heartbeat", limits.heartbeat)),
         retry: retry(section.section("retry"), limits),
         quota: quota::read(section.section("quota"), program.as_ref()),
         budget: budget::read(section.section("budget")),
         sizes: sizes(section, limits, input),
-        dedup_window: dedup(section, limits),
+        dedup_window: dedup(section, limits, remembers),
         allowance: allowance::read(section, program.as_ref(), lacking),
         exposure: exposure::read(section, &id, doors),
         id,
@@ -137,27 +140,6 @@ fn preset(section: &mut Section<'_>, behind: Option<&Option<Behind>>) -> Option<
         section.reader.warning(&name.place, complaint);
     }
     Some(Some(behind.clone()))
-}
-
-/// Checks that the agent is one that ends with its answer, and has no settings of one that stays.
-fn mode(section: &mut Section<'_>, limits: &Limits) {
-    let reader = section.reader;
-    let mode = section.word("mode", &[("task", true), ("interactive", false)]);
-    if let Some(mode) = mode.as_ref().filter(|mode| !mode.value) {
-        let complaint = said("sessions are not supported yet").hint("use `mode = \"task\"`");
-        reader.error(&mode.place, complaint);
-    }
-    let keep = section.entry("keep_alive");
-    let session = section.entry("session_timeout");
-    let is_flag = keep.as_ref().is_none_or(|keep| value::flag(reader, keep).is_some());
-    let is_time = session
-        .as_ref()
-        .is_none_or(|session| value::seconds(reader, session, limits.session_timeout).is_some());
-    if is_flag && is_time && mode.is_none_or(|mode| mode.value) {
-        for entry in keep.iter().chain(&session) {
-            reader.error(&entry.place, "has a meaning with `mode = \"interactive\"` only");
-        }
-    }
 }
 
 /// The skills on the card: as given, or one made from the agent itself.
@@ -201,9 +183,15 @@ fn skill(mut section: Section<'_>) -> Option<Skill> {
 }
 
 /// For how long equal requests are taken for one; by default never.
-fn dedup(section: &mut Section<'_>, limits: &Limits) -> Option<Duration> {
-    let is_wanted = section.word("dedup", &[("message", false), ("content", true)]);
-    let is_wanted = is_wanted.is_some_and(|found| found.value);
+fn dedup(section: &mut Section<'_>, limits: &Limits, remembers: bool) -> Option<Duration> {
+    let wanted = section.word("dedup", &[("message", false), ("content", true)]);
+    let wanted = wanted.filter(|found| found.value);
+    if let Some(found) = wanted.as_ref().filter(|_| remembers) {
+        let complaint =
+            "means nothing to an agent with sessions: what is said twice is meant twice";
+        section.reader.error(&found.place, complaint);
+    }
+    let is_wanted = wanted.is_some();
     let window = section.entry("dedup_window");
     if let Some(window) = window.as_ref().filter(|_| !is_wanted) {
         section.reader.error(&window.place, "has a meaning with `dedup = \"content\"` only");

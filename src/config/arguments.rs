@@ -21,6 +21,8 @@ struct Argument {
 
 /// All arguments in their order.
 pub(super) struct Arguments {
+    /// The key under which they stand.
+    key: &'static str,
     list: Vec<Argument>,
     /// Whether some argument could not be read, so that less can be said about all of them.
     is_broken: bool,
@@ -49,12 +51,42 @@ impl Arguments {
         let of_model = section.texts("model_args").unwrap_or_default();
         texts.extend(of_model.into_iter().filter(|_| has_model));
         texts.extend(section.texts("input_args").unwrap_or_default());
-        let argument = |template| {
-            let names = checked(reader, &template)?;
-            Some(Argument { template, names })
-        };
-        let list = texts.into_iter().filter_map(argument).collect();
-        Self { list, is_broken: reader.count() > before }
+        let list = texts.into_iter().filter_map(|template| argument(reader, template)).collect();
+        let read = Self { key: "args", list, is_broken: reader.count() > before };
+        read.may_not_use(section, "session_id", "in `[agents.<id>.session]` only");
+        read.may_not_use(section, "uuid", "in `session.new_args` only");
+        read
+    }
+
+    /// Reads the list of this key; nothing when there is none.
+    pub(super) fn listed(section: &mut Section<'_>, key: &'static str) -> Option<Self> {
+        let reader = section.reader;
+        let before = reader.count();
+        let texts = section.texts(key)?;
+        let list = texts.into_iter().filter_map(|template| argument(reader, template)).collect();
+        Some(Self { key, list, is_broken: reader.count() > before })
+    }
+
+    /// Whether some argument uses this name.
+    pub(super) fn use_name(&self, name: &str) -> bool {
+        self.list.iter().any(|argument| argument.names.iter().any(|used| used == name))
+    }
+
+    /// Checks that some argument uses this name.
+    pub(super) fn must_use(&self, section: &Section<'_>, name: &str) {
+        if !self.use_name(name) && !self.is_broken {
+            let message = format!("needs an argument with `{{{{ {name} }}}}`");
+            section.reader.error(&section.place.below(self.key).hidden(), message);
+        }
+    }
+
+    /// Checks that no argument uses this name, which has a value elsewhere.
+    pub(super) fn may_not_use(&self, section: &Section<'_>, name: &str, elsewhere: &str) {
+        let uses = |argument: &&Argument| argument.names.iter().any(|used| used == name);
+        for user in self.list.iter().filter(uses) {
+            let message = format!("`{{{{ {name} }}}}` has a value {elsewhere}");
+            section.reader.error(&user.template.place.clone().hidden(), message);
+        }
     }
 
     /// The templates.
@@ -91,15 +123,13 @@ impl Arguments {
 
     /// Checks that a name is used by an argument exactly when the pattern calls for it.
     fn agree(&self, section: &Section<'_>, [name, word, key]: [&str; 3], is_wanted: bool) {
-        let uses = |argument: &&Argument| argument.names.iter().any(|used| used == name);
-        let mut users = self.list.iter().filter(uses).peekable();
-        if is_wanted && users.peek().is_none() && !self.is_broken {
-            let message = format!("`{key} = \"{word}\"` needs an argument with `{{{{ {name} }}}}`");
-            section.reader.error(&section.place.below("args").hidden(), message);
+        if !is_wanted {
+            let elsewhere = format!("with `{key} = \"{word}\"` only");
+            return self.may_not_use(section, name, &elsewhere);
         }
-        for user in users.filter(|_| !is_wanted) {
-            let message = format!("`{{{{ {name} }}}}` has a value with `{key} = \"{word}\"` only");
-            section.reader.error(&user.template.place.clone().hidden(), message);
+        if !self.use_name(name) && !self.is_broken {
+            let message = format!("`{key} = \"{word}\"` needs an argument with `{{{{ {name} }}}}`");
+            section.reader.error(&section.place.below(self.key).hidden(), message);
         }
     }
 }
@@ -114,11 +144,16 @@ fn of_access(mut section: Section<'_>, access: Access) -> Vec<Found<String>> {
     }
 }
 
+fn argument(reader: &Reader<'_>, template: Found<String>) -> Option<Argument> {
+    let names = checked(reader, (&template.value, &template.place))?;
+    Some(Argument { template, names })
+}
+
 /// The name of a file within the execution's own folder, as a template.
 pub(super) fn file_name(section: &mut Section<'_>, key: &'static str, usual: &str) -> String {
     let reader = section.reader;
     let Some(text) = section.nonblank(key) else { return usual.to_owned() };
-    let names = checked(reader, &text).unwrap_or_default();
+    let names = checked(reader, (&text.value, &text.place)).unwrap_or_default();
     if let Some(name) = names.iter().find(|name| !FILE_NAMES.contains(&name.as_str())) {
         let known = format!("allowed: {}", FILE_NAMES.join(", "));
         let complaint = said(format!("`{name}` may not stand in the name of a file")).hint(known);
@@ -131,12 +166,11 @@ pub(super) fn file_name(section: &mut Section<'_>, key: &'static str, usual: &st
 }
 
 /// The names a template uses; a fault when it is not a good one.
-fn checked(reader: &Reader<'_>, text: &Found<String>) -> Option<Vec<String>> {
-    match Template::new(&text.value) {
+pub(super) fn checked(reader: &Reader<'_>, (text, place): (&str, &Place)) -> Option<Vec<String>> {
+    match Template::new(text) {
         Ok(template) => Some(template.names().iter().cloned().collect()),
         Err(error) => {
-            let place: Place = text.place.clone().hidden();
-            reader.error(&place, complaint(&error));
+            reader.error(&place.clone().hidden(), complaint(&error));
             None
         }
     }

@@ -9,7 +9,7 @@ use toml::de::DeValue;
 
 use super::command;
 use super::fault::{Severity, said};
-use super::program::regex;
+use super::program::{pointer, regex};
 use super::reader::{Found, Reader};
 use super::section::Section;
 use super::value::{self, Bounds};
@@ -32,7 +32,7 @@ pub(super) fn success(
         exit_codes: exit_codes(&mut section, "exit_codes").unwrap_or_else(|| vec![0]),
         require_output: section.flag("require_output", false),
         fail_regex: regex(&mut section, "fail_regex"),
-        json_pointer: json_pointer(&mut section),
+        json_pointer: pointer(&mut section, "json_pointer"),
         artifact: section.nonblank("artifact").and_then(|text| template(section.reader, text)),
         schema: schema(&mut section, lacking),
         check: check(&mut section, path, lacking),
@@ -67,7 +67,7 @@ fn check(section: &mut Section<'_>, path: Option<&str>, lacking: Severity) -> Op
     let limit = section.seconds("check_timeout", Bounds::new(0.1, 3600.0, 60.0));
     let mut words = section.texts("check")?.into_iter();
     let Some(name) = words.next().filter(|name| !name.value.trim().is_empty()) else {
-        let place = section.place.below("check");
+        let place = section.entry("check")?.place.hidden();
         reader.error(&place, "must name a command, and may give its arguments after it");
         return None;
     };
@@ -98,10 +98,9 @@ pub(super) fn failures(agent: &mut Section<'_>) -> FailureContract {
     let mut section = agent.section("failures");
     let mut transient = section.section("transient");
     for (key, whole) in [("transient_exit_codes", "exit_codes"), ("transient_regex", "regex")] {
-        if agent.has(key) && transient.has(whole) {
+        if let Some(entry) = agent.entry(key).filter(|_| transient.has(whole)) {
             let complaint = said(format!("says what `failures.transient.{whole}` says"));
-            let place = agent.place.below(key);
-            agent.reader.error(&place, complaint.hint("write one of them"));
+            agent.reader.error(&entry.place.hidden(), complaint.hint("write one of them"));
         }
     }
     let is_said = is_said || transient.has("exit_codes");
@@ -151,7 +150,7 @@ fn signs(section: &mut Section<'_>, refused: &[u16]) -> Signs {
 }
 
 /// A list of exit codes, where one is given.
-fn exit_codes(section: &mut Section<'_>, key: &'static str) -> Option<Vec<i32>> {
+pub(super) fn exit_codes(section: &mut Section<'_>, key: &'static str) -> Option<Vec<i32>> {
     let reader = section.reader;
     let mut codes = Vec::new();
     for item in section.list(key)? {
@@ -165,15 +164,4 @@ fn exit_codes(section: &mut Section<'_>, key: &'static str) -> Option<Vec<i32>> 
 
 fn whole(value: &DeValue<'_>) -> Option<i128> {
     value.as_integer().and_then(value::whole)
-}
-
-/// Where the answer stands in a JSON document.
-fn json_pointer(section: &mut Section<'_>) -> Option<String> {
-    let text = section.text("json_pointer")?;
-    let is_escaped = text.value.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
-    if !(text.value.is_empty() || text.value.starts_with('/')) || !is_escaped {
-        let complaint = "must be empty or start with `/`, with `~0` for `~` and `~1` for `/`";
-        section.reader.error(&text.place, complaint);
-    }
-    Some(text.value)
 }

@@ -13,7 +13,9 @@ use regex::Regex;
 
 use super::arguments::{self, Arguments};
 use super::command;
+use super::continuity;
 use super::contract;
+use super::dialogue;
 use super::environment::{self, is_name};
 use super::fault::{Severity, said};
 use super::outfit;
@@ -23,23 +25,23 @@ use super::reader::{Found, Reader};
 use super::section::Section;
 use super::value;
 
-const INPUTS: [(&str, Option<InputPattern>); 4] = [
-    ("stdin", Some(InputPattern::Stdin)),
-    ("file", Some(InputPattern::File)),
-    ("args", Some(InputPattern::Args)),
-    ("json-rpc", None),
+const INPUTS: [(&str, InputPattern); 4] = [
+    ("stdin", InputPattern::Stdin),
+    ("file", InputPattern::File),
+    ("args", InputPattern::Args),
+    ("json-rpc", InputPattern::JsonRpc),
 ];
 
-const OUTPUTS: [(&str, Option<OutputPattern>); 9] = [
-    ("stdout", Some(OutputPattern::Stdout)),
-    ("file", Some(OutputPattern::File)),
-    ("events", Some(OutputPattern::Events)),
-    ("claude-stream-json", Some(OutputPattern::Native(Dialect::Claude))),
-    ("codex-jsonl", Some(OutputPattern::Native(Dialect::Codex))),
-    ("gemini-stream-json", Some(OutputPattern::Native(Dialect::Gemini))),
-    ("copilot-jsonl", Some(OutputPattern::Native(Dialect::Copilot))),
-    ("opencode-jsonl", Some(OutputPattern::Native(Dialect::Opencode))),
-    ("json-rpc", None),
+const OUTPUTS: [(&str, OutputPattern); 9] = [
+    ("stdout", OutputPattern::Stdout),
+    ("file", OutputPattern::File),
+    ("events", OutputPattern::Events),
+    ("claude-stream-json", OutputPattern::Native(Dialect::Claude)),
+    ("codex-jsonl", OutputPattern::Native(Dialect::Codex)),
+    ("gemini-stream-json", OutputPattern::Native(Dialect::Gemini)),
+    ("copilot-jsonl", OutputPattern::Native(Dialect::Copilot)),
+    ("opencode-jsonl", OutputPattern::Native(Dialect::Opencode)),
+    ("json-rpc", OutputPattern::JsonRpc),
 ];
 
 /// Reads the program of an agent. What the machine lacks weighs `lacking`.
@@ -75,10 +77,11 @@ pub(super) fn read(
     }
     let input_file = arguments::file_name(section, "input_file", "input.txt");
     let output_file = arguments::file_name(section, "output_file", "output.txt");
-    let losses = [("reattach", OnLoss::Reattach), ("kill", OnLoss::Kill)];
-    let on_loss = section.word("on_supervisor_loss", &losses);
+    let session = continuity::read(section, &arguments, input, output);
+    let dialogue = dialogue::read(section, input, output);
+    let on_loss = on_loss(section, dialogue.is_some());
     let program = ProgramSpec {
-        on_loss: on_loss.map(|found| found.value).unwrap_or_default(),
+        on_loss,
         params: params(section),
         prompts: prompts::read(section),
         success: contract::success(section.section("success"), path.as_deref(), lacking),
@@ -94,24 +97,35 @@ pub(super) fn read(
         sandbox: Sandbox::default(),
         resources: Resources::default(),
         outfit,
+        session,
+        dialogue,
+        keeping: None,
     };
     Some(program)
 }
 
-/// A pattern of input or output; one that is planned is refused by its name.
+/// What becomes of the program when the service is killed. One that is spoken to has nobody to speak
+/// with then, and ends.
+fn on_loss(section: &mut Section<'_>, is_spoken_to: bool) -> OnLoss {
+    let losses = [("reattach", OnLoss::Reattach), ("kill", OnLoss::Kill)];
+    let found = section.word("on_supervisor_loss", &losses);
+    let usual = if is_spoken_to { OnLoss::Kill } else { OnLoss::default() };
+    if let Some(found) = found.as_ref().filter(|found| is_spoken_to && found.value != usual) {
+        let complaint = "must be \"kill\": nobody goes on to speak with the program";
+        section.reader.error(&found.place, complaint);
+    }
+    found.map_or(usual, |found| found.value)
+}
+
+/// A pattern of input or output; nothing where an unknown one is given.
 fn pattern<T: Copy>(
     section: &mut Section<'_>,
     key: &'static str,
-    known: &[(&str, Option<T>)],
+    known: &[(&str, T)],
     usual: T,
 ) -> Option<T> {
     let is_absent = !section.has(key);
-    let Some(found) = section.word(key, known) else { return is_absent.then_some(usual) };
-    if found.value.is_none() {
-        let complaint = format!("the {key} pattern \"json-rpc\" is not supported yet");
-        section.reader.error(&found.place, complaint);
-    }
-    found.value
+    section.word(key, known).map(|found| found.value).or(is_absent.then_some(usual))
 }
 
 /// The folder the program starts in: as given, or the one the service was started in.
@@ -170,4 +184,15 @@ pub(super) fn regex_of(reader: &Reader<'_>, text: &Found<String>) -> Option<Rege
         reader.error(&text.place, format!("is not a regular expression: {cause}"));
     }
     parsed.ok()
+}
+
+/// Where something stands in a JSON document.
+pub(super) fn pointer(section: &mut Section<'_>, key: &'static str) -> Option<String> {
+    let text = section.text(key)?;
+    let is_escaped = text.value.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
+    if !(text.value.is_empty() || text.value.starts_with('/')) || !is_escaped {
+        let complaint = "must be empty or start with `/`, with `~0` for `~` and `~1` for `/`";
+        section.reader.error(&text.place, complaint);
+    }
+    Some(text.value)
 }

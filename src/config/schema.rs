@@ -21,10 +21,13 @@ pub(super) mod words;
 const SAMPLE: &str = r#"
 [agents.x]
 command = "cat"
+mode = "interactive"
 keep_alive = true
 session_timeout = 60
 idle_timeout = 60
 skills = [{ id = "x" }]
+json_rpc = { notifications = { x = { kind = "text" } } }
+session = { resume_args = ["{{ session_id }}"], new_args = ["{{ uuid }}"], ttl = 60 }
 resources = { memory_bytes = 1048576, processes = 1 }
 auth = { type = "api_key" }
 quota = { park_max = 60 }
@@ -43,8 +46,13 @@ otlp_endpoint = "http://127.0.0.1:4318"
 "#;
 
 /// Of the lists whose items are no texts: what an item is.
-const ITEMS: [(&str, &str); 3] =
-    [("exit_codes", "integer"), ("transient_exit_codes", "integer"), ("status", "integer")];
+const ITEMS: [(&str, &str); 5] = [
+    ("exit_codes", "integer"),
+    ("transient_exit_codes", "integer"),
+    ("status", "integer"),
+    ("lost_exit_codes", "integer"),
+    ("transient_codes", "integer"),
+];
 
 /// The schema, in the words of JSON Schema 2020-12.
 #[must_use]
@@ -180,6 +188,7 @@ fn plain(shape: &Shape) -> Value {
             let scalars = json!({"type": ["string", "number", "boolean"]});
             json!({"type": "object", "additionalProperties": scalars})
         }
+        Shape::Any => json!({}),
         Shape::Unsaid | Shape::List | Shape::Table | Shape::Named => json!({}),
     }
 }

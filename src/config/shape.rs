@@ -34,6 +34,8 @@ pub(super) enum Shape {
     Table,
     /// Tables of known keys, each with a name.
     Named,
+    /// Whatever JSON can say.
+    Any,
     /// A table whose keys are the writer's, with texts, numbers or flags.
     Free,
 }

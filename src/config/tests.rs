@@ -23,6 +23,8 @@ use super::*;
 mod access;
 mod agents;
 mod allowance;
+mod contract;
+mod dialogues;
 mod machine;
 mod presets;
 mod pressure;

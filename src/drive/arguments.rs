@@ -24,10 +24,14 @@ const OVERHEAD: usize = 1 + size_of::<usize>();
 /// # Errors
 /// When a template names what the request does not give, or an argument cannot be passed or would
 /// be read as an option.
-pub(super) fn arguments(program: &ProgramSpec, values: &Values) -> Result<Vec<String>, Failure> {
-    let mut arguments = Vec::with_capacity(program.args.len());
+pub(super) fn arguments(
+    program: &ProgramSpec,
+    templates: &[String],
+    values: &Values,
+) -> Result<Vec<String>, Failure> {
+    let mut arguments = Vec::with_capacity(templates.len());
     let mut is_guarded = false;
-    for (index, template) in program.args.iter().enumerate() {
+    for (index, template) in templates.iter().enumerate() {
         let argument = render(template, values)
             .ok_or_else(|| rejected(format!("argument {} could not be filled in", index + 1)))?;
         may_be_passed(argument.as_bytes())?;

@@ -1,5 +1,6 @@
 //! Begins one attempt: fills in its command line, hands over its input, starts its program.
 
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use algonius_actors::report::Reporter;
 use chrono::SecondsFormat;
 
 use super::arguments::{arguments, file_name, filled, fits};
+use super::dialogue::Dialogue;
 use super::environment::environment;
 use super::folder::Folder;
 use super::handed;
@@ -22,14 +24,19 @@ use super::process::{Orders, Place};
 use super::proof::{Check, Proof};
 use super::reach::Reach;
 use super::sandbox::{self, is_confined};
+use super::thread::{Thread, fresh_id};
 use super::workplace::workplace;
 use crate::template::Values;
-use crate::warden::{Launch, Warden};
+use crate::warden::{Launch, Spawned, Stdin, Warden};
 
 /// Bytes of a stream that are held beyond what is kept of it, to see that there was more.
 const BEYOND_THE_LIMIT: u64 = 64 * 1024;
 
+/// Variables that are not of a program which takes more messages than one.
+const OF_ONE_MESSAGE: [&str; 4] = ["A2A_MESSAGE_ID", "A2A_TASK_ID", "TRACEPARENT", "TRACESTATE"];
+
 /// An attempt that is to be made.
+#[derive(Clone)]
 pub(super) struct Attempt {
     /// What is run.
     pub(super) program: Arc<ProgramSpec>,
@@ -39,6 +46,17 @@ pub(super) struct Attempt {
     pub(super) warden: Arc<dyn Warden>,
     /// What was asked.
     pub(super) work: Work,
+    /// How it goes on with what was said before.
+    pub(super) thread: Thread,
+}
+
+/// A program that was started.
+pub(super) struct Begun {
+    pub(super) spawned: Spawned,
+    pub(super) folder: Option<Folder>,
+    pub(super) output: Output,
+    /// What is asked of the work of one attempt.
+    pub(super) proof: Option<Proof>,
 }
 
 /// Where the files of an attempt stand.
@@ -58,6 +76,15 @@ impl Files {
 impl Attempt {
     /// Starts the program. What cannot work is refused before anything exists.
     pub(super) async fn begin(self, orders: &Orders) -> Result<(Live, Process), Failure> {
+        let dialogue = self.program.dialogue.as_ref();
+        let dialogue = dialogue.map(|spec| Dialogue::of(spec, &self.values(), 0)).transpose()?;
+        let Begun { spawned, folder, output, proof } = self.launch_for(orders).await?;
+        let told = (output, dialogue, proof);
+        Ok(Live::new(self.program, (self.work, self.thread), spawned, folder, told))
+    }
+
+    /// Starts the program, to be driven by whoever asks.
+    pub(super) async fn launch_for(&self, orders: &Orders) -> Result<Begun, Failure> {
         let mut values = self.values();
         let files = self.files(&values)?;
         (values.input_file, values.output_file) = files.paths();
@@ -73,7 +100,12 @@ impl Attempt {
             return Err(Failure::new(Code::Cancelled, "called off before it was started"));
         }
         let spawned = self.warden.launch(launch).await.map_err(|error| unstarted(&error))?;
-        Ok(Live::new(self.program, self.work, spawned, folder, (output, proof)))
+        Ok(Begun { spawned, folder, output, proof })
+    }
+
+    /// Where it works.
+    pub(super) async fn workplace(&self) -> Result<PathBuf, Failure> {
+        workplace(&self.program, &self.work).await
     }
 
     /// Takes over the program that an earlier life started, with the folder that it has.
@@ -96,10 +128,11 @@ impl Attempt {
             tracing::error!(%execution, %error, "what was written is not given up");
             Failure::new(Code::LedgerUnavailable, "what the agent wrote could not be recorded")
         })?;
-        Ok(Live::new(self.program, self.work, spawned, folder, (output, proof)))
+        let told = (output, None, proof);
+        Ok(Live::new(self.program, (self.work, self.thread), spawned, folder, told))
     }
 
-    fn values(&self) -> Values {
+    pub(super) fn values(&self) -> Values {
         let Work { execution, stamp, spec, request, .. } = &self.work;
         let mut param = self.program.params.clone();
         param.extend(request.input.params.clone());
@@ -117,6 +150,8 @@ impl Attempt {
             timestamp: self.accepted_at(),
             model: self.program.outfit.model.clone().unwrap_or_default(),
             home: self.program.outfit.home.clone(),
+            session_id: self.thread.resumed(),
+            uuid: fresh_id(&self.work).to_string(),
         }
     }
 
@@ -132,13 +167,14 @@ impl Attempt {
         let folder = self.place.site.runtime_dir.join(own);
         let input_name = match self.program.input {
             InputPattern::File => file_name(&self.program.input_file, values)?,
-            InputPattern::Stdin | InputPattern::Args => String::new(),
+            InputPattern::Stdin | InputPattern::Args | InputPattern::JsonRpc => String::new(),
         };
         let output = match self.program.output {
             OutputPattern::File => folder.join(file_name(&self.program.output_file, values)?),
-            OutputPattern::Stdout | OutputPattern::Events | OutputPattern::Native(_) => {
-                PathBuf::new()
-            }
+            OutputPattern::Stdout
+            | OutputPattern::Events
+            | OutputPattern::Native(_)
+            | OutputPattern::JsonRpc => PathBuf::new(),
         };
         Ok(Files { folder, input_name, output })
     }
@@ -150,17 +186,24 @@ impl Attempt {
         working_dir: PathBuf,
     ) -> Result<Launch, Failure> {
         let inherited = &self.place.inherited;
-        let args = arguments(&self.program, values)?;
+        let args = arguments(&self.program, self.thread.arguments(&self.program), values)?;
         let mut env = environment(&self.program, inherited, &self.work);
         let listing = handed::listing(&self.work.request.input.parts, &files.folder);
         env.extend(listing.map(|listing| (handed::FILES.into(), listing.into())));
         if is_confined(&self.work) {
             sandbox::give_temporary(&mut env, &self.program, inherited, &files.folder);
         }
+        let is_kept = self.program.keeping.is_some();
+        if is_kept {
+            OF_ONE_MESSAGE.iter().for_each(|name| _ = env.remove(OsStr::new(name)));
+        }
         fits(&args, &env)?;
         let stdin = match self.program.input {
-            InputPattern::Stdin => self.work.request.input.text().into_bytes(),
-            InputPattern::File | InputPattern::Args => Vec::new(),
+            _ if self.program.dialogue.is_some() => Stdin::Open,
+            InputPattern::Stdin => Stdin::Whole(self.work.request.input.text().into_bytes()),
+            InputPattern::File | InputPattern::Args | InputPattern::JsonRpc => {
+                Stdin::Whole(Vec::new())
+            }
         };
         let Work { execution, stamp, spec, .. } = &self.work;
         Ok(Launch {
@@ -171,7 +214,8 @@ impl Attempt {
             env,
             working_dir,
             stdin,
-            cap: spec.sizes.output as u64 + BEYOND_THE_LIMIT,
+            // What is kept ends with the service, so nobody reads it again.
+            cap: if is_kept { 0 } else { spec.sizes.output as u64 + BEYOND_THE_LIMIT },
             dies_alone: self.program.on_loss == OnLoss::Kill,
             limits: Vec::new(),
             ruleset: None,
@@ -203,7 +247,7 @@ impl Attempt {
             let launch = Launch {
                 program: check.command.clone(),
                 args: args.collect::<Result<_, _>>()?,
-                stdin: Vec::new(),
+                stdin: Stdin::Whole(Vec::new()),
                 // Nobody takes it up: what it found out is lost with who would have heard it.
                 dies_alone: true,
                 resources: Resources { grouping: Grouping::Off, ..Resources::default() },
@@ -220,9 +264,9 @@ impl Attempt {
     /// Where the answer will come from. What may be reached is settled before the program starts.
     async fn output(&self, folder: Option<&Folder>, file: PathBuf, place: PathBuf) -> Output {
         let dialect = match self.program.output {
-            OutputPattern::Stdout => return Output::Stdout,
+            OutputPattern::Stdout if self.program.dialogue.is_none() => return Output::Stdout,
             OutputPattern::File => return Output::File(file),
-            OutputPattern::Events => None,
+            OutputPattern::Stdout | OutputPattern::Events | OutputPattern::JsonRpc => None,
             OutputPattern::Native(dialect) => Some(dialect),
         };
         let folder = folder.map(|folder| folder.path().to_owned());

@@ -21,6 +21,7 @@ use algonius_actors::decide::counters::Counters;
 use algonius_actors::decide::grow::Made;
 use algonius_actors::model::content::Part;
 use algonius_actors::model::event::{Fact, Speaker, Step};
+use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::Dialect;
 use algonius_actors::ports::driver::Work;
 use algonius_actors::ports::ledger::LedgerError;
@@ -29,10 +30,13 @@ use serde_json::{Map, Value};
 
 use self::account::Account;
 use self::failing::Failing;
-use self::line::{Event, Making, Words};
+pub(super) use self::failing::Failing as Failed;
+use self::line::Making;
+pub(super) use self::line::{Event, Words};
 use self::named::Undelivered;
 use self::reader::Reader;
-use self::shelf::{Shelf, label};
+use self::shelf::Shelf;
+pub(super) use self::shelf::label;
 use self::speech::Speech;
 use self::steps::Steps;
 use super::pump::Text;
@@ -88,7 +92,7 @@ impl<'r> Events<'r> {
             reader: Reader::new(dialect),
             ids: Ids::of(work),
             account: Account::default(),
-            counters: Counters::default(),
+            counters: Counters::of(report.counts()),
             session: None,
             asks: false,
             has_more: false,
@@ -112,6 +116,33 @@ impl<'r> Events<'r> {
     pub(super) async fn end(&mut self) -> Result<(), LedgerError> {
         let events = self.reader.end();
         self.heed(events).await
+    }
+
+    /// Takes an event that was told otherwise than by a line.
+    ///
+    /// # Errors
+    /// When the ledger did not commit.
+    pub(super) async fn tell(&mut self, event: Event) -> Result<(), LedgerError> {
+        if let Event::Text { text } = &event {
+            self.speech.say(text);
+            return self.speech.show().await;
+        }
+        self.speech.show().await?;
+        self.take(event).await
+    }
+
+    /// Notes something odd, in words of which some are the program's.
+    ///
+    /// # Errors
+    /// When the ledger did not commit.
+    pub(super) async fn wonder(&mut self, message: &str) -> Result<(), LedgerError> {
+        let message = label(self.report, message);
+        self.shelf.note(Fact::Warned { message }).await
+    }
+
+    /// Lets it fail for a reason of ours, unless it has failed before.
+    pub(super) fn fail_for(&mut self, failure: Failure) {
+        self.account.blame(failure);
     }
 
     /// Ends the channels.
@@ -233,11 +264,13 @@ impl<'r> Events<'r> {
         }
         let (numbers, cumulative) =
             if cumulative { self.counters.advance(numbers) } else { (numbers, false) };
+        self.report.count_from(self.counters.told().clone());
         self.shelf.note(Fact::Used { numbers, cumulative }).await
     }
 
     /// A session is noted when it is another than before.
     async fn name(&mut self, id: &str) -> Result<(), LedgerError> {
+        self.report.name_session(id);
         let id = label(self.report, id);
         if self.session.replace(id.clone()).as_ref() == Some(&id) {
             return Ok(());

@@ -1,5 +1,7 @@
 //! An attempt whose program lives: reads it, ends it when told to, and judges how it ended.
 
+mod ended;
+
 use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -13,14 +15,16 @@ use algonius_actors::decide::sandbox::{complains, is_unmade};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::event::{Channel, Fact};
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::program::{Dialect, Exit, ProgramSpec};
+use algonius_actors::model::program::{Dialect, Exit, OutputPattern, ProgramSpec};
 use algonius_actors::ports::driver::Work;
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::Reporter;
 use tokio::sync::{Mutex, watch};
 use tokio::time::timeout;
 
+pub(super) use self::ended::Ended;
 use super::answer::{Answer, of_file, of_stdout};
+use super::dialogue::Dialogue;
 use super::events::{Events, Told};
 use super::folder::Folder;
 use super::limits;
@@ -30,6 +34,8 @@ use super::proof::Proof;
 use super::pump::{Note, Source, Text, pump, pump_events};
 use super::reach::Reach;
 use super::sandbox::{self, is_confined};
+use super::talk::Talk;
+use super::thread::Thread;
 use crate::warden::{Ending, Gauge, Pipe, Spawned, Tree};
 
 /// How long the pipes may stay open after the program has ended.
@@ -39,6 +45,7 @@ const DRAIN: Duration = Duration::from_secs(1);
 pub(super) struct Live {
     program: Arc<ProgramSpec>,
     work: Work,
+    thread: Thread,
     pid: u32,
     tree: Box<dyn Tree>,
     output: Output,
@@ -61,16 +68,8 @@ pub(super) struct Process {
     stdout: Pipe,
     stderr: Pipe,
     ending: Ending,
-}
-
-/// How a run ended.
-pub(super) struct Ended {
-    /// Whether it succeeded.
-    verdict: Result<(), Failure>,
-    /// The exit code, where there was one.
-    exit_code: Option<i32>,
-    /// Whether it ended with a question.
-    asked: bool,
+    /// What is said to it while it runs.
+    talk: Option<Talk>,
 }
 
 /// How a program ended.
@@ -91,15 +90,18 @@ impl Live {
     /// Takes over a program that was started.
     pub(super) fn new(
         program: Arc<ProgramSpec>,
-        work: Work,
+        (work, thread): (Work, Thread),
         spawned: Spawned,
         folder: Option<Folder>,
-        (output, proof): (Output, Option<Proof>),
+        (output, dialogue, proof): (Output, Option<Dialogue>, Option<Proof>),
     ) -> (Self, Process) {
-        let Spawned { pid, stdout, stderr, ending, tree } = spawned;
+        let Spawned { pid, stdin, stdout, stderr, ending, tree } = spawned;
+        let talk = dialogue.map(|dialogue| Talk::new(stdin, dialogue));
+        let is_text = program.output == OutputPattern::Stdout;
+        let talk = talk.map(|talk| if is_text { talk.in_text() } else { talk });
         let proof = Mutex::new(proof);
-        let live = Self { program, work, pid, tree, output, folder, proof };
-        (live, Process { stdout, stderr, ending })
+        let live = Self { program, work, thread, pid, tree, output, folder, proof };
+        (live, Process { stdout, stderr, ending, talk })
     }
 
     /// Runs to the end. When it returns, everything is written and nothing of it lives.
@@ -109,15 +111,17 @@ impl Live {
         report: &Reporter,
         mut orders: Orders,
     ) -> Ended {
-        let Process { stdout, stderr, ending } = process;
+        let Process { stdout, stderr, ending, talk } = process;
         report.started(Some(self.pid));
         let (cut, is_cut) = watch::channel(false);
         let prompts = Prompts::new(Arc::clone(&self.program));
         let held = self.work.spec.sizes.output;
         let source = |pipe| Source::new(pipe, is_cut.clone(), prompts.ear(), held);
         let sources = (source(stdout), source(stderr));
-        let mut listening = std::pin::pin!(self.listen(report, sources));
-        let mut exiting = std::pin::pin!(self.see_to_the_end(ending, orders.clone(), &prompts));
+        let over = watch::Sender::new(false);
+        let mut listening = std::pin::pin!(self.listen(report, sources, (talk, &over)));
+        let ends = (orders.clone(), over.subscribe());
+        let mut exiting = std::pin::pin!(self.see_to_the_end(ending, ends, &prompts));
         let (exit, heard) = tokio::select! {
             exit = &mut exiting => {
                 // Its warden is lost, and with it whoever could tell how it ends.
@@ -164,6 +168,7 @@ impl Live {
         &self,
         report: &Reporter,
         (stdout, stderr): (Source, Source),
+        (talk, over): (Option<Talk>, &watch::Sender<bool>),
     ) -> Result<Heard, LedgerError> {
         let limit = self.work.spec.sizes.output;
         let note = |channel| Note::open(report, channel, limit);
@@ -171,7 +176,13 @@ impl Live {
         let errors = pump(stderr, note(Channel::Stderr));
         if let Output::Events(reach, dialect) = &self.output {
             let mut events = Events::open(report, &self.work, (reach, *dialect));
-            let output = pump_events(stdout, note(Channel::Stdout), &mut events);
+            let note = note(Channel::Stdout);
+            let output = async {
+                match talk {
+                    Some(talk) => talk.once(stdout, note, &mut events, over).await,
+                    None => pump_events(stdout, note, &mut events).await,
+                }
+            };
             let ((), stdout, stderr) = tokio::try_join!(spawned, output, errors)?;
             return Ok(Heard { stdout, stderr, events: Some(events.close().await?) });
         }
@@ -185,13 +196,14 @@ impl Live {
     async fn see_to_the_end(
         &self,
         mut ending: Ending,
-        mut orders: Orders,
+        (mut orders, mut over): (Orders, watch::Receiver<bool>),
         prompts: &Prompts,
     ) -> io::Result<End> {
         let fault = tokio::select! {
             biased;
             exit = &mut ending => return Ok(End { exit: exit?, fault: None }),
             () = orders.stopped() => None,
+            () = turned(&mut over) => return self.see_off(ending).await,
             () = prompts.asked() => Some(prompt::failure()),
             excess = limits::exceeded(&self.program.resources, &*self.tree) => {
                 // It is not asked to end: whatever it did meanwhile, it would take more for it.
@@ -205,6 +217,22 @@ impl Live {
         }
         self.tree.kill();
         Ok(End { exit: ending.await?, fault })
+    }
+
+    /// Lets a program end that has answered its call. One that does not, as servers may not, is ended,
+    /// which says nothing about its answer.
+    async fn see_off(&self, mut ending: Ending) -> io::Result<End> {
+        let grace = self.work.spec.deadlines.grace;
+        if let Ok(exit) = timeout(grace, &mut ending).await {
+            return Ok(End { exit: exit?, fault: None });
+        }
+        self.tree.terminate();
+        if timeout(grace, &mut ending).await.is_err() {
+            self.tree.kill();
+            ending.await?;
+        }
+        let well = self.program.success.exit_codes.first().copied().unwrap_or_default();
+        Ok(End { exit: Exit::Code(well), fault: None })
     }
 
     /// Reads what the pipes still hold. Somebody else may hold them open, so it is not their end
@@ -244,6 +272,10 @@ impl Live {
             }
         };
         let asked = heard.as_ref().is_ok_and(Heard::asks);
+        let after = |heard: &Heard| {
+            self.thread.after(&self.program, exit, [&heard.stdout.raw, &heard.stderr.raw])
+        };
+        let aftermath = heard.as_ref().map(after).unwrap_or_default();
         let is_refused = heard.as_ref().is_ok_and(|heard| self.is_refused(heard));
         let mut verdict = match (heard, fault) {
             (Ok(_), Some(fault)) => Ok(Err(fault)),
@@ -263,6 +295,7 @@ impl Live {
             verdict: verdict.unwrap_or_else(|error| Err(self.unwritten(&error))),
             exit_code: exit.code(),
             asked,
+            aftermath,
         }
     }
 
@@ -355,23 +388,9 @@ impl Heard {
     }
 }
 
-impl Ended {
-    /// Tells the execution. A question counts only where nothing went wrong.
-    pub(super) fn tell(self, report: Reporter) {
-        if self.asked && self.verdict.is_ok() {
-            report.asked(self.exit_code);
-        } else {
-            report.ended(self.verdict, self.exit_code);
-        }
-    }
-
-    fn unexplained(kind: io::ErrorKind) -> Self {
-        let failure = match kind {
-            io::ErrorKind::ConnectionAborted => {
-                Failure::new(Code::Interrupted, "the process that held it was lost")
-            }
-            _ => Failure::new(Code::Internal, "how the agent's process ended is not known"),
-        };
-        Self { verdict: Err(failure), exit_code: None, asked: false }
+/// Returns when the call is answered; never where there is none.
+async fn turned(over: &mut watch::Receiver<bool>) {
+    if over.wait_for(|over| *over).await.is_err() {
+        std::future::pending::<()>().await;
     }
 }

@@ -11,8 +11,10 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::program::{OnLoss, ProgramSpec};
 use algonius_actors::model::request::Request;
+use algonius_actors::model::status::KeptStatus;
 use algonius_actors::model::workspace::Workspace;
 use algonius_actors::ports::driver::{Claimed, Driver, Hold, Lease, Reading, Work};
+use algonius_actors::ports::sessions::Sessions;
 use algonius_actors::report::Reporter;
 use async_trait::async_trait;
 use tokio::sync::watch;
@@ -22,7 +24,10 @@ use tracing::Instrument;
 
 use super::attempt::Attempt;
 use super::environment::{self, Inherited};
-use super::live::Live;
+use super::kept;
+use super::live::{Ended, Live, Process};
+use super::pool::Pool;
+use super::thread::{self, Thread};
 use super::workplace;
 use crate::warden::{Gauge, Warden};
 
@@ -34,6 +39,8 @@ pub struct ProcessDriver {
     program: Arc<ProgramSpec>,
     place: Arc<Place>,
     warden: Arc<dyn Warden>,
+    /// Where programs are kept between messages, if they are.
+    pool: Option<Arc<Pool>>,
 }
 
 /// Where a service keeps its things, and what it holds programs with.
@@ -53,14 +60,22 @@ pub(super) struct Place {
     pub(super) site: Site,
     /// What programs see of the service's environment.
     pub(super) inherited: Inherited,
+    /// In which sessions programs remember conversations.
+    pub(super) sessions: Arc<dyn Sessions>,
 }
 
 impl ProcessDriver {
     /// A driver of one program, which `warden` starts.
     #[must_use]
-    pub fn new(program: ProgramSpec, site: Site, warden: Arc<dyn Warden>) -> Self {
-        let place = Place { site, inherited: environment::inherited() };
-        Self { program: Arc::new(program), place: Arc::new(place), warden }
+    pub fn new(
+        program: ProgramSpec,
+        site: Site,
+        warden: Arc<dyn Warden>,
+        sessions: Arc<dyn Sessions>,
+    ) -> Self {
+        let place = Place { site, inherited: environment::inherited(), sessions };
+        let pool = program.keeping.map(Pool::new);
+        Self { program: Arc::new(program), place: Arc::new(place), warden, pool }
     }
 }
 
@@ -68,6 +83,14 @@ impl ProcessDriver {
 impl Driver for ProcessDriver {
     async fn workspace(&self, spec: &AgentSpec, request: &Request) -> Option<Workspace> {
         workplace::workspace(&self.program, spec, request).await
+    }
+
+    fn takes_turns(&self) -> bool {
+        self.program.remembers()
+    }
+
+    fn kept(&self) -> Vec<KeptStatus> {
+        self.pool.as_ref().map(|pool| pool.all()).unwrap_or_default()
     }
 
     fn start(&self, work: Work, report: Reporter) -> Lease {
@@ -98,10 +121,18 @@ impl ProcessDriver {
             place: Arc::clone(&self.place),
             warden: Arc::clone(&self.warden),
             work,
+            thread: Thread::default(),
         };
         let (found, gauge) = watch::channel(None);
-        let work = serve(attempt, begin, (report, found), Orders(received));
-        let task = tokio::spawn(work.instrument(tracing::Span::current()));
+        let (told, orders_for) = ((report, found), Orders(received));
+        let span = tracing::Span::current();
+        let task = match &self.pool {
+            Some(pool) if begin == Begin::Anew => {
+                let pool = Arc::clone(pool);
+                tokio::spawn(kept::serve(attempt, pool, told, orders_for).instrument(span))
+            }
+            _ => tokio::spawn(serve(attempt, begin, told, orders_for).instrument(span)),
+        };
         let warden = Arc::clone(&self.warden);
         Box::new(ProcessLease { orders, gauge, task, warden, execution, stamp })
     }
@@ -135,7 +166,7 @@ impl Orders {
     }
 
     /// Whether the holder is gone without a word.
-    fn is_lost(&self) -> bool {
+    pub(super) fn is_lost(&self) -> bool {
         self.0.has_changed().is_err()
     }
 
@@ -147,7 +178,7 @@ impl Orders {
     }
 
     /// Returns when the lease was cleaned, or dropped; answers whether it was cleaned.
-    async fn released(&mut self) -> bool {
+    pub(super) async fn released(&mut self) -> bool {
         self.0.wait_for(|order| *order == Order::Release).await.is_ok()
     }
 }
@@ -193,38 +224,75 @@ impl Hold for ProcessLease {
 
 /// The whole life of an attempt, from the order to start until nothing of it is left.
 async fn serve(
-    attempt: Attempt,
-    begin: Begin,
+    mut attempt: Attempt,
+    mut begin: Begin,
     (report, gauge): (Reporter, watch::Sender<Option<Gauge>>),
-    mut orders: Orders,
+    orders: Orders,
 ) {
-    // A start is not called off half-way, so that nothing can come to life after the clean-up.
-    let begun = match begin {
-        Begin::Anew => attempt.begin(&orders).await,
-        Begin::Held => attempt.resume(&report).await,
-    };
-    let (live, process) = match begun {
-        Ok(begun) => begun,
-        Err(failure) => return report.ended(Err(failure), None),
-    };
-    gauge.send_replace(Some(live.gauge()));
-    // Who was lost before it was there may be settled already, without it: then nobody claims it.
-    let patience = if orders.is_lost() { Duration::ZERO } else { UNCLAIMED };
-    let ended = tokio::select! {
-        ended = live.run(process, &report, orders.clone()) => Some(ended),
-        _ = orders.released() => None,
-        () = live.taken() => None,
-    };
-    match ended {
-        Some(ended) => {
-            ended.tell(report);
-            let_go(live, orders, patience).await;
+    loop {
+        let (live, process) = match attempt.come_to_life(begin, &report, &orders).await {
+            Ok(begun) => begun,
+            Err(failure) => return report.ended(Err(failure), None),
+        };
+        gauge.send_replace(Some(live.gauge()));
+        // Who was lost before it was there may be settled already, without it: then nobody claims it.
+        let patience = if orders.is_lost() { Duration::ZERO } else { UNCLAIMED };
+        let mut wishes = orders.clone();
+        let ended = tokio::select! {
+            ended = live.run(process, &report, orders.clone()) => Some(ended),
+            _ = wishes.released() => None,
+            () = live.taken() => None,
+        };
+        match ended {
+            Some(ended) if ended.is_lost() && !orders.is_stopped() => {
+                // It did no work, for it knew nothing to go on with.
+                live.clear().await;
+                let Place { sessions, .. } = &*attempt.place;
+                if let Err(failure) = thread::give_up(&attempt.work, &**sessions, &report).await {
+                    return report.ended(Err(failure), None);
+                }
+                begin = Begin::Anew;
+            }
+            Some(mut ended) => {
+                attempt.remember(&mut ended, &report).await;
+                ended.tell(report);
+                let_go(live, orders, patience).await;
+                return;
+            }
+            None if let_go(live, orders, patience).await => {
+                let failure = Failure::new(Code::Interrupted, "its holder let it go");
+                return report.ended(Err(failure), None);
+            }
+            None => return report.leave(),
         }
-        None if let_go(live, orders, patience).await => {
-            let failure = Failure::new(Code::Interrupted, "its holder let it go");
-            report.ended(Err(failure), None);
+    }
+}
+
+impl Attempt {
+    /// Starts the program, or takes over the one that an earlier life started.
+    async fn come_to_life(
+        &mut self,
+        begin: Begin,
+        report: &Reporter,
+        orders: &Orders,
+    ) -> Result<(Live, Process), Failure> {
+        let Place { sessions, .. } = &*self.place;
+        self.thread = Thread::find(&self.program, &self.work, &**sessions, report).await?;
+        // A start is not called off half-way, so that nothing can come to life after the clean-up.
+        match begin {
+            Begin::Anew => self.clone().begin(orders).await,
+            Begin::Held => self.clone().resume(report).await,
         }
-        None => report.leave(),
+    }
+
+    /// Keeps the session of a run that went well. The answer does not hang on that.
+    async fn remember(&self, ended: &mut Ended, report: &Reporter) {
+        let Some(named) = ended.remembered() else { return };
+        let Place { sessions, .. } = &*self.place;
+        let keeper = (&**sessions, report);
+        if let Err(error) = self.thread.keep(&self.program, &self.work, keeper, named).await {
+            tracing::error!(execution = %self.work.execution, %error, "a session is not kept");
+        }
     }
 }
 

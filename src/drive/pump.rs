@@ -89,8 +89,13 @@ impl Source {
         Self { pipe, cut, ear, piece: vec![0; PIECE], left: LEFT_IN_PIPE + held }
     }
 
+    /// The pipe, for who reads on.
+    pub(super) fn into_pipe(self) -> Pipe {
+        self.pipe
+    }
+
     /// The next bytes; nothing at the end.
-    async fn next(&mut self) -> &[u8] {
+    pub(super) async fn next(&mut self) -> &[u8] {
         let room = if *self.cut.borrow() { self.left.min(PIECE) } else { PIECE };
         let target = self.piece.get_mut(..room).unwrap_or_default();
         self.ear.wait();

@@ -12,5 +12,7 @@ mod limits;
 mod named;
 mod prompts;
 mod proofs;
+mod story;
+mod thread;
 mod workplace;
 mod world;

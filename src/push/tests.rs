@@ -226,7 +226,7 @@ impl World {
         let moved = moved(State::Idle, State::Starting);
         let (agent, fence) = (agent(), Fence(0));
         let (limit, workspace) = (None, None);
-        let order = ClaimOrder { id, agent, limit, workspace, fence, moved };
+        let order = ClaimOrder { id, agent, limit, workspace, in_turn: false, fence, moved };
         assert!(matches!(self.store.claim(order).await.unwrap(), Claim::Granted(Fence(1))));
         self.record(id, Fact::Moved(self::moved(State::Starting, State::Running))).await;
         let (artifact, name, description) = ("answer".to_owned(), None, None);

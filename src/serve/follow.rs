@@ -146,6 +146,11 @@ impl Teller {
                 let message = task::expiring(&self.record, (limit, ends_at), &message);
                 Ok(Some(self.working(event.at, Some(message))))
             }
+            Fact::Discontinued { message } => {
+                self.shown = TaskState::Working;
+                let message = task::discontinued(&self.record, &message);
+                Ok(Some(self.working(event.at, Some(message))))
+            }
             Fact::Heartbeat(usage) => Ok(Some(self.beside(event.at, ("usage", usage)))),
             Fact::Stepped { step } => Ok(Some(self.beside(event.at, ("step", step)))),
             Fact::Artifact { id, name, description, pieces, append, last } => {

@@ -347,6 +347,15 @@ pub fn expiring(record: &Record, (limit, at): (Limit, DateTime<Utc>), words: &st
     message
 }
 
+/// What the service says when an agent does not go on with a conversation.
+#[must_use]
+pub fn discontinued(record: &Record, words: &str) -> Message {
+    let id = format!("{}-continuity", record.id);
+    let mut message = message(record, id, Role::Agent, vec![Part::text(words)]);
+    message.metadata.insert("continuity".to_owned(), "lost".into());
+    message
+}
+
 /// What the service says while an execution waits.
 #[must_use]
 pub fn waiting(record: &Record, queued: Queued) -> Message {

@@ -24,6 +24,17 @@ const WORKSPACES: &str = "
     WHERE id <> $1 AND workspace IS NOT NULL AND outcome IS NULL
         AND state IN ('starting', 'running')";
 
+const EARLIER: &str = "
+    SELECT EXISTS (
+        SELECT 1 FROM executions other
+        JOIN executions mine ON mine.id = $1 AND other.context = mine.context
+            AND other.agent = mine.agent AND other.owner = mine.owner
+        WHERE other.id <> $1 AND other.outcome IS NULL AND (
+            other.state IN ('starting', 'running')
+            OR (other.id < $1 AND (other.state IN ('idle', 'failed') OR other.answered))
+        )
+    )";
+
 #[async_trait]
 impl Change for ClaimOrder {
     type Answer = Claim;
@@ -37,6 +48,9 @@ impl Change for ClaimOrder {
         }
         if !has_slot(self, connection).await? {
             return Ok(Claim::Busy(Reason::AgentBusy));
+        }
+        if self.in_turn && has_earlier(self, connection).await? {
+            return Ok(Claim::Busy(Reason::ConversationBusy));
         }
         if !has_workspace(self, connection).await? {
             return Ok(Claim::Busy(Reason::WorkspaceBusy));
@@ -71,6 +85,11 @@ async fn has_slot(order: &ClaimOrder, connection: &mut SqliteConnection) -> sqlx
         .fetch_one(connection)
         .await?;
     Ok(others < i64::from(limit))
+}
+
+/// Whether another message of its conversation is at work, or came before it and is to be.
+async fn has_earlier(order: &ClaimOrder, connection: &mut SqliteConnection) -> sqlx::Result<bool> {
+    sqlx::query_scalar(EARLIER).bind(order.id.0).fetch_one(connection).await
 }
 
 /// Few executions change anything at one time, so each is looked at: paths are compared by their

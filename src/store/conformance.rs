@@ -52,6 +52,7 @@ macro_rules! conformance {
                 workspaces_that_overlap_are_claimed_by_one
                 a_workspace_is_free_when_its_holder_does_not_run
                 of_50_claims_of_one_workspace_at_once_one_is_granted
+                messages_of_one_conversation_go_one_after_the_other
             }
             answering {
                 an_answer_is_read_back_as_it_was_given
@@ -163,7 +164,7 @@ pub(super) fn moved(from: State, to: State, at: i64) -> Move {
 
 pub(super) fn order(id: ExecutionId, limit: Option<u32>) -> ClaimOrder {
     let (fence, moved) = (Fence(0), moved(Idle, Starting, 1));
-    ClaimOrder { id, agent: agent(), limit, workspace: None, fence, moved }
+    ClaimOrder { id, agent: agent(), limit, workspace: None, in_turn: false, fence, moved }
 }
 
 pub(super) async fn claimed(ledger: &AnyLedger) -> (ExecutionId, Fence) {

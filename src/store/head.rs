@@ -142,6 +142,7 @@ impl Head {
             | Fact::Session { .. }
             | Fact::Truncated { .. }
             | Fact::Expiring { .. }
+            | Fact::Discontinued { .. }
             | Fact::Warned { .. } => {}
         }
         Ok(())

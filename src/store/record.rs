@@ -58,6 +58,7 @@ impl Facts {
             | Fact::Session { .. }
             | Fact::Truncated { .. }
             | Fact::Expiring { .. }
+            | Fact::Discontinued { .. }
             | Fact::Warned { .. } => false,
         })
     }

@@ -13,13 +13,36 @@ use super::fault::unreadable;
 /// Bytes of a nonce, which stands before what it sealed.
 const NONCE: usize = 24;
 
-/// What the key is for; another purpose gets another key.
-const PURPOSE: &[u8] = b"seal of push targets";
+/// What a key is for; another purpose gets another key.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Purpose {
+    /// Addresses and credentials of push targets.
+    PushTargets,
+    /// Ids by which programs know their sessions.
+    Sessions,
+}
+
+impl Purpose {
+    const fn word(self) -> &'static [u8] {
+        match self {
+            Self::PushTargets => b"seal of push targets",
+            Self::Sessions => b"seal of sessions",
+        }
+    }
+
+    const fn noun(self) -> &'static str {
+        match self {
+            Self::PushTargets => "a push target",
+            Self::Sessions => "an id of a session",
+        }
+    }
+}
 
 /// Seals and opens under a key that is derived from the instance's.
 #[derive(Clone)]
 pub(super) struct Seal {
     cipher: XChaCha20Poly1305,
+    purpose: Purpose,
 }
 
 impl fmt::Debug for Seal {
@@ -30,15 +53,15 @@ impl fmt::Debug for Seal {
 }
 
 impl Seal {
-    /// The seal of an instance.
-    pub(super) fn new(instance_key: &[u8; 32]) -> Self {
+    /// The seal of an instance for one purpose.
+    pub(super) fn new(instance_key: &[u8; 32], purpose: Purpose) -> Self {
         let mut key = [0; 32];
         // An HMAC takes a key of any length, so there always is one.
         if let Ok(mut mac) = <Hmac<Sha256> as Mac>::new_from_slice(instance_key) {
-            mac.update(PURPOSE);
+            mac.update(purpose.word());
             key = mac.finalize().into_bytes().into();
         }
-        Self { cipher: XChaCha20Poly1305::new(&key.into()) }
+        Self { cipher: XChaCha20Poly1305::new(&key.into()), purpose }
     }
 
     /// Seals a text. It opens only for the same `place`, so that no row can take another's.
@@ -47,14 +70,16 @@ impl Seal {
         let payload = Payload { msg: text, aad: place };
         let sealed = self.cipher.encrypt(XNonce::from_slice(&nonce), payload);
         let sealed = sealed.map_err(|_too_long| {
-            sqlx::Error::Encode("a push target is too long to be sealed".into())
+            sqlx::Error::Encode(format!("{} is too long to be sealed", self.purpose.noun()).into())
         })?;
         Ok([&nonce[..], &sealed].concat())
     }
 
     /// Opens what was sealed for `place`.
     pub(super) fn open(&self, place: &[u8], sealed: &[u8]) -> sqlx::Result<Vec<u8>> {
-        let broken = || unreadable("a push target does not open under this instance's key");
+        let broken = || {
+            unreadable(format!("{} does not open under this instance's key", self.purpose.noun()))
+        };
         let (nonce, sealed) = sealed.split_at_checked(NONCE).ok_or_else(broken)?;
         let payload = Payload { msg: sealed, aad: place };
         let opened = self.cipher.decrypt(XNonce::from_slice(nonce), payload);
@@ -80,14 +105,15 @@ mod tests {
 
     #[test]
     fn what_is_sealed_opens_in_its_place_under_its_key_unchanged() {
-        let seal = Seal::new(&[7; 32]);
+        let seal = Seal::new(&[7; 32], Purpose::Sessions);
         let closed = seal.close(b"here", b"a secret").unwrap();
         assert_eq!(seal.open(b"here", &closed).unwrap(), b"a secret");
         assert!(!closed.windows(8).any(|part| part == b"a secret"));
         assert_ne!(seal.close(b"here", b"a secret").unwrap(), closed, "a nonce is used once");
 
         assert!(seal.open(b"there", &closed).is_err());
-        assert!(Seal::new(&[8; 32]).open(b"here", &closed).is_err());
+        assert!(Seal::new(&[8; 32], Purpose::Sessions).open(b"here", &closed).is_err());
+        assert!(Seal::new(&[7; 32], Purpose::PushTargets).open(b"here", &closed).is_err());
         for at in 0..closed.len() {
             let mut forged = closed.clone();
             forged[at] ^= 1;

@@ -81,7 +81,7 @@ fn random_key() -> [u8; 32] {
 }
 
 /// The steps to the tables of this release, in their order.
-pub(super) const STEPS: [(i64, &str, &str); 11] = [
+pub(super) const STEPS: [(i64, &str, &str); 12] = [
     (1, "ledger", include_str!("migrations/sqlite/0001_ledger.sql")),
     (2, "push targets", include_str!("migrations/sqlite/0002_push_targets.sql")),
     (3, "request keys", include_str!("migrations/sqlite/0003_request_keys.sql")),
@@ -92,6 +92,7 @@ pub(super) const STEPS: [(i64, &str, &str); 11] = [
     (8, "history", include_str!("migrations/sqlite/0008_history.sql")),
     (9, "retention", include_str!("migrations/sqlite/0009_retention.sql")),
     (10, "traces", include_str!("migrations/sqlite/0010_traces.sql")),
+    (11, "sessions", include_str!("migrations/sqlite/0011_sessions.sql")),
     (12, "quota", include_str!("migrations/sqlite/0012_quota.sql")),
 ];
 

@@ -27,6 +27,7 @@ use super::{Durability, Store, StoreError};
 
 mod keeping;
 mod plans;
+mod sessions;
 mod shown;
 mod upgrade;
 

@@ -10,6 +10,7 @@ use nix::fcntl::{FcntlArg, OFlag, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::{pipe2, write};
 
+use super::Stdin;
 use super::stream::{Ends, PIECE};
 
 /// The program's three streams, and our ends of the two that it writes.
@@ -18,16 +19,25 @@ pub(super) struct Streams {
     pub(super) stdout: OwnedFd,
     pub(super) stderr: OwnedFd,
     pub(super) ours: [Ends; 2],
+    /// Our end of standard input, where that stays open. It is in no other process.
+    pub(super) feed: Option<OwnedFd>,
 }
 
 /// Makes the streams; what is read on standard input is whole before anybody can read it, so that
-/// no program acts on half of it.
+/// no program acts on half of it, unless it is spoken to while it runs.
 ///
 /// # Errors
 /// When the process may not open more, or memory runs out.
-pub(super) fn streams(input: &[u8]) -> io::Result<Streams> {
+pub(super) fn streams(input: &Stdin) -> io::Result<Streams> {
     let ((stdout, out), (stderr, err)) = (output()?, output()?);
-    Ok(Streams { stdin: stdin(input)?, stdout, stderr, ours: [out, err] })
+    let (stdin, feed) = match input {
+        Stdin::Whole(input) => (stdin(input)?, None),
+        Stdin::Open => {
+            let (its, ours) = pipe2(OFlag::O_CLOEXEC)?;
+            (its, Some(ours))
+        }
+    };
+    Ok(Streams { stdin, stdout, stderr, ours: [out, err], feed })
 }
 
 fn output() -> io::Result<(OwnedFd, Ends)> {

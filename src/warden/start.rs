@@ -20,6 +20,8 @@ pub(super) struct Start {
     pub(super) order: Order,
     /// In the order in which the frame says.
     pub(super) fds: Vec<Arc<OwnedFd>>,
+    /// Our end of its standard input, where that stays open.
+    pub(super) feed: Option<OwnedFd>,
 }
 
 /// Makes everything that the program will find. It goes through `entrance` into its control group.
@@ -32,7 +34,7 @@ pub(super) fn begin(
     instance: Uuid,
     slot: u64,
 ) -> io::Result<Start> {
-    let Streams { stdin, stdout, stderr, ours } = streams(&launch.stdin)?;
+    let Streams { stdin, stdout, stderr, ours, feed } = streams(&launch.stdin)?;
     let (execution, stamp) = (launch.execution, launch.stamp);
     let terms = Terms {
         slot,
@@ -59,7 +61,7 @@ pub(super) fn begin(
         None
     };
     let program = Arc::new(Program::new(terms.clone(), ours));
-    Ok(Start { program, order: Order::Launch { terms, spec, guard }, fds })
+    Ok(Start { program, order: Order::Launch { terms, spec, guard }, fds, feed })
 }
 
 fn spec(launch: &Launch, instance: Uuid) -> Spec {

@@ -38,6 +38,7 @@ pub(super) async fn spawned(
     let [stdout, stderr] = program.streams().await?;
     Ok(Spawned {
         pid,
+        stdin: None,
         stdout: Box::pin(stdout),
         stderr: Box::pin(stderr),
         ending: Box::pin(program.ending()),

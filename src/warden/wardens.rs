@@ -17,6 +17,7 @@ use algonius_actors::model::execution::Stamp;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::resources::Grouping;
 use async_trait::async_trait;
+use tokio::net::unix::pipe::Sender;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -31,7 +32,7 @@ use super::process::can_label;
 use super::program::{Program, UNCLAIMED};
 use super::start::{Start, begin};
 use super::tree::spawned;
-use super::{Claimed, Launch, Spawned, Warden, packet, sweep};
+use super::{Claimed, Feed, Launch, Spawned, Warden, packet, sweep};
 
 /// How long a warden may take for its first word.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -283,7 +284,7 @@ impl Warden for Wardens {
         let link = self.own().await?;
         let (group, entrance) = self.group(&launch)?.unzip();
         let begun = begin(launch, entrance, self.terms.instance, link.fresh_slot());
-        let Start { program, order, fds } = match begun {
+        let Start { program, order, fds, feed } = match begun {
             Ok(start) => start,
             Err(error) => {
                 end(group.as_ref()).await;
@@ -297,7 +298,9 @@ impl Warden for Wardens {
         link.order(order, fds);
         // From here on it is ended when nobody waits for it any more.
         // Whoever claims it while it is being started has it, and not who asked for it.
-        spawned(link, (program, UNCLAIMED), Arc::clone(&self.census), group).await
+        let launched = spawned(link, (program, UNCLAIMED), Arc::clone(&self.census), group).await?;
+        let stdin = feed.map(Sender::from_owned_fd).transpose()?.map(|feed| Box::pin(feed) as Feed);
+        Ok(Spawned { stdin, ..launched })
     }
 
     fn claim(&self, execution: ExecutionId, stamp: Stamp) -> Option<Claimed> {

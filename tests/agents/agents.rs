@@ -1,8 +1,7 @@
 //! The agents: where each comes from, how it is configured, and how it takes trouble.
 //!
-//! In a configuration `PROGRAM` is the program that was installed, `HERE` the folder of the run, in
-//! which its home `own`, `work` and `key` are, and `ADDRESS` the address of the model. In a file of the home
-//! `SECRET` is the key.
+//! In a configuration `HERE` is the folder of the run, in which `work` and `key` are, and `ADDRESS` the address
+//! of the model. The program is put in place of the one that the preset names.
 
 /// Where an agent comes from, with its exact version.
 #[derive(Debug, Clone, Copy)]
@@ -17,18 +16,28 @@ impl Package {
             Self::Npm(package) | Self::Pip(package) => package,
         }
     }
+
+    pub(crate) fn version(self) -> &'static str {
+        self.shown().rsplit(['@', '=']).next().unwrap_or_default()
+    }
 }
 
 /// A state of a task, and the code of why it made nothing; without a code, for any reason.
 type End = (&'static str, &'static str);
 
 const COMPLETED: End = ("completed", "");
+const REFUSED: End = ("failed", "not-authenticated");
+const QUOTA: End = ("failed", "quota-exceeded");
 const TRANSIENT: End = ("failed", "agent-transient");
-/// It tries again by itself for longer than it has time.
-const TIMEOUT: End = ("failed", "execution-timeout");
-/// Whether its own patience or ours is over first, the machine decides.
-const FAILED: End = ("failed", "");
-const EXIT: End = ("failed", "agent-exit");
+
+/// How what an agent used is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Count {
+    /// It tells what the model told.
+    Exact,
+    /// It asks the model more than once, and tells all of it.
+    More,
+}
 
 /// One agent.
 #[derive(Debug)]
@@ -41,8 +50,6 @@ pub(crate) struct Agent {
     pub(crate) program: &'static str,
     /// Its table in the configuration.
     pub(crate) settings: &'static str,
-    /// Files in its home.
-    pub(crate) home: &'static [(&'static str, &'static str)],
     /// Whether its answer is the model's word for word.
     pub(crate) is_exact: bool,
     /// After so many seconds of silence it hangs.
@@ -52,33 +59,23 @@ pub(crate) struct Agent {
     /// A call of a tool that writes a file, which it may not.
     pub(crate) writes: Option<(&'static str, &'static str)>,
     pub(crate) when_denied: End,
+    /// Whether it says that it was denied something, where it answers all the same.
+    pub(crate) is_warned: bool,
     pub(crate) when_unauthorised: End,
     pub(crate) when_limited: End,
     pub(crate) when_dropped: End,
+    pub(crate) counts: Count,
     /// Cases that are not played, and why.
     pub(crate) left_out: &'static [(&'static str, &'static str)],
 }
 
-/// What no agent has before its own output is read.
-const LEFT_OUT: &[(&str, &str)] = &[
-    ("usage", "its own output is not read"),
-    ("session", "its own sessions are not gone on with"),
-];
+/// The program goes on with no session that it could be given by its id.
+const FORGETFUL: (&str, &str) = ("session", "goes on with no session by its id");
+const COUNTLESS: (&str, &str) = ("usage", "tells no tokens");
 
-/// The same for those that end before all that they wrote has left a pipe.
-const CUT_SHORT: &[(&str, &str)] = &[
-    ("2 MB", "loses the end of a long answer to a pipe"),
-    ("usage", "its own output is not read"),
-    ("session", "its own sessions are not gone on with"),
-];
-
-/// The same for those that only talk.
-const WITHOUT_TOOLS: &[(&str, &str)] = &[
-    ("a tool", "has no tools"),
-    ("permission denied", "has no tools"),
-    ("usage", "its own output is not read"),
-    ("session", "its own sessions are not gone on with"),
-];
+/// What those cannot do that only talk.
+const TALKERS: &[(&str, &str)] =
+    &[FORGETFUL, COUNTLESS, ("a tool", "has no tools"), ("permission denied", "has no tools")];
 
 pub(crate) const CLAUDE: Agent = Agent {
     name: "claude",
@@ -89,16 +86,17 @@ pub(crate) const CLAUDE: Agent = Agent {
     #[cfg(not(target_arch = "aarch64"))]
     program: "node_modules/@anthropic-ai/claude-code-linux-x64/claude",
     settings: include_str!("claude.toml"),
-    home: &[],
     is_exact: true,
     patience: 6,
     reads: Some(("Read", r#"{"file_path":"WORK/notes.txt"}"#)),
     writes: Some(("Write", r#"{"file_path":"WORK/denied.txt","content":"x"}"#)),
     when_denied: COMPLETED,
-    when_unauthorised: EXIT,
-    when_limited: TRANSIENT,
-    when_dropped: EXIT,
-    left_out: LEFT_OUT,
+    is_warned: false,
+    when_unauthorised: REFUSED,
+    when_limited: QUOTA,
+    when_dropped: TRANSIENT,
+    counts: Count::Exact,
+    left_out: &[],
 };
 
 pub(crate) const CODEX: Agent = Agent {
@@ -107,16 +105,17 @@ pub(crate) const CODEX: Agent = Agent {
     package: Package::Npm("@openai/codex@0.169.0"),
     program: "node_modules/.bin/codex",
     settings: include_str!("codex.toml"),
-    home: &[(".codex/config.toml", include_str!("codex-home.toml"))],
     is_exact: true,
     patience: 6,
     reads: Some(("exec_command", r#"{"cmd":"cat WORK/notes.txt"}"#)),
     writes: Some(("exec_command", r#"{"cmd":"touch WORK/denied.txt"}"#)),
     when_denied: COMPLETED,
-    when_unauthorised: EXIT,
-    when_limited: TRANSIENT,
+    is_warned: false,
+    when_unauthorised: REFUSED,
+    when_limited: QUOTA,
     when_dropped: TRANSIENT,
-    left_out: LEFT_OUT,
+    counts: Count::Exact,
+    left_out: &[],
 };
 
 pub(crate) const GEMINI: Agent = Agent {
@@ -125,16 +124,17 @@ pub(crate) const GEMINI: Agent = Agent {
     package: Package::Npm("@google/gemini-cli@0.61.0"),
     program: "node_modules/.bin/gemini",
     settings: include_str!("gemini.toml"),
-    home: &[(".gemini/settings.json", include_str!("gemini-home.json"))],
     is_exact: true,
     patience: 20,
     reads: Some(("read_file", r#"{"file_path":"WORK/notes.txt"}"#)),
     writes: Some(("write_file", r#"{"file_path":"WORK/denied.txt","content":"x"}"#)),
     when_denied: COMPLETED,
-    when_unauthorised: EXIT,
-    when_limited: TRANSIENT,
-    when_dropped: EXIT,
-    left_out: LEFT_OUT,
+    is_warned: true,
+    when_unauthorised: REFUSED,
+    when_limited: QUOTA,
+    when_dropped: TRANSIENT,
+    counts: Count::Exact,
+    left_out: &[],
 };
 
 pub(crate) const COPILOT: Agent = Agent {
@@ -143,16 +143,17 @@ pub(crate) const COPILOT: Agent = Agent {
     package: Package::Npm("@github/copilot@1.0.102"),
     program: "node_modules/.bin/copilot",
     settings: include_str!("copilot.toml"),
-    home: &[],
     is_exact: true,
     patience: 20,
     reads: Some(("view", r#"{"path":"WORK/notes.txt"}"#)),
     writes: Some(("create", r#"{"path":"WORK/denied.txt","file_text":"x"}"#)),
     when_denied: COMPLETED,
-    when_unauthorised: EXIT,
-    when_limited: TRANSIENT,
+    is_warned: true,
+    when_unauthorised: REFUSED,
+    when_limited: QUOTA,
     when_dropped: TRANSIENT,
-    left_out: LEFT_OUT,
+    counts: Count::Exact,
+    left_out: &[COUNTLESS],
 };
 
 pub(crate) const CONTINUE: Agent = Agent {
@@ -161,16 +162,21 @@ pub(crate) const CONTINUE: Agent = Agent {
     package: Package::Npm("@continuedev/cli@1.5.47"),
     program: "node_modules/.bin/cn",
     settings: include_str!("continue.toml"),
-    home: &[(".continue/config.yaml", include_str!("continue-home.yaml"))],
     is_exact: true,
     patience: 20,
     reads: Some(("Read", r#"{"filepath":"WORK/notes.txt"}"#)),
     writes: Some(("Write", r#"{"filepath":"WORK/denied.txt","content":"x"}"#)),
     when_denied: ("failed", "empty-answer"),
-    when_unauthorised: EXIT,
-    when_limited: TIMEOUT,
-    when_dropped: TIMEOUT,
-    left_out: CUT_SHORT,
+    is_warned: false,
+    when_unauthorised: REFUSED,
+    when_limited: QUOTA,
+    when_dropped: TRANSIENT,
+    counts: Count::Exact,
+    left_out: &[
+        FORGETFUL,
+        COUNTLESS,
+        ("2 MB", "loses what is beyond 64 KiB of an answer to a pipe"),
+    ],
 };
 
 pub(crate) const OPENCODE: Agent = Agent {
@@ -182,16 +188,17 @@ pub(crate) const OPENCODE: Agent = Agent {
     #[cfg(not(target_arch = "aarch64"))]
     program: "node_modules/opencode-linux-x64/bin/opencode",
     settings: include_str!("opencode.toml"),
-    home: &[(".config/opencode/opencode.json", include_str!("opencode-home.json"))],
     is_exact: true,
     patience: 45,
     reads: Some(("read", r#"{"filePath":"WORK/notes.txt"}"#)),
     writes: Some(("write", r#"{"filePath":"WORK/denied.txt","content":"x"}"#)),
     when_denied: COMPLETED,
-    when_unauthorised: EXIT,
-    when_limited: TRANSIENT,
-    when_dropped: FAILED,
-    left_out: CUT_SHORT,
+    is_warned: false,
+    when_unauthorised: REFUSED,
+    when_limited: QUOTA,
+    when_dropped: TRANSIENT,
+    counts: Count::Exact,
+    left_out: &[],
 };
 
 pub(crate) const QWEN: Agent = Agent {
@@ -200,16 +207,17 @@ pub(crate) const QWEN: Agent = Agent {
     package: Package::Npm("@qwen-code/qwen-code@0.24.4"),
     program: "node_modules/.bin/qwen",
     settings: include_str!("qwen.toml"),
-    home: &[(".qwen/settings.json", include_str!("qwen-home.json"))],
     is_exact: true,
     patience: 30,
     reads: Some(("read_file", r#"{"file_path":"WORK/notes.txt"}"#)),
     writes: Some(("write_file", r#"{"file_path":"WORK/denied.txt","content":"x"}"#)),
     when_denied: COMPLETED,
-    when_unauthorised: EXIT,
-    when_limited: TIMEOUT,
+    is_warned: false,
+    when_unauthorised: REFUSED,
+    when_limited: QUOTA,
     when_dropped: COMPLETED,
-    left_out: CUT_SHORT,
+    counts: Count::More,
+    left_out: &[],
 };
 
 pub(crate) const LLM: Agent = Agent {
@@ -218,19 +226,17 @@ pub(crate) const LLM: Agent = Agent {
     package: Package::Pip("llm==0.36"),
     program: "bin/llm",
     settings: include_str!("llm.toml"),
-    home: &[
-        (".config/io.datasette.llm/extra-openai-models.yaml", include_str!("llm-home.yaml")),
-        (".config/io.datasette.llm/keys.json", "{\"mock\": \"SECRET\"}"),
-    ],
     is_exact: true,
     patience: 20,
     reads: None,
     writes: None,
     when_denied: COMPLETED,
-    when_unauthorised: EXIT,
-    when_limited: TRANSIENT,
-    when_dropped: EXIT,
-    left_out: WITHOUT_TOOLS,
+    is_warned: false,
+    when_unauthorised: REFUSED,
+    when_limited: QUOTA,
+    when_dropped: TRANSIENT,
+    counts: Count::Exact,
+    left_out: TALKERS,
 };
 
 pub(crate) const AIDER: Agent = Agent {
@@ -239,14 +245,15 @@ pub(crate) const AIDER: Agent = Agent {
     package: Package::Pip("aider-chat==0.86.2"),
     program: "bin/aider",
     settings: include_str!("aider.toml"),
-    home: &[],
     is_exact: false,
     patience: 45,
     reads: None,
     writes: None,
     when_denied: COMPLETED,
-    when_unauthorised: ("failed", "failure-pattern"),
-    when_limited: TIMEOUT,
-    when_dropped: TIMEOUT,
-    left_out: WITHOUT_TOOLS,
+    is_warned: false,
+    when_unauthorised: REFUSED,
+    when_limited: QUOTA,
+    when_dropped: TRANSIENT,
+    counts: Count::Exact,
+    left_out: TALKERS,
 };

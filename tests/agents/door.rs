@@ -7,7 +7,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 /// An agent that takes its time, on a machine that does too, has answered by then.
-const DEADLINE: Duration = Duration::from_secs(180);
+const DEADLINE: Duration = Duration::from_secs(400);
+
+/// Between two looks at what nobody tells.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// The agents of one service.
 pub(crate) struct Door {
@@ -43,6 +46,24 @@ impl Door {
         let id = task["id"].as_str().expect("a task has an id");
         let text = self.request("GET", &format!("/api/v1/executions/{id}"), "");
         serde_json::from_str(&text).unwrap_or_else(|_| panic!("no JSON: {text}"))
+    }
+
+    /// What is known of the program of an agent, once it was asked for its version.
+    pub(crate) fn program(&self, agent: &str) -> Value {
+        for _ in 0..DEADLINE.as_millis() / LOOK.as_millis() {
+            let status: Value =
+                serde_json::from_str(&self.request("GET", "/status", "")).expect("a status");
+            let agents = status["agents"].as_array().expect("agents").iter();
+            let program =
+                agents.filter(|known| known["id"] == agent).map(|known| &known["program"]);
+            let asked =
+                |program: &&Value| !(program["version"].is_null() && program["warning"].is_null());
+            if let Some(program) = program.filter(asked).next() {
+                return program.clone();
+            }
+            std::thread::sleep(LOOK); // Between two looks; the loop ends at the deadline.
+        }
+        panic!("{agent}: its program was not asked for its version in {DEADLINE:?}")
     }
 
     /// One JSON-RPC call that works; its result.

@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use crate::agents::Agent;
 use crate::cases::CASES;
@@ -12,29 +14,8 @@ use crate::processes::{MARK, marked, sweep};
 use crate::service::Service;
 use crate::{space, traces};
 
-/// What keeps agents from talking to their makers; each reads its own.
-const SILENCE: &[(&str, &str)] = &[
-    ("DO_NOT_TRACK", "1"),
-    ("DISABLE_TELEMETRY", "1"),
-    ("DISABLE_ERROR_REPORTING", "1"),
-    ("DISABLE_AUTOUPDATER", "1"),
-    ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
-    ("GEMINI_CLI_NO_RELAUNCH", "true"),
-    ("GEMINI_TELEMETRY_ENABLED", "false"),
-    ("QWEN_TELEMETRY_ENABLED", "false"),
-    ("CONTINUE_TELEMETRY_ENABLED", "0"),
-    ("CONTINUE_METRICS_ENABLED", "0"),
-    ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
-    ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1"),
-    ("OPENCODE_DISABLE_MODELS_FETCH", "1"),
-    ("COPILOT_AUTO_UPDATE", "false"),
-    ("COPILOT_OFFLINE", "true"),
-    ("NO_COLOR", "1"),
-    ("TERM", "dumb"),
-];
-
 /// What the configuration has around the agents.
-const AROUND: &str = "[server]\ndrain_timeout = 1\n[lockout]\nenabled = false\n\
+const AROUND: &str = "[server]\ndata_dir = 'HERE/data'\ndrain_timeout = 1\n[lockout]\nenabled = false\n\
     [pressure]\nenabled = false\n[limits]\ntimeout_min = 0.1\n";
 
 /// The id of the agent in the service.
@@ -42,8 +23,17 @@ pub(crate) const AGENT: &str = "agent";
 /// The same agent, of which silence is not borne.
 pub(crate) const IMPATIENT: &str = "impatient";
 
+/// And the same agent, which waits until a quota is renewed. Nobody tells it when.
+pub(crate) const PATIENT: &str = "patient";
+
+/// What they have in common. One that is refused would keep the others waiting.
+const COMMON: &str =
+    "working_dir = 'HERE/work'\nretry = { max = 1, base = 0.2 }\nquota.breaker = false\n";
+
 /// Where the service keeps what it accepted, which is what was said with its secrets masked.
-const LEDGER: &str = ".local/state/algonius";
+const DATA: &str = "data";
+/// Where agents keep what they like.
+const HOMES: &str = "data/homes";
 
 /// One agent in its namespace.
 pub(crate) struct Stage<'a> {
@@ -62,15 +52,11 @@ pub(crate) fn play(agent: &Agent) {
     let refused = space::refused();
     let here = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("agents-run-{}", agent.name));
     _ = fs::remove_dir_all(&here); // Of an earlier run.
-    let (home, work) = (here.join("own"), here.join("work"));
-    fs::create_dir_all(&home).expect("a home");
+    let work = here.join("work");
     write(&work.join("notes.txt"), "a note for the test\n");
     let (key, mark) = (unlike("key"), unlike("mark"));
     let secret = here.join("key");
     write(&secret, &key);
-    for (name, text) in agent.home {
-        write(&home.join(name), &text.replace("ADDRESS", ADDRESS).replace("SECRET", &key));
-    }
     let model = Model::start(&key);
     let service = Service::start(&configuration(agent, &here, &mark), &unlike("stranger"));
     let address = service.url().trim_start_matches("http://").trim_end_matches('/').to_owned();
@@ -79,19 +65,24 @@ pub(crate) fn play(agent: &Agent) {
     let played = stage.cases(&service);
     let names = stage.model.names();
     let places = [Path::new("/tmp"), &here];
-    let left = traces::holding(&places, &[&home, &secret], &key);
+    let left = traces::holding(&places, &[Path::new(HOMES), &secret], &key);
     assert!(left.is_empty(), "the key was left in {left:?}");
-    let left = traces::holding(&places, &[&home, Path::new(LEDGER)], SECRET_WORD);
+    let left = traces::holding(&places, &[Path::new(DATA)], SECRET_WORD);
     assert!(left.is_empty(), "a prompt was left in {left:?}");
     assert!(service.stop().success(), "the service did not end well");
     let tried = space::refused() - refused;
     space::report(&format!(
-        "{} ({}): {}\n  refused connections to other addresses: {tried}; names looked up: {names:?}\n",
+        "{} ({}):\n  {}\n  refused connections to other addresses: {tried}; names looked up: {names:?}\n",
         agent.name,
         agent.package.shown(),
-        played.join(", "),
+        played.join("\n  "),
     ));
+    let failed = played.iter().filter(|line| line.contains(FAILED)).count();
+    assert_eq!(failed, 0, "{}", played.join("\n"));
 }
+
+/// What is said of a case that did not go as it should.
+const FAILED: &str = "FAILED";
 
 /// Stands in a prompt that no answer repeats.
 pub(crate) const SECRET_WORD: &str = "xylophonist-in-the-rafters";
@@ -104,11 +95,15 @@ impl Stage<'_> {
                 played.push(format!("{name}: LEFT OUT, {why}"));
                 continue;
             }
-            let shown = Shown { name, service };
-            case(self);
-            self.nothing_is_left(name);
-            drop(shown);
-            played.push(format!("{name}: ok"));
+            let begun = Instant::now();
+            // The other cases tell more of what a release of the agent does differently.
+            let ended = catch_unwind(AssertUnwindSafe(|| {
+                let _shown = Shown { name, service };
+                case(self);
+                self.nothing_is_left(name);
+            }));
+            let verdict = if ended.is_ok() { "ok" } else { FAILED };
+            played.push(format!("{name}: {verdict}, {:.1} s", begun.elapsed().as_secs_f64()));
         }
         played
     }
@@ -141,19 +136,20 @@ impl Drop for Shown<'_> {
     }
 }
 
-/// The configuration: the agent twice, the second time without patience.
+/// The configuration: the agent as it is, without patience for silence, and with patience for quotas.
 fn configuration(agent: &Agent, here: &Path, mark: &str) -> String {
     let program = Path::new(&space::folder()).join(agent.program).display().to_string();
-    let silence = SILENCE.iter().map(|(name, value)| format!("env.{name} = \"{value}\"\n"));
     let common =
-        format!("env.{MARK} = \"{mark}\"\nworking_dir = 'HERE/work'\nenv.HOME = 'HERE/own'\n");
-    let settings: String = silence.chain([common, agent.settings.to_owned()]).collect();
-    let settings = settings.replace("PROGRAM", &program).replace("ADDRESS", ADDRESS);
-    let settings = settings.replace("HERE", &here.display().to_string());
-    let patience = agent.patience;
-    format!(
-        "{AROUND}[agents.{AGENT}]\n{settings}\n[agents.{IMPATIENT}]\nidle_timeout = {patience}\n{settings}"
-    )
+        format!("command = '{program}'\nenv.{MARK} = \"{mark}\"\n{COMMON}{}", agent.settings);
+    let patience = format!("idle_timeout = {}\nquota.park_max = 0", agent.patience);
+    let kinds = [
+        (AGENT, "quota.park_max = 0"),
+        (IMPATIENT, patience.as_str()),
+        (PATIENT, "quota.park_default = 1"),
+    ];
+    let agents = kinds.map(|(id, own)| format!("[agents.{id}]\n{own}\n{common}\n"));
+    let whole = format!("{AROUND}{}", agents.concat());
+    whole.replace("ADDRESS", ADDRESS).replace("HERE", &here.display().to_string())
 }
 
 /// Writes a file that its owner alone can read, in a folder that may not be there yet.

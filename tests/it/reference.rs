@@ -14,14 +14,7 @@ use page::{Table, page, tables};
 const REWRITE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
 
 /// What the reader knows to refuse it with words of its own.
-const REFUSED: [&str; 6] = [
-    "agents.<id>.auth.token",
-    "tokens.<name>.token",
-    "agents.<id>.keep_alive",
-    "agents.<id>.session_timeout",
-    "limits.session_timeout_min",
-    "limits.session_timeout_max",
-];
+const REFUSED: [&str; 2] = ["agents.<id>.auth.token", "tokens.<name>.token"];
 
 /// A key that nobody could have meant anything by.
 const NOBODYS: &str = "zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz";

@@ -70,7 +70,7 @@ const EDGE: &[Room] = &[
     room(
         "workshop",
         &["StartError", "config", "drive", "programs", "settle", "warden"],
-        &["model", "root"],
+        &["model", "ports", "root"],
     ),
     room(
         "ground",

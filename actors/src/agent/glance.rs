@@ -25,6 +25,7 @@ impl AgentData {
             queue_depth: spec.capacity.waiting,
             pool: self.counts.told(),
             running: Vec::new(),
+            kept: self.args.driver.kept(),
             queued: self.queued(),
             last: self.last.clone(),
             budget: self.budget(),

@@ -271,6 +271,20 @@ pub fn step(mut line: Line, event: Event) -> (Line, Vec<Effect>) {
             line.held = false;
             line.advance()
         }
+        Event::Shut | Event::Opened | Event::Tried(_) | Event::Parked(_) | Event::Woken(_) => {
+            of_account(&mut line, event)
+        }
+        Event::Resized { capacity, depth } => {
+            (line.capacity, line.depth) = (capacity, depth);
+            line.advance()
+        }
+    };
+    (line, effects)
+}
+
+/// What the account does to the line; other events do nothing here.
+fn of_account(line: &mut Line, event: Event) -> Vec<Effect> {
+    match event {
         Event::Shut => {
             line.shut = true;
             Vec::new()
@@ -291,12 +305,8 @@ pub fn step(mut line: Line, event: Event) -> (Line, Vec<Effect>) {
             }
             line.advance()
         }
-        Event::Resized { capacity, depth } => {
-            (line.capacity, line.depth) = (capacity, depth);
-            line.advance()
-        }
-    };
-    (line, effects)
+        _ => Vec::new(),
+    }
 }
 
 fn recorded(line: &mut Line, id: ExecutionId, stage: Stage) -> Vec<Effect> {

@@ -20,6 +20,12 @@ impl Counters {
         Self { told }
     }
 
+    /// All that was counted so far.
+    #[must_use]
+    pub const fn told(&self) -> &Numbers {
+        &self.told
+    }
+
     /// What is new of numbers, and whether it is still all that the session has counted, because
     /// nothing is known of before. A number that became smaller was begun anew.
     pub fn advance(&mut self, numbers: Numbers) -> (Numbers, bool) {

@@ -2,7 +2,7 @@
 
 use regex::Regex;
 
-/// How a status is told: after a word that names it, or before its phrase.
+/// How a status is told: after a word that names it, before its phrase, or by the name of an exception.
 const FORMS: &str = r#"(?xi-u)
     \b(?:status(?:[\s_-]?code)?|error[\s_-]?code|code|http(?:/\d(?:\.\d)?)?|api\s+error)
         ["'\\]*\s*(?:is|of)?\s*[:=]?\s*["'(\\]*([45]\d\d)\b
@@ -11,14 +11,31 @@ const FORMS: &str = r#"(?xi-u)
   | \b([45]\d\d)\s(?:unauthorized|forbidden|payment\srequired|too\smany\srequests|bad\srequest
         |not\sfound|internal\sserver\serror|bad\sgateway|service\sunavailable|gateway\stime-?out
         |overloaded)\b
+  | \b(?:litellm|openai|anthropic)\.(badrequest|authentication|permissiondenied|notfound|ratelimit
+        |internalserver|badgateway|serviceunavailable|overloaded)error\b
 "#;
+
+/// What the libraries with which programs ask models call an answer of that status.
+const NAMES: [(&str, u16); 9] = [
+    ("badrequest", 400),
+    ("authentication", 401),
+    ("permissiondenied", 403),
+    ("notfound", 404),
+    ("ratelimit", 429),
+    ("internalserver", 500),
+    ("badgateway", 502),
+    ("serviceunavailable", 503),
+    ("overloaded", 529),
+];
 
 /// The status that is told last; `None` where none is.
 #[must_use]
 pub fn find(text: &str) -> Option<u16> {
     let forms = Regex::new(FORMS).ok()?;
     let last = forms.captures_iter(text).last()?;
-    last.iter().skip(1).flatten().next()?.as_str().parse().ok()
+    let told = last.iter().skip(1).flatten().next()?.as_str();
+    let named = || NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(told));
+    told.parse().ok().or_else(|| named().map(|(_, status)| *status))
 }
 
 #[cfg(test)]
@@ -40,6 +57,9 @@ mod tests {
             ("HTTP/1.1 502 Bad Gateway", 502),
             ("statusCode=503", 503),
             ("status 500, then status 429", 429),
+            ("litellm.AuthenticationError: AuthenticationError: OpenAIException - no", 401),
+            ("litellm.InternalServerError: x\nRetrying\nlitellm.RateLimitError: y", 429),
+            ("openai.PermissionDeniedError: no", 403),
         ] {
             assert_eq!(find(text), Some(status), "{text}");
         }
@@ -55,6 +75,8 @@ mod tests {
             "line 404 of 500",
             "code 4290",
             "port 500",
+            "raise AuthenticationError",
+            "litellm.APIConnectionError: no",
         ] {
             assert_eq!(find(text), None, "{text}");
         }

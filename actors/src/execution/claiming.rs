@@ -105,6 +105,7 @@ impl ExecutionData {
             agent: self.spec.id.clone(),
             limit: self.spec.capacity.running.map(Into::into),
             workspace: None, // Where it really is, is seen at the last moment.
+            in_turn: self.driver.takes_turns(),
             fence: self.fence,
             moved: Move { from, to: State::Starting, stamp, at, reason },
         };

@@ -7,7 +7,7 @@ use regex::Regex;
 use serde_json::Value;
 
 /// When an attempt counts as a success.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct SuccessContract {
     /// Exit codes of a success.
     pub exit_codes: Vec<i32>,

@@ -270,6 +270,11 @@ pub enum Fact {
         /// One clause.
         message: String,
     },
+    /// The program did not go on with the conversation, of which there was more.
+    Discontinued {
+        /// One clause.
+        message: String,
+    },
     /// Something worth knowing that changed nothing.
     Warned {
         /// One clause.

@@ -7,9 +7,11 @@ use std::time::Duration;
 use regex::Regex;
 
 use super::contract::{FailureContract, SuccessContract, written};
+use super::dialogue::{Dialogue, Keeping};
 use super::outfit::Outfit;
 use super::resources::Resources;
 use super::sandbox::Sandbox;
+use super::session::Continuity;
 
 /// How the program receives its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +22,8 @@ pub enum InputPattern {
     File,
     /// In an argument that names `{{ input }}`.
     Args,
+    /// In a call of JSON-RPC on standard input, which stays open until the call is answered.
+    JsonRpc,
 }
 
 /// How the program gives its answer.
@@ -33,6 +37,8 @@ pub enum OutputPattern {
     Events,
     /// Each line of standard output is one JSON event of the program's own kind.
     Native(Dialect),
+    /// In messages of JSON-RPC on standard output.
+    JsonRpc,
 }
 
 /// The events of a program that has its own kind of them.
@@ -134,6 +140,20 @@ pub struct ProgramSpec {
     pub resources: Resources,
     /// What it is given beside its arguments.
     pub outfit: Outfit,
+    /// How it goes on with a conversation, where it does.
+    pub session: Option<Continuity>,
+    /// How it is spoken to while it runs; `None` where it reads its input to the end.
+    pub dialogue: Option<Dialogue>,
+    /// How it is kept between messages, where it is.
+    pub keeping: Option<Keeping>,
+}
+
+impl ProgramSpec {
+    /// Whether what was said before matters to it.
+    #[must_use]
+    pub const fn remembers(&self) -> bool {
+        self.session.is_some() || self.keeping.is_some()
+    }
 }
 
 impl PartialEq for PromptContract {

@@ -21,6 +21,8 @@ pub enum Reason {
     QuotaUsedUp,
     /// The credential of its agent was not accepted.
     CredentialRefused,
+    /// An earlier message of its conversation is at work, or is to be.
+    ConversationBusy,
 }
 
 impl Reason {
@@ -33,6 +35,7 @@ impl Reason {
             Self::EqualRequest => "equal-request",
             Self::QuotaUsedUp => "quota-used-up",
             Self::CredentialRefused => "credential-refused",
+            Self::ConversationBusy => "conversation-busy",
         }
     }
 
@@ -44,6 +47,7 @@ impl Reason {
             Self::EqualRequest => "an equal request is worked on",
             Self::QuotaUsedUp => "the quota of the agent's account is used up",
             Self::CredentialRefused => "the agent's credential was not accepted",
+            Self::ConversationBusy => "an earlier message of the conversation is worked on",
         }
     }
 }
@@ -128,6 +132,7 @@ mod tests {
             Reason::EqualRequest,
             Reason::QuotaUsedUp,
             Reason::CredentialRefused,
+            Reason::ConversationBusy,
         ] {
             assert_eq!(serde_json::to_value(reason).unwrap(), reason.as_str());
         }

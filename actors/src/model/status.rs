@@ -56,6 +56,22 @@ pub struct ExecutionStatus {
     pub deadline: Option<DateTime<Utc>>,
 }
 
+/// A program that is kept for the rest of its conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KeptStatus {
+    /// Its process; 0 while it is started.
+    pub pid: u32,
+    /// Whether a message is worked on.
+    pub busy: bool,
+    /// Since when it lives.
+    pub since: DateTime<Utc>,
+    /// When its last answer was over.
+    pub used: DateTime<Utc>,
+    /// What it takes of the machine, as it was last looked at while it was idle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+}
+
 /// One execution in the queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QueuedStatus {
@@ -158,6 +174,9 @@ pub struct AgentStatus {
     pub pool: Pool,
     /// Executions that hold a slot.
     pub running: Vec<ExecutionStatus>,
+    /// The programs that are kept between messages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<KeptStatus>,
     /// Executions that wait.
     pub queued: Vec<QueuedStatus>,
     /// The last one that ended in the life of this actor.

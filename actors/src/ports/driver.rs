@@ -10,6 +10,7 @@ use crate::model::agent::AgentSpec;
 use crate::model::execution::Stamp;
 use crate::model::id::ExecutionId;
 use crate::model::request::Request;
+use crate::model::status::KeptStatus;
 use crate::model::usage::Usage;
 use crate::model::workspace::Workspace;
 use crate::report::Reporter;
@@ -42,6 +43,16 @@ pub trait Driver: Send + Sync + 'static {
     /// The folder that the work would change if it began now; `None` when it changes none. Asked
     /// before each attempt, and answers in bounded time.
     async fn workspace(&self, spec: &AgentSpec, request: &Request) -> Option<Workspace>;
+
+    /// Whether the messages of one conversation go one after the other.
+    fn takes_turns(&self) -> bool {
+        false
+    }
+
+    /// The programs that are kept between the messages of conversations. Answers at once.
+    fn kept(&self) -> Vec<KeptStatus> {
+        Vec::new()
+    }
 
     /// Begins an attempt and returns at once. The driver tells `report` when the work lives and,
     /// exactly once, how it ended; after that nothing of the attempt writes any more.

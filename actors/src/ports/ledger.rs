@@ -161,6 +161,9 @@ pub struct ClaimOrder {
     /// The folder that it changes, if it does. While it starts or runs nothing else is granted that
     /// overlaps with it, of whatever agent.
     pub workspace: Option<Workspace>,
+    /// Whether the messages of a conversation go one after the other: it waits for every earlier one of
+    /// the same owner, agent and context that has a turn or waits for one.
+    pub in_turn: bool,
     /// The generation the claimer knows.
     pub fence: Fence,
     /// The move to Starting.

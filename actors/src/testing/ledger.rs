@@ -135,6 +135,7 @@ impl Ledger for MemoryLedger {
         let is_taken = order.workspace.as_ref().is_some_and(|wanted| {
             others().filter_map(|row| row.workspace.as_ref()).any(|held| held.overlaps(wanted))
         });
+        let is_later = order.in_turn && rows.has_earlier(order.id);
         let Rows { executions, breaches, .. } = &mut *rows;
         let Some(row) = executions.get_mut(&order.id) else {
             return Ok(Claim::Gone);
@@ -147,6 +148,9 @@ impl Ledger for MemoryLedger {
         }
         if is_taken {
             return Ok(Claim::Busy(Reason::WorkspaceBusy));
+        }
+        if is_later {
+            return Ok(Claim::Busy(Reason::ConversationBusy));
         }
         row.workspace = order.workspace;
         row.record.fence = Fence(row.record.fence.0 + 1);

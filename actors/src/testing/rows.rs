@@ -52,6 +52,18 @@ impl Rows {
         found.map(|row| row.record.id)
     }
 
+    /// Whether another message of its conversation is at work, or came before it and is to be.
+    pub(super) fn has_earlier(&self, id: ExecutionId) -> bool {
+        let Some(Row { record: mine, .. }) = self.executions.get(&id) else { return false };
+        self.executions.values().any(|row| {
+            let Record { owner, agent, context, outcome, state, answered, .. } = &row.record;
+            let is_of_it = (owner, agent, context) == (&mine.owner, &mine.agent, &mine.context);
+            let waits = matches!(state, State::Idle | State::Failed) || *answered;
+            let is_before = row.record.id < id && outcome.is_none() && waits;
+            is_of_it && (row.is_at_work(id) || is_before)
+        })
+    }
+
     /// The execution that is known to its owner under a key.
     pub(super) fn known(
         &self,
@@ -153,6 +165,7 @@ impl Row {
             | Fact::Session { .. }
             | Fact::Truncated { .. }
             | Fact::Expiring { .. }
+            | Fact::Discontinued { .. }
             | Fact::Warned { .. } => {}
         }
         self.record.last_event += 1;

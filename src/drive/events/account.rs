@@ -42,6 +42,11 @@ impl Account {
         self.status = failing.status;
     }
 
+    /// It failed for a reason of ours.
+    pub(super) fn blame(&mut self, failure: Failure) {
+        self.failure.get_or_insert(failure);
+    }
+
     /// It was not let use a tool, whose name may be shown.
     pub(super) fn deny(&mut self, tool: String) {
         if self.denied.len() < MOST_DENIED && !self.denied.contains(&tool) {

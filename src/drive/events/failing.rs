@@ -7,20 +7,20 @@ use serde_json::Value;
 
 /// A failure, and what is known of it. What of it cannot be read is as if it were not there.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Failing {
+pub(in crate::drive) struct Failing {
     /// What went wrong, for people.
     #[serde(default)]
-    pub(super) message: String,
+    pub(in crate::drive) message: String,
     /// What kind of failure it is: `transient`, `permanent`, `quota`, `authentication`.
     #[serde(default)]
-    pub(super) category: String,
+    pub(in crate::drive) category: String,
     /// The HTTP status with which what is behind the program has answered it.
     #[serde(default, deserialize_with = "status")]
-    pub(super) status: Option<u16>,
+    pub(in crate::drive) status: Option<u16>,
     /// When it will pass: in RFC 3339, or in seconds since 1970.
-    pub(super) until: Option<Value>,
+    pub(in crate::drive) until: Option<Value>,
     /// In how many seconds it will pass, or when, as in the header of that name.
-    pub(super) retry_after: Option<Value>,
+    pub(in crate::drive) retry_after: Option<Value>,
 }
 
 impl Failing {

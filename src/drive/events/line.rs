@@ -66,7 +66,7 @@ impl Line {
 /// One event.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Event {
+pub(in crate::drive) enum Event {
     /// The answer goes on.
     Text { text: String },
     /// Something was made, or a piece of it.
@@ -142,7 +142,7 @@ const fn modified() -> Change {
 
 /// Something made.
 #[derive(Debug, Deserialize)]
-pub(super) struct Making {
+pub(in crate::drive) struct Making {
     /// Its id within the execution.
     pub(super) id: Option<String>,
     /// Its name for people.
@@ -167,7 +167,7 @@ const fn yes() -> bool {
 /// Content: a list of parts, or a single one in the event itself.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Words {
+pub(in crate::drive) enum Words {
     /// A list.
     Many { parts: Vec<Word> },
     /// A single part.
@@ -177,7 +177,7 @@ pub(super) enum Words {
 /// One part.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Word {
+pub(in crate::drive) enum Word {
     /// Text.
     Text { text: String },
     /// Any JSON.
@@ -190,7 +190,7 @@ pub(super) enum Word {
 
 /// A file: in base64, as text, or by its path.
 #[derive(Debug, Deserialize)]
-pub(super) struct File {
+pub(in crate::drive) struct File {
     name: Option<String>,
     media_type: Option<String>,
     bytes: Option<String>,
@@ -199,6 +199,11 @@ pub(super) struct File {
 }
 
 impl Words {
+    /// A text.
+    pub(in crate::drive) const fn text(text: String) -> Self {
+        Self::One(Word::Text { text })
+    }
+
     /// The parts; `None` where there are none, or one cannot be read.
     pub(super) fn items(self) -> Option<Vec<Item>> {
         let words = match self {

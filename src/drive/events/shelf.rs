@@ -107,7 +107,7 @@ impl<'r> Shelf<'r> {
 
 /// A short text that is shown: masked as a whole, then cut, for a cut secret would not be known
 /// as one.
-pub(super) fn label(report: &Reporter, text: &str) -> String {
+pub(in crate::drive) fn label(report: &Reporter, text: &str) -> String {
     let masked = report.redact(text);
     let plain: String = masked.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let mut cut: String = plain.trim().chars().take(LONGEST).collect();

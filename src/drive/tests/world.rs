@@ -11,7 +11,6 @@ use algonius_actors::decide::redact::Redactor;
 use algonius_actors::model::agent::{
     Access, AgentSpec, Allowance, Capacity, Deadlines, RetrySpec, Sizes,
 };
-use algonius_actors::model::code::Code;
 use algonius_actors::model::contract::{FailureContract, Signs, SuccessContract};
 use algonius_actors::model::event::{Channel, Chunk, Fact};
 use algonius_actors::model::execution::{Fence, Stamp};
@@ -36,6 +35,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OnceCell, watch};
 use uuid::Uuid;
 
+pub(super) use super::story::Story;
+use super::story::text;
 use crate::drive::process::{ProcessDriver, Site};
 use crate::warden::confine::version;
 use crate::warden::group::Place;
@@ -119,15 +120,7 @@ pub(super) fn program(command: &str, args: &[&str]) -> Stage {
             input_file: "input.txt".to_owned(),
             on_loss: OnLoss::Reattach,
             output_file: "{{ agent_id }}.out".to_owned(),
-            success: SuccessContract {
-                exit_codes: vec![0],
-                require_output: false,
-                fail_regex: None,
-                json_pointer: None,
-                artifact: None,
-                schema: None,
-                check: None,
-            },
+            success: SuccessContract { exit_codes: vec![0], ..SuccessContract::default() },
             failures: FailureContract {
                 transient: Signs { exit_codes: vec![75], ..Signs::default() },
                 ..FailureContract::default()
@@ -140,6 +133,9 @@ pub(super) fn program(command: &str, args: &[&str]) -> Stage {
             sandbox: Sandbox { writable: Some(vec![home.path().to_owned()]), ..Sandbox::default() },
             resources: Resources::default(),
             outfit: Default::default(),
+            session: None,
+            dialogue: None,
+            keeping: None,
         },
         spec: spec(),
         input: Input::default(),
@@ -207,7 +203,7 @@ impl Stage {
         let wardens = Arc::clone(wardens.await);
         let (runtime_dir, data_dir) = (self.files_dir(), self.home.path().join("data"));
         let site = Site { runtime_dir, data_dir, bubblewrap: None };
-        ProcessDriver::new(self.program.clone(), site, wardens)
+        ProcessDriver::new(self.program.clone(), site, wardens, Arc::new(super::thread::Unkept))
     }
 
     pub(super) async fn start(&self) -> Run {
@@ -358,47 +354,4 @@ impl Run {
     pub(super) fn fill_the_ledger(&self) {
         self.is_full.store(true, Ordering::SeqCst);
     }
-}
-
-/// A whole attempt.
-pub(super) struct Story {
-    pub(super) verdict: Result<(), Failure>,
-    pub(super) seen: Vec<Entry>,
-}
-
-impl Story {
-    pub(super) fn code(&self) -> Option<Code> {
-        self.verdict.as_ref().err().map(|failure| failure.code)
-    }
-
-    pub(super) fn facts(&self) -> Vec<&Fact> {
-        let facts = self.seen.iter().filter_map(|entry| match entry {
-            Entry::Fact(fact) => Some(fact),
-            Entry::Chunk(_) | Entry::Report(_) => None,
-        });
-        facts.collect()
-    }
-
-    pub(super) fn text(&self, channel: Channel) -> String {
-        text(&self.seen, channel)
-    }
-
-    /// The text to which the one artifact refers.
-    pub(super) fn answer(&self) -> Option<String> {
-        let mut spans = self.facts().into_iter().filter_map(|fact| match fact {
-            Fact::Artifact { pieces, .. } => pieces.first().map(|piece| piece.text),
-            _ => None,
-        });
-        let span = spans.next_back()?;
-        let range = usize::try_from(span.from).unwrap()..usize::try_from(span.to).unwrap();
-        self.text(span.channel).get(range).map(ToOwned::to_owned)
-    }
-}
-
-fn text(seen: &[Entry], channel: Channel) -> String {
-    let texts = seen.iter().filter_map(|entry| match entry {
-        Entry::Chunk(chunk) if chunk.channel == channel => Some(chunk.text.as_str()),
-        Entry::Chunk(_) | Entry::Fact(_) | Entry::Report(_) => None,
-    });
-    texts.collect()
 }

@@ -65,7 +65,7 @@ impl pb::a2a_service_server::A2aService for Service {
             let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::Stream).await?;
             let send = read::send_request(asked)?;
             let sending = Sending { version: Version::V0_3, beside, send };
-            let events = a2a::stream(&self.app, &caller, &agent, sending).await?;
+            let events = Box::pin(a2a::stream(&self.app, &caller, &agent, sending)).await?;
             Ok(stream(status::of_old, events, write::event))
         })
         .await

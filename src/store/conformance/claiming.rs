@@ -2,11 +2,12 @@
 
 use algonius_actors::model::event::Fact;
 use algonius_actors::model::execution::{Fence, Outcome, State};
-use algonius_actors::model::id::{AgentId, ExecutionId};
+use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, PrincipalId};
 use algonius_actors::model::queue::Reason;
 use algonius_actors::model::workspace::Workspace;
 use algonius_actors::ports::ledger::{Accept, Claim, ClaimOrder};
 use tokio::task::JoinSet;
+use uuid::Uuid;
 
 use State::{Failed, Running, Starting};
 
@@ -162,4 +163,40 @@ pub(in crate::store) async fn of_50_claims_of_one_workspace_at_once_one_is_grant
     }
     let granted = all.join_all().await.into_iter().filter(|granted| *granted).count();
     assert_eq!(granted, 1);
+}
+
+/// A new execution of a conversation, ready to begin in its turn.
+async fn uttered(ledger: &AnyLedger, (owner, agent, context): (u128, &str, &str)) -> ClaimOrder {
+    let (owner, agent) = (PrincipalId(Uuid::from_u128(owner)), AgentId::new(agent).unwrap());
+    let context = ContextId(context.to_owned());
+    let accept = Accept { owner, agent: agent.clone(), context, ..request("and then?") };
+    let id = accept.id;
+    ledger.accept(accept).await.unwrap();
+    ClaimOrder { agent, in_turn: true, ..order(id, None) }
+}
+
+pub(in crate::store) async fn messages_of_one_conversation_go_one_after_the_other(
+    ledger: AnyLedger,
+) {
+    let mine = (1, "one", "c");
+    let first = uttered(&ledger, mine).await;
+    let second = uttered(&ledger, mine).await;
+    let third = uttered(&ledger, mine).await;
+    let busy = Claim::Busy(Reason::ConversationBusy);
+    let claim = async |order: &ClaimOrder| ledger.claim(order.clone()).await.unwrap();
+    assert_eq!(claim(&second).await, busy, "the first is to be");
+    assert_eq!(claim(&first).await, Claim::Granted(Fence(1)));
+    assert_eq!(claim(&second).await, busy, "the first is at work");
+    for other in [(2, "one", "c"), (1, "two", "c"), (1, "one", "d")] {
+        let order = uttered(&ledger, other).await;
+        assert_eq!(claim(&order).await, Claim::Granted(Fence(1)), "{other:?} is another");
+    }
+    let failed = vec![(super::second(3), Fact::Moved(moved(Starting, Failed, 3)))];
+    assert!(ledger.record(first.id, Fence(1), failed).await.unwrap());
+    assert_eq!(claim(&second).await, busy, "the first is to be tried again");
+    ledger.settle(settlement(first.id, Fence(1), Outcome::Failed)).await.unwrap();
+    assert_eq!(claim(&third).await, busy, "the second is to be");
+    assert_eq!(claim(&second).await, Claim::Granted(Fence(1)));
+    let out_of_turn = ClaimOrder { in_turn: false, ..third };
+    assert_eq!(claim(&out_of_turn).await, Claim::Granted(Fence(1)));
 }

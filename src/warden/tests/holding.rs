@@ -174,7 +174,7 @@ fn a_warden_that_was_taken_over_starts_nothing() {
         let terms = terms(&world.runtime_dir(), world.instance, WAIT);
         let link = attach::all(&folder, &terms).await.pop().unwrap();
         let launch = world.shell(ExecutionId::fresh(), "echo in");
-        let Start { program, order, fds } =
+        let Start { program, order, fds, feed: _ } =
             begin(launch, None, world.instance, link.fresh_slot()).unwrap();
         link.add(Arc::clone(&program));
         link.order(order, fds);

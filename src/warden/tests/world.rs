@@ -21,7 +21,7 @@ use crate::warden::group::{Groups, Place};
 use crate::warden::label::{Label, label_of};
 use crate::warden::proc::{pids, stat};
 use crate::warden::wardens::{Terms, Wardens};
-use crate::warden::{Launch, Pipe, Spawned, Warden};
+use crate::warden::{Launch, Pipe, Spawned, Stdin, Warden};
 
 /// Three processes: one that does not listen, its child, and one in another session that has
 /// nothing but its label.
@@ -76,7 +76,7 @@ impl World {
             args: vec!["-c".to_owned(), script.to_owned()],
             env: BTreeMap::from([("PATH".into(), path)]),
             working_dir: self.home.path().to_owned(),
-            stdin: Vec::new(),
+            stdin: Stdin::Whole(Vec::new()),
             cap: 64 << 20,
             dies_alone: false,
             limits: Vec::new(),

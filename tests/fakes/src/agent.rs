@@ -1,6 +1,9 @@
 //! A scripted fake agent. Its first argument names the part it plays; see `PARTS`.
 
+mod chat;
+mod rpc;
 mod tck;
+mod turns;
 
 use std::env;
 use std::error::Error;
@@ -31,6 +34,9 @@ const PARTS: &[(&str, Part, &str)] = &[
     ("args", arguments, "ARGUMENTS: prints each as a JSON string on a line"),
     ("cwd", folder, "prints its working folder"),
     ("events", events, "WORDS: prints an event for each; see `event`"),
+    ("chat", chat::play, "FOLDER [--new ID | --resume ID] [--events]: remembers conversations"),
+    ("rpc", rpc::play, "[--counted] [--init] [--stays]: answers calls of JSON-RPC"),
+    ("turns", turns::play, "[--json]: answers one message after the other"),
     ("tck", tck::play, "0.3 or 1.0: the agent that the conformance kits test, in events"),
     ("flaky", flaky, "FILE N CODE: fails N times with CODE, counted in FILE, then succeeds"),
     ("once", once, "FILE: writes to FILE when it starts and ends; sleeps what its input says"),

@@ -48,9 +48,6 @@ async fn what_a_program_does_wrong_is_told_the_same_on_every_way() {
             r#"echo '{"type":"permission_denied","tool":"write"}'"#,
             "output = 'events'\nsuccess.require_output = true",
         ),
-        shell("promises", "echo done", "success.artifact = 'report.md'"),
-        shell("chats", "echo Sure: {}", "success.schema = '{}'"),
-        shell("botches", "echo done", "success.check = ['sh', '-c', 'exit 3']"),
         "[agents.args]\ncommand = 'printf'\nargs = ['{{ input }}']\ninput = 'args'\n".to_owned(),
     ];
     let service = Service::start(&agents.concat()).await;
@@ -71,6 +68,23 @@ async fn what_a_program_does_wrong_is_told_the_same_on_every_way() {
         ("refused", "not-authenticated", Code::NotAuthenticated),
         ("early", "ended-early", Code::EndedEarly),
         ("denied", "denied", Code::Denied),
+    ] {
+        let task = service.send(agent, CANARY).await;
+        look(&service, (agent, &id(&task)), scenario, code).await;
+    }
+    let task = service.send("args", &format!("{CANARY}\0")).await;
+    look(&service, ("args", &id(&task)), "input-rejected", Code::InputRejected).await;
+}
+
+#[tokio::test]
+async fn work_that_is_not_what_was_asked_for_is_told_the_same_on_every_way() {
+    let agents = [
+        shell("promises", "echo done", "success.artifact = 'report.md'"),
+        shell("chats", "echo Sure: {}", "success.schema = '{}'"),
+        shell("botches", "echo done", "success.check = ['sh', '-c', 'exit 3']"),
+    ];
+    let service = Service::start(&agents.concat()).await;
+    for (agent, scenario, code) in [
         ("promises", "artifact-missing", Code::ArtifactMissing),
         ("chats", "schema-mismatch", Code::SchemaMismatch),
         ("botches", "check-failed", Code::CheckFailed),
@@ -78,8 +92,6 @@ async fn what_a_program_does_wrong_is_told_the_same_on_every_way() {
         let task = service.send(agent, CANARY).await;
         look(&service, (agent, &id(&task)), scenario, code).await;
     }
-    let task = service.send("args", &format!("{CANARY}\0")).await;
-    look(&service, ("args", &id(&task)), "input-rejected", Code::InputRejected).await;
 }
 
 #[tokio::test]

@@ -54,6 +54,9 @@ pub(in crate::decide) fn program() -> ProgramSpec {
         sandbox: Sandbox::default(),
         resources: Resources::default(),
         outfit: Outfit::default(),
+        session: None,
+        dialogue: None,
+        keeping: None,
     }
 }
 

@@ -88,7 +88,8 @@ impl Gemini {
         }
         let why = text(line, "/error/type");
         let signs = ["not_registered", "denied", "policy", "permission"];
-        let is_denied = signs.iter().any(|sign| why.contains(sign));
+        let is_denied = signs.iter().any(|sign| why.contains(sign))
+            || text(line, "/error/message").starts_with("Access denied");
         let failed = tool(Some(id), &name, Stage::Failed);
         [failed].into_iter().chain(is_denied.then(|| denied(&name))).collect()
     }

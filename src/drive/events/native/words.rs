@@ -7,6 +7,9 @@ use crate::drive::events::line::{Change, Event, Failing, Stage};
 /// The longest sentence of an error that is looked at, in bytes.
 const LONGEST: usize = 4096;
 
+/// The status that some programs tell in words alone.
+const TOO_MANY_REQUESTS: u16 = 429;
+
 /// A text at a place such as `/item/type`; an empty one where there is none.
 pub(super) fn text<'v>(value: &'v Value, place: &str) -> &'v str {
     value.pointer(place).and_then(Value::as_str).unwrap_or_default()
@@ -66,9 +69,17 @@ pub(super) fn stop(reason: &str) -> Event {
 /// A failure in the program's words: its status as told, or as the words tell it, and what it is.
 pub(super) fn failing(message: &str, status: Option<u16>) -> Failing {
     let words: String = message.chars().take(LONGEST).collect();
+    let small = words.to_lowercase();
     let status = status.or_else(|| algonius_actors::decide::status::find(&words));
-    let category = category(&words.to_lowercase()).to_owned();
+    let status = status.or_else(|| is_too_much(&small).then_some(TOO_MANY_REQUESTS));
+    let category = category(&small).to_owned();
     Failing { message: words, category, status, ..Failing::default() }
+}
+
+fn is_too_much(words: &str) -> bool {
+    ["rate limit", "too many requests", "resource_exhausted", "resource exhausted"]
+        .iter()
+        .any(|sign| words.contains(sign))
 }
 
 /// What words say that no status does.
@@ -86,8 +97,9 @@ fn category(words: &str) -> &'static str {
         || has(&["quota exceeded", "exceeded your current quota", "insufficient_quota"])
     {
         "quota"
-    } else if has(&["rate limit", "overloaded", "high demand", "temporarily", "fetch failed"])
+    } else if has(&["overloaded", "high demand", "temporarily", "fetch failed"])
         || has(&["stream disconnected", "connection refused", "connection error", "timed out"])
+        || has(&["api error: terminated", "premature close", "socket hang up", "econnreset"])
     {
         "transient"
     } else {

@@ -1,0 +1,120 @@
+//! Whether a program goes on with a conversation, and what it said of its session.
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+use crate::model::program::Exit;
+use crate::model::session::{Continuity, Session, SessionId};
+
+/// What is done with the session that is known of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Opening {
+    /// There is none.
+    New,
+    /// It is resumed.
+    Resume(SessionId),
+    /// It is too old, and another is begun in its place.
+    Expired,
+}
+
+/// Decides what is done with what is known of a conversation.
+#[must_use]
+pub fn opening(continuity: &Continuity, known: Option<Session>, now: DateTime<Utc>) -> Opening {
+    let Some(Session { id, used, .. }) = known else { return Opening::New };
+    // Of a clock that was set back nothing follows.
+    let age = (now - used).to_std().unwrap_or_default();
+    let is_fresh = continuity.ttl.is_none_or(|ttl| age < ttl);
+    if is_fresh { Opening::Resume(id) } else { Opening::Expired }
+}
+
+/// Whether a run that failed did so because the program does not know the session.
+#[must_use]
+pub fn is_lost(continuity: &Continuity, exit: Exit, texts: [&str; 2]) -> bool {
+    let lost = &continuity.lost;
+    exit.code().is_some_and(|code| lost.exit_codes.contains(&code))
+        || lost.regex.as_ref().is_some_and(|regex| texts.iter().any(|text| regex.is_match(text)))
+}
+
+/// The id of its session that a program wrote among other things; the last one counts.
+#[must_use]
+pub fn named(continuity: &Continuity, texts: [&str; 2]) -> Option<SessionId> {
+    let by_regex = |text: &&str| {
+        let found = continuity.regex.as_ref()?.captures_iter(text).last()?;
+        let id = found.get(1).or_else(|| found.get(0))?;
+        SessionId::new(id.as_str())
+    };
+    let by_pointer = |text: &&str| at(text, continuity.json_pointer.as_deref()?);
+    texts.iter().find_map(by_regex).or_else(|| texts.iter().find_map(by_pointer))
+}
+
+/// The text at a place of a JSON document, or of the last line that is a document with such a place.
+fn at(text: &str, pointer: &str) -> Option<SessionId> {
+    let of = |document: &str| {
+        let document: Value = serde_json::from_str(document).ok()?;
+        SessionId::new(document.pointer(pointer)?.as_str()?)
+    };
+    of(text).or_else(|| text.lines().rev().find_map(of))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use regex::Regex;
+
+    use super::*;
+    use crate::model::id::ExecutionId;
+    use crate::model::session::LostContract;
+
+    fn continuity() -> Continuity {
+        Continuity {
+            begin: Vec::new(),
+            resume: Vec::new(),
+            gives_id: false,
+            ttl: Some(Duration::from_secs(60)),
+            regex: Some(Regex::new("session: ([a-z0-9]+)").unwrap()),
+            json_pointer: Some("/s/id".to_owned()),
+            lost: LostContract {
+                exit_codes: vec![42],
+                regex: Some(Regex::new("no such session").unwrap()),
+            },
+        }
+    }
+
+    fn opened(age: i64) -> Opening {
+        let now = DateTime::from_timestamp(1_000_000, 0).unwrap();
+        let used = now - chrono::TimeDelta::seconds(age);
+        let id = SessionId::new("a").unwrap();
+        let (execution, counted) = (ExecutionId::fresh(), Default::default());
+        opening(&continuity(), Some(Session { id, execution, used, counted }), now)
+    }
+
+    #[test]
+    fn a_session_is_resumed_until_it_is_too_old() {
+        let resumed = Opening::Resume(SessionId::new("a").unwrap());
+        assert_eq!((opened(59), opened(60)), (resumed.clone(), Opening::Expired));
+        assert_eq!(opened(-3600), resumed, "the clock was set back");
+        assert_eq!(opening(&continuity(), None, DateTime::UNIX_EPOCH), Opening::New);
+    }
+
+    #[test]
+    fn a_lost_session_is_told_by_the_exit_code_or_by_either_output() {
+        let lost = |code, out, err| is_lost(&continuity(), Exit::Code(code), [out, err]);
+        assert!(lost(42, "", ""));
+        assert!(lost(1, "no such session", "") && lost(1, "", "sorry, no such session"));
+        assert!(!lost(1, "", "another error"));
+        assert!(!is_lost(&continuity(), Exit::Signal(42), ["", ""]));
+    }
+
+    #[test]
+    fn the_last_id_that_was_written_counts_and_a_pattern_before_a_place() {
+        let named = |out: &str, err: &str| {
+            named(&continuity(), [out, err]).map(|id| id.expose().to_owned()).unwrap_or_default()
+        };
+        assert_eq!(named("session: a1\nsession: b2\n", "session: c3"), "b2");
+        assert_eq!(named("", "session: c3"), "c3");
+        assert_eq!(named(r#"{"s":{"id":"d4"}}"#, ""), "d4");
+        assert_eq!(named("{\"s\":{\"id\":\"d4\"}}\n{\"s\":{\"id\":\"e5\"}}\n{}\njunk", ""), "e5");
+        assert_eq!(named("nothing", r#"{"s":{"id":7}}"#), "");
+    }
+}

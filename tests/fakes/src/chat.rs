@@ -1,0 +1,68 @@
+//! A program that remembers conversations in a folder, one file for each of its sessions.
+
+use std::error::Error;
+use std::fs::OpenOptions;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::json;
+
+/// FOLDER [--new ID | --resume ID] [--events]: takes what its input says into the session, and answers
+/// with all that was said in it, word by word. Without an id it makes one. Of what it does it writes a
+/// line into FOLDER/log. It tells its session by an event, or by a line on standard error.
+///
+/// A word that begins with `gate-` is a file of the folder for which it waits; `fail` lets it fail.
+pub(super) fn play(told: &[String]) -> Result<u8, Box<dyn Error>> {
+    let folder = PathBuf::from(told.first().ok_or("no folder")?);
+    let option = |name: &str| {
+        let at = told.iter().position(|word| word == name)?;
+        told.get(at + 1).cloned()
+    };
+    let id = match (option("--resume"), option("--new")) {
+        (Some(id), _) if !folder.join(&id).exists() => {
+            io::stderr().write_all(format!("no such session: {id}\n").as_bytes())?;
+            return Ok(3);
+        }
+        (Some(id), _) | (None, Some(id)) => id,
+        (None, None) => format!("ses{}", std::process::id()),
+    };
+    let mut said = String::new();
+    io::stdin().read_to_string(&mut said)?;
+    let said = said.trim();
+    append(&folder.join("log"), &format!("start {said}\n"))?;
+    for gate in said.split(' ').filter(|word| word.starts_with("gate-")) {
+        while !folder.join(gate).exists() {
+            pause();
+        }
+    }
+    append(&folder.join("log"), &format!("end {said}\n"))?;
+    if said == "fail" {
+        return Ok(1);
+    }
+    append(&folder.join(&id), &format!("{said}\n"))?;
+    let words = std::fs::read_to_string(folder.join(&id))?.lines().collect::<Vec<_>>().join(" ");
+    tell(&id, &words, told.iter().any(|word| word == "--events"))
+}
+
+fn tell(id: &str, words: &str, by_events: bool) -> Result<u8, Box<dyn Error>> {
+    let mut stdout = io::stdout().lock();
+    if by_events {
+        writeln!(stdout, "{}", json!({"type": "session", "id": id}))?;
+        writeln!(stdout, "{}", json!({"type": "text", "text": words}))?;
+    } else {
+        io::stderr().write_all(format!("session: {id}\n").as_bytes())?;
+        stdout.write_all(words.as_bytes())?;
+    }
+    Ok(0)
+}
+
+/// One write, so that lines of several programs do not mix.
+fn append(file: &Path, text: &str) -> io::Result<()> {
+    OpenOptions::new().create(true).append(true).open(file)?.write_all(text.as_bytes())
+}
+
+#[expect(clippy::disallowed_methods, reason = "a gate is a file, and nothing tells of a file")]
+fn pause() {
+    std::thread::sleep(Duration::from_millis(20));
+}

@@ -1,0 +1,88 @@
+//! A program that takes one message after the other, on lines of text or of JSON.
+
+use std::error::Error;
+use std::io::{self, BufRead, Write};
+
+use serde_json::{Value, json};
+
+/// What was said to a program since it was started.
+#[derive(Default)]
+pub(super) struct Memory(Vec<String>);
+
+/// What comes of a message.
+pub(super) enum Said {
+    /// This is answered.
+    Answer(String),
+    /// The program ends with this code.
+    End(u8),
+}
+
+impl Memory {
+    /// `pid` is answered with the process and `exit CODE` is the end; anything else is remembered, and
+    /// answered with all that was.
+    pub(super) fn hear(&mut self, text: &str) -> Said {
+        match text.split_once(' ') {
+            Some(("exit", code)) => Said::End(code.parse().unwrap_or(70)),
+            _ if text == "pid" => Said::Answer(std::process::id().to_string()),
+            _ => {
+                self.0.push(text.to_owned());
+                Said::Answer(self.0.join(" "))
+            }
+        }
+    }
+}
+
+/// [--json]: answers each line with lines, and then `END`; with `--json` in events, after which comes
+/// `{"type":"result"}`. `hang` is not answered before `STOP` comes; `late WORDS` are written after the
+/// end, when nobody listens; `hog BYTES` keeps so much memory.
+pub(super) fn play(told: &[String]) -> Result<u8, Box<dyn Error>> {
+    let is_json = told.iter().any(|word| word == "--json");
+    let (mut memory, mut held) = (Memory::default(), Vec::new());
+    let mut lines = io::stdin().lock().lines();
+    while let Some(line) = lines.next() {
+        let line = line?;
+        let text = if is_json { content(&line)? } else { line };
+        let mut late = String::new();
+        let answer = match text.split_once(' ') {
+            Some(("late", words)) => {
+                late = format!("{words}\n");
+                "in time".to_owned()
+            }
+            Some(("hog", bytes)) => {
+                held.push(vec![1_u8; bytes.parse()?]);
+                format!("{} held", held.len())
+            }
+            _ if text == "hang" => {
+                io::stdout().lock().write_all(b"hanging\n")?;
+                let stop = |line: &io::Result<String>| line.as_ref().is_ok_and(|it| it == "STOP");
+                lines.by_ref().find(stop).ok_or("the input ended")??;
+                "stopped".to_owned()
+            }
+            _ => match memory.hear(&text) {
+                Said::Answer(answer) => answer,
+                Said::End(code) => return Ok(code),
+            },
+        };
+        write(&answer, is_json)?;
+        io::stdout().lock().write_all(late.as_bytes())?;
+    }
+    Ok(0)
+}
+
+/// What a user says on a line of JSON.
+fn content(line: &str) -> Result<String, Box<dyn Error>> {
+    let message: Value = serde_json::from_str(line)?;
+    let content = message.pointer("/message/content").and_then(Value::as_str);
+    Ok(content.ok_or("no content")?.to_owned())
+}
+
+fn write(answer: &str, is_json: bool) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    if is_json {
+        let (text, usage) = (json!({"type": "text", "text": answer}), json!({"input_tokens": 2}));
+        writeln!(stdout, "{text}\n{}", json!({"type": "result", "usage": usage}))?;
+    } else {
+        writeln!(stdout, "{answer}\nEND")?;
+    }
+    stdout.flush()
+}

@@ -1,0 +1,104 @@
+//! Programs that are asked by JSON-RPC, over an input that stays open until they have answered.
+
+use serde_json::Value;
+
+use crate::harness::door::{completed, failed, outcome, state};
+use crate::harness::processes::marked;
+use crate::harness::{Service, until};
+use crate::kept::living;
+
+/// The fake server with its options, and further keys of `json_rpc`.
+fn server(options: &str, settings: &str, keys: &str) -> String {
+    format!(
+        "[agents.rpc]\ncommand = 'FAKE'\nargs = ['rpc'{options}]\nstop_grace = 0.2\n\
+         input = 'json-rpc'\noutput = 'json-rpc'\n{settings}\n[agents.rpc.json_rpc]\n\
+         method = 'ask'\nparams = {{ text = '{{{{ input }}}}' }}\nresult = '/answer'\n{keys}\n"
+    )
+}
+
+const SAID: &str = "notifications = { said = { kind = 'text', pointer = '/text' } }";
+
+async fn events(service: &Service, task: &Value) -> String {
+    let id = task["id"].as_str().unwrap();
+    service.get(&format!("/api/v1/executions/{id}/events")).await.body
+}
+
+#[tokio::test]
+async fn a_server_is_asked_in_either_framing_and_ends_when_it_has_answered() {
+    for (options, framing) in [("", ""), (", '--counted'", "framing = 'content-length'\n")] {
+        let keys = format!("{framing}usage = '/usage'\n{SAID}");
+        let service = Service::start(&server(options, "", &keys)).await;
+        let text = "a \"quoted\"\nline, {{ not.filled }} in é";
+        assert_eq!(outcome(&service.send("rpc", text).await), completed(text));
+        assert_eq!(outcome(&service.send("rpc", "notify a b").await), completed("a;b;"));
+        assert_eq!(outcome(&service.send("rpc", "junk").await), completed("after junk"));
+        let long = "word ".repeat(60_000) + "end"; // More than a pipe holds, in both directions.
+        assert!(outcome(&service.send("rpc", &long).await) == completed(&long));
+        assert!(living(&service, "rpc").is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_server_is_made_ready_first_and_tells_its_session() {
+    let without = Service::start(&server(", '--init'", "", "")).await;
+    assert_eq!(outcome(&without.send("rpc", "hello").await), failed("agent-reported"));
+    let keys = "initialize = { method = 'initialize', params = { version = 1 } }\n\
+                initialized = { method = 'initialized' }\nsession = '/session'";
+    let service = Service::start(&server(", '--init'", "", keys)).await;
+    let task = service.send("rpc", "hello").await;
+    assert_eq!(outcome(&task), completed("hello"));
+    let events = events(&service, &task).await;
+    assert!(events.contains("server-7"), "{events}");
+}
+
+#[tokio::test]
+async fn an_error_a_missing_answer_and_an_early_end_fail_with_their_codes() {
+    let keys = "transient_codes = [-32000]";
+    let service = Service::start(&server("", "retry.max = 0", keys)).await;
+    for (text, code) in [
+        ("error 7", "agent-reported"),
+        ("error -32000", "agent-transient"),
+        ("notify a", "answer-missing"),
+        ("exit 3", "agent-exit"),
+        ("exit 0", "answer-missing"),
+    ] {
+        let task = service.send("rpc", text).await;
+        assert_eq!(outcome(&task), failed(code), "{text}");
+        let why = task["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default();
+        assert_eq!(why.contains("it cannot be done"), text.starts_with("error"), "{why}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_asks_for_is_refused_and_noted() {
+    let service = Service::start(&server("", "", "")).await;
+    let task = service.send("rpc", "reverse").await;
+    assert_eq!(outcome(&task), completed("-32601"));
+    let events = events(&service, &task).await;
+    assert!(events.contains("`fs/read`, which is not offered"), "{events}");
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_end_with_its_input_is_ended_and_its_answer_counts() {
+    let service = Service::start(&server(", '--stays'", "", "")).await;
+    assert_eq!(outcome(&service.send("rpc", "hello").await), completed("hello"));
+    assert!(living(&service, "rpc").is_empty());
+}
+
+#[tokio::test]
+async fn a_call_that_is_not_answered_can_be_called_off_and_ends_with_its_service() {
+    let mut service = Service::start(&server("", "", "")).await;
+    let id = service.begin("rpc", "hang").await;
+    let mark = format!("ALGONIUS_EXECUTION_ID={id}");
+    until("its process", async || (!marked(&mark).is_empty()).then_some(())).await;
+    assert_eq!(state(&service.cancel("rpc", &id).await), "canceled");
+    until("its end", async || marked(&mark).is_empty().then_some(())).await;
+
+    let id = service.begin("rpc", "hang").await;
+    let mark = format!("ALGONIUS_EXECUTION_ID={id}");
+    until("its process", async || (!marked(&mark).is_empty()).then_some(())).await;
+    service.kill9().await;
+    until("the end of its program", async || marked(&mark).is_empty().then_some(())).await;
+    service.restart().await;
+    assert_eq!(outcome(&service.ended("rpc", &id).await), failed("interrupted"));
+}

@@ -1,0 +1,214 @@
+//! Programs that are kept between the messages of a conversation: one process, many turns.
+
+use serde_json::{Value, json};
+
+use crate::harness::door::{completed, failed, id, outcome, state};
+use crate::harness::processes::{is_alive, kill9, marked};
+use crate::harness::{Door, Service, ask, message, until};
+
+/// An agent whose program is kept, in this part of the fake one.
+fn kept(part: &str, settings: &str, turn: &str) -> String {
+    format!(
+        "session_timeout_min = 0.05\n[agents.kept]\ncommand = 'FAKE'\nargs = [{part}]\n\
+         mode = 'interactive'\nstop_grace = 0.3\nmax_concurrent = 2\n{settings}\n{turn}\n"
+    )
+}
+
+const LINES: &str = "[agents.kept.turn]\nend_line = 'END'\ninterrupt = \"STOP\\n\"";
+
+const JSON: &str = "output = 'events'\n[agents.kept.turn]\nend_json = { type = 'result' }\n\
+    message = { type = 'user', message = { role = 'user', content = '{{ input }}' } }";
+
+const RPC: &str = "input = 'json-rpc'\noutput = 'json-rpc'\n[agents.kept.json_rpc]\n\
+    initialize = { method = 'initialize' }\nmethod = 'ask'\nparams = { text = '{{ input }}' }\n\
+    result = '/answer'\ncancel = { method = 'cancel' }";
+
+fn lines(settings: &str) -> String {
+    kept("'turns'", settings, LINES)
+}
+
+fn of(context: &str, text: &str) -> Value {
+    let mut params = message(text);
+    params["message"]["contextId"] = json!(context);
+    params
+}
+
+async fn say(door: &Door, context: &str, text: &str) -> (String, String) {
+    outcome(&door.rpc("kept", "message/send", &of(context, text)).await)
+}
+
+/// The process that answers in a conversation.
+async fn pid(door: &Door, context: &str) -> i32 {
+    let (_, text) = say(door, context, "pid").await;
+    text.trim().parse().unwrap_or_else(|_| panic!("no process: {text}"))
+}
+
+async fn stream(door: &Door, context: &str, text: &str) -> String {
+    let body = ask("message/stream", &of(context, text));
+    door.post("/agents/kept/v1", &body).await.body
+}
+
+/// The programs of an agent of this service, which others have too.
+pub(crate) fn living(service: &Service, agent: &str) -> Vec<i32> {
+    let home = format!("HOME={}", service.setup.here().join("home").display());
+    let of_service = marked(&home);
+    let of_agent = marked(&format!("ALGONIUS_AGENT_ID={agent}"));
+    of_agent.into_iter().filter(|pid| of_service.contains(pid)).collect()
+}
+
+async fn gone(pid: i32) {
+    until(&format!("the end of {pid}"), async || (!is_alive(pid)).then_some(())).await;
+}
+
+#[tokio::test]
+async fn one_process_answers_all_messages_of_a_conversation_and_another_those_of_others() {
+    for agent in [lines(""), kept("'turns', '--json'", "", JSON), kept("'rpc', '--init'", "", RPC)]
+    {
+        let service = Service::start(&agent).await;
+        let line = |text: &str| {
+            completed(&if agent.contains("end_line") {
+                format!("{text}\n")
+            } else {
+                text.to_owned()
+            })
+        };
+        assert_eq!(say(&service, "c", "one").await, line("one"));
+        let first = pid(&service, "c").await;
+        assert_eq!(say(&service, "c", "two").await, line("one two"));
+        assert_eq!(say(&service, "d", "tea").await, line("tea"));
+        assert_eq!(pid(&service, "c").await, first);
+        assert_ne!(pid(&service, "d").await, first);
+        let told = stream(&service, "c", "three").await;
+        assert!(told.contains("one two three") && !told.contains("continuity"), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_kept_is_seen_in_the_status_and_ends_with_the_service() {
+    let mut service = Service::start(&lines("")).await;
+    let first = pid(&service, "c").await;
+    let seen = until("what it takes", async || {
+        let kept = service.agent("kept").await["kept"].clone();
+        (!kept[0]["usage"].is_null()).then_some(kept)
+    })
+    .await;
+    assert_eq!((&seen[0]["pid"], &seen[0]["busy"]), (&json!(first), &json!(false)));
+    assert!(seen[0]["usage"]["memory"].as_u64().is_some_and(|bytes| bytes > 0), "{seen}");
+    service.sigterm();
+    assert!(service.exit().await.success());
+    assert!(living(&service, "kept").is_empty(), "something outlived the drain");
+    service.restart().await;
+    let second = pid(&service, "c").await;
+    assert_ne!(first, second);
+    service.kill9().await;
+    gone(second).await;
+    service.restart().await;
+    let told = stream(&service, "c", "hello").await;
+    assert!(told.contains(r#""continuity":"lost""#) && told.contains("hello"), "{told}");
+    let told = stream(&service, "c", "again").await;
+    assert!(!told.contains("continuity"), "{told}");
+}
+
+#[tokio::test]
+async fn an_idle_program_is_let_go_after_its_time_and_the_one_idle_for_longest_for_another() {
+    let service = Service::start(&lines("session_timeout = 0.2")).await;
+    gone(pid(&service, "c").await).await;
+    until("an empty pool", async || service.agent("kept").await["kept"].is_null().then_some(()))
+        .await;
+    let told = stream(&service, "c", "hello").await;
+    assert!(told.contains(r#""continuity":"lost""#), "{told}");
+
+    let service = Service::start(&lines("max_sessions = 2")).await;
+    let (a, b) = (pid(&service, "a").await, pid(&service, "b").await);
+    assert_eq!(pid(&service, "a").await, a);
+    let c = pid(&service, "c").await;
+    assert!(!is_alive(b) && is_alive(a) && is_alive(c), "{a} {b} {c}");
+    assert_eq!(living(&service, "kept").len(), 2);
+}
+
+#[tokio::test]
+async fn a_program_that_dies_between_turns_is_noticed_and_one_that_dies_in_a_turn_fails_it() {
+    let service = Service::start(&lines("")).await;
+    let first = pid(&service, "c").await;
+    kill9(first);
+    until("an empty pool", async || service.agent("kept").await["kept"].is_null().then_some(()))
+        .await;
+    let told = stream(&service, "c", "two").await;
+    assert!(told.contains(r#""continuity":"lost""#) && told.contains("two"), "{told}");
+    for (text, code) in [("exit 3", "agent-exit"), ("exit 0", "answer-missing")] {
+        assert_eq!(say(&service, "c", text).await, failed(code), "{text}");
+        let told = stream(&service, "c", "again").await;
+        assert!(told.contains(r#""continuity":"lost""#) && told.contains("again"), "{told}");
+    }
+    let id = id(&service.submit("kept", of("c", "hang")).await);
+    let busy = until("it hangs", async || {
+        let kept = service.agent("kept").await["kept"].clone();
+        (kept[0]["busy"] == true).then_some(kept)
+    })
+    .await;
+    kill9(i32::try_from(busy[0]["pid"].as_i64().unwrap()).unwrap());
+    assert_eq!(outcome(&service.ended("kept", &id).await), failed("agent-killed"));
+}
+
+/// Begins a message that is not answered, and calls it off.
+async fn called_off(service: &Service) {
+    let id = id(&service.submit("kept", of("c", "hang")).await);
+    until("it runs", async || (service.execution(&id).await["state"] == "running").then_some(()))
+        .await;
+    assert_eq!(state(&service.cancel("kept", &id).await), "canceled");
+    assert_eq!(state(&service.ended("kept", &id).await), "canceled");
+}
+
+#[tokio::test]
+async fn a_turn_that_is_called_off_is_broken_off_where_the_program_can_and_it_lives_on() {
+    for (agent, lives_on) in [
+        (lines(""), true),
+        (kept("'rpc', '--init'", "", RPC), true),
+        (lines("").replace("interrupt = \"STOP\\n\"", ""), false),
+    ] {
+        let service = Service::start(&agent).await;
+        let first = pid(&service, "c").await;
+        called_off(&service).await;
+        if !lives_on {
+            gone(first).await;
+        }
+        let second = pid(&service, "c").await;
+        assert_eq!(first == second, lives_on, "{agent}");
+    }
+}
+
+#[tokio::test]
+async fn messages_of_one_conversation_take_turns_and_nothing_of_one_is_heard_in_the_next() {
+    let service = Service::start(&lines("")).await;
+    assert_eq!(say(&service, "c", "late too late").await, completed("in time\n"));
+    let hanging = id(&service.submit("kept", of("c", "hang")).await);
+    let next = id(&service.submit("kept", of("c", "next")).await);
+    until("its place", async || {
+        let told = service.execution(&next).await.to_string();
+        told.contains("conversation-busy").then_some(())
+    })
+    .await;
+    service.cancel("kept", &hanging).await;
+    assert_eq!(outcome(&service.ended("kept", &next).await), completed("next\n"));
+    assert_eq!(say(&service, "c", "two\nlines").await, failed("input-rejected"));
+    assert_eq!(say(&service, "c", "after").await, completed("next after\n"));
+}
+
+#[tokio::test]
+async fn a_kept_program_that_takes_too_much_is_ended_also_while_it_is_idle() {
+    let service = Service::start(&lines("resources.memory_bytes = 50_000_000")).await;
+    let first = pid(&service, "c").await;
+    assert_eq!(say(&service, "c", "hog 200000000").await.0, "completed");
+    gone(first).await;
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_kept_alive_goes_on_by_its_session() {
+    let settings = "keep_alive = false\nsandbox.writable = ['HERE']\n[agents.kept.session]\n\
+                    resume_args = ['--resume', '{{ session_id }}']\nregex = 'session: (\\S+)'";
+    let service = Service::start(&kept("'chat', 'HERE/memory'", settings, "")).await;
+    std::fs::create_dir(service.setup.here().join("memory")).unwrap();
+    assert_eq!(say(&service, "c", "one").await, completed("one"));
+    assert!(living(&service, "kept").is_empty());
+    assert_eq!(say(&service, "c", "two").await, completed("one two"));
+}

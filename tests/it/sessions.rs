@@ -1,0 +1,195 @@
+//! Conversations with programs that end with their answers: what was said before is known, once, in
+//! its order, and not to others.
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::harness::door::{completed, id, outcome, state};
+use crate::harness::{Door, Service, ask, message, until};
+
+/// The fake program that remembers, told to resume by its own id.
+fn chat(options: &str, settings: &str, session: &str) -> String {
+    format!(
+        "[agents.chat]\ncommand = 'FAKE'\nargs = ['chat', 'HERE/memory'{options}]\n\
+         sandbox.writable = ['HERE']\n{settings}\n[agents.chat.session]\n\
+         resume_args = ['--resume', '{{{{ session_id }}}}']\n{session}\n"
+    )
+}
+
+/// It tells its id on standard error.
+fn plain() -> String {
+    chat("", "", "regex = 'session: (\\S+)'\nlost_regex = 'no such session'")
+}
+
+async fn started(agents: &str) -> Service {
+    let service = Service::start(agents).await;
+    std::fs::create_dir(service.setup.here().join("memory")).unwrap();
+    service
+}
+
+/// The parameters of a message of this conversation.
+fn of(context: &str, text: &str) -> Value {
+    let mut params = message(text);
+    params["message"]["contextId"] = json!(context);
+    params
+}
+
+async fn say(door: &Door, context: &str, text: &str) -> Value {
+    door.rpc("chat", "message/send", &of(context, text)).await
+}
+
+/// What the service said in the stream of a message.
+async fn stream(door: &Door, context: &str, text: &str) -> String {
+    let body = ask("message/stream", &of(context, text));
+    door.post("/agents/chat/v1", &body).await.body
+}
+
+#[tokio::test]
+async fn a_conversation_goes_on_also_after_a_restart_and_others_know_nothing_of_it() {
+    for agent in [
+        plain(),
+        chat(", '--events'", "output = 'events'", "lost_exit_codes = [3]"),
+        chat("", "", "new_args = ['--new', '{{ uuid }}']"),
+    ] {
+        let mut service = started(&agent).await;
+        assert_eq!(outcome(&say(&service, "c", "one").await), completed("one"));
+        assert_eq!(outcome(&say(&service, "c", "two").await), completed("one two"));
+        assert_eq!(outcome(&say(&service, "d", "tea").await), completed("tea"), "another context");
+        service.sigterm();
+        assert!(service.exit().await.success());
+        service.restart().await;
+        assert_eq!(outcome(&say(&service, "c", "three").await), completed("one two three"));
+        service.kill9().await;
+        service.restart().await;
+        assert_eq!(outcome(&say(&service, "c", "four").await), completed("one two three four"));
+        assert_eq!(outcome(&say(&service, "d", "milk").await), completed("tea milk"));
+    }
+}
+
+#[tokio::test]
+async fn nobody_goes_on_with_what_another_caller_said() {
+    let service = started(&plain()).await;
+    let made = service.post("/api/v1/tokens", &json!({"name": "ann"}).to_string()).await.json();
+    let ann = service.with(made["token"].as_str().unwrap());
+    assert_eq!(outcome(&say(&service, "c", "mine").await), completed("mine"));
+    assert_eq!(outcome(&say(&ann, "c", "hers").await), completed("hers"));
+    assert_eq!(outcome(&say(&service, "c", "too").await), completed("mine too"));
+}
+
+#[tokio::test]
+async fn a_session_that_the_program_has_lost_is_made_anew_once_and_that_is_said() {
+    for lost in ["lost_regex = 'no such session'", "lost_exit_codes = [3]"] {
+        let service = started(&chat("", "", &format!("regex = 'session: (\\S+)'\n{lost}"))).await;
+        say(&service, "c", "one").await;
+        let memory = service.setup.here().join("memory");
+        let sessions = std::fs::read_dir(&memory).unwrap().flatten();
+        let forget = sessions.filter(|file| file.file_name().to_string_lossy().starts_with("ses"));
+        forget.for_each(|file| std::fs::remove_file(file.path()).unwrap());
+        let told = stream(&service, "c", "two").await;
+        assert!(told.contains(r#""continuity":"lost""#), "{told}");
+        assert_eq!(told.matches("does not know its session any more").count(), 1, "{told}");
+        assert!(told.contains(r#""text":"two""#) && !told.contains("no such session"), "{told}");
+        assert_eq!(outcome(&say(&service, "c", "three").await), completed("two three"));
+        let log = "start one\nend one\nstart two\nend two\nstart three\nend three\n";
+        assert_eq!(service.setup.read("memory/log"), log);
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_fails_otherwise_is_not_run_again_and_its_session_stays() {
+    let service = started(&plain()).await;
+    say(&service, "c", "one").await;
+    assert_eq!(state(&say(&service, "c", "fail").await), "failed");
+    assert_eq!(outcome(&say(&service, "c", "two").await), completed("one two"));
+    assert_eq!(service.setup.read("memory/log").matches("start fail").count(), 1);
+}
+
+#[tokio::test]
+async fn messages_of_one_conversation_go_one_after_the_other_and_others_go_beside() {
+    let service = started(&plain()).await;
+    let first = id(&service.submit("chat", of("c", "gate-a")).await);
+    service.setup.written("memory/log", "start gate-a\n").await;
+    let second = id(&service.submit("chat", of("c", "two")).await);
+    let third = id(&service.submit("chat", of("c", "three")).await);
+    until("its place is told", async || {
+        let told = service.execution(&second).await.to_string();
+        told.contains("conversation-busy").then_some(())
+    })
+    .await;
+    assert_eq!(outcome(&say(&service, "d", "beside").await), completed("beside"));
+    assert_eq!(service.setup.read("memory/log"), "start gate-a\nstart beside\nend beside\n");
+    service.setup.open("memory/gate-a");
+    assert_eq!(outcome(&service.ended("chat", &first).await), completed("gate-a"));
+    assert_eq!(outcome(&service.ended("chat", &third).await), completed("gate-a two three"));
+    assert_eq!(outcome(&service.ended("chat", &second).await), completed("gate-a two"));
+}
+
+#[tokio::test]
+async fn a_session_is_forgotten_with_the_last_of_its_conversation_and_when_it_is_too_old() {
+    let service = started(&plain()).await;
+    let task = say(&service, "c", "one").await;
+    let gone = service.command(&["tasks", "delete", &id(&task)], "").await;
+    assert_eq!(gone.code, Some(0), "{gone:?}");
+    let told = stream(&service, "c", "two").await;
+    assert!(told.contains(r#""text":"two""#) && !told.contains("continuity"), "{told}");
+
+    let service = started(&plain().replace("lost_regex", "ttl = 0.1\nlost_regex")).await;
+    say(&service, "c", "one").await;
+    let said = Instant::now();
+    until("the end of its time", async || (said.elapsed().as_millis() > 150).then_some(())).await;
+    let told = stream(&service, "c", "two").await;
+    assert!(told.contains("nothing was said for too long"), "{told}");
+    assert!(told.contains(r#""text":"two""#), "{told}");
+    assert!(told.contains(r#""continuity":"lost""#), "{told}");
+}
+
+#[tokio::test]
+async fn an_id_that_looks_like_a_secret_is_resumed_and_stands_nowhere_in_the_clear() {
+    let secret = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
+    let agent = chat(&format!(", '--new', '{secret}'"), "", "regex = 'session: (\\S+)'");
+    let service = started(&agent).await;
+    say(&service, "c", "one").await;
+    // Resumed, the option that was given for a new one counts less.
+    assert_eq!(outcome(&say(&service, "c", "two").await), completed("one two"));
+    let ledger = service.setup.ledger();
+    assert!(!ledger.windows(secret.len()).any(|part| part == secret.as_bytes()), "in the ledger");
+    assert!(!service.said().contains(secret), "in the log");
+}
+
+#[tokio::test]
+async fn a_program_that_goes_on_while_the_service_is_away_keeps_its_session() {
+    let mut service = started(&chat("", "", "new_args = ['--new', '{{ uuid }}']")).await;
+    let first = id(&service.submit("chat", of("c", "gate-a")).await);
+    service.setup.written("memory/log", "start gate-a\n").await;
+    service.kill9().await;
+    service.restart().await;
+    service.setup.open("memory/gate-a");
+    assert_eq!(outcome(&service.ended("chat", &first).await), completed("gate-a"));
+    assert_eq!(outcome(&say(&service, "c", "two").await), completed("gate-a two"));
+}
+
+/// A program that counts all tokens of its session, and is asked for the second time.
+#[tokio::test]
+async fn what_a_session_had_counted_before_is_not_counted_again() {
+    let service = Service::start(
+        r#"
+[agents.chat]
+command = "sh"
+args = ["-c", '''
+if [ "$1" = s-1 ]; then count=9; else count=4; fi
+echo '{"type":"session","id":"s-1"}'
+echo "{\"type\":\"usage\",\"input_tokens\":$count,\"cumulative\":true}"
+echo '{"type":"text","text":"ok"}'
+''', "chat"]
+output = "events"
+[agents.chat.session]
+resume_args = ["{{ session_id }}"]
+"#,
+    )
+    .await;
+    for wanted in [4, 5] {
+        let task = say(&service, "c", "hello").await;
+        let shown = service.execution(&id(&task)).await;
+        assert_eq!(shown["attempts"][0]["used"]["input_tokens"], wanted, "{shown}");
+    }
+}
