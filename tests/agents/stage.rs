@@ -4,7 +4,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use crate::agents::Agent;
 use crate::cases::CASES;
@@ -27,7 +26,7 @@ pub(crate) const IMPATIENT: &str = "impatient";
 pub(crate) const PATIENT: &str = "patient";
 
 /// What they have in common. One that is refused would keep the others waiting.
-const COMMON: &str =
+const SHARED: &str =
     "working_dir = 'HERE/work'\nretry = { max = 1, base = 0.2 }\nquota.breaker = false\n";
 
 /// Where the service keeps what it accepted, which is what was said with its secrets masked.
@@ -88,6 +87,7 @@ const FAILED: &str = "FAILED";
 pub(crate) const SECRET_WORD: &str = "xylophonist-in-the-rafters";
 
 impl Stage<'_> {
+    #[expect(clippy::disallowed_types, reason = "how long real agents take is told")]
     fn cases(&self, service: &Service) -> Vec<String> {
         let mut played = Vec::new();
         for (name, case) in CASES {
@@ -95,7 +95,7 @@ impl Stage<'_> {
                 played.push(format!("{name}: LEFT OUT, {why}"));
                 continue;
             }
-            let begun = Instant::now();
+            let begun = std::time::Instant::now();
             // The other cases tell more of what a release of the agent does differently.
             let ended = catch_unwind(AssertUnwindSafe(|| {
                 let _shown = Shown { name, service };
@@ -140,7 +140,7 @@ impl Drop for Shown<'_> {
 fn configuration(agent: &Agent, here: &Path, mark: &str) -> String {
     let program = Path::new(&space::folder()).join(agent.program).display().to_string();
     let common =
-        format!("command = '{program}'\nenv.{MARK} = \"{mark}\"\n{COMMON}{}", agent.settings);
+        format!("command = '{program}'\nenv.{MARK} = \"{mark}\"\n{SHARED}{}", agent.settings);
     let patience = format!("idle_timeout = {}\nquota.park_max = 0", agent.patience);
     let kinds = [
         (AGENT, "quota.park_max = 0"),
