@@ -100,6 +100,14 @@ fn memory(meminfo: &str) -> Option<f64> {
     Some((all - free).max(0.0) * 100.0 / all)
 }
 
+/// All memory of this machine, in bytes.
+pub(crate) fn memory_of_machine() -> Option<u64> {
+    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+    kilobytes.checked_mul(1024)
+}
+
 /// Those of `/proc/pressure/*`; nothing when one of them is not there.
 fn stalls([cpu, memory, io]: [String; 3]) -> Option<Stalls> {
     Some(Stalls {

@@ -20,6 +20,7 @@ use crate::admit::Keys;
 use crate::config::{self, Scheduling, Settings, Source};
 use crate::front::{self, Fixed, Front, Specs};
 use crate::ground::{self, Ground};
+use crate::meter;
 use crate::reload::{self, Masks, Reloader, Switches, World};
 use crate::serve::listen::{self, Latch};
 use crate::store::Store;
@@ -59,7 +60,12 @@ impl Grown {
         let secrets = settings.secrets.iter().chain([&keys.own]).cloned();
         let masks = Masks::new(secrets, settings.redaction.clone());
         let watching = Watching::prepare(settings)?;
-        let kit = ground.kit(Arc::clone(clock), masks.masking(), &watching.observatory);
+        let kit = ground.kit(
+            Arc::clone(clock),
+            masks.masking(),
+            &watching.observatory,
+            memory(settings.pressure),
+        );
         let plan = plan(settings, meter, &ground.store);
         let onlookers = watching.begin(ground.workshop.wardens())?;
         let tree = start(kit, seats, plan, ground.workshop.wardens()).await?;
@@ -135,6 +141,13 @@ async fn end_what_is_over(
     });
     wardens.end_all_but(&goes_on.map(|record| (record.id, record.stamp)).collect()).await;
     Ok(())
+}
+
+/// How much memory agents may take together: four fifths of the machine's where nobody says.
+fn memory(pressure: Option<config::Pressure>) -> Option<u64> {
+    pressure.and_then(|pressure| {
+        pressure.agents_memory.or_else(|| Some(meter::memory_of_machine()? / 5 * 4))
+    })
 }
 
 /// How the history is kept.
