@@ -45,10 +45,10 @@ fn row(entry: &ExecutionEntry) -> [String; 7] {
     ]
 }
 
-/// Why it did not work, or why it waits.
+/// Why it waits, or why it did not work. Who is parked has failed once, and that is not its end.
 fn why(entry: &ExecutionEntry) -> String {
     let waits = entry.queue.as_ref().map(|queue| queue.queued.reason.as_str().to_owned());
-    entry.error.as_ref().map(|error| error.code.clone()).or(waits).unwrap_or_default()
+    waits.or_else(|| entry.error.as_ref().map(|error| error.code.clone())).unwrap_or_default()
 }
 
 pub(super) fn took(microseconds: i64) -> String {

@@ -184,6 +184,13 @@ async fn agents(asker: &mut Asker<'_>) {
     asker.ask(wait, "/api/v1/agents/echo/wait?seconds=20", None).await;
     asker.ask(wait, "/api/v1/agents/nobody/wait", None).await;
     asker.ask(wait, "/api/v1/agents/echo/wait?seconds=3601", None).await;
+    for way in ["disable", "enable"] {
+        let operation = format!("POST /api/v1/agents/{{id}}/{way}");
+        for (agent, status) in [("exit", 200), ("nobody", 404)] {
+            let path = format!("/api/v1/agents/{agent}/{way}");
+            assert_eq!(asker.ask(&operation, &path, None).await.status, status, "{path}");
+        }
+    }
 }
 
 fn configuration() -> String {

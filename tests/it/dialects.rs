@@ -63,7 +63,9 @@ async fn credentials_that_are_refused_are_not_shown_again() {
 async fn a_quota_that_is_renewed_late_fails_the_task_and_says_when() {
     let late = "sed 's/rate limit exceeded/&, try again in 1h 20m/; \
                 s/Too Many Requests/&, try again in 1h 20m/; s/\"retry-after\":\"1\"/\"retry-after\":\"4800\"/'";
-    let agents = KINDS.map(|(agent, ..)| recorded(agent, (agent, "429-retry-after"), (late, 1)));
+    let agents = KINDS.map(|(agent, ..)| {
+        recorded(agent, (agent, "429-retry-after"), (late, 1)) + "quota.park_max = '1h'\n"
+    });
     let service = Service::start(&agents.concat()).await;
     for (agent, ..) in KINDS {
         let task = service.send(agent, "hello").await;

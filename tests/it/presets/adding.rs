@@ -84,7 +84,8 @@ async fn a_version_that_is_too_old_and_a_key_that_is_missing_are_warnings_with_a
     assert_eq!(told.code, Some(0), "{told:?}");
     for part in [
         "warning  agent claude-code, version: version 1.0.9 was not tested: >=2.1, <3 was",
-        "warning  agent claude-code, key: set ANTHROPIC_API_KEY or ",
+        "warning  agent claude-code, key: it has no key that lets it in",
+        "fix: set ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN or ",
         "homes/claude-code claude /login",
         "no service runs here yet",
         "algonius serve --config ",
