@@ -1,5 +1,5 @@
 //! Executions whose account has used up what it may: parked, woken, called off, in virtual time.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::num::NonZeroU32;
 use std::time::Duration;
