@@ -1,5 +1,5 @@
 //! What agents may use up, in one execution and in one day, in virtual time.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::budget::{Charge, Measure, zone};
