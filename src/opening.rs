@@ -20,7 +20,6 @@ use crate::admit::Keys;
 use crate::config::{self, Scheduling, Settings, Source};
 use crate::front::{self, Fixed, Front, Specs};
 use crate::ground::{self, Ground};
-use crate::meter;
 use crate::reload::{self, Masks, Reloader, Switches, World};
 use crate::serve::listen::{self, Latch};
 use crate::store::Store;
@@ -64,7 +63,7 @@ impl Grown {
             Arc::clone(clock),
             masks.masking(),
             &watching.observatory,
-            memory(settings.pressure),
+            memory(settings.pressure, &*meter),
         );
         let plan = plan(settings, meter, &ground.store);
         let onlookers = watching.begin(ground.workshop.wardens())?;
@@ -144,10 +143,8 @@ async fn end_what_is_over(
 }
 
 /// How much memory agents may take together: four fifths of the machine's where nobody says.
-fn memory(pressure: Option<config::Pressure>) -> Option<u64> {
-    pressure.and_then(|pressure| {
-        pressure.agents_memory.or_else(|| Some(meter::memory_of_machine()? / 5 * 4))
-    })
+fn memory(pressure: Option<config::Pressure>, meter: &dyn Meter) -> Option<u64> {
+    pressure?.agents_memory.or_else(|| Some(meter.memory()? / 5 * 4))
 }
 
 /// How the history is kept.

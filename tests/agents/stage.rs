@@ -27,7 +27,7 @@ pub(crate) const IMPATIENT: &str = "impatient";
 pub(crate) const PATIENT: &str = "patient";
 
 /// What they have in common. One that is refused would keep the others waiting.
-const COMMON: &str =
+const OF_EVERY_AGENT: &str =
     "working_dir = 'HERE/work'\nretry = { max = 1, base = 0.2 }\nquota.breaker = false\n";
 
 /// Where the service keeps what it accepted, which is what was said with its secrets masked.
@@ -139,8 +139,10 @@ impl Drop for Shown<'_> {
 /// The configuration: the agent as it is, without patience for silence, and with patience for quotas.
 fn configuration(agent: &Agent, here: &Path, mark: &str) -> String {
     let program = Path::new(&space::folder()).join(agent.program).display().to_string();
-    let common =
-        format!("command = '{program}'\nenv.{MARK} = \"{mark}\"\n{COMMON}{}", agent.settings);
+    let common = format!(
+        "command = '{program}'\nenv.{MARK} = \"{mark}\"\n{OF_EVERY_AGENT}{}",
+        agent.settings
+    );
     let patience = format!("idle_timeout = {}\nquota.park_max = 0", agent.patience);
     let kinds = [
         (AGENT, "quota.park_max = 0"),
