@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use algonius_actors::decide::key::Keyring;
-use algonius_actors::kit::{Circuits, Kit, Masking, Pens, Purses};
+use algonius_actors::kit::{Circuits, Kit, Masking, Pens, Purses, Room};
 use algonius_actors::lookout::Lookout;
 use algonius_actors::model::rungs::Rungs;
 use algonius_actors::ports::clock::Clock;
@@ -63,6 +63,7 @@ impl Ground {
         clock: Arc<dyn Clock>,
         redactor: Masking,
         observatory: &Observatory,
+        memory: Option<u64>,
     ) -> Kit {
         Kit {
             ledger: Arc::clone(&self.store) as _,
@@ -76,6 +77,7 @@ impl Ground {
             pens: Pens::default(),
             circuits: Circuits::default(),
             purses: Purses::default(),
+            room: Room::of(memory),
         }
     }
 }

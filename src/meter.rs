@@ -44,6 +44,10 @@ impl Meter for MachineMeter {
         let cpu_percent = before.zip(ticks).and_then(|(before, now)| now.busy_since(before));
         Reading { cpu_percent, ..reading }
     }
+
+    fn memory(&self) -> Option<u64> {
+        memory_of_machine()
+    }
 }
 
 fn look(folder: &Path) -> (Reading, Option<Ticks>) {
@@ -98,6 +102,14 @@ fn memory(meminfo: &str) -> Option<f64> {
     };
     let (all, free) = (of("MemTotal:").filter(|all| *all > 0.0)?, of("MemAvailable:")?);
     Some((all - free).max(0.0) * 100.0 / all)
+}
+
+/// All memory of this machine, in bytes.
+fn memory_of_machine() -> Option<u64> {
+    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+    kilobytes.checked_mul(1024)
 }
 
 /// Those of `/proc/pressure/*`; nothing when one of them is not there.

@@ -59,7 +59,12 @@ impl Grown {
         let secrets = settings.secrets.iter().chain([&keys.own]).cloned();
         let masks = Masks::new(secrets, settings.redaction.clone());
         let watching = Watching::prepare(settings)?;
-        let kit = ground.kit(Arc::clone(clock), masks.masking(), &watching.observatory);
+        let kit = ground.kit(
+            Arc::clone(clock),
+            masks.masking(),
+            &watching.observatory,
+            memory(settings.pressure, &*meter),
+        );
         let plan = plan(settings, meter, &ground.store);
         let onlookers = watching.begin(ground.workshop.wardens())?;
         let tree = start(kit, seats, plan, ground.workshop.wardens()).await?;
@@ -135,6 +140,11 @@ async fn end_what_is_over(
     });
     wardens.end_all_but(&goes_on.map(|record| (record.id, record.stamp)).collect()).await;
     Ok(())
+}
+
+/// How much memory agents may take together: four fifths of the machine's where nobody says.
+fn memory(pressure: Option<config::Pressure>, meter: &dyn Meter) -> Option<u64> {
+    pressure?.agents_memory.or_else(|| Some(meter.memory()? / 5 * 4))
 }
 
 /// How the history is kept.

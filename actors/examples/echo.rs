@@ -9,7 +9,7 @@ use std::time::Duration;
 use algonius_actors::decide::key::Keyring;
 use algonius_actors::decide::redact::Redactor;
 use algonius_actors::door::Gateway;
-use algonius_actors::kit::{Circuits, Kit, Masking, Pens, Purses};
+use algonius_actors::kit::{Circuits, Kit, Masking, Pens, Purses, Room};
 use algonius_actors::lookout::Lookout;
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::code::Code;
@@ -117,6 +117,7 @@ async fn run(text: &str) -> Result<String, Box<dyn Error>> {
         pens: Pens::default(),
         circuits: Circuits::default(),
         purses: Purses::default(),
+        room: Room::default(),
     };
     let seat = Seat { spec: Arc::new(spec("echo")), driver: Arc::new(Echo) };
     let tree = Tree::start(kit, vec![seat], Plan::default()).await?;

@@ -246,7 +246,10 @@ impl ExecutionData {
                 self.mind_wall_time(me, at, ran);
             }
             Event::Settled => self.settled(),
-            Event::Cleaned { .. } => self.cleaning = false,
+            Event::Cleaned { .. } => {
+                self.cleaning = false;
+                self.claiming.go_ashore();
+            }
             _ => {}
         }
         let phase = mem::replace(&mut self.phase, Phase::Idle);
@@ -293,7 +296,7 @@ impl ExecutionData {
 
     fn perform(&mut self, me: &ActorRef<ExecutionMsg>, effect: Effect) {
         match effect {
-            Effect::Claim { stamp, from } => self.claim(stamp, from),
+            Effect::Claim { stamp, from } => self.claim(me, stamp, from),
             Effect::AskAgain { at, within } => self.ask_again(me, at, within),
             Effect::Start { stamp } => self.start(me, stamp),
             Effect::TakeUp { stamp } => self.take_up(me, stamp),

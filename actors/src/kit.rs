@@ -15,6 +15,7 @@ use crate::ports::history::History;
 use crate::ports::ledger::Ledger;
 use crate::ports::observer::Observer;
 pub use crate::report::Purses;
+pub use crate::room::Room;
 use crate::turns::Turns;
 
 /// The world as the tree knows it, the two keepers of secrets, and what all agents share.
@@ -42,6 +43,8 @@ pub struct Kit {
     pub circuits: Circuits,
     /// What each agent has used up today.
     pub purses: Purses,
+    /// The memory that agents may take together.
+    pub room: Room,
 }
 
 impl Kit {

@@ -34,6 +34,7 @@ pub mod ready;
 mod recover;
 pub mod report;
 pub mod retention;
+mod room;
 pub mod root;
 pub mod scheduler;
 pub mod schedules;

@@ -40,6 +40,11 @@ impl Turns {
         self.0.send_if_modified(|waiters| !waiters.is_empty());
     }
 
+    /// Tells all who listen, whether they stand in the line or not.
+    pub(crate) fn rouse(&self) {
+        self.0.send_modify(|_| {});
+    }
+
     /// Hears when something may be free.
     pub(crate) fn listen(&self) -> watch::Receiver<Waiters> {
         self.0.subscribe()

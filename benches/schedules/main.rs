@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use algonius_actors::decide::key::Keyring;
 use algonius_actors::decide::redact::Redactor;
-use algonius_actors::kit::{Circuits, Kit, Masking, Pens, Purses};
+use algonius_actors::kit::{Circuits, Kit, Masking, Pens, Purses, Room};
 use algonius_actors::lookout::Lookout;
 use algonius_actors::model::schedule::{Configured, ScheduleSpec};
 use algonius_actors::ports::observer::Nobody;
@@ -91,6 +91,7 @@ async fn grow(store: &Arc<Store>, count: usize) -> Tree {
         pens: Pens::default(),
         circuits: Circuits::default(),
         purses: Purses::default(),
+        room: Room::default(),
     };
     let schedule = |number| {
         let id = format!("s{number}");

@@ -88,7 +88,7 @@ fn read(
     let access = section.word("access", &accesses).map(|found| found.value).unwrap_or_default();
     let mut program = program::read(section, (&id, basis.data_dir), access, lacking);
     sandbox::read(section, program.as_mut(), access, lacking);
-    resources::read(section, program.as_mut());
+    let expects = resources::read(section, program.as_mut());
     let capacity = capacity(section, limits, access);
     interactive::read(section, limits, capacity, program.as_mut());
     let input = program.as_ref().map(|program| program.input);
@@ -104,6 +104,7 @@ fn read(
         enforcement: Enforcement::default(),
         isolation: None,
         holding: Holding::default(),
+        expects,
         capacity,
         deadlines: deadlines::read(section, limits),
         heartbeat: Some(section.seconds("heartbeat", limits.heartbeat)),

@@ -5,7 +5,11 @@ use std::time::Duration;
 use algonius_actors::model::pressure::{PressureSpec, Stalls};
 
 use super::section::Section;
-use super::value::Bounds;
+use super::shape::Shape;
+use super::value::{self, Bounds};
+
+/// Bytes of memory.
+const MEMORY: Bounds<u64> = Bounds::new(1 << 20, 1 << 46, 0);
 
 /// How the machine is watched.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -14,6 +18,8 @@ pub struct Pressure {
     pub spec: PressureSpec,
     /// From one look to the next.
     pub interval: Duration,
+    /// Bytes of memory that agents may take together; a share of the machine's where nobody says.
+    pub agents_memory: Option<u64>,
 }
 
 /// Reads `[pressure]`; nothing when it is switched off.
@@ -39,6 +45,9 @@ pub(super) fn read(mut section: Section<'_>) -> Option<Pressure> {
             .count("min_disk_free_bytes", Bounds::new(0, 1 << 60, 1_000_000_000)),
     };
     let interval = from.seconds("interval", Bounds::new(0.01, 3600.0, 1.0));
+    let most = from.entry("agents_memory_bytes");
+    from.note("agents_memory_bytes", || Shape::Count(MEMORY, false));
+    let agents_memory = most.and_then(|most| value::count(from.reader, &most, MEMORY));
     section.finish();
-    is_enabled.then_some(Pressure { spec, interval })
+    is_enabled.then_some(Pressure { spec, interval, agents_memory })
 }

@@ -14,18 +14,20 @@ const PROCESSES: Bounds<u64> = Bounds::new(1, 1 << 22, 0);
 const GROUPINGS: [(&str, Grouping); 3] =
     [("auto", Grouping::Auto), ("required", Grouping::Required), ("off", Grouping::Off)];
 
-/// Reads the limits into the program.
-pub(super) fn read(agent: &mut Section<'_>, program: Option<&mut ProgramSpec>) {
+/// Reads the limits into the program; answers how much memory an attempt is said to take.
+pub(super) fn read(agent: &mut Section<'_>, program: Option<&mut ProgramSpec>) -> Option<u64> {
     let mut section = agent.section("resources");
     let resources = Resources {
         memory: limit(&mut section, "memory_bytes", MEMORY),
         processes: limit(&mut section, "processes", PROCESSES),
         grouping: section.word("group", &GROUPINGS).map(|found| found.value).unwrap_or_default(),
     };
+    let expects = limit(&mut section, "expected_bytes", MEMORY);
     section.finish();
     if let Some(program) = program {
         program.resources = resources;
     }
+    expects
 }
 
 /// A number that limits only where it is given.

@@ -150,6 +150,7 @@ fn an_agent_of_one_line_gets_every_default() {
         enforcement: Enforcement::Unneeded,
         isolation: None,
         holding: Holding::default(),
+        expects: None,
         capacity: Capacity { running: NonZeroU32::new(10), waiting: 10, patience: seconds(1800) },
         deadlines: Deadlines {
             start: seconds(30),

@@ -24,6 +24,7 @@ pub(super) fn spec(id: &str, exposure: Exposure) -> AgentSpec {
         enforcement: Enforcement::Unneeded,
         isolation: None,
         holding: Holding::default(),
+        expects: None,
         capacity: Capacity { running: None, waiting: 0, patience: day },
         deadlines: Deadlines { start: day, run: day, idle: None, grace: day, answer: day },
         heartbeat: None,

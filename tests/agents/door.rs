@@ -49,10 +49,7 @@ impl Door {
     }
 
     /// What is known of the program of an agent, once it was asked for its version.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "nobody tells of it, and no other work waits here"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "nobody tells when a program was asked")]
     pub(crate) fn program(&self, agent: &str) -> Value {
         for _ in 0..DEADLINE.as_millis() / LOOK.as_millis() {
             let status: Value =

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::harness::door::{completed, failed, outcome};
 use crate::harness::processes::{labels, marked};
-use crate::harness::{Service, fake, until};
+use crate::harness::{Service, Setup, fake, gated, until};
 
 const MEMORY: u64 = 100 << 20;
 
@@ -77,4 +77,24 @@ async fn what_keeps_to_its_limits_is_left_alone_and_shown_with_them() {
     let shown = json!({"memory_bytes": watched(MEMORY), "processes": watched(64), "group": false});
     assert_eq!(service.agent("calm").await["resources"], shown);
     assert_eq!(outcome(&service.send("calm", "go").await), completed("done"));
+}
+
+#[tokio::test]
+async fn agents_that_say_what_they_take_begin_when_there_is_so_much_left() {
+    let bounds = "[pressure]\nmode = 'usage'\ncpu_percent = 100\nmemory_percent = 100\n\
+                  load = 1_000_000\nmin_disk_free_bytes = 0\nagents_memory_bytes = 1_000_000_000\n";
+    let agents = ["one", "two"].map(|id| gated(id, "resources.expected_bytes = 600_000_000"));
+    let service = Setup::bare(&[bounds, &agents.concat()].concat()).start().await;
+    let first = service.begin("one", "a").await;
+    service.setup.written("log", "start a\n").await;
+    let second = service.begin("two", "b").await;
+    until("its reason", async || {
+        let told = service.get("/status/agents/two").await.body;
+        told.contains("memory-short").then_some(())
+    })
+    .await;
+    service.setup.open("go");
+    assert_eq!(outcome(&service.ended("one", &first).await), completed("a\n"));
+    assert_eq!(outcome(&service.ended("two", &second).await), completed("b\n"));
+    assert_eq!(service.setup.read("log"), "start a\nend a\nstart b\nend b\n");
 }

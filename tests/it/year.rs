@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use algonius_actors::decide::key::Keyring;
 use algonius_actors::decide::redact::Redactor;
-use algonius_actors::kit::{Circuits, Kit, Masking, Pens, Purses};
+use algonius_actors::kit::{Circuits, Kit, Masking, Pens, Purses, Room};
 use algonius_actors::lookout::Lookout;
 use algonius_actors::model::occurrence::{Occurrence, Verdict};
 use algonius_actors::model::principal::{Right, Scope, TokenSeed};
@@ -83,6 +83,7 @@ impl Lives {
             pens: Pens::default(),
             circuits: Circuits::default(),
             purses: Purses::default(),
+            room: Room::default(),
         };
         let driver = Arc::<ScriptedDriver>::clone(&self.driver);
         let mut worker = spec(WORKER);

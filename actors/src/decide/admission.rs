@@ -201,11 +201,30 @@ impl Line {
         effects
     }
 
-    /// Puts one before all who came after it.
-    fn wake(&mut self, id: ExecutionId) {
-        let before = self.waiting.iter().position(|place| place.id > id);
-        let place = Place { id, stage: Stage::Ready };
-        self.waiting.insert(before.unwrap_or(self.waiting.len()), place);
+    fn hold(&mut self, held: bool) -> Vec<Effect> {
+        self.held = held;
+        self.advance()
+    }
+
+    fn shut(&mut self, shut: bool) -> Vec<Effect> {
+        self.shut = shut;
+        self.advance()
+    }
+
+    fn park(&mut self, id: ExecutionId) -> Vec<Effect> {
+        self.running.remove(&id);
+        self.parked.insert(id);
+        self.advance()
+    }
+
+    /// Puts one that was parked before all who came after it.
+    fn wake(&mut self, id: ExecutionId) -> Vec<Effect> {
+        if self.parked.remove(&id) {
+            let before = self.waiting.iter().position(|place| place.id > id);
+            let place = Place { id, stage: Stage::Ready };
+            self.waiting.insert(before.unwrap_or(self.waiting.len()), place);
+        }
+        self.advance()
     }
 
     /// Lets one begin that nobody else would.
@@ -263,50 +282,19 @@ pub fn step(mut line: Line, event: Event) -> (Line, Vec<Effect>) {
             line.running.remove(&id);
             line.advance()
         }
-        Event::Held => {
-            line.held = true;
-            Vec::new()
-        }
-        Event::Released => {
-            line.held = false;
-            line.advance()
-        }
-        Event::Shut | Event::Opened | Event::Tried(_) | Event::Parked(_) | Event::Woken(_) => {
-            of_account(&mut line, event)
-        }
+        Event::Held => line.hold(true),
+        Event::Released => line.hold(false),
+        Event::Shut => line.shut(true),
+        Event::Opened => line.shut(false),
+        Event::Tried(id) => line.try_with(id),
+        Event::Parked(id) => line.park(id),
+        Event::Woken(id) => line.wake(id),
         Event::Resized { capacity, depth } => {
             (line.capacity, line.depth) = (capacity, depth);
             line.advance()
         }
     };
     (line, effects)
-}
-
-/// What the account does to the line; other events do nothing here.
-fn of_account(line: &mut Line, event: Event) -> Vec<Effect> {
-    match event {
-        Event::Shut => {
-            line.shut = true;
-            Vec::new()
-        }
-        Event::Opened => {
-            line.shut = false;
-            line.advance()
-        }
-        Event::Tried(id) => line.try_with(id),
-        Event::Parked(id) => {
-            line.running.remove(&id);
-            line.parked.insert(id);
-            line.advance()
-        }
-        Event::Woken(id) => {
-            if line.parked.remove(&id) {
-                line.wake(id);
-            }
-            line.advance()
-        }
-        _ => Vec::new(),
-    }
 }
 
 fn recorded(line: &mut Line, id: ExecutionId, stage: Stage) -> Vec<Effect> {

@@ -10,11 +10,13 @@ use tokio::time::{Instant, timeout};
 use super::{ExecutionData, ExecutionMsg};
 use crate::decide::execution::Event;
 use crate::decide::turn::Waiters;
+use crate::kit::Kit;
 use crate::model::execution::{Fence, Move, Stamp, State};
 use crate::model::queue::{Queued, Reason};
 use crate::model::workspace::Workspace;
 use crate::pen::{Bid, Stroke};
 use crate::ports::ledger::ClaimOrder;
+use crate::room::Berth;
 use crate::turns::{Turn, Turns};
 
 /// What the ledger gave for an attempt.
@@ -41,6 +43,8 @@ pub(super) struct Claiming {
     news: watch::Receiver<Waiters>,
     /// The workspace of the present attempt.
     held: Option<Held>,
+    /// What it may take of the memory, for as long as something of its attempt is left.
+    berth: Option<Berth>,
     /// When the first attempt was let in.
     begun: Option<Instant>,
 }
@@ -61,7 +65,7 @@ impl Claiming {
     /// Nothing is asked for yet; `before` was spent in the line of the agent.
     pub(super) fn new(turns: &Turns, before: Duration) -> Self {
         let (since, news) = (Instant::now(), turns.listen());
-        Self { stamp: None, since, before, turn: None, news, held: None, begun: None }
+        Self { stamp: None, since, before, turn: None, news, held: None, berth: None, begun: None }
     }
 
     fn begin(&mut self, stamp: Stamp) {
@@ -86,6 +90,11 @@ impl Claiming {
         self.begun.map(|begun| begun.elapsed())
     }
 
+    /// Nothing is left of its attempt.
+    pub(super) fn go_ashore(&mut self) {
+        self.berth = None;
+    }
+
     /// Needs nothing more.
     pub(super) fn leave(&mut self) {
         self.turn = None;
@@ -98,7 +107,14 @@ impl Claiming {
 }
 
 impl ExecutionData {
-    pub(super) fn claim(&mut self, stamp: Stamp, from: State) {
+    pub(super) fn claim(&mut self, me: &ActorRef<ExecutionMsg>, stamp: Stamp, from: State) {
+        if self.claiming.stamp != Some(stamp) {
+            self.claiming.begin(stamp);
+        }
+        if !self.has_room() {
+            self.claiming.news.mark_unchanged();
+            return self.held_up(me, stamp, (Reason::MemoryShort, None));
+        }
         let (at, reason) = (self.kit.clock.now(), "its turn has come".to_owned());
         let order = ClaimOrder {
             id: self.id,
@@ -109,9 +125,6 @@ impl ExecutionData {
             fence: self.fence,
             moved: Move { from, to: State::Starting, stamp, at, reason },
         };
-        if self.claiming.stamp != Some(stamp) {
-            self.claiming.begin(stamp);
-        }
         self.claiming.news.mark_unchanged(); // What is freed from now on is news.
         self.write(Stroke::Claim(Box::new(Bid {
             order,
@@ -120,6 +133,20 @@ impl ExecutionData {
             request: Arc::clone(&self.request),
             turns: self.kit.turns.clone(),
         })));
+    }
+
+    /// Whether there is memory for its attempt, which it has from then on.
+    fn has_room(&mut self) -> bool {
+        let Some(bytes) = self.spec.expects else { return true };
+        self.claiming.berth = None; // Of an earlier try, which was held up elsewhere.
+        self.claiming.berth = self.kit.room.enter(self.id, bytes, &self.kit.turns);
+        self.claiming.berth.is_some()
+    }
+
+    /// It goes on, whatever others take.
+    pub(super) fn keep_room(&mut self) {
+        let Kit { room, turns, .. } = &self.kit;
+        self.claiming.berth = self.spec.expects.map(|bytes| room.occupy(self.id, bytes, turns));
     }
 
     pub(super) fn claimed(&mut self, me: &ActorRef<ExecutionMsg>, grant: Grant) {
@@ -141,6 +168,9 @@ impl ExecutionData {
         at: Stamp,
         (reason, workspace): (Reason, Option<Workspace>),
     ) {
+        if reason != Reason::MemoryShort {
+            self.claiming.go_ashore(); // Others may begin meanwhile.
+        }
         let mut position = 1;
         match workspace.filter(|_| reason == Reason::WorkspaceBusy) {
             None => self.claiming.leave(),

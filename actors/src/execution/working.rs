@@ -21,6 +21,7 @@ impl ExecutionData {
 
     pub(super) fn take_up(&mut self, me: &ActorRef<ExecutionMsg>, stamp: Stamp) {
         self.attempt_begun(stamp);
+        self.keep_room();
         let known = mem::take(&mut self.known);
         let (work, reporter) = self.work(me, stamp, known);
         self.lease = Some(self.driver.resume(work, reporter));

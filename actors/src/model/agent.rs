@@ -134,6 +134,8 @@ pub struct AgentSpec {
     pub isolation: Option<Isolation>,
     /// What it may take of the machine, and what holds it to that.
     pub holding: Holding,
+    /// Bytes of memory that an attempt takes, where that is known; it begins when there is so much left.
+    pub expects: Option<u64>,
     /// Concurrency and queue.
     pub capacity: Capacity,
     /// Deadlines of an attempt.

@@ -23,6 +23,8 @@ pub enum Reason {
     CredentialRefused,
     /// An earlier message of its conversation is at work, or is to be.
     ConversationBusy,
+    /// Others take the memory that it needs.
+    MemoryShort,
 }
 
 impl Reason {
@@ -36,6 +38,7 @@ impl Reason {
             Self::QuotaUsedUp => "quota-used-up",
             Self::CredentialRefused => "credential-refused",
             Self::ConversationBusy => "conversation-busy",
+            Self::MemoryShort => "memory-short",
         }
     }
 
@@ -48,6 +51,7 @@ impl Reason {
             Self::QuotaUsedUp => "the quota of the agent's account is used up",
             Self::CredentialRefused => "the agent's credential was not accepted",
             Self::ConversationBusy => "an earlier message of the conversation is worked on",
+            Self::MemoryShort => "other agents take the memory that it needs",
         }
     }
 }
@@ -133,6 +137,7 @@ mod tests {
             Reason::QuotaUsedUp,
             Reason::CredentialRefused,
             Reason::ConversationBusy,
+            Reason::MemoryShort,
         ] {
             assert_eq!(serde_json::to_value(reason).unwrap(), reason.as_str());
         }

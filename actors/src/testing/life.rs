@@ -20,6 +20,7 @@ use crate::monitor::Probe;
 use crate::ports::driver::Driver;
 use crate::ports::observer::Nobody;
 use crate::report::Purses;
+use crate::room::Room;
 use crate::root::Seat;
 use crate::scheduler::{Agenda, NAP};
 use crate::tree::{Plan, Tree};
@@ -43,6 +44,7 @@ pub(super) fn kit(
         pens: Pens::default(),
         circuits: Circuits::default(),
         purses: Purses::default(),
+        room: Room::default(),
     }
 }
 

@@ -30,6 +30,7 @@ pub fn spec(id: &str) -> AgentSpec {
         enforcement: Enforcement::Unneeded,
         isolation: None,
         holding: Holding::default(),
+        expects: None,
         capacity: Capacity {
             running: NonZeroU32::new(1),
             waiting: 10,

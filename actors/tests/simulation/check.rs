@@ -99,16 +99,23 @@ fn check_end(record: &Record, events: &[Event]) {
 /// begun, is tried again.
 fn check_attempts(spec: &AgentSpec, record: &Record, events: &[Event]) {
     let mut attempts: Vec<Stamp> = Vec::new();
-    let (mut failure, mut has_run) = (None, false);
+    let (mut failure, mut has_run, mut parks) = (None, false, Vec::new());
     for event in events {
         match &event.fact {
             Fact::AttemptFailed(failed) => failure = Some(failed.category()),
+            Fact::Parked(parked) => parks.push(*parked),
             Fact::Moved(moved) if moved.to == State::Running => has_run = true,
             Fact::Moved(moved) if moved.to == State::Starting => {
                 let is_writer = spec.access == Access::ReadWrite && !spec.retry.after_start;
                 if !attempts.is_empty() {
                     assert_eq!(failure, Some(Category::Transient), "{}", record.id);
                     assert!(!(is_writer && has_run), "{} had its input already", record.id);
+                    let until = parks.last().map(|parked| parked.until);
+                    assert!(
+                        until.is_none_or(|until| until <= moved.at),
+                        "{} went on before {until:?}",
+                        record.id
+                    );
                 }
                 (failure, has_run) = (None, false);
                 attempts.push(moved.stamp);
@@ -119,7 +126,11 @@ fn check_attempts(spec: &AgentSpec, record: &Record, events: &[Event]) {
     let expected: Vec<_> =
         (1..).map(|attempt| Stamp { turn: 1, attempt }).take(attempts.len()).collect();
     assert_eq!(attempts, expected, "{}", record.id);
-    assert!(attempts.len() <= 1 + spec.retry.max as usize, "{}: {attempts:?}", record.id);
+    let most = 1 + spec.retry.max as usize + parks.len();
+    assert!(attempts.len() <= most, "{}: {attempts:?}", record.id);
+    let times: Vec<_> = parks.iter().map(|parked| parked.times).collect();
+    assert_eq!(times, (1..).take(parks.len()).collect::<Vec<_>>(), "{}", record.id);
+    assert!(times.len() <= spec.quota.parking.times as usize, "{}: {times:?}", record.id);
 }
 
 /// Nothing lives that was not claimed, nothing is begun twice, and what succeeded did succeed.

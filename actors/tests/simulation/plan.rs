@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use algonius_actors::model::agent::{Access, AgentSpec};
 use algonius_actors::model::code::Code;
+use algonius_actors::model::quota::{Credential, Parking, QuotaSpec};
 use algonius_actors::testing::{Act, Call, spec};
 
 use crate::chance::Chance;
@@ -34,6 +35,8 @@ pub(crate) struct Deed {
     starts_after: u64,
     stops_after: u64,
     clears_for: u64,
+    /// For how long its failure says that it lasts.
+    lasts: Option<u64>,
     is_loud: bool,
 }
 
@@ -41,6 +44,8 @@ pub(crate) struct Deed {
 pub(crate) enum Manner {
     Succeed,
     Fail(Code),
+    /// The quota of its account is used up.
+    UsedUp,
     Stillborn(Code),
     Deaf,
     Mute,
@@ -69,7 +74,11 @@ pub(crate) enum Step {
 impl Plan {
     pub(crate) fn of(chance: &mut Chance) -> Self {
         let agents: Vec<_> = (0..=chance.below(3)).map(|number| player(number, chance)).collect();
-        let acts = (0..8).map(|_| (0..=chance.below(3)).map(|_| deed(chance)).collect()).collect();
+        let bounded = chance.one(&[0, 0, 30]);
+        let deeds = |chance: &mut Chance| -> Vec<_> {
+            (0..=chance.below(3)).map(|_| deed(bounded, chance)).collect()
+        };
+        let acts = (0..8).map(|_| deeds(chance)).collect();
         // What is rare elsewhere is frequent in some worlds, and absent from others.
         let odds = Odds {
             pause: chance.one(&[1, 3, 10]),
@@ -122,13 +131,30 @@ fn player(number: u64, chance: &mut Chance) -> Player {
     spec.retry.max = u32::try_from(chance.below(4)).unwrap();
     spec.retry.after_start = chance.percent(20);
     spec.dedup_window = chance.one(&[None, None, Some(Duration::from_secs(60))]);
+    spec.quota = quota(chance);
     Player { spec, folder }
 }
 
-fn deed(chance: &mut Chance) -> Deed {
+/// Some agents share an account.
+fn quota(chance: &mut Chance) -> QuotaSpec {
+    let seconds = |chance: &mut Chance, of: &[u64]| Duration::from_secs(chance.one(of));
+    let (max, usual) = (seconds(chance, &[0, 30, 600]), seconds(chance, &[0, 10]));
+    QuotaSpec {
+        parking: Parking { max, usual, times: u32::try_from(chance.below(4)).unwrap() },
+        credential: chance.one(&[Credential::Own, Credential::Named("shared".to_owned())]),
+        breaker: chance.percent(80),
+        refused: seconds(chance, &[10, 1800]),
+    }
+}
+
+/// So many in a hundred fail for want of an account that serves.
+fn deed(bounded: u64, chance: &mut Chance) -> Deed {
     use Manner as M;
     let transient = chance.one(&[Code::TransientFailure, Code::NoResources]);
     let manner = match chance.below(100) {
+        _ if chance.percent(bounded) => {
+            chance.one(&[M::UsedUp, M::UsedUp, M::Fail(Code::NotAuthenticated)])
+        }
         0..50 => M::Succeed,
         50..65 => M::Fail(transient),
         65..72 => M::Fail(Code::Exit),
@@ -145,6 +171,7 @@ fn deed(chance: &mut Chance) -> Deed {
         starts_after: chance.one(&[0, 0, 0, 1, 5]),
         stops_after: chance.one(&[0, 0, 1, 7, 20]),
         clears_for: chance.one(&[0, 0, 1, 4]),
+        lasts: chance.one(&[None, Some(0), Some(5), Some(40), Some(700)]),
         is_loud: chance.percent(20),
     }
 }
@@ -154,6 +181,10 @@ impl Deed {
         let act = match self.manner {
             Manner::Succeed => Act::ok(self.runs_for),
             Manner::Fail(code) => Act::fail(self.runs_for, code),
+            Manner::UsedUp => {
+                let act = Act::fail(self.runs_for, Code::QuotaExceeded);
+                self.lasts.map_or(act.clone(), |seconds| act.lasting(seconds))
+            }
             Manner::Stillborn(code) => Act::stillborn(code),
             Manner::Deaf => Act::deaf(),
             Manner::Mute => Act::mute(),

@@ -118,7 +118,7 @@ async fn restart(world: &mut World, chance: &mut Chance, (away, held): (u64, u64
 async fn end(world: World, answers: Vec<((usize, u64), Answer)>) -> Played {
     world.clock.arm(0);
     let unfinished = Filter { unfinished: true, ..Filter::default() };
-    for _ in 0..100 {
+    for _ in 0..300 {
         if world.ledger.executions(unfinished.clone()).await.unwrap().is_empty() {
             break;
         }

@@ -9,7 +9,7 @@ fn pressure(lines: &str) -> Option<Pressure> {
 
 #[test]
 fn the_well_known_bounds_are_the_usual_ones_of_usage() {
-    let Pressure { spec, interval } = pressure("mode = \"usage\"").unwrap();
+    let Pressure { spec, interval, .. } = pressure("mode = \"usage\"").unwrap();
     assert!(!spec.by_stalls);
     assert_eq!((spec.cpu_percent, spec.memory_percent, spec.load), (90.0, 85.0, 4.0));
     assert_eq!((spec.min_disk_free_bytes, interval), (1_000_000_000, Duration::from_secs(1)));
@@ -25,7 +25,7 @@ fn a_machine_is_judged_by_stalls_unless_the_file_says_otherwise_or_not_at_all() 
         "cpu_stall_percent = 50\nmemory_stall_percent = 1.5\nio_stall_percent = 2\n\
          load_per_core = 8\nmin_disk_free_bytes = 0\ninterval = \"250ms\"",
     );
-    let Pressure { spec, interval } = own.unwrap();
+    let Pressure { spec, interval, .. } = own.unwrap();
     let stalls = (spec.stalls.cpu_percent, spec.stalls.memory_percent, spec.stalls.io_percent);
     assert_eq!((stalls, spec.load_per_core), ((50.0, 1.5, 2.0), 8.0));
     assert_eq!((spec.min_disk_free_bytes, interval), (0, Duration::from_millis(250)));

@@ -164,6 +164,7 @@ fn spec() -> AgentSpec {
         enforcement: Enforcement::Enforced,
         isolation: version().map(|_| Isolation::Landlock),
         holding: Holding::default(),
+        expects: None,
         capacity: Capacity { running: None, waiting: 0, patience: day },
         deadlines: Deadlines { start: day, run: day, idle: None, grace, answer: day },
         heartbeat: None,

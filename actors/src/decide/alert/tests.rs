@@ -150,6 +150,9 @@ fn sightings() -> impl Strategy<Value = Sighting> {
         1 => Just(Sighting::GivenUp(1)),
         1 => Just(Sighting::Short(vec![Shortage::Cpu])),
         1 => Just(Sighting::Short(Vec::new())),
+        1 => (0..200u64, 0..99u64).prop_map(|(percent, left)| {
+            Sighting::Spent(agent(), percent, Duration::from_secs(left))
+        }),
         2 => Just(Sighting::Tick),
     ]
 }
