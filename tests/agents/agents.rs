@@ -212,7 +212,7 @@ pub(crate) const QWEN: Agent = Agent {
     reads: Some(("read_file", r#"{"file_path":"WORK/notes.txt"}"#)),
     writes: Some(("write_file", r#"{"file_path":"WORK/denied.txt","content":"x"}"#)),
     when_denied: COMPLETED,
-    is_warned: false,
+    is_warned: true,
     when_unauthorised: REFUSED,
     when_limited: QUOTA,
     when_dropped: COMPLETED,
