@@ -27,7 +27,7 @@ pub(crate) const IMPATIENT: &str = "impatient";
 pub(crate) const PATIENT: &str = "patient";
 
 /// What they have in common. One that is refused would keep the others waiting.
-const COMMON: &str =
+const SHARED: &str =
     "working_dir = 'HERE/work'\nretry = { max = 1, base = 0.2 }\nquota.breaker = false\n";
 
 /// Where the service keeps what it accepted, which is what was said with its secrets masked.
@@ -140,7 +140,7 @@ impl Drop for Shown<'_> {
 fn configuration(agent: &Agent, here: &Path, mark: &str) -> String {
     let program = Path::new(&space::folder()).join(agent.program).display().to_string();
     let common =
-        format!("command = '{program}'\nenv.{MARK} = \"{mark}\"\n{COMMON}{}", agent.settings);
+        format!("command = '{program}'\nenv.{MARK} = \"{mark}\"\n{SHARED}{}", agent.settings);
     let patience = format!("idle_timeout = {}\nquota.park_max = 0", agent.patience);
     let kinds = [
         (AGENT, "quota.park_max = 0"),
