@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use algonius_actors::decide::key::Keyring;
-use algonius_actors::kit::{Circuits, Kit, Masking, Purses};
+use algonius_actors::kit::{Circuits, Kit, Masking, Pens, Purses};
 use algonius_actors::lookout::Lookout;
 use algonius_actors::model::rungs::Rungs;
 use algonius_actors::ports::clock::Clock;
@@ -73,6 +73,7 @@ impl Ground {
             observer: Arc::new(observatory.clone()),
             lookout: Lookout::default(),
             turns: Turns::default(),
+            pens: Pens::default(),
             circuits: Circuits::default(),
             purses: Purses::default(),
         }

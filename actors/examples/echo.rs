@@ -9,7 +9,7 @@ use std::time::Duration;
 use algonius_actors::decide::key::Keyring;
 use algonius_actors::decide::redact::Redactor;
 use algonius_actors::door::Gateway;
-use algonius_actors::kit::{Circuits, Kit, Masking, Purses};
+use algonius_actors::kit::{Circuits, Kit, Masking, Pens, Purses};
 use algonius_actors::lookout::Lookout;
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::code::Code;
@@ -114,6 +114,7 @@ async fn run(text: &str) -> Result<String, Box<dyn Error>> {
         lookout: Lookout::default(),
         keyring: Keyring::new([7; 32]), // One that is kept, where the ledger is.
         turns: Turns::default(),
+        pens: Pens::default(),
         circuits: Circuits::default(),
         purses: Purses::default(),
     };

@@ -198,7 +198,7 @@ impl ExecutionData {
         let waited = (since - args.since).to_std().unwrap_or_default();
         Self {
             claiming: Claiming::new(&kit.turns, waited),
-            pen: Pen::begin(id, Arc::clone(&kit.ledger), me.clone(), progress.clone()),
+            pen: Pen::begin(id, &spec.id, &kit, (me.clone(), progress.clone())),
             since,
             phase: from.phase,
             state: from.state,

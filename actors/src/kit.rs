@@ -8,6 +8,8 @@ pub use crate::circuits::Circuits;
 use crate::decide::key::Keyring;
 use crate::decide::redact::Redactor;
 use crate::lookout::Lookout;
+use crate::model::agent::AgentSpec;
+pub use crate::pens::Pens;
 use crate::ports::clock::Clock;
 use crate::ports::history::History;
 use crate::ports::ledger::Ledger;
@@ -34,10 +36,21 @@ pub struct Kit {
     pub lookout: Lookout,
     /// Who waits for a workspace, of all agents.
     pub turns: Turns,
+    /// Who writes what executions do.
+    pub pens: Pens,
     /// What is known of the credentials of agents.
     pub circuits: Circuits,
     /// What each agent has used up today.
     pub purses: Purses,
+}
+
+impl Kit {
+    /// Tells whoever watches how much of its day's budget an agent has used up.
+    pub(crate) fn tell_spent(&self, spec: &AgentSpec) {
+        if let Some(sighting) = self.purses.sighting(spec, &*self.clock) {
+            self.lookout.see(sighting);
+        }
+    }
 }
 
 /// The redactor that is in force. Cheap to clone. Whoever masks a stream keeps the one that it began

@@ -28,6 +28,7 @@ pub mod lookout;
 pub mod model;
 pub mod monitor;
 mod pen;
+pub mod pens;
 pub mod ports;
 pub mod ready;
 mod recover;

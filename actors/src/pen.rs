@@ -1,8 +1,10 @@
 //! Writes what one execution does into the ledger, in order, and tells when it is there.
 //!
-//! A task of its own, so that no actor waits for a disk. It does not give up: what happened must
-//! be written, so a store that is full is asked again until it takes the record.
+//! A task of its own, so that no actor waits for a disk. It does not give up while its actor lives: what
+//! happened must be written, so a store that is full is asked again until it takes the record. Once the
+//! actor is gone somebody follows it from what the ledger has, and the first failure is the end.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,13 +16,15 @@ use tracing::{Instrument, Span};
 use crate::alarm::alarmed;
 use crate::decide::execution::Event;
 use crate::execution::{ExecutionMsg, Grant};
+use crate::kit::Kit;
 use crate::model::agent::AgentSpec;
 use crate::model::event::Fact;
 use crate::model::execution::Fence;
-use crate::model::id::ExecutionId;
+use crate::model::id::{AgentId, ExecutionId};
 use crate::model::progress::Progress;
 use crate::model::queue::Reason;
 use crate::model::request::Request;
+use crate::pens::Held;
 use crate::ports::driver::Driver;
 use crate::ports::ledger::{Claim, ClaimOrder, Ledger, LedgerError, Settlement};
 use crate::turns::Turns;
@@ -60,46 +64,55 @@ pub(crate) struct Pen {
     ledger: Arc<dyn Ledger>,
     actor: ActorRef<ExecutionMsg>,
     progress: watch::Sender<Progress>,
+    strokes: mpsc::UnboundedReceiver<Stroke>,
+    /// Whoever follows the actor waits for its end. To be held, not to be read.
+    _held: Held,
 }
 
 impl Pen {
     /// Begins to write. It ends when the execution's actor is gone.
     pub(crate) fn begin(
         id: ExecutionId,
-        ledger: Arc<dyn Ledger>,
-        actor: ActorRef<ExecutionMsg>,
-        progress: watch::Sender<Progress>,
+        agent: &AgentId,
+        kit: &Kit,
+        (actor, progress): (ActorRef<ExecutionMsg>, watch::Sender<Progress>),
     ) -> mpsc::UnboundedSender<Stroke> {
-        let (strokes, mut waiting) = mpsc::unbounded_channel();
-        let pen = Self { id, ledger, actor, progress };
-        let lost = pen.actor.clone();
-        let writing = async move {
-            while let Some(stroke) = waiting.recv().await {
-                pen.write(stroke).await;
-                pen.progress.send_modify(Progress::has_news);
-            }
-        };
-        let writing = writing.instrument(Span::current());
+        let (sender, strokes) = mpsc::unbounded_channel();
+        let (ledger, held) = (Arc::clone(&kit.ledger), kit.pens.hold(agent.clone(), id));
+        let lost = actor.clone();
+        let pen = Self { id, ledger, actor, progress, strokes, _held: held };
+        let writing = pen.write_all().instrument(Span::current());
         tokio::spawn(alarmed(writing, move || _ = lost.cast(ExecutionMsg::Broken)));
-        strokes
+        sender
     }
 
-    async fn write(&self, stroke: Stroke) {
+    async fn write_all(mut self) {
+        while let Some(stroke) = self.strokes.recv().await {
+            if self.write(stroke).await.is_break() {
+                return;
+            }
+            self.progress.send_modify(Progress::has_news);
+        }
+    }
+
+    async fn write(&self, stroke: Stroke) -> ControlFlow<()> {
         match stroke {
+            Stroke::Claim(_) if self.strokes.is_closed() => {} // Nobody would do the work.
             Stroke::Claim(bid) => self.claim(*bid).await,
             Stroke::Record(fence, facts) => {
                 while let Err(error) = self.ledger.record(self.id, fence, facts.clone()).await {
-                    self.wait(&error).await;
+                    self.wait(&error).await?;
                 }
             }
             Stroke::Settle(settlement) => {
                 while let Err(error) = self.ledger.settle(settlement.clone()).await {
-                    self.wait(&error).await;
+                    self.wait(&error).await?;
                 }
                 self.tell(ExecutionMsg::Happened(Event::Settled));
             }
             Stroke::Rest => self.tell(ExecutionMsg::Written),
         }
+        ControlFlow::Continue(())
     }
 
     async fn claim(&self, bid: Bid) {
@@ -124,9 +137,15 @@ impl Pen {
         });
     }
 
-    async fn wait(&self, error: &LedgerError) {
+    /// Pauses before the next try; there is none when the actor is gone.
+    async fn wait(&self, error: &LedgerError) -> ControlFlow<()> {
         tracing::error!(execution = %self.id, %error, "write failed, will be tried again");
         tokio::time::sleep(PATIENCE).await;
+        if self.strokes.is_closed() {
+            tracing::error!(execution = %self.id, "write given up, its actor is gone");
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
     }
 
     fn tell(&self, msg: ExecutionMsg) {

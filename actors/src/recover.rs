@@ -51,6 +51,7 @@ pub struct Held {
 /// Claims what an actor that has crashed was working on, if it is held and the ledger has it at work;
 /// otherwise settles it, and answers `None`. Returns when the ledger has answered.
 pub(crate) async fn take_over(kit: &Kit, driver: &dyn Driver, id: ExecutionId) -> Option<Held> {
+    kit.pens.laid_down(id).await;
     loop {
         match claimed(kit, driver, id).await {
             Ok(Some(kept)) => return Some(kept),
@@ -76,12 +77,14 @@ async fn claimed(
     }
 }
 
-/// Gives each unfinished execution of an agent its end or its place, oldest first.
+/// Gives each unfinished execution of an agent its end or its place, oldest first, once those who were
+/// there before have written what they had to write.
 pub(crate) async fn take_up(
     kit: &Kit,
     spec: &AgentSpec,
     driver: &dyn Driver,
 ) -> Result<Vec<Recovered>, LedgerError> {
+    kit.pens.all_laid_down(&spec.id).await;
     let agent = Some(spec.id.clone());
     let filter = Filter { agent, unfinished: true, ..Filter::default() };
     let patience = spec.capacity.patience + kit.circuits.grace(&kit.keyring, spec);
@@ -123,10 +126,10 @@ async fn held(kit: &Kit, record: Record, work: Claimed) -> Result<Held, LedgerEr
     Ok(Held { record, request, work, known })
 }
 
-/// Ends what an actor left that is gone, under the generation that the ledger knows. That one may
-/// change meanwhile, by a claim that was under way: then it is looked at again. Returns when the
-/// ledger has it.
+/// Ends what an actor left that is gone, under the generation that the ledger knows. Where that has
+/// changed meanwhile it is looked at again. Returns when the ledger has it.
 pub(crate) async fn settle_cut_off(kit: &Kit, driver: &dyn Driver, id: ExecutionId) {
+    kit.pens.laid_down(id).await;
     while let Err(error) = cut_off(kit, driver, id).await {
         pause(&error).await;
     }
@@ -161,6 +164,7 @@ async fn unheard(kit: &Kit, id: ExecutionId) -> Result<(), LedgerError> {
 /// Ends everything of an agent that will not be started again: what began as interrupted, what
 /// did not as `unbegun`. Returns when the ledger has it.
 pub(crate) async fn settle_all(kit: &Kit, driver: &dyn Driver, agent: &AgentId, unbegun: &Failure) {
+    kit.pens.all_laid_down(agent).await;
     while let Err(error) = all_of(kit, driver, agent, unbegun).await {
         pause(&error).await;
     }

@@ -94,6 +94,30 @@ async fn a_day_that_is_used_up_takes_nothing_until_the_next_begins() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_day_that_is_nearly_used_up_is_told_until_it_is_over_and_again_after_a_restart() {
+    let alerts = async |world: &World| {
+        let alerts = world.status().await.alerts.into_iter();
+        let told = alerts.map(|alert| format!("{} {}", alert.cause.as_str(), alert.value));
+        told.collect::<Vec<_>>()
+    };
+    let mut world = World::tuned(daily(Measure::Tokens, 100)).await;
+    world.script("a", [Act::ok(1).using([(79, 0, false)])]);
+    world.script("b", [Act::ok(10).using([(2, 0, false)])]);
+    assert_eq!(world.run("a").await, "completed at 1");
+    assert_eq!(alerts(&world).await, [""; 0]);
+    world.submit("b").await.unwrap();
+    world.at(5).await;
+    assert_eq!(alerts(&world).await, ["budget-nearly-spent 81"]);
+    world.restart().await;
+    assert_eq!(alerts(&world).await, ["budget-nearly-spent 81"]);
+    world.at(16 * 3600 - 1).await;
+    assert_eq!(alerts(&world).await, ["budget-nearly-spent 81"]);
+    world.at(16 * 3600 + 10).await;
+    assert_eq!(alerts(&world).await, [""; 0]);
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_in_line_when_the_day_is_used_up_fails_and_runs_nothing() {
     let world = World::tuned(daily(Measure::Tokens, 100)).await;
     world.script("a", [Act::ok(5).using([(100, 0, false)])]);

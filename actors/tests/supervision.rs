@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use algonius_actors::model::code::Code;
+use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::status::Health;
 use algonius_actors::testing::{Act, Call, WORKER, World, spec};
 
@@ -141,6 +142,53 @@ async fn an_execution_whose_actor_is_not_born_is_interrupted_and_frees_its_slot(
     world.end().await;
 }
 
+/// One whose work is held, and whose beginning the store does not take for some seconds.
+async fn unwritten() -> (World, ExecutionId) {
+    let world = World::tuned(|spec| spec.heartbeat = Some(Duration::from_secs(2))).await;
+    world.script("a", [Act::ok(10)]);
+    world.faults.fail(Call::Record, 5);
+    let id = world.submit("a").await.unwrap();
+    world.driver.hold(id);
+    (world, id)
+}
+
+/// What the crashed actor had not written is not written beside what its follower writes.
+#[tokio::test(start_paused = true)]
+async fn an_execution_goes_on_from_what_its_crashed_actor_could_write() {
+    let (world, id) = unwritten().await;
+    // Paused time: what beats at second 2 reads the clock.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    world.clock.arm(1);
+    assert_eq!(world.wait(id).await, "completed");
+    assert_eq!(world.driver.stage().begun, ["a#1@0", "again a#1@3"]);
+    assert_eq!(world.path(id).await, "idle starting running completed cleanup idle");
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_execution_goes_on_from_what_could_be_written_when_its_agent_crashes() {
+    let (world, id) = unwritten().await;
+    // Paused time, between its first try and its next.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    world.crash_agent(WORKER).await;
+    assert_eq!(world.wait(id).await, "completed");
+    assert_eq!(world.driver.stage().begun, ["a#1@0", "again a#1@1"]);
+    assert_eq!(world.path(id).await, "idle starting running completed cleanup idle");
+    world.end().await;
+}
+
+/// It had ended; what says so is in the store before its follower looks there.
+#[tokio::test(start_paused = true)]
+async fn an_end_that_a_slow_store_takes_late_stands_though_the_actor_has_crashed() {
+    let world = World::new().await;
+    world.faults.slow(Call::Settle, [5]);
+    let id = world.submit("a").await.unwrap();
+    world.at(2).await;
+    world.crash_agent(WORKER).await;
+    assert_eq!((world.wait(id).await.as_str(), world.second()), ("completed", 5));
+    world.end().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn four_executions_that_panic_in_a_minute_restart_their_agent() {
     let world = World::new().await;
@@ -160,13 +208,13 @@ async fn four_executions_that_panic_in_a_minute_restart_their_agent() {
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_outlives_its_agent_is_settled() {
     let world = World::new().await;
-    world.faults.slow(Call::Claim, [10, 20]);
+    world.faults.slow(Call::Claim, [10]);
     let id = world.submit("a").await.unwrap();
     world.at(5).await;
     world.crash_agent(WORKER).await;
     let end = format!("{} at {}", world.wait(id).await, world.second());
     world.at(60).await;
-    assert_eq!([end, world.run("b").await], ["failed: interrupted at 25", "completed at 60"]);
+    assert_eq!([end, world.run("b").await], ["failed: interrupted at 10", "completed at 60"]);
     world.end().await;
 }
 

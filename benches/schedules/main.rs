@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use algonius_actors::decide::key::Keyring;
 use algonius_actors::decide::redact::Redactor;
-use algonius_actors::kit::{Circuits, Kit, Masking, Purses};
+use algonius_actors::kit::{Circuits, Kit, Masking, Pens, Purses};
 use algonius_actors::lookout::Lookout;
 use algonius_actors::model::schedule::{Configured, ScheduleSpec};
 use algonius_actors::ports::observer::Nobody;
@@ -88,6 +88,7 @@ async fn grow(store: &Arc<Store>, count: usize) -> Tree {
         observer: Arc::new(Nobody),
         lookout: Lookout::default(),
         turns: Turns::default(),
+        pens: Pens::default(),
         circuits: Circuits::default(),
         purses: Purses::default(),
     };

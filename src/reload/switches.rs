@@ -114,6 +114,9 @@ impl Reloader {
         keep(switches.clone()).await?;
         (self.switches, self.settings) = (switches, settings);
         self.change_over(agents).await;
+        if on {
+            self.world.circuits.mended(); // Whoever switches it on may have mended its credential.
+        }
         self.show();
         let switched = self.switches.told();
         self.status

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use algonius_actors::decide::key::Keyring;
 use algonius_actors::decide::redact::Redactor;
-use algonius_actors::kit::{Circuits, Kit, Masking, Purses};
+use algonius_actors::kit::{Circuits, Kit, Masking, Pens, Purses};
 use algonius_actors::lookout::Lookout;
 use algonius_actors::model::occurrence::{Occurrence, Verdict};
 use algonius_actors::model::principal::{Right, Scope, TokenSeed};
@@ -80,6 +80,7 @@ impl Lives {
             observer: Arc::new(Nobody),
             lookout: Lookout::default(),
             turns: Turns::default(),
+            pens: Pens::default(),
             circuits: Circuits::default(),
             purses: Purses::default(),
         };

@@ -14,6 +14,7 @@ pub(super) async fn load(args: &AgentArgs) -> Result<(), LedgerError> {
         let spent = kit.ledger.spent(&spec.id, day).await?;
         kit.purses.fill(&spec.id, day, spent);
     }
+    kit.tell_spent(spec);
     Ok(())
 }
 

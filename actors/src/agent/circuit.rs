@@ -14,16 +14,17 @@ use crate::decide::admission::Event;
 use crate::decide::breaker::Circuit;
 use crate::model::queue::{Queued, Reason};
 use crate::model::quota::Cause;
+use crate::ports::clock::Clock;
 
 impl AgentData {
     /// Takes what is known of the credential, and hears of all that changes.
     pub(super) fn mind_circuit(&mut self, me: &ActorRef<AgentMsg>) {
+        let (kit, mut news) = (self.args.kit.clone(), self.args.kit.circuits.listen());
         self.circuit_turned(me);
-        let (me, kit) = (me.clone(), self.args.kit.clone());
+        let me = me.clone();
         self.spawn(async move {
-            let mut news = kit.circuits.listen();
             loop {
-                let left = soonest(&news.borrow_and_update(), kit.clock.now());
+                let left = soonest(&news.borrow(), &*kit.clock);
                 let heard = match left {
                     Some(left) => timeout(left.min(LOOK), news.changed()).await.unwrap_or(Ok(())),
                     None => news.changed().await,
@@ -113,8 +114,12 @@ impl AgentData {
     }
 }
 
-/// How long until the next circuit may be tried.
-fn soonest(shut: &Shut, now: DateTime<Utc>) -> Option<Duration> {
+/// How long until the next circuit may be tried. While none is shut nobody asks for the time.
+fn soonest(shut: &Shut, clock: &dyn Clock) -> Option<Duration> {
+    if shut.is_empty() {
+        return None;
+    }
+    let now = clock.now();
     let left =
         |circuit: &Circuit| (circuit.until - now).to_std().ok().filter(|left| !left.is_zero());
     shut.values().filter_map(left).min()

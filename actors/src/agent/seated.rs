@@ -33,6 +33,7 @@ impl AgentData {
         let (running, depth) = (capacity.running.map(Into::into), capacity.waiting);
         self.arrive(me, Arrival::Resized { capacity: running, depth });
         self.circuit_turned(me);
+        self.args.kit.tell_spent(&self.args.spec);
         self.mind_patience_anew(me);
     }
 }

@@ -11,6 +11,9 @@ use crate::model::schedule::ScheduleId;
 /// Over which time requests are counted.
 const WINDOW: Duration = Duration::from_secs(60);
 
+/// Of a day's budget, in percent: then there is time to look.
+const NEARLY: u64 = 80;
+
 /// What was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sighting {
@@ -20,6 +23,8 @@ pub enum Sighting {
     Ended(AgentId, bool),
     /// Work of a schedule ended: how much of it failed in a row, and from how much on that is told.
     Scheduled(ScheduleId, u32, u32),
+    /// An agent has used up so much of its day's budget, in percent; the next day begins so much later.
+    Spent(AgentId, u64, Duration),
     /// An agent is not started again.
     Quarantined(AgentId),
     /// The machine is short of this.
@@ -74,6 +79,9 @@ pub fn step(
             } else if streak == 0 {
                 watch.close(key, &mut changes);
             }
+        }
+        Sighting::Spent(agent, percent, left) => {
+            watch.spent(agent, (percent, now + left), &mut changes);
         }
         Sighting::Quarantined(agent) => {
             watch.open((Cause::AgentQuarantined, agent.to_string()), None, (1, 0), &mut changes);
@@ -156,6 +164,21 @@ impl Watch {
         let (streak, limit) = (*streak, spec.failure_streak);
         if limit > 0 && streak >= limit {
             self.open(key, None, (streak.into(), limit.into()), changes);
+        }
+    }
+
+    /// It is over when the next day begins, or when there is more to spend.
+    fn spent(
+        &mut self,
+        agent: AgentId,
+        (percent, until): (u64, Duration),
+        changes: &mut Vec<Change>,
+    ) {
+        let key = (Cause::BudgetNearlySpent, agent.to_string());
+        if percent >= NEARLY {
+            self.open(key, Some(until), (percent, NEARLY), changes);
+        } else {
+            self.close(key, changes);
         }
     }
 

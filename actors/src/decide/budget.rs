@@ -3,6 +3,7 @@
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
 
+use crate::decide::alert::Sighting;
 use crate::model::budget::{BoundStatus, Bounds, BudgetSpec, BudgetStatus, Charge, Measure};
 use crate::model::code::Code;
 use crate::model::failure::Failure;
@@ -67,6 +68,20 @@ pub fn percent(bounds: &Bounds, spent: Charge) -> Option<u64> {
         u64::try_from(u128::from(of.of(spent)) * 100 / u128::from((*limit).max(1))).ok()
     };
     bounds.iter().filter_map(share).max()
+}
+
+/// What whoever watches is told of a day in which an agent has used up so much; `None` where it has no
+/// bounds.
+#[must_use]
+pub fn sighting(
+    spec: &BudgetSpec,
+    agent: &AgentId,
+    spent: Charge,
+    now: DateTime<Utc>,
+) -> Option<Sighting> {
+    let left = renewal(today(spec.zone, now), spec.zone) - now;
+    let left = left.to_std().unwrap_or_default();
+    percent(&spec.day, spent).map(|percent| Sighting::Spent(agent.clone(), percent, left))
 }
 
 /// The day in a zone.

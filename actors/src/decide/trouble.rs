@@ -64,10 +64,11 @@ fn usual(status: u16, (program, evidence): Case<'_>) -> Option<Code> {
     }
 }
 
-/// Its own word, where that is more than that it failed.
+/// Its own word, where that is more than that it failed; that it fell silent is ours.
 fn by_event((program, evidence): Case<'_>) -> Option<Failure> {
     let told = evidence.told.failure.as_ref()?;
-    (told.code != Code::Reported).then(|| failed(told.code, (program, evidence), &told.message))
+    let is_more = !matches!(told.code, Code::Reported | Code::AnswerMissing);
+    is_more.then(|| failed(told.code, (program, evidence), &told.message))
 }
 
 fn by_exit((program, evidence): Case<'_>) -> Option<Failure> {

@@ -27,6 +27,7 @@ impl ExecutionData {
         }
         self.account.tokens = self.account.tokens.plus(tokens);
         self.spent = self.spent.plus(charge);
+        self.kit.tell_spent(&self.spec);
         if charge.output_tokens > 0 {
             self.credential_serves();
         }
@@ -62,6 +63,7 @@ impl ExecutionData {
         let (now, till) = (self.kit.clock.now(), Till::of(&self.spec, &self.kit.purses));
         if let Some(charged) = till.charged(now, charge) {
             till.take(Some(&charged));
+            self.kit.tell_spent(&self.spec);
             self.write(Stroke::Record(self.fence, vec![(now, charged)]));
         }
     }

@@ -21,6 +21,8 @@ pub enum Cause {
     FailureStreak,
     /// The work of a schedule fails one time after the other.
     ScheduleFailing,
+    /// An agent has used up most of what it may in this day.
+    BudgetNearlySpent,
     /// The machine is short of something.
     Pressure,
     /// The disk of the ledger will be full soon.
@@ -36,6 +38,7 @@ impl Cause {
         Self::AgentQuarantined,
         Self::FailureStreak,
         Self::ScheduleFailing,
+        Self::BudgetNearlySpent,
         Self::Pressure,
         Self::LedgerNearlyFull,
         Self::PushGivenUp,
@@ -49,6 +52,7 @@ impl Cause {
             Self::AgentQuarantined => "agent-quarantined",
             Self::FailureStreak => "failure-streak",
             Self::ScheduleFailing => "schedule-failing",
+            Self::BudgetNearlySpent => "budget-nearly-spent",
             Self::Pressure => "pressure",
             Self::LedgerNearlyFull => "ledger-nearly-full",
             Self::PushGivenUp => "push-given-up",

@@ -8,8 +8,12 @@ use std::sync::Arc;
 use chrono::NaiveDate;
 use tokio::sync::watch;
 
+use crate::decide::alert::Sighting;
+use crate::decide::budget::{sighting, today};
+use crate::model::agent::AgentSpec;
 use crate::model::budget::Charge;
 use crate::model::id::AgentId;
+use crate::ports::clock::Clock;
 
 /// The purses of a service. Cheap to clone.
 #[derive(Clone, Default)]
@@ -27,6 +31,14 @@ impl Purses {
     pub(crate) fn spent(&self, agent: &AgentId, day: NaiveDate) -> Option<Charge> {
         let purses = self.0.borrow();
         purses.get(agent).filter(|purse| purse.day == day).map(|purse| purse.spent)
+    }
+
+    /// What whoever watches is told of an agent's day; `None` where it has no bounds.
+    pub(crate) fn sighting(&self, spec: &AgentSpec, clock: &dyn Clock) -> Option<Sighting> {
+        let budget = Some(&spec.budget).filter(|budget| !budget.day.is_empty())?;
+        let now = clock.now();
+        let spent = self.spent(&spec.id, today(budget.zone, now)).unwrap_or_default();
+        sighting(budget, &spec.id, spent, now)
     }
 
     /// The ledger knows what was used up. What has been added meanwhile is in it already.

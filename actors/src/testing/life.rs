@@ -12,7 +12,7 @@ use super::timebook::{MemoryTimebook, Plainly};
 use crate::circuits::Circuits;
 use crate::decide::key::Keyring;
 use crate::decide::redact::Redactor;
-use crate::kit::{Kit, Masking};
+use crate::kit::{Kit, Masking, Pens};
 use crate::lookout::Lookout;
 use crate::model::agent::AgentSpec;
 use crate::model::schedule::Configured;
@@ -40,6 +40,7 @@ pub(super) fn kit(
         observer: Arc::new(Nobody),
         lookout: Lookout::default(),
         turns: Turns::default(),
+        pens: Pens::default(),
         circuits: Circuits::default(),
         purses: Purses::default(),
     }

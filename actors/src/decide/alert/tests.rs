@@ -76,6 +76,21 @@ fn failures_in_a_row_are_told_until_one_works() {
 }
 
 #[test]
+fn a_budget_that_is_nearly_spent_is_told_once_a_day_until_the_next_begins() {
+    let mut story = Story::default();
+    let spent = |percent, left| Sighting::Spent(agent(), percent, Duration::from_secs(left));
+    story.see(0, spent(79, 100)).see(1, spent(80, 99)).see(2, spent(130, 98));
+    assert!(story.watch.ends_by_itself());
+    story.see(99, Sighting::Tick).see(100, Sighting::Tick).see(101, spent(5, 1000));
+    let expected =
+        ["1 budget-nearly-spent one 80/80", "100 budget-nearly-spent one over"].map(str::to_owned);
+    assert_eq!(story.told, expected);
+    // Somebody gives it more to spend.
+    story.see(102, spent(90, 999)).see(103, spent(45, 998));
+    assert_eq!(story.told[3..], ["103 budget-nearly-spent one over"]);
+}
+
+#[test]
 fn a_disk_that_fills_and_is_emptied_is_told_twice_and_not_more() {
     let mut story = Story::default();
     for bytes in [101, 99, 101, 99, 124, 125, 126] {
