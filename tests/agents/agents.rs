@@ -72,7 +72,7 @@ pub(crate) struct Agent {
 /// The program goes on with no session that it could be given by its id.
 const FORGETFUL: (&str, &str) = ("session", "goes on with no session by its id");
 const COUNTLESS: (&str, &str) = ("usage", "tells no tokens");
-const CUT_SHORT: (&str, &str) = ("2 MB", "loses what is beyond 64 KiB of an answer to a pipe");
+const CUT_SHORT: (&str, &str) = ("2 MB", "may lose what is beyond 64 KiB of an answer to a pipe");
 
 /// What those cannot do that only talk.
 const TALKERS: &[(&str, &str)] =
@@ -195,7 +195,7 @@ pub(crate) const OPENCODE: Agent = Agent {
     when_limited: QUOTA,
     when_dropped: TRANSIENT,
     counts: Count::Exact,
-    left_out: &[],
+    left_out: &[CUT_SHORT],
 };
 
 pub(crate) const QWEN: Agent = Agent {
