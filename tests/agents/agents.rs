@@ -72,6 +72,7 @@ pub(crate) struct Agent {
 /// The program goes on with no session that it could be given by its id.
 const FORGETFUL: (&str, &str) = ("session", "goes on with no session by its id");
 const COUNTLESS: (&str, &str) = ("usage", "tells no tokens");
+const CUT_SHORT: (&str, &str) = ("2 MB", "may lose what is beyond 64 KiB of an answer to a pipe");
 
 /// What those cannot do that only talk.
 const TALKERS: &[(&str, &str)] =
@@ -172,11 +173,7 @@ pub(crate) const CONTINUE: Agent = Agent {
     when_limited: QUOTA,
     when_dropped: TRANSIENT,
     counts: Count::Exact,
-    left_out: &[
-        FORGETFUL,
-        COUNTLESS,
-        ("2 MB", "loses what is beyond 64 KiB of an answer to a pipe"),
-    ],
+    left_out: &[FORGETFUL, COUNTLESS, CUT_SHORT],
 };
 
 pub(crate) const OPENCODE: Agent = Agent {
@@ -198,7 +195,7 @@ pub(crate) const OPENCODE: Agent = Agent {
     when_limited: QUOTA,
     when_dropped: TRANSIENT,
     counts: Count::Exact,
-    left_out: &[],
+    left_out: &[CUT_SHORT],
 };
 
 pub(crate) const QWEN: Agent = Agent {
@@ -212,12 +209,12 @@ pub(crate) const QWEN: Agent = Agent {
     reads: Some(("read_file", r#"{"file_path":"WORK/notes.txt"}"#)),
     writes: Some(("write_file", r#"{"file_path":"WORK/denied.txt","content":"x"}"#)),
     when_denied: COMPLETED,
-    is_warned: false,
+    is_warned: true,
     when_unauthorised: REFUSED,
     when_limited: QUOTA,
     when_dropped: COMPLETED,
     counts: Count::More,
-    left_out: &[],
+    left_out: &[CUT_SHORT],
 };
 
 pub(crate) const LLM: Agent = Agent {

@@ -49,16 +49,17 @@ impl Door {
     }
 
     /// What is known of the program of an agent, once it was asked for its version.
+    #[expect(clippy::disallowed_methods, reason = "nobody tells when a program was asked")]
     pub(crate) fn program(&self, agent: &str) -> Value {
         for _ in 0..DEADLINE.as_millis() / LOOK.as_millis() {
             let status: Value =
                 serde_json::from_str(&self.request("GET", "/status", "")).expect("a status");
             let agents = status["agents"].as_array().expect("agents").iter();
-            let program =
+            let mut program =
                 agents.filter(|known| known["id"] == agent).map(|known| &known["program"]);
             let asked =
                 |program: &&Value| !(program["version"].is_null() && program["warning"].is_null());
-            if let Some(program) = program.filter(asked).next() {
+            if let Some(program) = program.find(asked) {
                 return program.clone();
             }
             std::thread::sleep(LOOK); // Between two looks; the loop ends at the deadline.

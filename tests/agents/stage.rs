@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+
+use tokio::time::Instant;
 
 use crate::agents::Agent;
 use crate::cases::CASES;
@@ -27,7 +28,7 @@ pub(crate) const IMPATIENT: &str = "impatient";
 pub(crate) const PATIENT: &str = "patient";
 
 /// What they have in common. One that is refused would keep the others waiting.
-const OF_EVERY_AGENT: &str =
+const SHARED: &str =
     "working_dir = 'HERE/work'\nretry = { max = 1, base = 0.2 }\nquota.breaker = false\n";
 
 /// Where the service keeps what it accepted, which is what was said with its secrets masked.
@@ -139,10 +140,8 @@ impl Drop for Shown<'_> {
 /// The configuration: the agent as it is, without patience for silence, and with patience for quotas.
 fn configuration(agent: &Agent, here: &Path, mark: &str) -> String {
     let program = Path::new(&space::folder()).join(agent.program).display().to_string();
-    let common = format!(
-        "command = '{program}'\nenv.{MARK} = \"{mark}\"\n{OF_EVERY_AGENT}{}",
-        agent.settings
-    );
+    let common =
+        format!("command = '{program}'\nenv.{MARK} = \"{mark}\"\n{SHARED}{}", agent.settings);
     let patience = format!("idle_timeout = {}\nquota.park_max = 0", agent.patience);
     let kinds = [
         (AGENT, "quota.park_max = 0"),
