@@ -30,8 +30,8 @@ async fn check_tells_every_fault_with_its_place_and_exits_with_4() {
         "60",
         ":6:",
         "access",
-        ":9:",
-        "json-rpc",
+        ":7:",
+        "json_rpc",
     ] {
         assert!(output.stderr.contains(told), "{told} is not in {}", output.stderr);
     }
