@@ -98,6 +98,25 @@ fn what_the_file_says_counts_table_by_table_and_key_by_key() {
     assert_eq!(files, [".gemini/settings.json", "x"]);
 }
 
+/// It ends with 0 whatever became of it.
+#[test]
+fn aider_has_failed_where_an_error_is_its_last_word() {
+    let failed = agent_of("aider", "").program.success.fail_regex.unwrap();
+    let limited = "litellm.RateLimitError: RateLimitError: OpenAIException - rate limit \n\
+                   exceeded\nThe API provider has rate limited you. Try again later.\n";
+    let again = "Retrying in 0.5 seconds...\n";
+    for (text, has_failed) in [
+        (limited.to_owned(), true),
+        (format!("{limited}{again}{limited}"), true),
+        (format!("{limited}{again}"), false),
+        (format!("{limited}{again}\nIt works.\n\nTokens: 9 sent, 3 received.\n"), false),
+        (format!("{limited}\nTokens: 9 sent, 3 received.\n"), false),
+        ("An answer about errors.\n\nTokens: 9 sent, 3 received.\n".to_owned(), false),
+    ] {
+        assert_eq!(failed.is_match(&text), has_failed, "{text}");
+    }
+}
+
 #[test]
 fn a_preset_of_ones_own_replaces_another_and_adds_one() {
     let folder = tempfile::tempdir().unwrap();

@@ -41,6 +41,17 @@ fn cut<'b>(bytes: &'b [u8], places: &[usize]) -> Vec<&'b [u8]> {
     places.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect()
 }
 
+/// Gemini CLI may write its plans even where it may write nothing else.
+#[test]
+fn what_lies_outside_of_its_plans_was_denied() {
+    let lines = "{\"type\":\"tool_use\",\"tool_name\":\"write_file\",\"tool_id\":\"1\"}\n\
+                 {\"type\":\"tool_result\",\"tool_id\":\"1\",\"status\":\"error\",\"error\":\
+                 {\"type\":\"invalid_tool_params\",\"message\":\"WHY: plan path must be within\"}}\n";
+    let told = |why| said(Some(Dialect::Gemini), [lines.replace("WHY", why).as_bytes()]);
+    assert!(told("Access denied").contains("PermissionDenied { tool: \"write_file\" }"));
+    assert!(!told("Broken").contains("PermissionDenied"));
+}
+
 fn cases() -> impl Strategy<Value = (usize, &'static str)> {
     let names = prop_oneof![
         Just("hello"),
