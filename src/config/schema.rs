@@ -28,7 +28,7 @@ idle_timeout = 60
 skills = [{ id = "x" }]
 json_rpc = { notifications = { x = { kind = "text" } } }
 session = { resume_args = ["{{ session_id }}"], new_args = ["{{ uuid }}"], ttl = 60 }
-resources = { memory_bytes = 1048576, processes = 1 }
+resources = { memory_bytes = 1048576, processes = 1, expected_bytes = 1048576 }
 auth = { type = "api_key" }
 quota = { park_max = 60 }
 budget = { run = { turns = 1 }, day = { turns = 1 } }
