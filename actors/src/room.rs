@@ -54,11 +54,21 @@ impl Room {
     }
 }
 
-/// A part of the room. Dropping it gives it back, and tells those who wait.
+/// A part of the room. Dropping it gives it back, and wakes nobody: one that is held up elsewhere takes and
+/// drops it again and again, and would wake the others, and they it.
 pub(crate) struct Berth {
     id: ExecutionId,
     room: Room,
     turns: Turns,
+}
+
+impl Berth {
+    /// Gives it back, and tells those who wait.
+    pub(crate) fn leave(self) {
+        let turns = self.turns.clone();
+        drop(self);
+        turns.rouse();
+    }
 }
 
 impl Drop for Berth {
@@ -66,13 +76,23 @@ impl Drop for Berth {
         self.room.taken.send_modify(|taken| {
             taken.remove(&self.id);
         });
-        self.turns.rouse();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_is_held_up_elsewhere_wakes_nobody_and_who_ends_does() {
+        let (room, turns) = (Room::of(Some(10)), Turns::default());
+        let mut news = turns.listen();
+        news.mark_unchanged();
+        drop(room.enter(ExecutionId::fresh(), 6, &turns));
+        assert!(!news.has_changed().unwrap());
+        room.enter(ExecutionId::fresh(), 6, &turns).unwrap().leave();
+        assert!(news.has_changed().unwrap());
+    }
 
     #[test]
     fn there_is_room_for_so_much_and_for_one_that_is_alone() {

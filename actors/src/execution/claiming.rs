@@ -92,7 +92,9 @@ impl Claiming {
 
     /// Nothing is left of its attempt.
     pub(super) fn go_ashore(&mut self) {
-        self.berth = None;
+        if let Some(berth) = self.berth.take() {
+            berth.leave();
+        }
     }
 
     /// Needs nothing more.
@@ -169,7 +171,7 @@ impl ExecutionData {
         (reason, workspace): (Reason, Option<Workspace>),
     ) {
         if reason != Reason::MemoryShort {
-            self.claiming.go_ashore(); // Others may begin meanwhile.
+            self.claiming.berth = None; // Others may begin meanwhile.
         }
         let mut position = 1;
         match workspace.filter(|_| reason == Reason::WorkspaceBusy) {
