@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::door::{completed, id, outcome};
-use crate::harness::{Answer, Door, Service, Setup, ask, fake, gated, message};
+use crate::harness::{Answer, Door, Service, Setup, ask, fake, gated, message, until};
 use crate::reload::{reload, text};
 use crate::streams::{opened, read_to};
 
@@ -81,9 +81,12 @@ async fn a_stream_ends_with_the_token_that_asked_for_it_and_the_work_goes_on() {
     }
     let told: Vec<_> = rests.iter().map(|rest| rest.contains("artifact")).collect();
     assert_eq!(told, [false, true], "{rests:?}");
-    let list = service.get("/api/v1/executions?agent=one").await.json();
-    let all = list["executions"].as_array().unwrap();
-    assert!(all.len() == 2 && all.iter().all(|one| one["state"] == "completed"), "{list}");
+    until("the end of both", async || {
+        let list = service.get("/api/v1/executions?agent=one").await.json();
+        let all = list["executions"].as_array().unwrap();
+        (all.len() == 2 && all.iter().all(|one| one["state"] == "completed")).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
