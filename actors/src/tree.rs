@@ -157,7 +157,6 @@ impl Gateway {
     /// The whole tree as it is now. Each value was answered by its actor; one that does not
     /// answer within half a second is shown as silent.
     pub async fn status(&self) -> TreeStatus {
-        let at = self.kit.clock.now();
         let view = self.root_view().await;
         let since = self.ask_gateway().await;
         let (root, gateway) = (actor("root", view.as_ref().map(|view| view.since), 0), {
@@ -175,6 +174,8 @@ impl Gateway {
         let mut agents = asked.join_all().await;
         agents.sort_by(|one, other| one.id.cmp(&other.id));
         let alerts = alerts.unwrap_or_default();
+        // Read last: nothing that is told has begun after it.
+        let at = self.kit.clock.now();
         TreeStatus {
             at,
             root,
