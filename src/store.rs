@@ -16,7 +16,6 @@ use algonius_actors::ports::ledger::{
 use algonius_actors::ports::outbox::{Due, Outbox, Placing};
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use sqlx::SqlitePool;
 use uuid::Uuid;
 
 use directory::{Directory, Lock};
@@ -25,6 +24,7 @@ use principals::Seeds;
 use push::{Forget, Note, Place};
 use record::Facts;
 use seal::{Purpose, Seal};
+use sql::Readers;
 use text::{Append, Unwrite};
 use writer::Writer;
 
@@ -54,7 +54,9 @@ mod seal;
 mod sessions;
 mod settle;
 mod spending;
+mod sql;
 mod sqlite;
+mod steps;
 mod text;
 mod timebook;
 mod tokens;
@@ -102,7 +104,7 @@ pub struct Store {
     instance: Instance,
     seal: Seal,
     sessions: Seal,
-    readers: SqlitePool,
+    readers: Readers,
     writer: Writer,
 }
 
@@ -124,10 +126,11 @@ impl Store {
         lock: Lock,
     ) -> Result<Self, StoreError> {
         whole::check(database)?;
-        let mut connection = sqlite::writer(database, durability).await?;
+        let mut connection = sqlite::writer(database, durability)?;
         let instance = sqlite::instance(&mut connection).await?;
-        let readers = sqlite::readers(database).await?;
+        let readers = sqlite::readers(database)?;
         let writer = Writer::spawn(connection, readers.clone(), lock);
+        let writer = writer.map_err(|error| StoreError::Database { source: Box::new(error) })?;
         let seal = |purpose| Seal::new(&instance.key, purpose);
         let (seal, sessions) = (seal(Purpose::PushTargets), seal(Purpose::Sessions));
         let database = database.to_owned();

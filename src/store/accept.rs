@@ -5,9 +5,9 @@ use algonius_actors::model::execution::{Stamp, State};
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::ports::ledger::{Accept, Acceptance};
 use async_trait::async_trait;
-use sqlx::SqliteConnection;
 
 use super::column::{Columns, json, micros};
+use super::sql::{self, Connection};
 use super::writer::Change;
 use super::{events, keys, text};
 
@@ -32,7 +32,7 @@ const EQUAL: &str = "
 impl Change for Accept {
     type Answer = Acceptance;
 
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<Acceptance> {
+    async fn make(&self, connection: &mut Connection) -> sql::Result<Acceptance> {
         // Most requests have one key, which the insertion itself looks up.
         if self.keys.named.is_some()
             && let Some(earlier) = earlier(self, connection).await?
@@ -56,9 +56,9 @@ impl Change for Accept {
 async fn insert(
     accept: &Accept,
     content: Option<[u8; 32]>,
-    connection: &mut SqliteConnection,
-) -> sqlx::Result<bool> {
-    let done = sqlx::query(INSERT)
+    connection: &mut Connection,
+) -> sql::Result<bool> {
+    let done = sql::query(INSERT)
         .bind(accept.id.0)
         .bind(accept.agent.as_str())
         .bind(accept.owner.0)
@@ -79,17 +79,14 @@ async fn insert(
         .bind(accept.trace.as_ref().map(json).transpose()?)
         .execute(connection)
         .await?;
-    Ok(done.rows_affected() == 1)
+    Ok(done == 1)
 }
 
 /// The one that was asked the same: what has completed before what is under way, and of that the
 /// first.
-async fn equal(
-    accept: &Accept,
-    connection: &mut SqliteConnection,
-) -> sqlx::Result<Option<ExecutionId>> {
+async fn equal(accept: &Accept, connection: &mut Connection) -> sql::Result<Option<ExecutionId>> {
     let Some((key, after, before)) = accept.window() else { return Ok(None) };
-    let row = sqlx::query(EQUAL)
+    let row = sql::query(EQUAL)
         .bind(key.as_slice())
         .bind(micros(after))
         .bind(micros(before))
@@ -99,7 +96,7 @@ async fn equal(
 }
 
 /// What the caller said is the first event of an execution.
-async fn store_said(accept: &Accept, connection: &mut SqliteConnection) -> sqlx::Result<()> {
+async fn store_said(accept: &Accept, connection: &mut Connection) -> sql::Result<()> {
     text::insert_whole(connection, accept.id, Stamp::FIRST, Channel::Input, &accept.input).await?;
     let (message, pieces) = (accept.message.0.clone(), accept.pieces.clone());
     let fact = Fact::Said { speaker: Speaker::Caller, message, pieces };
@@ -108,10 +105,7 @@ async fn store_said(accept: &Accept, connection: &mut SqliteConnection) -> sqlx:
 }
 
 /// What the request is, if one of its keys was taken before.
-async fn earlier(
-    accept: &Accept,
-    connection: &mut SqliteConnection,
-) -> sqlx::Result<Option<Acceptance>> {
+async fn earlier(accept: &Accept, connection: &mut Connection) -> sql::Result<Option<Acceptance>> {
     let mut found = Vec::new();
     for key in accept.keys.each() {
         found.extend(keys::taken(&mut *connection, accept.owner, &accept.agent, key).await?);

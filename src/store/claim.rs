@@ -10,9 +10,9 @@ use algonius_actors::model::queue::Reason;
 use algonius_actors::model::workspace::Workspace;
 use algonius_actors::ports::ledger::{Claim, ClaimOrder};
 use async_trait::async_trait;
-use sqlx::SqliteConnection;
 
 use super::head::Head;
+use super::sql::{self, Connection};
 use super::writer::Change;
 
 const OTHERS: &str = "
@@ -39,7 +39,7 @@ const EARLIER: &str = "
 impl Change for ClaimOrder {
     type Answer = Claim;
 
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<Claim> {
+    async fn make(&self, connection: &mut Connection) -> sql::Result<Claim> {
         let Some(mut head) = Head::load(connection, self.id).await? else {
             return Ok(Claim::Gone);
         };
@@ -75,35 +75,35 @@ fn may_start(order: &ClaimOrder, head: &Head) -> bool {
         && head.state.may_become(State::Starting)
 }
 
-async fn has_slot(order: &ClaimOrder, connection: &mut SqliteConnection) -> sqlx::Result<bool> {
+async fn has_slot(order: &ClaimOrder, connection: &mut Connection) -> sql::Result<bool> {
     let Some(limit) = order.limit else {
         return Ok(true);
     };
-    let others: i64 = sqlx::query_scalar(OTHERS)
+    let others: i64 = sql::query(OTHERS)
         .bind(order.agent.as_str())
         .bind(order.id.0)
-        .fetch_one(connection)
+        .fetch_scalar(connection)
         .await?;
     Ok(others < i64::from(limit))
 }
 
 /// Whether another message of its conversation is at work, or came before it and is to be.
-async fn has_earlier(order: &ClaimOrder, connection: &mut SqliteConnection) -> sqlx::Result<bool> {
-    sqlx::query_scalar(EARLIER).bind(order.id.0).fetch_one(connection).await
+async fn has_earlier(order: &ClaimOrder, connection: &mut Connection) -> sql::Result<bool> {
+    sql::query(EARLIER).bind(order.id.0).fetch_scalar(connection).await
 }
 
 /// Few executions change anything at one time, so each is looked at: paths are compared by their
 /// parts, and in one place only.
-async fn has_workspace(
-    order: &ClaimOrder,
-    connection: &mut SqliteConnection,
-) -> sqlx::Result<bool> {
+async fn has_workspace(order: &ClaimOrder, connection: &mut Connection) -> sql::Result<bool> {
     let Some(wanted) = &order.workspace else {
         return Ok(true);
     };
-    let held: Vec<Vec<u8>> =
-        sqlx::query_scalar(WORKSPACES).bind(order.id.0).fetch_all(connection).await?;
-    Ok(!held.into_iter().map(workspace).any(|held| held.overlaps(wanted)))
+    for row in sql::query(WORKSPACES).bind(order.id.0).fetch_all(connection).await? {
+        if workspace(row.at(0)?).overlaps(wanted) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn bytes(workspace: &Workspace) -> Vec<u8> {

@@ -3,9 +3,9 @@
 use algonius_actors::model::event::Event;
 use algonius_actors::model::execution::Stamp;
 use algonius_actors::model::id::ExecutionId;
-use sqlx::{SqliteConnection, SqlitePool};
 
 use super::column::{Columns, integer, micros};
+use super::sql::{self, Connection, Readers};
 
 const INSERT: &str = "
     INSERT INTO events (execution, number, turn, attempt, at, kind, body)
@@ -17,15 +17,15 @@ const AFTER: &str = "
 
 /// Stores one event.
 pub(super) async fn insert(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     id: ExecutionId,
     stamp: Stamp,
     event: &Event,
-) -> sqlx::Result<()> {
-    let encode = |error: serde_json::Error| sqlx::Error::Encode(error.into());
+) -> sql::Result<()> {
+    let encode = |error: serde_json::Error| sql::Error::Encode(error.into());
     let body = serde_json::to_value(&event.fact).map_err(encode)?;
     let kind = body.get("kind").and_then(serde_json::Value::as_str).unwrap_or_default();
-    sqlx::query(INSERT)
+    sql::query(INSERT)
         .bind(id.0)
         .bind(integer(event.number))
         .bind(i64::from(stamp.turn))
@@ -39,32 +39,22 @@ pub(super) async fn insert(
 }
 
 /// Reads the events after a number, in order.
-pub(super) async fn after(
-    pool: &SqlitePool,
-    id: ExecutionId,
-    after: u64,
-) -> sqlx::Result<Vec<Event>> {
+pub(super) async fn after(pool: &Readers, id: ExecutionId, after: u64) -> sql::Result<Vec<Event>> {
     read(pool, id, after, -1).await // To SQLite, no limit.
 }
 
 /// Reads at most so many events after a number, in order.
 pub(super) async fn some_after(
-    pool: &SqlitePool,
+    pool: &Readers,
     id: ExecutionId,
     after: u64,
     most: u32,
-) -> sqlx::Result<Vec<Event>> {
+) -> sql::Result<Vec<Event>> {
     read(pool, id, after, most.into()).await
 }
 
-async fn read(
-    pool: &SqlitePool,
-    id: ExecutionId,
-    after: u64,
-    most: i64,
-) -> sqlx::Result<Vec<Event>> {
-    let rows =
-        sqlx::query(AFTER).bind(id.0).bind(integer(after)).bind(most).fetch_all(pool).await?;
+async fn read(pool: &Readers, id: ExecutionId, after: u64, most: i64) -> sql::Result<Vec<Event>> {
+    let rows = sql::query(AFTER).bind(id.0).bind(integer(after)).bind(most).fetch_all(pool).await?;
     let event = |columns: Columns<'_>| {
         Ok(Event {
             number: columns.number("number")?,

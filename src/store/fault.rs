@@ -4,8 +4,9 @@ use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::sql;
+
 use algonius_actors::ports::ledger::LedgerError;
-use sqlx::migrate::MigrateError;
 
 /// Each message completes the sentence "the store was not opened: ...".
 #[derive(Debug, thiserror::Error)]
@@ -46,16 +47,14 @@ pub enum StoreError {
     #[error("the database cannot be opened")]
     Database {
         /// Why.
-        #[from]
-        source: sqlx::Error,
+        source: Box<dyn Error + Send + Sync>,
     },
 
     /// Its tables are damaged, or were made by a later release.
-    #[error("the tables of the database do not fit this release")]
+    #[error("the tables of the database do not fit this release: {why}")]
     Tables {
-        /// Why.
-        #[from]
-        source: MigrateError,
+        /// What does not fit.
+        why: String,
     },
 }
 
@@ -67,7 +66,7 @@ impl StoreError {
     pub(super) fn of(self, database: &Path) -> Self {
         let mut cause: Option<&(dyn Error + 'static)> = Some(&self);
         while let Some(error) = cause {
-            if error.downcast_ref::<sqlx::Error>().is_some_and(says_damaged) {
+            if error.downcast_ref::<sql::Error>().is_some_and(says_damaged) {
                 return Self::Damaged { file: database.to_owned(), source: Box::new(self) };
             }
             cause = error.source();
@@ -76,27 +75,29 @@ impl StoreError {
     }
 }
 
-fn says_damaged(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(|error| error.code()?.parse::<i32>().ok());
-    // The lower byte says what, the rest says where.
-    code.is_some_and(|code| DAMAGED.contains(&(code & 0xff)))
+impl From<sql::Error> for StoreError {
+    fn from(error: sql::Error) -> Self {
+        Self::Database { source: Box::new(error) }
+    }
+}
+
+fn says_damaged(error: &sql::Error) -> bool {
+    error.number().is_some_and(|number| DAMAGED.contains(&(number & 0xff)))
 }
 
 /// Says that a row is not what it should be.
-pub(super) fn unreadable(
-    cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-) -> sqlx::Error {
-    sqlx::Error::Decode(cause.into())
+pub(super) fn unreadable(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sql::Error {
+    sql::Error::Decode(cause.into())
 }
 
 /// Tells what the port may tell of a fault.
-pub(super) fn ledger_error(error: sqlx::Error) -> LedgerError {
+pub(super) fn ledger_error(error: sql::Error) -> LedgerError {
     let cause = error.to_string();
     match error {
-        sqlx::Error::Decode(_)
-        | sqlx::Error::ColumnDecode { .. }
-        | sqlx::Error::ColumnNotFound(_) => LedgerError::Unreadable { cause },
-        _ => LedgerError::Unavailable { cause },
+        sql::Error::Decode(_) => LedgerError::Unreadable { cause },
+        sql::Error::Engine(_) | sql::Error::Encode(_) | sql::Error::Away(_) => {
+            LedgerError::Unavailable { cause }
+        }
     }
 }
 

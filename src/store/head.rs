@@ -7,15 +7,21 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::quota::Parked;
 use chrono::{DateTime, Utc};
-use sqlx::SqliteConnection;
 
 use super::column::{Columns, integer, json, micros};
+use super::sql::{self, Connection};
 use super::{events, spending};
 
 const LOAD: &str = "
     SELECT agent, state, outcome, failure, turn, attempt, fence, started_at, changed_at, ended_at,
         pid, exit_code, last_event, answered, workspace, parked, spent
     FROM executions WHERE id = $1";
+
+/// What no index has is written alone: most facts change nothing else, and each index costs a page.
+const FOLLOW: &str = "
+    UPDATE executions SET turn = $2, attempt = $3, fence = $4, started_at = $5, pid = $6,
+        exit_code = $7, last_event = $8, parked = $9, spent = $10
+    WHERE id = $1";
 
 const SAVE: &str = "
     UPDATE executions SET state = $2, outcome = $3, failure = $4, turn = $5, attempt = $6,
@@ -57,25 +63,39 @@ pub(super) struct Head {
     /// JSON, as it was read: a code of a later release must not be lost.
     failure: Option<String>,
     last_event: u64,
+    /// What indexes are made of, as it was read.
+    listed: Listed,
+}
+
+/// What indexes are made of.
+#[derive(PartialEq)]
+struct Listed {
+    state: State,
+    outcome: Option<Outcome>,
+    failure: Option<String>,
+    answered: bool,
+    workspace: Option<Vec<u8>>,
+    changed_at: DateTime<Utc>,
+    ended_at: Option<DateTime<Utc>>,
 }
 
 impl Head {
     /// Reads it; `None` when there is no such execution.
     pub(super) async fn load(
-        connection: &mut SqliteConnection,
+        connection: &mut Connection,
         id: ExecutionId,
-    ) -> sqlx::Result<Option<Self>> {
-        let row = sqlx::query(LOAD).bind(id.0).fetch_optional(connection).await?;
+    ) -> sql::Result<Option<Self>> {
+        let row = sql::query(LOAD).bind(id.0).fetch_optional(connection).await?;
         row.map(|row| Self::read(id, Columns(&row))).transpose()
     }
 
     /// Appends a fact under the next number, and follows it.
     pub(super) async fn append(
         &mut self,
-        connection: &mut SqliteConnection,
+        connection: &mut Connection,
         at: DateTime<Utc>,
         fact: Fact,
-    ) -> sqlx::Result<()> {
+    ) -> sql::Result<()> {
         self.follow(&fact)?;
         if let Fact::Charged { day, charge } = &fact {
             spending::add(&mut *connection, &self.agent, *day, charge).await?;
@@ -86,7 +106,7 @@ impl Head {
     }
 
     /// Replaces why it did not work.
-    pub(super) fn blame(&mut self, failure: Option<&Failure>) -> sqlx::Result<()> {
+    pub(super) fn blame(&mut self, failure: Option<&Failure>) -> sql::Result<()> {
         self.failure = failure.map(json).transpose()?;
         Ok(())
     }
@@ -97,8 +117,50 @@ impl Head {
     }
 
     /// Writes it back.
-    pub(super) async fn save(&self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
-        sqlx::query(SAVE)
+    pub(super) async fn save(&self, connection: &mut Connection) -> sql::Result<()> {
+        if self.listed() == self.listed {
+            self.follow_up(connection).await
+        } else {
+            self.save_all(connection).await
+        }
+    }
+
+    fn listed(&self) -> Listed {
+        Listed {
+            state: self.state,
+            outcome: self.outcome,
+            failure: self.failure.clone(),
+            answered: self.answered,
+            workspace: self.workspace.clone(),
+            changed_at: self.changed_at,
+            ended_at: self.ended_at,
+        }
+    }
+
+    async fn follow_up(&self, connection: &mut Connection) -> sql::Result<()> {
+        sql::query(FOLLOW)
+            .bind(self.id.0)
+            .bind(i64::from(self.stamp.turn))
+            .bind(i64::from(self.stamp.attempt))
+            .bind(self.fence.0)
+            .bind(self.started_at.map(micros))
+            .bind(self.pid.map(i64::from))
+            .bind(self.exit_code.map(i64::from))
+            .bind(integer(self.last_event))
+            .bind(self.parked.as_ref().map(json).transpose()?)
+            .bind(self.spent()?)
+            .execute(connection)
+            .await?;
+        Ok(())
+    }
+
+    /// As JSON, where it is something.
+    fn spent(&self) -> sql::Result<Option<String>> {
+        (!self.spent.is_nothing()).then(|| json(&self.spent)).transpose()
+    }
+
+    async fn save_all(&self, connection: &mut Connection) -> sql::Result<()> {
+        sql::query(SAVE)
             .bind(self.id.0)
             .bind(self.state.as_str())
             .bind(self.outcome.map(|outcome| outcome.state().as_str()))
@@ -115,13 +177,13 @@ impl Head {
             .bind(self.answered)
             .bind(self.workspace.as_deref())
             .bind(self.parked.as_ref().map(json).transpose()?)
-            .bind((!self.spent.is_nothing()).then(|| json(&self.spent)).transpose()?)
+            .bind(self.spent()?)
             .execute(connection)
             .await?;
         Ok(())
     }
 
-    fn follow(&mut self, fact: &Fact) -> sqlx::Result<()> {
+    fn follow(&mut self, fact: &Fact) -> sql::Result<()> {
         match fact {
             Fact::Moved(Move { to, stamp, at, .. }) => {
                 self.state = *to;
@@ -148,30 +210,46 @@ impl Head {
         Ok(())
     }
 
-    fn read(id: ExecutionId, columns: Columns<'_>) -> sqlx::Result<Self> {
+    fn read(id: ExecutionId, columns: Columns<'_>) -> sql::Result<Self> {
+        let listed = Listed::read(columns)?;
         Ok(Self {
             id,
             agent: columns.plain("agent")?,
-            state: columns.word("state", State::parse)?,
-            outcome: columns.maybe_word("outcome", Outcome::parse)?,
+            state: listed.state,
+            outcome: listed.outcome,
             fence: Fence(columns.plain("fence")?),
             stamp: stamp(columns)?,
             started_at: columns.maybe_time("started_at")?,
-            ended_at: columns.maybe_time("ended_at")?,
+            ended_at: listed.ended_at,
             pid: columns.maybe_number("pid")?,
             exit_code: columns.maybe_number("exit_code")?,
-            answered: columns.plain("answered")?,
-            workspace: columns.plain("workspace")?,
+            answered: listed.answered,
+            workspace: listed.workspace.clone(),
             parked: columns.maybe_json("parked")?,
             spent: columns.maybe_json("spent")?.unwrap_or_default(),
-            changed_at: columns.time("changed_at")?,
-            failure: columns.plain("failure")?,
+            changed_at: listed.changed_at,
+            failure: listed.failure.clone(),
             last_event: columns.number("last_event")?,
+            listed,
+        })
+    }
+}
+
+impl Listed {
+    fn read(columns: Columns<'_>) -> sql::Result<Self> {
+        Ok(Self {
+            state: columns.word("state", State::parse)?,
+            outcome: columns.maybe_word("outcome", Outcome::parse)?,
+            failure: columns.plain("failure")?,
+            answered: columns.plain("answered")?,
+            workspace: columns.plain("workspace")?,
+            changed_at: columns.time("changed_at")?,
+            ended_at: columns.maybe_time("ended_at")?,
         })
     }
 }
 
 /// The latest attempt of an execution's row.
-pub(super) fn stamp(columns: Columns<'_>) -> sqlx::Result<Stamp> {
+pub(super) fn stamp(columns: Columns<'_>) -> sql::Result<Stamp> {
     Ok(Stamp { turn: columns.number("turn")?, attempt: columns.number("attempt")? })
 }

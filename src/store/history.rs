@@ -9,12 +9,12 @@ use algonius_actors::model::stock::{Removal, Stock, Sweep};
 use algonius_actors::ports::history::{History, Passage};
 use algonius_actors::ports::ledger::LedgerError;
 use async_trait::async_trait;
-use sqlx::SqlitePool;
 
 use super::column::Columns;
 use super::fault::ledger_error;
 use super::head::stamp;
 use super::retention::{Remove, Shrink};
+use super::sql::{self, Readers};
 use super::{Store, events, text};
 
 /// The last chunk of each text; its other columns come from the row of the greatest number.
@@ -70,8 +70,8 @@ impl History for Store {
     }
 }
 
-async fn texts(pool: &SqlitePool, id: ExecutionId) -> sqlx::Result<Vec<Span>> {
-    let rows = sqlx::query(TEXTS).bind(id.0).fetch_all(pool).await?;
+async fn texts(pool: &Readers, id: ExecutionId) -> sql::Result<Vec<Span>> {
+    let rows = sql::query(TEXTS).bind(id.0).fetch_all(pool).await?;
     let span = |columns: Columns<'_>| {
         let channel = columns.word("channel", Channel::parse)?;
         Ok(Span { stamp: stamp(columns)?, channel, from: 0, to: columns.number("bytes")? })
@@ -79,14 +79,14 @@ async fn texts(pool: &SqlitePool, id: ExecutionId) -> sqlx::Result<Vec<Span>> {
     rows.iter().map(|row| span(Columns(row))).collect()
 }
 
-async fn callers(pool: &SqlitePool) -> sqlx::Result<BTreeMap<PrincipalId, String>> {
-    let rows = sqlx::query("SELECT id, name FROM principals").fetch_all(pool).await?;
+async fn callers(pool: &Readers) -> sql::Result<BTreeMap<PrincipalId, String>> {
+    let rows = sql::query("SELECT id, name FROM principals").fetch_all(pool).await?;
     let each = rows.iter().map(Columns);
     each.map(|row| Ok((PrincipalId(row.uuid("id")?), row.plain("name")?))).collect()
 }
 
-async fn stock(pool: &SqlitePool, database: &Path) -> sqlx::Result<Stock> {
-    let row = sqlx::query(STOCK).fetch_one(pool).await?;
+async fn stock(pool: &Readers, database: &Path) -> sql::Result<Stock> {
+    let row = sql::query(STOCK).apart().fetch_one(pool).await?;
     let columns = Columns(&row);
     let executions: u64 = columns.number("executions")?;
     let unfinished: u64 = columns.number("unfinished")?;

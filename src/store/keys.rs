@@ -1,9 +1,9 @@
 //! The keys under which executions are known to their callers.
 
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
-use sqlx::{SqliteConnection, SqliteExecutor};
 
 use super::column::Columns;
+use super::sql::{self, Asked, Connection};
 
 const NOTE: &str = "
     INSERT INTO request_keys (owner, agent, request_key, digest, execution)
@@ -19,13 +19,13 @@ const TAKEN: &str = "
 
 /// Notes a further key of an execution, under which nothing is known yet.
 pub(super) async fn note(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     (owner, agent): &(PrincipalId, &AgentId),
     key: [u8; 32],
     digest: [u8; 32],
     id: ExecutionId,
-) -> sqlx::Result<()> {
-    sqlx::query(NOTE)
+) -> sql::Result<()> {
+    sql::query(NOTE)
         .bind(owner.0)
         .bind(agent.as_str())
         .bind(key.as_slice())
@@ -38,12 +38,12 @@ pub(super) async fn note(
 
 /// The execution that is known under a key, and the digest of what was asked with it.
 pub(super) async fn taken(
-    connection: impl SqliteExecutor<'_>,
+    connection: impl Asked,
     owner: PrincipalId,
     agent: &AgentId,
     key: [u8; 32],
-) -> sqlx::Result<Option<(ExecutionId, [u8; 32])>> {
-    let row = sqlx::query(TAKEN)
+) -> sql::Result<Option<(ExecutionId, [u8; 32])>> {
+    let row = sql::query(TAKEN)
         .bind(owner.0)
         .bind(agent.as_str())
         .bind(key.as_slice())

@@ -2,16 +2,15 @@
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::record::Filter;
-use sqlx::QueryBuilder;
-use sqlx::sqlite::Sqlite;
 
 use super::column::micros;
+use super::sql::{self, Query};
 
 /// The executions that fit, newest first. It says only what is asked for, so that each of the few
 /// texts there can be finds its index. A `+` keeps a column from being looked up: an index by
 /// several values would have to be sorted.
-pub(super) fn query(filter: Filter) -> QueryBuilder<Sqlite> {
-    let mut query = QueryBuilder::new("SELECT * FROM executions WHERE 1 = 1");
+pub(super) fn query(filter: Filter) -> Query {
+    let mut query = sql::query("SELECT * FROM executions WHERE 1 = 1");
     whose(&mut query, &filter);
     how(&mut query, &filter);
     when(&mut query, &filter);
@@ -22,7 +21,7 @@ pub(super) fn query(filter: Filter) -> QueryBuilder<Sqlite> {
     query
 }
 
-fn whose(query: &mut QueryBuilder<Sqlite>, filter: &Filter) {
+fn whose(query: &mut Query, filter: &Filter) {
     if let Some(agent) = &filter.agent {
         query.push(" AND agent = ").push_bind(agent.as_str().to_owned());
     }
@@ -48,7 +47,7 @@ fn whose(query: &mut QueryBuilder<Sqlite>, filter: &Filter) {
     }
 }
 
-fn how(query: &mut QueryBuilder<Sqlite>, filter: &Filter) {
+fn how(query: &mut Query, filter: &Filter) {
     if filter.unfinished {
         query.push(" AND outcome IS NULL");
     }
@@ -68,7 +67,7 @@ fn how(query: &mut QueryBuilder<Sqlite>, filter: &Filter) {
     }
 }
 
-fn when(query: &mut QueryBuilder<Sqlite>, filter: &Filter) {
+fn when(query: &mut Query, filter: &Filter) {
     if let Some(since) = filter.since {
         query.push(" AND accepted_at >= ").push_bind(micros(since));
     }
@@ -80,15 +79,7 @@ fn when(query: &mut QueryBuilder<Sqlite>, filter: &Filter) {
     }
 }
 
-fn one_of(
-    query: &mut QueryBuilder<Sqlite>,
-    column: &str,
-    values: impl IntoIterator<Item = String>,
-) {
+fn one_of(query: &mut Query, column: &str, values: impl IntoIterator<Item = String>) {
     query.push(" AND +").push(column).push(" IN (");
-    let mut list = query.separated(", ");
-    for value in values {
-        list.push_bind(value);
-    }
-    query.push(")");
+    query.push_list(values).push(")");
 }

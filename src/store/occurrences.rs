@@ -6,11 +6,10 @@ use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
 use algonius_actors::model::occurrence::{Cause, Ending, Occurrence, OccurrenceQuery, Verdict};
 use algonius_actors::model::schedule::ScheduleId;
 use chrono::{DateTime, Utc};
-use sqlx::sqlite::{Sqlite, SqliteRow};
-use sqlx::{QueryBuilder, SqliteConnection, SqlitePool};
 
 use super::column::{Columns, micros};
 use super::fault::unreadable;
+use super::sql::{self, Connection, Query, Readers, Row};
 
 const INSERT: &str = "
     INSERT INTO occurrences
@@ -29,10 +28,10 @@ const TALLY: &str = "
 
 /// Notes an occurrence; answers whether its time was not known yet.
 pub(super) async fn insert(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     occurrence: &Occurrence,
-) -> sqlx::Result<bool> {
-    let done = sqlx::query(INSERT)
+) -> sql::Result<bool> {
+    let done = sql::query(INSERT)
         .bind(occurrence.schedule.as_str())
         .bind(micros(occurrence.planned))
         .bind(micros(occurrence.due))
@@ -48,35 +47,32 @@ pub(super) async fn insert(
         .bind(occurrence.deadline.map(micros))
         .execute(connection)
         .await?;
-    Ok(done.rows_affected() == 1)
+    Ok(done == 1)
 }
 
 /// Reads those about which something is still to be done.
-pub(super) async fn open(pool: &SqlitePool) -> sqlx::Result<Vec<Occurrence>> {
-    all(&sqlx::query(OPEN).fetch_all(pool).await?)
+pub(super) async fn open(pool: &Readers) -> sql::Result<Vec<Occurrence>> {
+    all(&sql::query(OPEN).apart().fetch_all(pool).await?)
 }
 
 /// Reads those of a schedule from a time on.
 pub(super) async fn tally(
-    pool: &SqlitePool,
+    pool: &Readers,
     schedule: &ScheduleId,
     since: DateTime<Utc>,
-) -> sqlx::Result<Vec<Occurrence>> {
-    let query = sqlx::query(TALLY).bind(schedule.as_str()).bind(micros(since));
+) -> sql::Result<Vec<Occurrence>> {
+    let query = sql::query(TALLY).apart().bind(schedule.as_str()).bind(micros(since));
     all(&query.fetch_all(pool).await?)
 }
 
 /// Reads a page.
-pub(super) async fn page(
-    pool: &SqlitePool,
-    query: OccurrenceQuery,
-) -> sqlx::Result<Vec<Occurrence>> {
-    all(&narrowed(query).build().fetch_all(pool).await?)
+pub(super) async fn page(pool: &Readers, query: OccurrenceQuery) -> sql::Result<Vec<Occurrence>> {
+    all(&narrowed(query).apart().fetch_all(pool).await?)
 }
 
 /// Says only what is asked for, so that each of the few texts there can be finds its index.
-fn narrowed(query: OccurrenceQuery) -> QueryBuilder<Sqlite> {
-    let mut text = QueryBuilder::new("SELECT * FROM occurrences WHERE 1 = 1");
+fn narrowed(query: OccurrenceQuery) -> Query {
+    let mut text = sql::query("SELECT * FROM occurrences WHERE 1 = 1");
     if let Some(schedule) = query.schedule {
         text.push(" AND schedule = ").push_bind(schedule.as_str().to_owned());
     }
@@ -85,9 +81,7 @@ fn narrowed(query: OccurrenceQuery) -> QueryBuilder<Sqlite> {
     }
     if let Some(agents) = query.agents {
         text.push(" AND agent IN (");
-        let mut list = text.separated(", ");
-        agents.iter().for_each(|agent| _ = list.push_bind(agent.as_str().to_owned()));
-        text.push(")");
+        text.push_list(agents.iter().map(|agent| agent.as_str().to_owned())).push(")");
     }
     if let Some(verdict) = query.verdict {
         text.push(" AND verdict = ").push_bind(verdict.as_str());
@@ -104,11 +98,11 @@ fn narrowed(query: OccurrenceQuery) -> QueryBuilder<Sqlite> {
     text
 }
 
-fn all(rows: &[SqliteRow]) -> sqlx::Result<Vec<Occurrence>> {
+fn all(rows: &[Row]) -> sql::Result<Vec<Occurrence>> {
     rows.iter().map(|row| occurrence(Columns(row))).collect()
 }
 
-fn occurrence(columns: Columns<'_>) -> sqlx::Result<Occurrence> {
+fn occurrence(columns: Columns<'_>) -> sql::Result<Occurrence> {
     let execution: Option<uuid::Uuid> = columns.plain("execution")?;
     Ok(Occurrence {
         schedule: ScheduleId::new(columns.plain::<&str>("schedule")?).map_err(unreadable)?,
@@ -128,7 +122,7 @@ fn occurrence(columns: Columns<'_>) -> sqlx::Result<Occurrence> {
     })
 }
 
-fn ending(columns: Columns<'_>) -> sqlx::Result<Option<Ending>> {
+fn ending(columns: Columns<'_>) -> sql::Result<Option<Ending>> {
     let Some(outcome) = columns.maybe_word("outcome", Outcome::parse)? else { return Ok(None) };
     let code: Option<&str> = columns.plain("code")?;
     let code = code.map(|word| Code::parse(word).unwrap_or(Code::Internal));

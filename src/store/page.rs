@@ -2,24 +2,21 @@
 
 use algonius_actors::model::record::{Page, PageQuery};
 use chrono::{DateTime, Utc};
-use sqlx::sqlite::Sqlite;
-use sqlx::{QueryBuilder, Row, SqlitePool};
 
 use super::column::{Columns, micros};
 use super::records::record;
+use super::sql::{self, Query, Readers};
 
 /// Reads a page, and how many there are on all pages: both of one moment.
-pub(super) async fn read(pool: &SqlitePool, query: &PageQuery) -> sqlx::Result<Page> {
-    let mut transaction = pool.begin().await?;
-    let rows = rows(query).build().fetch_all(&mut *transaction).await?;
-    let total: i64 = count(query).build().fetch_one(&mut *transaction).await?.try_get(0)?;
-    transaction.rollback().await?;
-    let records = rows.iter().map(|row| record(Columns(row))).collect::<sqlx::Result<_>>()?;
+pub(super) async fn read(pool: &Readers, query: &PageQuery) -> sql::Result<Page> {
+    let [rows, count] = pool.at_once([rows(query), count(query)]).await?;
+    let total: i64 = count.first().map_or(Ok(0), |row| row.at(0))?;
+    let records = rows.iter().map(|row| record(Columns(row))).collect::<sql::Result<_>>()?;
     Ok(Page { records, total: u64::try_from(total).unwrap_or_default() })
 }
 
-fn rows(query: &PageQuery) -> QueryBuilder<Sqlite> {
-    let mut text = QueryBuilder::new("SELECT * FROM executions");
+fn rows(query: &PageQuery) -> Query {
+    let mut text = sql::query("SELECT * FROM executions");
     narrow(&mut text, query);
     if let Some((at, id)) = query.after {
         text.push(" AND (status_at, id) < (").push_bind(micros(at));
@@ -29,14 +26,14 @@ fn rows(query: &PageQuery) -> QueryBuilder<Sqlite> {
     text
 }
 
-fn count(query: &PageQuery) -> QueryBuilder<Sqlite> {
-    let mut text = QueryBuilder::new("SELECT count(*) FROM executions");
+fn count(query: &PageQuery) -> Query {
+    let mut text = sql::query("SELECT count(*) FROM executions");
     narrow(&mut text, query);
     text
 }
 
 /// Says only what is asked for, so that each of the few texts there can be finds its index.
-fn narrow(text: &mut QueryBuilder<Sqlite>, query: &PageQuery) {
+fn narrow(text: &mut Query, query: &PageQuery) {
     text.push(" WHERE agent = ").push_bind(query.agent.as_str().to_owned());
     if let Some(owner) = query.owner {
         text.push(" AND owner = ").push_bind(owner.0);

@@ -4,10 +4,10 @@ use algonius_actors::model::id::PrincipalId;
 use algonius_actors::model::principal::{Token, TokenSeed};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use sqlx::{SqliteConnection, SqlitePool};
 use uuid::Uuid;
 
 use super::column::{Columns, json, micros};
+use super::sql::{self, Connection, Readers};
 use super::writer::Change;
 
 /// The update changes nothing; it makes the statement answer with the id that is there.
@@ -38,8 +38,8 @@ pub(super) struct Seeds {
 impl Change for Seeds {
     type Answer = ();
 
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
-        sqlx::query("DELETE FROM tokens WHERE seeded").execute(&mut *connection).await?;
+    async fn make(&self, connection: &mut Connection) -> sql::Result<()> {
+        sql::query("DELETE FROM tokens WHERE seeded").execute(&mut *connection).await?;
         for seed in &self.tokens {
             let principal = keep_principal(connection, &seed.name, self.at).await?;
             insert_token(connection, principal, (seed, true), self.at).await?;
@@ -49,11 +49,11 @@ impl Change for Seeds {
 }
 
 pub(super) async fn keep_principal(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     name: &str,
     at: DateTime<Utc>,
-) -> sqlx::Result<Uuid> {
-    let row = sqlx::query(KEEP_PRINCIPAL)
+) -> sql::Result<Uuid> {
+    let row = sql::query(KEEP_PRINCIPAL)
         .bind(Uuid::now_v7())
         .bind(name)
         .bind(micros(at))
@@ -64,12 +64,12 @@ pub(super) async fn keep_principal(
 
 /// Adds a token; tells whether it is of the configuration.
 pub(super) async fn insert_token(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     principal: Uuid,
     (seed, is_seeded): (&TokenSeed, bool),
     at: DateTime<Utc>,
-) -> sqlx::Result<()> {
-    sqlx::query(INSERT_TOKEN)
+) -> sql::Result<()> {
+    sql::query(INSERT_TOKEN)
         .bind(Uuid::now_v7())
         .bind(principal)
         .bind(seed.hash.as_slice())
@@ -83,12 +83,12 @@ pub(super) async fn insert_token(
 }
 
 /// Reads every token, also those whose time is over.
-pub(super) async fn tokens(pool: &SqlitePool) -> sqlx::Result<Vec<Token>> {
-    let rows = sqlx::query(TOKENS).fetch_all(pool).await?;
+pub(super) async fn tokens(pool: &Readers) -> sql::Result<Vec<Token>> {
+    let rows = sql::query(TOKENS).fetch_all(pool).await?;
     rows.iter().map(|row| token(Columns(row))).collect()
 }
 
-fn token(columns: Columns<'_>) -> sqlx::Result<Token> {
+fn token(columns: Columns<'_>) -> sql::Result<Token> {
     Ok(Token {
         principal: PrincipalId(columns.uuid("principal")?),
         name: columns.plain("name")?,

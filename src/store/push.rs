@@ -9,12 +9,12 @@ use algonius_actors::ports::outbox::{Due, Placing};
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
-use sqlx::{SqliteConnection, SqlitePool};
 use uuid::Uuid;
 
 use super::column::{Columns, integer, json, micros};
 use super::fault::unreadable;
 use super::seal::Seal;
+use super::sql::{self, Connection, Readers};
 use super::writer::Change;
 
 const OTHERS: &str = "
@@ -58,7 +58,7 @@ struct Contents {
 }
 
 /// Seals what of a target must not be seen.
-pub(super) fn seal(seal: &Seal, target: &PushTarget) -> sqlx::Result<Vec<u8>> {
+pub(super) fn seal(seal: &Seal, target: &PushTarget) -> sql::Result<Vec<u8>> {
     let contents = Contents {
         url: target.url.clone(),
         token: target.token.clone(),
@@ -83,9 +83,9 @@ pub(super) struct Place {
 impl Change for Place {
     type Answer = Placing;
 
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<Placing> {
+    async fn make(&self, connection: &mut Connection) -> sql::Result<Placing> {
         let target = &self.target;
-        let row = sqlx::query(OTHERS)
+        let row = sql::query(OTHERS)
             .bind(target.execution.0)
             .bind(target.id.as_str())
             .fetch_optional(&mut *connection)
@@ -94,7 +94,7 @@ impl Change for Place {
         if Columns(&row).number::<u32>("others")? >= self.limit {
             return Ok(Placing::Full);
         }
-        sqlx::query(PLACE)
+        sql::query(PLACE)
             .bind(target.execution.0)
             .bind(target.id.as_str())
             .bind(target.registration)
@@ -121,13 +121,13 @@ pub(super) struct Forget {
 impl Change for Forget {
     type Answer = bool;
 
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<bool> {
-        let done = sqlx::query("DELETE FROM push_targets WHERE execution = $1 AND id = $2")
+    async fn make(&self, connection: &mut Connection) -> sql::Result<bool> {
+        let done = sql::query("DELETE FROM push_targets WHERE execution = $1 AND id = $2")
             .bind(self.id.0)
             .bind(self.target.as_str())
             .execute(connection)
             .await?;
-        Ok(done.rows_affected() == 1)
+        Ok(done == 1)
     }
 }
 
@@ -143,9 +143,9 @@ pub(super) struct Note {
 impl Change for Note {
     type Answer = bool;
 
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<bool> {
+    async fn make(&self, connection: &mut Connection) -> sql::Result<bool> {
         let standing = &self.standing;
-        let done = sqlx::query(NOTE)
+        let done = sql::query(NOTE)
             .bind(self.registration)
             .bind(integer(standing.delivered))
             .bind(i64::from(standing.failures))
@@ -154,53 +154,53 @@ impl Change for Note {
             .bind(standing.stage.as_str())
             .execute(connection)
             .await?;
-        Ok(done.rows_affected() == 1)
+        Ok(done == 1)
     }
 }
 
 /// Reads one target.
 pub(super) async fn one(
-    pool: &SqlitePool,
+    pool: &Readers,
     seal: &Seal,
     id: ExecutionId,
     target: &str,
-) -> sqlx::Result<Option<PushTarget>> {
-    let row = sqlx::query(ONE).bind(id.0).bind(target).fetch_optional(pool).await?;
+) -> sql::Result<Option<PushTarget>> {
+    let row = sql::query(ONE).bind(id.0).bind(target).fetch_optional(pool).await?;
     row.map(|row| read(seal, Columns(&row))).transpose()
 }
 
 /// Reads the targets of an execution, the oldest first.
 pub(super) async fn all(
-    pool: &SqlitePool,
+    pool: &Readers,
     seal: &Seal,
     id: ExecutionId,
-) -> sqlx::Result<Vec<PushTarget>> {
-    let rows = sqlx::query(ALL).bind(id.0).fetch_all(pool).await?;
+) -> sql::Result<Vec<PushTarget>> {
+    let rows = sql::query(ALL).bind(id.0).fetch_all(pool).await?;
     rows.iter().map(|row| read(seal, Columns(row))).collect()
 }
 
 /// Reads who may be told now.
 pub(super) async fn due(
-    pool: &SqlitePool,
+    pool: &Readers,
     now: DateTime<Utc>,
     patience: TimeDelta,
     share: u32,
-) -> sqlx::Result<Due> {
-    let row = sqlx::query(ANY_OPEN).fetch_one(pool).await?;
+) -> sql::Result<Due> {
+    let row = sql::query(ANY_OPEN).fetch_one(pool).await?;
     if !Columns(&row).plain::<bool>("found")? {
         return Ok(Due { pending: Vec::new(), any_open: false });
     }
-    let rows = sqlx::query(DUE)
+    let rows = sql::query(DUE)
         .bind(micros(now))
         .bind(micros(now + patience))
         .bind(i64::from(share))
         .fetch_all(pool)
         .await?;
-    let pending = rows.iter().map(|row| pending(Columns(row))).collect::<sqlx::Result<_>>()?;
+    let pending = rows.iter().map(|row| pending(Columns(row))).collect::<sql::Result<_>>()?;
     Ok(Due { pending, any_open: true })
 }
 
-fn pending(columns: Columns<'_>) -> sqlx::Result<Pending> {
+fn pending(columns: Columns<'_>) -> sql::Result<Pending> {
     Ok(Pending {
         execution: ExecutionId(columns.uuid("execution")?),
         id: columns.plain("id")?,
@@ -217,7 +217,7 @@ fn pending(columns: Columns<'_>) -> sqlx::Result<Pending> {
     })
 }
 
-fn read(seal: &Seal, columns: Columns<'_>) -> sqlx::Result<PushTarget> {
+fn read(seal: &Seal, columns: Columns<'_>) -> sql::Result<PushTarget> {
     let registration = columns.uuid("registration")?;
     let opened = seal.open(registration.as_bytes(), columns.plain("sealed")?)?;
     let Contents { url, token, authentication } =

@@ -5,9 +5,9 @@ use algonius_actors::model::execution::{Fence, State};
 use algonius_actors::model::id::ExecutionId;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use sqlx::SqliteConnection;
 
 use super::head::Head;
+use super::sql::{self, Connection};
 use super::writer::Change;
 
 /// Facts of an execution, in their order.
@@ -24,7 +24,7 @@ pub(super) struct Facts {
 impl Change for Facts {
     type Answer = bool;
 
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<bool> {
+    async fn make(&self, connection: &mut Connection) -> sql::Result<bool> {
         let Some(mut head) = Head::load(connection, self.id).await? else {
             return Ok(false);
         };

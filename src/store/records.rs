@@ -3,16 +3,16 @@
 use algonius_actors::model::execution::{Fence, Outcome, State};
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use algonius_actors::model::record::{Filter, Record};
-use sqlx::SqlitePool;
 
 use super::column::Columns;
 use super::fault::unreadable;
 use super::head::stamp;
 use super::listing;
+use super::sql::{self, Readers};
 
 /// Reads one execution.
-pub(super) async fn one(pool: &SqlitePool, id: ExecutionId) -> sqlx::Result<Option<Record>> {
-    let row = sqlx::query("SELECT * FROM executions WHERE id = $1")
+pub(super) async fn one(pool: &Readers, id: ExecutionId) -> sql::Result<Option<Record>> {
+    let row = sql::query("SELECT * FROM executions WHERE id = $1")
         .bind(id.0)
         .fetch_optional(pool)
         .await?;
@@ -20,13 +20,13 @@ pub(super) async fn one(pool: &SqlitePool, id: ExecutionId) -> sqlx::Result<Opti
 }
 
 /// Reads executions, newest first.
-pub(super) async fn many(pool: &SqlitePool, filter: Filter) -> sqlx::Result<Vec<Record>> {
-    let rows = listing::query(filter).build().fetch_all(pool).await?;
+pub(super) async fn many(pool: &Readers, filter: Filter) -> sql::Result<Vec<Record>> {
+    let rows = listing::query(filter).apart().fetch_all(pool).await?;
     rows.iter().map(|row| record(Columns(row))).collect()
 }
 
 /// Reads a whole row.
-pub(super) fn record(columns: Columns<'_>) -> sqlx::Result<Record> {
+pub(super) fn record(columns: Columns<'_>) -> sql::Result<Record> {
     Ok(Record {
         id: ExecutionId(columns.uuid("id")?),
         agent: AgentId::new(columns.plain::<&str>("agent")?).map_err(unreadable)?,

@@ -4,10 +4,10 @@ use algonius_actors::model::event::{Channel, Fact, Speaker};
 use algonius_actors::model::execution::State;
 use algonius_actors::ports::ledger::Resume;
 use async_trait::async_trait;
-use sqlx::SqliteConnection;
 
 use super::column::json;
 use super::head::Head;
+use super::sql::{self, Connection};
 use super::writer::Change;
 use super::{keys, text};
 
@@ -18,7 +18,7 @@ const FOLLOW: &str =
 impl Change for Resume {
     type Answer = bool;
 
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<bool> {
+    async fn make(&self, connection: &mut Connection) -> sql::Result<bool> {
         let Some(mut head) = Head::load(connection, self.id).await? else {
             return Ok(false);
         };
@@ -40,7 +40,7 @@ impl Change for Resume {
 }
 
 /// Notes the keys of the message. Answers whether it is new.
-async fn note(resume: &Resume, connection: &mut SqliteConnection) -> sqlx::Result<bool> {
+async fn note(resume: &Resume, connection: &mut Connection) -> sql::Result<bool> {
     for key in resume.keys.each() {
         let taken = keys::taken(&mut *connection, resume.owner, &resume.agent, key).await?;
         if taken.is_some() {
@@ -54,8 +54,8 @@ async fn note(resume: &Resume, connection: &mut SqliteConnection) -> sqlx::Resul
     Ok(true)
 }
 
-async fn follow(resume: &Resume, connection: &mut SqliteConnection) -> sqlx::Result<()> {
-    sqlx::query(FOLLOW)
+async fn follow(resume: &Resume, connection: &mut Connection) -> sql::Result<()> {
+    sql::query(FOLLOW)
         .bind(resume.id.0)
         .bind(json(&resume.params)?)
         .bind(resume.replayable)

@@ -3,10 +3,10 @@
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::stock::{Removal, Sweep};
 use async_trait::async_trait;
-use sqlx::{SqliteConnection, SqliteExecutor};
 use uuid::Uuid;
 
 use super::column::{Columns, micros};
+use super::sql::{self, Asked, Connection};
 use super::writer::Change;
 
 /// A turn ends when it has removed so many chunks of text: 16 MiB, or one execution that has more.
@@ -31,8 +31,8 @@ const REMOVE: &str = "DELETE FROM executions WHERE id = $1 AND outcome IS NOT NU
 impl Change for Sweep {
     type Answer = u64;
 
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<u64> {
-        let rows = sqlx::query(ENDED)
+    async fn make(&self, connection: &mut Connection) -> sql::Result<u64> {
+        let rows = sql::query(ENDED)
             .bind(self.from.map_or(i64::MIN, micros))
             .bind(self.before.map_or(i64::MAX, micros))
             .bind(i64::from(self.most))
@@ -45,15 +45,14 @@ impl Change for Sweep {
             }
             let id = Columns(row).uuid("id")?;
             chunks += count_chunks(&mut *connection, id).await?;
-            removed +=
-                sqlx::query(REMOVE).bind(id).execute(&mut *connection).await?.rows_affected();
+            removed += sql::query(REMOVE).bind(id).execute(&mut *connection).await?;
         }
         Ok(removed)
     }
 }
 
-async fn count_chunks(connection: impl SqliteExecutor<'_>, id: Uuid) -> sqlx::Result<u64> {
-    let count = sqlx::query("SELECT count(*) AS chunks FROM chunks WHERE execution = $1").bind(id);
+async fn count_chunks(connection: impl Asked, id: Uuid) -> sql::Result<u64> {
+    let count = sql::query("SELECT count(*) AS chunks FROM chunks WHERE execution = $1").bind(id);
     Columns(&count.fetch_one(connection).await?).number("chunks")
 }
 
@@ -64,12 +63,12 @@ pub(super) struct Remove(pub(super) ExecutionId);
 impl Change for Remove {
     type Answer = Removal;
 
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<Removal> {
-        let gone = sqlx::query(REMOVE).bind(self.0.0).execute(&mut *connection).await?;
-        if gone.rows_affected() > 0 {
+    async fn make(&self, connection: &mut Connection) -> sql::Result<Removal> {
+        let gone = sql::query(REMOVE).bind(self.0.0).execute(&mut *connection).await?;
+        if gone > 0 {
             return Ok(Removal::Removed);
         }
-        let row = sqlx::query("SELECT 1 FROM executions WHERE id = $1").bind(self.0.0);
+        let row = sql::query("SELECT 1 FROM executions WHERE id = $1").bind(self.0.0);
         let is_there = row.fetch_optional(connection).await?.is_some();
         Ok(if is_there { Removal::Unfinished } else { Removal::Unknown })
     }
@@ -82,22 +81,22 @@ pub(super) struct Shrink;
 impl Change for Shrink {
     type Answer = u64;
 
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<u64> {
+    async fn make(&self, connection: &mut Connection) -> sql::Result<u64> {
         let (pages, free) = pages(connection).await?;
         if free <= PAGES.max(pages / SLACK) {
             return Ok(0);
         }
         // Each step of the statement frees one page.
-        sqlx::query("PRAGMA incremental_vacuum(256)").fetch_all(&mut *connection).await?;
-        let size: i64 = sqlx::query_scalar("PRAGMA page_size").fetch_one(&mut *connection).await?;
+        sql::query("PRAGMA incremental_vacuum(256)").fetch_all(&mut *connection).await?;
+        let size: i64 = sql::query("PRAGMA page_size").fetch_scalar(&mut *connection).await?;
         let (left, _) = self::pages(connection).await?;
         Ok(u64::try_from((pages - left) * size).unwrap_or_default())
     }
 }
 
 /// All pages, and those that hold nothing.
-async fn pages(connection: &mut SqliteConnection) -> sqlx::Result<(i64, i64)> {
-    let all = sqlx::query_scalar("PRAGMA page_count").fetch_one(&mut *connection).await?;
-    let free = sqlx::query_scalar("PRAGMA freelist_count").fetch_one(connection).await?;
+async fn pages(connection: &mut Connection) -> sql::Result<(i64, i64)> {
+    let all = sql::query("PRAGMA page_count").fetch_scalar(&mut *connection).await?;
+    let free = sql::query("PRAGMA freelist_count").fetch_scalar(connection).await?;
     Ok((all, free))
 }

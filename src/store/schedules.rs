@@ -6,10 +6,10 @@ use algonius_actors::model::schedule::{Schedule, ScheduleId};
 use algonius_actors::ports::timebook::{Advance, Settled};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use sqlx::{SqliteConnection, SqlitePool};
 
 use super::column::{Columns, json, micros};
 use super::occurrences::insert;
+use super::sql::{self, Connection, Readers};
 use super::writer::Change;
 
 /// Schedules to be made or replaced.
@@ -60,9 +60,9 @@ const FORGET: &str = "
 impl Change for Put {
     type Answer = ();
 
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
+    async fn make(&self, connection: &mut Connection) -> sql::Result<()> {
         for schedule in &self.0 {
-            sqlx::query(PUT)
+            sql::query(PUT)
                 .bind(schedule.spec.id.as_str())
                 .bind(schedule.owner.0)
                 .bind(json(&schedule.origin)?)
@@ -82,9 +82,9 @@ impl Change for Put {
 impl Change for Remove {
     type Answer = ();
 
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
+    async fn make(&self, connection: &mut Connection) -> sql::Result<()> {
         for id in &self.0 {
-            let query = sqlx::query("DELETE FROM schedules WHERE id = $1").bind(id.as_str());
+            let query = sql::query("DELETE FROM schedules WHERE id = $1").bind(id.as_str());
             query.execute(&mut *connection).await?;
         }
         Ok(())
@@ -95,16 +95,16 @@ impl Change for Remove {
 impl Change for Advances {
     type Answer = Vec<Vec<Occurrence>>;
 
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<Self::Answer> {
+    async fn make(&self, connection: &mut Connection) -> sql::Result<Self::Answer> {
         let mut all = Vec::with_capacity(self.0.len());
         for advance in &self.0 {
-            let moved = sqlx::query("UPDATE schedules SET cursor = $2 WHERE id = $1")
+            let moved = sql::query("UPDATE schedules SET cursor = $2 WHERE id = $1")
                 .bind(advance.schedule.as_str())
                 .bind(micros(advance.cursor))
                 .execute(&mut *connection)
                 .await?;
             let mut fresh = Vec::new();
-            if moved.rows_affected() == 1 {
+            if moved == 1 {
                 for occurrence in &advance.occurrences {
                     if insert(&mut *connection, occurrence).await? {
                         fresh.push(occurrence.clone());
@@ -121,10 +121,10 @@ impl Change for Advances {
 impl Change for Settle {
     type Answer = ();
 
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
+    async fn make(&self, connection: &mut Connection) -> sql::Result<()> {
         for settled in &self.0 {
             let fired_at = (settled.verdict == Verdict::Fired).then(|| micros(settled.at));
-            sqlx::query(SETTLE)
+            sql::query(SETTLE)
                 .bind(settled.schedule.as_str())
                 .bind(micros(settled.planned))
                 .bind(settled.verdict.as_str())
@@ -142,9 +142,9 @@ impl Change for Settle {
 impl Change for End {
     type Answer = ();
 
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
+    async fn make(&self, connection: &mut Connection) -> sql::Result<()> {
         let Ending { outcome, code, recovered, at } = self.ending;
-        sqlx::query(END)
+        sql::query(END)
             .bind(self.schedule.as_str())
             .bind(micros(self.planned))
             .bind(outcome.as_str())
@@ -161,19 +161,19 @@ impl Change for End {
 impl Change for Forget {
     type Answer = u64;
 
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<u64> {
-        let query = sqlx::query(FORGET).bind(micros(self.before)).bind(i64::from(self.limit));
-        Ok(query.execute(connection).await?.rows_affected())
+    async fn make(&self, connection: &mut Connection) -> sql::Result<u64> {
+        let query = sql::query(FORGET).bind(micros(self.before)).bind(i64::from(self.limit));
+        Ok(query.execute(connection).await?)
     }
 }
 
 /// Reads every schedule.
-pub(super) async fn read(pool: &SqlitePool) -> sqlx::Result<Vec<Schedule>> {
-    let rows = sqlx::query("SELECT * FROM schedules ORDER BY id").fetch_all(pool).await?;
+pub(super) async fn read(pool: &Readers) -> sql::Result<Vec<Schedule>> {
+    let rows = sql::query("SELECT * FROM schedules ORDER BY id").apart().fetch_all(pool).await?;
     rows.iter().map(|row| schedule(Columns(row))).collect()
 }
 
-fn schedule(columns: Columns<'_>) -> sqlx::Result<Schedule> {
+fn schedule(columns: Columns<'_>) -> sql::Result<Schedule> {
     Ok(Schedule {
         spec: columns.json("spec")?,
         owner: PrincipalId(columns.uuid("owner")?),

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::fault::unreadable;
+use super::sql;
 
 /// Bytes of a nonce, which stands before what it sealed.
 const NONCE: usize = 24;
@@ -65,18 +66,18 @@ impl Seal {
     }
 
     /// Seals a text. It opens only for the same `place`, so that no row can take another's.
-    pub(super) fn close(&self, place: &[u8], text: &[u8]) -> sqlx::Result<Vec<u8>> {
+    pub(super) fn close(&self, place: &[u8], text: &[u8]) -> sql::Result<Vec<u8>> {
         let nonce = nonce();
         let payload = Payload { msg: text, aad: place };
         let sealed = self.cipher.encrypt(XNonce::from_slice(&nonce), payload);
         let sealed = sealed.map_err(|_too_long| {
-            sqlx::Error::Encode(format!("{} is too long to be sealed", self.purpose.noun()).into())
+            sql::Error::Encode(format!("{} is too long to be sealed", self.purpose.noun()).into())
         })?;
         Ok([&nonce[..], &sealed].concat())
     }
 
     /// Opens what was sealed for `place`.
-    pub(super) fn open(&self, place: &[u8], sealed: &[u8]) -> sqlx::Result<Vec<u8>> {
+    pub(super) fn open(&self, place: &[u8], sealed: &[u8]) -> sql::Result<Vec<u8>> {
         let broken = || {
             unreadable(format!("{} does not open under this instance's key", self.purpose.noun()))
         };

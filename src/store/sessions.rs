@@ -5,12 +5,12 @@ use algonius_actors::model::session::{Conversation, Session, SessionId};
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::ports::sessions::Sessions;
 use async_trait::async_trait;
-use sqlx::{SqliteConnection, SqlitePool};
 
 use super::Store;
 use super::column::{Columns, json, micros};
 use super::fault::{ledger_error, unreadable};
 use super::seal::Seal;
+use super::sql::{self, Connection, Readers};
 use super::writer::Change;
 
 const ONE: &str = "SELECT * FROM sessions WHERE owner = $1 AND agent = $2 AND context = $3";
@@ -52,9 +52,9 @@ impl Sessions for Store {
 impl Change for Keep {
     type Answer = ();
 
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
+    async fn make(&self, connection: &mut Connection) -> sql::Result<()> {
         let Self { of, session, sealed } = self;
-        sqlx::query(KEEP)
+        sql::query(KEEP)
             .bind(of.owner.0)
             .bind(of.agent.as_str())
             .bind(of.context.0.as_str())
@@ -72,9 +72,9 @@ impl Change for Keep {
 impl Change for Forget {
     type Answer = ();
 
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
+    async fn make(&self, connection: &mut Connection) -> sql::Result<()> {
         let Self(of) = self;
-        sqlx::query(FORGET)
+        sql::query(FORGET)
             .bind(of.owner.0)
             .bind(of.agent.as_str())
             .bind(of.context.0.as_str())
@@ -84,8 +84,8 @@ impl Change for Forget {
     }
 }
 
-async fn one(pool: &SqlitePool, seal: &Seal, of: &Conversation) -> sqlx::Result<Option<Session>> {
-    let row = sqlx::query(ONE)
+async fn one(pool: &Readers, seal: &Seal, of: &Conversation) -> sql::Result<Option<Session>> {
+    let row = sql::query(ONE)
         .bind(of.owner.0)
         .bind(of.agent.as_str())
         .bind(of.context.0.as_str())

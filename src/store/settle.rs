@@ -3,16 +3,16 @@
 use algonius_actors::model::event::Fact;
 use algonius_actors::ports::ledger::Settlement;
 use async_trait::async_trait;
-use sqlx::SqliteConnection;
 
 use super::head::Head;
+use super::sql::{self, Connection};
 use super::writer::Change;
 
 #[async_trait]
 impl Change for Settlement {
     type Answer = bool;
 
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<bool> {
+    async fn make(&self, connection: &mut Connection) -> sql::Result<bool> {
         let Some(mut head) = Head::load(connection, self.id).await? else {
             return Ok(false);
         };
@@ -28,7 +28,7 @@ impl Change for Settlement {
     }
 }
 
-fn end(settlement: &Settlement, head: &mut Head) -> sqlx::Result<()> {
+fn end(settlement: &Settlement, head: &mut Head) -> sql::Result<()> {
     head.outcome = Some(settlement.outcome);
     head.blame(settlement.failure.as_ref())?;
     head.stamp = settlement.stamp;

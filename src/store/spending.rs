@@ -3,9 +3,9 @@
 use algonius_actors::model::budget::Charge;
 use algonius_actors::model::id::AgentId;
 use chrono::NaiveDate;
-use sqlx::{SqliteConnection, SqlitePool};
 
 use super::column::{Columns, integer};
+use super::sql::{self, Connection, Readers};
 
 const ADD: &str = "
     INSERT INTO spending (agent, day, turns, input_tokens, output_tokens, cached_input_tokens,
@@ -21,12 +21,12 @@ const ADD: &str = "
 
 /// Adds to what an agent has used up in a day.
 pub(super) async fn add(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     agent: &str,
     day: NaiveDate,
     charge: &Charge,
-) -> sqlx::Result<()> {
-    sqlx::query(ADD)
+) -> sql::Result<()> {
+    sql::query(ADD)
         .bind(agent)
         .bind(day.to_string())
         .bind(integer(charge.turns))
@@ -41,12 +41,8 @@ pub(super) async fn add(
 }
 
 /// Reads what an agent has used up in a day.
-pub(super) async fn read(
-    pool: &SqlitePool,
-    agent: &AgentId,
-    day: NaiveDate,
-) -> sqlx::Result<Charge> {
-    let row = sqlx::query("SELECT * FROM spending WHERE agent = $1 AND day = $2")
+pub(super) async fn read(pool: &Readers, agent: &AgentId, day: NaiveDate) -> sql::Result<Charge> {
+    let row = sql::query("SELECT * FROM spending WHERE agent = $1 AND day = $2")
         .bind(agent.as_str())
         .bind(day.to_string())
         .fetch_optional(pool)
@@ -54,7 +50,7 @@ pub(super) async fn read(
     row.map_or(Ok(Charge::default()), |row| charge(Columns(&row)))
 }
 
-fn charge(columns: Columns<'_>) -> sqlx::Result<Charge> {
+fn charge(columns: Columns<'_>) -> sql::Result<Charge> {
     Ok(Charge {
         turns: columns.number("turns")?,
         input_tokens: columns.number("input_tokens")?,

@@ -13,8 +13,8 @@ use algonius_actors::model::principal::{Right, Scope, TokenSeed};
 use algonius_actors::model::record::Filter;
 use algonius_actors::ports::ledger::{Acceptance, Ledger, LedgerError};
 use async_trait::async_trait;
-use sqlx::{AssertSqlSafe, SqliteConnection};
 use tempfile::TempDir;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::conformance::answering::{answer, asked};
@@ -22,6 +22,7 @@ use super::conformance::booking::{AnyTimebook, timebook_conformance};
 use super::conformance::keeping::history_conformance;
 use super::conformance::telling::{AnyOutbox, outbox_conformance};
 use super::conformance::{AnyHistory, AnyLedger, accepted, conformance, request, said, second};
+use super::sql::{self, Connection};
 use super::writer::Change;
 use super::{Durability, Store, StoreError};
 
@@ -73,8 +74,8 @@ struct Raw(String);
 impl Change for Raw {
     type Answer = i64;
 
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<i64> {
-        sqlx::query_scalar(AssertSqlSafe(self.0.clone())).fetch_one(connection).await
+    async fn make(&self, connection: &mut Connection) -> sql::Result<i64> {
+        sql::query(self.0.clone()).fetch_scalar(connection).await
     }
 }
 
@@ -228,23 +229,52 @@ struct Orphan;
 impl Change for Orphan {
     type Answer = ();
 
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
-        sqlx::query("PRAGMA defer_foreign_keys = ON").execute(&mut *connection).await?;
-        sqlx::query("INSERT INTO chunks VALUES (x'00', 1, 1, 'input', 0, 0, 'lost')")
+    async fn make(&self, connection: &mut Connection) -> sql::Result<()> {
+        sql::query("PRAGMA defer_foreign_keys = ON").execute(&mut *connection).await?;
+        sql::query("INSERT INTO chunks VALUES (x'00', 1, 1, 'input', 0, 0, 'lost')")
             .execute(connection)
             .await?;
         Ok(())
     }
 }
 
-/// One thread: all three are ordered before the writer's task wakes.
-#[tokio::test(flavor = "current_thread")]
+/// Says when it is made, and waits until it may go on.
+#[derive(Clone)]
+struct Held {
+    begun: Arc<Semaphore>,
+    go: Arc<Semaphore>,
+}
+
+#[async_trait]
+impl Change for Held {
+    type Answer = ();
+
+    async fn make(&self, _: &mut Connection) -> sql::Result<()> {
+        self.begun.add_permits(1);
+        _ = self.go.acquire().await.unwrap();
+        Ok(())
+    }
+}
+
+#[tokio::test]
 async fn a_commit_that_fails_takes_its_batch_and_nothing_later() {
     let folder = TempDir::new().unwrap();
     let store = open(folder.path()).await;
     let (one, two) = (request("look at this"), request("and at this"));
-    let (first, lost, last) =
-        tokio::join!(store.accept(one.clone()), store.writer.order(Orphan), store.accept(two));
+    let held = Held { begun: Arc::new(Semaphore::new(0)), go: Arc::new(Semaphore::new(0)) };
+    let order = store.writer.order(held.clone());
+    // While it is held, three gather to be one batch: each is ordered when it is asked first.
+    let batch = async {
+        _ = held.begun.acquire().await.unwrap();
+        tokio::join!(
+            store.accept(one.clone()),
+            store.writer.order(Orphan),
+            store.accept(two),
+            async { held.go.add_permits(1) },
+        )
+    };
+    let (before, (first, lost, last, ())) = tokio::join!(order, batch);
+    before.unwrap();
     for refused in [first.map(drop), lost, last.map(drop)] {
         assert!(matches!(refused, Err(LedgerError::Unavailable { .. })), "{refused:?}");
     }
@@ -276,7 +306,7 @@ async fn closing_under_load_ends_and_keeps_what_was_answered() {
     assert_eq!(again.executions(Filter::default()).await.unwrap().len(), answered);
 }
 
-/// One thread: the writer's task wakes when both are asked.
+/// Both are asked before either is answered.
 #[tokio::test(flavor = "current_thread")]
 async fn closing_commits_what_was_ordered_before() {
     let folder = TempDir::new().unwrap();

@@ -6,10 +6,10 @@ use algonius_actors::model::id::ExecutionId;
 use algonius_actors::ports::history::Passage;
 use algonius_actors::report::pieces;
 use async_trait::async_trait;
-use sqlx::{SqliteConnection, SqlitePool};
 
 use super::column::{Columns, integer};
 use super::fault::unreadable;
+use super::sql::{self, Connection, Readers};
 use super::writer::Change;
 
 const INSERT: &str = "
@@ -38,7 +38,7 @@ pub(super) struct Append {
 impl Change for Append {
     type Answer = ();
 
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
+    async fn make(&self, connection: &mut Connection) -> sql::Result<()> {
         insert(connection, self.id, &self.chunk).await
     }
 }
@@ -55,8 +55,8 @@ pub(super) struct Unwrite {
 impl Change for Unwrite {
     type Answer = ();
 
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
-        sqlx::query(DELETE)
+    async fn make(&self, connection: &mut Connection) -> sql::Result<()> {
+        sql::query(DELETE)
             .bind(self.id.0)
             .bind(i64::from(self.stamp.turn))
             .bind(i64::from(self.stamp.attempt))
@@ -69,11 +69,11 @@ impl Change for Unwrite {
 
 /// Stores one chunk.
 pub(super) async fn insert(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     id: ExecutionId,
     chunk: &Chunk,
-) -> sqlx::Result<()> {
-    sqlx::query(INSERT)
+) -> sql::Result<()> {
+    sql::query(INSERT)
         .bind(id.0)
         .bind(i64::from(chunk.stamp.turn))
         .bind(i64::from(chunk.stamp.attempt))
@@ -88,12 +88,12 @@ pub(super) async fn insert(
 
 /// Stores a whole text of a channel that has none yet.
 pub(super) async fn insert_whole(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     id: ExecutionId,
     stamp: Stamp,
     channel: Channel,
     text: &str,
-) -> sqlx::Result<()> {
+) -> sql::Result<()> {
     let mut offset = 0;
     for (number, text) in (0..).zip(pieces(text)) {
         let length = text.len() as u64;
@@ -105,18 +105,14 @@ pub(super) async fn insert_whole(
 
 /// Reads a range; what of it is not yet there is left out. A character that the range cuts
 /// through comes as U+FFFD.
-pub(super) async fn range(pool: &SqlitePool, id: ExecutionId, span: Span) -> sqlx::Result<String> {
+pub(super) async fn range(pool: &Readers, id: ExecutionId, span: Span) -> sql::Result<String> {
     let bytes = bytes(pool, id, span).await?;
     Ok(String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
 /// Reads the whole characters of a range.
-pub(super) async fn passage(
-    pool: &SqlitePool,
-    id: ExecutionId,
-    span: Span,
-) -> sqlx::Result<Passage> {
+pub(super) async fn passage(pool: &Readers, id: ExecutionId, span: Span) -> sql::Result<Passage> {
     let mut bytes = bytes(pool, id, span).await?;
     let begun = bytes.iter().take_while(|byte| **byte & 0xc0 == 0x80).count();
     bytes.drain(..begun);
@@ -127,9 +123,9 @@ pub(super) async fn passage(
     Ok(Passage { from: span.from + begun as u64, text })
 }
 
-async fn bytes(pool: &SqlitePool, id: ExecutionId, span: Span) -> sqlx::Result<Vec<u8>> {
+async fn bytes(pool: &Readers, id: ExecutionId, span: Span) -> sql::Result<Vec<u8>> {
     let longest = i64::try_from(CHUNK).unwrap_or(i64::MAX);
-    let rows = sqlx::query(RANGE)
+    let rows = sql::query(RANGE)
         .bind(id.0)
         .bind(i64::from(span.stamp.turn))
         .bind(i64::from(span.stamp.attempt))
@@ -154,7 +150,7 @@ struct Cut {
 }
 
 impl Cut {
-    fn push(&mut self, start: u64, chunk: &[u8]) -> sqlx::Result<()> {
+    fn push(&mut self, start: u64, chunk: &[u8]) -> sql::Result<()> {
         let expected = self.next.unwrap_or(start.min(self.span.from));
         if start != expected {
             return Err(unreadable("a chunk of text is missing"));

@@ -4,12 +4,12 @@ use algonius_actors::model::principal::{Scope, TokenSeed};
 use algonius_actors::ports::ledger::LedgerError;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use sqlx::{SqliteConnection, SqlitePool};
 
 use super::Store;
 use super::column::Columns;
 use super::fault::ledger_error;
 use super::principals::{insert_token, keep_principal};
+use super::sql::{self, Connection, Readers};
 use super::writer::Change;
 
 /// Those that no configuration replaces.
@@ -86,14 +86,14 @@ struct Issue {
 impl Change for Issue {
     type Answer = bool;
 
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<bool> {
+    async fn make(&self, connection: &mut Connection) -> sql::Result<bool> {
         let name = self.seed.name.as_str();
-        let held = sqlx::query(HELD).bind(name).fetch_one(&mut *connection).await?;
+        let held = sql::query(HELD).bind(name).fetch_one(&mut *connection).await?;
         let is_held = Columns(&held).number::<u32>("held")? > 0;
         if is_held && !self.replaces {
             return Ok(false);
         }
-        sqlx::query(REVOKE).bind(name).execute(&mut *connection).await?;
+        sql::query(REVOKE).bind(name).execute(&mut *connection).await?;
         let principal = keep_principal(connection, name, self.at).await?;
         insert_token(connection, principal, (&self.seed, false), self.at).await?;
         Ok(true)
@@ -108,14 +108,14 @@ struct Revoke {
 impl Change for Revoke {
     type Answer = bool;
 
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<bool> {
-        let done = sqlx::query(REVOKE).bind(self.name.as_str()).execute(connection).await?;
-        Ok(done.rows_affected() > 0)
+    async fn make(&self, connection: &mut Connection) -> sql::Result<bool> {
+        let done = sql::query(REVOKE).bind(self.name.as_str()).execute(connection).await?;
+        Ok(done > 0)
     }
 }
 
-async fn known(pool: &SqlitePool) -> sqlx::Result<Vec<Known>> {
-    let rows = sqlx::query(KNOWN).fetch_all(pool).await?;
+async fn known(pool: &Readers) -> sql::Result<Vec<Known>> {
+    let rows = sql::query(KNOWN).fetch_all(pool).await?;
     let known = rows.iter().map(|row| {
         let columns = Columns(row);
         Ok(Known {

@@ -1,14 +1,15 @@
 //! The one writer: takes the changes that wait, commits them together, then answers each.
 
-use std::mem;
+use std::{io, mem, thread};
 
 use algonius_actors::ports::ledger::LedgerError;
 use async_trait::async_trait;
-use sqlx::{Connection, SqliteConnection, SqlitePool};
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::directory::Lock;
 use super::fault::{closed, ledger_error};
+use super::sql::{self, Connection, Readers};
 
 /// Changes of one commit, at most.
 const BATCH: usize = 256;
@@ -26,10 +27,10 @@ pub(super) trait Change: Send + Sync + 'static {
     type Answer: Send + 'static;
 
     /// Makes the change within the open transaction.
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<Self::Answer>;
+    async fn make(&self, connection: &mut Connection) -> sql::Result<Self::Answer>;
 }
 
-/// The way to the writer's task.
+/// The way to the writer's thread.
 #[derive(Debug)]
 pub(super) struct Writer {
     orders: mpsc::Sender<Box<dyn Order>>,
@@ -37,22 +38,26 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts the task. It ends on [`Writer::close`], or when the writer is dropped and all that
-    /// was ordered is committed.
+    /// Starts the thread. It ends on [`Writer::close`], or when the writer is dropped and all that
+    /// was ordered is committed. SQLite waits for the disk within its calls, so nothing else waits
+    /// on that thread.
     ///
     /// The readers are closed with it: SQLite folds its log in when its last connection goes, and
     /// that must be over when the lock goes.
-    pub(super) fn spawn(connection: SqliteConnection, readers: SqlitePool, lock: Lock) -> Self {
+    pub(super) fn spawn(connection: Connection, readers: Readers, lock: Lock) -> io::Result<Self> {
         let (orders, waiting) = mpsc::channel(WAITING);
         let (stop, stopped) = watch::channel(false);
-        tokio::spawn(async move {
+        let life = async move {
             let connection = write(connection, waiting, stopped.clone()).await;
             readers.close().await;
-            finish(connection).await;
+            finish(connection);
             drop(lock);
             drop(stopped);
-        });
-        Self { orders, stop }
+        };
+        let runtime = Handle::current();
+        let thread = thread::Builder::new().name("ledger".to_owned());
+        thread.spawn(move || runtime.block_on(life))?;
+        Ok(Self { orders, stop })
     }
 
     /// Orders a change, and waits until it is committed.
@@ -73,7 +78,7 @@ impl Writer {
 /// An order, whatever its change.
 #[async_trait]
 trait Order: Send {
-    async fn run(&mut self, connection: &mut SqliteConnection) -> sqlx::Result<()>;
+    async fn run(&mut self, connection: &mut Connection) -> sql::Result<()>;
     fn reply(self: Box<Self>, committed: Result<(), LedgerError>);
 }
 
@@ -85,7 +90,7 @@ struct Pending<C: Change> {
 
 #[async_trait]
 impl<C: Change> Order for Pending<C> {
-    async fn run(&mut self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
+    async fn run(&mut self, connection: &mut Connection) -> sql::Result<()> {
         self.answer = Some(self.change.make(connection).await?);
         Ok(())
     }
@@ -100,17 +105,17 @@ impl<C: Change> Order for Pending<C> {
 /// Why a transaction was rolled back.
 enum Undone {
     /// One of its changes failed; the others may be good.
-    Change(sqlx::Error),
+    Change(sql::Error),
     /// The transaction itself could not begin or commit.
-    Commit(sqlx::Error),
+    Commit(sql::Error),
 }
 
 /// Commits what is ordered, until there will be no more.
 async fn write(
-    mut connection: SqliteConnection,
+    mut connection: Connection,
     mut orders: mpsc::Receiver<Box<dyn Order>>,
     mut stop: watch::Receiver<bool>,
-) -> SqliteConnection {
+) -> Connection {
     let mut batch = Vec::new();
     loop {
         if *stop.borrow() {
@@ -128,7 +133,7 @@ async fn write(
 }
 
 /// Commits orders together; one by one when one of them fails, so that it fails alone.
-async fn commit(connection: &mut SqliteConnection, mut orders: Vec<Box<dyn Order>>) {
+async fn commit(connection: &mut Connection, mut orders: Vec<Box<dyn Order>>) {
     match transact(connection, &mut orders).await {
         Err(Undone::Change(_)) if orders.len() > 1 => {
             for mut order in orders {
@@ -153,34 +158,30 @@ fn reply_all(orders: Vec<Box<dyn Order>>, committed: Result<(), Undone>) {
 
 /// Runs orders in one transaction, and leaves none open.
 ///
-/// The transaction is spelled out because SQLite ends it by itself when the disk is full; the
-/// driver's own would then count one that is no longer there, and refuse every later one.
+/// SQLite ends it by itself when the disk is full; there is none to roll back then.
 async fn transact(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     orders: &mut [Box<dyn Order>],
 ) -> Result<(), Undone> {
     let done = attempt(connection, orders).await;
-    if done.is_err() && sqlx::query("ROLLBACK").execute(connection).await.is_err() {
+    if done.is_err() && connection.batch("ROLLBACK").is_err() {
         tracing::debug!("transaction had ended by itself");
     }
     done
 }
 
-async fn attempt(
-    connection: &mut SqliteConnection,
-    orders: &mut [Box<dyn Order>],
-) -> Result<(), Undone> {
-    sqlx::query("BEGIN IMMEDIATE").execute(&mut *connection).await.map_err(Undone::Commit)?;
+async fn attempt(connection: &mut Connection, orders: &mut [Box<dyn Order>]) -> Result<(), Undone> {
+    connection.batch("BEGIN IMMEDIATE").map_err(Undone::Commit)?;
     for order in orders {
         order.run(connection).await.map_err(Undone::Change)?;
     }
-    sqlx::query("COMMIT").execute(connection).await.map_err(Undone::Commit)?;
+    connection.batch("COMMIT").map_err(Undone::Commit)?;
     Ok(())
 }
 
-async fn finish(mut connection: SqliteConnection) {
-    let checkpoint = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut connection).await;
-    if let Err(error) = checkpoint.and(connection.close().await) {
+fn finish(mut connection: Connection) {
+    let checkpoint = connection.batch("PRAGMA wal_checkpoint(TRUNCATE)");
+    if let Err(error) = checkpoint.and(connection.close()) {
         tracing::warn!(%error, "database was not closed in order; the next start will repair it");
     }
 }

@@ -30,20 +30,20 @@ struct Many(u32);
 impl Change for Many {
     type Answer = ();
 
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
+    async fn make(&self, connection: &mut Connection) -> sql::Result<()> {
         let rows = format!(
             "WITH RECURSIVE generate (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM generate \
              WHERE value < {}) {MANY}",
             self.0
         );
-        sqlx::query(AssertSqlSafe(rows)).execute(&mut *connection).await?;
+        sql::query(rows).execute(&mut *connection).await?;
         for copy in [
             "INSERT INTO events SELECT id, 1, 1, 1, 0, 'warned', '{\"kind\":\"warned\",\"message\":\"x\"}'
                 FROM executions WHERE outcome IS NOT NULL",
             "INSERT INTO chunks SELECT id, 1, 1, 'stdout', 0, 0, hex(randomblob(1000))
                 FROM executions WHERE outcome IS NOT NULL",
         ] {
-            sqlx::query(copy).execute(&mut *connection).await?;
+            sql::query(copy).execute(&mut *connection).await?;
         }
         Ok(())
     }

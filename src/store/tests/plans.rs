@@ -3,7 +3,6 @@
 use algonius_actors::model::code::{Category, Code};
 use algonius_actors::model::execution::{Outcome, State};
 use algonius_actors::model::id::{ContextId, ExecutionId, PrincipalId};
-use sqlx::{AssertSqlSafe, Row};
 use uuid::Uuid;
 
 use super::*;
@@ -32,10 +31,13 @@ const FILTERS: [(Narrow, bool); 14] = [
 ];
 
 async fn plan(store: &Store, filter: Filter) -> String {
-    let text = listing::query(filter).sql().as_str().to_owned();
-    let explain = sqlx::query(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {text}")));
+    let text = listing::query(filter).text().to_owned();
+    let mut explain = sql::query(format!("EXPLAIN QUERY PLAN {text}"));
+    for _ in 0..text.matches('$').count() {
+        explain = explain.bind(None::<i64>);
+    }
     let rows = explain.fetch_all(&store.readers).await.unwrap();
-    rows.iter().map(|row| row.get::<String, _>("detail")).collect::<Vec<_>>().join("; ")
+    rows.iter().map(|row| row.get("detail").unwrap()).collect::<Vec<&str>>().join("; ")
 }
 
 #[tokio::test]

@@ -29,7 +29,7 @@ struct EveryCase;
 impl Change for EveryCase {
     type Answer = ();
 
-    async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
+    async fn make(&self, connection: &mut Connection) -> sql::Result<()> {
         let states: Vec<_> = State::ALL.iter().map(|state| state.as_str()).collect();
         let outcomes = [
             None,
@@ -41,7 +41,7 @@ impl Change for EveryCase {
         let failure = |code: &Code| json!({ "code": code.as_str(), "message": "it went wrong" });
         let mut failures: Vec<_> = Code::ALL.iter().map(failure).collect();
         failures.push(json!(null));
-        sqlx::query(EVERY_CASE)
+        sql::query(EVERY_CASE)
             .bind(json!(states).to_string())
             .bind(json!(outcomes).to_string())
             .bind(json!(failures).to_string())

@@ -2,10 +2,9 @@
 
 use algonius_actors::model::id::{ExecutionId, PrincipalId};
 use algonius_actors::model::request::Overrides;
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{ConnectOptions, Connection};
 
-use super::super::sqlite::{STEPS, migrator};
+use super::super::sql::Access;
+use super::super::steps::{self, STEPS};
 use super::super::{conformance, directory};
 use super::*;
 
@@ -24,14 +23,13 @@ async fn what_an_earlier_release_stored_is_there_after_the_upgrade() {
     let (id, owner) = (ExecutionId::fresh(), PrincipalId(uuid::Uuid::nil()));
     {
         let directory = directory::open(&data).unwrap();
-        let options = SqliteConnectOptions::new().filename(&directory.database);
-        let mut old = options.create_if_missing(true).connect().await.unwrap();
-        migrator(&STEPS[..2]).run_direct(None, &mut old, false).await.unwrap();
+        let mut old = Connection::open(&directory.database, Access::Write, Duration::ZERO).unwrap();
+        steps::take(&mut old, &STEPS[..2]).unwrap();
         for (statement, key) in [(EXECUTION, [1; 32]), (ANSWER, [2; 32])] {
-            let insert = sqlx::query(statement).bind(id.0).bind(owner.0);
+            let insert = sql::query(statement).bind(id.0).bind(owner.0);
             insert.bind(&key[..]).bind(&[3; 32][..]).execute(&mut old).await.unwrap();
         }
-        old.close().await.unwrap();
+        old.close().unwrap();
     }
     let store = open(folder.path()).await;
     let record = store.execution(id).await.unwrap().unwrap();
