@@ -7,6 +7,7 @@ mod dialogue;
 mod environment;
 mod events;
 mod folder;
+mod furniture;
 mod handed;
 mod kept;
 mod limits;

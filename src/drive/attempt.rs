@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use algonius_actors::decide::contract::{files_failure, spawn_failure};
+use algonius_actors::decide::contract::spawn_failure;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::{InputPattern, OnLoss, OutputPattern, ProgramSpec};
@@ -18,6 +18,7 @@ use super::arguments::{arguments, file_name, filled, fits};
 use super::dialogue::Dialogue;
 use super::environment::environment;
 use super::folder::Folder;
+use super::furniture::{Furniture, furnish};
 use super::handed;
 use super::live::{Live, Output, Process};
 use super::process::{Orders, Place};
@@ -93,8 +94,7 @@ impl Attempt {
         let hold = sandbox::hold(&self.program, site, &self.work, folders)?;
         let launch = self.launch(&values, &files, place.clone())?;
         let proof = self.proof(&values, &files, &place).await?;
-        let folder = self.folder(&files, is_confined(&self.work)).await?;
-        let launch = sandbox::give(hold, launch).await?;
+        let (folder, launch) = furnish(self.furniture(&files), hold, launch).await?;
         let output = self.output(folder.as_ref(), files.output, place).await;
         if orders.is_stopped() {
             return Err(Failure::new(Code::Cancelled, "called off before it was started"));
@@ -274,36 +274,19 @@ impl Attempt {
         Output::Events(Reach::of(place, folder, hidden).await, dialect)
     }
 
-    /// Makes the execution's own folder, where one is needed, with the input in it.
-    async fn folder(&self, files: &Files, is_confined: bool) -> Result<Option<Folder>, Failure> {
+    fn furniture(&self, files: &Files) -> Option<Furniture> {
+        let has_place = is_confined(&self.work);
         let takes_file = self.program.input == InputPattern::File;
         let has_files = handed::has_files(&self.work.request.input.parts);
-        if !is_confined && !takes_file && !has_files && self.program.output != OutputPattern::File {
-            return Ok(None);
-        }
-        let (path, name) = (files.folder.clone(), files.input_name.clone());
-        let request = Arc::clone(&self.work.request);
-        let made = tokio::task::spawn_blocking(move || {
-            let folder = Folder::make(path).map_err(|error| unmade(&error))?;
-            if is_confined {
-                folder.make_place(sandbox::TEMPORARY).map_err(|error| unmade(&error))?;
-            }
-            if takes_file {
-                let written = folder.write(&name, request.input.text().as_bytes());
-                written.map_err(|error| unmade(&error))?;
-            }
-            if has_files {
-                handed::write(&request.input.parts, &folder)?;
-            }
-            Ok(Some(folder))
-        });
-        made.await.unwrap_or_else(|error| Err(unmade(&io::Error::other(error))))
+        let gives_file = self.program.output == OutputPattern::File;
+        (has_place || takes_file || has_files || gives_file).then(|| Furniture {
+            folder: files.folder.clone(),
+            has_place,
+            input: takes_file.then(|| files.input_name.clone()),
+            has_files,
+            request: Arc::clone(&self.work.request),
+        })
     }
-}
-
-fn unmade(error: &io::Error) -> Failure {
-    tracing::error!(%error, "no folder for an execution's files");
-    files_failure(error.raw_os_error())
 }
 
 /// Where its warden is lost, nobody knows whether it began.

@@ -82,7 +82,7 @@ async fn made(path: &str, reach: &Reach) -> Result<(), Failure> {
 impl Check {
     async fn run(self, orders: &mut Orders) -> Result<(), Failure> {
         let Self { hold, launch, warden, limit } = self;
-        let launch = sandbox::give(hold, launch).await?;
+        let launch = sandbox::give_apart(hold, launch).await?;
         let spawned = warden.launch(launch).await.map_err(|error| unstarted(&error))?;
         let Spawned { mut stdout, mut stderr, mut ending, tree, .. } = spawned;
         let (mut out, mut err) = (sink(), sink());

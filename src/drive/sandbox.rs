@@ -94,26 +94,33 @@ fn confinement(access: Access, sandbox: &Sandbox, workspace: &Path, own: &Path) 
     Confinement { writable, network: sandbox.network }
 }
 
-/// Gives it to a launch in the form in which the system takes it.
+/// Gives it to a launch in the form in which the system takes it. It looks at files.
 ///
 /// # Errors
 /// `agent-not-started` when the system does not take it: nothing runs with less than was promised.
-pub(super) async fn give(hold: Hold, mut launch: Launch) -> Result<Launch, Failure> {
-    let given = spawn_blocking(move || match hold {
-        Hold::Free => Ok(launch),
+pub(super) fn give(hold: Hold, mut launch: Launch) -> Result<Launch, Failure> {
+    match hold {
+        Hold::Free => {}
         Hold::Ruleset(confinement) => {
             launch.ruleset = Some(confinement.ruleset().map_err(|error| refused(&error.into()))?);
-            Ok(launch)
         }
         Hold::View(view, bubblewrap) => {
             // Its wrapper could only say in words that it is not there.
             executable(&launch.program)?;
             let wrapper = view.wrapper(&bubblewrap, &launch.program);
             launch.wrapper = Some(wrapper.map_err(|error| refused(&error))?);
-            Ok(launch)
         }
-    });
-    given.await.unwrap_or_else(|error| Err(refused(&io::Error::other(error).into())))
+    }
+    Ok(launch)
+}
+
+/// The same, beside the work of others.
+///
+/// # Errors
+/// As there.
+pub(super) async fn give_apart(hold: Hold, launch: Launch) -> Result<Launch, Failure> {
+    let given = spawn_blocking(move || give(hold, launch)).await;
+    given.unwrap_or_else(|error| Err(refused(&io::Error::other(error).into())))
 }
 
 fn executable(program: &Path) -> Result<(), Failure> {

@@ -171,11 +171,11 @@ async fn transact(
 }
 
 async fn attempt(connection: &mut Connection, orders: &mut [Box<dyn Order>]) -> Result<(), Undone> {
-    connection.batch("BEGIN IMMEDIATE").map_err(Undone::Commit)?;
+    connection.change(&sql::query("BEGIN IMMEDIATE")).map_err(Undone::Commit)?;
     for order in orders {
         order.run(connection).await.map_err(Undone::Change)?;
     }
-    connection.batch("COMMIT").map_err(Undone::Commit)?;
+    connection.change(&sql::query("COMMIT")).map_err(Undone::Commit)?;
     Ok(())
 }
 
