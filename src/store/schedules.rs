@@ -6,7 +6,8 @@ use algonius_actors::model::schedule::{Schedule, ScheduleId};
 use algonius_actors::ports::timebook::{Advance, Settled};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use sqlx::{SqliteConnection, SqlitePool};
+use sqlx::query_builder::Separated;
+use sqlx::{QueryBuilder, Sqlite, SqliteConnection, SqlitePool};
 
 use super::column::{Columns, json, micros};
 use super::occurrences::insert;
@@ -39,8 +40,10 @@ pub(super) struct Forget {
 
 const PUT: &str = "
     INSERT OR REPLACE INTO schedules
-        (id, owner, origin, spec, paused, cursor, created_at, changed_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+        (id, owner, origin, spec, paused, cursor, created_at, changed_at) ";
+
+/// Schedules of one statement, at most: each way to the database and back costs more than a row.
+const ROWS: usize = 500;
 
 const SETTLE: &str = "
     UPDATE occurrences SET verdict = $3, reason = $4, execution = $5, fired_at = $6
@@ -61,16 +64,16 @@ impl Change for Put {
     type Answer = ();
 
     async fn make(&self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
-        for schedule in &self.0 {
-            sqlx::query(PUT)
-                .bind(schedule.spec.id.as_str())
-                .bind(schedule.owner.0)
-                .bind(json(&schedule.origin)?)
-                .bind(json(&schedule.spec)?)
-                .bind(schedule.paused)
-                .bind(micros(schedule.cursor))
-                .bind(micros(schedule.created_at))
-                .bind(micros(schedule.changed_at))
+        for schedules in self.0.chunks(ROWS) {
+            let mut text = QueryBuilder::new(PUT);
+            text.push("VALUES ");
+            for (index, schedule) in schedules.iter().enumerate() {
+                let begin = if index == 0 { "(" } else { "), (" };
+                bind(text.separated(", ").push_unseparated(begin), schedule)?;
+            }
+            text.push(")")
+                .build()
+                .persistent(schedules.len() == 1)
                 .execute(&mut *connection)
                 .await?;
         }
@@ -165,6 +168,18 @@ impl Change for Forget {
         let query = sqlx::query(FORGET).bind(micros(self.before)).bind(i64::from(self.limit));
         Ok(query.execute(connection).await?.rows_affected())
     }
+}
+
+fn bind(row: &mut Separated<'_, Sqlite, &'static str>, schedule: &Schedule) -> sqlx::Result<()> {
+    row.push_bind_unseparated(schedule.spec.id.as_str().to_owned())
+        .push_bind(schedule.owner.0)
+        .push_bind(json(&schedule.origin)?)
+        .push_bind(json(&schedule.spec)?)
+        .push_bind(schedule.paused)
+        .push_bind(micros(schedule.cursor))
+        .push_bind(micros(schedule.created_at))
+        .push_bind(micros(schedule.changed_at));
+    Ok(())
 }
 
 /// Reads every schedule.
