@@ -36,7 +36,7 @@ const ARGUMENT: u64 = 100 << 10;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Agent {
     /// What the card and the tree know of it.
-    pub spec: AgentSpec,
+    pub spec: Arc<AgentSpec>,
     /// How its work is done. Shared by all who keep the agent.
     pub program: Arc<ProgramSpec>,
     /// What the preset behind it says of itself.
@@ -127,6 +127,7 @@ fn read(
         is_verified: preset.about.is_verified,
     });
     let program = Arc::new(program);
+    let spec = Arc::new(spec);
     Some(Agent { spec, program, about: preset.map(|preset| preset.about).unwrap_or_default() })
 }
 

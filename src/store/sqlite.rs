@@ -81,7 +81,7 @@ fn random_key() -> [u8; 32] {
 }
 
 /// The steps to the tables of this release, in their order.
-pub(super) const STEPS: [(i64, &str, &str); 12] = [
+pub(super) const STEPS: [(i64, &str, &str); 13] = [
     (1, "ledger", include_str!("migrations/sqlite/0001_ledger.sql")),
     (2, "push targets", include_str!("migrations/sqlite/0002_push_targets.sql")),
     (3, "request keys", include_str!("migrations/sqlite/0003_request_keys.sql")),
@@ -94,6 +94,7 @@ pub(super) const STEPS: [(i64, &str, &str); 12] = [
     (10, "traces", include_str!("migrations/sqlite/0010_traces.sql")),
     (11, "sessions", include_str!("migrations/sqlite/0011_sessions.sql")),
     (12, "quota", include_str!("migrations/sqlite/0012_quota.sql")),
+    (13, "many", include_str!("migrations/sqlite/0013_many.sql")),
 ];
 
 pub(super) fn migrator(steps: &'static [(i64, &'static str, &'static str)]) -> Migrator {
