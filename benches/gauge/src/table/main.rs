@@ -1,0 +1,2 @@
+//! Writes the table.
+fn main() {}
