@@ -165,7 +165,7 @@ mod tests {
     #[tokio::test]
     async fn an_answer_in_chunks_is_read_chunk_by_chunk() {
         let answer =
-            b"HTTP/1.1 200 OK\r\nx: y\r\n\r\n5\r\nhello\r\n10\r\n, and no more :-)\r\n0\r\n\r\n";
+            b"HTTP/1.1 200 OK\r\nx: y\r\n\r\n5\r\nhello\r\n11\r\n, and no more :-)\r\n0\r\n\r\n";
         assert_eq!(told(answer).await, (200, b"hello, and no more :-)".to_vec(), 3));
     }
 }
