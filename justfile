@@ -41,6 +41,9 @@ package:
     packaging/check target/debian/*.deb
     packaging/try target/debian/*.deb
 
-# The request path next to a bare spawn of the same program.
+# All that has a goal, against its yardstick of the same run, then the table of docs/performance.md;
+# `just bench quick` takes a tenth of the time.
 bench *ARGS:
-    cargo bench --locked --bench request_path -- {{ARGS}}
+    benches=(benches/*/main.rs); benches=("${benches[@]#*/}"); benches=("${benches[@]%/main.rs}"); \
+        cargo bench --locked "${benches[@]/#/--bench=}" -- {{ if ARGS == "quick" { "--quick" } else { ARGS } }}
+    cargo run --locked --release --bin table

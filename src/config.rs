@@ -222,7 +222,7 @@ fn read<'c>(reader: &'c Reader<'c>, laid: &'c Laid<'c>) -> Option<Settings> {
     let basis = Basis { limits: &limits, data_dir, behind: &laid.behind };
     let agents = agent::read_all(reader, sections, &basis, &mut doors);
     let known = schedules::Known {
-        agents: agents.iter().map(|agent| &agent.spec).collect(),
+        agents: agents.iter().map(|agent| &*agent.spec).collect(),
         tokens: doors.tokens.iter().map(|token| token.name.as_str()).collect(),
     };
     let scheduling = schedules::read(&mut root, &known);

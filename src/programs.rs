@@ -23,13 +23,13 @@ impl Programs {
     }
 
     /// Asks the program of an agent, and returns at once.
-    pub(crate) fn ask(&self, id: AgentId, program: &ProgramSpec) {
+    pub(crate) fn ask(&self, id: AgentId, program: &Arc<ProgramSpec>) {
         let known = unasked(program);
         self.0.send_modify(|all| _ = all.insert(id.clone(), known));
         if program.outfit.version.is_none() {
             return;
         }
-        let (programs, program) = (self.clone(), program.clone());
+        let (programs, program) = (self.clone(), Arc::clone(program));
         tokio::spawn(async move {
             let known = look(&program).await;
             if let Some(warning) = &known.warning {

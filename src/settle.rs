@@ -18,6 +18,7 @@ use crate::warden::group::{Groups, Place};
 /// Settles how far the system holds an agent to what it may do, and warns where that is too little.
 pub(super) fn sandbox(agent: &mut Agent, machine: &Rungs) -> Result<(), StartError> {
     let Agent { spec, program, .. } = agent;
+    let spec = Arc::make_mut(spec);
     (spec.enforcement, spec.isolation) =
         enforcement(spec.access, &program.sandbox, machine.means());
     if !spec.enforcement.is_wanting() || !spec.enabled {
@@ -47,7 +48,7 @@ pub(super) async fn groups(
 
 /// Settles what holds an agent to its limits.
 pub(super) fn limit(agent: &mut Agent, groups: Option<&Groups>) -> Result<(), StartError> {
-    let (spec, resources) = (&mut agent.spec, &agent.program.resources);
+    let (spec, resources) = (Arc::make_mut(&mut agent.spec), &agent.program.resources);
     let controllers = groups.map(Groups::controllers);
     spec.holding = holding(resources, controllers);
     match wanting(resources, controllers).filter(|_| spec.enabled) {

@@ -1,5 +1,6 @@
 //! The ledger on SQLite: one data directory, one daemon, one writer, a few readers.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -192,6 +193,13 @@ impl Ledger for Store {
 
     async fn spent(&self, agent: &AgentId, day: NaiveDate) -> Result<Charge, LedgerError> {
         spending::read(&self.readers, agent, day).await.map_err(ledger_error)
+    }
+
+    async fn spent_by_all(
+        &self,
+        days: &[NaiveDate],
+    ) -> Result<BTreeMap<(AgentId, NaiveDate), Charge>, LedgerError> {
+        spending::read_all(&self.readers, days).await.map_err(ledger_error)
     }
 
     async fn settle(&self, settlement: Settlement) -> Result<bool, LedgerError> {

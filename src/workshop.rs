@@ -72,7 +72,7 @@ impl Workshop {
         let warden = Arc::clone(&self.wardens) as _;
         let (site, sessions) = (self.site.clone(), Arc::clone(&self.sessions));
         let driver = Arc::new(ProcessDriver::new(program, site, warden, sessions));
-        Seat { spec: Arc::new(spec), driver }
+        Seat { spec, driver }
     }
 }
 

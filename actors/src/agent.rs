@@ -181,6 +181,8 @@ pub struct AgentArgs {
     pub driver: Arc<dyn Driver>,
     /// The world.
     pub kit: Kit,
+    /// Whether the ledger has nothing of it that has not ended, as its owner has just seen.
+    pub begins_anew: bool,
     /// Whether the service is stopping: then what is taken up stays in the ledger.
     pub draining: bool,
     /// How hard-pressed the machine is.
@@ -266,7 +268,10 @@ impl Actor for AgentActor {
         me: ActorRef<AgentMsg>,
         args: AgentArgs,
     ) -> Result<AgentData, ActorProcessingErr> {
-        let recovered = take_up(&args.kit, &args.spec, &*args.driver).await?;
+        let recovered = match args.begins_anew {
+            true => Vec::new(),
+            false => take_up(&args.kit, &args.spec, &*args.driver).await?,
+        };
         budget::load(&args).await?;
         let mut data = AgentData::new(me.clone(), args);
         data.mind_pressure(&me);

@@ -2,11 +2,12 @@
 //! gives up on an agent that fails too often, never on the service.
 
 mod agents;
+mod beginning;
 mod retention;
 mod scheduling;
 mod seating;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -18,7 +19,6 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::agent::AgentMsg;
-use crate::decide::recovery::interrupted;
 use crate::decide::restart::{Intensity, Restarts, Verdict, step};
 use crate::gateway::{GatewayActor, GatewayMsg, Route};
 use crate::kit::Kit;
@@ -27,14 +27,12 @@ use crate::model::alert::AlertSpec;
 use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::id::AgentId;
-use crate::model::record::Filter;
 use crate::monitor::{Latest, MonitorActor, MonitorArgs, MonitorMsg, Probe};
 use crate::ports::driver::Driver;
 use crate::scheduler::SchedulerMsg;
 use scheduling::Scheduled;
 pub use scheduling::Scheduling;
 
-use crate::recover::fail;
 use crate::retention::{Retention, RetentionMsg};
 use retention::Keeping;
 use seating::Leaving;
@@ -147,6 +145,8 @@ pub struct RootData {
     since: DateTime<Utc>,
     born: Instant,
     draining: bool,
+    /// The agents of which the ledger holds something that has not ended; known at the start alone.
+    unfinished: BTreeSet<AgentId>,
     /// How often an agent was let go.
     farewells: u64,
     /// Settlements for agents in quarantine.
@@ -168,9 +168,7 @@ impl Actor for RootActor {
         let mut data = RootData::new(me.clone(), args);
         data.settle_the_homeless().await?;
         data.start_monitor(&me).await?;
-        for id in data.parts.keys().cloned().collect::<Vec<_>>() {
-            data.start_agent(&me, &id).await?;
-        }
+        data.start_agents(&me).await?;
         data.start_gateway(&me).await?;
         data.start_scheduler().await?;
         data.start_retention(&me).await?;
@@ -234,25 +232,12 @@ impl RootData {
             since: args.kit.clock.now(),
             born: Instant::now(),
             draining: false,
+            unfinished: BTreeSet::new(),
             farewells: 0,
             tasks: JoinSet::new(),
             me,
             kit: args.kit,
         }
-    }
-
-    /// Ends what belongs to agents that are no longer configured. What others wait for is known again.
-    async fn settle_the_homeless(&self) -> Result<(), ActorProcessingErr> {
-        let filter = Filter { unfinished: true, ..Filter::default() };
-        for record in self.kit.ledger.executions(filter).await? {
-            match self.parts.get(&record.agent) {
-                Some(part) => {
-                    self.kit.circuits.recall((&self.kit.keyring, &part.seat.spec), &record);
-                }
-                None => fail(&self.kit, &record, interrupted()).await?,
-            }
-        }
-        Ok(())
     }
 
     async fn start_gateway(&mut self, me: &ActorRef<RootMsg>) -> Result<(), SpawnErr> {

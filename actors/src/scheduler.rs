@@ -9,6 +9,7 @@ pub(crate) mod book;
 mod changing;
 mod entry;
 mod errands;
+mod kept;
 mod looking;
 mod waking;
 
@@ -35,6 +36,7 @@ pub use self::changing::Change;
 use self::changing::Changed;
 use self::entry::Entry;
 use self::errands::Errands;
+use self::kept::Patterns;
 pub use self::waking::NAP;
 use self::waking::Waking;
 
@@ -118,6 +120,7 @@ pub struct SchedulerData {
     args: SchedulerArgs,
     since: DateTime<Utc>,
     entries: BTreeMap<ScheduleId, Entry>,
+    patterns: Patterns,
     errands: Errands,
     waking: Waking,
     /// Whether a change of the timebook is under way.
@@ -193,6 +196,7 @@ impl SchedulerData {
             args,
             since,
             entries: BTreeMap::new(),
+            patterns: Patterns::default(),
             errands: Errands::default(),
             writing: false,
             changes: VecDeque::new(),
@@ -224,7 +228,7 @@ impl SchedulerData {
     }
 
     fn inspect(&self) -> Agendum {
-        let active = self.entries.values().filter(|entry| entry.schedule.is_active()).count();
+        let active = self.entries.values().filter(|entry| entry.kept.is_active()).count();
         let mut first = BTreeMap::new();
         for due in self.entries.values().filter_map(Entry::due) {
             let known = first.entry(due.agent.clone()).or_insert_with(|| due.clone());

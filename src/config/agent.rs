@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::model::agent::{Access, AgentSpec, Capacity, RetrySpec, Sizes, Skill};
@@ -35,9 +36,9 @@ const ARGUMENT: u64 = 100 << 10;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Agent {
     /// What the card and the tree know of it.
-    pub spec: AgentSpec,
-    /// How its work is done.
-    pub program: ProgramSpec,
+    pub spec: Arc<AgentSpec>,
+    /// How its work is done. Shared by all who keep the agent.
+    pub program: Arc<ProgramSpec>,
     /// What the preset behind it says of itself.
     pub about: About,
 }
@@ -125,6 +126,8 @@ fn read(
         name: preset.name.clone(),
         is_verified: preset.about.is_verified,
     });
+    let program = Arc::new(program);
+    let spec = Arc::new(spec);
     Some(Agent { spec, program, about: preset.map(|preset| preset.about).unwrap_or_default() })
 }
 

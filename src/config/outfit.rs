@@ -7,7 +7,6 @@ use algonius_actors::model::id::AgentId;
 use algonius_actors::model::outfit::{OwnHome, VersionSpec};
 use algonius_actors::model::program::{Secrecy, Variable};
 use algonius_actors::model::version::VersionRange;
-use regex::Regex;
 
 use super::fault::said;
 use super::program::regex_of;
@@ -108,7 +107,6 @@ pub(super) fn version(agent: &mut Section<'_>) -> Option<VersionSpec> {
     let mut section = agent.section("program_version");
     let args = section.texts("args");
     let regex = section.nonblank("regex").map(|text| regex_of(section.reader, &text));
-    let regex = regex.unwrap_or_else(|| Regex::new(VERSION).ok());
     let tested = section.nonblank("tested");
     section.finish();
     let tested = tested.and_then(|text| {
@@ -121,10 +119,12 @@ pub(super) fn version(agent: &mut Section<'_>) -> Option<VersionSpec> {
         range
     });
     let args = args.map(|args| args.into_iter().map(|arg| arg.value).collect());
-    let spec = VersionSpec {
+    if !is_given {
+        return None;
+    }
+    Some(VersionSpec {
         args: args.unwrap_or_else(|| vec!["--version".to_owned()]),
-        regex: regex?,
+        regex: regex.unwrap_or_else(|| agent.reader.regex(VERSION).ok())?,
         tested,
-    };
-    is_given.then_some(spec)
+    })
 }

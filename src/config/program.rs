@@ -176,7 +176,7 @@ pub(super) fn regex(section: &mut Section<'_>, key: &'static str) -> Option<Rege
 
 /// A text as a regular expression.
 pub(super) fn regex_of(reader: &Reader<'_>, text: &Found<String>) -> Option<Regex> {
-    let parsed = Regex::new(&text.value);
+    let parsed = reader.regex(&text.value);
     let last = |error: &regex::Error| error.to_string().lines().last().map(str::to_owned);
     if let Err(error) = &parsed {
         let cause = last(error).unwrap_or_default();

@@ -1,5 +1,7 @@
 //! `interactive_prompts`: how a program's question to a person looks.
 
+use std::sync::Arc;
+
 use algonius_actors::model::program::PromptContract;
 use regex::Regex;
 
@@ -21,10 +23,15 @@ pub(super) fn read(section: &mut Section<'_>) -> PromptContract {
     let bounds = Bounds::new(0.1, 600.0, 2.0);
     let silence = section.seconds("prompt_silence", bounds);
     let patterns = match section.texts("interactive_prompts") {
-        None => USUAL.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect(),
+        None => section.reader.usual_prompts(usual),
         Some(given) => given.iter().filter_map(|text| regex_of(section.reader, text)).collect(),
     };
     PromptContract { patterns, silence }
+}
+
+/// The usual patterns. To read them takes longer than the rest of an agent, so all agents share them.
+fn usual() -> Arc<[Regex]> {
+    USUAL.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect()
 }
 
 #[cfg(test)]

@@ -1,9 +1,13 @@
 //! One reading of one file: its text, its surroundings, and what was found wrong so far.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use regex::Regex;
 
 use super::environment::secret_file;
 use super::fault::{Complaint, Fault, Severity};
@@ -68,6 +72,10 @@ pub(super) struct Reader<'c> {
     faults: RefCell<Vec<Fault>>,
     secrets: RefCell<Vec<String>>,
     files: RefCell<Vec<PathBuf>>,
+    /// How questions to a person usually look, once somebody wants to know.
+    prompts: OnceCell<Arc<[Regex]>>,
+    /// The patterns that were read, by their texts.
+    patterns: RefCell<BTreeMap<String, Regex>>,
     /// Where what each key may hold is noted, when that is asked for.
     shapes: Option<Shapes>,
 }
@@ -88,7 +96,8 @@ impl<'c> Reader<'c> {
         let (faults, secrets, files) = (RefCell::default(), RefCell::default(), RefCell::default());
         let text = Text { file: file.to_owned(), text: text.to_owned(), base: 0 };
         let texts = RefCell::new(vec![text]);
-        Self { texts, folder, env, faults, secrets, files, shapes: None }
+        let (prompts, patterns) = (OnceCell::new(), RefCell::default());
+        Self { texts, folder, env, faults, secrets, files, prompts, patterns, shapes: None }
     }
 
     /// Takes in a text of another file; answers by how much its spans are moved.
@@ -110,10 +119,28 @@ impl<'c> Reader<'c> {
     }
 
     /// Notes what the value at a place may be.
-    pub(super) fn note(&self, place: &Place, shape: impl FnOnce() -> Shape) {
+    pub(super) fn note(&self, place: impl FnOnce() -> Place, shape: impl FnOnce() -> Shape) {
         if let Some(shapes) = &self.shapes {
-            shapes.note(&place.path, shape());
+            shapes.note(&place().path, shape());
         }
+    }
+
+    /// A regular expression. What several agents say alike is read once, and shared.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub(super) fn regex(&self, text: &str) -> Result<Regex, regex::Error> {
+        if let Some(known) = self.patterns.borrow().get(text) {
+            return Ok(known.clone());
+        }
+        let regex = Regex::new(text)?;
+        self.patterns.borrow_mut().insert(text.to_owned(), regex.clone());
+        Ok(regex)
+    }
+
+    /// How questions to a person usually look, the same for all.
+    pub(super) fn usual_prompts(&self, usual: impl FnOnce() -> Arc<[Regex]>) -> Arc<[Regex]> {
+        Arc::clone(self.prompts.get_or_init(usual))
     }
 
     /// What was noted.

@@ -49,13 +49,13 @@ impl<'c> Section<'c> {
 
     /// All keys and values of the table in the order of the file; none is unknown then.
     pub(super) fn entries(self) -> Vec<(Found<String>, Entry<'c>)> {
-        self.reader.note(&self.place, || Shape::Free);
+        self.reader.note(|| self.place.clone(), || Shape::Free);
         self.rows()
     }
 
     /// Notes what a key may hold.
     pub(super) fn note(&self, key: &str, shape: impl FnOnce() -> Shape) {
-        self.reader.note(&self.place.below(key), shape);
+        self.reader.note(|| self.place.below(key), shape);
     }
 
     fn rows(self) -> Vec<(Found<String>, Entry<'c>)> {

@@ -168,12 +168,15 @@ fn an_agent_of_one_line_gets_every_default() {
         allowance: Allowance::default(),
         exposure: Exposure::default(),
     };
-    assert_eq!(spec, wanted);
+    assert_eq!(*spec, wanted);
     assert_eq!((program.input, program.output), (InputPattern::Stdin, OutputPattern::Stdout));
     assert!(program.command.ends_with("bin/cat") && program.command.is_absolute());
     assert_eq!(program.working_dir, std::env::current_dir().unwrap());
-    assert_eq!([program.input_file, program.output_file], ["input.txt", "output.txt"]);
-    assert_eq!([program.success.exit_codes, program.failures.transient.exit_codes], [[0], [75]]);
+    assert_eq!([&program.input_file, &program.output_file], ["input.txt", "output.txt"]);
+    assert_eq!(
+        [&program.success.exit_codes, &program.failures.transient.exit_codes],
+        [&[0], &[75]]
+    );
 }
 
 #[test]

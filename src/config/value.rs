@@ -55,7 +55,7 @@ pub(super) fn scalar(reader: &Reader<'_>, entry: &Entry<'_>) -> Option<String> {
 
 /// The entry as yes or no.
 pub(super) fn flag(reader: &Reader<'_>, entry: &Entry<'_>) -> Option<bool> {
-    reader.note(&entry.place, || Shape::Flag(None));
+    reader.note(|| entry.place.clone(), || Shape::Flag(None));
     let flag = entry.value.as_bool();
     if flag.is_none() {
         mistyped(reader, entry, "true or false");
@@ -83,7 +83,7 @@ pub(super) fn list<'c>(reader: &Reader<'_>, entry: &Entry<'c>) -> Option<&'c DeA
 
 /// The entry as a whole number within bounds.
 pub(super) fn count(reader: &Reader<'_>, entry: &Entry<'_>, bounds: Bounds<u64>) -> Option<u64> {
-    reader.note(&entry.place, || Shape::Count(bounds, false));
+    reader.note(|| entry.place.clone(), || Shape::Count(bounds, false));
     let Some(number) = entry.value.as_integer() else {
         mistyped(reader, entry, "a whole number");
         return None;
@@ -103,7 +103,7 @@ pub(super) fn number(reader: &Reader<'_>, entry: &Entry<'_>, bounds: Bounds<f64>
 
 /// The entry as seconds within bounds: a number, or text such as `5m`.
 pub(super) fn seconds(reader: &Reader<'_>, entry: &Entry<'_>, bounds: Bounds<f64>) -> Option<f64> {
-    reader.note(&entry.place, || Shape::Seconds(bounds, false));
+    reader.note(|| entry.place.clone(), || Shape::Seconds(bounds, false));
     let given = match entry.value {
         DeValue::String(text) => match time(text) {
             Some(seconds) => Some(seconds),

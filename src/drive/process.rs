@@ -68,14 +68,14 @@ impl ProcessDriver {
     /// A driver of one program, which `warden` starts.
     #[must_use]
     pub fn new(
-        program: ProgramSpec,
+        program: Arc<ProgramSpec>,
         site: Site,
         warden: Arc<dyn Warden>,
         sessions: Arc<dyn Sessions>,
     ) -> Self {
         let place = Place { site, inherited: environment::inherited(), sessions };
         let pool = program.keeping.map(Pool::new);
-        Self { program: Arc::new(program), place: Arc::new(place), warden, pool }
+        Self { program, place: Arc::new(place), warden, pool }
     }
 }
 

@@ -8,6 +8,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
@@ -53,7 +54,7 @@ impl Switches {
         self.configured = agents.iter().map(configured).collect();
         for agent in agents {
             if let Some(wanted) = self.wanted.get(agent.spec.id.as_str()) {
-                agent.spec.enabled = *wanted;
+                Arc::make_mut(&mut agent.spec).enabled = *wanted;
             }
         }
     }
@@ -103,7 +104,7 @@ impl Reloader {
             },
             false => (known.clone(), configured),
         };
-        agent.spec.enabled = on;
+        Arc::make_mut(&mut agent.spec).enabled = on;
         let mut settings = self.settings.clone();
         settings.agents.iter_mut().filter(|it| it.spec.id == id).for_each(|it| *it = agent.clone());
         let agents = match self.prepare(&settings) {

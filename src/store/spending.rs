@@ -1,10 +1,13 @@
 //! What each agent has used up in each day: one row, which grows in the commit that says so.
 
+use std::collections::BTreeMap;
+
 use algonius_actors::model::budget::Charge;
 use algonius_actors::model::id::AgentId;
 use chrono::NaiveDate;
 
 use super::column::{Columns, integer};
+use super::fault::unreadable;
 use super::sql::{self, Connection, Readers};
 
 const ADD: &str = "
@@ -48,6 +51,22 @@ pub(super) async fn read(pool: &Readers, agent: &AgentId, day: NaiveDate) -> sql
         .fetch_optional(pool)
         .await?;
     row.map_or(Ok(Charge::default()), |row| charge(Columns(&row)))
+}
+
+/// Reads what all agents have used up in some days.
+pub(super) async fn read_all(
+    pool: &Readers,
+    days: &[NaiveDate],
+) -> sql::Result<BTreeMap<(AgentId, NaiveDate), Charge>> {
+    let mut all = BTreeMap::new();
+    for day in days {
+        let query = sql::query("SELECT * FROM spending WHERE day = $1").bind(day.to_string());
+        for row in query.fetch_all(pool).await? {
+            let agent = AgentId::new(Columns(&row).plain::<&str>("agent")?).map_err(unreadable)?;
+            all.insert((agent, *day), charge(Columns(&row))?);
+        }
+    }
+    Ok(all)
 }
 
 fn charge(columns: Columns<'_>) -> sql::Result<Charge> {

@@ -17,6 +17,7 @@ use axum::http::StatusCode;
 use http_body_util::{BodyExt, Empty};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
+use std::sync::Arc;
 use tonic::{Code, Request};
 
 use algonius_supervisor::serve::grpc::proto::a2a_v1 as old;
@@ -195,7 +196,8 @@ async fn a_key_is_good_at_the_door_of_its_agent_however_that_is_named() {
     let world = World::begin(|settings| {
         settings.default_agent = Some(id("echo"));
         for agent in settings.agents.iter_mut().filter(|agent| agent.spec.id == id("Greet")) {
-            agent.spec.exposure.credential = Credential::ApiKey("x-api-key".to_owned());
+            Arc::make_mut(&mut agent.spec).exposure.credential =
+                Credential::ApiKey("x-api-key".to_owned());
         }
     })
     .await;
@@ -215,9 +217,10 @@ async fn a_key_is_good_at_the_door_of_its_agent_however_that_is_named() {
 async fn what_an_agent_does_not_offer_over_grpc_is_refused() {
     let world = World::begin(|settings| {
         for agent in &mut settings.agents {
-            match agent.spec.id.as_str() {
-                "echo" => agent.spec.exposure.bindings.retain(|binding| *binding != Binding::Grpc),
-                _ => agent.spec.exposure.versions.retain(|version| *version != Version::V0_3),
+            let spec = Arc::make_mut(&mut agent.spec);
+            match spec.id.as_str() {
+                "echo" => spec.exposure.bindings.retain(|binding| *binding != Binding::Grpc),
+                _ => spec.exposure.versions.retain(|version| *version != Version::V0_3),
             }
         }
     })

@@ -14,7 +14,8 @@ async fn who_waits_gets_the_answer_as_it_was_given_and_a_look_gets_it_masked() {
     let world = World::begin(|settings| {
         settings.default_agent = Some(id("echo"));
         for agent in &mut settings.agents {
-            agent.spec.exposure.raw = agent.spec.id == id("echo");
+            let is_echo = agent.spec.id == id("echo");
+            std::sync::Arc::make_mut(&mut agent.spec).exposure.raw = is_echo;
         }
     })
     .await;

@@ -9,7 +9,8 @@ async fn bytes_that_are_no_text_are_shown_as_text_in_both_versions() {
         settings.default_agent = Some(id("Greet"));
         for agent in settings.agents.iter_mut().filter(|agent| agent.spec.id == id("Greet")) {
             let bytes = r"\033[1m\377\000\303\251 half \342\202";
-            agent.program.args = vec![bytes.to_owned(), "{{ input }}".to_owned()];
+            std::sync::Arc::make_mut(&mut agent.program).args =
+                vec![bytes.to_owned(), "{{ input }}".to_owned()];
         }
     })
     .await;

@@ -70,7 +70,7 @@ pub fn look(spec: &ScheduleSpec, cursor: DateTime<Utc>, now: DateTime<Utc>) -> L
         }
     }
     fires.extend(punctual.into_iter().map(|planned| (planned, Cause::Due)));
-    let due = |(planned, cause)| (planned, due_at(spec, planned), cause);
+    let due = |(planned, cause)| (planned, due_at(&spec.id, spec.jitter, planned), cause);
     Look { fires: fires.into_iter().map(due).collect(), passed, cursor, next }
 }
 
@@ -87,7 +87,7 @@ fn walk(
     let mut steps = 0;
     loop {
         let Some(planned) = times.next() else { return (come, cursor, None) };
-        let due = due_at(spec, planned);
+        let due = due_at(&spec.id, spec.jitter, planned);
         if due > now {
             return (come, cursor, Some(due));
         }
@@ -157,8 +157,8 @@ fn note(passed: &mut Vec<Passed>, planned: DateTime<Utc>, verdict: Verdict, reas
 /// When a time is to be asked at: put off by a part of the jitter that depends on the schedule and
 /// the time alone.
 #[must_use]
-pub fn due_at(spec: &ScheduleSpec, planned: DateTime<Utc>) -> DateTime<Utc> {
-    planned + put_off(&spec.id, planned, spec.jitter)
+pub fn due_at(id: &ScheduleId, jitter: Duration, planned: DateTime<Utc>) -> DateTime<Utc> {
+    planned + put_off(id, planned, jitter)
 }
 
 fn put_off(id: &ScheduleId, planned: DateTime<Utc>, jitter: Duration) -> TimeDelta {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use regex::Regex;
@@ -99,7 +100,7 @@ impl std::fmt::Debug for Variable {
 pub struct PromptContract {
     /// A match in the last line of an output, which has no end, is a question. Without any, nothing
     /// is one.
-    pub patterns: Vec<Regex>,
+    pub patterns: Arc<[Regex]>,
     /// So long a silence after a question says that the program waits for its answer.
     pub silence: Duration,
 }
@@ -159,7 +160,7 @@ impl ProgramSpec {
 impl PartialEq for PromptContract {
     fn eq(&self, other: &Self) -> bool {
         let Self { patterns, silence } = self;
-        written(patterns) == written(&other.patterns) && *silence == other.silence
+        written(&**patterns) == written(&*other.patterns) && *silence == other.silence
     }
 }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -14,9 +15,11 @@ use super::id::{AgentId, ExecutionId, IdError, PATTERN, PrincipalId};
 use super::timetable::Timetable;
 
 /// A schedule's id: 1 to 64 of the characters `A-Z a-z 0-9 _ -`, so that it fits in a path.
+///
+/// Copies of one id share its text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String")]
-pub struct ScheduleId(String);
+#[serde(try_from = "String", into = "String")]
+pub struct ScheduleId(Arc<str>);
 
 impl ScheduleId {
     /// Checks a text and takes it as an id.
@@ -24,13 +27,24 @@ impl ScheduleId {
     /// # Errors
     /// When the text is empty, longer than 64 bytes, or has another character.
     pub fn new(text: impl Into<String>) -> Result<Self, IdError> {
-        AgentId::new(text).map(|id| Self(id.as_str().to_owned())) // The same characters.
+        AgentId::new(text).map(|id| Self(id.as_str().into())) // The same characters.
+    }
+
+    /// The id of no schedule.
+    pub(crate) fn blank() -> Self {
+        Self(Arc::default())
     }
 
     /// The id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl From<ScheduleId> for String {
+    fn from(id: ScheduleId) -> Self {
+        id.as_str().to_owned()
     }
 }
 
@@ -61,7 +75,7 @@ impl JsonSchema for ScheduleId {
 
 /// What becomes of an occurrence whose time passed while nobody looked: the service was down, the
 /// machine slept, or its clock was set forward.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "policy")]
 pub enum Missed {
     /// It is noted as missed.
@@ -98,7 +112,7 @@ impl Missed {
 }
 
 /// What becomes of an occurrence while the one before it is still worked on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
     /// It is noted as skipped.
@@ -141,7 +155,7 @@ impl Overlap {
 }
 
 /// A schedule as it is written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ScheduleSpec {
     /// Its id.
     pub id: ScheduleId,
@@ -183,7 +197,7 @@ pub struct Configured {
 }
 
 /// Where a schedule comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ScheduleOrigin")]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
@@ -194,7 +208,7 @@ pub enum Origin {
 }
 
 /// A schedule, who it belongs to, and how far it has come.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Schedule {
     /// What it says.
     pub spec: ScheduleSpec,

@@ -60,7 +60,7 @@ pub enum TimetableError {
 /// Where a zone's clock is put forward, what was due in the hour that is left out is due once, at
 /// the first instant after it. Where it is put back, a fixed time is due once, the first time; what
 /// repeats (`*/30 * * * *`) goes on through both hours.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
 pub struct Timetable {
     text: String,

@@ -302,6 +302,15 @@ pub trait Ledger: Send + Sync + 'static {
     /// When it could not be read.
     async fn spent(&self, agent: &AgentId, day: NaiveDate) -> Result<Charge, LedgerError>;
 
+    /// What all agents have used up in some days; one that has used up nothing is left out.
+    ///
+    /// # Errors
+    /// When it could not be read.
+    async fn spent_by_all(
+        &self,
+        days: &[NaiveDate],
+    ) -> Result<BTreeMap<(AgentId, NaiveDate), Charge>, LedgerError>;
+
     /// Makes or keeps the principals of the configuration and replaces their seeded tokens.
     ///
     /// # Errors

@@ -46,6 +46,12 @@ impl Purses {
         self.0.send_modify(|purses| _ = purses.insert(agent.clone(), Purse { day, spent }));
     }
 
+    /// The same of many agents.
+    pub(crate) fn fill_all(&self, all: impl Iterator<Item = (AgentId, NaiveDate, Charge)>) {
+        let all = all.map(|(agent, day, spent)| (agent, Purse { day, spent }));
+        self.0.send_modify(|purses| purses.extend(all));
+    }
+
     /// Something was used up that counts on this day. Another day begins with nothing.
     pub(crate) fn add(&self, agent: &AgentId, day: NaiveDate, charge: Charge) {
         self.0.send_modify(|purses| {

@@ -13,17 +13,19 @@ use crate::model::id::AgentId;
 use crate::recover::settle_all;
 
 impl RootData {
+    /// Starts an agent; `begins_anew` tells that the ledger has nothing of it that has not ended.
     pub(super) async fn start_agent(
         &mut self,
         me: &ActorRef<RootMsg>,
         id: &AgentId,
+        begins_anew: bool,
     ) -> Result<(), SpawnErr> {
         let Some(part) = self.parts.get_mut(id) else {
             return Ok(());
         };
         let Seat { spec, driver } = part.seat.clone();
         let (kit, pressure) = (self.kit.clone(), self.pressure.subscribe());
-        let args = AgentArgs { spec, driver, kit, draining: self.draining, pressure };
+        let args = AgentArgs { spec, driver, kit, begins_anew, draining: self.draining, pressure };
         let spawned = ractor::ActorRuntime::spawn_linked(None, AgentActor, args, me.get_cell());
         part.actor = None;
         let (actor, _) = spawned.await?;
@@ -48,7 +50,7 @@ impl RootData {
             if verdict == Verdict::Quarantine {
                 return self.quarantine(id);
             }
-            if self.start_agent(me, id).await.is_ok() {
+            if self.start_agent(me, id, false).await.is_ok() {
                 return;
             }
         }

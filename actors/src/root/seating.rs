@@ -49,7 +49,7 @@ impl RootData {
             return;
         }
         part.restarts = Restarts::default(); // What failed was something else.
-        if let Err(error) = self.start_agent(me, &id).await {
+        if let Err(error) = self.start_agent(me, &id, false).await {
             self.agent_failed(me, &id, &error.to_string()).await;
         }
     }

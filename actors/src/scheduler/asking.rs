@@ -23,7 +23,7 @@ use crate::model::progress::Progress;
 use crate::model::record::Record;
 use crate::model::request::{Input, Overrides, Request, Trigger};
 use crate::model::schedule::{ScheduleId, ScheduleSpec};
-use crate::ports::timebook::Settled;
+use crate::ports::timebook::{Settled, Timebook};
 
 /// Requests of schedules that are under way at a time.
 const AT_ONCE: usize = 64;
@@ -52,7 +52,7 @@ impl SchedulerData {
             let Some(entry) = self.entries.get_mut(&slot.0) else { continue };
             let Some(open) = entry.open.get_mut(&slot.1) else { continue };
             open.tries += 1;
-            let (occurrence, spec) = (open.occurrence.clone(), entry.schedule.spec.clone());
+            let (occurrence, spec) = (open.occurrence.clone(), entry.kept.spec());
             let errand = Asking { occurrence, spec, how: open.how };
             self.asking += 1;
             self.spawn_asking(slot, errand);
@@ -81,7 +81,7 @@ impl SchedulerData {
                 Some(pause) => {
                     let (at, code) = (now + TimeDelta::seconds(pause.into()), failure.code);
                     tracing::info!(schedule = %slot.0, %code, pause, "asked again later");
-                    self.errands.add(at, Errand::Ask(slot.clone()));
+                    self.errands.add(at, Errand::Ask(slot.clone().into()));
                 }
             },
             Asked::Refused(failure) => self.refused(slot, &failure),
@@ -95,7 +95,7 @@ impl SchedulerData {
     /// The seconds until something is asked for again; nothing when its time is over.
     fn pause(&mut self, slot: &Slot, now: DateTime<Utc>) -> Option<u32> {
         let entry = self.entries.get_mut(&slot.0)?;
-        let window = entry.schedule.spec.missed.window().max(ON_TIME);
+        let window = entry.kept.common().spec.missed.window().max(ON_TIME);
         let open = entry.open.get_mut(&slot.1)?;
         if open.how == How::Fresh {
             open.how = How::Again;
@@ -179,12 +179,7 @@ impl SchedulerData {
                 tracing::error!(%error, "the end of a schedule's work was not written down");
                 tokio::time::sleep(Duration::from_secs(5)).await; // The disk may have room then.
             }
-            let query = OccurrenceQuery {
-                schedule: Some(slot.0.clone()),
-                limit: COUNTED,
-                ..Default::default()
-            };
-            let latest = timebook.occurrences(query).await.unwrap_or_default();
+            let latest = latest(&*timebook, &slot.0).await;
             let id = slot.0.clone();
             _ = me.cast(SchedulerMsg::Ended(slot, ending));
             _ = me.cast(SchedulerMsg::Streak(id, streak(&latest)));
@@ -206,7 +201,7 @@ impl SchedulerData {
     pub(super) fn streak(&mut self, id: &ScheduleId, streak: u32) {
         let Some(entry) = self.entries.get_mut(id) else { return };
         entry.streak = streak;
-        let limit = entry.schedule.spec.alert_after;
+        let limit = entry.kept.common().spec.alert_after;
         self.args.kit.lookout.see(Sighting::Scheduled(id.clone(), streak, limit));
     }
 
@@ -219,7 +214,7 @@ impl SchedulerData {
                 // What it becomes is called off when that is known.
                 Phase::Asking | Phase::Working => {
                     let soon = self.now() + TimeDelta::seconds(1);
-                    self.errands.add(soon, Errand::CallOff(slot.clone()));
+                    self.errands.add(soon, Errand::CallOff(slot.clone().into()));
                 }
             };
         };
@@ -371,6 +366,13 @@ fn of(record: &Record) -> Ending {
 /// The end of an execution of which nothing is left to read.
 const fn gone(at: DateTime<Utc>) -> Ending {
     Ending { outcome: Outcome::Failed, code: Some(Code::ExecutionUnknown), recovered: false, at }
+}
+
+/// The latest occurrences of a schedule, as far as their failures are counted.
+async fn latest(timebook: &dyn Timebook, schedule: &ScheduleId) -> Vec<Occurrence> {
+    let schedule = Some(schedule.clone());
+    let query = OccurrenceQuery { schedule, limit: COUNTED, ..Default::default() };
+    timebook.occurrences(query).await.unwrap_or_default()
 }
 
 /// Failures in a row, of the latest first.

@@ -1,5 +1,7 @@
 //! What the timebook holds at the start, and what of it is taken up.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 
 use super::SchedulerData;
@@ -7,10 +9,11 @@ use super::asking::is_in_time;
 use super::changing::reconciled;
 use super::entry::{Entry, How, Open, Phase};
 use super::errands::Errand;
+use super::kept::Kept;
 use crate::decide::due::ON_TIME;
 use crate::model::id::PrincipalId;
 use crate::model::occurrence::{Occurrence, Verdict};
-use crate::model::schedule::{Configured, Overlap, ScheduleId, ScheduleSpec};
+use crate::model::schedule::{Configured, Overlap, Schedule, ScheduleId, ScheduleSpec};
 use crate::ports::ledger::{Ledger, LedgerError};
 
 impl SchedulerData {
@@ -18,7 +21,7 @@ impl SchedulerData {
     pub(super) async fn load(&mut self) -> Result<(), LedgerError> {
         let timebook = self.args.agenda.timebook.clone();
         let known = timebook.schedules().await?.into_iter();
-        self.entries = known.map(|it| (it.spec.id.clone(), Entry::new(it))).collect();
+        self.keep_all(known);
         if let Some(configured) = self.args.agenda.configured.take() {
             self.reconcile(configured).await?;
         }
@@ -33,19 +36,25 @@ impl SchedulerData {
     async fn reconcile(&mut self, configured: Vec<Configured>) -> Result<(), LedgerError> {
         let timebook = self.args.agenda.timebook.clone();
         let configured = owned(&*self.args.kit.ledger, configured).await?;
-        let schedules = self.entries.values().map(|entry| &entry.schedule);
-        let (puts, removes) = reconciled(schedules, configured, self.now());
+        let known = self.entries.values().map(|entry| &entry.kept);
+        let (puts, removes) = reconciled(known, configured, self.now());
+        removes.iter().for_each(|id| _ = self.entries.remove(id));
+        self.keep_all(puts.iter().cloned());
+        self.patterns.tidy();
         if !puts.is_empty() {
-            timebook.put(puts.clone()).await?;
+            timebook.put(puts).await?;
         }
         if !removes.is_empty() {
-            timebook.remove(removes.clone()).await?;
-        }
-        removes.iter().for_each(|id| _ = self.entries.remove(id));
-        for schedule in puts {
-            self.entries.insert(schedule.spec.id.clone(), Entry::new(schedule));
+            timebook.remove(removes).await?;
         }
         Ok(())
+    }
+
+    fn keep_all(&mut self, schedules: impl Iterator<Item = Schedule>) {
+        let patterns = &mut self.patterns;
+        let entry = |it: Schedule| (it.spec.id.clone(), Entry::new(Kept::new(it, patterns)));
+        let mut entries: BTreeMap<_, _> = schedules.map(entry).collect(); // Filled to the brim.
+        self.entries.append(&mut entries);
     }
 
     /// Goes on with what an earlier life had decided and not finished.
@@ -80,7 +89,7 @@ impl SchedulerData {
         let slot = (occurrence.schedule.clone(), occurrence.planned);
         self.call_off_later(&occurrence);
         let Some(entry) = self.entries.get_mut(&slot.0) else { return };
-        let spec = &entry.schedule.spec;
+        let spec = &entry.kept.common().spec;
         // Those that wait in a line have their place, however long it takes.
         let is_lasting = spec.overlap == Overlap::Queue
             || is_in_time(&occurrence, spec.missed.window().max(ON_TIME), now);
@@ -96,7 +105,7 @@ impl SchedulerData {
     fn call_off_later(&mut self, occurrence: &Occurrence) {
         if let Some(deadline) = occurrence.deadline {
             let slot = (occurrence.schedule.clone(), occurrence.planned);
-            self.errands.add(deadline, Errand::CallOff(slot));
+            self.errands.add(deadline, Errand::CallOff(slot.into()));
         }
     }
 }

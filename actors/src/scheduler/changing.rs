@@ -1,11 +1,13 @@
 //! Changes of what is scheduled: written down first, then in force.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 
 use chrono::{DateTime, SubsecRound, Utc};
 
 use super::entry::{Entry, Open, Phase};
 use super::errands::Errand;
+use super::kept::Kept;
 use super::looking::plain;
 use super::{ChangeReply, SchedulerData, SchedulerMsg, Slot};
 use crate::alarm::alarmed;
@@ -83,7 +85,7 @@ impl SchedulerData {
                 (Written::Book { puts: Vec::new(), removes: vec![id] }, None)
             }
             Change::Pause(id, paused) => {
-                let schedule = self.known(&id)?.schedule.clone();
+                let schedule = self.known(&id)?.kept.whole();
                 let cursor = if schedule.paused && !paused { now } else { schedule.cursor };
                 let puts = vec![Schedule { paused, cursor, changed_at: now, ..schedule }];
                 (Written::Book { puts, removes: Vec::new() }, Some(id))
@@ -92,12 +94,12 @@ impl SchedulerData {
                 let planned = now.trunc_subsecs(6);
                 let extra = plain(self.known(&id)?, planned, now);
                 let extra = Occurrence { due: planned, cause: Cause::Manual, ..extra };
-                let (schedule, cursor) = (id.clone(), self.known(&id)?.schedule.cursor);
+                let (schedule, cursor) = (id.clone(), self.known(&id)?.kept.cursor);
                 let advance = Advance { schedule, cursor, occurrences: vec![extra] };
                 (Written::Extra(Box::new(advance)), Some(id))
             }
             Change::Configure(configured) => {
-                let known = self.entries.values().map(|entry| &entry.schedule);
+                let known = self.entries.values().map(|entry| &entry.kept);
                 let (puts, removes) = reconciled(known, configured, now);
                 (Written::Book { puts, removes }, None)
             }
@@ -106,8 +108,8 @@ impl SchedulerData {
 
     /// The row of a schedule that somebody makes or changes.
     fn put(&self, spec: ScheduleSpec, owner: PrincipalId, anew: bool) -> Result<Schedule, Failure> {
-        let mut others = self.entries.values().filter(|entry| entry.schedule.spec.id != spec.id);
-        if others.any(|entry| entry.schedule.spec.name == spec.name) {
+        let mut others = self.entries.values().filter(|entry| entry.kept.id != spec.id);
+        if others.any(|entry| entry.kept.name() == spec.name) {
             let message = format!("another schedule is named `{}`", spec.name);
             return Err(Failure::new(Code::ScheduleExists, message));
         }
@@ -118,8 +120,9 @@ impl SchedulerData {
                 Err(Failure::new(Code::ScheduleExists, message))
             }
             (_, false) => {
-                let known = &self.of_api(&spec.id)?.schedule;
-                Ok(updated(known, spec, known.owner, self.now()))
+                let known = self.of_api(&spec.id)?.kept.whole();
+                let owner = known.owner;
+                Ok(updated(known, spec, owner, self.now()))
             }
         }
     }
@@ -132,7 +135,7 @@ impl SchedulerData {
     /// A schedule that callers may change.
     fn of_api(&self, id: &ScheduleId) -> Result<&Entry, Failure> {
         let entry = self.known(id)?;
-        match entry.schedule.origin {
+        match entry.kept.common().origin {
             Origin::Api => Ok(entry),
             Origin::Configuration => {
                 let message = format!("the configuration says what `{id}` is");
@@ -165,6 +168,7 @@ impl SchedulerData {
             Written::Book { puts, removes } => {
                 removes.iter().for_each(|id| self.leave(id));
                 puts.into_iter().for_each(|schedule| self.enter(schedule));
+                self.patterns.tidy();
             }
             Written::Extra(advance) => advance.occurrences.into_iter().for_each(|it| self.add(it)),
         }
@@ -184,21 +188,20 @@ impl SchedulerData {
         if schedule.paused {
             self.close_waiting(&id, Verdict::Skipped, "its schedule was held back");
         }
-        let now = self.now();
+        let (spec, cursor) = (&schedule.spec, schedule.cursor);
+        // It is looked at right away; whoever made it is told now.
+        let first = spec.timetable.after(cursor).next().map(|next| due_at(&id, spec.jitter, next));
+        let kept = Kept::new(schedule, &mut self.patterns);
         match self.entries.get_mut(&id) {
-            None => _ = self.entries.insert(id.clone(), Entry::new(schedule)),
+            None => _ = self.entries.insert(id.clone(), Entry { next: first, ..Entry::new(kept) }),
             Some(entry) => {
-                entry.schedule = schedule;
-                if let Some(next) = entry.next.take() {
+                entry.kept = kept;
+                if let Some(next) = mem::replace(&mut entry.next, first) {
                     self.errands.drop(next, Errand::Look(id.clone()));
                 }
             }
         }
-        if let Some(entry) = self.entries.get_mut(&id) {
-            let Schedule { spec, cursor, .. } = &entry.schedule;
-            // It is looked at right away; whoever made it is told now.
-            entry.next = spec.timetable.after(*cursor).next().map(|next| due_at(spec, next));
-        }
+        let now = self.now();
         self.errands.add(now, Errand::Look(id));
     }
 
@@ -206,7 +209,7 @@ impl SchedulerData {
     fn add(&mut self, occurrence: Occurrence) {
         if let Some(deadline) = occurrence.deadline {
             let slot = (occurrence.schedule.clone(), occurrence.planned);
-            self.errands.add(deadline, Errand::CallOff(slot));
+            self.errands.add(deadline, Errand::CallOff(slot.into()));
         }
         let open = Open { phase: Phase::Asking, ..Open::of(occurrence) };
         self.ready.push_back(open.slot());
@@ -244,21 +247,21 @@ fn unwritten(error: &LedgerError) -> Failure {
 
 /// What must be put and removed so that the schedules of the configuration are those that it says.
 pub(super) fn reconciled<'s>(
-    known: impl Iterator<Item = &'s Schedule>,
+    known: impl Iterator<Item = &'s Kept>,
     configured: Vec<(ScheduleSpec, PrincipalId)>,
     now: DateTime<Utc>,
 ) -> (Vec<Schedule>, Vec<ScheduleId>) {
-    let known: BTreeMap<_, _> = known.map(|it| (&it.spec.id, it)).collect();
+    let known: BTreeMap<_, _> = known.map(|it| (&it.id, it)).collect();
     let named: BTreeSet<_> = configured.iter().map(|(spec, _)| spec.id.clone()).collect();
     let is_gone =
-        |it: &&&Schedule| it.origin == Origin::Configuration && !named.contains(&it.spec.id);
-    let removes = known.values().filter(is_gone).map(|it| it.spec.id.clone()).collect();
+        |it: &&&Kept| it.common().origin == Origin::Configuration && !named.contains(&it.id);
+    let removes = known.values().filter(is_gone).map(|it| it.id.clone()).collect();
     let put = |(spec, owner): (ScheduleSpec, PrincipalId)| match known.get(&spec.id) {
         None => Some(fresh(spec, owner, Origin::Configuration, now)),
-        Some(known) if is_same(known, &spec, owner) => None,
         Some(known) => {
-            let origin = Origin::Configuration;
-            Some(Schedule { origin, ..updated(known, spec, owner, now) })
+            let (known, origin) = (known.whole(), Origin::Configuration);
+            let is_same = is_same(&known, &spec, owner);
+            (!is_same).then(|| Schedule { origin, ..updated(known, spec, owner, now) })
         }
     };
     (configured.into_iter().filter_map(put).collect(), removes)
@@ -280,12 +283,12 @@ const fn fresh(
 /// A schedule that says something else. Its new times begin now; those that were not decided yet are
 /// none of it.
 fn updated(
-    known: &Schedule,
+    known: Schedule,
     spec: ScheduleSpec,
     owner: PrincipalId,
     now: DateTime<Utc>,
 ) -> Schedule {
     let same = known.spec.timetable == spec.timetable && known.spec.enabled == spec.enabled;
     let cursor = if same { known.cursor } else { now };
-    Schedule { spec, owner, cursor, changed_at: now, ..known.clone() }
+    Schedule { spec, owner, cursor, changed_at: now, ..known }
 }

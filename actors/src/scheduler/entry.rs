@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
+use super::kept::Kept;
 use super::{SchedulerData, Slot};
 use crate::model::occurrence::{Occurrence, Verdict};
-use crate::model::schedule::{Schedule, ScheduleId, ScheduleView, Standing};
+use crate::model::schedule::{ScheduleId, ScheduleView, Standing};
 use crate::model::status::Due;
 
 /// A schedule.
 pub(super) struct Entry {
-    pub(super) schedule: Schedule,
+    pub(super) kept: Kept,
     /// When it is looked at next.
     pub(super) next: Option<DateTime<Utc>>,
     /// Its occurrences that are not over, by time.
@@ -52,8 +53,8 @@ pub(super) enum Phase {
 }
 
 impl Entry {
-    pub(super) const fn new(schedule: Schedule) -> Self {
-        Self { schedule, next: None, open: BTreeMap::new(), streak: 0 }
+    pub(super) const fn new(kept: Kept) -> Self {
+        Self { kept, next: None, open: BTreeMap::new(), streak: 0 }
     }
 
     pub(super) fn count(&self, phase: Phase) -> usize {
@@ -62,7 +63,7 @@ impl Entry {
 
     fn standing(&self) -> Standing {
         let is_busy = self.open.values().any(|open| open.phase != Phase::Waiting);
-        match (self.schedule.spec.enabled, self.schedule.paused) {
+        match (self.kept.common().spec.enabled, self.kept.paused) {
             _ if is_busy => Standing::Executing,
             (false, _) => Standing::Created,
             (true, true) => Standing::Paused,
@@ -72,17 +73,17 @@ impl Entry {
 
     /// What it is due to ask for next.
     pub(super) fn due(&self) -> Option<Due> {
-        let at = self.next.filter(|_| self.schedule.is_active())?;
-        let spec = &self.schedule.spec;
-        Some(Due { schedule: spec.id.clone(), agent: spec.agent.clone(), at })
+        let at = self.next.filter(|_| self.kept.is_active())?;
+        let agent = self.kept.common().spec.agent.clone();
+        Some(Due { schedule: self.kept.id.clone(), agent, at })
     }
 
     pub(super) fn view(&self) -> ScheduleView {
         let working = self.open.values().filter_map(|open| open.occurrence.execution);
         ScheduleView {
-            schedule: self.schedule.clone(),
+            schedule: self.kept.whole(),
             standing: self.standing(),
-            next: self.next.filter(|_| self.schedule.is_active()),
+            next: self.next.filter(|_| self.kept.is_active()),
             working: working.collect(),
             waiting: self.count(Phase::Waiting),
             streak: self.streak,

@@ -7,15 +7,15 @@ use chrono::{DateTime, Utc};
 use super::Slot;
 use crate::model::schedule::ScheduleId;
 
-/// Something to be done at an instant.
+/// Something to be done at an instant. There is one for each schedule, so what is rare is boxed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Errand {
     /// A schedule is due.
     Look(ScheduleId),
     /// A request is to be made again.
-    Ask(Slot),
+    Ask(Box<Slot>),
     /// An occurrence must have ended.
-    CallOff(Slot),
+    CallOff(Box<Slot>),
     /// What is long over is to be forgotten.
     Forget,
 }

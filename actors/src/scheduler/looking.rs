@@ -10,7 +10,7 @@ use super::{SchedulerData, SchedulerMsg, Slot};
 use crate::alarm::alarmed;
 use crate::decide::due::{Look, Passed, Way, due_at, look, way};
 use crate::model::occurrence::{Cause, Occurrence, Verdict};
-use crate::model::schedule::{Overlap, ScheduleId, ScheduleSpec};
+use crate::model::schedule::{Overlap, Schedule, ScheduleId, ScheduleSpec};
 use crate::ports::ledger::LedgerError;
 use crate::ports::timebook::Advance;
 
@@ -20,6 +20,8 @@ const BATCH: usize = 256;
 const AGAIN: TimeDelta = TimeDelta::seconds(5);
 /// How often what is long over is forgotten.
 pub(super) const TIDYING: TimeDelta = TimeDelta::hours(1);
+/// Schedules that are looked at before others are heard, at most.
+const LOOKS: usize = 1024;
 /// Rows that are forgotten at a time.
 const ROWS: u32 = 5000;
 
@@ -27,12 +29,12 @@ impl SchedulerData {
     /// Does what is to be done by now.
     pub(super) fn look(&mut self) {
         let now = self.now();
-        let mut batch = Vec::new();
-        while batch.len() < BATCH {
+        let (mut batch, mut looks) = (Vec::new(), 0..LOOKS);
+        while batch.len() < BATCH && looks.next().is_some() {
             match self.errands.take(now) {
                 None => break,
                 Some(Errand::Look(id)) => batch.extend(self.look_at(&id, now)),
-                Some(Errand::Ask(slot)) => self.ready.push_back(slot),
+                Some(Errand::Ask(slot)) => self.ready.push_back(*slot),
                 Some(Errand::CallOff(slot)) => {
                     self.call_off(&slot, "its schedule's deadline passed");
                 }
@@ -46,14 +48,14 @@ impl SchedulerData {
 
     /// Looks at one schedule; gives what there is to write down.
     fn look_at(&mut self, id: &ScheduleId, now: DateTime<Utc>) -> Option<Advance> {
-        let entry = self.entries.get_mut(id).filter(|entry| entry.schedule.is_active())?;
-        let found = look(&entry.schedule.spec, entry.schedule.cursor, now);
+        let entry = self.entries.get_mut(id).filter(|entry| entry.kept.is_active())?;
+        let found = look(&entry.kept.spec(), entry.kept.cursor, now);
         entry.next = found.next;
         if let Some(next) = found.next {
             self.errands.add(next, Errand::Look(id.clone()));
         }
         if found.fires.is_empty() && found.passed.is_empty() {
-            entry.schedule.cursor = found.cursor;
+            entry.kept.cursor = found.cursor;
             return None;
         }
         let (cursor, occurrences) = (found.cursor, occurrences(entry, found, now));
@@ -90,7 +92,7 @@ impl SchedulerData {
         };
         for ((id, cursor), fresh) in cursors.into_iter().zip(fresh) {
             let Some(entry) = self.entries.get_mut(&id) else { continue };
-            entry.schedule.cursor = cursor;
+            entry.kept.cursor = cursor;
             fresh.iter().for_each(tell);
             self.begin(&id, fresh);
         }
@@ -101,7 +103,7 @@ impl SchedulerData {
         for occurrence in occurrences {
             let slot = (id.clone(), occurrence.planned);
             if let Some(deadline) = occurrence.deadline.filter(|_| occurrence.is_open()) {
-                self.errands.add(deadline, Errand::CallOff(slot));
+                self.errands.add(deadline, Errand::CallOff(slot.into()));
             }
             let entry = self.entries.get_mut(id);
             if let Some(entry) = entry.filter(|_| occurrence.verdict == Verdict::Pending) {
@@ -114,7 +116,7 @@ impl SchedulerData {
     /// Lets those of a schedule's occurrences that wait go on that may.
     pub(super) fn move_on(&mut self, id: &ScheduleId) {
         let Some(entry) = self.entries.get(id) else { return };
-        let overlap = entry.schedule.spec.overlap;
+        let overlap = entry.kept.common().spec.overlap;
         let waits = |open: &&Open| open.phase == Phase::Waiting;
         let waiting: Vec<Slot> = entry.open.values().filter(waits).map(Open::slot).collect();
         let busy: Vec<Slot> =
@@ -158,7 +160,7 @@ impl SchedulerData {
 
 /// What a look decided, as it is written down.
 fn occurrences(entry: &Entry, found: Look, now: DateTime<Utc>) -> Vec<Occurrence> {
-    let spec = &entry.schedule.spec;
+    let spec = &entry.kept.common().spec;
     let plain = |planned| plain(entry, planned, now);
     let passed = found.passed.into_iter().map(|passed| {
         let Passed { first, times, verdict, .. } = passed;
@@ -187,10 +189,11 @@ fn occurrences(entry: &Entry, found: Look, now: DateTime<Utc>) -> Vec<Occurrence
 
 /// An occurrence of which nothing is known yet.
 pub(super) fn plain(entry: &Entry, planned: DateTime<Utc>, now: DateTime<Utc>) -> Occurrence {
-    let spec = &entry.schedule.spec;
-    let due = due_at(spec, planned);
+    let Schedule { spec, owner, .. } = entry.kept.common();
+    let id = entry.kept.id.clone();
+    let due = due_at(&id, spec.jitter, planned);
     Occurrence {
-        schedule: spec.id.clone(),
+        schedule: id,
         planned,
         due,
         cause: Cause::Due,
@@ -199,7 +202,7 @@ pub(super) fn plain(entry: &Entry, planned: DateTime<Utc>, now: DateTime<Utc>) -
         times: 1,
         decided_at: now,
         agent: spec.agent.clone(),
-        owner: entry.schedule.owner,
+        owner: *owner,
         fired_at: None,
         execution: None,
         deadline: deadline(spec, due),

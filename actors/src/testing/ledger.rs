@@ -268,6 +268,26 @@ impl Ledger for MemoryLedger {
         Ok(rows.executions.get(&id).map(|row| row.text(span)).unwrap_or_default())
     }
 
+    async fn spent_by_all(
+        &self,
+        days: &[NaiveDate],
+    ) -> Result<BTreeMap<(AgentId, NaiveDate), Charge>, LedgerError> {
+        self.enter(Call::Read).await?;
+        let rows = self.rows.lock().await;
+        let mut spent = BTreeMap::new();
+        for row in rows.executions.values() {
+            for event in &row.events {
+                let Fact::Charged { day, charge } = &event.fact else { continue };
+                if days.contains(day) {
+                    let sum: &mut Charge =
+                        spent.entry((row.record.agent.clone(), *day)).or_default();
+                    *sum = sum.plus(*charge);
+                }
+            }
+        }
+        Ok(spent)
+    }
+
     async fn spent(&self, agent: &AgentId, day: NaiveDate) -> Result<Charge, LedgerError> {
         self.enter(Call::Read).await?;
         let rows = self.rows.lock().await;

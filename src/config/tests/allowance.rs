@@ -8,7 +8,7 @@ fn nothing_is_left_to_callers_unless_it_is_listed() {
     assert!(agents.remove(0).spec.allowance.is_empty());
     let lines = "[agents.a.overrides]\nworking_dirs = [\"/usr\"]\nenv = [\"BRANCH\", \"CI\"]\n";
     let mut agents = settings(&format!("{CAT}{lines}")).agents;
-    let allowance = agents.remove(0).spec.allowance;
+    let allowance = agents.remove(0).spec.allowance.clone();
     assert_eq!(allowance.folders, [PathBuf::from("/usr")]);
     assert_eq!(allowance.variables, ["BRANCH", "CI"]);
 }

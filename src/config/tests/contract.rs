@@ -7,7 +7,7 @@ use super::*;
 
 fn contracts(lines: &str) -> (SuccessContract, FailureContract) {
     let program = settings(&format!("{CAT}{lines}\n")).agents.remove(0).program;
-    (program.success, program.failures)
+    (program.success.clone(), program.failures.clone())
 }
 
 #[test]

@@ -8,7 +8,8 @@ use super::*;
 
 /// The program of an agent with these lines.
 fn program(lines: &str) -> ProgramSpec {
-    settings(&format!("{CAT}{lines}\n")).agents.remove(0).program
+    let program = settings(&format!("{CAT}{lines}\n")).agents.remove(0).program;
+    std::sync::Arc::unwrap_or_clone(program)
 }
 
 const RPC: &str = "input = \"json-rpc\"\noutput = \"json-rpc\"\n";

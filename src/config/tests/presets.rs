@@ -68,14 +68,14 @@ fn each_preset_but_the_plain_one_has_a_home_a_version_and_a_way_in() {
     for offer in offers(None).iter().filter(|offer| offer.name != "generic") {
         let Agent { spec, program, about } = agent_of(&offer.name, "");
         assert_eq!((&about, spec.access), (&offer.about, Access::ReadOnly), "{}", offer.name);
-        let home = program.outfit.own.unwrap().path;
+        let home = program.outfit.own.clone().unwrap().path;
         assert_eq!(home, Path::new("/var/lib/algonius/homes/a"), "{}", offer.name);
         assert_eq!(program.env["HOME"].value, "/var/lib/algonius/homes/a");
         assert!(program.success.require_output && !about.install.is_empty(), "{}", offer.name);
         assert!(!about.keys.is_empty() && !about.title.is_empty(), "{}", offer.name);
-        let version = program.outfit.version.unwrap();
+        let version = program.outfit.version.clone().unwrap();
         assert_eq!(version.tested.is_some(), about.is_verified, "{}", offer.name);
-        assert_eq!(program.outfit.preset.unwrap().is_verified, about.is_verified);
+        assert_eq!(program.outfit.preset.clone().unwrap().is_verified, about.is_verified);
     }
 }
 
@@ -93,7 +93,7 @@ fn what_the_file_says_counts_table_by_table_and_key_by_key() {
     assert!(program.success.require_output && program.success.fail_regex.is_some());
     let value = |name: &str| program.env[name].value.as_str();
     assert_eq!([value("TERM"), value("OWN"), value("NO_COLOR")], ["vt100", "1", "1"]);
-    let home = program.outfit.own.unwrap();
+    let home = program.outfit.own.clone().unwrap();
     let files: Vec<_> = home.files.keys().map(String::as_str).collect();
     assert_eq!(files, [".gemini/settings.json", "x"]);
 }
@@ -101,7 +101,7 @@ fn what_the_file_says_counts_table_by_table_and_key_by_key() {
 /// It ends with 0 whatever became of it.
 #[test]
 fn aider_has_failed_where_an_error_is_its_last_word() {
-    let failed = agent_of("aider", "").program.success.fail_regex.unwrap();
+    let failed = agent_of("aider", "").program.success.fail_regex.clone().unwrap();
     let limited = "litellm.RateLimitError: RateLimitError: OpenAIException - rate limit \n\
                    exceeded\nThe API provider has rate limited you. Try again later.\n";
     let again = "Retrying in 0.5 seconds...\n";

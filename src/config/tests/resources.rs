@@ -7,7 +7,7 @@ use super::*;
 #[test]
 fn nothing_is_limited_unless_it_is_given() {
     let resources =
-        |lines: &str| settings(&format!("{CAT}{lines}\n")).agents.remove(0).program.resources;
+        |lines: &str| settings(&format!("{CAT}{lines}\n")).agents[0].program.resources.clone();
     assert_eq!(resources(""), Resources::default());
     assert!(!resources("").wants_group());
     let given = resources("resources.memory_bytes = 1_048_576\nresources.processes = 10");

@@ -5,7 +5,7 @@ use algonius_actors::model::sandbox::{Isolation, Sandbox};
 use super::*;
 
 fn sandbox(lines: &str) -> Sandbox {
-    settings(&format!("{CAT}{lines}\n")).agents.remove(0).program.sandbox
+    settings(&format!("{CAT}{lines}\n")).agents[0].program.sandbox.clone()
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The ledger of these tests: it hears what a driver writes, and has nothing else to say.
 
+use std::collections::BTreeMap;
+
 use algonius_actors::model::budget::Charge;
 use algonius_actors::model::event::{Chunk, Event, Fact, Span};
 use algonius_actors::model::execution::{Fence, Stamp};
@@ -82,6 +84,13 @@ impl Ledger for Listener {
     }
 
     async fn spent(&self, _: &AgentId, _: NaiveDate) -> Result<Charge, LedgerError> {
+        Err(unavailable())
+    }
+
+    async fn spent_by_all(
+        &self,
+        _: &[NaiveDate],
+    ) -> Result<BTreeMap<(AgentId, NaiveDate), Charge>, LedgerError> {
         Err(unavailable())
     }
 

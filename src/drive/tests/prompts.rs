@@ -73,14 +73,14 @@ async fn another_failure_stays_what_it_is() {
     let script = "printf 'Go on? [y/N] '; echo no; exit 3";
     assert_eq!(shell(script, &[]).play().await.code(), Some(Code::Exit));
     let mut off = shell("printf 'Go on? [y/N] '; sleep 0.7; exit 3", &[]);
-    off.program.prompts.patterns.clear();
+    off.program.prompts.patterns = [].into();
     assert_eq!(off.play().await.code(), Some(Code::Exit));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_asks_is_up_to_the_configuration() {
     let mut stage = shell("printf 'Quo vadis> '; sleep 600", &[]);
-    stage.program.prompts.patterns = vec![Regex::new("> $").unwrap()];
+    stage.program.prompts.patterns = [Regex::new("> $").unwrap()].into();
     stage.program.prompts.silence = Duration::from_millis(100);
     assert_eq!(stage.play().await.verdict, Err(prompt::failure()));
 }

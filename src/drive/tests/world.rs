@@ -126,7 +126,7 @@ pub(super) fn program(command: &str, args: &[&str]) -> Stage {
                 ..FailureContract::default()
             },
             prompts: PromptContract {
-                patterns: vec![regex::Regex::new(r"\[y/N\] ?$").unwrap()],
+                patterns: [regex::Regex::new(r"\[y/N\] ?$").unwrap()].into(),
                 silence: Duration::from_millis(300),
             },
             // Programs tell by files what they do.
@@ -204,7 +204,12 @@ impl Stage {
         let wardens = Arc::clone(wardens.await);
         let (runtime_dir, data_dir) = (self.files_dir(), self.home.path().join("data"));
         let site = Site { runtime_dir, data_dir, bubblewrap: None };
-        ProcessDriver::new(self.program.clone(), site, wardens, Arc::new(super::thread::Unkept))
+        ProcessDriver::new(
+            Arc::new(self.program.clone()),
+            site,
+            wardens,
+            Arc::new(super::thread::Unkept),
+        )
     }
 
     pub(super) async fn start(&self) -> Run {

@@ -48,7 +48,7 @@ pub(in crate::decide) fn program() -> ProgramSpec {
             ..FailureContract::default()
         },
         prompts: PromptContract {
-            patterns: vec![Regex::new(r"\[y/N\] ?$").unwrap()],
+            patterns: [Regex::new(r"\[y/N\] ?$").unwrap()].into(),
             silence: Duration::from_secs(2),
         },
         sandbox: Sandbox::default(),

@@ -103,13 +103,13 @@ fn jitter_puts_off_by_the_same_each_time_and_by_no_more_than_it_says() {
     let jittered = ScheduleSpec { jitter: HOUR / 2, ..spec("0 * * * *", Missed::default()) };
     let mut delays: Vec<_> = (0..20)
         .map(|hour| at(&format!("{hour:02}:00:00")))
-        .map(|planned| due_at(&jittered, planned) - planned)
+        .map(|planned| due_at(&jittered.id, jittered.jitter, planned) - planned)
         .collect();
     let most = TimeDelta::from_std(jittered.jitter).unwrap();
     assert!(delays.iter().all(|delay| *delay >= TimeDelta::zero() && *delay <= most));
     delays.dedup();
     assert!(delays.len() > 15, "{delays:?}");
-    let due = due_at(&jittered, at("12:00:00"));
+    let due = due_at(&jittered.id, jittered.jitter, at("12:00:00"));
     let before = look(&jittered, at("11:00:00"), due - TimeDelta::milliseconds(1));
     assert_eq!((shown(&before).len(), before.next), (0, Some(due)));
     assert_eq!(shown(&look(&jittered, at("11:00:00"), due)), ["12:00 due"]);
@@ -167,7 +167,7 @@ proptest! {
             prop_assert!(found.next.is_some_and(|next| next > now));
             cursor = found.cursor;
         }
-        let due = |planned: &DateTime<Utc>| due_at(&spec, *planned) <= now;
+        let due = |planned: &DateTime<Utc>| due_at(&spec.id, spec.jitter, *planned) <= now;
         let expected = spec.timetable.after(begin).take_while(due).count();
         prop_assert_eq!(decided, expected);
     }

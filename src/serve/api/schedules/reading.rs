@@ -181,7 +181,7 @@ fn times(spec: &ScheduleSpec, now: DateTime<Utc>, count: usize) -> Vec<Upcoming>
     table
         .after(now)
         .take(count)
-        .map(|planned| shown(table, planned, due_at(spec, planned)))
+        .map(|planned| shown(table, planned, due_at(&spec.id, spec.jitter, planned)))
         .collect()
 }
 

@@ -9,18 +9,64 @@ use algonius_actors::model::execution::Stamp;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::program::Exit;
 use algonius_actors::model::resources::Resources;
+use algonius_gauge::limit::{Limit, cores, found};
+use algonius_gauge::report::{Goal, Report, Row};
+use algonius_gauge::round::Rounds;
+use algonius_gauge::run::{Run, nanoseconds};
+use algonius_gauge::spawn::text;
 use algonius_supervisor::warden::wardens::{Origin, Terms, Wardens};
 use algonius_supervisor::warden::{Launch, Stdin, Warden as _};
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt as _;
-use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::WIDE;
+use super::{BYTES, PROGRAM};
+
+/// How many are in flight.
+const WIDE: usize = 10;
+
+/// Tells how near to L a warden comes by itself.
+pub(crate) async fn measure(report: &mut Report) {
+    let hold = Arc::new(Hold::start(found("cat"), text(BYTES)).await);
+    let (limit, mut rounds) = (Limit::of_cat(BYTES), Rounds::default());
+    for _ in 0..Rounds::count() {
+        rounds.take("L", limit.run(cores(), Rounds::lasting()));
+        rounds.take("held", wide(&hold).await);
+    }
+    hold.wardens.end().await;
+    let [rate, most] = ["held", "L"].map(|kind| rounds.of(kind, Run::rate));
+    report.row(Row {
+        number: 1,
+        what: format!("a warden without the rest of the service, {WIDE} in flight"),
+        value: rounds.ratio("held", "L", Run::rate),
+        unit: "× L".to_owned(),
+        goal: Goal::Told,
+        behind: format!("{rate:.0}/s; L {most:.0}/s; {}", rounds.whole("held").told()),
+    });
+}
+
+async fn wide(hold: &Arc<Hold>) -> Run {
+    let (begin, mut all) = (Instant::now(), JoinSet::new());
+    for _ in 0..WIDE {
+        let hold = Arc::clone(hold);
+        all.spawn(async move {
+            let mut times = Vec::new();
+            while begin.elapsed() < Rounds::lasting() {
+                let started = Instant::now();
+                hold.run().await;
+                times.push(nanoseconds(started.elapsed()));
+            }
+            times
+        });
+    }
+    let times = all.join_all().await.concat();
+    Run::of(times, begin.elapsed())
+}
 
 /// A warden without a service.
-pub(crate) struct Hold {
+struct Hold {
     _home: TempDir,
     wardens: Arc<Wardens>,
     program: PathBuf,
@@ -28,10 +74,10 @@ pub(crate) struct Hold {
 }
 
 impl Hold {
-    pub(crate) async fn start(program: PathBuf, text: String) -> Self {
+    async fn start(program: PathBuf, text: String) -> Self {
         let home = tempfile::tempdir().expect("a home");
         let terms = Terms {
-            origin: Origin::of(env!("CARGO_BIN_EXE_algonius")),
+            origin: Origin::of(PROGRAM),
             runtime_dir: home.path().to_owned(),
             instance: Uuid::new_v4(),
             patience: Duration::from_secs(1),
@@ -42,7 +88,7 @@ impl Hold {
     }
 
     /// Starts the program, reads all it writes, waits for its end and sees that nothing is left.
-    pub(crate) async fn run(&self) {
+    async fn run(&self) {
         let launch = Launch {
             execution: ExecutionId::fresh(),
             stamp: Stamp::FIRST,
@@ -65,23 +111,4 @@ impl Hold {
         spawned.tree.sweep().await;
         assert!(exit == Exit::Code(0) && said == self.text);
     }
-
-    pub(crate) async fn end(&self) {
-        self.wardens.end().await;
-    }
-}
-
-pub(crate) fn held_wide(runtime: &Runtime, hold: &Arc<Hold>, times: u64) {
-    runtime.block_on(async {
-        let mut all = JoinSet::new();
-        for _ in 0..WIDE {
-            let hold = Arc::clone(hold);
-            all.spawn(async move {
-                for _ in 0..times {
-                    hold.run().await;
-                }
-            });
-        }
-        all.join_all().await;
-    });
 }

@@ -1,0 +1,83 @@
+//! Requests to the service, as bytes that are made before they are measured.
+
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+
+use crate::client::Answer;
+use crate::load::Asked;
+use crate::service::Service;
+use crate::spawn::text;
+
+/// Where the number of a request comes to stand: as many characters as it has.
+pub const MARK: &str = "0000000000000000";
+
+/// The same request each time, but for its [`MARK`].
+#[must_use]
+pub fn stamped(request: &str) -> Box<dyn Fn(u64) -> Vec<u8>> {
+    let (before, after) = request.split_once(MARK).unwrap_or((request, ""));
+    let (before, after) = (before.to_owned().into_bytes(), after.to_owned().into_bytes());
+    let is_marked = request.contains(MARK);
+    Box::new(move |number| {
+        let number = if is_marked { format!("{number:016x}") } else { String::new() };
+        [&before, number.as_bytes(), &after].concat()
+    })
+}
+
+/// The parameters of a message of 0.3 with a text of so many bytes.
+#[must_use]
+pub fn message(bytes: usize) -> Value {
+    let parts = json!([{"kind": "text", "text": text(bytes)}]);
+    json!({"message": {"kind": "message", "role": "user", "messageId": MARK, "parts": parts}})
+}
+
+impl Service {
+    /// One call of 0.3 over JSON-RPC, as a request.
+    #[must_use]
+    pub fn call(&self, agent: &str, method: &str, params: &Value) -> String {
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        self.request(&format!("POST /agents/{agent}/v1"), "", &call.to_string())
+    }
+
+    /// Sending over JSON-RPC, and waiting for the answer.
+    #[must_use]
+    pub fn rpc(&self, agent: &str, bytes: usize) -> Rc<Asked> {
+        let request = stamped(&self.call(agent, "message/send", &message(bytes)));
+        Rc::new(Asked { request, is_good: Box::new(is_completed) })
+    }
+
+    /// The same over HTTP+JSON, in 1.0.
+    #[must_use]
+    pub fn rest(&self, agent: &str, bytes: usize) -> Rc<Asked> {
+        let parts = json!([{"text": text(bytes)}]);
+        let message = json!({"messageId": MARK, "role": "ROLE_USER", "parts": parts});
+        let body = json!({"message": message}).to_string();
+        let line = format!("POST /agents/{agent}/v1/message:send");
+        let request = stamped(&self.request(&line, "a2a-version: 1.0\r\n", &body));
+        let is_good = |answer: &Answer<'_>| answer.holds("\"TASK_STATE_COMPLETED\"");
+        Rc::new(Asked { request, is_good: Box::new(is_good) })
+    }
+}
+
+/// The same request again and again, for answers of so many bytes at least.
+#[must_use]
+pub fn same(request: &str, bytes: usize) -> Rc<Asked> {
+    let is_good = move |answer: &Answer<'_>| answer.status == 200 && answer.body.len() >= bytes;
+    Rc::new(Asked { request: stamped(request), is_good: Box::new(is_good) })
+}
+
+/// A request with a body to a bare server, which knows nobody.
+#[must_use]
+pub fn plain(path: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: bare\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\n\r\n{body}"
+    )
+}
+
+/// Whether the answer is a finished task of 0.3.
+#[must_use]
+pub fn is_completed(answer: &Answer<'_>) -> bool {
+    answer.holds("\"state\":\"completed\"")
+}

@@ -1,0 +1,97 @@
+//! L: how many programs a second this machine starts, feeds, reads and sees end, by spawners that do
+//! nothing else.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::part;
+use crate::report::folder;
+use crate::run::Run;
+
+/// Spawners of one program, each a process of its own with one thread.
+pub struct Limit {
+    /// What is started, by its absolute path, and its arguments.
+    words: Vec<String>,
+    bytes: usize,
+}
+
+impl Limit {
+    /// Of `cat`, which is given so many bytes.
+    #[must_use]
+    pub fn of_cat(bytes: usize) -> Self {
+        Self { words: vec![found("cat").display().to_string()], bytes }
+    }
+
+    /// Of `sleep`, which is given nothing to read.
+    #[must_use]
+    pub fn of_sleep(time: Duration) -> Self {
+        let words = vec![found("sleep").display().to_string(), time.as_secs_f64().to_string()];
+        Self { words, bytes: 0 }
+    }
+
+    /// What so many spawners do in this time, by `posix_spawn` from Rust.
+    #[must_use]
+    pub fn run(&self, spawners: usize, lasting: Duration) -> Run {
+        together(spawners, || {
+            let mut command = part::command("spawner");
+            self.told(&mut command, lasting);
+            command
+        })
+    }
+
+    /// The same from C; nothing where no compiler is.
+    #[must_use]
+    pub fn run_in_c(&self, spawners: usize, lasting: Duration) -> Option<Run> {
+        let program = compiled()?;
+        Some(together(spawners, || {
+            let mut command = Command::new(&program);
+            self.told(&mut command, lasting);
+            command
+        }))
+    }
+
+    fn told(&self, command: &mut Command, lasting: Duration) {
+        command.arg(lasting.as_millis().to_string()).arg(self.bytes.to_string()).args(&self.words);
+    }
+}
+
+/// As many spawners as can work at once.
+#[must_use]
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn together(spawners: usize, command: impl Fn() -> Command) -> Run {
+    let begun = |_| command().stdout(Stdio::piped()).spawn().expect("a spawner");
+    let children: Vec<_> = (0..spawners).map(begun).collect();
+    let runs: Vec<_> = children.into_iter().map(told).collect();
+    let lasted = runs.iter().map(|run| run.lasted).max().unwrap_or_default();
+    Run::joined(&runs, lasted)
+}
+
+fn told(spawner: Child) -> Run {
+    let output = spawner.wait_with_output().expect("the end of a spawner");
+    assert!(output.status.success(), "a spawner ended with {}", output.status);
+    serde_json::from_slice(&output.stdout).expect("what a spawner measured")
+}
+
+/// A program of the system, by its absolute path.
+///
+/// # Panics
+/// Where there is none.
+#[must_use]
+pub fn found(name: &str) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut files = std::env::split_paths(&path).map(|folder| folder.join(name));
+    files.find(|file| file.is_absolute() && file.is_file()).expect("a program on the PATH")
+}
+
+fn compiled() -> Option<PathBuf> {
+    std::fs::create_dir_all(folder()).ok()?;
+    let program = folder().join("limit");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("limit.c");
+    let mut compiler = Command::new("cc");
+    let done = compiler.arg("-O2").arg("-o").arg(&program).arg(source).status();
+    done.is_ok_and(|status| status.success()).then_some(program)
+}

@@ -1,0 +1,158 @@
+//! So many requests in flight, each followed by the next as soon as it is answered.
+
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use tokio::task::LocalSet;
+use tokio::time::Instant;
+
+use crate::client::{Answer, Client};
+use crate::run::{Run, nanoseconds};
+
+/// What is asked again and again, and what the answer must be.
+pub struct Asked {
+    /// The bytes of the request of this number; no two have the same.
+    pub request: Box<dyn Fn(u64) -> Vec<u8>>,
+    /// Whether an answer is a good one.
+    pub is_good: Box<dyn Fn(&Answer<'_>) -> bool>,
+}
+
+/// Until when requests follow each other.
+#[derive(Clone, Copy)]
+pub enum Until {
+    /// So long after the first; those in flight then are waited for, and count.
+    Over(Duration),
+    /// So many requests.
+    Done(usize),
+}
+
+struct Shared {
+    asked: Rc<Asked>,
+    until: Until,
+    begin: Instant,
+    begun: Cell<usize>,
+    times: RefCell<Vec<u64>>,
+    failures: RefCell<Vec<String>>,
+}
+
+impl Shared {
+    fn new(asked: &Rc<Asked>, until: Until) -> Rc<Self> {
+        Rc::new(Self {
+            asked: Rc::clone(asked),
+            until,
+            begin: Instant::now(),
+            begun: Cell::new(0),
+            times: RefCell::default(),
+            failures: RefCell::default(),
+        })
+    }
+
+    fn goes_on(&self) -> bool {
+        let begun = self.begun.replace(self.begun.get() + 1);
+        match self.until {
+            Until::Over(lasting) => self.begin.elapsed() < lasting,
+            Until::Done(count) => begun < count,
+        }
+    }
+
+    async fn keep_asking(&self, client: &mut Client) {
+        while self.goes_on() {
+            let request = (self.asked.request)(number());
+            let started = Instant::now();
+            let answer = client.ask(&request).await;
+            let took = nanoseconds(started.elapsed());
+            if (self.asked.is_good)(&answer) {
+                self.times.borrow_mut().push(took);
+            } else {
+                let said = String::from_utf8_lossy(answer.body);
+                self.failures.borrow_mut().push(format!("{}: {said:.2000}", answer.status));
+            }
+        }
+    }
+
+    fn expect_good(&self) {
+        let failures = self.failures.borrow();
+        assert!(failures.is_empty(), "{} bad answers, as {:?}", failures.len(), failures.first());
+    }
+}
+
+/// Asks with so many in flight, each on a connection of its own, which is there before the first.
+///
+/// # Panics
+/// Where an answer is not a good one.
+pub async fn run(address: SocketAddr, asked: &Rc<Asked>, in_flight: usize, until: Until) -> Run {
+    let clients = clients(address, in_flight).await;
+    let shared = Shared::new(asked, until);
+    together(clients, &shared).await;
+    let lasted = shared.begin.elapsed();
+    shared.expect_good();
+    Run::of(shared.times.take(), lasted)
+}
+
+/// The same, where answers may be bad: how many were.
+pub async fn burst(address: SocketAddr, asked: &Rc<Asked>, count: usize) -> (Run, usize) {
+    let clients = clients(address, count).await;
+    let shared = Shared::new(asked, Until::Done(count));
+    together(clients, &shared).await;
+    let lasted = shared.begin.elapsed();
+    (Run::of(shared.times.take(), lasted), shared.failures.take().len())
+}
+
+/// Keeps so many in flight, and counts what is answered in a while that begins when `settled` is over.
+/// Those in flight at its end are left alone: nobody waits for them any more.
+///
+/// # Panics
+/// Where an answer is not a good one.
+pub async fn window(
+    (address, asked): (SocketAddr, &Rc<Asked>),
+    in_flight: usize,
+    settled: impl Future<Output = ()>,
+    lasting: Duration,
+) -> Run {
+    let clients = clients(address, in_flight).await;
+    let shared = Shared::new(asked, Until::Over(Duration::MAX));
+    let all = together(clients, &shared);
+    all.run_until(async {
+        settled.await;
+        shared.times.take();
+        let begin = Instant::now();
+        tokio::time::sleep(lasting).await; // What is measured.
+        shared.expect_good();
+        Run::of(shared.times.take(), begin.elapsed())
+    })
+    .await
+}
+
+async fn clients(address: SocketAddr, count: usize) -> Vec<Client> {
+    let mut clients = Vec::with_capacity(count);
+    for _ in 0..count {
+        clients.push(Client::to(address).await);
+    }
+    clients
+}
+
+fn together(clients: Vec<Client>, shared: &Rc<Shared>) -> LocalSet {
+    let all = LocalSet::new();
+    for mut client in clients {
+        let shared = Rc::clone(shared);
+        all.spawn_local(async move { shared.keep_asking(&mut client).await });
+    }
+    all
+}
+
+/// Nanoseconds by the wall's clock, which the programs that are started read too.
+///
+/// # Panics
+/// Where it is set to a time long ago.
+#[must_use]
+pub fn wall() -> u64 {
+    nanoseconds(UNIX_EPOCH.elapsed().expect("a clock"))
+}
+
+/// A number that no request had: clocks go on faster than requests are made.
+#[must_use]
+pub fn number() -> u64 {
+    wall()
+}

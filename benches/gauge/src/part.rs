@@ -1,0 +1,90 @@
+//! Parts that a bench plays in a process of its own: its binary is started again, with another word.
+
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::bare;
+use crate::spawn::Program;
+
+/// What stands before the name of the part.
+const WORD: &str = "--play";
+
+/// Plays the part that this process was started for; whether there was one. Every bench asks this
+/// first.
+///
+/// # Panics
+/// Where the part cannot be played.
+#[must_use]
+pub fn is_played() -> bool {
+    let mut words = std::env::args().skip(1);
+    if words.next().as_deref() != Some(WORD) {
+        return false;
+    }
+    let part = words.next().unwrap_or_default();
+    let words: Vec<_> = words.collect();
+    match part.as_str() {
+        "spawner" => spawner(&words),
+        "answers" => bare::answers(),
+        "outputs" => bare::outputs(),
+        other => unreachable!("no part `{other}`"),
+    }
+    true
+}
+
+/// Whether a bench is to take about a tenth of its time.
+#[must_use]
+pub fn is_quick() -> bool {
+    std::env::args().any(|word| word == "--quick")
+}
+
+/// This binary as one that plays a part.
+///
+/// # Panics
+/// Where the system does not say which binary this is.
+#[must_use]
+pub fn command(part: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this binary"));
+    command.args([WORD, part]);
+    command
+}
+
+fn spawner(words: &[String]) {
+    let (Some([lasting, bytes]), Some(words)) = (words.first_chunk(), words.get(2..)) else {
+        unreachable!("a spawner is told how long, how much and what")
+    };
+    let lasting = Duration::from_millis(lasting.parse().expect("milliseconds"));
+    let program = Program::new(words, bytes.parse().expect("bytes"));
+    let run = program.again(lasting);
+    println!("{}", serde_json::to_string(&run).expect("JSON"));
+}
+
+/// A server of this crate in a process of its own; it ends with this.
+pub struct Server {
+    child: Child,
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+impl Server {
+    /// Starts the server that plays this part.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    #[must_use]
+    pub fn start(part: &str) -> Self {
+        let mut command = command(part);
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("a server");
+        let mut line = String::new();
+        let said = child.stdout.as_mut().expect("its output");
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(said), &mut line).expect("a line");
+        Self { child, address: line.trim().parse().expect("an address") }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        _ = self.child.kill(); // It may have ended.
+        _ = self.child.wait();
+    }
+}

@@ -1,0 +1,56 @@
+//! Rounds: what is measured and its yardstick, in turns.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::part::is_quick;
+use crate::run::{Run, median};
+
+/// Runs of several kinds, one of each in each round.
+#[derive(Default)]
+pub struct Rounds {
+    runs: BTreeMap<String, Vec<Run>>,
+}
+
+impl Rounds {
+    /// How many rounds a bench makes.
+    #[must_use]
+    pub fn count() -> usize {
+        if is_quick() { 3 } else { 5 }
+    }
+
+    /// How long a run takes, where it is told by time.
+    #[must_use]
+    pub fn lasting() -> Duration {
+        if is_quick() { Duration::from_millis(250) } else { Duration::from_millis(1500) }
+    }
+
+    /// Takes the run of this round.
+    pub fn take(&mut self, kind: &str, run: Run) {
+        self.runs.entry(kind.to_owned()).or_default().push(run);
+    }
+
+    /// The middle of what each round says of one kind.
+    #[must_use]
+    pub fn of(&self, kind: &str, number: impl Fn(&Run) -> f64) -> f64 {
+        median(self.runs_of(kind).iter().map(number))
+    }
+
+    /// The middle of the ratios of two kinds, each of one round.
+    #[must_use]
+    pub fn ratio(&self, above: &str, below: &str, number: impl Fn(&Run) -> f64) -> f64 {
+        let pairs = self.runs_of(above).iter().zip(self.runs_of(below));
+        median(pairs.map(|(above, below)| number(above) / number(below)))
+    }
+
+    /// All runs of one kind as one.
+    #[must_use]
+    pub fn whole(&self, kind: &str) -> Run {
+        let runs = self.runs_of(kind);
+        Run::joined(runs, runs.iter().map(|run| run.lasted).sum())
+    }
+
+    fn runs_of(&self, kind: &str) -> &[Run] {
+        self.runs.get(kind).map_or(&[], Vec::as_slice)
+    }
+}

@@ -1,0 +1,82 @@
+//! What one run of something took: each time, and the whole.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Times of one run, in nanoseconds.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Run {
+    /// Of each thing that was done.
+    pub times: Vec<u64>,
+    /// Of the whole, during which they may have overlapped.
+    pub lasted: u64,
+}
+
+impl Run {
+    /// A run that took so long as a whole.
+    #[must_use]
+    pub fn of(mut times: Vec<u64>, lasted: Duration) -> Self {
+        times.sort_unstable();
+        Self { times, lasted: nanoseconds(lasted) }
+    }
+
+    /// How much was done in a second.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.count() * 1e9 / self.lasted.max(1) as f64
+    }
+
+    /// How much was done.
+    #[must_use]
+    pub fn count(&self) -> f64 {
+        self.times.len() as f64
+    }
+
+    /// Milliseconds that so many thousandths of the times do not exceed: `500` is the median.
+    ///
+    /// # Panics
+    /// Where nothing was done: there is no number to print.
+    #[must_use]
+    pub fn at(&self, thousandths: usize) -> f64 {
+        let last = self.times.len().saturating_sub(1);
+        let index = (self.times.len() * thousandths / 1000).min(last);
+        *self.times.get(index).expect("something was done") as f64 / 1e6
+    }
+
+    /// One run of several that went on side by side, or one after the other.
+    #[must_use]
+    pub fn joined(runs: &[Self], lasted: u64) -> Self {
+        let times = runs.iter().flat_map(|run| run.times.iter().copied()).collect();
+        Self::of(times, Duration::from_nanos(lasted))
+    }
+
+    /// Its usual percentiles, as text.
+    #[must_use]
+    pub fn told(&self) -> String {
+        let (half, most, all) = (self.at(500), self.at(950), self.at(990));
+        format!("p50 {half:.2} ms, p95 {most:.2} ms, p99 {all:.2} ms")
+    }
+}
+
+/// A duration in nanoseconds.
+#[must_use]
+pub fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The middle of some numbers.
+///
+/// # Panics
+/// Where there are none.
+#[must_use]
+pub fn median(numbers: impl IntoIterator<Item = f64>) -> f64 {
+    let mut numbers: Vec<_> = numbers.into_iter().collect();
+    numbers.sort_unstable_by(f64::total_cmp);
+    let half = numbers.len() / 2;
+    let above = *numbers.get(half).expect("something was measured");
+    match (numbers.len() % 2, half.checked_sub(1).and_then(|below| numbers.get(below))) {
+        (0, Some(below)) => f64::midpoint(*below, above),
+        _ => above,
+    }
+}

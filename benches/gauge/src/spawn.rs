@@ -1,0 +1,79 @@
+//! What nobody can leave out: `posix_spawn` of an absolute path, three pipes, write, read, wait.
+
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::time::Duration;
+
+use nix::fcntl::OFlag;
+use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, posix_spawn};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::pipe2;
+use tokio::time::Instant;
+
+use crate::run::{Run, nanoseconds};
+
+/// A program with its arguments, and what it reads.
+pub struct Program {
+    words: Vec<CString>,
+    text: Vec<u8>,
+}
+
+impl Program {
+    /// The program of this absolute path, which reads so many bytes and says as many again.
+    ///
+    /// # Panics
+    /// Where a word has a byte that no argument can have.
+    #[must_use]
+    pub fn new(words: &[String], bytes: usize) -> Self {
+        let words = words.iter().map(|word| CString::new(word.as_str()).expect("a word"));
+        Self { words: words.collect(), text: text(bytes).into_bytes() }
+    }
+
+    /// Runs it once.
+    ///
+    /// # Panics
+    /// Where it cannot be started, does not say what it read, or ends badly.
+    pub fn once(&self) {
+        let pipe = || pipe2(OFlag::O_CLOEXEC).expect("a pipe");
+        let (input, output, errors) = (pipe(), pipe(), pipe());
+        let child = self.started([&input.0, &output.1, &errors.1]);
+        drop((input.0, output.1, errors.1));
+        File::from(input.1).write_all(&self.text).expect("a reader");
+        let mut said = Vec::with_capacity(self.text.len() + 1);
+        File::from(output.0).read_to_end(&mut said).expect("an answer");
+        assert_eq!(waitpid(child, None), Ok(WaitStatus::Exited(child, 0)));
+        assert_eq!(said.len(), self.text.len());
+    }
+
+    fn started(&self, ends: [&OwnedFd; 3]) -> nix::unistd::Pid {
+        let mut places = PosixSpawnFileActions::init().expect("a list");
+        for (end, place) in ends.into_iter().zip(0..) {
+            places.add_dup2(end.as_raw_fd(), place).expect("a place");
+        }
+        let plain = PosixSpawnAttr::init().expect("attributes");
+        let path = self.words.first().expect("a program").as_c_str();
+        let env: [&CStr; 1] = [c"PATH=/usr/bin:/bin"];
+        posix_spawn(path, &places, &plain, &self.words, &env).expect("a child")
+    }
+
+    /// Runs it again and again for so long.
+    #[must_use]
+    pub fn again(&self, lasting: Duration) -> Run {
+        let (begin, mut times) = (Instant::now(), Vec::new());
+        while begin.elapsed() < lasting {
+            let started = Instant::now();
+            self.once();
+            times.push(nanoseconds(started.elapsed()));
+        }
+        Run::of(times, begin.elapsed())
+    }
+}
+
+/// Plain words of so many bytes, so that nothing in it is masked.
+#[must_use]
+pub fn text(bytes: usize) -> String {
+    let line = "a line of plain words and no more than that, thirteen and a few.\n";
+    line.chars().cycle().take(bytes).collect()
+}

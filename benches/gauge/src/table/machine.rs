@@ -1,0 +1,28 @@
+//! Which machine it was measured on, and when.
+
+use std::fs;
+
+use algonius_gauge::limit::cores;
+use algonius_gauge::load::wall;
+use chrono::DateTime;
+
+/// The machine in one sentence: numbers of another one differ.
+pub(crate) fn told() -> String {
+    let day = DateTime::from_timestamp_nanos(i64::try_from(wall()).unwrap_or_default());
+    format!(
+        "Measured on {}: {}, {} cores, {} of memory, Linux {}.\n",
+        day.format("%Y-%m-%d"),
+        of("/proc/cpuinfo", "model name"),
+        cores(),
+        of("/proc/meminfo", "MemTotal"),
+        fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim(),
+    )
+}
+
+/// What a file of the system says of this.
+fn of(file: &str, name: &str) -> String {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with(name));
+    let value = line.and_then(|line| line.split_once(':')).map(|(_, value)| value.trim());
+    value.unwrap_or("unknown").to_owned()
+}

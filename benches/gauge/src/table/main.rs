@@ -1,0 +1,50 @@
+//! Writes what all benches kept to `docs/performance.md`: the table, and the curves as plots.
+#![expect(
+    clippy::expect_used,
+    reason = "a page that lacks half of its numbers must not be written"
+)]
+#![expect(clippy::print_stdout, reason = "it says what it wrote")]
+
+mod machine;
+mod page;
+mod plot;
+
+use std::fs;
+use std::path::Path;
+
+use algonius_gauge::report::{Curve, Report, Row, folder};
+
+fn main() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let (rows, curves) = measured();
+    assert!(!rows.is_empty(), "nothing is measured yet: run the benches first");
+    let plots = docs.join("performance");
+    fs::create_dir_all(&plots).expect("a folder for plots");
+    for curve in &curves {
+        let file = plots.join(format!("{}.svg", curve.name));
+        fs::write(file, plot::svg(curve)).expect("a plot");
+    }
+    let file = docs.join("performance.md");
+    let text = fs::read_to_string(&file).expect("the page");
+    let text = page::between(&text, "machine", &machine::told());
+    let text = page::between(&text, "table", &page::table(&rows));
+    let text = page::between(&text, "curves", &page::plots(&curves));
+    fs::write(&file, text).expect("the page");
+    println!("docs/performance.md: {} rows, {} curves", rows.len(), curves.len());
+}
+
+/// What all benches kept, by number.
+fn measured() -> (Vec<Row>, Vec<Curve>) {
+    let files = fs::read_dir(folder()).into_iter().flatten().flatten().map(|file| file.path());
+    let mut files: Vec<_> =
+        files.filter(|file| file.extension().is_some_and(|end| end == "json")).collect();
+    files.sort();
+    let read = |file| {
+        let text = fs::read_to_string(file).expect("what was kept");
+        serde_json::from_str::<Report>(&text).expect("a report")
+    };
+    let reports: Vec<_> = files.iter().map(read).collect();
+    let mut rows: Vec<_> = reports.iter().flat_map(Report::rows).cloned().collect();
+    rows.sort_by_key(|row| row.number);
+    (rows, reports.iter().flat_map(Report::curves).cloned().collect())
+}

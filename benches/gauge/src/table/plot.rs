@@ -1,0 +1,102 @@
+//! A curve as a picture in SVG.
+
+use std::fmt::Write as _;
+
+use algonius_gauge::report::Curve;
+
+use super::page::number_of;
+
+/// Where the axes lie, in units of the picture.
+const LEFT: f64 = 64.0;
+const RIGHT: f64 = 500.0;
+const TOP: f64 = 34.0;
+const BOTTOM: f64 = 240.0;
+
+/// How much larger the last must be than the first for steps of equal ratios.
+const WIDE: f64 = 30.0;
+
+/// Draws the curve, from zero upwards.
+pub(crate) fn svg(curve: &Curve) -> String {
+    let mut picture = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 520 290\" \
+        font-family=\"sans-serif\" font-size=\"12\">\n\
+        <rect width=\"520\" height=\"290\" fill=\"#fff\"/>\n"
+        .to_owned();
+    let most = curve.points.iter().map(|point| point.1).fold(0.0, f64::max);
+    let step = step(most);
+    let top = (most / step).ceil().max(1.0) * step;
+    let height = |up: f64| BOTTOM - (up / top) * (BOTTOM - TOP);
+    let mut line = 0.0;
+    while line <= top + step / 2.0 {
+        let at = height(line);
+        _ = writeln!(
+            picture,
+            "<path d=\"M{LEFT} {at:.1}H{RIGHT}\" stroke=\"#ddd\"/>\n{}",
+            words((LEFT - 6.0, at + 4.0), "end", &number_of(line))
+        );
+        line += step;
+    }
+    let places: Vec<_> = curve.points.iter().map(|point| across(point.0, curve)).collect();
+    let mut path = String::new();
+    for (at, (value, up)) in places.iter().zip(&curve.points) {
+        let (up, command) = (height(*up), if path.is_empty() { 'M' } else { 'L' });
+        _ = write!(path, "{command}{at:.1} {up:.1}");
+        _ = writeln!(picture, "<circle cx=\"{at:.1}\" cy=\"{up:.1}\" r=\"3\" fill=\"#26c\"/>");
+        _ = writeln!(picture, "{}", words((*at, BOTTOM + 18.0), "middle", &short(*value)));
+    }
+    _ = writeln!(picture, "<path d=\"{path}\" fill=\"none\" stroke=\"#26c\" stroke-width=\"2\"/>");
+    let middle = f64::midpoint(LEFT, RIGHT);
+    _ = writeln!(picture, "{}", words((middle, BOTTOM + 40.0), "middle", &curve.across));
+    _ = writeln!(picture, "{}", words((LEFT, TOP - 16.0), "start", &curve.up));
+    picture + "</svg>\n"
+}
+
+/// Where a value lies from left to right.
+fn across(value: f64, curve: &Curve) -> f64 {
+    let of = |point: Option<&(f64, f64)>| point.map_or(0.0, |point| point.0);
+    let (first, last) = (of(curve.points.first()), of(curve.points.last()));
+    let part = match first > 0.0 && last / first >= WIDE {
+        true => (value / first).ln() / (last / first).ln(),
+        false => (value - first) / (last - first).max(f64::MIN_POSITIVE),
+    };
+    LEFT + 16.0 + part * (RIGHT - LEFT - 32.0)
+}
+
+/// The step of some three to six lines: 1, 2 or 5 of a power of ten.
+fn step(most: f64) -> f64 {
+    let power = 10_f64.powf((most.max(1e-9) / 4.0).log10().floor());
+    let steps = [1.0, 2.0, 5.0, 10.0].map(|times| times * power);
+    steps.into_iter().find(|step| most / step <= 5.0).unwrap_or(power)
+}
+
+fn words((across, down): (f64, f64), anchor: &str, text: &str) -> String {
+    format!("<text x=\"{across:.1}\" y=\"{down:.1}\" text-anchor=\"{anchor}\">{text}</text>")
+}
+
+/// A number for an axis: `10k`.
+fn short(value: f64) -> String {
+    match value {
+        1e6.. => number_of(value / 1e6) + "M",
+        1e3.. => number_of(value / 1e3) + "k",
+        _ => number_of(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_is_drawn_from_zero_with_its_points_in_order() {
+        let curve = Curve {
+            name: "x".to_owned(),
+            across: "agents".to_owned(),
+            up: "memory, MB".to_owned(),
+            points: vec![(1.0, 0.0), (100.0, 5.0), (10_000.0, 10.0)],
+        };
+        let picture = svg(&curve);
+        // A line for every second unit, the three points in steps of equal ratios.
+        assert_eq!(picture.matches("stroke=\"#ddd\"").count(), 6, "{picture}");
+        assert!(picture.contains("d=\"M80.0 240.0L282.0 137.0L484.0 34.0\""), "{picture}");
+        assert!(picture.contains(">10k<") && picture.contains(">agents<"), "{picture}");
+    }
+}

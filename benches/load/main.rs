@@ -1,0 +1,47 @@
+//! More work than can be done at once: bursts, queues, and many agents side by side.
+//!
+//! `benches/README.md` says how to read what it prints.
+#![expect(clippy::expect_used, reason = "a bench that cannot measure must not print numbers")]
+
+mod agents;
+mod burst;
+mod jobs;
+mod waiting;
+
+use algonius_gauge::report::Report;
+use algonius_gauge::{part, process};
+use tokio::runtime::Builder;
+
+/// The program under measurement.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_algonius");
+
+/// Bytes of each message, and of its answer.
+const BYTES: usize = 1024;
+
+/// As many connections, and as long a queue, as is needed here.
+const SERVER: &str = "max_connections = 20000\ndrain_timeout = 0\n";
+
+fn main() {
+    if part::is_played() {
+        return;
+    }
+    let descriptors = process::descriptors();
+    // One thread: the client leaves the processors to what it measures.
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let mut report = Report::of("load");
+    runtime.block_on(async {
+        burst::measure(&mut report).await;
+        jobs::measure(&mut report).await;
+        agents::measure(&mut report).await;
+        waiting::measure(descriptors, &mut report).await;
+    });
+    report.keep();
+}
+
+/// `cat` with room for so many who wait.
+fn cat(waiting: usize) -> String {
+    format!(
+        "[limits]\nqueue_depth_max = 20000\n\
+         [agents.cat]\ncommand = \"cat\"\nmax_concurrent = 10\nqueue_depth = {waiting}\n"
+    )
+}

@@ -1,0 +1,114 @@
+//! Many who follow one execution.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use algonius_gauge::ask::stamped;
+use algonius_gauge::client::Client;
+use algonius_gauge::load::number;
+use algonius_gauge::part::is_quick;
+use algonius_gauge::report::{Curve, Report};
+use algonius_gauge::run::median;
+use algonius_gauge::service::Service;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio::task::LocalSet;
+use tokio::time::{Instant, timeout};
+
+use super::PROGRAM;
+
+/// Says a hundred things once the file is there that it was told of.
+const AGENT: &str = r#"[agents.teller]
+command = "sh"
+args = ["-c", '''
+read gate
+until [ -e "$gate" ]; do sleep 0.01; done
+i=0
+while [ $i -lt 100 ]; do echo "{\"type\":\"text\",\"text\":\"thing number $i. \"}"; i=$((i + 1)); done
+''']
+output = "events"
+"#;
+
+/// How long all of them may take to come.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Draws how the time until all have heard all grows with those who follow.
+pub(crate) async fn measure(descriptors: usize, report: &mut Report) {
+    let service = Service::start(PROGRAM, "max_connections = 5000", AGENT).await;
+    let most = descriptors.saturating_sub(200).min(1000);
+    let mut points = Vec::new();
+    for followers in [1, 10, 100, most] {
+        let mut times = Vec::new();
+        for round in 0..if is_quick() { 1 } else { 3 } {
+            let gate = format!("gate-{followers}-{round}");
+            times.push(heard(&service, &gate, followers).await.as_secs_f64() * 1e3);
+        }
+        points.push((followers as f64, median(times)));
+    }
+    for (followers, time) in &points {
+        println!("    {followers:>5} who follow have heard 100 events after {time:.1} ms");
+    }
+    report.curve(Curve {
+        name: "subscribers".to_owned(),
+        across: "who follow one execution".to_owned(),
+        up: "until all have heard 100 events, ms".to_owned(),
+        points,
+    });
+}
+
+/// Who has come, and who waits for that.
+#[derive(Default)]
+struct Hall {
+    present: Cell<usize>,
+    full: Notify,
+}
+
+impl Hall {
+    fn enter(&self, seats: usize) {
+        self.present.set(self.present.get() + 1);
+        if self.present.get() == seats {
+            self.full.notify_one();
+        }
+    }
+}
+
+/// How long it takes from the first event until all have heard the last.
+async fn heard(service: &Service, gate: &str, followers: usize) -> Duration {
+    let gate = service.home().join(gate);
+    let task = begun(service, &gate.display().to_string()).await;
+    let request = service.call("teller", "tasks/resubscribe", &json!({"id": task}));
+    let (hall, all) = (Rc::new(Hall::default()), LocalSet::new());
+    for _ in 0..followers {
+        let (mut client, request) = (Client::to(service.address).await, request.clone());
+        let hall = Rc::clone(&hall);
+        all.spawn_local(async move {
+            let mut is_here = false;
+            let seen = |_: &[u8]| {
+                if !std::mem::replace(&mut is_here, true) {
+                    hall.enter(followers);
+                }
+            };
+            let answer = client.follow(request.as_bytes(), seen).await;
+            assert!(answer.holds("thing number 99") && answer.holds("\"final\":true"));
+        });
+    }
+    let full = timeout(PATIENCE, all.run_until(hall.full.notified())).await;
+    assert!(full.is_ok(), "{} of {followers} have come", hall.present.get());
+    let begin = Instant::now();
+    std::fs::write(gate, "").expect("a gate");
+    all.await;
+    begin.elapsed()
+}
+
+/// Begins an execution that waits for this file; its task.
+async fn begun(service: &Service, gate: &str) -> Value {
+    let message = json!({"kind": "message", "role": "user",
+        "messageId": algonius_gauge::ask::MARK, "parts": [{"kind": "text", "text": gate}]});
+    let params = json!({"message": message, "configuration": {"blocking": false}});
+    let request = stamped(&service.call("teller", "message/send", &params))(number());
+    let mut client = Client::to(service.address).await;
+    let answer = client.ask(&request).await;
+    let answer: Value = serde_json::from_slice(answer.body).expect("JSON");
+    answer.pointer("/result/id").cloned().expect("a task")
+}

@@ -1,0 +1,33 @@
+//! What agents say: large outputs, streams, and how soon a result can be read.
+//!
+//! `benches/README.md` says how to read what it prints.
+#![expect(clippy::expect_used, reason = "a bench that cannot measure must not print numbers")]
+
+mod followed;
+mod readable;
+mod sizes;
+mod streamed;
+
+use algonius_gauge::report::Report;
+use algonius_gauge::{part, process};
+use tokio::runtime::Builder;
+
+/// The program under measurement.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_algonius");
+
+fn main() {
+    if part::is_played() {
+        return;
+    }
+    let descriptors = process::descriptors();
+    // One thread: the client leaves the processors to what it measures.
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let mut report = Report::of("output");
+    runtime.block_on(async {
+        sizes::measure(&mut report).await;
+        streamed::measure(&mut report).await;
+        readable::measure(&mut report).await;
+        followed::measure(descriptors, &mut report).await;
+    });
+    report.keep();
+}

@@ -1,0 +1,60 @@
+//! How soon after its program's end a result can be read.
+
+use std::time::Duration;
+
+use algonius_gauge::ask::{message, stamped};
+use algonius_gauge::client::{Answer, Client};
+use algonius_gauge::load::{number, wall};
+use algonius_gauge::part::is_quick;
+use algonius_gauge::report::{Goal, Report, Row};
+use algonius_gauge::run::Run;
+use algonius_gauge::service::Service;
+use algonius_gauge::spawn::text;
+use serde_json::{Value, json};
+
+use super::PROGRAM;
+
+/// Bytes of the result.
+const BYTES: usize = 100_000;
+
+/// The last that it says is what time it is, in nanoseconds.
+const AGENT: &str = "[agents.one]\ncommand = \"sh\"\n\
+    args = [\"-c\", \"cat HERE/result; exec date +%s%N\"]\n";
+
+/// Measures row 20.
+pub(crate) async fn measure(report: &mut Report) {
+    let service = Service::start(PROGRAM, "", AGENT).await;
+    std::fs::write(service.home().join("result"), text(BYTES)).expect("a file");
+    let send = stamped(&service.call("one", "message/send", &message(1)));
+    let mut client = Client::to(service.address).await;
+    let mut times = Vec::new();
+    for _ in 0..if is_quick() { 100 } else { 1000 } {
+        let sent = task(&client.ask(&send(number())).await);
+        let id = sent.pointer("/result/id").expect("an id");
+        let request = service.call("one", "tasks/get", &json!({"id": id}));
+        let answer = client.ask(request.as_bytes()).await;
+        let read = wall();
+        times.push(read.saturating_sub(ended(&task(&answer))));
+    }
+    let run = Run::of(times, Duration::ZERO);
+    report.row(Row {
+        number: 20,
+        what: "100 KB can be read after the program's last word, p99".to_owned(),
+        value: run.at(990),
+        unit: "ms".to_owned(),
+        goal: Goal::AtMost(20.0, 5.0),
+        behind: format!("{}; from its last word until `tasks/get` has answered", run.told()),
+    });
+}
+
+fn task(answer: &Answer<'_>) -> Value {
+    assert!(answer.holds("\"state\":\"completed\"") && answer.body.len() > BYTES);
+    serde_json::from_slice(answer.body).expect("JSON")
+}
+
+/// When its program said its last word.
+fn ended(task: &Value) -> u64 {
+    let text = task.pointer("/result/artifacts/0/parts/0/text").and_then(Value::as_str);
+    let last = text.and_then(|text| text.trim_end().rsplit('\n').next());
+    last.and_then(|last| last.parse().ok()).expect("a time at the end of the result")
+}

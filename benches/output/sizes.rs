@@ -1,0 +1,133 @@
+//! Outputs of several sizes, against a bare server that neither redacts nor keeps them.
+
+use std::fmt::Write as _;
+use std::rc::Rc;
+
+use algonius_gauge::ask::{message, plain, same, stamped};
+use algonius_gauge::client::{Answer, Client};
+use algonius_gauge::load::{Asked, Until, run};
+use algonius_gauge::part::{Server, is_quick};
+use algonius_gauge::process::{forget, peak};
+use algonius_gauge::report::{Curve, Goal, Report, Row};
+use algonius_gauge::round::Rounds;
+use algonius_gauge::run::{Run, median};
+use algonius_gauge::service::Service;
+use algonius_gauge::spawn::text;
+
+use super::PROGRAM;
+
+/// Bytes of the outputs.
+const SIZES: [usize; 5] = [1000, 10_000, 100_000, 1_000_000, 10_000_000];
+
+/// The largest.
+const MOST: usize = 10_000_000;
+
+/// Measures rows 11 and 12.
+pub(crate) async fn measure(report: &mut Report) {
+    let (service, bare) = (start().await, Server::start("outputs"));
+    let mut rounds = Rounds::default();
+    for _ in 0..Rounds::count() {
+        for bytes in SIZES {
+            let (above, below) = both(&service, bytes);
+            let until = Until::Done(often(bytes));
+            rounds.take(&own(bytes), run(service.address, &above, 1, until).await);
+            rounds.take(&other(bytes), run(bare.address, &below, 1, until).await);
+        }
+        let (above, below) = both(&service, 100_000);
+        let until = Until::Over(Rounds::lasting());
+        rounds.take("wide", run(service.address, &above, 10, until).await);
+        rounds.take("bare wide", run(bare.address, &below, 10, until).await);
+    }
+    rows(&rounds, peaks().await, report);
+    let ratio = |bytes| (bytes as f64, rounds.ratio(&own(bytes), &other(bytes), half));
+    report.curve(Curve {
+        name: "output".to_owned(),
+        across: "bytes of output".to_owned(),
+        up: "median, × the bare server's".to_owned(),
+        points: SIZES.map(ratio).to_vec(),
+    });
+}
+
+fn rows(rounds: &Rounds, peak: f64, report: &mut Report) {
+    let bare = rounds.whole(&other(MOST)).told();
+    report.row(Row {
+        number: 11,
+        what: "10 MB of output: median, against a bare server".to_owned(),
+        value: rounds.ratio(&own(MOST), &other(MOST), half),
+        unit: "× bare".to_owned(),
+        goal: Goal::AtMost(1.6, 1.2),
+        behind: format!("{}; bare: {bare}", rounds.whole(&own(MOST)).told()),
+    });
+    report.row(Row {
+        number: 11,
+        what: "10 MB of output: peak memory of service and warden".to_owned(),
+        value: peak / MOST as f64,
+        unit: "× output".to_owned(),
+        goal: Goal::AtMost(6.0, 4.0),
+        behind: format!("{:.1} MB resident", peak / 1e6),
+    });
+    let [rate, most] = ["wide", "bare wide"].map(|kind| rounds.of(kind, Run::rate));
+    report.row(Row {
+        number: 12,
+        what: "100 KB of output, 10 in flight: throughput".to_owned(),
+        value: rounds.ratio("wide", "bare wide", Run::rate),
+        unit: "× bare".to_owned(),
+        goal: Goal::AtLeast(0.8, 0.9),
+        behind: format!("{rate:.0}/s; bare {most:.0}/s; {}", rounds.whole("wide").told()),
+    });
+}
+
+fn half(run: &Run) -> f64 {
+    run.at(500)
+}
+
+fn own(bytes: usize) -> String {
+    format!("{bytes}")
+}
+
+fn other(bytes: usize) -> String {
+    format!("bare {bytes}")
+}
+
+/// How often an output of this size is asked for in a round.
+fn often(bytes: usize) -> usize {
+    let often = if bytes < MOST { 100 } else { 10 };
+    if is_quick() { often / 5 } else { often }
+}
+
+/// A service with an agent and a file for each size.
+async fn start() -> Service {
+    let mut agents = String::new();
+    for bytes in SIZES {
+        _ = write!(agents, "[agents.o{bytes}]\ncommand = \"cat\"\nargs = [\"HERE/{bytes}\"]\n");
+        _ = writeln!(agents, "max_concurrent = 10\nqueue_depth = 100");
+    }
+    let service = Service::start(PROGRAM, "", &agents).await;
+    for bytes in SIZES {
+        std::fs::write(service.home().join(bytes.to_string()), text(bytes)).expect("a file");
+    }
+    service
+}
+
+/// The same output, asked of the service and of the bare server.
+fn both(service: &Service, bytes: usize) -> (Rc<Asked>, Rc<Asked>) {
+    let asked = service.call(&format!("o{bytes}"), "message/send", &message(1));
+    let file = service.home().join(bytes.to_string());
+    let is_good = move |answer: &Answer<'_>| answer.status == 200 && answer.body.len() > bytes;
+    let above = Asked { request: stamped(&asked), is_good: Box::new(is_good) };
+    (Rc::new(above), same(&plain(&format!("/?{}", file.display()), "{}"), bytes))
+}
+
+/// The most memory that one output of the largest size takes, each of a service that did nothing else.
+async fn peaks() -> f64 {
+    let mut peaks = Vec::new();
+    for _ in 0..3 {
+        let service = start().await;
+        let mut client = Client::to(service.address).await;
+        service.processes().into_iter().for_each(forget);
+        let asked = both(&service, MOST).0;
+        client.ask(&(asked.request)(1)).await;
+        peaks.push(service.sum(peak));
+    }
+    median(peaks)
+}

@@ -1,0 +1,111 @@
+//! The same over gRPC, with the client that was generated.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use algonius_gauge::load::number;
+use algonius_gauge::run::{Run, nanoseconds};
+use algonius_gauge::service::Service;
+use algonius_gauge::spawn::text;
+use algonius_supervisor::serve::grpc::proto::lf_a2a_v1 as a2a;
+use axum::http::Uri;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::net::TcpStream;
+use tokio::task::LocalSet;
+use tokio::time::Instant;
+use tonic::metadata::AsciiMetadataValue;
+use tonic::{Request, body::Body};
+
+use a2a::a2a_service_client::A2aServiceClient;
+
+use super::BYTES;
+
+type Http2 = Client<Connector, Body>;
+
+/// A caller with one connection, on which all that is in flight goes.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    client: A2aServiceClient<Http2>,
+    credential: AsciiMetadataValue,
+    text: String,
+}
+
+impl Caller {
+    pub(crate) fn to(service: &Service) -> Self {
+        let builder = &mut Client::builder(TokioExecutor::new());
+        let channel = builder.http2_only(true).build(Connector(service.address));
+        let origin = format!("http://{}", service.address).parse().expect("an address");
+        let credential = format!("Bearer {}", service.token).parse().expect("a token");
+        let client = A2aServiceClient::with_origin(channel, origin);
+        Self { client, credential, text: text(BYTES) }
+    }
+
+    /// Sends with so many in flight for so long.
+    pub(crate) async fn run(&mut self, in_flight: usize, lasting: Duration) -> Run {
+        self.send().await; // The connection is there before the first that counts.
+        let (begin, times) = (Instant::now(), Rc::new(RefCell::new(Vec::new())));
+        let all = LocalSet::new();
+        for _ in 0..in_flight {
+            let (mut caller, times) = (self.clone(), Rc::clone(&times));
+            all.spawn_local(async move {
+                while begin.elapsed() < lasting {
+                    let started = Instant::now();
+                    caller.send().await;
+                    times.borrow_mut().push(nanoseconds(started.elapsed()));
+                }
+            });
+        }
+        all.await;
+        Run::of(times.take(), begin.elapsed())
+    }
+
+    async fn send(&mut self) {
+        let content = Some(a2a::part::Content::Text(self.text.clone()));
+        let message = a2a::Message {
+            message_id: format!("{:016x}", number()),
+            role: a2a::Role::User.into(),
+            parts: vec![a2a::Part { content, ..Default::default() }],
+            ..Default::default()
+        };
+        let asked = a2a::SendMessageRequest { message: Some(message), ..Default::default() };
+        let mut request = Request::new(asked);
+        request.metadata_mut().insert("authorization", self.credential.clone());
+        request.metadata_mut().insert("a2a-agent", AsciiMetadataValue::from_static("cat"));
+        let answer = self.client.send_message(request).await.expect("an answer").into_inner();
+        let Some(a2a::send_message_response::Payload::Task(task)) = answer.payload else {
+            unreachable!("an agent answers with a task")
+        };
+        let state = task.status.map(|status| status.state());
+        assert_eq!(state, Some(a2a::TaskState::Completed));
+    }
+}
+
+/// Connects to the service.
+#[derive(Clone)]
+struct Connector(SocketAddr);
+
+impl tower::Service<Uri> for Connector {
+    type Response = TokioIo<TcpStream>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let address = self.0;
+        Box::pin(async move {
+            let stream = TcpStream::connect(address).await?;
+            stream.set_nodelay(true)?;
+            Ok(TokioIo::new(stream))
+        })
+    }
+}

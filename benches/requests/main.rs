@@ -1,0 +1,66 @@
+//! Requests end to end, against L: how many this machine starts, feeds and reads at most.
+//!
+//! `benches/README.md` says how to read what it prints.
+#![expect(clippy::expect_used, reason = "a bench that cannot measure must not print numbers")]
+#![expect(clippy::print_stdout, reason = "a bench says what it leaves out")]
+
+mod childless;
+mod durable;
+mod grpc;
+mod held;
+mod paths;
+
+use algonius_gauge::limit::{Limit, cores};
+use algonius_gauge::report::{Goal, Report, Row};
+use algonius_gauge::round::Rounds;
+use algonius_gauge::{part, service::Service};
+use tokio::runtime::Builder;
+
+/// The program under measurement.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_algonius");
+
+/// Bytes of each message, and of its answer.
+const BYTES: usize = 1024;
+
+/// An agent that is read-only, as the one of the shipped configuration, with a longer queue.
+const CAT: &str = "[agents.cat]\ncommand = \"cat\"\nmax_concurrent = 10\nqueue_depth = 1000\n";
+
+fn main() {
+    if part::is_played() {
+        return;
+    }
+    // One thread: the client leaves the processors to what it measures.
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let mut report = Report::of("requests");
+    runtime.block_on(async {
+        let service = Service::start(PROGRAM, "", CAT).await;
+        in_c(&mut report);
+        paths::measure(&service, &mut report).await;
+        childless::measure(&service, &mut report).await;
+        durable::measure(&mut report).await;
+        held::measure(&mut report).await;
+    });
+    report.keep();
+}
+
+/// L itself, against the same in C.
+fn in_c(report: &mut Report) {
+    let (limit, mut rounds) = (Limit::of_cat(BYTES), Rounds::default());
+    for _ in 0..Rounds::count() {
+        rounds.take("L", limit.run(cores(), Rounds::lasting()));
+        let Some(run) = limit.run_in_c(cores(), Rounds::lasting()) else {
+            println!("no C compiler: the yardstick is not compared with the same in C");
+            return;
+        };
+        rounds.take("C", run);
+    }
+    let (rust, c) = (rounds.of("L", |run| run.rate()), rounds.of("C", |run| run.rate()));
+    report.row(Row {
+        number: 1,
+        what: "the yardstick L, against the same in C".to_owned(),
+        value: rounds.ratio("L", "C", |run| run.rate()),
+        unit: "× C".to_owned(),
+        goal: Goal::AtLeast(0.9, 0.9),
+        behind: format!("L {rust:.0}/s by {} spawners, C {c:.0}/s", cores()),
+    });
+}
