@@ -34,7 +34,9 @@ fn main() {
     let mut report = Report::of("requests");
     runtime.block_on(async {
         let service = Service::start(PROGRAM, "", CAT).await;
-        in_c(&mut report);
+        if part::is_wanted("limit") {
+            in_c(&mut report);
+        }
         if part::is_wanted("paths") {
             paths::measure(&service, &mut report).await;
         }

@@ -116,11 +116,11 @@ pub async fn burst(address: SocketAddr, asked: &Rc<Asked>, count: usize) -> (Run
 /// left alone: nobody waits for them any more.
 ///
 /// # Errors
-/// What came instead of good answers.
+/// What came instead of good answers, or that they do not settle.
 pub async fn window(
     (address, asked): (SocketAddr, &Rc<Asked>),
     in_flight: usize,
-    settled: impl AsyncFn(usize),
+    settled: impl AsyncFn(usize) -> Result<(), String>,
     lasting: Duration,
 ) -> Result<Run, String> {
     let (all, shared) = (LocalSet::new(), Shared::new(asked, Until::Over(Duration::MAX)));
@@ -130,16 +130,16 @@ pub async fn window(
             let more = STEP.min(in_flight - present);
             spawn(clients(address, more).await, &shared, &all);
             present += more;
-            settled(present).await;
+            settled(present).await?;
         }
         shared.times.take();
         let begin = Instant::now();
         tokio::time::sleep(lasting).await; // What is measured.
-        Run::of(shared.times.take(), begin.elapsed())
+        Ok(Run::of(shared.times.take(), begin.elapsed()))
     };
     all.run_until(async {
         tokio::select! {
-            run = measured => Ok(run),
+            run = measured => run,
             () = shared.failed.notified() => Err(shared.bad()),
         }
     })
