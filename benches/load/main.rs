@@ -30,12 +30,22 @@ fn main() {
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let mut report = Report::of("load");
     runtime.block_on(async {
-        burst::measure(&mut report).await;
-        jobs::measure(&mut report).await;
-        agents::measure(&mut report).await;
-        waiting::measure(descriptors, &mut report).await;
+        if part::is_wanted("burst") {
+            burst::measure(&mut report).await;
+        }
+        if part::is_wanted("jobs") {
+            jobs::measure(&mut report).await;
+        }
+        if part::is_wanted("agents") {
+            agents::measure(&mut report).await;
+        }
+        if part::is_wanted("waiting") {
+            waiting::measure(descriptors, &mut report).await;
+        }
     });
-    report.keep();
+    if part::is_whole() {
+        report.keep();
+    }
 }
 
 /// `cat` with room for so many who wait.

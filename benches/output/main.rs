@@ -2,6 +2,7 @@
 //!
 //! `benches/README.md` says how to read what it prints.
 #![expect(clippy::expect_used, reason = "a bench that cannot measure must not print numbers")]
+#![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 
 mod followed;
 mod readable;
@@ -24,10 +25,20 @@ fn main() {
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let mut report = Report::of("output");
     runtime.block_on(async {
-        sizes::measure(&mut report).await;
-        streamed::measure(&mut report).await;
-        readable::measure(&mut report).await;
-        followed::measure(descriptors, &mut report).await;
+        if part::is_wanted("sizes") {
+            sizes::measure(&mut report).await;
+        }
+        if part::is_wanted("streamed") {
+            streamed::measure(&mut report).await;
+        }
+        if part::is_wanted("readable") {
+            readable::measure(&mut report).await;
+        }
+        if part::is_wanted("followed") {
+            followed::measure(descriptors, &mut report).await;
+        }
     });
-    report.keep();
+    if part::is_whole() {
+        report.keep();
+    }
 }

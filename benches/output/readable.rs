@@ -55,6 +55,7 @@ fn task(answer: &Answer<'_>) -> Value {
 /// When its program said its last word.
 fn ended(task: &Value) -> u64 {
     let text = task.pointer("/result/artifacts/0/parts/0/text").and_then(Value::as_str);
-    let last = text.and_then(|text| text.trim_end().rsplit('\n').next());
+    let is_other = |char: char| !char.is_ascii_digit();
+    let last = text.and_then(|text| text.trim_end().rsplit(is_other).next());
     last.and_then(|last| last.parse().ok()).expect("a time at the end of the result")
 }

@@ -20,7 +20,7 @@ pub(crate) async fn measure(report: &mut Report) {
     let mut client = Client::to(service.address).await;
     let (mut whole, mut firsts, mut streams) = (Vec::new(), Vec::new(), Vec::new());
     let begin = Instant::now();
-    for _ in 0..if is_quick() { 100 } else { 1000 } {
+    for _ in 0..if is_quick() { 100 } else { 500 } {
         let request = unary(number());
         let started = Instant::now();
         let is_good = is_completed(&client.ask(&request).await);

@@ -34,13 +34,25 @@ fn main() {
     let mut report = Report::of("requests");
     runtime.block_on(async {
         let service = Service::start(PROGRAM, "", CAT).await;
-        in_c(&mut report);
-        paths::measure(&service, &mut report).await;
-        childless::measure(&service, &mut report).await;
-        durable::measure(&mut report).await;
-        held::measure(&mut report).await;
+        if part::is_wanted("limit") {
+            in_c(&mut report);
+        }
+        if part::is_wanted("paths") {
+            paths::measure(&service, &mut report).await;
+        }
+        if part::is_wanted("childless") {
+            childless::measure(&service, &mut report).await;
+        }
+        if part::is_wanted("durable") {
+            durable::measure(&mut report).await;
+        }
+        if part::is_wanted("held") {
+            held::measure(&mut report).await;
+        }
     });
-    report.keep();
+    if part::is_whole() {
+        report.keep();
+    }
 }
 
 /// L itself, against the same in C.

@@ -2,6 +2,7 @@
 //!
 //! It shares the processors with what it measures, so it looks at no more than it must.
 
+use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
 
@@ -21,6 +22,9 @@ enum Length {
     Of(usize),
     Chunked,
 }
+
+/// The status of an answer that did not come.
+pub const ENDED: u16 = 0;
 
 /// An answer.
 pub struct Answer<'a> {
@@ -49,63 +53,68 @@ impl Client {
         Self { stream, read: Vec::with_capacity(8192), body: Vec::new() }
     }
 
-    /// Sends a request and reads its whole answer.
-    ///
-    /// # Panics
-    /// Where the connection ends before that.
+    /// Sends a request and reads its whole answer, which is [`ENDED`] where the connection is.
     pub async fn ask(&mut self, request: &[u8]) -> Answer<'_> {
         self.follow(request, |_| {}).await
     }
 
     /// The same; `seen` is told of each piece of the body when it comes.
-    ///
-    /// # Panics
-    /// Where the connection ends before that.
     pub async fn follow(&mut self, request: &[u8], mut seen: impl FnMut(&[u8])) -> Answer<'_> {
-        self.stream.write_all(request).await.expect("a reader");
-        self.body.clear();
-        let (status, length) = self.head().await;
-        match length {
-            Length::Of(bytes) => self.whole(bytes, seen).await,
-            Length::Chunked => while self.chunk(&mut seen).await {},
+        match self.answered(request, &mut seen).await {
+            Ok(status) => Answer { status, body: &self.body },
+            Err(error) => {
+                self.body = error.to_string().into_bytes();
+                Answer { status: ENDED, body: &self.body }
+            }
         }
-        Answer { status, body: &self.body }
     }
 
-    async fn head(&mut self) -> (u16, Length) {
+    async fn answered(&mut self, request: &[u8], seen: &mut impl FnMut(&[u8])) -> io::Result<u16> {
+        self.stream.write_all(request).await?;
+        self.body.clear();
+        let (status, length) = self.head().await?;
+        match length {
+            Length::Of(bytes) => self.whole(bytes, seen).await?,
+            Length::Chunked => while self.chunk(seen).await? {},
+        }
+        Ok(status)
+    }
+
+    async fn head(&mut self) -> io::Result<(u16, Length)> {
         let end = loop {
             if let Some(at) = self.read.windows(4).position(|four| four == b"\r\n\r\n") {
                 break at + 4;
             }
-            self.more().await;
+            self.more().await?;
         };
         let head = std::str::from_utf8(self.read.get(..end).unwrap_or_default()).expect("a head");
         let status = head.split(' ').nth(1).and_then(|text| text.parse().ok()).expect("a status");
         let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
         let length = length.map(|text| Length::Of(text.trim().parse().expect("a length")));
         self.read.drain(..end);
-        (status, length.unwrap_or(Length::Chunked))
+        Ok((status, length.unwrap_or(Length::Chunked)))
     }
 
-    async fn whole(&mut self, bytes: usize, mut seen: impl FnMut(&[u8])) {
+    async fn whole(&mut self, bytes: usize, seen: &mut impl FnMut(&[u8])) -> io::Result<()> {
         self.read.reserve(bytes.saturating_sub(self.read.len()));
         while self.read.len() < bytes {
-            self.more().await;
+            self.more().await?;
         }
         seen(&self.read);
         std::mem::swap(&mut self.read, &mut self.body); // Nothing follows that was not asked for.
         self.read.clear();
+        Ok(())
     }
 
     /// One chunk; whether it was not the last.
-    async fn chunk(&mut self, seen: &mut impl FnMut(&[u8])) -> bool {
+    async fn chunk(&mut self, seen: &mut impl FnMut(&[u8])) -> io::Result<bool> {
         loop {
             if let Some(data) = chunk(&self.read) {
                 let (is_last, end) = (data.is_empty(), data.end + 2);
                 self.take(data, end, seen);
-                return !is_last;
+                return Ok(!is_last);
             }
-            self.more().await;
+            self.more().await?;
         }
     }
 
@@ -116,9 +125,11 @@ impl Client {
         self.read.drain(..end);
     }
 
-    async fn more(&mut self) {
-        let more = self.stream.read_buf(&mut self.read).await.expect("an answer");
-        assert!(more > 0, "the connection ended within an answer");
+    async fn more(&mut self) -> io::Result<()> {
+        match self.stream.read_buf(&mut self.read).await? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(()),
+        }
     }
 }
 

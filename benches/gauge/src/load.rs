@@ -5,11 +5,15 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, UNIX_EPOCH};
 
+use tokio::sync::Notify;
 use tokio::task::LocalSet;
 use tokio::time::Instant;
 
-use crate::client::{Answer, Client};
+use crate::client::{Answer, Client, ENDED};
 use crate::run::{Run, nanoseconds};
+
+/// How many come together, where ever more do.
+const STEP: usize = 500;
 
 /// What is asked again and again, and what the answer must be.
 pub struct Asked {
@@ -35,6 +39,7 @@ struct Shared {
     begun: Cell<usize>,
     times: RefCell<Vec<u64>>,
     failures: RefCell<Vec<String>>,
+    failed: Notify,
 }
 
 impl Shared {
@@ -46,6 +51,7 @@ impl Shared {
             begun: Cell::new(0),
             times: RefCell::default(),
             failures: RefCell::default(),
+            failed: Notify::new(),
         })
     }
 
@@ -68,13 +74,18 @@ impl Shared {
             } else {
                 let said = String::from_utf8_lossy(answer.body);
                 self.failures.borrow_mut().push(format!("{}: {said:.2000}", answer.status));
+                self.failed.notify_one();
+                if answer.status == ENDED {
+                    return;
+                }
             }
         }
     }
 
-    fn expect_good(&self) {
+    fn bad(&self) -> String {
         let failures = self.failures.borrow();
-        assert!(failures.is_empty(), "{} bad answers, as {:?}", failures.len(), failures.first());
+        let first = failures.first().map_or("none", String::as_str);
+        format!("{} bad answers, such as {first}", failures.len())
     }
 }
 
@@ -87,7 +98,7 @@ pub async fn run(address: SocketAddr, asked: &Rc<Asked>, in_flight: usize, until
     let shared = Shared::new(asked, until);
     together(clients, &shared).await;
     let lasted = shared.begin.elapsed();
-    shared.expect_good();
+    assert!(shared.failures.borrow().is_empty(), "{}", shared.bad());
     Run::of(shared.times.take(), lasted)
 }
 
@@ -100,27 +111,37 @@ pub async fn burst(address: SocketAddr, asked: &Rc<Asked>, count: usize) -> (Run
     (Run::of(shared.times.take(), lasted), shared.failures.take().len())
 }
 
-/// Keeps so many in flight, and counts what is answered in a while that begins when `settled` is over.
-/// Those in flight at its end are left alone: nobody waits for them any more.
+/// Keeps so many in flight, and counts what is answered in a while that begins when all of them are.
+/// They come by and by; `settled` is over when nearly so many are there. Those in flight at the end are
+/// left alone: nobody waits for them any more.
 ///
-/// # Panics
-/// Where an answer is not a good one.
+/// # Errors
+/// What came instead of good answers, or that they do not settle.
 pub async fn window(
     (address, asked): (SocketAddr, &Rc<Asked>),
     in_flight: usize,
-    settled: impl Future<Output = ()>,
+    settled: impl AsyncFn(usize) -> Result<(), String>,
     lasting: Duration,
-) -> Run {
-    let clients = clients(address, in_flight).await;
-    let shared = Shared::new(asked, Until::Over(Duration::MAX));
-    let all = together(clients, &shared);
-    all.run_until(async {
-        settled.await;
+) -> Result<Run, String> {
+    let (all, shared) = (LocalSet::new(), Shared::new(asked, Until::Over(Duration::MAX)));
+    let measured = async {
+        let mut present = 0;
+        while present < in_flight {
+            let more = STEP.min(in_flight - present);
+            spawn(clients(address, more).await, &shared, &all);
+            present += more;
+            settled(present).await?;
+        }
         shared.times.take();
         let begin = Instant::now();
         tokio::time::sleep(lasting).await; // What is measured.
-        shared.expect_good();
-        Run::of(shared.times.take(), begin.elapsed())
+        Ok(Run::of(shared.times.take(), begin.elapsed()))
+    };
+    all.run_until(async {
+        tokio::select! {
+            run = measured => run,
+            () = shared.failed.notified() => Err(shared.bad()),
+        }
     })
     .await
 }
@@ -135,11 +156,15 @@ async fn clients(address: SocketAddr, count: usize) -> Vec<Client> {
 
 fn together(clients: Vec<Client>, shared: &Rc<Shared>) -> LocalSet {
     let all = LocalSet::new();
+    spawn(clients, shared, &all);
+    all
+}
+
+fn spawn(clients: Vec<Client>, shared: &Rc<Shared>, all: &LocalSet) {
     for mut client in clients {
         let shared = Rc::clone(shared);
         all.spawn_local(async move { shared.keep_asking(&mut client).await });
     }
-    all
 }
 
 /// Nanoseconds by the wall's clock, which the programs that are started read too.

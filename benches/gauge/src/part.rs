@@ -38,6 +38,23 @@ pub fn is_quick() -> bool {
     std::env::args().any(|word| word == "--quick")
 }
 
+/// Whether this part of a bench is wanted: all are, unless some are named.
+#[must_use]
+pub fn is_wanted(part: &str) -> bool {
+    let mut named = named();
+    named.next().is_none_or(|first| first == part || named.any(|word| word == part))
+}
+
+/// Whether all parts of a bench are wanted, so that what it measures is kept.
+#[must_use]
+pub fn is_whole() -> bool {
+    named().next().is_none()
+}
+
+fn named() -> impl Iterator<Item = String> {
+    std::env::args().skip(1).filter(|word| !word.starts_with("--"))
+}
+
 /// This binary as one that plays a part.
 ///
 /// # Panics

@@ -54,3 +54,22 @@ impl Rounds {
         self.runs.get(kind).map_or(&[], Vec::as_slice)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_is_the_middle_of_the_rounds_own() {
+        let mut rounds = Rounds::default();
+        // The machine is busy in the second round and idle in the third: both kinds feel it.
+        for (own, limit) in [(90, 100), (16, 20), (600, 1000)] {
+            let run = |count| Run::of(vec![1; count], Duration::from_secs(1));
+            rounds.take("own", run(own));
+            rounds.take("L", run(limit));
+        }
+        assert_eq!(rounds.ratio("own", "L", Run::rate), 0.8);
+        assert_eq!(rounds.of("own", Run::rate), 90.0);
+        assert_eq!(rounds.whole("own").times.len(), 706);
+    }
+}

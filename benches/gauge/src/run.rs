@@ -80,3 +80,22 @@ pub fn median(numbers: impl IntoIterator<Item = f64>) -> f64 {
         _ => above,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_tells_its_rate_and_what_so_many_do_not_exceed() {
+        let times = (1..=100).rev().map(|ms| ms * 1_000_000).collect();
+        let run = Run::of(times, Duration::from_secs(4));
+        assert_eq!((run.rate(), run.at(0), run.at(500), run.at(990)), (25.0, 1.0, 51.0, 100.0));
+        let both = Run::joined(&[run.clone(), run], 4_000_000_000);
+        assert_eq!((both.rate(), both.at(500)), (50.0, 51.0));
+    }
+
+    #[test]
+    fn the_median_is_the_middle() {
+        assert_eq!((median([3.0, 1.0, 2.0]), median([4.0, 1.0, 2.0, 9.0])), (2.0, 3.0));
+    }
+}
