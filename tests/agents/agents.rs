@@ -72,7 +72,6 @@ pub(crate) struct Agent {
 /// The program goes on with no session that it could be given by its id.
 const FORGETFUL: (&str, &str) = ("session", "goes on with no session by its id");
 const COUNTLESS: (&str, &str) = ("usage", "tells no tokens");
-const CUT_SHORT: (&str, &str) = ("2 MB", "may lose what is beyond 64 KiB of an answer to a pipe");
 
 /// What those cannot do that only talk.
 const TALKERS: &[(&str, &str)] =
@@ -173,7 +172,7 @@ pub(crate) const CONTINUE: Agent = Agent {
     when_limited: QUOTA,
     when_dropped: TRANSIENT,
     counts: Count::Exact,
-    left_out: &[FORGETFUL, COUNTLESS, CUT_SHORT],
+    left_out: &[FORGETFUL, COUNTLESS],
 };
 
 pub(crate) const OPENCODE: Agent = Agent {
@@ -195,7 +194,7 @@ pub(crate) const OPENCODE: Agent = Agent {
     when_limited: QUOTA,
     when_dropped: TRANSIENT,
     counts: Count::Exact,
-    left_out: &[CUT_SHORT],
+    left_out: &[],
 };
 
 pub(crate) const QWEN: Agent = Agent {
@@ -214,7 +213,7 @@ pub(crate) const QWEN: Agent = Agent {
     when_limited: QUOTA,
     when_dropped: COMPLETED,
     counts: Count::More,
-    left_out: &[CUT_SHORT],
+    left_out: &[],
 };
 
 pub(crate) const LLM: Agent = Agent {
