@@ -143,6 +143,7 @@ impl Head {
             | Fact::Truncated { .. }
             | Fact::Expiring { .. }
             | Fact::Discontinued { .. }
+            | Fact::Checked { .. }
             | Fact::Warned { .. } => {}
         }
         Ok(())
