@@ -235,7 +235,7 @@ pub(crate) const LLM: Agent = Agent {
     settings: include_str!("llm.toml"),
     is_exact: true,
     patience: 20,
-    ten: 1 * GB,
+    ten: GB,
     reads: None,
     writes: None,
     when_denied: COMPLETED,
