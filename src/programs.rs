@@ -8,40 +8,48 @@ use algonius_actors::model::id::AgentId;
 use algonius_actors::model::program::ProgramSpec;
 use algonius_actors::model::status::ProgramStatus;
 use algonius_actors::model::version::Version;
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 
 use crate::drive::version::{VersionError, ask};
 
 /// What is known of each program. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Programs(Arc<watch::Sender<BTreeMap<AgentId, ProgramStatus>>>);
+pub(crate) struct Programs {
+    known: Arc<watch::Sender<BTreeMap<AgentId, ProgramStatus>>>,
+    /// One program is asked at a time: all of them at once would keep each other, and the work, from
+    /// the processor.
+    turn: Arc<Mutex<()>>,
+}
 
 impl Programs {
     /// Nothing is known as yet.
     pub(crate) fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(BTreeMap::new())))
+        let known = Arc::new(watch::Sender::new(BTreeMap::new()));
+        Self { known, turn: Arc::default() }
     }
 
     /// Asks the program of an agent, and returns at once.
     pub(crate) fn ask(&self, id: AgentId, program: &Arc<ProgramSpec>) {
         let known = unasked(program);
-        self.0.send_modify(|all| _ = all.insert(id.clone(), known));
+        self.known.send_modify(|all| _ = all.insert(id.clone(), known));
         if program.outfit.version.is_none() {
             return;
         }
         let (programs, program) = (self.clone(), Arc::clone(program));
         tokio::spawn(async move {
+            let turn = programs.turn.lock().await;
             let known = look(&program).await;
+            drop(turn);
             if let Some(warning) = &known.warning {
                 tracing::warn!(agent = %id, warning, "program");
             }
-            programs.0.send_modify(|all| _ = all.insert(id, known));
+            programs.known.send_modify(|all| _ = all.insert(id, known));
         });
     }
 
     /// What is known of the program of an agent; nothing where there is nothing to know.
     pub(crate) fn of(&self, id: &AgentId) -> Option<ProgramStatus> {
-        let known = self.0.borrow().get(id).cloned();
+        let known = self.known.borrow().get(id).cloned();
         known.filter(|known| *known != ProgramStatus::default())
     }
 }

@@ -132,6 +132,7 @@ impl Copy {
             | Fact::Session { .. }
             | Fact::Expiring { .. }
             | Fact::Discontinued { .. }
+            | Fact::Checked { .. }
             | Fact::Warned { .. } => None,
         })
     }

@@ -4,6 +4,7 @@
 //! range in which their redacted form stands.
 
 mod known;
+mod last;
 mod pulse;
 mod purses;
 mod scribe;
@@ -15,6 +16,7 @@ use chrono::{DateTime, Utc};
 use tokio::sync::watch;
 
 pub use self::known::Known;
+pub use self::last::LastWords;
 pub use self::pulse::Pulse;
 pub use self::purses::Purses;
 pub use self::scribe::{Scribe, pieces};
@@ -149,6 +151,12 @@ impl Reporter {
     #[must_use]
     pub fn redact(&self, text: &str) -> String {
         self.desk.redactor.redact(text).into_owned()
+    }
+
+    /// Keeps the last of a text, so many bytes of it.
+    #[must_use]
+    pub fn last_words(&self, most: usize) -> LastWords {
+        LastWords::of(Arc::clone(&self.desk.redactor), most)
     }
 
     /// Tells that the work lives.

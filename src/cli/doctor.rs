@@ -63,10 +63,7 @@ pub(super) async fn run(file: Option<&Path>, out: &Out) -> Result<(), CliError> 
     let unit = Installed::find().filter(|unit| file.is_none_or(|file| unit.starts(file)));
     let mut findings = machine::look(&rungs);
     findings.push(unit.as_ref().map_or_else(not_installed, Installed::finding));
-    let env = |name: &str| match &unit {
-        Some(unit) => unit.variable(name),
-        None => std::env::var(name).ok(),
-    };
+    let env = |name: &str| Installed::variable_of(unit.as_ref(), name);
     let read = match file.or(unit.as_ref().map(|unit| unit.config.as_path())) {
         Some(file) => config::load(file, &env),
         None => config::load_shipped(&env),
@@ -97,7 +94,8 @@ fn not_installed() -> Finding {
 }
 
 impl Installed {
-    fn finding(&self) -> Finding {
+    /// On what it is started, and where agents are looked up.
+    pub(super) fn finding(&self) -> Finding {
         let (unit, config) = (self.unit.display(), self.config.display());
         let path = self.variable("PATH").unwrap_or_default();
         let text = format!("{unit} starts it on {config}, and agents are looked up in {path}");

@@ -270,9 +270,10 @@ impl Turn {
 
     /// Leaves the program to the next message where it lives.
     async fn conclude(&self, end: &End, mut kept: Kept, ended: &mut Ended, report: &Reporter) {
-        kept.session = report.session().or(kept.session);
+        let named = ended.remembered();
+        kept.session = report.session().or(kept.session).or_else(|| named.clone().flatten());
         kept.counted = report.counts();
-        self.remember(kept.session.clone(), ended, report).await;
+        self.remember(named.is_some(), kept.session.clone(), report).await;
         kept.calls += 1;
         match end {
             End::Over if !self.orders.is_lost() && kept.feed.is_some() => {
@@ -284,16 +285,13 @@ impl Turn {
     }
 
     /// Keeps in the ledger that there is something to go on with.
-    async fn remember(&self, session: Option<SessionId>, ended: &mut Ended, report: &Reporter) {
+    async fn remember(&self, is_well: bool, session: Option<SessionId>, report: &Reporter) {
         let Attempt { program, work, thread, place, .. } = &self.attempt;
         let Place { sessions, .. } = &**place;
-        let kept = match (&program.session, ended.remembered()) {
-            (Some(_), Some(named)) => {
-                let named = session.or(named);
-                thread.keep(program, work, (&**sessions, report), named).await
-            }
-            (None, _) => thread::mark(work, &**sessions, report).await,
-            (Some(_), None) => Ok(()),
+        let kept = match &program.session {
+            Some(_) if is_well => thread.keep(program, work, (&**sessions, report), session).await,
+            Some(_) => Ok(()),
+            None => thread::mark(work, &**sessions, report).await,
         };
         if let Err(error) = kept {
             tracing::error!(execution = %work.execution, %error, "a session is not kept");

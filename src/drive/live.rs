@@ -324,10 +324,14 @@ impl Live {
     }
 
     /// What seems to be a success is looked at once more.
-    async fn judge(&self, evidence: &Evidence<'_>, orders: &mut Orders) -> Result<(), Failure> {
+    async fn judge(
+        &self,
+        evidence: &Evidence<'_>,
+        told: (&Reporter, &mut Orders),
+    ) -> Result<(), Failure> {
         judge(&self.program, evidence)?;
         let Some(proof) = self.proof.lock().await.take() else { return Ok(()) };
-        proof.show(evidence.answer.unwrap_or_default(), orders).await
+        proof.show(evidence.answer.unwrap_or_default(), told).await
     }
 
     /// What was told is recorded by now, whatever is thought of it.
@@ -342,7 +346,7 @@ impl Live {
         let (answer, now) = (Some(text.raw.as_str()), report.now());
         let denied = testimony.denied.join(", ");
         let evidence = Evidence { exit, answer, has_more, stdout, stderr, told: testimony, now };
-        let verdict = self.judge(&evidence, orders).await;
+        let verdict = self.judge(&evidence, (report, orders)).await;
         if verdict.is_ok() {
             report.answered(&text.raw);
             if !denied.is_empty() {
@@ -368,7 +372,7 @@ impl Live {
         let (stdout, has_more, now) = (&stdout.raw, false, report.now());
         let told = Testimony::default();
         let evidence = Evidence { exit, answer, has_more, stdout, stderr, told, now };
-        let verdict = self.judge(&evidence, orders).await;
+        let verdict = self.judge(&evidence, (report, orders)).await;
         if let (Ok(()), Some(Answer { raw, piece })) = (&verdict, found) {
             report.note(Fact::answer(piece)).await?;
             report.answered(&raw);

@@ -7,17 +7,25 @@ use std::time::Duration;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::contract::SuccessContract;
+use algonius_actors::model::event::Fact;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::Exit;
+use algonius_actors::report::{LastWords, Reporter};
 use serde_json::Value;
-use tokio::io::{copy, sink};
+use tokio::io::AsyncReadExt as _;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::process::Orders;
 use super::reach::{Reach, Refusal};
 use super::sandbox::{self, Hold};
 use crate::form::Form;
-use crate::warden::{Launch, Spawned, Warden};
+use crate::warden::{Launch, Pipe, Spawned, Warden};
+
+/// What is kept of each output of a check that fails, in bytes.
+const SAID: usize = 4096;
+/// How long its pipes may stay open after all of it has ended.
+const DRAIN: Duration = Duration::from_secs(1);
 
 /// What is asked of the work. Settled before the program starts.
 #[derive(Default)]
@@ -52,7 +60,11 @@ impl Proof {
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub(super) async fn show(self, answer: &str, orders: &mut Orders) -> Result<(), Failure> {
+    pub(super) async fn show(
+        self,
+        answer: &str,
+        (report, orders): (&Reporter, &mut Orders),
+    ) -> Result<(), Failure> {
         let Self { schema, artifact, check } = self;
         if let Some(schema) = schema {
             let fits = Form::read(&schema).and_then(|form| form.fits(answer));
@@ -62,7 +74,7 @@ impl Proof {
             made(&path, &reach).await?;
         }
         match check {
-            Some(check) => check.run(orders).await,
+            Some(check) => check.run((report, orders)).await,
             None => Ok(()),
         }
     }
@@ -80,36 +92,55 @@ async fn made(path: &str, reach: &Reach) -> Result<(), Failure> {
 }
 
 impl Check {
-    async fn run(self, orders: &mut Orders) -> Result<(), Failure> {
+    async fn run(self, (report, orders): (&Reporter, &mut Orders)) -> Result<(), Failure> {
         let Self { hold, launch, warden, limit } = self;
         let launch = sandbox::give_apart(hold, launch).await?;
         let spawned = warden.launch(launch).await.map_err(|error| unstarted(&error))?;
-        let Spawned { mut stdout, mut stderr, mut ending, tree, .. } = spawned;
-        let (mut out, mut err) = (sink(), sink());
-        let reading =
-            async { _ = tokio::join!(copy(&mut stdout, &mut out), copy(&mut stderr, &mut err)) };
+        let Spawned { stdout, stderr, mut ending, tree, .. } = spawned;
+        let said = [stdout, stderr].map(|pipe| tokio::spawn(hear(pipe, report.last_words(SAID))));
         let ended = async {
             tokio::select! {
                 exit = &mut ending => Some(exit),
                 () = orders.stopped() => None,
-                () = async { reading.await; std::future::pending().await } => None,
             }
         };
         let ended = timeout(limit, ended).await;
         tree.kill();
         tree.sweep().await;
-        match ended {
-            Ok(Some(Ok(Exit::Code(0)))) => Ok(()),
-            Ok(Some(Ok(Exit::Code(code)))) => Err(failed(&format!("exited with code {code}"))),
-            Ok(Some(Ok(Exit::Signal(signal)))) => {
-                Err(failed(&format!("was killed by signal {signal}")))
-            }
-            Ok(Some(Err(_lost))) => Err(failed("was lost")),
-            Ok(None) => Err(failed("was called off")),
-            Err(_elapsed) => {
-                Err(failed(&format!("did not finish within {} s", limit.as_secs_f64())))
-            }
-        }
+        let failed = match ended {
+            Ok(Some(Ok(Exit::Code(0)))) => return Ok(()),
+            Ok(Some(Ok(Exit::Code(code)))) => failed(&format!("exited with code {code}")),
+            Ok(Some(Ok(Exit::Signal(signal)))) => failed(&format!("was killed by signal {signal}")),
+            Ok(Some(Err(_lost))) => failed("was lost"),
+            Ok(None) => return Err(failed("was called off")),
+            Err(_elapsed) => failed(&format!("did not finish within {} s", limit.as_secs_f64())),
+        };
+        record(said, report).await;
+        Err(failed)
+    }
+}
+
+/// Reads to the end, so that nobody waits for room to write, and keeps the last of it.
+async fn hear(mut pipe: Pipe, mut words: LastWords) -> String {
+    let mut piece = vec![0; 16 << 10];
+    while let Ok(read @ 1..) = pipe.read(&mut piece).await {
+        words.take(piece.get(..read).unwrap_or_default());
+    }
+    words.close()
+}
+
+/// Records what a check said that failed. The verdict does not hang on that.
+async fn record(said: [JoinHandle<String>; 2], report: &Reporter) {
+    let [stdout, stderr] = said.map(|words| async {
+        let words = timeout(DRAIN, words).await;
+        words.map_or_else(|_held_open| String::new(), Result::unwrap_or_default)
+    });
+    let (stdout, stderr) = tokio::join!(stdout, stderr);
+    if stdout.is_empty() && stderr.is_empty() {
+        return;
+    }
+    if let Err(error) = report.note(Fact::Checked { stdout, stderr }).await {
+        tracing::warn!(%error, "what a check said is not recorded");
     }
 }
 

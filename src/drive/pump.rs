@@ -17,7 +17,7 @@ const PIECE: usize = 32 * 1024;
 
 /// Bytes that are still read after the cut: more than a pipe can hold, and an end to a program
 /// that never stops writing.
-const LEFT_IN_PIPE: usize = 1024 * 1024;
+const LEFT_IN_PIPE: usize = 2 * 1024 * 1024;
 
 /// The text of one channel.
 #[derive(Debug)]

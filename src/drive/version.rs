@@ -18,8 +18,9 @@ use uuid::Uuid;
 use super::environment::inherited;
 use super::folder::Folder;
 
-/// So long a program may take. One that runs on Node takes seconds on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// So long a program may take. One that runs on Node takes ten seconds of a processor for it, and shares
+/// that with what runs besides; nobody waits for it to do any work.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// So much of an answer is looked at, in bytes.
 const LONGEST: u64 = 64 << 10;
 /// Longest version that is told, in characters.

@@ -205,6 +205,7 @@ impl Head {
             | Fact::Truncated { .. }
             | Fact::Expiring { .. }
             | Fact::Discontinued { .. }
+            | Fact::Checked { .. }
             | Fact::Warned { .. } => {}
         }
         Ok(())

@@ -59,6 +59,7 @@ impl Facts {
             | Fact::Truncated { .. }
             | Fact::Expiring { .. }
             | Fact::Discontinued { .. }
+            | Fact::Checked { .. }
             | Fact::Warned { .. } => false,
         })
     }

@@ -13,6 +13,9 @@ use nix::unistd::{pipe2, write};
 use super::Stdin;
 use super::stream::{Ends, PIECE};
 
+/// What standard output holds before anybody takes it, in bytes: as much as everybody may ask for.
+const ROOM: i32 = 1 << 20;
+
 /// The program's three streams, and our ends of the two that it writes.
 pub(super) struct Streams {
     pub(super) stdin: OwnedFd,
@@ -30,6 +33,7 @@ pub(super) struct Streams {
 /// When the process may not open more, or memory runs out.
 pub(super) fn streams(input: &Stdin) -> io::Result<Streams> {
     let ((stdout, out), (stderr, err)) = (output()?, output()?);
+    widen(&out.pipe);
     let (stdin, feed) = match input {
         Stdin::Whole(input) => (stdin(input)?, None),
         Stdin::Open => {
@@ -45,6 +49,13 @@ fn output() -> io::Result<(OwnedFd, Ends)> {
     // Of our end only: programs do not expect to be told that there is no room.
     fcntl(&ours, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
     Ok((its, Ends { pipe: Arc::new(ours), memory: Arc::new(memory(MFdFlags::empty())?) }))
+}
+
+/// Gives a pipe room for a long answer, because some programs end without waiting until the last of it is
+/// taken. Of standard output only: what a user's pipes may hold together is bounded (64 MiB by default),
+/// and beyond that each of the user's pipes is made with two pages.
+fn widen(pipe: &OwnedFd) {
+    _ = fcntl(pipe, FcntlArg::F_SETPIPE_SZ(ROOM)); // It is as it was where that is too much.
 }
 
 fn stdin(input: &[u8]) -> io::Result<OwnedFd> {
@@ -95,7 +106,19 @@ mod tests {
     use std::fs::File;
     use std::io::{Read, Write};
 
-    use super::stdin;
+    use nix::fcntl::{FcntlArg, fcntl};
+
+    use super::super::Stdin;
+    use super::{ROOM, stdin, streams};
+
+    /// Where a user may have no more in pipes, it has what pipes have.
+    #[test]
+    fn an_answer_has_room_before_anybody_reads() {
+        let [out, err] = streams(&Stdin::Whole(Vec::new())).unwrap().ours;
+        let room = |pipe| fcntl(pipe, FcntlArg::F_GETPIPE_SZ).unwrap();
+        assert_eq!(room(&out.pipe), ROOM);
+        assert!(room(&err.pipe) <= 64 << 10);
+    }
 
     #[test]
     fn input_of_any_length_is_read_whole_and_ends() {

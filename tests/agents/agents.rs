@@ -39,6 +39,8 @@ pub(crate) enum Count {
     More,
 }
 
+const GB: u64 = 1_000_000_000;
+
 /// One agent.
 #[derive(Debug)]
 pub(crate) struct Agent {
@@ -54,6 +56,8 @@ pub(crate) struct Agent {
     pub(crate) is_exact: bool,
     /// After so many seconds of silence it hangs.
     pub(crate) patience: u32,
+    /// Memory that ten runs at once take at most, in bytes; so much must be free for them.
+    pub(crate) ten: u64,
     /// A call of a tool that reads a file, `WORK` being the folder.
     pub(crate) reads: Option<(&'static str, &'static str)>,
     /// A call of a tool that writes a file, which it may not.
@@ -72,7 +76,6 @@ pub(crate) struct Agent {
 /// The program goes on with no session that it could be given by its id.
 const FORGETFUL: (&str, &str) = ("session", "goes on with no session by its id");
 const COUNTLESS: (&str, &str) = ("usage", "tells no tokens");
-const CUT_SHORT: (&str, &str) = ("2 MB", "may lose what is beyond 64 KiB of an answer to a pipe");
 
 /// What those cannot do that only talk.
 const TALKERS: &[(&str, &str)] =
@@ -89,6 +92,7 @@ pub(crate) const CLAUDE: Agent = Agent {
     settings: include_str!("claude.toml"),
     is_exact: true,
     patience: 6,
+    ten: 3 * GB,
     reads: Some(("Read", r#"{"file_path":"WORK/notes.txt"}"#)),
     writes: Some(("Write", r#"{"file_path":"WORK/denied.txt","content":"x"}"#)),
     when_denied: COMPLETED,
@@ -108,6 +112,7 @@ pub(crate) const CODEX: Agent = Agent {
     settings: include_str!("codex.toml"),
     is_exact: true,
     patience: 6,
+    ten: 2 * GB,
     reads: Some(("exec_command", r#"{"cmd":"cat WORK/notes.txt"}"#)),
     writes: Some(("exec_command", r#"{"cmd":"touch WORK/denied.txt"}"#)),
     when_denied: COMPLETED,
@@ -127,6 +132,7 @@ pub(crate) const GEMINI: Agent = Agent {
     settings: include_str!("gemini.toml"),
     is_exact: true,
     patience: 20,
+    ten: 4 * GB,
     reads: Some(("read_file", r#"{"file_path":"WORK/notes.txt"}"#)),
     writes: Some(("write_file", r#"{"file_path":"WORK/denied.txt","content":"x"}"#)),
     when_denied: COMPLETED,
@@ -146,6 +152,7 @@ pub(crate) const COPILOT: Agent = Agent {
     settings: include_str!("copilot.toml"),
     is_exact: true,
     patience: 20,
+    ten: 5 * GB,
     reads: Some(("view", r#"{"path":"WORK/notes.txt"}"#)),
     writes: Some(("create", r#"{"path":"WORK/denied.txt","file_text":"x"}"#)),
     when_denied: COMPLETED,
@@ -165,6 +172,7 @@ pub(crate) const CONTINUE: Agent = Agent {
     settings: include_str!("continue.toml"),
     is_exact: true,
     patience: 20,
+    ten: 5 * GB,
     reads: Some(("Read", r#"{"filepath":"WORK/notes.txt"}"#)),
     writes: Some(("Write", r#"{"filepath":"WORK/denied.txt","content":"x"}"#)),
     when_denied: ("failed", "empty-answer"),
@@ -173,7 +181,7 @@ pub(crate) const CONTINUE: Agent = Agent {
     when_limited: QUOTA,
     when_dropped: TRANSIENT,
     counts: Count::Exact,
-    left_out: &[FORGETFUL, COUNTLESS, CUT_SHORT],
+    left_out: &[FORGETFUL, COUNTLESS],
 };
 
 pub(crate) const OPENCODE: Agent = Agent {
@@ -187,6 +195,7 @@ pub(crate) const OPENCODE: Agent = Agent {
     settings: include_str!("opencode.toml"),
     is_exact: true,
     patience: 45,
+    ten: 10 * GB,
     reads: Some(("read", r#"{"filePath":"WORK/notes.txt"}"#)),
     writes: Some(("write", r#"{"filePath":"WORK/denied.txt","content":"x"}"#)),
     when_denied: COMPLETED,
@@ -195,7 +204,7 @@ pub(crate) const OPENCODE: Agent = Agent {
     when_limited: QUOTA,
     when_dropped: TRANSIENT,
     counts: Count::Exact,
-    left_out: &[CUT_SHORT],
+    left_out: &[],
 };
 
 pub(crate) const QWEN: Agent = Agent {
@@ -206,6 +215,7 @@ pub(crate) const QWEN: Agent = Agent {
     settings: include_str!("qwen.toml"),
     is_exact: true,
     patience: 30,
+    ten: 4 * GB,
     reads: Some(("read_file", r#"{"file_path":"WORK/notes.txt"}"#)),
     writes: Some(("write_file", r#"{"file_path":"WORK/denied.txt","content":"x"}"#)),
     when_denied: COMPLETED,
@@ -214,7 +224,7 @@ pub(crate) const QWEN: Agent = Agent {
     when_limited: QUOTA,
     when_dropped: COMPLETED,
     counts: Count::More,
-    left_out: &[CUT_SHORT],
+    left_out: &[],
 };
 
 pub(crate) const LLM: Agent = Agent {
@@ -225,6 +235,7 @@ pub(crate) const LLM: Agent = Agent {
     settings: include_str!("llm.toml"),
     is_exact: true,
     patience: 20,
+    ten: GB,
     reads: None,
     writes: None,
     when_denied: COMPLETED,
@@ -244,6 +255,7 @@ pub(crate) const AIDER: Agent = Agent {
     settings: include_str!("aider.toml"),
     is_exact: false,
     patience: 45,
+    ten: 4 * GB,
     reads: None,
     writes: None,
     when_denied: COMPLETED,

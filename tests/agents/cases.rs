@@ -1,6 +1,9 @@
 //! What every agent has to go through.
 
+use std::thread;
+
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::agents::Count;
 use crate::door::{answer, outcome};
@@ -23,10 +26,14 @@ pub(crate) const CASES: &[(&str, Case)] = &[
     ("hang", hang),
     ("cancel", cancel),
     ("2 MB", large),
+    (TEN, ten_at_once),
     ("secret prompt", secret_prompt),
     ("usage", usage),
     ("session", session),
 ];
+
+/// The case that takes the most of the machine.
+pub(crate) const TEN: &str = "ten at once";
 
 /// In the prompt of which the answer is that the quota is used up.
 const LIMITED: &str = "too much";
@@ -129,6 +136,39 @@ fn large(stage: &Stage<'_>) {
     let answer = answer(&task);
     let lines = answer.matches("line 00").count();
     assert!(answer.len() >= 2_000_000 && lines > 40_000, "{} bytes, {lines} lines", answer.len());
+}
+
+/// Ten runs are at work at once, for the model answers none before an eleventh question comes, and each has
+/// its own answer. What they take is bounded; how much longer they take than one alone is told, for the
+/// processors of the machine decide that.
+fn ten_at_once(stage: &Stage<'_>) {
+    const TOGETHER: &str = "[[mock together=11]]";
+    let begun = Instant::now();
+    stage.completed(&stage.door.send(AGENT, "one alone"), "ECHO: one alone");
+    let alone = begun.elapsed();
+    let texts: Vec<_> = (0..10).map(|number| format!("number {number} of ten")).collect();
+    let (door, begun) = (&stage.door, Instant::now());
+    let (memory, tasks) = thread::scope(|scope| {
+        let send = |text| door.send(AGENT, &format!("{text} {TOGETHER}"));
+        let sends: Vec<_> = texts.iter().map(|text| scope.spawn(move || send(text))).collect();
+        texts.iter().for_each(|text| stage.model.wait_for(text));
+        let memory = stage.memory();
+        stage.model.ask(&format!("the eleventh {TOGETHER}"));
+        let tasks = sends.into_iter().map(|send| send.join().expect("a task"));
+        (memory, tasks.collect::<Vec<_>>())
+    });
+    let together = begun.elapsed();
+    for (task, text) in tasks.iter().zip(&texts) {
+        stage.completed(task, &format!("ECHO: {text}"));
+    }
+    assert!(memory < stage.agent.ten, "they take {memory} bytes");
+    stage.note(format!(
+        "in {:.1} s and {} MB, where one takes {:.1} s; {} processors",
+        together.as_secs_f64(),
+        memory / 1_000_000,
+        alone.as_secs_f64(),
+        thread::available_parallelism().map_or(1, usize::from),
+    ));
 }
 
 /// What is asked is in no file outside the home of the agent; that is looked up in the end.

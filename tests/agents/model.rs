@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::door::exchange;
 
@@ -12,7 +12,10 @@ pub(crate) const ADDRESS: &str = "127.0.0.1:4010";
 const NAMES: &str = "127.0.0.1:53";
 
 /// A model that runs. It is killed when it is dropped.
-pub(crate) struct Model(Child);
+pub(crate) struct Model {
+    child: Child,
+    key: String,
+}
 
 impl Model {
     /// Starts one that knows this key alone.
@@ -24,7 +27,7 @@ impl Model {
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
         let listens = lines.any(|line| line.is_ok_and(|line| line.starts_with("listening on ")));
         assert!(listens, "the model did not start");
-        Self(child)
+        Self { child, key: key.to_owned() }
     }
 
     /// The questions with this in the text.
@@ -40,6 +43,14 @@ impl Model {
         exchange(ADDRESS, "POST /_mock/wait", "", text);
     }
 
+    /// Asks it something, as an agent would.
+    pub(crate) fn ask(&self, text: &str) {
+        let body = json!({"model": "mock-1", "messages": [{"role": "user", "content": text}]});
+        let key =
+            format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", self.key);
+        exchange(ADDRESS, "POST /v1/chat/completions", &key, &body.to_string());
+    }
+
     /// The names that were looked up, with how often.
     pub(crate) fn names(&self) -> Vec<String> {
         let names: Value = serde_json::from_str(&exchange(ADDRESS, "GET /_mock/names", "", ""))
@@ -51,7 +62,7 @@ impl Model {
 
 impl Drop for Model {
     fn drop(&mut self) {
-        _ = self.0.kill(); // It may have ended.
-        _ = self.0.wait();
+        _ = self.child.kill(); // It may have ended.
+        _ = self.child.wait();
     }
 }

@@ -28,6 +28,24 @@ pub(crate) fn sweep(mark: &str) {
     }
 }
 
+/// Memory of the machine that can be had, in bytes.
+pub(crate) fn free() -> u64 {
+    let facts = fs::read_to_string("/proc/meminfo").expect("the memory");
+    bytes(&facts, "MemAvailable:").expect("what is available")
+}
+
+/// Memory that a process takes, in bytes, with its share of what it has in common with others. One that has
+/// ended takes none.
+pub(crate) fn taken(pid: i32) -> u64 {
+    let facts = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+    bytes(&facts, "Pss:").unwrap_or_default()
+}
+
+fn bytes(facts: &str, name: &str) -> Option<u64> {
+    let line = facts.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.trim().trim_end_matches(" kB").parse::<u64>().ok()? * 1024)
+}
+
 fn command(pid: i32) -> String {
     let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&words).replace('\0', " ").trim().to_owned()

@@ -1,5 +1,6 @@
 //! What a case stands on: one agent, the real service around it, and the model that it asks.
 
+use std::cell::RefCell;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,12 +9,12 @@ use std::path::{Path, PathBuf};
 use tokio::time::Instant;
 
 use crate::agents::Agent;
-use crate::cases::CASES;
+use crate::cases::{CASES, TEN};
 use crate::door::Door;
 use crate::model::{ADDRESS, Model};
 use crate::processes::{MARK, marked, sweep};
 use crate::service::Service;
-use crate::{space, traces};
+use crate::{processes, space, traces};
 
 /// What the configuration has around the agents.
 const AROUND: &str = "[server]\ndata_dir = 'HERE/data'\ndrain_timeout = 1\n[lockout]\nenabled = false\n\
@@ -45,6 +46,8 @@ pub(crate) struct Stage<'a> {
     pub(crate) work: PathBuf,
     /// In every environment and in no other text.
     mark: String,
+    /// What a case found out besides.
+    note: RefCell<String>,
 }
 
 /// Plays every case with an agent, and reports.
@@ -62,7 +65,7 @@ pub(crate) fn play(agent: &Agent) {
     let service = Service::start(&configuration(agent, &here, &mark), &unlike("stranger"));
     let address = service.url().trim_start_matches("http://").trim_end_matches('/').to_owned();
     let door = Door { address, token: service.token().to_owned() };
-    let stage = Stage { agent, door, model, work, mark };
+    let stage = Stage { agent, door, model, work, mark, note: RefCell::default() };
     let played = stage.cases(&service);
     let names = stage.model.names();
     let places = [Path::new("/tmp"), &here];
@@ -92,7 +95,7 @@ impl Stage<'_> {
     fn cases(&self, service: &Service) -> Vec<String> {
         let mut played = Vec::new();
         for (name, case) in CASES {
-            if let Some((_, why)) = self.agent.left_out.iter().find(|(left, _)| left == name) {
+            if let Some(why) = self.lacking(name) {
                 played.push(format!("{name}: LEFT OUT, {why}"));
                 continue;
             }
@@ -104,9 +107,30 @@ impl Stage<'_> {
                 self.nothing_is_left(name);
             }));
             let verdict = if ended.is_ok() { "ok" } else { FAILED };
-            played.push(format!("{name}: {verdict}, {:.1} s", begun.elapsed().as_secs_f64()));
+            let (took, note) = (begun.elapsed().as_secs_f64(), self.note.take());
+            played.push(format!("{name}: {verdict}, {took:.1} s{note}"));
         }
         played
+    }
+
+    /// Why a case is not played.
+    fn lacking(&self, case: &str) -> Option<String> {
+        let left_out = self.agent.left_out.iter().find(|(left, _)| *left == case);
+        let (wanted, free) = (self.agent.ten, processes::free());
+        let lack = || format!("it may take {wanted} bytes, and {free} are free");
+        left_out
+            .map(|(_, why)| (*why).to_owned())
+            .or_else(|| (case == TEN && free < wanted).then(lack))
+    }
+
+    /// Memory that is taken by all that runs here, in bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        marked(&self.mark).into_iter().map(|(pid, _)| processes::taken(pid)).sum()
+    }
+
+    /// Is told in the report behind the present case.
+    pub(crate) fn note(&self, what: String) {
+        self.note.replace(format!(", {what}"));
     }
 
     /// When an execution has ended, nothing that its program started is left running.

@@ -46,7 +46,7 @@ fn of<'r>(report: &'r Value, about: &str) -> &'r Value {
 }
 
 /// Puts the unit there that starts the service on this configuration, with this path.
-async fn install(setup: &Setup, path: &str) {
+pub(crate) async fn install(setup: &Setup, path: &str) {
     let config = setup.write().display().to_string();
     let words = ["service", "install", "--dry-run", "--config", &config, "--path", path];
     let unit = setup.run(&words, "").await.stdout;

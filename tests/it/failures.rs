@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::harness::disk::SmallDisk;
-use crate::harness::door::{completed, failed, outcome, state};
+use crate::harness::door::{completed, failed, id, outcome, state};
 use crate::harness::processes::marked;
 use crate::harness::{Service, Setup, fake, message, until};
 
@@ -202,4 +202,19 @@ async fn an_execution_whose_files_find_no_room_is_tried_again_until_there_is_som
     disk.free();
     assert_eq!(failed[0], "no-resources");
     assert_eq!(outcome(&service.ended("reads", &id).await), completed("here it is"));
+}
+
+/// Whoever has to mend the work is told what is wrong with it.
+#[tokio::test]
+async fn what_a_check_says_of_the_work_stands_in_the_history_of_its_task() {
+    let key = "k3y-0f-the-check-that-n0b0dy-sees";
+    let agent = "[agents.a]\ncommand = 'cat'\nenv_from = { API_KEY = 'ACCOUNT' }\n[agents.a.success]\n\
+                 check = ['sh', '-c', 'echo 2 of 7 fail; echo with $API_KEY >&2; exit 3']\n";
+    let service = Setup::new(agent).env("ACCOUNT", key).start().await;
+    let task = service.send("a", "work").await;
+    assert_eq!(outcome(&task), failed("check-failed"));
+    let shown = service.command(&["tasks", "show", &id(&task)], "").await.stdout;
+    let line = shown.lines().find(|line| line.contains(" checked ")).unwrap_or_default();
+    assert!(line.contains("2 of 7 fail") && line.contains("with "), "{shown}");
+    assert!(!shown.contains(key), "{shown}");
 }

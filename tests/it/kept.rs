@@ -214,3 +214,53 @@ async fn a_program_that_is_not_kept_alive_goes_on_by_its_session() {
     assert!(living(&service, "kept").is_empty());
     assert_eq!(say(&service, "c", "two").await, completed("one two"));
 }
+
+/// Remembers in a file what was said, and says once in which: at its start.
+const REMEMBERS: &str = r#"
+[agents.kept]
+command = "sh"
+args = ["-c", """id=${1:-s-$$}; echo "session: $id" >&2; echo start >> HERE/log
+while read line; do echo "$line" >> HERE/$id; tr '\\n' ' ' < HERE/$id; echo; echo END; done""", "kept"]
+mode = "interactive"
+stop_grace = 0.3
+sandbox.writable = ["HERE"]
+session = { resume_args = ["{{ session_id }}"], regex = 'session: (\S+)' }
+turn = { end_line = "END" }
+"#;
+
+#[tokio::test]
+async fn a_kept_program_that_has_sessions_goes_on_with_them_whatever_it_ended_for() {
+    let mut service = Service::start(REMEMBERS).await;
+    let first = service.rpc("kept", "message/send", &of("c", "one")).await;
+    assert_eq!(outcome(&first), completed("one \n"));
+    assert_eq!(say(&service, "c", "two").await, completed("one two \n"));
+    assert_eq!(service.setup.read("log"), "start\n", "one program served both");
+    // What removes an execution removes the sessions that it used last.
+    let gone = service.command(&["tasks", "delete", &id(&first)], "").await;
+    assert_eq!(gone.code, Some(0), "{gone:?}");
+    service.sigterm();
+    assert!(service.exit().await.success());
+    service.restart().await;
+    let told = stream(&service, "c", "three").await;
+    assert!(told.contains("one two three") && !told.contains("continuity"), "{told}");
+    let pid = service.agent("kept").await["kept"][0]["pid"].as_i64().unwrap();
+    kill9(i32::try_from(pid).unwrap());
+    until("an empty pool", async || service.agent("kept").await["kept"].is_null().then_some(()))
+        .await;
+    let told = stream(&service, "c", "four").await;
+    assert!(told.contains("one two three four") && !told.contains("continuity"), "{told}");
+    assert_eq!(service.setup.read("log"), "start\nstart\nstart\n");
+}
+
+#[tokio::test]
+async fn a_program_that_takes_turns_and_is_not_kept_alive_has_one_and_goes_on_by_its_session() {
+    let agent = REMEMBERS.replace("stop_grace", "keep_alive = false\nstop_grace");
+    let service = Service::start(&agent).await;
+    for (text, answer) in [("one", "one \n"), ("two", "one two \n"), ("three", "one two three \n")]
+    {
+        assert_eq!(say(&service, "c", text).await, completed(answer));
+        assert!(living(&service, "kept").is_empty(), "{text}");
+    }
+    assert_eq!(say(&service, "d", "tea").await, completed("tea \n"));
+    assert_eq!(service.setup.read("log"), "start\n".repeat(4));
+}

@@ -113,6 +113,28 @@ async fn versions_are_told_and_one_that_was_not_tested_is_a_warning_only() {
     assert!(shown.contains("claude-code preset, version 2.1.330"), "{shown}");
 }
 
+/// All of them at once would keep each other from telling in time.
+#[tokio::test]
+async fn programs_are_asked_for_their_versions_one_after_the_other() {
+    let agent = |id: usize| {
+        format!(
+            "[agents.a{id}]\ncommand = 'HERE/slow'\nprogram_version = {{ args = ['--version'] }}\n"
+        )
+    };
+    let script =
+        "#!/bin/sh\necho start >> \"$0.log\"\nsleep 0.2\necho end >> \"$0.log\"\necho 1.2.3\n";
+    let setup = Setup::new(&(0..4).map(agent).collect::<String>()).executable("slow", script);
+    let service = setup.start().await;
+    for id in 0..4 {
+        until("a version", async || {
+            let told = service.agent(&format!("a{id}")).await["program"]["version"] == "1.2.3";
+            told.then_some(())
+        })
+        .await;
+    }
+    assert_eq!(service.setup.read("slow.log"), "start\nend\n".repeat(4));
+}
+
 #[tokio::test]
 async fn a_preset_of_ones_own_comes_into_force_while_the_service_runs() {
     let setup = stage(Setup::new("[agents.codex]\npreset = 'codex'\n"));

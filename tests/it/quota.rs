@@ -146,3 +146,26 @@ async fn what_a_parked_one_and_its_account_wait_for_is_let_go_by_no_secret() {
     assert!(!all.contains(key));
     assert_eq!(id(&service.task("one", &first).await), first);
 }
+
+/// A credential that is refused is tried again by nobody until somebody says that it was mended.
+#[tokio::test]
+async fn whoever_switches_an_agent_on_has_mended_its_credential() {
+    let refused = account("one", 300, "").replace("quota\\\"", "authentication\\\"");
+    assert!(refused.contains("authentication"), "{refused}");
+    let service = Service::start(&refused).await;
+    assert_eq!(outcome(&service.send("one", "ann").await), failed("not-authenticated"));
+    let waits = service.begin("one", "bob").await;
+    until("it waits for the credential", async || {
+        let told = service.execution(&waits).await.to_string();
+        told.contains("credential-refused").then_some(())
+    })
+    .await;
+    assert_eq!(service.get("/status").await.json()["credentials"][0]["cause"], "refused");
+    service.setup.open("quota");
+    let on = service.command(&["agents", "enable", "one"], "").await;
+    assert_eq!(on.code, Some(0), "{on:?}");
+    assert_eq!(outcome(&service.ended("one", &waits).await), completed("done"));
+    assert_eq!(service.setup.read("log"), "ann\nbob\n");
+    let left = service.get("/status").await.json()["credentials"].clone();
+    assert!(left.as_array().is_none_or(Vec::is_empty), "{left}");
+}

@@ -27,6 +27,13 @@ pub fn marker(dropped: u64) -> String {
     format!("\n[... {dropped} bytes were dropped ...]\n")
 }
 
+/// Takes away what stands before the last bytes of a text. Tells how much that was.
+pub fn shorten(text: &mut String, most: usize) -> u64 {
+    let from = text.ceil_char_boundary(text.len().saturating_sub(most));
+    text.drain(..from);
+    from as u64
+}
+
 /// The last bytes of a text that may have no end.
 #[derive(Debug)]
 pub struct Tail {

@@ -275,6 +275,15 @@ pub enum Fact {
         /// One clause.
         message: String,
     },
+    /// The work did not pass the command that looks at it, which wrote this: the last of it, redacted.
+    Checked {
+        /// To its standard output.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        stdout: String,
+        /// To its standard error.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        stderr: String,
+    },
     /// Something worth knowing that changed nothing.
     Warned {
         /// One clause.

@@ -4,7 +4,7 @@ use std::mem;
 use std::sync::Arc;
 
 use super::Desk;
-use crate::decide::ends::{Ends, Tail, marker};
+use crate::decide::ends::{Ends, Tail, marker, shorten};
 use crate::decide::grow::{Growth, Made};
 use crate::decide::keep::{Kept, Masked, lay};
 use crate::decide::redact::Stream;
@@ -232,13 +232,6 @@ struct Cut {
     head: String,
     tail: String,
     missing: u64,
-}
-
-/// Takes away what stands before the last bytes of a text. Tells how much that was.
-fn shorten(text: &mut String, most: usize) -> u64 {
-    let from = text.ceil_char_boundary(text.len().saturating_sub(most));
-    text.drain(..from);
-    from as u64
 }
 
 /// Cuts a text into pieces of at most [`CHUNK`] bytes, between characters.

@@ -166,6 +166,7 @@ impl Row {
             | Fact::Truncated { .. }
             | Fact::Expiring { .. }
             | Fact::Discontinued { .. }
+            | Fact::Checked { .. }
             | Fact::Warned { .. } => {}
         }
         self.record.last_event += 1;

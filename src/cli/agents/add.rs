@@ -2,30 +2,28 @@
 //! configuration, has the service take it, and tries it.
 
 use std::io::{BufRead, IsTerminal};
+use std::path::Path;
 
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use super::draft::Draft;
 use super::fault::AddError;
-use super::look;
+use super::{look, probe};
 use crate::cli::args::AddAgent;
 use crate::cli::client::Client;
 use crate::cli::doctor::{self, Finding, Weight};
 use crate::cli::fault::CliError;
 use crate::cli::out::Out;
+use crate::cli::service::installed::Installed;
 use crate::config::{self, Agent, Settings};
 use crate::wire::admin::Reloaded;
-
-/// What the new agent is asked.
-const PROBE: &str = "Answer with the single word: ready";
 
 /// What became of it, for programs that read.
 #[derive(Default)]
 struct Told {
     findings: Vec<Finding>,
     is_applied: bool,
-    answer: Option<String>,
+    probe: Option<Value>,
 }
 
 /// Looks, writes, reloads, tries.
@@ -36,8 +34,10 @@ pub(super) async fn run(
 ) -> Result<(), CliError> {
     let id = wanted.id.clone().unwrap_or_else(|| wanted.preset.clone());
     let draft = Draft::new(&wanted, &id)?;
-    let agent = drafted(&draft, &id)?;
-    let mut told = Told { findings: look::of(&agent).await, ..Told::default() };
+    let place = Place::of(draft.file());
+    let agent = drafted(&draft, &place, &id)?;
+    let mut told = Told { findings: place.finding(), ..Told::default() };
+    told.findings.extend(look::of(&agent).await);
     if !out.is_json() {
         doctor::print_findings(&told.findings, out);
         agent.about.notes.iter().for_each(|note| out.line(&format!("note     {note}")));
@@ -46,7 +46,7 @@ pub(super) async fn run(
         shape(&told, &draft, &id, out);
         return Err(AddError::NotReady.into());
     }
-    read(&draft.after(), &draft)?;
+    place.read(&draft.after(), &draft)?;
     agree(&wanted, &draft, out)?;
     draft.write()?;
     if !out.is_json() {
@@ -58,21 +58,35 @@ pub(super) async fn run(
 }
 
 /// The agent as it would be; that its program may be missing is looked at by itself.
-fn drafted(draft: &Draft, id: &str) -> Result<Agent, CliError> {
+fn drafted(draft: &Draft, place: &Place, id: &str) -> Result<Agent, CliError> {
     let is_it = |agent: &Agent| agent.spec.id.as_str() == id;
     // A configuration whose only fault is that it is empty may be added to.
-    if read(draft.before(), draft).is_ok_and(|settings| settings.agents.iter().any(is_it)) {
+    if place.read(draft.before(), draft).is_ok_and(|settings| settings.agents.iter().any(is_it)) {
         return Err(AddError::Exists { id: id.to_owned() }.into());
     }
-    let settings = read(&draft.switched_off(), draft)?;
+    let settings = place.read(&draft.switched_off(), draft)?;
     settings.agents.into_iter().find(is_it).ok_or_else(|| AddError::NotReady.into())
 }
 
-/// A text, as if it stood in the file.
-fn read(text: &str, draft: &Draft) -> Result<Settings, CliError> {
-    let env = |name: &str| std::env::var(name).ok();
-    let checked = config::load_text(draft.file(), text, &env);
-    checked.map(|checked| checked.settings).map_err(CliError::Configuration)
+/// Where the service will find programs and keys: as its unit has them, where one is installed that
+/// starts it on this file, or else as this terminal has.
+struct Place(Option<Installed>);
+
+impl Place {
+    fn of(file: &Path) -> Self {
+        Self(Installed::find().filter(|unit| unit.starts(file)))
+    }
+
+    fn finding(&self) -> Vec<Finding> {
+        self.0.iter().map(Installed::finding).collect()
+    }
+
+    /// A text, as if it stood in the file.
+    fn read(&self, text: &str, draft: &Draft) -> Result<Settings, CliError> {
+        let env = |name: &str| Installed::variable_of(self.0.as_ref(), name);
+        let checked = config::load_text(draft.file(), text, &env);
+        checked.map(|checked| checked.settings).map_err(CliError::Configuration)
+    }
 }
 
 /// Asks the person at the terminal, unless it was said before.
@@ -117,46 +131,18 @@ async fn try_out(
         return Err(AddError::Elsewhere { file: draft.file().to_owned() }.into());
     }
     told.is_applied = true;
-    let answer = ask(client, id).await?;
-    if !out.is_json() {
-        out.line(&format!("asked    {PROBE}\nanswer   {}", answer.trim()));
-    }
-    told.answer = Some(answer);
-    Ok(())
+    let probed = probe::ask(client, id, None, out).await?;
+    told.probe = Some(probed.shape());
+    probed.report(out)
 }
 
 fn no_service(draft: &Draft, id: &str, out: &Out) -> Result<(), CliError> {
     if !out.is_json() {
         out.line("next     no service runs here yet:");
         out.line(&format!("           algonius serve --config {}", draft.file().display()));
-        out.line(&format!("           algonius send {id} '{PROBE}'"));
+        out.line(&format!("           algonius agents test {id}"));
     }
     Ok(())
-}
-
-/// Asks the agent, and waits for its answer.
-async fn ask(client: &Client, id: &str) -> Result<String, CliError> {
-    let message = json!({
-        "kind": "message",
-        "role": "user",
-        "messageId": Uuid::new_v4().to_string(),
-        "parts": [{"kind": "text", "text": PROBE}],
-    });
-    let params = json!({"message": message, "configuration": {"blocking": true}});
-    let task = client.ask(id, "message/send", params).await?;
-    let text = |pointer: &str| task.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    if text("/status/state") == "completed" {
-        return Ok(text("/artifacts/0/parts/0/text").to_owned());
-    }
-    let (state, why) = (text("/status/state"), text("/status/message/parts/0/text"));
-    let (code, hint) =
-        (text("/status/message/metadata/code"), text("/status/message/metadata/hint"));
-    let message = format!(
-        "the agent is there, but its first task is {state}: {why}\n  hint: {hint} ({code})\n  \
-         more: algonius tasks show {}",
-        text("/id")
-    );
-    Err(CliError::NotDone { message, trouble: None })
 }
 
 /// What became of it, for programs that read.
@@ -168,7 +154,7 @@ fn shape(told: &Told, draft: &Draft, id: &str, out: &Out) {
             "table": draft.table(),
             "findings": told.findings,
             "applied": told.is_applied,
-            "answer": told.answer,
+            "probe": told.probe,
         }));
     }
 }

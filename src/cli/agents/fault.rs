@@ -6,21 +6,34 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub(in crate::cli) enum AddError {
     /// The configuration has it.
-    #[error("there is an agent `{id}` already; --id gives this one another name")]
+    #[error(
+        "there is an agent `{id}` already\n  hint: give this one another name by --id (agent-exists)"
+    )]
     Exists { id: String },
     /// Something is missing that must be there first.
-    #[error("nothing was written: do what is said above, and run this again")]
+    #[error(
+        "nothing was written, because something must be there first\n  hint: do what is said \
+         above, and run this again (agent-not-ready)"
+    )]
     NotReady,
     /// Nobody said that it may be written.
-    #[error("nothing was written; --yes writes it without asking")]
+    #[error(
+        "nothing was written, because nobody agreed\n  hint: --yes writes it without asking \
+         (not-agreed)"
+    )]
     NotAgreed,
     /// The service that runs does not take it.
-    #[error("the service does not take it, so {} is as it was:\n{told}", file.display())]
+    #[error(
+        "the service does not take it, so {} is as it was:\n{told}\n  hint: mend that for the \
+         service, whose PATH and variables are its own, and run this again (agent-not-taken)",
+        file.display()
+    )]
     NotTaken { file: PathBuf, told: String },
     /// The service that runs does not read this file.
     #[error(
-        "it is written, but the service at this address does not read {}; \
-         name the one that does by --url", file.display()
+        "it is written, but the service at this address does not read {}\n  hint: name the one \
+         that does by --url, and try it by `algonius agents test` (configuration-elsewhere)",
+        file.display()
     )]
     Elsewhere { file: PathBuf },
 }

@@ -12,8 +12,10 @@ use crate::programs::look;
 
 /// What was found, the graver first to be done first.
 pub(in crate::cli) async fn of(agent: &Agent) -> Vec<Finding> {
-    let is_there = access(&agent.program.command, AccessFlags::X_OK).is_ok()
-        && agent.program.command.is_file();
+    // What is not found has its bare name still, which says nothing about a file of this folder.
+    let command = &agent.program.command;
+    let is_there =
+        command.is_absolute() && command.is_file() && access(command, AccessFlags::X_OK).is_ok();
     let mut findings = vec![program(agent, is_there)];
     if is_there {
         findings.extend(version(agent).await);

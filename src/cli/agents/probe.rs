@@ -21,13 +21,34 @@ const QUESTION: &str = "This is a test whether you can be reached. Answer with o
 /// From one look to the next.
 const PACE: Duration = Duration::from_millis(200);
 
-/// Asks, follows, reports. The execution is made by a `probe`, and belongs to who asked.
+/// Asks, follows, reports.
 pub(super) async fn run(
     client: &Client,
     agent: &str,
     input: Option<String>,
     out: &Out,
 ) -> Result<(), CliError> {
+    let probed = ask(client, agent, input, out).await?;
+    if out.is_json() {
+        out.shape(&probed.shape());
+    }
+    probed.report(out)
+}
+
+/// An agent that was asked something.
+pub(super) struct Probed {
+    detail: ExecutionDetail,
+    /// Whether it asks back, and was called off for it.
+    is_asking: bool,
+}
+
+/// Asks, and tells a person what happens. The execution is made by a `probe`, and belongs to who asked.
+pub(super) async fn ask(
+    client: &Client,
+    agent: &str,
+    input: Option<String>,
+    out: &Out,
+) -> Result<Probed, CliError> {
     let text = input.unwrap_or_else(|| QUESTION.to_owned());
     let order = json!({"agent": agent, "text": text, "probe": true});
     let begun: ExecutionDetail = client.post("/api/v1/executions", order).await?;
@@ -46,8 +67,8 @@ pub(super) async fn run(
     if is_asking {
         cancel(client, &id).await; // Nobody will answer it.
     }
-    let detail: ExecutionDetail = client.get(&format!("/api/v1/executions/{id}")).await?;
-    report(&detail, is_asking, out)
+    let detail = client.get(&format!("/api/v1/executions/{id}")).await?;
+    Ok(Probed { detail, is_asking })
 }
 
 /// Tells what happens, to the end or to a question; whether it is that.
@@ -84,6 +105,7 @@ fn word(event: &Event) -> Option<String> {
         Fact::Moved(moved) if moved.to == State::Waiting => Some("asks a question".to_owned()),
         Fact::AttemptFailed(failure) => Some(format!("{} ({})", failure.message, failure.code)),
         Fact::Expiring { message, .. } | Fact::Warned { message } => Some(message.clone()),
+        Fact::Checked { stdout, stderr } => Some(format!("the check says: {stdout}{stderr}")),
         _ => None,
     }
 }
@@ -93,36 +115,51 @@ async fn cancel(client: &Client, id: &str) {
     _ = client.post::<Value>(&format!("/api/v1/executions/{id}/cancel"), json!({})).await;
 }
 
-fn report(detail: &ExecutionDetail, is_asking: bool, out: &Out) -> Result<(), CliError> {
-    let entry = &detail.entry;
-    let attempts = entry.stamp.attempt;
-    let answer = detail.output.as_deref().unwrap_or_default();
-    let took = entry.duration_us.map_or("no time".to_owned(), took);
-    let is_good = entry.outcome == Some(Outcome::Completed);
-    if out.is_json() {
-        out.shape(&json!({
+impl Probed {
+    /// What it answered.
+    pub(super) fn answer(&self) -> &str {
+        self.detail.output.as_deref().unwrap_or_default()
+    }
+
+    fn is_good(&self) -> bool {
+        self.detail.entry.outcome == Some(Outcome::Completed)
+    }
+
+    /// For programs that read.
+    pub(super) fn shape(&self) -> Value {
+        let entry = &self.detail.entry;
+        json!({
             "agent": entry.agent,
             "task": entry.id,
-            "good": is_good,
+            "good": self.is_good(),
             "outcome": entry.outcome,
-            "attempts": attempts,
+            "attempts": entry.stamp.attempt,
             "durationUs": entry.duration_us,
-            "answer": answer,
-            "asksAQuestion": is_asking,
+            "answer": self.answer(),
+            "asksAQuestion": self.is_asking,
             "error": entry.error,
             "page": entry.error.as_ref().map(page),
-        }));
-    } else {
-        out.line(&format!("took      {took}, attempts {attempts}"));
+        })
     }
-    if is_good {
-        if !out.is_json() {
-            out.line(&format!("answer    {}", answer.trim_end()));
-            out.line(&format!("good      agent {} works", entry.agent));
+
+    /// Tells a person how it went; an error where it did not answer.
+    pub(super) fn report(&self, out: &Out) -> Result<(), CliError> {
+        let entry = &self.detail.entry;
+        let took = entry.duration_us.map_or("no time".to_owned(), took);
+        let mut lines = vec![format!("took      {took}, attempts {}", entry.stamp.attempt)];
+        if self.is_good() {
+            lines.push(format!("answer    {}", self.answer().trim_end()));
+            lines.push(format!("good      agent {} works", entry.agent));
         }
-        return Ok(());
+        if !out.is_json() {
+            lines.iter().for_each(|line| out.line(line));
+        }
+        if self.is_good() {
+            return Ok(());
+        }
+        let message = fault(&self.detail, self.is_asking);
+        Err(CliError::NotDone { message, trouble: entry.error.clone() })
     }
-    Err(CliError::NotDone { message: fault(detail, is_asking), trouble: entry.error.clone() })
 }
 
 /// What exactly went wrong, and what can be done.

@@ -64,6 +64,13 @@ impl Installed {
     }
 }
 
+impl Installed {
+    /// A variable as the service has it that this unit starts or, without one, as it is here.
+    pub(in crate::cli) fn variable_of(unit: Option<&Self>, name: &str) -> Option<String> {
+        unit.map_or_else(|| std::env::var(name).ok(), |unit| unit.variable(name))
+    }
+}
+
 fn read(unit: PathBuf, text: &str) -> Option<Installed> {
     let of = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
     let start = words(of("ExecStart=")?);

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::contract::Check;
+use algonius_actors::model::event::Fact;
 
-use super::world::{Stage, shell};
+use super::world::{Stage, Story, shell};
 
 fn checked(script: &str, check: &str, limit: Duration) -> Stage {
     let mut stage = shell(script, &[]);
@@ -68,6 +69,54 @@ async fn a_check_sees_the_work_where_it_was_done_and_has_the_last_word() {
     let failed = checked("exit 3", "touch seen", AMPLE);
     assert_eq!(failed.play().await.code(), Some(Code::Exit));
     assert!(!failed.home.path().join("seen").exists(), "what failed is not looked at");
+}
+
+/// What a check said, where that was kept.
+fn said(story: &Story) -> Option<(&str, &str)> {
+    story.facts().into_iter().find_map(|fact| match fact {
+        Fact::Checked { stdout, stderr } => Some((stdout.as_str(), stderr.as_str())),
+        _ => None,
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_check_said_is_kept_when_it_fails_without_secrets_and_in_bounds() {
+    let mut stage = checked("echo done", "echo 2 of 7 fail; echo at $0 >&2; exit 3", AMPLE);
+    if let Some(check) = &mut stage.program.success.check {
+        check.args[2] = "hush-hush-hush".to_owned();
+    }
+    stage.secrets = vec!["hush-hush-hush".to_owned()];
+    let story = stage.play().await;
+    let (stdout, stderr) = said(&story).unwrap();
+    assert_eq!(stdout, "2 of 7 fail\n");
+    assert!(stderr.starts_with("at ") && !stderr.contains("hush"), "{stderr}");
+
+    let flood = "yes x | head -c 3000000; echo the end; exit 1";
+    let story = checked("echo done", flood, AMPLE).play().await;
+    let (stdout, stderr) = said(&story).unwrap();
+    assert!(stdout.starts_with("[... ") && stdout.ends_with("x\nthe end\n"), "{stdout}");
+    assert!(stdout.len() < 5_000 && stderr.is_empty(), "{} bytes", stdout.len());
+
+    let slow = checked("echo done", "echo so far; sleep 600", Duration::from_millis(500));
+    assert_eq!(said(&slow.play().await), Some(("so far\n", "")));
+
+    let good = checked("echo done", "echo all is well; exit 0", AMPLE);
+    assert_eq!(said(&good.play().await), None);
+}
+
+/// It may change what the agent may, which is nothing of the system.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_is_held_as_its_agent_is() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let touched = elsewhere.path().join("touched");
+    let story = checked("echo done", &format!("touch {}", touched.display()), AMPLE).play().await;
+    assert_eq!(story.code(), Some(Code::CheckFailed));
+    assert!(
+        said(&story).is_some_and(|(_, stderr)| stderr.contains("denied")),
+        "{:?}",
+        said(&story)
+    );
+    assert!(!touched.exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]

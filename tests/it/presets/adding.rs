@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::{Value, json};
 
 use super::play::{self, KEY, PLAYS, Recorded};
+use crate::doctor::install;
 use crate::harness::{Setup, fake};
 
 /// A configuration that its writer has put comments into.
@@ -29,9 +30,13 @@ async fn an_agent_is_added_taken_by_the_service_and_tried() {
     let more = ["claude-code", "--model", "a \"large\" one", "--id", "helper", "--yes"];
     let told = service.command(&words(&config, &more), "").await;
     assert_eq!(told.code, Some(0), "{told:?}");
-    for part in
-        ["good     agent helper, program: ", "2.1.330", "ANTHROPIC_API_KEY is set", "it works"]
-    {
+    for part in [
+        "good     agent helper, program: ",
+        "2.1.330",
+        "ANTHROPIC_API_KEY is set",
+        "it works",
+        "a probe of operator",
+    ] {
         assert!(told.stdout.contains(part), "{part}: {told:?}");
     }
     let after = fs::read_to_string(&config).unwrap();
@@ -42,7 +47,8 @@ async fn an_agent_is_added_taken_by_the_service_and_tried() {
     assert!(argv.ends_with("--model\na \"large\" one\n"), "{argv}");
     let again = service.command(&words(&config, &more), "").await;
     assert_eq!((again.code, fs::read_to_string(&config).unwrap()), (Some(4), after));
-    assert!(again.stderr.contains("there is an agent `helper` already"), "{again:?}");
+    let why = "there is an agent `helper` already\n  hint: give this one another name by --id";
+    assert!(again.stderr.contains(why), "{again:?}");
 }
 
 #[tokio::test]
@@ -57,7 +63,8 @@ async fn a_folder_and_an_access_are_written_for_programs_that_read_too() {
     assert_eq!(told.code, Some(0), "{told:?}");
     let told: Value = serde_json::from_str(&told.stdout).unwrap();
     assert_eq!((&told["agent"], &told["applied"]), (&json!("codex"), &json!(true)), "{told}");
-    assert!(told["answer"].as_str().unwrap().contains("it works"), "{told}");
+    assert!(told["probe"]["answer"].as_str().unwrap().contains("it works"), "{told}");
+    assert_eq!(told["probe"]["good"], json!(true), "{told}");
     assert!(told["table"].as_str().unwrap().contains("access = \"read-write\"\nworking_dir = "));
     let env = Recorded::read(&service.setup, "codex").env;
     assert!(env.contains(&format!("PWD={folder}")), "{env}");
@@ -72,7 +79,43 @@ async fn a_program_that_is_not_there_is_told_with_how_it_comes_there_and_nothing
     assert_eq!((told.code, fs::read_to_string(&config).unwrap()), (Some(1), before), "{told:?}");
     assert!(told.stdout.contains("BAD      agent claude-code, program: claude is not on the PATH"));
     assert!(told.stdout.contains("npm install -g @anthropic-ai/claude-code"), "{told:?}");
-    assert!(told.stderr.contains("nothing was written"), "{told:?}");
+    let why = "nothing was written, because something must be there first\n  hint: ";
+    assert!(told.stderr.contains(why), "{told:?}");
+}
+
+/// As the doctor does: keys and programs of the terminal are none of the service.
+#[tokio::test]
+async fn an_agent_is_looked_at_as_the_installed_service_will_find_it() {
+    let setup = setup();
+    let config = setup.write().display().to_string();
+    install(&setup, "/usr/bin:/bin").await;
+    let told = setup.run(&words(&config, &["codex", "--yes"]), "").await;
+    assert_eq!(told.code, Some(1), "{told:?}");
+    assert!(told.stdout.contains("algonius.service starts it on "), "{told:?}");
+    assert!(told.stdout.contains("BAD      agent codex, program: codex is not on the PATH"));
+    install(&setup, &format!("{}:/usr/bin:/bin", setup.here().display())).await;
+    let told = setup.run(&words(&config, &["codex", "--yes"]), "").await;
+    assert_eq!(told.code, Some(0), "{told:?}");
+    assert!(told.stdout.contains("warning  agent codex, key: it has no key"), "{told:?}");
+    let file = setup.here().join("environment");
+    fs::write(&file, format!("CODEX_API_KEY={KEY}\n")).unwrap();
+    let told = setup.run(&words(&config, &["codex", "--id", "second", "--yes"]), "").await;
+    assert_eq!(told.code, Some(0), "{told:?}");
+    assert!(told.stdout.contains("CODEX_API_KEY is set") && !told.stdout.contains(KEY), "{told:?}");
+}
+
+/// What it answers is told with its hint, as `agents test` tells it.
+#[tokio::test]
+async fn an_agent_that_does_not_work_is_there_and_says_why() {
+    let setup = setup().executable("codex", "#!/bin/sh\necho 'no licence' >&2\nexit 3\n");
+    let service = setup.start().await;
+    let config = service.setup.write().display().to_string();
+    let told = service.command(&words(&config, &["codex", "--yes"]), "").await;
+    assert_eq!(told.code, Some(5), "{told:?}");
+    for part in ["hint: ", "(agent-exit, agent)", "standard error: no licence"] {
+        assert!(told.stderr.contains(part), "{part}: {told:?}");
+    }
+    assert!(fs::read_to_string(&config).unwrap().contains("[agents.codex]"));
 }
 
 #[tokio::test]

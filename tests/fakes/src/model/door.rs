@@ -8,7 +8,7 @@
 //! | `POST /_mock/script` | the inside of a directive for prompts without one; nothing: none |
 //! | `POST /_mock/reset` | forgets the log, the names, what was counted and the script |
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,6 +49,8 @@ struct Memory {
     names: BTreeMap<String, u64>,
     /// How often each directive was refused.
     refused: BTreeMap<String, u64>,
+    /// What asked with each directive that waits for others.
+    gathered: BTreeMap<String, BTreeSet<String>>,
     script: Directive,
     answers: u64,
 }
@@ -68,13 +70,25 @@ impl Door {
 
     /// The first line of the log whose prompt has this text, once there is one.
     async fn asked_for(&self, text: &str) -> Value {
+        let has = |line: &&Value| line["text"].as_str().is_some_and(|said| said.contains(text));
+        self.once(|memory| memory.log.iter().find(has).cloned()).await
+    }
+
+    /// Returns when so many different prompts with this directive were there.
+    async fn gathered(&self, told: &Directive, many: u64) {
+        let told = told.shown();
+        let here = |memory: &Memory| memory.gathered.get(&told).map_or(0, BTreeSet::len) as u64;
+        self.once(|memory| (here(memory) >= many).then_some(())).await;
+    }
+
+    /// What is found in the memory, once it is.
+    async fn once<T>(&self, find: impl Fn(&Memory) -> Option<T>) -> T {
         loop {
             let logged = self.logged.notified();
             let mut logged = std::pin::pin!(logged);
             logged.as_mut().enable(); // Before the look, so that no line comes in between.
-            let has = |line: &&Value| line["text"].as_str().is_some_and(|said| said.contains(text));
-            if let Some(line) = self.memory.lock().await.log.iter().find(has) {
-                return line.clone();
+            if let Some(found) = find(&*self.memory.lock().await) {
+                return found;
             }
             logged.await;
         }
@@ -152,6 +166,9 @@ async fn model(
         let refused = if is_let_in { memory.refusal(&told) } else { Some(401) };
         line["status"] = json!(refused.unwrap_or(200));
         memory.answers += 1;
+        if told.number("together").is_some() {
+            memory.gathered.entry(told.shown()).or_default().insert(asked.text.clone());
+        }
         memory.log.push(line);
         (memory.answers, told, refused)
     };
@@ -160,6 +177,9 @@ async fn model(
         let (headers, body) = refusal(dialect, status, &told);
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         return (status, headers, Json(body)).into_response();
+    }
+    if let Some(many) = told.number("together") {
+        door.gathered(&told, many).await;
     }
     answer(dialect, &asked, &told, number).await
 }

@@ -9,6 +9,7 @@
 //! | `steps=N` | calls it so often |
 //! | `usage=I,O` | tokens in and out; else a quarter of the bytes |
 //! | `delay=S` | waits before it answers |
+//! | `together=N` | waits until so many different prompts with this directive are there |
 //! | `hang` | never answers |
 //! | `stall` | begins a stream and never ends it |
 //! | `drop` | closes the connection in the middle of the answer |

@@ -117,6 +117,18 @@ fn is_silent(stream: &mut TcpStream) -> bool {
 }
 
 #[test]
+fn who_is_to_be_answered_together_waits_for_the_others() {
+    let model = Model::start(&[]);
+    let line = format!("POST {}", CHAT.path);
+    let begin = |text: &str| model.begin(&line, "", &(CHAT.body)(text).to_string());
+    let mut first = begin("one [[mock together=2]]");
+    let mut again = begin("one [[mock together=2]]");
+    assert!(is_silent(&mut first) && is_silent(&mut again), "the same prompt twice is one");
+    assert_eq!(model.ask(&CHAT, "two [[mock together=2]]").at(CHAT.text), "ECHO: two");
+    assert!(!is_silent(&mut first) && !is_silent(&mut again));
+}
+
+#[test]
 fn a_hanging_answer_never_begins_and_a_stalling_one_never_ends() {
     let model = Model::start(&[]);
     let line = format!("POST {}", CHAT.path);
