@@ -47,3 +47,8 @@ bench *ARGS:
     benches=(benches/*/main.rs); benches=("${benches[@]#*/}"); benches=("${benches[@]%/main.rs}"); \
         cargo bench --locked "${benches[@]/#/--bench=}" -- {{ if ARGS == "quick" { "--quick" } else { ARGS } }}
     cargo run --locked --release --bin table
+
+# Ten minutes of work at half of what the machine can start: memory, descriptors and processes stay what
+# they are; `just soak quick` takes a minute.
+soak *ARGS:
+    cargo bench --locked --bench soak -- {{ if ARGS == "quick" { "--quick" } else { ARGS } }}

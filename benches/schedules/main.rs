@@ -1,125 +1,105 @@
-//! What schedules cost while none is due: processor time and memory of the tree with and without 100,000
-//! of them, in one run.
+//! What 100,000 schedules cost: while none is due, when some are, in memory, and by how much they
+//! are late.
 //!
 //! `benches/README.md` says how to read what it prints.
 #![expect(clippy::expect_used, reason = "a bench that cannot measure must not print numbers")]
-#![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 
-use std::sync::Arc;
+mod firing;
+mod tree;
+
 use std::time::Duration;
 
-use algonius_actors::decide::key::Keyring;
-use algonius_actors::decide::redact::Redactor;
-use algonius_actors::kit::{Circuits, Kit, Masking, Pens, Purses, Room};
-use algonius_actors::lookout::Lookout;
-use algonius_actors::model::schedule::{Configured, ScheduleSpec};
-use algonius_actors::ports::observer::Nobody;
-use algonius_actors::ports::wording::Wording;
-use algonius_actors::root::Seat;
-use algonius_actors::scheduler::{Agenda, NAP};
-use algonius_actors::testing::{ScriptedDriver, WORKER, every, spec};
-use algonius_actors::tree::{Plan, Tree};
-use algonius_actors::turns::Turns;
-use algonius_supervisor::clock::WallClock;
-use algonius_supervisor::store::{Durability, Store};
-use chrono::{DateTime, Utc};
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike;
+use algonius_gauge::part::is_quick;
+use algonius_gauge::process::{awake, resident};
+use algonius_gauge::report::{Curve, Goal, Report, Row};
+use tokio::runtime::Builder;
+use tokio::time::sleep;
+
+use tree::{Standing, quiet};
 
 /// How many there are.
 const MANY: usize = 100_000;
-/// How long nothing happens: three naps of the scheduler.
-const WHILE: Duration = Duration::from_secs(60);
 
-struct Plainly;
+/// A pace of naps at which their cost can be seen; a service takes one of twenty seconds.
+const NAP: Duration = Duration::from_millis(4);
 
-impl Wording for Plainly {
-    fn input(&self, spec: &ScheduleSpec, _: DateTime<Utc>) -> Result<String, String> {
-        Ok(spec.input.clone())
+fn main() {
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let mut report = Report::of("schedules");
+    runtime.block_on(async {
+        standing(&mut report).await;
+        firing::measure(&mut report).await;
+    });
+    report.keep();
+}
+
+/// What they cost while none is due.
+struct Cost {
+    /// Microseconds of processor time for each nap.
+    tick: f64,
+    /// Bytes of the process.
+    resident: f64,
+    /// Seconds until the tree stood.
+    took: f64,
+}
+
+async fn standing(report: &mut Report) {
+    let counts = [0, MANY / 100, MANY / 10, MANY];
+    let mut costs = Vec::new();
+    for count in counts {
+        costs.push(cost(count).await);
+    }
+    let (Some(none), Some(all)) = (costs.first(), costs.last()) else { return };
+    let each = (all.resident - none.resident) / MANY as f64;
+    report.row(row(
+        &format!("{MANY} schedules: idle tick"),
+        all.tick,
+        "µs",
+        Goal::AtMost(10.0, 5.0),
+        format!(
+            "processor time of all threads for each nap; without schedules {:.2} µs",
+            none.tick
+        ),
+    ));
+    let behind = format!("taking them up at the first start: {:.2} s", all.took);
+    report.row(row("memory of each", each, "B", Goal::AtMost(500.0, 250.0), behind));
+    report.curve(Curve {
+        name: "schedules".to_owned(),
+        across: "schedules".to_owned(),
+        up: "µs of an idle tick".to_owned(),
+        points: counts.iter().zip(&costs).map(|(count, cost)| (*count as f64, cost.tick)).collect(),
+    });
+}
+
+async fn cost(count: usize) -> Cost {
+    let tree = Standing::with(quiet(count), NAP).await;
+    let took = tree.took.as_secs_f64();
+    settled().await;
+    let own = std::process::id();
+    let lasting = if is_quick() { 2 } else { 10 };
+    let before = awake(own);
+    sleep(Duration::from_secs(lasting)).await; // What is measured.
+    let spent = awake(own) - before;
+    // It sleeps a millisecond longer than its nap, and wakes up to another one later.
+    let ticks = lasting as f64 * 1e3 / (NAP.as_secs_f64() * 1e3 + 2.0);
+    let resident = resident(own);
+    tree.end().await;
+    Cost { tick: spent * 1e3 / ticks, resident, took }
+}
+
+/// Waits until nothing is done any more: each schedule was looked at once by then.
+async fn settled() {
+    let own = std::process::id();
+    loop {
+        let before = awake(own);
+        sleep(Duration::from_millis(500)).await;
+        if awake(own) - before < 25.0 {
+            return;
+        }
     }
 }
 
-#[tokio::main]
-async fn main() {
-    let without = idle(0).await;
-    let with = idle(MANY).await;
-    println!("processor time of {} s of nothing:", WHILE.as_secs());
-    println!("  without schedules      {:>9.3} ms", without.spent);
-    println!("  with {MANY} schedules  {:>9.3} ms", with.spent);
-    println!("taking them up at the start: {:.1} s", with.began);
-    let each = (with.resident - without.resident) * 1024 / MANY;
-    println!("memory of each: {each} bytes");
-}
-
-struct Cost {
-    /// Milliseconds of processor time.
-    spent: f64,
-    /// Seconds until the tree stood.
-    began: f64,
-    /// Kilobytes.
-    resident: usize,
-}
-
-/// What a tree with so many schedules costs while none of them is due.
-async fn idle(count: usize) -> Cost {
-    let folder = tempfile::tempdir().expect("a folder");
-    let store = Store::open(&folder.path().join("data"), Durability::Process).await;
-    let store = Arc::new(store.expect("a store"));
-    let began = tokio::time::Instant::now();
-    let tree = grow(&store, count).await;
-    let began = began.elapsed().as_secs_f64();
-    tokio::time::sleep(Duration::from_secs(30)).await; // Each was looked at once by then.
-    let before = spent();
-    tokio::time::sleep(WHILE).await; // What is measured.
-    let spent = spent() - before;
-    let resident = resident();
-    tree.stop(Duration::ZERO).await;
-    store.close().await;
-    Cost { spent, began, resident }
-}
-
-async fn grow(store: &Arc<Store>, count: usize) -> Tree {
-    let kit = Kit {
-        ledger: Arc::clone(store) as _,
-        history: Arc::clone(store) as _,
-        clock: Arc::new(WallClock),
-        redactor: Masking::fixed(Arc::new(Redactor::new([]))),
-        keyring: Keyring::new([7; 32]),
-        observer: Arc::new(Nobody),
-        lookout: Lookout::default(),
-        turns: Turns::default(),
-        pens: Pens::default(),
-        circuits: Circuits::default(),
-        purses: Purses::default(),
-        room: Room::default(),
-    };
-    let schedule = |number| {
-        let id = format!("s{number}");
-        Configured { spec: every(&id, "0 0 1 1 *"), owner: "operator".to_owned() }
-    };
-    let agenda = Agenda {
-        timebook: Arc::clone(store) as _,
-        wording: Arc::new(Plainly),
-        configured: Some((0..count).map(schedule).collect()),
-        history: Duration::from_secs(90 * 86_400),
-        nap: NAP,
-    };
-    let driver = Arc::new(ScriptedDriver::default());
-    let seats = vec![Seat { spec: Arc::new(spec(WORKER)), driver }];
-    let plan = Plan { agenda: Some(agenda), ..Plan::default() };
-    Tree::start(kit, seats, plan).await.expect("a tree")
-}
-
-/// Milliseconds of processor time that this process took so far.
-fn spent() -> f64 {
-    let usage = getrusage(UsageWho::RUSAGE_SELF).expect("usage");
-    let spent = usage.user_time() + usage.system_time();
-    f64::from(u32::try_from(spent.num_microseconds()).unwrap_or(u32::MAX)) / 1000.0
-}
-
-/// Kilobytes of memory that are in use.
-fn resident() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").expect("status");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
-    line.trim().trim_end_matches(" kB").trim().parse().expect("a number")
+pub(crate) fn row(what: &str, value: f64, unit: &str, goal: Goal, behind: String) -> Row {
+    Row { number: 17, what: what.to_owned(), value, unit: unit.to_owned(), goal, behind }
 }

@@ -17,6 +17,46 @@ pub fn spent(process: u32) -> f64 {
     ticks.map(|ticks| ticks.parse::<f64>().expect("a number")).sum::<f64>() * 10.0
 }
 
+/// Milliseconds of processor time of all threads that a process has now, to the nanosecond.
+///
+/// # Panics
+/// Where there is no such process.
+#[must_use]
+pub fn awake(process: u32) -> f64 {
+    let spent = |told: String| told.split(' ').next().and_then(|text| text.parse::<f64>().ok());
+    of_threads(process, "schedstat", spent) / 1e6
+}
+
+/// How often the threads of a process were put to sleep, or made to wait: so often they were woken.
+///
+/// # Panics
+/// Where there is no such process.
+#[must_use]
+pub fn wakings(process: u32) -> f64 {
+    let count = |line: &str| {
+        let (name, count) = line.split_once(':')?;
+        name.ends_with("_ctxt_switches").then(|| count.trim().parse::<f64>().ok())?
+    };
+    of_threads(process, "status", |told| Some(told.lines().filter_map(count).sum()))
+}
+
+fn of_threads(process: u32, file: &str, number: impl Fn(String) -> Option<f64>) -> f64 {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).expect("a process").flatten();
+    let told = threads.filter_map(|thread| fs::read_to_string(thread.path().join(file)).ok());
+    told.map(|told| number(told).expect("a number")).sum()
+}
+
+/// Bytes of memory that a process has for itself, and its part of what it shares with others.
+///
+/// # Panics
+/// Where there is no such process of ours.
+#[must_use]
+pub fn share(process: u32) -> f64 {
+    let told = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).expect("its memory");
+    let line = told.lines().find_map(|line| line.strip_prefix("Pss:")).expect("a line");
+    line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") * 1024.0
+}
+
 /// Bytes of memory that a process has resident.
 #[must_use]
 pub fn resident(process: u32) -> f64 {

@@ -39,12 +39,20 @@ impl Service {
     /// # Panics
     /// With what it said, where it does not start.
     pub async fn start(program: &str, server: &str, rest: &str) -> Self {
-        let home = tempfile::tempdir().expect("a home");
-        let config = home.path().join("bench.toml");
         let text = format!(
             "[pressure]\nenabled = false\n[server]\nlisten = \"127.0.0.1:0\"\nwatch = false\n\
              {server}\n{rest}"
         );
+        Self::on(program, &text).await
+    }
+
+    /// Starts this binary on exactly this configuration, in a folder of its own, which is `HERE` there.
+    ///
+    /// # Panics
+    /// With what it said, where it does not start.
+    pub async fn on(program: &str, text: &str) -> Self {
+        let home = tempfile::tempdir().expect("a home");
+        let config = home.path().join("bench.toml");
         let text = text.replace("HERE", &home.path().display().to_string());
         fs::write(&config, text).expect("a configuration");
         let mut child = command(program, home.path(), &config).spawn().expect("the program");

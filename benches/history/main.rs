@@ -1,0 +1,126 @@
+//! How long the newest fifty executions take by HTTP, in a short history and in a long one.
+//!
+//! `benches/README.md` says how to read what it prints.
+#![expect(clippy::expect_used, reason = "a bench that cannot measure must not print numbers")]
+
+mod fill;
+
+use std::rc::Rc;
+
+use algonius_gauge::ask::stamped;
+use algonius_gauge::client::Client;
+use algonius_gauge::load::{Asked, Until, run};
+use algonius_gauge::part::{self, is_quick};
+use algonius_gauge::report::{Curve, Goal, Report, Row};
+use algonius_gauge::round::Rounds;
+use algonius_gauge::run::Run;
+use algonius_gauge::service::Service;
+use tokio::runtime::Builder;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_algonius");
+
+/// What is asked: the newest fifty, and the same of one agent, of those that failed not, of a context.
+const PAGES: [(&str, &str); 4] = [
+    ("newest 50", "limit=50"),
+    ("newest 50 of an agent", "limit=50&agent=cat"),
+    ("newest 50 that completed", "limit=50&outcome=completed"),
+    ("those of a conversation", "limit=50&context=context-7"),
+];
+
+/// Requests of each kind in a round.
+const EACH: usize = 40;
+
+fn main() {
+    if part::is_played() {
+        return;
+    }
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(measure());
+}
+
+async fn measure() {
+    let counts: [i64; 3] =
+        if is_quick() { [1_000, 10_000, 100_000] } else { [10_000, 100_000, 1_000_000] };
+    let mut services = Vec::new();
+    for count in counts {
+        services.push((count, filled(count).await));
+    }
+    let mut rounds = Rounds::default();
+    for _ in 0..=Rounds::count() {
+        for (count, service) in &services {
+            for (page, query) in PAGES {
+                rounds.take(&kind(page, *count), ask(service, query).await);
+            }
+        }
+    }
+    let mut report = Report::of("history");
+    for (page, _) in PAGES {
+        tell(&mut report, &rounds, page, counts);
+    }
+    let point = |count: i64| (count as f64, rounds.of(&kind("newest 50", count), median));
+    report.curve(Curve {
+        name: "history".to_owned(),
+        across: "executions in the ledger".to_owned(),
+        up: "ms for the newest 50".to_owned(),
+        points: counts.map(point).to_vec(),
+    });
+    report.keep();
+}
+
+fn tell(report: &mut Report, rounds: &Rounds, page: &str, [short, _, long]: [i64; 3]) {
+    let (of_short, of_long) = (kind(page, short), kind(page, long));
+    let is_first = page == "newest 50";
+    let goal = |goal| if is_first { goal } else { Goal::Told };
+    let row = |what, value, unit: &str, goal, behind| Row {
+        number: 16,
+        what,
+        value,
+        unit: unit.to_owned(),
+        goal,
+        behind,
+    };
+    report.row(row(
+        format!("{page}, of {long} executions"),
+        rounds.of(&of_long, median),
+        "ms",
+        goal(Goal::AtMost(2.0, 1.0)),
+        rounds.whole(&of_long).told(),
+    ));
+    report.row(row(
+        format!("{page}: growth from {short} to {long}"),
+        rounds.ratio(&of_long, &of_short, median),
+        "×",
+        goal(Goal::AtMost(1.5, 1.2)),
+        format!("of {short}: {}", rounds.whole(&of_short).told()),
+    ));
+}
+
+/// A service with so many executions in its ledger.
+async fn filled(count: i64) -> Service {
+    let rest = "[retention]\nenabled = false\n[agents.cat]\ncommand = \"cat\"\n";
+    let service = Service::start(PROGRAM, "drain_timeout = 0\n", rest).await;
+    run(service.address, &service.rpc("cat", 64), 1, Until::Done(1)).await;
+    fill::fill(&service.home().join("state/algonius/ledger.db"), count).await;
+    let mut client = Client::to(service.address).await;
+    let line = service.request("GET /api/v1/executions?limit=50", "", "");
+    let answer = client.ask(line.as_bytes()).await;
+    let body: serde_json::Value = serde_json::from_slice(answer.body).expect("JSON");
+    let listed = body.get("executions").and_then(|list| list.as_array()).map(Vec::len);
+    assert_eq!(listed, Some(50), "{body:.500}");
+    service
+}
+
+async fn ask(service: &Service, query: &str) -> Run {
+    let line = format!("GET /api/v1/executions?{query}");
+    let request = stamped(&service.request(&line, "", ""));
+    let asked = Rc::new(Asked { request, is_good: Box::new(|answer| answer.status == 200) });
+    run(service.address, &asked, 1, Until::Done(EACH)).await
+}
+
+fn kind(page: &str, count: i64) -> String {
+    format!("{page} of {count}")
+}
+
+fn median(run: &Run) -> f64 {
+    run.at(500)
+}

@@ -1,0 +1,123 @@
+//! How fast ordinary text is masked: with the rules as they come, and with ten times as many.
+//!
+//! `benches/README.md` says how to read what it prints.
+#![expect(clippy::expect_used, reason = "a bench that cannot measure must not print numbers")]
+
+mod text;
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use algonius_actors::decide::redact::{Redactor, Stream};
+use algonius_actors::model::redaction::{Pattern, Redaction};
+use algonius_gauge::part::is_quick;
+use algonius_gauge::report::{Curve, Goal, Report, Row};
+use algonius_gauge::round::Rounds;
+use algonius_gauge::run::Run;
+use tokio::time::Instant;
+
+/// Bytes that come from a program at a time.
+const PIECE: usize = 64 << 10;
+
+/// Patterns of the configuration, as many as it may have.
+const PATTERNS: usize = 64;
+
+/// Registered values. With the patterns they are nine times the rules that come with the program: the
+/// shapes of some sixty kinds of tokens, and a dozen families of key words.
+const VALUES: usize = 640;
+
+type Masks = fn(&Arc<Redactor>, &str) -> usize;
+
+fn main() {
+    let bytes = if is_quick() { 1 << 20 } else { 8 << 20 };
+    let text = text::ordinary(bytes);
+    let [plain, values, both] = [(0, 0), (VALUES, 0), (VALUES, PATTERNS)].map(redactor);
+    let kinds: [(&str, &Arc<Redactor>, Masks); 5] = [
+        ("copied", &plain, copied),
+        ("whole", &plain, whole),
+        ("streamed", &plain, streamed),
+        ("values", &values, whole),
+        ("ten times", &both, whole),
+    ];
+    let mut rounds = Rounds::default();
+    for _ in 0..=Rounds::count() {
+        for (kind, redactor, masks) in kinds {
+            let begin = Instant::now();
+            assert!(black_box(masks(redactor, &text)) > 0);
+            let lasted = begin.elapsed();
+            rounds.take(kind, Run::of(vec![u64::try_from(lasted.as_nanos()).unwrap_or(0)], lasted));
+        }
+    }
+    tell(&rounds, text.len());
+}
+
+fn tell(rounds: &Rounds, bytes: usize) {
+    let mut report = Report::of("redaction");
+    let speed = |kind: &str| bytes as f64 / 1e6 / (rounds.of(kind, |run| run.lasted as f64) / 1e9);
+    let [copied, whole, streamed, values, ten] =
+        ["copied", "whole", "streamed", "values", "ten times"].map(speed);
+    let row = |what: &str, value, unit: &str, goal, behind| Row {
+        number: 18,
+        what: what.to_owned(),
+        value,
+        unit: unit.to_owned(),
+        goal,
+        behind,
+    };
+    let aim = Goal::AtLeast(100.0, 300.0);
+    let behind = format!("{:.1} MB of lines of a log; copied {copied:.0} MB/s", bytes as f64 / 1e6);
+    report.row(row("redaction, default rules, a whole text", whole, "MB/s", aim, behind));
+    let behind = format!("in pieces of {} KB, as programs write", PIECE >> 10);
+    report.row(row("redaction, default rules, a stream", streamed, "MB/s", aim, behind));
+    let behind = format!(
+        "{VALUES} registered values and {PATTERNS} patterns: {ten:.0} MB/s; without the patterns {values:.0}"
+    );
+    let ratio = rounds.ratio("ten times", "whole", |run| run.lasted as f64);
+    let aim = Goal::AtMost(3.0, 2.0);
+    report.row(row("redaction, ten times the rules: time", ratio, "×", aim, behind));
+    report.curve(curve(bytes));
+    report.keep();
+}
+
+/// Speed by the number of registered values.
+fn curve(bytes: usize) -> Curve {
+    let text = text::ordinary(bytes.min(1 << 20));
+    let point = |values: usize| {
+        let redactor = redactor((values, 0));
+        let begin = Instant::now();
+        black_box(whole(&redactor, &text));
+        (values as f64, text.len() as f64 / 1e6 / begin.elapsed().as_secs_f64())
+    };
+    Curve {
+        name: "redaction".to_owned(),
+        across: "registered values".to_owned(),
+        up: "MB/s".to_owned(),
+        points: [0, 10, 100, 1000].map(point).to_vec(),
+    }
+}
+
+/// A redactor with so many registered values and patterns of the configuration.
+fn redactor((values, patterns): (usize, usize)) -> Arc<Redactor> {
+    let value = |number: usize| format!("{:016x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let pattern = |number: usize| {
+        Pattern::new(&format!("p{number}"), &format!("(?:EMP|CUST)-{number:02}[0-9]{{6}}"), 4)
+            .expect("a pattern")
+    };
+    let configured =
+        Redaction { patterns: (0..patterns).map(pattern).collect(), ..Redaction::default() };
+    Arc::new(Redactor::new((1..=values).map(value)).with(configured))
+}
+
+fn copied(_: &Arc<Redactor>, text: &str) -> usize {
+    black_box(text.to_owned()).len()
+}
+
+fn whole(redactor: &Arc<Redactor>, text: &str) -> usize {
+    redactor.redact(text).len()
+}
+
+fn streamed(redactor: &Arc<Redactor>, text: &str) -> usize {
+    let mut stream = Stream::new(Arc::clone(redactor));
+    let said: usize = text.as_bytes().chunks(PIECE).map(|piece| stream.push(piece).len()).sum();
+    said + stream.finish().len()
+}

@@ -1,0 +1,94 @@
+//! Row 14: memory with one agent and with many, and how long a start with very many takes.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use algonius_gauge::client::Client;
+use algonius_gauge::part::is_quick;
+use algonius_gauge::process::share;
+use algonius_gauge::report::{Curve, Goal, Report, Row};
+use algonius_gauge::round::Rounds;
+use algonius_gauge::run::median;
+use algonius_gauge::service::Service;
+use tokio::time::{Instant, sleep};
+
+use super::PROGRAM;
+
+/// What the start has left is put in order meanwhile.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// The most agents that are tried.
+const MANY: usize = 10_000;
+
+/// Measures row 14.
+pub(crate) async fn measure(report: &mut Report) {
+    let counts = [1, 101, 1001, MANY];
+    let mut points = Vec::new();
+    for count in counts {
+        points.push((count as f64, memory(count).await));
+    }
+    let of = |count: usize| {
+        points.iter().find(|(agents, _)| *agents == count as f64).map_or(f64::NAN, |(_, it)| *it)
+    };
+    let row = |what: String, value, unit: &str, goal, behind| Row {
+        number: 14,
+        what,
+        value,
+        unit: unit.to_owned(),
+        goal,
+        behind,
+    };
+    let behind = "share of memory (PSS) of the service and its warden".to_owned();
+    let aim = Goal::AtMost(20.0, 12.0);
+    report.row(row("memory with one agent".to_owned(), of(1) / 1e6, "MB", aim, behind));
+    let (each, all) = ((of(1001) - of(1)) / 1e6, (of(MANY) - of(1)) / (MANY as f64 - 1.0) / 1e3);
+    let behind = format!("of the first thousand; of {MANY} {all:.2} KB each");
+    let aim = Goal::AtMost(12.0, 9.0);
+    report.row(row("memory of each further agent".to_owned(), each, "KB", aim, behind));
+    let mut times = Vec::new();
+    for _ in 0..if is_quick() { 1 } else { Rounds::count() } {
+        times.push(start(MANY).await);
+    }
+    let behind = format!("{} starts, from the call of the program on", times.len());
+    let aim = Goal::AtMost(500.0, 300.0);
+    let what = format!("{MANY} agents: start to first answer");
+    report.row(row(what, median(times), "ms", aim, behind));
+    report.curve(Curve {
+        name: "agents".to_owned(),
+        across: "agents".to_owned(),
+        up: "MB of service and warden".to_owned(),
+        points: points.iter().map(|(count, bytes)| (*count, bytes / 1e6)).collect(),
+    });
+}
+
+/// A configuration with so many agents, none like another.
+fn config(agents: usize) -> String {
+    let mut text = "[server]\nlisten = \"127.0.0.1:0\"\n".to_owned();
+    for number in 0..agents {
+        _ = writeln!(
+            text,
+            "[agents.agent-{number}]\nname = \"Agent {number}\"\ncommand = \"/bin/cat\"\n\
+             description = \"Says again what it is told, as number {number}.\""
+        );
+    }
+    text
+}
+
+/// Bytes with so many agents, none of which was ever asked.
+async fn memory(agents: usize) -> f64 {
+    let service = Service::on(PROGRAM, &config(agents)).await;
+    sleep(SETTLED).await;
+    service.sum(share)
+}
+
+/// Milliseconds to the first answer.
+async fn start(agents: usize) -> f64 {
+    let text = config(agents);
+    let begin = Instant::now();
+    let service = Service::on(PROGRAM, &text).await;
+    let mut client = Client::to(service.address).await;
+    let asked = service.request(&format!("GET /api/v1/agents/agent-{}", agents - 1), "", "");
+    let answer = client.ask(asked.as_bytes()).await;
+    assert_eq!(answer.status, 200);
+    begin.elapsed().as_secs_f64() * 1e3
+}

@@ -1,0 +1,117 @@
+//! Row 9: one request after the other, each with a program of its own, while thousands of connections
+//! stand around, and while the service has gigabytes in memory.
+
+use algonius_gauge::client::Client;
+use algonius_gauge::load::{Until, run};
+use algonius_gauge::part::is_quick;
+use algonius_gauge::process::resident;
+use algonius_gauge::report::{Curve, Goal, Report, Row};
+use algonius_gauge::round::Rounds;
+use algonius_gauge::run::Run;
+use algonius_gauge::service::Service;
+use serde_json::json;
+
+use super::PROGRAM;
+
+/// Descriptors that nobody but the clients of this bench and the service itself needs.
+const SPARE: usize = 500;
+
+/// Bytes of each request that waits.
+const LARGE: usize = 4_000_000;
+
+const SERVER: &str = "max_connections = 20000\nheader_timeout = 600\ndrain_timeout = 0\n\
+    max_body_bytes = 8_000_000\n";
+
+/// One agent that is asked, and one that is busy for as long as this takes.
+const AGENTS: &str = "[limits]\nqueue_depth_max = 20000\nmax_input_bytes_max = 8_000_000\n\
+    [agents.cat]\ncommand = \"cat\"\n\
+    [agents.held]\ncommand = \"sleep\"\nargs = [\"3000\"]\nmax_concurrent = 1\nqueue_depth = 2000\n\
+    timeout = 3600\nmax_input_bytes = 8_000_000\n";
+
+/// Measures row 9.
+pub(crate) async fn measure(descriptors: usize, report: &mut Report) {
+    let most = descriptors.saturating_sub(SPARE).min(10_000);
+    let steps = [most / 100, most / 10, most];
+    let bytes = if is_quick() { 128 << 20 } else { 2_usize << 30 };
+    let alone = Service::start(PROGRAM, SERVER, AGENTS).await;
+    let crowded = Service::start(PROGRAM, SERVER, AGENTS).await;
+    let heavy = Service::start(PROGRAM, SERVER, AGENTS).await;
+    weigh_down(&heavy, bytes).await;
+    let held = heavy.processes().map(resident).iter().sum::<f64>();
+    let (mut rounds, mut crowd, mut points) = (Rounds::default(), Vec::new(), Vec::new());
+    for step in steps {
+        while crowd.len() < step {
+            crowd.push(connected(&crowded).await);
+        }
+        let run = ask(&crowded).await;
+        points.push((step as f64, run.at(500)));
+    }
+    for _ in 0..Rounds::count() {
+        rounds.take("alone", ask(&alone).await);
+        rounds.take("crowded", ask(&crowded).await);
+        rounds.take("heavy", ask(&heavy).await);
+    }
+    let mut still = 0;
+    for client in &mut crowd {
+        still += usize::from(client.ask(standing(&crowded).as_bytes()).await.status == 200);
+    }
+    assert_eq!(still, crowd.len(), "connections were cut while they stood around");
+    let median = |run: &Run| run.at(500);
+    let mut tell = |what: String, kind: &str| {
+        report.row(Row {
+            number: 9,
+            what,
+            value: rounds.ratio(kind, "alone", median),
+            unit: "×".to_owned(),
+            goal: Goal::AtMost(1.2, 1.05),
+            behind: format!(
+                "{}; alone: {}",
+                rounds.whole(kind).told(),
+                rounds.whole("alone").told()
+            ),
+        });
+    };
+    tell(format!("p50 with {most} idle connections, against none"), "crowded");
+    tell(format!("p50 with {:.1} GB resident, against little", held / 1e9), "heavy");
+    report.curve(Curve {
+        name: "connections".to_owned(),
+        across: "idle connections".to_owned(),
+        up: "ms of a request (p50)".to_owned(),
+        points,
+    });
+}
+
+async fn ask(service: &Service) -> Run {
+    let asked = service.rpc("cat", 64);
+    run(service.address, &asked, 1, Until::Over(Rounds::lasting())).await
+}
+
+fn standing(service: &Service) -> String {
+    service.request("GET /api/v1/agents/cat", "", "")
+}
+
+/// A connection on which something was asked once.
+async fn connected(service: &Service) -> Client {
+    let mut client = Client::to(service.address).await;
+    assert_eq!(client.ask(standing(service).as_bytes()).await.status, 200);
+    client
+}
+
+/// Lets so many bytes of requests wait: what was asked is in memory until it is done, and the
+/// programs are started while it is there.
+async fn weigh_down(service: &Service, bytes: usize) {
+    let mut client = Client::to(service.address).await;
+    let text = "what is asked is held in memory, and this is a long question. ".repeat(LARGE / 62);
+    for number in 0..bytes.div_ceil(LARGE) {
+        let message = json!({
+            "kind": "message", "role": "user", "messageId": format!("heavy-{number}"),
+            "parts": [{"kind": "text", "text": text}],
+        });
+        let params = json!({"message": message, "configuration": {"blocking": false}});
+        let call = service.call("held", "message/send", &params);
+        let answer = client.ask(call.as_bytes()).await;
+        assert!(answer.holds("\"result\""), "{:.300}", String::from_utf8_lossy(answer.body));
+    }
+    let held: f64 = service.processes().map(resident).iter().sum();
+    assert!(held > bytes as f64 * 0.9, "{held} bytes are resident, not {bytes}");
+}

@@ -1,0 +1,41 @@
+//! Row 15: wake-ups and processor time of the service and its warden while nobody asks for anything.
+
+use std::time::Duration;
+
+use algonius_gauge::part::is_quick;
+use algonius_gauge::process::{awake, wakings};
+use algonius_gauge::report::{Goal, Report, Row};
+use algonius_gauge::service::Service;
+use tokio::time::sleep;
+
+use super::PROGRAM;
+
+/// How long it settles first.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// Measures row 15, with everything on that is on by default: the machine is watched, and the file of
+/// the configuration.
+pub(crate) async fn measure(report: &mut Report) {
+    let text = "[server]\nlisten = \"127.0.0.1:0\"\n[agents.cat]\ncommand = \"cat\"\n";
+    let service = Service::on(PROGRAM, text).await;
+    sleep(SETTLED).await;
+    let seconds = if is_quick() { 5 } else { 30 };
+    let (woken, spent) = (service.sum(wakings), service.sum(awake));
+    sleep(Duration::from_secs(seconds)).await; // What is measured.
+    let (woken, spent) = (service.sum(wakings) - woken, service.sum(awake) - spent);
+    let seconds = seconds as f64;
+    let row = |what: &str, value, unit: &str, goal, behind| Row {
+        number: 15,
+        what: what.to_owned(),
+        value,
+        unit: unit.to_owned(),
+        goal,
+        behind,
+    };
+    let behind = format!("{woken} in {seconds} s, of all threads of service and warden");
+    let aim = Goal::AtMost(10.0, 2.0);
+    report.row(row("at rest: wake-ups", woken / seconds, "/s", aim, behind));
+    let behind = format!("{spent:.2} ms in {seconds} s");
+    let aim = Goal::AtMost(0.1, 0.02);
+    report.row(row("at rest: processor time", spent / seconds / 10.0, "%", aim, behind));
+}

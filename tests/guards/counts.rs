@@ -1,0 +1,92 @@
+//! How many instructions each routine takes, as valgrind counts them: the same on a busy machine and on
+//! a quiet one. They are of the profile of tests, where nothing is optimised; what counts is that they
+//! do not grow.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::is_there;
+use super::routines::ROUTINES;
+
+/// What the test that is counted does, and how often.
+const ROUTINE: &str = "ALGONIUS_COUNTED_ROUTINE";
+const ROUNDS: &str = "ALGONIUS_COUNTED_ROUNDS";
+
+/// Counts are kept anew where this is set.
+const REWRITE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
+
+/// By how many thousandths of what is kept a count may grow; by twice as many it may shrink until it is
+/// to be kept anew.
+const LEEWAY: u64 = 30;
+
+fn file() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guards/counts.txt")
+}
+
+/// Runs what is counted, when this process was started for it.
+#[test]
+fn a_routine_that_is_counted() {
+    let Ok(name) = env::var(ROUTINE) else { return };
+    let rounds: usize = env::var(ROUNDS).unwrap().parse().unwrap();
+    let (_, prepare) = ROUTINES.iter().find(|(known, _)| *known == name).unwrap();
+    let mut routine = prepare();
+    routine(); // What is made once is not counted: both runs have it.
+    (0..rounds).for_each(|_| routine());
+}
+
+/// Instructions of one round.
+fn counted(name: &str) -> u64 {
+    let (few, many) = (instructions(name, 2), instructions(name, 10));
+    (many - few) / 8
+}
+
+/// Instructions of a run with so many rounds.
+fn instructions(name: &str, rounds: usize) -> u64 {
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+    command.arg(env::current_exe().unwrap());
+    command.args(["counts::a_routine_that_is_counted", "--exact", "--test-threads=1"]);
+    command.env(ROUTINE, name).env(ROUNDS, rounds.to_string());
+    let told = command.output().unwrap();
+    let told = String::from_utf8_lossy(&told.stderr).into_owned();
+    let line = told.lines().find_map(|line| line.split_once("Collected : "));
+    let count = line.map(|(_, count)| count.trim().parse().unwrap());
+    count.unwrap_or_else(|| panic!("{name} is not counted:\n{told}"))
+}
+
+#[test]
+fn no_routine_takes_more_instructions_than_it_did() {
+    if !is_there("valgrind") {
+        return;
+    }
+    let counts: BTreeMap<_, _> = ROUTINES.iter().map(|(name, _)| (*name, counted(name))).collect();
+    let text: String = counts.iter().map(|(name, count)| format!("{count:>10} {name}\n")).collect();
+    if env::var_os(REWRITE).is_some() {
+        return fs::write(file(), text).unwrap();
+    }
+    let kept = fs::read_to_string(file()).unwrap_or_default();
+    let kept: BTreeMap<_, u64> = kept
+        .lines()
+        .filter_map(|line| line.trim().split_once(' '))
+        .map(|(count, name)| (name.to_owned(), count.parse().unwrap()))
+        .collect();
+    assert_eq!(kept.keys().collect::<Vec<_>>(), counts.keys().collect::<Vec<_>>(), "{REWRITE}=1");
+    let beside = counts.iter().filter_map(|(name, count)| told(name, *kept.get(*name)?, *count));
+    let wrong: Vec<_> = beside.collect();
+    assert!(
+        wrong.is_empty(),
+        "{wrong:#?}\nwhere it must be so, {REWRITE}=1 keeps what is now:\n{text}"
+    );
+}
+
+/// What there is to say of a count beside the one that is kept.
+fn told(name: &str, kept: u64, now: u64) -> Option<String> {
+    if now * 1000 > kept * (1000 + LEEWAY) {
+        return Some(format!("{name} takes {now} instructions; it took {kept}"));
+    }
+    (now * 1000 < kept * (1000 - 2 * LEEWAY))
+        .then(|| format!("{name} takes {now} instructions only, of {kept}: keep that"))
+}

@@ -1,0 +1,125 @@
+//! The routines that are counted: pure decisions, the redactor, and what is read and written.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use algonius_actors::decide::admission::{self, Line};
+use algonius_actors::decide::due::look;
+use algonius_actors::decide::execution::{self, Phase, Policy};
+use algonius_actors::decide::redact::{Redactor, Stream};
+use algonius_actors::model::id::ExecutionId;
+use algonius_actors::testing::{WORKER, every, spec};
+use algonius_supervisor::wire::a2a::v0_3;
+use algonius_supervisor::wire::a2a::v1::json;
+use algonius_supervisor::wire::jsonrpc::parse;
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::{Value, json as written};
+use uuid::Uuid;
+
+type Routine = Box<dyn FnMut()>;
+
+/// Each routine with what makes it ready.
+pub(crate) const ROUTINES: [(&str, fn() -> Routine); 9] = [
+    ("decide admission: ten come, wait and go", admission),
+    ("decide execution: from the beginning to the slot", beginning),
+    ("decide due: a day of a schedule", due),
+    ("redact: 16 KB of plain lines", || redacting(PLAIN)),
+    ("redact: 16 KB with tokens in them", || redacting(TELLING)),
+    ("redact: 16 KB in pieces", streaming),
+    ("wire 0.3: a message is read", message_0_3),
+    ("wire 0.3: a task is read and written", task_0_3),
+    ("wire 1.0: a message is read", message_1_0),
+];
+
+const PLAIN: &str =
+    "2026-11-22T08:15:01.204Z INFO worker-3 compiling src/module_17.rs took=204ms\n";
+const TELLING: &str = "export API_KEY=sk-proj-0a1B2c3D4e5F6g7H8i9J and password: hunter2hunter2\n";
+
+fn admission() -> Routine {
+    let ids: Vec<_> = (1..=10).map(|number| ExecutionId(Uuid::from_u128(number))).collect();
+    Box::new(move || {
+        let mut line = Line::new(Some(4), 100);
+        for event in
+            [admission::Event::Arrived, admission::Event::Recorded, admission::Event::Ended]
+        {
+            for id in &ids {
+                (line, _) = black_box(admission::step(line, event(*id)));
+            }
+        }
+    })
+}
+
+fn beginning() -> Routine {
+    let policy = Policy::of(&spec(WORKER));
+    Box::new(move || {
+        let (phase, effects) = execution::step(Phase::Idle, execution::Event::Begin, &policy);
+        black_box((phase, effects));
+    })
+}
+
+fn due() -> Routine {
+    let spec = every("daily", "*/15 8-18 * * 1-5");
+    let cursor: DateTime<Utc> = DateTime::from_timestamp(1_795_000_000, 0).unwrap();
+    Box::new(move || {
+        black_box(look(&spec, cursor, cursor + TimeDelta::days(1)));
+    })
+}
+
+fn text(line: &str) -> String {
+    line.repeat((16 << 10) / line.len())
+}
+
+fn redacting(line: &'static str) -> Routine {
+    let (redactor, text) = (Redactor::new(["a-registered-value".to_owned()]), text(line));
+    Box::new(move || {
+        black_box(redactor.redact(&text));
+    })
+}
+
+fn streaming() -> Routine {
+    let (redactor, text) = (Arc::new(Redactor::new([])), text(PLAIN));
+    Box::new(move || {
+        let mut stream = Stream::new(Arc::clone(&redactor));
+        for piece in text.as_bytes().chunks(1000) {
+            black_box(stream.push(piece));
+        }
+        black_box(stream.finish());
+    })
+}
+
+fn message_0_3() -> Routine {
+    let parts = written!([{"kind": "text", "text": PLAIN.repeat(10)}]);
+    let message = written!({"kind": "message", "role": "user", "messageId": "m", "parts": parts});
+    let params = written!({"message": message, "configuration": {"blocking": false}});
+    let call = written!({"jsonrpc": "2.0", "id": 7, "method": "message/send", "params": params});
+    let bytes = call.to_string().into_bytes();
+    Box::new(move || {
+        let call = parse(&bytes).unwrap_or_else(|_| panic!("a call"));
+        black_box(v0_3::read::send(call.params).unwrap());
+    })
+}
+
+fn message_1_0() -> Routine {
+    let parts = written!([{"text": PLAIN.repeat(10)}]);
+    let message = written!({"role": "ROLE_USER", "messageId": "m", "parts": parts});
+    let call = written!({"jsonrpc": "2.0", "id": 7, "method": "SendMessage", "params": {"message": message}});
+    let bytes = call.to_string().into_bytes();
+    Box::new(move || {
+        let call = parse(&bytes).unwrap_or_else(|_| panic!("a call"));
+        black_box(json::read::send(call.params).unwrap());
+    })
+}
+
+fn task_0_3() -> Routine {
+    let part = written!([{"kind": "text", "text": PLAIN.repeat(10)}]);
+    let artifacts = written!([{"artifactId": "a", "parts": part}]);
+    let status = written!({"state": "completed", "timestamp": "2026-11-22T08:15:01.204Z"});
+    let task: Value = written!({
+        "kind": "task", "id": "t", "contextId": "c", "status": status, "artifacts": artifacts,
+    });
+    let bytes = task.to_string().into_bytes();
+    Box::new(move || {
+        let task = v0_3::read::task(serde_json::from_slice(&bytes).unwrap()).unwrap();
+        black_box(v0_3::write::task(task).to_string());
+    })
+}

@@ -1,0 +1,125 @@
+//! The system calls of the real service and its warden, as strace sees them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use algonius_gauge::load::{Until, run};
+use algonius_gauge::service::Service;
+use tempfile::TempDir;
+use tokio::time::{Instant, sleep};
+
+use super::is_there;
+
+/// Agents whose programs start none themselves; one is asked for its version before.
+const CONFIG: &str = "[server]\nlisten = \"127.0.0.1:0\"\n\
+    [agents.cat]\ncommand = \"cat\"\n\
+    [agents.versioned]\ncommand = \"cat\"\nprogram_version.args = [\"--version\"]\n\
+    [agents.writing]\ncommand = \"cat\"\naccess = \"read-write\"\nworking_dir = \"/tmp\"\n";
+
+/// Calls that make a process or a thread, and those that take connections and set them up.
+const CALLS: &str = "trace=clone,clone3,fork,vfork,accept,accept4,setsockopt,exit_group";
+
+/// How long the trace may take to end.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What was traced.
+struct Trace {
+    lines: Vec<String>,
+    requests: usize,
+}
+
+/// Runs a service under strace, has it work, and gives what was seen; nothing without strace.
+async fn traced() -> Option<Trace> {
+    if !is_there("strace") {
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (script, trace) = script(&folder);
+    let service = Service::on(script.to_str().unwrap(), CONFIG).await;
+    let own = service.processes()[0];
+    let agents = ["cat", "versioned", "writing"];
+    for agent in agents {
+        run(service.address, &service.rpc(agent, 64), 1, Until::Done(3)).await;
+    }
+    drop(service);
+    let lines = whole(&trace, own).await;
+    Some(Trace { lines, requests: 3 * agents.len() })
+}
+
+/// A program that is the service under strace: the tracer stands aside, so that the process that is
+/// started is the service itself.
+fn script(folder: &TempDir) -> (PathBuf, PathBuf) {
+    let (script, trace) = (folder.path().join("traced"), folder.path().join("trace"));
+    let text = format!(
+        "#!/bin/sh\nexec strace -DD -f -qq -e {CALLS} -o '{}' '{}' \"$@\"\n",
+        trace.display(),
+        env!("CARGO_BIN_EXE_algonius")
+    );
+    fs::write(&script, text).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    (script, trace)
+}
+
+/// The lines of a trace, once this process has ended in it.
+async fn whole(trace: &Path, process: u32) -> Vec<String> {
+    let begin = Instant::now();
+    loop {
+        let text = fs::read_to_string(trace).unwrap_or_default();
+        let lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        let is_its = |line: &&String| line.split_whitespace().next() == Some(&process.to_string());
+        if lines.iter().filter(is_its).any(|line| line.contains("exit_group")) {
+            return lines;
+        }
+        assert!(begin.elapsed() < PATIENCE, "the trace has no end:\n{text}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// The calls by which processes were made, without threads.
+fn births(lines: &[String]) -> Vec<&str> {
+    let calls = lines.iter().map(String::as_str).filter(|line| {
+        ["clone(", "clone3(", "fork(", "vfork("].iter().any(|call| line.contains(call))
+    });
+    calls.filter(|line| !line.contains("CLONE_THREAD") && !line.contains("resumed>")).collect()
+}
+
+fn is_shared(birth: &str) -> bool {
+    let borrows = birth.contains("CLONE_VM") && birth.contains("CLONE_VFORK");
+    borrows || birth.contains(" vfork(")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_process_is_made_by_copying_one() {
+    let Some(Trace { lines, requests }) = traced().await else { return };
+    let births = births(&lines);
+    assert!(births.len() > requests, "{births:#?}");
+    let copies: Vec<_> = births.iter().filter(|birth| !is_shared(birth)).collect();
+    assert!(copies.is_empty(), "made by fork: {copies:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_to_a_caller_is_not_held_back() {
+    let Some(Trace { lines, .. }) = traced().await else { return };
+    let mut accepted = 0;
+    for (at, line) in lines.iter().enumerate() {
+        let Some(socket) = taken(line) else { continue };
+        accepted += 1;
+        let set = format!("setsockopt({socket}, SOL_TCP, TCP_NODELAY, [1]");
+        let after = lines.iter().skip(at + 1).take_while(|line| taken(line) != Some(socket));
+        assert!(
+            after.into_iter().any(|line| line.contains(&set)),
+            "{line}: TCP_NODELAY is not set"
+        );
+    }
+    assert!(accepted >= 3, "{lines:#?}");
+}
+
+/// The socket of a connection that a line takes. Those of the warden's are no TCP.
+fn taken(line: &str) -> Option<&str> {
+    let is_accept = line.contains("accept4(") || line.contains("accept4 resumed>");
+    let is_tcp = line.contains("AF_INET");
+    let socket = line.rsplit_once(" = ").map(|(_, socket)| socket.trim());
+    socket.filter(|socket| is_accept && is_tcp && socket.parse::<u32>().is_ok())
+}
