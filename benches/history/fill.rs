@@ -2,46 +2,44 @@
 
 use std::path::Path;
 
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row, SqliteConnection};
+use rusqlite::{Connection, params};
 
 /// What differs from one execution to the next; `i` counts them, one a second up to the template's.
 const OWN: [(&str, &str); 8] = [
-    ("id", "unhex(printf('%012x7%03x8%015x', $2 + i * 1000, i & 4095, i))"),
+    ("id", "unhex(printf('%012x7%03x8%015x', ?2 + i * 1000, i & 4095, i))"),
     ("request_key", "randomblob(32)"),
     ("message", "'message-' || i"),
     ("context", "'context-' || (i / 8)"),
-    ("accepted_at", "($2 + i * 1000) * 1000"),
-    ("started_at", "($2 + i * 1000) * 1000 + 900"),
-    ("changed_at", "($2 + i * 1000) * 1000 + 250000"),
-    ("ended_at", "($2 + i * 1000) * 1000 + 250000"),
+    ("accepted_at", "(?2 + i * 1000) * 1000"),
+    ("started_at", "(?2 + i * 1000) * 1000 + 900"),
+    ("changed_at", "(?2 + i * 1000) * 1000 + 250000"),
+    ("ended_at", "(?2 + i * 1000) * 1000 + 250000"),
 ];
 
 /// Puts so many finished executions before the one that is there.
-pub(crate) async fn fill(database: &Path, count: i64) {
-    let options = SqliteConnectOptions::new().filename(database).disable_statement_logging();
-    let mut ledger = options.connect().await.expect("the ledger");
-    let (id, at) = template(&mut ledger).await;
-    let text = insert(&columns(&mut ledger).await);
+pub(crate) fn fill(database: &Path, count: i64) {
+    let ledger = Connection::open(database).expect("the ledger");
+    let (id, at) = template(&ledger);
+    let text = insert(&columns(&ledger));
     let begin = at / 1000 - (count + 1) * 1000;
-    let filled = sqlx::query(AssertSqlSafe(text)).bind(count).bind(begin).bind(id);
-    let rows = filled.execute(&mut ledger).await.expect("rows").rows_affected();
+    let rows = ledger.execute(&text, params![count, begin, id]).expect("rows");
     assert_eq!(i64::try_from(rows).ok(), Some(count));
-    sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut ledger).await.expect("a fold");
-    ledger.close().await.expect("an end");
+    ledger.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").expect("a fold");
+    ledger.close().expect("an end");
 }
 
-async fn template(ledger: &mut SqliteConnection) -> (Vec<u8>, i64) {
-    let query = sqlx::query("SELECT id, accepted_at FROM executions WHERE outcome IS NOT NULL");
-    let row = query.fetch_one(ledger).await.expect("one that the service made");
-    (row.get("id"), row.get("accepted_at"))
+fn template(ledger: &Connection) -> (Vec<u8>, i64) {
+    let text = "SELECT id, accepted_at FROM executions WHERE outcome IS NOT NULL";
+    let row = ledger.query_row(text, [], |row| Ok((row.get(0)?, row.get(1)?)));
+    row.expect("one that the service made")
 }
 
 /// The columns that are written, not computed.
-async fn columns(ledger: &mut SqliteConnection) -> Vec<String> {
-    let query = sqlx::query("SELECT name FROM pragma_table_xinfo('executions') WHERE hidden = 0");
-    let rows = query.fetch_all(ledger).await.expect("columns");
-    rows.iter().map(|row| row.get("name")).collect()
+fn columns(ledger: &Connection) -> Vec<String> {
+    let text = "SELECT name FROM pragma_table_xinfo('executions') WHERE hidden = 0";
+    let mut query = ledger.prepare(text).expect("columns");
+    let names = query.query_map([], |row| row.get(0)).expect("columns");
+    names.collect::<Result<_, _>>().expect("names")
 }
 
 fn insert(columns: &[String]) -> String {
@@ -52,8 +50,8 @@ fn insert(columns: &[String]) -> String {
     let values: Vec<_> = columns.iter().map(value).collect();
     format!(
         "INSERT INTO executions ({}) WITH RECURSIVE n(i) AS \
-         (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1) \
-         SELECT {} FROM n, executions t WHERE t.id = $3",
+         (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1) \
+         SELECT {} FROM n, executions t WHERE t.id = ?3",
         columns.join(", "),
         values.join(", ")
     )

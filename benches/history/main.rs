@@ -100,7 +100,7 @@ async fn filled(count: i64) -> Service {
     let rest = "[retention]\nenabled = false\n[agents.cat]\ncommand = \"cat\"\n";
     let service = Service::start(PROGRAM, "drain_timeout = 0\n", rest).await;
     run(service.address, &service.rpc("cat", 64), 1, Until::Done(1)).await;
-    fill::fill(&service.home().join("state/algonius/ledger.db"), count).await;
+    fill::fill(&service.home().join("state/algonius/ledger.db"), count);
     let mut client = Client::to(service.address).await;
     let line = service.request("GET /api/v1/executions?limit=50", "", "");
     let answer = client.ask(line.as_bytes()).await;

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{OpenFlags, Statement, ToSql};
 
 pub(super) use readers::Readers;
@@ -17,6 +18,8 @@ pub(super) use value::Value;
 
 mod readers;
 mod row;
+#[cfg(test)]
+mod tests;
 mod value;
 
 /// Statements that a connection keeps prepared. The store has fewer.
@@ -175,6 +178,8 @@ impl Connection {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let inner = rusqlite::Connection::open_with_flags(database, flags)?;
         inner.busy_timeout(busy)?;
+        // What is bound does not change how a statement is answered, so it is prepared once.
+        inner.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         inner.set_prepared_statement_cache_capacity(KEPT);
         Ok(Self { inner, names: HashMap::new() })
     }

@@ -65,11 +65,13 @@ pub(super) fn send(socket: &impl AsFd, frame: &[u8], fds: &[RawFd]) -> io::Resul
     reason = "the safe wrapper gives none of the descriptors where some are cut off"
 )]
 pub(super) fn receive(socket: &impl AsFd) -> io::Result<Option<Packet>> {
-    let mut frame = vec![0_u8; ROOM];
+    // Not filled with zeros first: that took longer than all the rest of a packet.
+    let mut frame: Vec<u8> = Vec::with_capacity(ROOM);
     let mut control = [0_u64; CONTROL];
     let mut part = libc::iovec { iov_base: frame.as_mut_ptr().cast(), iov_len: ROOM };
     // SAFETY: all zero is a header without an address; the parts that are named live longer than
-    // the call, and have these lengths; the room for control messages is aligned as they are.
+    // the call, and have these lengths; the room for control messages is aligned as they are. So many
+    // bytes of the frame as the call says were written by it.
     let (length, fds) = unsafe {
         let mut header: libc::msghdr = std::mem::zeroed();
         (header.msg_iov, header.msg_iovlen) = (&raw mut part, 1);
@@ -77,12 +79,13 @@ pub(super) fn receive(socket: &impl AsFd) -> io::Result<Option<Packet>> {
             (control.as_mut_ptr().cast(), size_of_val(&control));
         let flags = libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT;
         let read = libc::recvmsg(socket.as_fd().as_raw_fd(), &raw mut header, flags);
-        match Errno::result(read) {
+        let length = match Errno::result(read) {
             Err(Errno::ECONNRESET) => return Ok(None),
-            read => (usize::try_from(read?).unwrap_or_default(), arrived(&header)),
-        }
+            read => usize::try_from(read?).unwrap_or_default(),
+        };
+        frame.set_len(length.min(ROOM));
+        (length, arrived(&header))
     };
-    frame.truncate(length);
     Ok((length > 0).then_some(Packet { frame, fds }))
 }
 
