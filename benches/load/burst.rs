@@ -35,7 +35,7 @@ pub(crate) async fn measure(report: &mut Report) {
         number: 6,
         what: format!("burst of {COUNT}: all of it, against {COUNT} / L"),
         value: rounds.ratio("L", "burst", Run::rate),
-        unit: "× L".to_owned(),
+        unit: "× ideal".to_owned(),
         goal: Goal::AtMost(1.5, 1.3),
         behind: format!("{:.2} s; L {limit:.0}/s; {told}", rounds.of("burst", seconds)),
     });

@@ -73,7 +73,7 @@ impl Shared {
                 self.times.borrow_mut().push(took);
             } else {
                 let said = String::from_utf8_lossy(answer.body);
-                self.failures.borrow_mut().push(format!("{}: {said:.2000}", answer.status));
+                self.failures.borrow_mut().push(format!("{}: {said:.300}", answer.status));
                 self.failed.notify_one();
                 if answer.status == ENDED {
                     return;

@@ -9,12 +9,14 @@ use chrono::DateTime;
 /// The machine in one sentence: numbers of another one differ.
 pub(crate) fn told() -> String {
     let day = DateTime::from_timestamp_nanos(i64::try_from(wall()).unwrap_or_default());
+    let memory = of("/proc/meminfo", "MemTotal");
+    let memory: f64 = memory.trim_end_matches(" kB").parse().unwrap_or_default();
     format!(
-        "Measured on {}: {}, {} cores, {} of memory, Linux {}.\n",
+        "Measured on {}: {}, {} cores, {:.0} GB of memory, Linux {}.\n",
         day.format("%Y-%m-%d"),
         of("/proc/cpuinfo", "model name"),
         cores(),
-        of("/proc/meminfo", "MemTotal"),
+        memory / 1e6,
         fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim(),
     )
 }

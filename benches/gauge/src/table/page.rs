@@ -22,7 +22,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
         .to_owned();
     for Row { number, what, value, unit, goal, behind } in rows {
         let (value, reached) = (number_of(*value), goal.verdict(*value));
-        let goal = told(*goal);
+        let (goal, behind) = (told(*goal), behind.replace('|', "\\|").replace('\n', " "));
         _ = writeln!(
             text,
             "| {number} | {what} | {value} {unit} | {goal} | {reached} | {behind} |"
@@ -33,6 +33,8 @@ pub(crate) fn table(rows: &[Row]) -> String {
 
 fn told(goal: Goal) -> String {
     match goal {
+        Goal::AtLeast(gate, stretch) if gate >= stretch => format!("≥ {gate}"),
+        Goal::AtMost(gate, stretch) if gate <= stretch => format!("≤ {gate}"),
         Goal::AtLeast(gate, stretch) => format!("≥ {gate}, {stretch}"),
         Goal::AtMost(gate, stretch) => format!("≤ {gate}, {stretch}"),
         Goal::Told => String::new(),
