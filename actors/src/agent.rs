@@ -84,6 +84,8 @@ pub enum AgentMsg {
     Freed(ExecutionId, Option<ExecutionId>),
     /// The first in line may have waited for as long as it may.
     PatienceDue,
+    /// Those in a long line are told of their places.
+    PlacesDue,
     /// Whether the machine can take more work is judged anew.
     Judged,
     /// A credential is of no use, or of use again, or the time has come to see.
@@ -228,6 +230,8 @@ pub struct AgentData {
     args: AgentArgs,
     line: Line,
     waiting: HashMap<ExecutionId, Waiting>,
+    /// Whether a long line is to be told of its places.
+    are_places_due: bool,
     live: HashMap<ExecutionId, Live>,
     by_actor: HashMap<ActorId, ExecutionId>,
     /// Those who wait for the result of an equal request, by that one.
@@ -303,6 +307,7 @@ impl Actor for AgentActor {
             AgentMsg::Recorded(id, result) => data.recorded(&me, id, result),
             AgentMsg::Freed(id, equal) => data.freed(&me, id, equal),
             AgentMsg::PatienceDue => data.patience_due(&me),
+            AgentMsg::PlacesDue => data.places_due(),
             AgentMsg::Judged => data.judged(&me),
             AgentMsg::CircuitTurned => data.circuit_turned(&me),
             AgentMsg::Woken(id) => data.woken(&me, id),
@@ -353,6 +358,7 @@ impl AgentData {
         Self {
             line: Line::new(capacity.running.map(Into::into), capacity.waiting),
             waiting: HashMap::new(),
+            are_places_due: false,
             live: HashMap::new(),
             by_actor: HashMap::new(),
             leaning: HashMap::new(),

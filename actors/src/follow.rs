@@ -1,6 +1,7 @@
 //! Follows an execution: every event once, in order, without a gap, until it rests.
 
 use std::collections::VecDeque;
+use std::mem;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -36,6 +37,8 @@ pub struct Follow {
     after: u64,
     read: VecDeque<Event>,
     progress: Option<watch::Receiver<Progress>>,
+    /// Whether its actor was looked for.
+    has_looked: bool,
     is_over: bool,
     goes_past_questions: bool,
     /// The turn whose question was told last.
@@ -57,6 +60,7 @@ impl Follow {
             after,
             read: VecDeque::new(),
             progress,
+            has_looked: false,
             is_over: false,
             goes_past_questions: false,
             asked: None,
@@ -136,16 +140,18 @@ impl Follow {
         self.queued
     }
 
-    /// Waits for news. What happened since the last look counts as news.
+    /// Waits for news, or finds who tells of them: what happened before that is still to be read.
     async fn wait(&mut self) {
-        let heard = match &mut self.progress {
-            Some(progress) => progress.changed().await.is_ok(),
-            None => false,
-        };
-        if !heard {
-            tokio::time::sleep(LOOK_AGAIN).await;
-            self.progress = self.gateway.watch(&self.record).await;
+        if let Some(progress) = &mut self.progress
+            && progress.changed().await.is_ok()
+        {
+            return;
         }
+        // One that lost its actor gets another soon.
+        if mem::replace(&mut self.has_looked, true) {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        self.progress = self.gateway.watch(&self.record).await;
     }
 }
 

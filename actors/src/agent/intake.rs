@@ -131,14 +131,15 @@ impl AgentData {
             self.admit(me, effect);
         }
         self.try_credential(me);
-        self.show_places();
+        self.mind_places(me);
     }
 
     fn admit(&mut self, me: &ActorRef<AgentMsg>, effect: Effect) {
         match effect {
             Effect::Record(id) => self.record(me, id),
             Effect::Run(id) => self.run(me, id),
-            Effect::Queue(id, _) => {
+            Effect::Queue(id, position) => {
+                self.show_place(id, position);
                 self.answer(id, Ok(()));
                 self.mind_patience(me);
             }

@@ -1,12 +1,51 @@
 //! What those who wait in the line of an agent are shown: their places, kept current.
 
-use super::{AgentData, Waiting};
-use crate::model::queue::Queued;
+use std::mem;
+use std::time::Duration;
+
+use ractor::ActorRef;
+
+use super::{AgentData, AgentMsg, Waiting};
+use crate::model::id::ExecutionId;
+use crate::model::queue::{Queued, Reason};
 use crate::model::status::QueuedStatus;
 
+/// A line of so many is told of every move.
+const SHORT: usize = 64;
+
+/// How old the places in a longer line may be: telling thousands of each move was most of the work.
+const PAUSE: Duration = Duration::from_millis(100);
+
 impl AgentData {
+    /// The line has moved.
+    pub(super) fn mind_places(&mut self, me: &ActorRef<AgentMsg>) {
+        if self.waiting.len() <= SHORT {
+            self.show_places();
+        } else if !mem::replace(&mut self.are_places_due, true) {
+            let me = me.clone();
+            self.spawn(async move {
+                tokio::time::sleep(PAUSE).await;
+                _ = me.cast(AgentMsg::PlacesDue); // The timer ends with the actor.
+            });
+        }
+    }
+
+    /// A long line has had its pause.
+    pub(super) fn places_due(&mut self) {
+        self.are_places_due = false;
+        self.show_places();
+    }
+
+    /// Tells one who has come to the line where it is.
+    pub(super) fn show_place(&self, id: ExecutionId, position: usize) {
+        if let Some(one) = self.waiting.get(&id) {
+            let place = self.shown(one, Queued::new(position, Reason::AgentBusy));
+            one.progress.send_if_modified(|progress| progress.waits(Some(place)));
+        }
+    }
+
     /// Tells everyone in the line where they are. Nothing of it is recorded: it is true now only.
-    pub(super) fn show_places(&self) {
+    fn show_places(&self) {
         let mut places: std::collections::HashMap<_, _> = self.line.places().collect();
         for (id, one) in &self.waiting {
             // Until it is answered nobody knows of it.
