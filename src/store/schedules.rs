@@ -171,7 +171,7 @@ impl Change for Forget {
 }
 
 fn bind(row: &mut Separated<'_, Sqlite, &'static str>, schedule: &Schedule) -> sqlx::Result<()> {
-    row.push_bind_unseparated(schedule.spec.id.as_str().to_owned())
+    row.push_bind(schedule.spec.id.as_str().to_owned())
         .push_bind(schedule.owner.0)
         .push_bind(json(&schedule.origin)?)
         .push_bind(json(&schedule.spec)?)
