@@ -76,7 +76,7 @@ async fn whole(trace: &Path, process: u32) -> Vec<String> {
             return lines;
         }
         assert!(begin.elapsed() < PATIENCE, "the trace has no end:\n{text}");
-        sleep(Duration::from_millis(20)).await;
+        sleep(Duration::from_millis(20)).await; // The tracer writes at its own pace.
     }
 }
 
