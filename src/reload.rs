@@ -44,8 +44,8 @@ use steward::Order;
 pub(super) use steward::{Desk, Steward, desk};
 pub(super) use switches::Switches;
 
-/// From one look at the files of the configuration to the next.
-const PACE: Duration = Duration::from_secs(1);
+/// From one look at the files of the configuration to the next: a service at rest sleeps between them.
+const PACE: Duration = Duration::from_secs(2);
 
 /// What a configuration is applied to.
 pub(super) struct World {

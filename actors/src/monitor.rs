@@ -191,7 +191,13 @@ impl MonitorData {
         if let Some(bytes) = reading.disk_free_bytes {
             self.seen(Sighting::Free(bytes));
         }
-        self.args.pressure.send_replace(Some(pressure));
+        // Every agent listens; a reading that judges as the one before wakes none of them.
+        self.args.pressure.send_if_modified(|latest| {
+            let before = latest.replace(pressure);
+            before.is_none_or(|before| {
+                Some(before.short) != latest.as_ref().map(|it| it.short.clone())
+            })
+        });
     }
 }
 

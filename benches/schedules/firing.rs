@@ -17,7 +17,7 @@ use super::{MANY, row};
 const NOBODY: &str = "nobody";
 
 /// Each is due once in so many seconds.
-const PACE: u64 = 10;
+const PACE: usize = 10;
 
 /// How often something is due in a second, where the cost is measured.
 const FAST: usize = 1000;
@@ -33,7 +33,7 @@ pub(crate) async fn measure(report: &mut Report) {
     super::settled().await;
     let idle = spent(lasting).await;
     let mut configured = quiet(MANY);
-    configured.extend(busy(FAST * PACE as usize, PACE, NOBODY));
+    configured.extend(busy(FAST * PACE, PACE, NOBODY));
     tree.door().configure_schedules(configured).await.expect("schedules");
     sleep(Duration::from_secs(3)).await; // Each was looked at once by then.
     let (before, begin) = (decided(&tree).await, Instant::now());
@@ -57,7 +57,7 @@ pub(crate) async fn measure(report: &mut Report) {
 
 async fn lateness(tree: &Standing, lasting: Duration, report: &mut Report) {
     let mut configured = quiet(MANY);
-    configured.extend(busy(SLOW * PACE as usize, PACE, OWNER));
+    configured.extend(busy(SLOW * PACE, PACE, OWNER));
     tree.door().configure_schedules(configured).await.expect("schedules");
     sleep(Duration::from_secs(3)).await; // Each was looked at once by then.
     let since = chrono::Utc::now();

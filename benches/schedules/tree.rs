@@ -116,13 +116,13 @@ pub(crate) fn quiet(count: usize) -> Vec<Configured> {
 }
 
 /// Schedules that are due once in so many seconds each, spread over these by their jitter.
-pub(crate) fn busy(count: usize, seconds: u64, owner: &str) -> Vec<Configured> {
+pub(crate) fn busy(count: usize, seconds: usize, owner: &str) -> Vec<Configured> {
     let timetable = Timetable::new(&format!("@every {seconds}s"), "UTC", true).expect("a pace");
     let one = |number: usize| {
         let spec = every(&format!("busy-{owner}-{number}"), "0 0 1 1 *");
         let spec = ScheduleSpec {
             timetable: timetable.clone(),
-            jitter: Duration::from_secs(seconds) - Duration::from_millis(1),
+            jitter: Duration::from_millis(seconds as u64 * 1000 - 1),
             overlap: Overlap::Allow,
             params: BTreeMap::new(),
             ..spec

@@ -1,5 +1,6 @@
 //! The system calls of the real service and its warden, as strace sees them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -27,6 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// What was traced.
 struct Trace {
     lines: Vec<String>,
+    /// The service and its warden.
+    own: [u32; 2],
     requests: usize,
 }
 
@@ -38,14 +41,14 @@ async fn traced() -> Option<Trace> {
     let folder = tempfile::tempdir().unwrap();
     let (script, trace) = script(&folder);
     let service = Service::on(script.to_str().unwrap(), CONFIG).await;
-    let own = service.processes()[0];
+    let own = service.processes();
     let agents = ["cat", "versioned", "writing"];
     for agent in agents {
         run(service.address, &service.rpc(agent, 64), 1, Until::Done(3)).await;
     }
     drop(service);
-    let lines = whole(&trace, own).await;
-    Some(Trace { lines, requests: 3 * agents.len() })
+    let lines = whole(&trace, own[0]).await;
+    Some(Trace { lines, own, requests: 3 * agents.len() })
 }
 
 /// A program that is the service under strace: the tracer stands aside, so that the process that is
@@ -73,16 +76,34 @@ async fn whole(trace: &Path, process: u32) -> Vec<String> {
             return lines;
         }
         assert!(begin.elapsed() < PATIENCE, "the trace has no end:\n{text}");
-        sleep(Duration::from_millis(20)).await;
+        sleep(Duration::from_millis(20)).await; // The tracer writes at its own pace.
     }
 }
 
-/// The calls by which processes were made, without threads.
-fn births(lines: &[String]) -> Vec<&str> {
-    let calls = lines.iter().map(String::as_str).filter(|line| {
-        ["clone(", "clone3(", "fork(", "vfork("].iter().any(|call| line.contains(call))
-    });
-    calls.filter(|line| !line.contains("CLONE_THREAD") && !line.contains("resumed>")).collect()
+/// The calls by which the service and its warden made processes; a wrapper may make its own as it likes.
+fn births(lines: &[String], own: [u32; 2]) -> Vec<&str> {
+    let (mut ours, mut births) = (own.map(|id| id.to_string()).to_vec(), Vec::new());
+    let mut begun = BTreeMap::new();
+    for line in lines {
+        let (id, call) = line.split_once(' ').unwrap();
+        let is_call = ["clone(", "clone3(", "fork(", "vfork("].iter().any(|it| call.contains(it));
+        let is_end = call.contains("clone3 resumed>") || call.contains("clone resumed>");
+        if !(is_call || is_end) || !ours.iter().any(|known| known == id) {
+            continue;
+        }
+        let of_thread = match is_call {
+            true => call.contains("CLONE_THREAD"),
+            false => begun.remove(id).unwrap_or(false),
+        };
+        begun.insert(id, of_thread);
+        if of_thread && let Some((_, thread)) = call.rsplit_once(" = ") {
+            ours.push(thread.trim().to_owned());
+        }
+        if is_call && !of_thread {
+            births.push(line.as_str());
+        }
+    }
+    births
 }
 
 fn is_shared(birth: &str) -> bool {
@@ -92,8 +113,8 @@ fn is_shared(birth: &str) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_process_is_made_by_copying_one() {
-    let Some(Trace { lines, requests }) = traced().await else { return };
-    let births = births(&lines);
+    let Some(Trace { lines, own, requests }) = traced().await else { return };
+    let births = births(&lines, own);
     assert!(births.len() > requests, "{births:#?}");
     let copies: Vec<_> = births.iter().filter(|birth| !is_shared(birth)).collect();
     assert!(copies.is_empty(), "made by fork: {copies:#?}");

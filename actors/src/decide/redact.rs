@@ -19,6 +19,7 @@ mod end;
 mod exact;
 mod pairs;
 mod pattern;
+mod patterns;
 mod pem;
 mod personal;
 mod places;
@@ -35,6 +36,7 @@ mod value;
 mod window;
 
 use exact::Exact;
+use patterns::Patterns;
 use scan::Scanner;
 pub use stream::Stream;
 
@@ -51,7 +53,7 @@ impl Redactor {
     #[must_use]
     pub fn new(registered: impl IntoIterator<Item = String>) -> Self {
         let exact = Exact::new(registered);
-        Self { scanner: Scanner { exact, patterns: Vec::new(), personal: false } }
+        Self { scanner: Scanner { exact, patterns: Patterns::default(), personal: false } }
     }
 
     /// Masks what is configured besides. Patterns see one line at a time, as a reader sees it, and
@@ -59,7 +61,7 @@ impl Redactor {
     #[must_use]
     pub fn with(mut self, configured: Redaction) -> Self {
         let Redaction { patterns, personal } = configured;
-        (self.scanner.patterns, self.scanner.personal) = (patterns, personal);
+        (self.scanner.patterns, self.scanner.personal) = (Patterns::new(patterns), personal);
         self
     }
 

@@ -95,7 +95,7 @@ impl SchedulerData {
     /// The seconds until something is asked for again; nothing when its time is over.
     fn pause(&mut self, slot: &Slot, now: DateTime<Utc>) -> Option<u32> {
         let entry = self.entries.get_mut(&slot.0)?;
-        let window = entry.kept.common().spec.missed.window().max(ON_TIME);
+        let window = entry.kept.alike().spec.missed.window().max(ON_TIME);
         let open = entry.open.get_mut(&slot.1)?;
         if open.how == How::Fresh {
             open.how = How::Again;
@@ -201,7 +201,7 @@ impl SchedulerData {
     pub(super) fn streak(&mut self, id: &ScheduleId, streak: u32) {
         let Some(entry) = self.entries.get_mut(id) else { return };
         entry.streak = streak;
-        let limit = entry.kept.common().spec.alert_after;
+        let limit = entry.kept.alike().spec.alert_after;
         self.args.kit.lookout.see(Sighting::Scheduled(id.clone(), streak, limit));
     }
 

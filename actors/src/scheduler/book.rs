@@ -89,7 +89,7 @@ impl SchedulerData {
         let slot = (occurrence.schedule.clone(), occurrence.planned);
         self.call_off_later(&occurrence);
         let Some(entry) = self.entries.get_mut(&slot.0) else { return };
-        let spec = &entry.kept.common().spec;
+        let spec = &entry.kept.alike().spec;
         // Those that wait in a line have their place, however long it takes.
         let is_lasting = spec.overlap == Overlap::Queue
             || is_in_time(&occurrence, spec.missed.window().max(ON_TIME), now);

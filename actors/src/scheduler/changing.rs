@@ -135,7 +135,7 @@ impl SchedulerData {
     /// A schedule that callers may change.
     fn of_api(&self, id: &ScheduleId) -> Result<&Entry, Failure> {
         let entry = self.known(id)?;
-        match entry.kept.common().origin {
+        match entry.kept.alike().origin {
             Origin::Api => Ok(entry),
             Origin::Configuration => {
                 let message = format!("the configuration says what `{id}` is");
@@ -254,7 +254,7 @@ pub(super) fn reconciled<'s>(
     let known: BTreeMap<_, _> = known.map(|it| (&it.id, it)).collect();
     let named: BTreeSet<_> = configured.iter().map(|(spec, _)| spec.id.clone()).collect();
     let is_gone =
-        |it: &&&Kept| it.common().origin == Origin::Configuration && !named.contains(&it.id);
+        |it: &&&Kept| it.alike().origin == Origin::Configuration && !named.contains(&it.id);
     let removes = known.values().filter(is_gone).map(|it| it.id.clone()).collect();
     let put = |(spec, owner): (ScheduleSpec, PrincipalId)| match known.get(&spec.id) {
         None => Some(fresh(spec, owner, Origin::Configuration, now)),

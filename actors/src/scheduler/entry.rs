@@ -63,7 +63,7 @@ impl Entry {
 
     fn standing(&self) -> Standing {
         let is_busy = self.open.values().any(|open| open.phase != Phase::Waiting);
-        match (self.kept.common().spec.enabled, self.kept.paused) {
+        match (self.kept.alike().spec.enabled, self.kept.paused) {
             _ if is_busy => Standing::Executing,
             (false, _) => Standing::Created,
             (true, true) => Standing::Paused,
@@ -74,7 +74,7 @@ impl Entry {
     /// What it is due to ask for next.
     pub(super) fn due(&self) -> Option<Due> {
         let at = self.next.filter(|_| self.kept.is_active())?;
-        let agent = self.kept.common().spec.agent.clone();
+        let agent = self.kept.alike().spec.agent.clone();
         Some(Due { schedule: self.kept.id.clone(), agent, at })
     }
 

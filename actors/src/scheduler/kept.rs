@@ -10,7 +10,7 @@ use crate::model::schedule::{Schedule, ScheduleId, ScheduleSpec};
 /// A schedule in a tenth of the room that it takes when it is spelled out.
 pub(super) struct Kept {
     pub(super) id: ScheduleId,
-    common: Arc<Schedule>,
+    alike: Arc<Schedule>,
     /// Its name, then its input.
     texts: Box<str>,
     name: u32,
@@ -40,13 +40,13 @@ impl Kept {
             cursor,
             created_at,
             changed_at,
-            common: patterns.of(schedule),
+            alike: patterns.of(schedule),
         }
     }
 
     /// What it has in common with others: all but id, name, input, times, and whether it is held back.
-    pub(super) fn common(&self) -> &Schedule {
-        &self.common
+    pub(super) fn alike(&self) -> &Schedule {
+        &self.alike
     }
 
     pub(super) fn name(&self) -> &str {
@@ -59,20 +59,20 @@ impl Kept {
 
     /// Whether it is due at its times.
     pub(super) fn is_active(&self) -> bool {
-        self.common.spec.enabled && !self.paused
+        self.alike.spec.enabled && !self.paused
     }
 
     /// What it says, spelled out.
     pub(super) fn spec(&self) -> ScheduleSpec {
         let (name, input) = self.parts();
-        let spec = self.common.spec.clone();
+        let spec = self.alike.spec.clone();
         ScheduleSpec { id: self.id.clone(), name: name.to_owned(), input: input.to_owned(), ..spec }
     }
 
     /// All of it, spelled out.
     pub(super) fn whole(&self) -> Schedule {
         let Self { paused, cursor, created_at, changed_at, .. } = *self;
-        let Schedule { owner, origin, .. } = *self.common;
+        let Schedule { owner, origin, .. } = *self.alike;
         Schedule { spec: self.spec(), owner, origin, paused, cursor, created_at, changed_at }
     }
 }

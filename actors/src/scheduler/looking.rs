@@ -116,7 +116,7 @@ impl SchedulerData {
     /// Lets those of a schedule's occurrences that wait go on that may.
     pub(super) fn move_on(&mut self, id: &ScheduleId) {
         let Some(entry) = self.entries.get(id) else { return };
-        let overlap = entry.kept.common().spec.overlap;
+        let overlap = entry.kept.alike().spec.overlap;
         let waits = |open: &&Open| open.phase == Phase::Waiting;
         let waiting: Vec<Slot> = entry.open.values().filter(waits).map(Open::slot).collect();
         let busy: Vec<Slot> =
@@ -160,7 +160,7 @@ impl SchedulerData {
 
 /// What a look decided, as it is written down.
 fn occurrences(entry: &Entry, found: Look, now: DateTime<Utc>) -> Vec<Occurrence> {
-    let spec = &entry.kept.common().spec;
+    let spec = &entry.kept.alike().spec;
     let plain = |planned| plain(entry, planned, now);
     let passed = found.passed.into_iter().map(|passed| {
         let Passed { first, times, verdict, .. } = passed;
@@ -189,7 +189,7 @@ fn occurrences(entry: &Entry, found: Look, now: DateTime<Utc>) -> Vec<Occurrence
 
 /// An occurrence of which nothing is known yet.
 pub(super) fn plain(entry: &Entry, planned: DateTime<Utc>, now: DateTime<Utc>) -> Occurrence {
-    let Schedule { spec, owner, .. } = entry.kept.common();
+    let Schedule { spec, owner, .. } = entry.kept.alike();
     let id = entry.kept.id.clone();
     let due = due_at(&id, spec.jitter, planned);
     Occurrence {

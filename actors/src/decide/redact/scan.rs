@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use super::ansi::Visible;
 use super::exact::Exact;
+use super::patterns::Patterns;
 use super::personal::personal;
 use super::rules::by_words;
 use super::span::{Form, Span, merge, render};
-use crate::model::redaction::Pattern;
 
 /// Masking may uncover another match beside it; so often it is tried again.
 const ROUNDS: usize = 8;
@@ -15,7 +15,7 @@ const ROUNDS: usize = 8;
 /// All that is known of secrets.
 pub(super) struct Scanner {
     pub(super) exact: Exact,
-    pub(super) patterns: Vec<Pattern>,
+    pub(super) patterns: Patterns,
     pub(super) personal: bool,
 }
 
@@ -27,12 +27,12 @@ pub(super) struct Masked {
 
 impl Scanner {
     /// Whether every line must be looked at.
-    pub(super) const fn is_thorough(&self) -> bool {
+    pub(super) fn is_thorough(&self) -> bool {
         self.personal || !self.patterns.is_empty()
     }
 
     /// Whether patterns were configured, whose matches may have white space in them.
-    pub(super) const fn has_patterns(&self) -> bool {
+    pub(super) fn has_patterns(&self) -> bool {
         !self.patterns.is_empty()
     }
 
@@ -58,7 +58,7 @@ impl Scanner {
         for line in text.split_inclusive(|byte| *byte == b'\n') {
             let end = line.iter().rposition(|byte| !b"\r\n".contains(byte)).map_or(0, |at| at + 1);
             let words = line.get(..end).unwrap_or_default();
-            for pattern in &self.patterns {
+            for pattern in self.patterns.in_line(words) {
                 let found = pattern.regex().find_iter(words);
                 let found = found.filter(|found| !is_hidden(found.as_bytes(), pattern.keep()));
                 spans.extend(found.map(|found| {
