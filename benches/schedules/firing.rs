@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use algonius_actors::model::occurrence::{Occurrence, OccurrenceQuery, Verdict};
+use algonius_actors::ports::clock::Clock as _;
 use algonius_actors::ports::timebook::Timebook as _;
 use algonius_gauge::part::is_quick;
 use algonius_gauge::process::awake;
 use algonius_gauge::report::{Goal, Report};
 use algonius_gauge::run::Run;
+use algonius_supervisor::clock::WallClock;
 use tokio::time::{Instant, sleep};
 
 use super::tree::{OWNER, Standing, busy, quiet};
@@ -60,7 +62,7 @@ async fn lateness(tree: &Standing, lasting: Duration, report: &mut Report) {
     configured.extend(busy(SLOW * PACE, PACE, OWNER));
     tree.door().configure_schedules(configured).await.expect("schedules");
     sleep(Duration::from_secs(3)).await; // Each was looked at once by then.
-    let since = chrono::Utc::now();
+    let since = WallClock.now();
     sleep(lasting).await; // What is measured.
     let fired = latest(tree).await.into_iter().filter(|it| it.due >= since);
     let late = fired.filter_map(|it| it.deviation()).map(|late| late.num_nanoseconds());

@@ -12,6 +12,7 @@ use algonius_actors::lookout::Lookout;
 use algonius_actors::model::principal::{Right, Scope, TokenSeed};
 use algonius_actors::model::schedule::{Configured, Overlap, ScheduleSpec};
 use algonius_actors::model::timetable::Timetable;
+use algonius_actors::ports::clock::Clock as _;
 use algonius_actors::ports::ledger::Ledger as _;
 use algonius_actors::ports::observer::Nobody;
 use algonius_actors::ports::wording::Wording;
@@ -53,7 +54,7 @@ impl Standing {
         let store = Arc::new(store.expect("a store"));
         let scope = Scope { rights: vec![Right::Read, Right::Run], agents: None };
         let seed = TokenSeed { name: OWNER.to_owned(), hash: [9; 32], scope, expires: None };
-        store.seed(vec![seed], Utc::now()).await.expect("an owner");
+        store.seed(vec![seed], WallClock.now()).await.expect("an owner");
         let agenda = Agenda {
             timebook: Arc::clone(&store) as _,
             wording: Arc::new(Plainly),
@@ -105,7 +106,7 @@ fn kit(store: &Arc<Store>) -> Kit {
 
 /// Schedules of which none is due soon, each with a time and words of its own.
 pub(crate) fn quiet(count: usize) -> Vec<Configured> {
-    let month = (Utc::now() + chrono::TimeDelta::days(60)).format("%-m").to_string();
+    let month = (WallClock.now() + chrono::TimeDelta::days(60)).format("%-m").to_string();
     let one = |number: usize| {
         let (minute, hour, day) = (number % 60, number / 60 % 24, number / 1440 % 28 + 1);
         let spec = every(&format!("s{number}"), &format!("{minute} {hour} {day} {month} *"));

@@ -229,7 +229,7 @@ fn names(
     if known.len() >= KEPT {
         known.clear();
     }
-    let names: Arc<[Box<str>]> = statement.column_names().into_iter().map(Into::into).collect();
+    let names: Arc<[Box<str>]> = statement.column_names().map(Into::into).collect();
     known.insert(text.to_owned(), Arc::clone(&names));
     names
 }

@@ -18,8 +18,11 @@ use uuid::Uuid;
 
 type Routine = Box<dyn FnMut()>;
 
-/// Each routine with what makes it ready.
-pub(crate) const ROUTINES: [(&str, fn() -> Routine); 9] = [
+/// A name, and what makes the routine ready.
+type Named = (&'static str, fn() -> Routine);
+
+/// Each routine.
+pub(crate) const ROUTINES: [Named; 9] = [
     ("decide admission: ten come, wait and go", admission),
     ("decide execution: 200 times from the beginning to the slot", beginning),
     ("decide due: a day of a schedule", due),

@@ -1,5 +1,6 @@
 //! The store in virtual time: while it works, no time passes.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, mpsc};
 
 use algonius_actors::model::budget::Charge;
@@ -98,6 +99,13 @@ impl Ledger for Held {
 
     async fn spent(&self, agent: &AgentId, day: NaiveDate) -> Result<Charge, LedgerError> {
         held(Ledger::spent(&*self.0, agent, day)).await
+    }
+
+    async fn spent_by_all(
+        &self,
+        days: &[NaiveDate],
+    ) -> Result<BTreeMap<(AgentId, NaiveDate), Charge>, LedgerError> {
+        held(Ledger::spent_by_all(&*self.0, days)).await
     }
 
     async fn seed(&self, tokens: Vec<TokenSeed>, at: DateTime<Utc>) -> Result<(), LedgerError> {

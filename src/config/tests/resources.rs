@@ -6,8 +6,7 @@ use super::*;
 
 #[test]
 fn nothing_is_limited_unless_it_is_given() {
-    let resources =
-        |lines: &str| settings(&format!("{CAT}{lines}\n")).agents[0].program.resources.clone();
+    let resources = |lines: &str| settings(&format!("{CAT}{lines}\n")).agents[0].program.resources;
     assert_eq!(resources(""), Resources::default());
     assert!(!resources("").wants_group());
     let given = resources("resources.memory_bytes = 1_048_576\nresources.processes = 10");
