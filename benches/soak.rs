@@ -70,7 +70,7 @@ async fn work(rate: f64, lasting: Duration) -> (Vec<Look>, u64) {
     while begin.elapsed() < lasting {
         sleep(lasting / 60).await;
         let minutes = begin.elapsed().as_secs_f64() / 60.0;
-        let look = look(&service, minutes);
+        let look = look(&service, minutes).await;
         let Look { megabytes, descriptors, zombies, .. } = look;
         println!(
             "{minutes:5.2} min  {megabytes:7.2} MB  {descriptors:4} descriptors  {zombies} zombies"
@@ -93,22 +93,22 @@ async fn keep_asking(service: Rc<Service>, done: Rc<Cell<u64>>, pace: Duration) 
     }
 }
 
-fn look(service: &Service, minutes: f64) -> Look {
+async fn look(service: &Service, minutes: f64) -> Look {
     let open = |process| fs::read_dir(format!("/proc/{process}/fd")).map_or(0, Iterator::count);
     let processes = service.processes();
     Look {
         minutes,
         megabytes: service.sum(resident) / 1e6,
         descriptors: processes.into_iter().map(open).sum(),
-        zombies: zombies(&processes),
+        zombies: zombies(&processes).await,
     }
 }
 
 /// Children that have ended and that nobody has taken notice of, in two looks one after the other: a
 /// program that has just ended is none.
-fn zombies(parents: &[u32]) -> usize {
+async fn zombies(parents: &[u32]) -> usize {
     let first = dead(parents);
-    std::thread::sleep(Duration::from_millis(100)); // What ends is noticed meanwhile.
+    sleep(Duration::from_millis(100)).await; // What ends is noticed meanwhile.
     dead(parents).iter().filter(|process| first.contains(process)).count()
 }
 
