@@ -4,7 +4,7 @@ use algonius_actors::model::event::Event;
 use algonius_actors::model::execution::Stamp;
 use algonius_actors::model::id::ExecutionId;
 
-use super::column::{Columns, integer, micros};
+use super::column::{Columns, integer, json, micros};
 use super::sql::{self, Connection, Readers};
 
 const INSERT: &str = "
@@ -22,20 +22,24 @@ pub(super) async fn insert(
     stamp: Stamp,
     event: &Event,
 ) -> sql::Result<()> {
-    let encode = |error: serde_json::Error| sql::Error::Encode(error.into());
-    let body = serde_json::to_value(&event.fact).map_err(encode)?;
-    let kind = body.get("kind").and_then(serde_json::Value::as_str).unwrap_or_default();
+    let body = json(&event.fact)?;
     sql::query(INSERT)
         .bind(id.0)
         .bind(integer(event.number))
         .bind(i64::from(stamp.turn))
         .bind(i64::from(stamp.attempt))
         .bind(micros(event.at))
-        .bind(kind)
-        .bind(body.to_string())
+        .bind(kind(&body))
+        .bind(body)
         .execute(connection)
         .await?;
     Ok(())
+}
+
+/// What kind of fact it is: the first that its JSON says.
+fn kind(body: &str) -> String {
+    let rest = body.strip_prefix(r#"{"kind":""#).unwrap_or_default();
+    rest.split('"').next().unwrap_or_default().to_owned()
 }
 
 /// Reads the events after a number, in order.
@@ -63,4 +67,21 @@ async fn read(pool: &Readers, id: ExecutionId, after: u64, most: i64) -> sql::Re
         })
     };
     rows.iter().map(|row| event(Columns(row))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use algonius_actors::model::event::{Channel, Fact};
+
+    use super::*;
+
+    #[test]
+    fn the_kind_of_a_fact_is_the_first_that_its_json_says() {
+        let truncated = Fact::Truncated { channel: Channel::Stdout, dropped: 7 };
+        let warned = Fact::Warned { message: r#""kind":"spawned""#.to_owned() };
+        for fact in [Fact::Spawned { pid: 7 }, truncated, warned] {
+            let told = serde_json::to_value(&fact).unwrap();
+            assert_eq!(kind(&json(&fact).unwrap()), told["kind"].as_str().unwrap());
+        }
+    }
 }
