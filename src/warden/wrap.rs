@@ -111,7 +111,8 @@ pub(super) fn works(bubblewrap: &Path) -> bool {
     };
     let Ok(Wrapper { program, args }) = view.wrapper(bubblewrap, bubblewrap) else { return false };
     let mut command = Command::new(program);
-    command.args(args).args(["--", "true"]);
+    // Without a process of bubblewrap's own between the two, which would end after it, an orphan of ours.
+    command.args(args).args(["--as-pid-1", "--", "true"]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }

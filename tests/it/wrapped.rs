@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use crate::harness::door::{completed, failed, outcome, state};
-use crate::harness::processes::marked;
+use crate::harness::processes::{children, marked};
 use crate::harness::{Service, Setup, gated, until};
 use crate::read_only::{WITHOUT, changes_nothing, of_nobody, setup, skips};
 
@@ -27,6 +27,15 @@ fn script(settings: &str, script: &str) -> String {
 async fn held_by(service: &Service, agent: &str, means: &str) {
     let status = service.agent(agent).await;
     assert_eq!((&status["enforcement"], &status["isolation"]), (&"enforced".into(), &means.into()));
+}
+
+/// It is tried at the start whether bubblewrap works here.
+#[tokio::test]
+async fn a_service_begins_with_its_warden_and_no_other_child() {
+    if !skips("bubblewrap") {
+        let service = Service::start(&script(WRAPPED, "cat")).await;
+        assert_eq!(children(service.pid()), [service.warden()]);
+    }
 }
 
 #[tokio::test]

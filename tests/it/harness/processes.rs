@@ -92,3 +92,15 @@ pub(crate) fn sockets(pid: i32) -> usize {
     let targets = files.filter_map(|file| fs::read_link(file.path()).ok());
     targets.filter(|target| target.to_string_lossy().starts_with("socket:")).count()
 }
+
+/// The children of a process, those too that have ended and that nobody has taken notice of.
+pub(crate) fn children(parent: i32) -> Vec<i32> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_child = |process: &i32| {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+        rest.split(' ').nth(1) == Some(parent.to_string().as_str())
+    };
+    ids.filter(is_child).collect()
+}
