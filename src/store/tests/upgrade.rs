@@ -39,3 +39,23 @@ async fn what_an_earlier_release_stored_is_there_after_the_upgrade() {
         assert_eq!(taken, Some((id, [3; 32])));
     }
 }
+
+/// What a database says of its steps is believed, and nothing of it is changed.
+#[tokio::test]
+async fn a_database_of_a_later_release_or_of_other_steps_is_refused() {
+    for (change, why) in [
+        ("version = 99 WHERE version = 1", "step 99 was taken by a later release"),
+        ("checksum = x'00' WHERE version = 2", "step 2 is another one in this release"),
+        ("success = FALSE WHERE version = 3", "step 3 was begun and not ended"),
+    ] {
+        let folder = TempDir::new().unwrap();
+        open(folder.path()).await.close().await;
+        let data = folder.path().join("data");
+        let mut other =
+            Connection::open(&data.join("ledger.db"), Access::Write, Duration::ZERO).unwrap();
+        other.batch(&format!("UPDATE _sqlx_migrations SET {change}")).unwrap();
+        other.close().unwrap();
+        let refused = Store::open(&data, Durability::Process).await.unwrap_err();
+        assert!(matches!(&refused, StoreError::Tables { why: told } if told == why), "{refused}");
+    }
+}
