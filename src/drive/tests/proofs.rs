@@ -7,7 +7,7 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::contract::Check;
 use algonius_actors::model::event::Fact;
 
-use super::world::{Stage, Story, shell};
+use super::world::{Stage, Story, shell, until};
 
 fn checked(script: &str, check: &str, limit: Duration) -> Stage {
     let mut stage = shell(script, &[]);
@@ -136,5 +136,5 @@ async fn a_check_is_called_off_with_its_attempt() {
     run.stop();
     assert_eq!(run.ended().await.unwrap_err().code, Code::CheckFailed);
     run.clean().await;
-    assert_eq!(stage.alive(), Vec::<i32>::new());
+    until(|| stage.alive().is_empty()).await;
 }
