@@ -34,6 +34,7 @@ pub mod sse;
 mod standing;
 pub mod status;
 pub mod task;
+mod unread;
 pub mod version;
 
 use std::collections::BTreeMap;

@@ -3,11 +3,11 @@
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{any, get, post};
 
 use super::answer::Problem;
-use super::{App, api, card, extension, gate, grpc, jsonrpc, observed, rest};
+use super::{App, api, card, extension, gate, grpc, jsonrpc, observed, rest, unread};
 
 /// The paths, behind the gate.
 pub fn router(app: App) -> Router {
@@ -30,5 +30,7 @@ pub fn router(app: App) -> Router {
         .with_state(app.clone())
         .merge(grpc)
         .layer(from_fn_with_state(app.clone(), observed::led));
-    gate::before(app.clone(), paths).layer(from_fn_with_state(app, observed::observe))
+    gate::before(app.clone(), paths)
+        .layer(from_fn(unread::hear_out))
+        .layer(from_fn_with_state(app, observed::observe))
 }

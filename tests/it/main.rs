@@ -70,6 +70,7 @@ mod tls;
 mod tokens;
 mod torn;
 mod twins;
+mod unread;
 mod upgrade;
 mod workspaces;
 mod wrapped;
