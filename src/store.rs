@@ -5,14 +5,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use algonius_actors::model::budget::Charge;
-use algonius_actors::model::event::{Chunk, Event, Fact, Span};
+use algonius_actors::model::event::{Chunk, Event, Span};
 use algonius_actors::model::execution::{Fence, Stamp};
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
 use algonius_actors::model::principal::{Token, TokenSeed};
 use algonius_actors::model::push::{PushTarget, Standing};
 use algonius_actors::model::record::{Filter, Page, PageQuery, Record};
 use algonius_actors::ports::ledger::{
-    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Resume, Settlement,
+    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Lines, Resume, Settlement,
 };
 use algonius_actors::ports::outbox::{Due, Outbox, Placing};
 use async_trait::async_trait;
@@ -23,7 +23,7 @@ use directory::{Directory, Lock};
 use fault::ledger_error;
 use principals::Seeds;
 use push::{Forget, Note, Place};
-use record::Facts;
+use record::Written;
 use seal::{Purpose, Seal};
 use sql::Readers;
 use text::{Append, Unwrite};
@@ -174,13 +174,13 @@ impl Ledger for Store {
         self.writer.order(order).await
     }
 
-    async fn record(
+    async fn write(
         &self,
         id: ExecutionId,
         fence: Fence,
-        facts: Vec<(DateTime<Utc>, Fact)>,
+        lines: Lines,
     ) -> Result<bool, LedgerError> {
-        self.writer.order(Facts { id, fence, facts }).await
+        self.writer.order(Written { id, fence, lines }).await
     }
 
     async fn append(&self, id: ExecutionId, chunk: Chunk) -> Result<(), LedgerError> {

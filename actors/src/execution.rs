@@ -40,6 +40,7 @@ use crate::model::usage::Usage;
 use crate::model::workspace::Workspace;
 use crate::pen::{Pen, Stroke};
 use crate::ports::driver::{Driver, Lease};
+use crate::ports::ledger::Lines;
 use crate::report::{Pulse, Report};
 
 use claiming::Claiming;
@@ -120,8 +121,8 @@ pub struct ExecutionData {
     account: Account,
     exit_code: Option<i32>,
     deadline: Option<DateTime<Utc>>,
-    /// Facts that wait for the pen until the present event is dealt with.
-    facts: Vec<(DateTime<Utc>, Fact)>,
+    /// What waits for the pen until the present event is dealt with.
+    lines: Lines,
     lease: Option<Lease>,
     /// What an earlier life told of the attempt that is taken up.
     known: Vec<Fact>,
@@ -209,7 +210,7 @@ impl ExecutionData {
             account: Account::default(),
             exit_code: None,
             deadline: None,
-            facts: Vec::new(),
+            lines: Lines::default(),
             lease: None,
             known: from.known,
             pulse: Pulse::default(),
@@ -258,7 +259,7 @@ impl ExecutionData {
         for effect in effects {
             self.perform(me, effect);
         }
-        self.write_facts();
+        self.write_lines();
         if self.parking && !self.cleaning {
             self.rest();
         }
@@ -266,28 +267,23 @@ impl ExecutionData {
 
     fn reported(&mut self, me: &ActorRef<ExecutionMsg>, report: Report) {
         match report {
-            Report::Started { at, pid } => {
+            Report::Started { at, pid, spawned } => {
                 if at == self.stamp {
                     self.pid = pid;
+                    self.lines.facts.extend(spawned);
                 }
                 self.happened(me, Event::Started { at });
                 self.mind_wall_time(me, at, Duration::ZERO);
             }
             Report::Used { at, tokens, charge } => self.used(me, at, (tokens, charge)),
-            Report::Ended { at, verdict, exit_code } => {
-                if at == self.stamp {
-                    self.pid = None;
-                    self.exit_code = exit_code;
-                }
+            Report::Ended { at, verdict, exit_code, lines } => {
+                self.take_end(at, exit_code, lines);
                 self.attempt_ended(at, verdict.as_ref().err().map(|failure| failure.code));
                 self.judge_credential(at, &verdict);
                 self.happened(me, ended(at, verdict, || self.kit.clock.now()));
             }
-            Report::Asked { at, exit_code } => {
-                if at == self.stamp {
-                    self.pid = None;
-                    self.exit_code = exit_code;
-                }
+            Report::Asked { at, exit_code, lines } => {
+                self.take_end(at, exit_code, lines);
                 self.attempt_ended(at, None);
                 self.happened(me, Event::Asked { at });
             }
@@ -307,7 +303,7 @@ impl ExecutionData {
             Effect::Warn { limit, left, message } => self.warn(limit, left, message),
             Effect::Move { from, to, stamp, why } => self.moved(from, to, stamp, why),
             Effect::Note { failure } => {
-                self.facts.push((self.kit.clock.now(), Fact::AttemptFailed(failure)));
+                self.lines.facts.push((self.kit.clock.now(), Fact::AttemptFailed(failure)));
             }
             Effect::Clean { stamp } => self.clean(me, stamp),
             Effect::Settle { stamp, ending } => self.settle(stamp, ending),
@@ -320,10 +316,10 @@ impl ExecutionData {
         }
     }
 
-    fn write_facts(&mut self) {
-        let facts = mem::take(&mut self.facts);
-        if !facts.is_empty() {
-            self.write(Stroke::Record(self.fence, facts));
+    fn write_lines(&mut self) {
+        let lines = mem::take(&mut self.lines);
+        if !lines.is_empty() {
+            self.write(Stroke::Record(self.fence, lines));
         }
     }
 
@@ -334,7 +330,7 @@ impl ExecutionData {
     fn moved(&mut self, from: State, to: State, stamp: Stamp, reason: String) {
         debug_assert!(from.may_become(to), "{from} -> {to}");
         let at = self.kit.clock.now();
-        self.facts.push((at, Fact::Moved(Move { from, to, stamp, at, reason })));
+        self.lines.facts.push((at, Fact::Moved(Move { from, to, stamp, at, reason })));
         self.publish(to);
     }
 
@@ -360,7 +356,7 @@ impl ExecutionData {
     }
 
     fn rest(&mut self) {
-        self.write_facts();
+        self.write_lines();
         self.write(Stroke::Rest);
     }
 

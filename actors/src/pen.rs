@@ -8,7 +8,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use ractor::ActorRef;
 use tokio::sync::{mpsc, watch};
 use tracing::{Instrument, Span};
@@ -18,7 +17,6 @@ use crate::decide::execution::Event;
 use crate::execution::{ExecutionMsg, Grant};
 use crate::kit::Kit;
 use crate::model::agent::AgentSpec;
-use crate::model::event::Fact;
 use crate::model::execution::Fence;
 use crate::model::id::{AgentId, ExecutionId};
 use crate::model::progress::Progress;
@@ -26,7 +24,7 @@ use crate::model::queue::Reason;
 use crate::model::request::Request;
 use crate::pens::Held;
 use crate::ports::driver::Driver;
-use crate::ports::ledger::{Claim, ClaimOrder, Ledger, LedgerError, Settlement};
+use crate::ports::ledger::{Claim, ClaimOrder, Ledger, LedgerError, Lines, Settlement};
 use crate::turns::Turns;
 
 /// Pause before a store that did not commit is asked again.
@@ -36,8 +34,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) enum Stroke {
     /// Take what an attempt needs.
     Claim(Box<Bid>),
-    /// Append facts.
-    Record(Fence, Vec<(DateTime<Utc>, Fact)>),
+    /// Append text and facts.
+    Record(Fence, Lines),
     /// End it.
     Settle(Settlement),
     /// Nothing more will come.
@@ -99,8 +97,8 @@ impl Pen {
         match stroke {
             Stroke::Claim(_) if self.strokes.is_closed() => {} // Nobody would do the work.
             Stroke::Claim(bid) => self.claim(*bid).await,
-            Stroke::Record(fence, facts) => {
-                while let Err(error) = self.ledger.record(self.id, fence, facts.clone()).await {
+            Stroke::Record(fence, lines) => {
+                while let Err(error) = self.ledger.write(self.id, fence, lines.clone()).await {
                     self.wait(&error).await?;
                 }
             }

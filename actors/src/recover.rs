@@ -18,7 +18,7 @@ use crate::model::quota::Parked;
 use crate::model::record::{Filter, Record};
 use crate::model::request::{Input, Overrides, Request};
 use crate::ports::driver::{Claimed, Driver};
-use crate::ports::ledger::{LedgerError, Settlement};
+use crate::ports::ledger::{LedgerError, Lines, Settlement};
 
 /// Pause before a store that did not commit is asked again.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -228,7 +228,7 @@ pub(crate) async fn fail(kit: &Kit, record: &Record, failure: Failure) -> Result
         fence: record.fence,
         stamp,
         outcome: Outcome::Failed,
-        moves: moves.collect(),
+        lines: Lines::of_moves(moves),
         failure: Some(failure),
         exit_code: record.exit_code,
         at,

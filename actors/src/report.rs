@@ -5,6 +5,7 @@
 
 mod known;
 mod last;
+mod pending;
 mod pulse;
 mod purses;
 mod scribe;
@@ -17,6 +18,7 @@ use tokio::sync::watch;
 
 pub use self::known::Known;
 pub use self::last::LastWords;
+pub use self::pending::Pending;
 pub use self::pulse::Pulse;
 pub use self::purses::Purses;
 pub use self::scribe::{Scribe, pieces};
@@ -34,10 +36,10 @@ use crate::model::news::Tokens;
 use crate::model::progress::{Progress, Raw};
 use crate::model::session::SessionId;
 use crate::ports::clock::Clock;
-use crate::ports::ledger::{Ledger, LedgerError};
+use crate::ports::ledger::{Ledger, LedgerError, Lines};
 
-/// A short message to the execution's actor. Text never travels this way.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A message to the execution's actor. Text travels this way only where it is short and the last.
+#[derive(Debug, Clone, PartialEq)]
 pub enum Report {
     /// The work lives.
     Started {
@@ -45,6 +47,8 @@ pub enum Report {
         at: Stamp,
         /// Its process, where there is one.
         pid: Option<u32>,
+        /// That it was started, where that is news.
+        spawned: Option<(DateTime<Utc>, Fact)>,
     },
     /// The work has ended and has written its last.
     Ended {
@@ -54,6 +58,8 @@ pub enum Report {
         verdict: Result<(), Failure>,
         /// The exit code of its process, where there was one.
         exit_code: Option<i32>,
+        /// The last of what it wrote, to be written with what follows from its end.
+        lines: Lines,
     },
     /// The work has asked for input and has ended.
     Asked {
@@ -61,6 +67,8 @@ pub enum Report {
         at: Stamp,
         /// The exit code of its process, where there was one.
         exit_code: Option<i32>,
+        /// The last of what it wrote.
+        lines: Lines,
     },
     /// The agent counted what it used.
     Used {
@@ -100,6 +108,8 @@ pub struct Desk {
     pub known: Known,
     /// Where what is used up is added.
     pub till: Till,
+    /// What is written with what follows.
+    pub pending: Pending,
 }
 
 impl Desk {
@@ -112,7 +122,17 @@ impl Desk {
         let Some(fact) = self.known.sift(fact) else { return Ok(false) };
         let now = self.clock.now();
         let facts = [Some(fact), more].into_iter().flatten().map(|fact| (now, fact)).collect();
-        let counts = self.ledger.record(self.id, self.fence, facts).await?;
+        self.write(Lines { chunks: Vec::new(), facts }).await
+    }
+
+    /// Writes what waits, and then this. Answers whether it counts. What waits does so on when the
+    /// ledger does not take it.
+    async fn write(&self, more: Lines) -> Result<bool, LedgerError> {
+        let waiting = self.pending.take();
+        let mut lines = waiting.clone();
+        lines.extend(more);
+        let written = self.ledger.write(self.id, self.fence, lines).await;
+        let counts = written.inspect_err(|_| self.pending.add(waiting))?;
         self.pulse.beat();
         self.progress.send_modify(Progress::has_news);
         Ok(counts)
@@ -159,10 +179,12 @@ impl Reporter {
         LastWords::of(Arc::clone(&self.desk.redactor), most)
     }
 
-    /// Tells that the work lives.
+    /// Tells that the work lives, and records its process.
     pub fn started(&self, pid: Option<u32>) {
         self.desk.pulse.beat();
-        (self.tell)(Report::Started { at: self.desk.stamp, pid });
+        let spawned = pid.and_then(|pid| self.desk.known.sift(Fact::Spawned { pid }));
+        let spawned = spawned.map(|fact| (self.now(), fact));
+        (self.tell)(Report::Started { at: self.desk.stamp, pid, spawned });
     }
 
     /// Opens one channel of text. Each channel is opened at most once in an attempt.
@@ -198,6 +220,25 @@ impl Reporter {
             (self.tell)(Report::Used { at: self.desk.stamp, tokens, charge });
         }
         Ok(())
+    }
+
+    /// Records a fact with whatever is recorded next, at the latest with the end of the attempt.
+    pub fn add(&self, fact: Fact) {
+        if let Some(fact) = self.desk.known.sift(fact) {
+            let facts = vec![(self.now(), fact)];
+            self.desk.pending.add(Lines { chunks: Vec::new(), facts });
+        }
+    }
+
+    /// Records what was kept back.
+    ///
+    /// # Errors
+    /// When the ledger did not commit it.
+    pub async fn catch_up(&self) -> Result<(), LedgerError> {
+        if self.desk.pending.is_empty() {
+            return Ok(());
+        }
+        self.desk.write(Lines::default()).await.map(|_| ())
     }
 
     /// Remembers what the program has counted since its session began: what it tells next is counted
@@ -240,16 +281,22 @@ impl Reporter {
         self.ended = true;
     }
 
-    /// Tells how the work ended. Everything it wrote must be written by now.
+    /// Tells how the work ended. What it wrote must be written by now, or be kept back here.
     pub fn ended(mut self, verdict: Result<(), Failure>, exit_code: Option<i32>) {
         self.ended = true;
-        (self.tell)(Report::Ended { at: self.desk.stamp, verdict, exit_code });
+        self.tell_end(verdict, exit_code);
     }
 
-    /// Tells that the work has ended with a question, which is recorded by now.
+    /// Tells that the work has ended with a question.
     pub fn asked(mut self, exit_code: Option<i32>) {
         self.ended = true;
-        (self.tell)(Report::Asked { at: self.desk.stamp, exit_code });
+        let (at, lines) = (self.desk.stamp, self.desk.pending.take());
+        (self.tell)(Report::Asked { at, exit_code, lines });
+    }
+
+    fn tell_end(&self, verdict: Result<(), Failure>, exit_code: Option<i32>) {
+        let (at, lines) = (self.desk.stamp, self.desk.pending.take());
+        (self.tell)(Report::Ended { at, verdict, exit_code, lines });
     }
 }
 
@@ -257,7 +304,7 @@ impl Drop for Reporter {
     fn drop(&mut self) {
         if !self.ended {
             let verdict = Err(Failure::new(Code::Internal, "the driver ended without a word"));
-            (self.tell)(Report::Ended { at: self.desk.stamp, verdict, exit_code: None });
+            self.tell_end(verdict, None);
         }
     }
 }

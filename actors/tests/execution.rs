@@ -60,7 +60,7 @@ async fn its_answer_is_kept_and_its_events_are_numbered() {
     world.at(60).await;
     let events = world.ledger.events(id, 0).await.unwrap();
     let numbers: Vec<_> = events.iter().map(|event| event.number).collect();
-    assert_eq!((world.answer(id).await.as_str(), numbers), ("forty-two", (1..=7).collect()));
+    assert_eq!((world.answer(id).await.as_str(), numbers), ("forty-two", (1..=8).collect()));
     world.end().await;
 }
 

@@ -7,7 +7,7 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::{Fence, Move, Outcome, Stamp, State};
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::ports::clock::Clock;
-use algonius_actors::ports::ledger::{Claim, ClaimOrder, Ledger, Settlement};
+use algonius_actors::ports::ledger::{Claim, ClaimOrder, Ledger, Lines, Settlement};
 use algonius_actors::testing::{Act, Call, WORKER, World, spec};
 
 /// One runs and two wait; then, at second 5, the service is killed.
@@ -243,7 +243,7 @@ async fn a_slot_that_is_held_elsewhere_is_asked_for_until_it_is_free() {
         outcome: Outcome::Cancelled,
         failure: None,
         exit_code: None,
-        moves: vec![moved(State::Starting, State::Cancelled)],
+        lines: Lines::of_moves([moved(State::Starting, State::Cancelled)]),
         at: world.clock.now(),
     };
     assert!(world.ledger.settle(settlement).await.unwrap());

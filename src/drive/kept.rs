@@ -9,7 +9,6 @@ use std::time::Duration;
 use algonius_actors::decide::contract::{Evidence, judge};
 use algonius_actors::decide::counters::Numbers;
 use algonius_actors::model::code::Code;
-use algonius_actors::model::event::Fact;
 use algonius_actors::model::execution::Stamp;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::ExecutionId;
@@ -240,7 +239,6 @@ impl Turn {
         dialogue: Dialogue,
         report: &Reporter,
     ) -> Result<Result<Ended, Failure>, LedgerError> {
-        report.note(Fact::Spawned { pid: kept.pid }).await?;
         if kept.calls > 0 {
             report.count_from(kept.counted.clone());
         }

@@ -1,19 +1,18 @@
 //! An attempt whose program lives: reads it, ends it when told to, and judges how it ended.
 
 mod ended;
+mod listening;
 
 use std::io;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use algonius_actors::decide::contract::{Evidence, Testimony, judge};
 use algonius_actors::decide::prompt;
 use algonius_actors::decide::resources::explain;
 use algonius_actors::decide::sandbox::{complains, is_unmade};
 use algonius_actors::model::code::Code;
-use algonius_actors::model::event::{Channel, Fact};
+use algonius_actors::model::event::Fact;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::{Dialect, Exit, OutputPattern, ProgramSpec};
 use algonius_actors::ports::driver::Work;
@@ -23,23 +22,21 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::timeout;
 
 pub(super) use self::ended::Ended;
+use self::listening::{Heard, catch_up};
 use super::answer::{Answer, of_file, of_stdout};
 use super::dialogue::Dialogue;
-use super::events::{Events, Told};
+use super::events::Told;
 use super::folder::Folder;
 use super::limits;
 use super::process::Orders;
 use super::prompts::Prompts;
 use super::proof::Proof;
-use super::pump::{Note, Source, Text, pump, pump_events};
+use super::pump::{Source, Text};
 use super::reach::Reach;
 use super::sandbox::{self, is_confined};
 use super::talk::Talk;
 use super::thread::Thread;
 use crate::warden::{Ending, Gauge, Pipe, Spawned, Tree};
-
-/// How long the pipes may stay open after the program has ended.
-const DRAIN: Duration = Duration::from_secs(1);
 
 /// A running attempt. Dropping it kills all of it and removes the folder, unless it was left.
 pub(super) struct Live {
@@ -77,13 +74,6 @@ struct End {
     exit: Exit,
     /// What it was ended for, where it was for something that it did.
     fault: Option<Failure>,
-}
-
-/// What the program wrote.
-struct Heard {
-    stdout: Text,
-    stderr: Text,
-    events: Option<Told>,
 }
 
 impl Live {
@@ -131,11 +121,11 @@ impl Live {
             heard = &mut listening => {
                 // Nobody reads on, so nobody waits for a program that would write.
                 if heard.is_err() { self.tree.kill(); }
-                (exiting.await, heard)
+                (self.see_out(exiting, report).await, heard)
             }
         };
         self.tree.sweep().await;
-        self.account(report).await;
+        self.account(report);
         self.conclude(exit, heard, (report, &mut orders)).await
     }
 
@@ -162,33 +152,6 @@ impl Live {
         if let Some(folder) = self.folder {
             _ = tokio::task::spawn_blocking(move || drop(folder)).await;
         }
-    }
-
-    async fn listen(
-        &self,
-        report: &Reporter,
-        (stdout, stderr): (Source, Source),
-        (talk, over): (Option<Talk>, &watch::Sender<bool>),
-    ) -> Result<Heard, LedgerError> {
-        let limit = self.work.spec.sizes.output;
-        let note = |channel| Note::open(report, channel, limit);
-        let spawned = report.note(Fact::Spawned { pid: self.pid });
-        let errors = pump(stderr, note(Channel::Stderr));
-        if let Output::Events(reach, dialect) = &self.output {
-            let mut events = Events::open(report, &self.work, (reach, *dialect));
-            let note = note(Channel::Stdout);
-            let output = async {
-                match talk {
-                    Some(talk) => talk.once(stdout, note, &mut events, over).await,
-                    None => pump_events(stdout, note, &mut events).await,
-                }
-            };
-            let ((), stdout, stderr) = tokio::try_join!(spawned, output, errors)?;
-            return Ok(Heard { stdout, stderr, events: Some(events.close().await?) });
-        }
-        let output = pump(stdout, note(Channel::Stdout));
-        let ((), stdout, stderr) = tokio::try_join!(spawned, output, errors)?;
-        Ok(Heard { stdout, stderr, events: None })
     }
 
     /// Waits for the program's end; once it is asked for, or the program asks a person or takes too
@@ -235,26 +198,10 @@ impl Live {
         Ok(End { exit: Exit::Code(well), fault: None })
     }
 
-    /// Reads what the pipes still hold. Somebody else may hold them open, so it is not their end
-    /// that is waited for.
-    async fn drain(
-        &self,
-        mut listening: Pin<&mut impl Future<Output = Result<Heard, LedgerError>>>,
-        cut: &watch::Sender<bool>,
-    ) -> Result<Heard, LedgerError> {
-        if let Ok(heard) = timeout(DRAIN, &mut listening).await {
-            return heard;
-        }
-        self.tree.kill();
-        cut.send_replace(true);
-        listening.await
-    }
-
-    /// Records what it took. Nothing of the answer hangs on that.
-    async fn account(&self, report: &Reporter) {
-        let Some(spent) = self.tree.spent() else { return };
-        if let Err(error) = report.note(Fact::Spent(spent)).await {
-            tracing::warn!(execution = %self.work.execution, %error, "what it took is not recorded");
+    /// Records what it took.
+    fn account(&self, report: &Reporter) {
+        if let Some(spent) = self.tree.spent() {
+            report.add(Fact::Spent(spent));
         }
     }
 
@@ -331,6 +278,7 @@ impl Live {
     ) -> Result<(), Failure> {
         judge(&self.program, evidence)?;
         let Some(proof) = self.proof.lock().await.take() else { return Ok(()) };
+        catch_up(told.0).await; // A proof may take long.
         proof.show(evidence.answer.unwrap_or_default(), told).await
     }
 
@@ -374,7 +322,7 @@ impl Live {
         let evidence = Evidence { exit, answer, has_more, stdout, stderr, told, now };
         let verdict = self.judge(&evidence, (report, orders)).await;
         if let (Ok(()), Some(Answer { raw, piece })) = (&verdict, found) {
-            report.note(Fact::answer(piece)).await?;
+            report.add(Fact::answer(piece));
             report.answered(&raw);
         }
         Ok(verdict)
@@ -383,12 +331,6 @@ impl Live {
     fn unwritten(&self, error: &LedgerError) -> Failure {
         tracing::error!(execution = %self.work.execution, %error, "what the agent wrote is lost");
         Failure::new(Code::LedgerUnavailable, "what the agent wrote could not be recorded")
-    }
-}
-
-impl Heard {
-    fn asks(&self) -> bool {
-        self.events.as_ref().is_some_and(|told| told.asks)
     }
 }
 

@@ -13,7 +13,7 @@ use algonius_actors::model::id::{AgentId, ContextId, MessageId, PrincipalId};
 use algonius_actors::model::push::{PushCredentials, Secret};
 use algonius_actors::model::request::{Keys, Trigger};
 use algonius_actors::model::trace::Trace;
-use algonius_actors::ports::ledger::{Accept, Claim, ClaimOrder, Settlement};
+use algonius_actors::ports::ledger::{Accept, Claim, ClaimOrder, Lines, Settlement};
 use chrono::{DateTime, Utc};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -248,10 +248,10 @@ impl World {
             outcome: Outcome::Completed,
             failure: None,
             exit_code: Some(0),
-            moves: vec![
+            lines: Lines::of_moves([
                 moved(State::Running, State::Completed),
                 moved(State::Completed, State::Cleanup),
-            ],
+            ]),
             at: moment(),
         };
         assert!(self.store.settle(settlement).await.unwrap());

@@ -11,7 +11,9 @@ use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, Pri
 use algonius_actors::model::record::Record;
 use algonius_actors::model::request::{Keys, Overrides, Trigger};
 use algonius_actors::ports::history::History;
-use algonius_actors::ports::ledger::{Accept, Acceptance, Claim, ClaimOrder, Ledger, Settlement};
+use algonius_actors::ports::ledger::{
+    Accept, Acceptance, Claim, ClaimOrder, Ledger, Lines, Settlement,
+};
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
@@ -76,6 +78,7 @@ macro_rules! conformance {
                 the_row_follows_its_facts
                 of_two_settlements_one_counts
                 after_the_end_only_the_cleanup_is_recorded
+                text_is_kept_with_whatever_comes_with_it
                 what_has_ended_is_not_claimed_again
                 what_never_ran_is_settled_with_its_reason
                 two_recorders_leave_no_gap_in_the_numbers
@@ -194,7 +197,7 @@ pub(super) fn settlement(id: ExecutionId, fence: Fence, outcome: Outcome) -> Set
         outcome,
         failure: None,
         exit_code: Some(0),
-        moves: vec![moved(Running, outcome.state(), 9)],
+        lines: Lines::of_moves([moved(Running, outcome.state(), 9)]),
         at: second(9),
     }
 }

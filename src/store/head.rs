@@ -89,6 +89,18 @@ impl Head {
         row.map(|row| Self::read(id, Columns(&row))).transpose()
     }
 
+    /// Appends facts in their order.
+    pub(super) async fn append_all(
+        &mut self,
+        connection: &mut Connection,
+        facts: &[(DateTime<Utc>, Fact)],
+    ) -> sql::Result<()> {
+        for (at, fact) in facts {
+            self.append(connection, *at, fact.clone()).await?;
+        }
+        Ok(())
+    }
+
     /// Appends a fact under the next number, and follows it.
     pub(super) async fn append(
         &mut self,

@@ -1,11 +1,11 @@
 //! Ending an execution: once.
 
-use algonius_actors::model::event::Fact;
 use algonius_actors::ports::ledger::Settlement;
 use async_trait::async_trait;
 
 use super::head::Head;
 use super::sql::{self, Connection};
+use super::text;
 use super::writer::Change;
 
 #[async_trait]
@@ -16,12 +16,11 @@ impl Change for Settlement {
         let Some(mut head) = Head::load(connection, self.id).await? else {
             return Ok(false);
         };
+        text::insert_all(connection, self.id, &self.lines.chunks).await?;
         if head.outcome.is_some() || head.fence != self.fence {
             return Ok(false);
         }
-        for moved in &self.moves {
-            head.append(connection, moved.at, Fact::Moved(moved.clone())).await?;
-        }
+        head.append_all(connection, &self.lines.facts).await?;
         end(self, &mut head)?;
         head.save(connection).await?;
         Ok(true)

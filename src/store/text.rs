@@ -86,6 +86,18 @@ pub(super) async fn insert(
     Ok(())
 }
 
+/// Stores chunks.
+pub(super) async fn insert_all(
+    connection: &mut Connection,
+    id: ExecutionId,
+    chunks: &[Chunk],
+) -> sql::Result<()> {
+    for chunk in chunks {
+        insert(connection, id, chunk).await?;
+    }
+    Ok(())
+}
+
 /// Stores a whole text of a channel that has none yet.
 pub(super) async fn insert_whole(
     connection: &mut Connection,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, mpsc};
 
 use algonius_actors::model::budget::Charge;
-use algonius_actors::model::event::{Chunk, Event, Fact, Span};
+use algonius_actors::model::event::{Chunk, Event, Span};
 use algonius_actors::model::execution::{Fence, Stamp};
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
 use algonius_actors::model::occurrence::{Ending, Occurrence, OccurrenceQuery};
@@ -12,7 +12,7 @@ use algonius_actors::model::principal::{Token, TokenSeed};
 use algonius_actors::model::record::{Filter, Page, PageQuery, Record};
 use algonius_actors::model::schedule::{Schedule, ScheduleId};
 use algonius_actors::ports::ledger::{
-    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Resume, Settlement,
+    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Lines, Resume, Settlement,
 };
 use algonius_actors::ports::timebook::{Advance, Settled, Timebook};
 use algonius_supervisor::store::Store;
@@ -56,13 +56,13 @@ impl Ledger for Held {
         held(Ledger::claim(&*self.0, order)).await
     }
 
-    async fn record(
+    async fn write(
         &self,
         id: ExecutionId,
         fence: Fence,
-        facts: Vec<(DateTime<Utc>, Fact)>,
+        lines: Lines,
     ) -> Result<bool, LedgerError> {
-        held(Ledger::record(&*self.0, id, fence, facts)).await
+        held(Ledger::write(&*self.0, id, fence, lines)).await
     }
 
     async fn append(&self, id: ExecutionId, chunk: Chunk) -> Result<(), LedgerError> {

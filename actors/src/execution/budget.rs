@@ -12,6 +12,7 @@ use crate::model::budget::{Charge, Measure};
 use crate::model::execution::{Stamp, State};
 use crate::model::news::Tokens;
 use crate::pen::Stroke;
+use crate::ports::ledger::Lines;
 use crate::report::Till;
 
 impl ExecutionData {
@@ -64,7 +65,8 @@ impl ExecutionData {
         if let Some(charged) = till.charged(now, charge) {
             till.take(Some(&charged));
             self.kit.tell_spent(&self.spec);
-            self.write(Stroke::Record(self.fence, vec![(now, charged)]));
+            let lines = Lines { chunks: Vec::new(), facts: vec![(now, charged)] };
+            self.write(Stroke::Record(self.fence, lines));
         }
     }
 }

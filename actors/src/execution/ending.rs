@@ -4,7 +4,6 @@ use std::mem;
 
 use super::ExecutionData;
 use crate::decide::execution::{Ending, Phase};
-use crate::model::event::Fact;
 use crate::model::execution::Stamp;
 use crate::pen::Stroke;
 use crate::ports::ledger::Settlement;
@@ -16,11 +15,7 @@ impl ExecutionData {
         self.log_end(outcome, failure.as_ref());
         let at = self.kit.clock.now();
         self.tell_end(outcome, failure.as_ref(), at);
-        let facts = mem::take(&mut self.facts);
-        let moves = facts.into_iter().filter_map(|(_, fact)| match fact {
-            Fact::Moved(moved) => Some(moved),
-            _ => None,
-        });
+        let lines = mem::take(&mut self.lines);
         self.write(Stroke::Settle(Settlement {
             id: self.id,
             fence: self.fence,
@@ -28,7 +23,7 @@ impl ExecutionData {
             outcome,
             failure,
             exit_code: self.exit_code,
-            moves: moves.collect(),
+            lines,
             at,
         }));
     }

@@ -24,8 +24,8 @@ impl ExecutionData {
     pub(super) fn measured(&mut self, at: Stamp, usage: Usage) {
         if at == self.stamp && self.state == State::Running {
             self.usage = Some(usage);
-            self.facts.push((self.kit.clock.now(), Fact::Heartbeat(usage)));
-            self.write_facts();
+            self.lines.facts.push((self.kit.clock.now(), Fact::Heartbeat(usage)));
+            self.write_lines();
         }
     }
 }

@@ -42,7 +42,7 @@ impl ExecutionData {
         let until = now.checked_add_signed(wait).unwrap_or(now);
         let parked = Parked { until, times: self.policy.parks + 1, attempt: self.stamp.attempt };
         tracing::info!(execution = %self.id, agent = %self.spec.id, %until, "parked");
-        self.facts.push((now, Fact::Parked(parked)));
+        self.lines.facts.push((now, Fact::Parked(parked)));
         (self.parked, self.parking) = (Some(parked), true);
     }
 

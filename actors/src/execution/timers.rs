@@ -40,6 +40,6 @@ impl ExecutionData {
         let left = TimeDelta::from_std(left).unwrap_or_default();
         let ends_at = at.checked_add_signed(left).unwrap_or(at);
         tracing::warn!(execution = %self.id, agent = %self.spec.id, limit = limit.as_str(), "deadline is near");
-        self.facts.push((at, Fact::Expiring { limit, ends_at, message }));
+        self.lines.facts.push((at, Fact::Expiring { limit, ends_at, message }));
     }
 }

@@ -10,7 +10,8 @@ use crate::decide::execution::Event;
 use crate::model::event::Fact;
 use crate::model::execution::Stamp;
 use crate::ports::driver::Work;
-use crate::report::{Desk, Known, Pulse, Reporter, Till};
+use crate::ports::ledger::Lines;
+use crate::report::{Desk, Known, Pending, Pulse, Reporter, Till};
 
 impl ExecutionData {
     pub(super) fn start(&mut self, me: &ActorRef<ExecutionMsg>, stamp: Stamp) {
@@ -48,6 +49,7 @@ impl ExecutionData {
             pulse: self.pulse.clone(),
             known: Known::new(known),
             till: Till::of(&self.spec, &self.kit.purses),
+            pending: Pending::default(),
         };
         let me = me.clone();
         let reporter = Reporter::new(desk, move |report| {
@@ -56,6 +58,17 @@ impl ExecutionData {
         let (spec, request) = (Arc::clone(&self.spec), Arc::clone(&self.request));
         let workspace = self.claiming.workspace();
         (Work { execution: self.id, stamp, spec, request, workspace }, reporter)
+    }
+
+    /// The process of an attempt has ended. Of one that was given up the text is kept, and its facts
+    /// are of no consequence.
+    pub(super) fn take_end(&mut self, at: Stamp, exit_code: Option<i32>, lines: Lines) {
+        self.lines.chunks.extend(lines.chunks);
+        if at == self.stamp {
+            self.pid = None;
+            self.exit_code = exit_code;
+            self.lines.facts.extend(lines.facts);
+        }
     }
 
     pub(super) fn clean(&mut self, me: &ActorRef<ExecutionMsg>, stamp: Stamp) {

@@ -181,6 +181,36 @@ pub enum Claim {
     Gone,
 }
 
+/// What is written of an execution in one go.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Lines {
+    /// Redacted text, of which the facts may speak.
+    pub chunks: Vec<Chunk>,
+    /// What happened, in its order, and when.
+    pub facts: Vec<(DateTime<Utc>, Fact)>,
+}
+
+impl Lines {
+    /// Moves alone, each at its time.
+    #[must_use]
+    pub fn of_moves(moves: impl IntoIterator<Item = Move>) -> Self {
+        let facts = moves.into_iter().map(|moved| (moved.at, Fact::Moved(moved)));
+        Self { chunks: Vec::new(), facts: facts.collect() }
+    }
+
+    /// Whether there is nothing to write.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.chunks.is_empty() && self.facts.is_empty()
+    }
+
+    /// Takes what comes after these.
+    pub fn extend(&mut self, more: Self) {
+        self.chunks.extend(more.chunks);
+        self.facts.extend(more.facts);
+    }
+}
+
 /// The end of an execution.
 #[derive(Debug, Clone)]
 pub struct Settlement {
@@ -196,8 +226,8 @@ pub struct Settlement {
     pub failure: Option<Failure>,
     /// The exit code of the last process.
     pub exit_code: Option<i32>,
-    /// The moves that led to the end.
-    pub moves: Vec<Move>,
+    /// The last that was written of it, with the moves that led to the end.
+    pub lines: Lines,
     /// When.
     pub at: DateTime<Utc>,
 }
@@ -234,8 +264,15 @@ pub trait Ledger: Send + Sync + 'static {
     /// When nothing was committed.
     async fn claim(&self, order: ClaimOrder) -> Result<Claim, LedgerError>;
 
-    /// Appends facts in their order, and lets the row follow the moves among them. Answers
-    /// whether the fence still held.
+    /// Appends text, which needs no fence, then facts in their order, and lets the row follow the
+    /// moves among them. Answers whether the fence still held.
+    ///
+    /// # Errors
+    /// When nothing was committed.
+    async fn write(&self, id: ExecutionId, fence: Fence, lines: Lines)
+    -> Result<bool, LedgerError>;
+
+    /// Appends facts alone, as [`Ledger::write`] does.
     ///
     /// # Errors
     /// When nothing was committed.
@@ -244,7 +281,9 @@ pub trait Ledger: Send + Sync + 'static {
         id: ExecutionId,
         fence: Fence,
         facts: Vec<(DateTime<Utc>, Fact)>,
-    ) -> Result<bool, LedgerError>;
+    ) -> Result<bool, LedgerError> {
+        self.write(id, fence, Lines { chunks: Vec::new(), facts }).await
+    }
 
     /// Appends redacted text.
     ///

@@ -10,7 +10,7 @@ use crate::decide::keep::{Kept, Masked, lay};
 use crate::decide::redact::Stream;
 use crate::model::content::{Part, Piece};
 use crate::model::event::{CHUNK, Channel, Chunk, Fact, Span};
-use crate::ports::ledger::LedgerError;
+use crate::ports::ledger::{LedgerError, Lines};
 
 /// Text is stored in pieces of at least this size, unless its stream ends.
 const SHORTEST: usize = 4 * 1024;
@@ -150,7 +150,7 @@ impl Scribe {
     }
 
     /// Writes what was held back, ends what was still being made, and gives the whole text of the
-    /// channel.
+    /// channel. The last of it, where it is short, is written with what follows.
     ///
     /// # Errors
     /// When the ledger did not commit.
@@ -158,7 +158,11 @@ impl Scribe {
         let dropped = self.end_flood();
         let left = self.growth.end();
         self.record(left).await?;
-        self.flush().await?;
+        if self.ready.len() < SHORTEST {
+            self.keep_back();
+        } else {
+            self.flush().await?;
+        }
         if dropped > 0 {
             self.desk.record(Fact::Truncated { channel: self.channel, dropped }).await?;
         }
@@ -167,15 +171,28 @@ impl Scribe {
 
     async fn flush(&mut self) -> Result<(), LedgerError> {
         for text in pieces(&mem::take(&mut self.ready)) {
-            let length = text.len() as u64;
-            let (stamp, channel) = (self.desk.stamp, self.channel);
-            let chunk = Chunk { stamp, channel, number: self.number, offset: self.offset, text };
+            let chunk = self.chunk(text);
             self.desk.ledger.append(self.desk.id, chunk).await?;
-            self.number += 1;
-            self.offset += length;
             self.desk.pulse.beat(); // A slow ledger is no silence of the agent.
         }
         Ok(())
+    }
+
+    /// Leaves the last of the text to whoever writes next of the attempt.
+    fn keep_back(&mut self) {
+        if !self.ready.is_empty() {
+            let text = mem::take(&mut self.ready);
+            let chunks = vec![self.chunk(text)];
+            self.desk.pending.add(Lines { chunks, facts: Vec::new() });
+        }
+    }
+
+    /// The next chunk of the channel.
+    fn chunk(&mut self, text: String) -> Chunk {
+        let Self { number, offset, .. } = *self;
+        self.number += 1;
+        self.offset += text.len() as u64;
+        Chunk { stamp: self.desk.stamp, channel: self.channel, number, offset, text }
     }
 
     /// Ends the text, with the tail of what came after its head. Tells how much is missing between

@@ -18,7 +18,7 @@ use crate::model::principal::{Token, TokenSeed};
 use crate::model::queue::Reason;
 use crate::model::record::{Filter, Page, PageQuery, Record};
 use crate::ports::ledger::{
-    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Resume, Settlement,
+    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Lines, Resume, Settlement,
 };
 
 /// A way to the rows. All ways of one world lead to the same rows.
@@ -160,11 +160,11 @@ impl Ledger for MemoryLedger {
         Ok(Claim::Granted(row.record.fence))
     }
 
-    async fn record(
+    async fn write(
         &self,
         id: ExecutionId,
         fence: Fence,
-        facts: Vec<(DateTime<Utc>, Fact)>,
+        lines: Lines,
     ) -> Result<bool, LedgerError> {
         self.enter(Call::Record).await?;
         let mut rows = self.rows.lock().await;
@@ -172,6 +172,8 @@ impl Ledger for MemoryLedger {
         let Some(row) = executions.get_mut(&id) else {
             return Ok(false);
         };
+        let Lines { chunks, facts } = lines;
+        row.chunks.extend(chunks);
         let is_over = row.record.outcome.is_some() && !facts.iter().all(|(_, fact)| is_rest(fact));
         if row.record.fence != fence || is_over {
             return Ok(false);
@@ -207,11 +209,13 @@ impl Ledger for MemoryLedger {
             return Ok(false);
         };
         row.settle_calls += 1;
+        let Lines { chunks, facts } = settlement.lines;
+        row.chunks.extend(chunks);
         if row.record.outcome.is_some() || row.record.fence != settlement.fence {
             return Ok(false);
         }
-        for moved in settlement.moves {
-            row.append(moved.at, Fact::Moved(moved), breaches);
+        for (at, fact) in facts {
+            row.append(at, fact, breaches);
         }
         row.record.outcome = Some(settlement.outcome);
         row.record.failure = settlement.failure;

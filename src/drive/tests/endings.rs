@@ -20,6 +20,21 @@ const DAEMON: &str =
 const NOBODY: Vec<i32> = Vec::new();
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_was_written_is_there_while_its_program_lives_on() {
+    for closed in [">&-", ">&- 2>&-"] {
+        let script = format!("echo early; exec {closed}; until [ -e go ]; do sleep 0.01; done");
+        let stage = shell(&script, &[]);
+        let mut run = stage.start().await;
+        while run.text(Channel::Stdout) != "early\n" {
+            run.next().await;
+        }
+        std::fs::write(stage.home.path().join("go"), "").unwrap();
+        assert_eq!(run.ended().await, Ok(()));
+        run.clean().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_exit_code_is_told_with_what_was_written() {
     let story = shell("echo out; echo err >&2; exit 3", &[]).play().await;
     let failure = story.verdict.as_ref().unwrap_err();

@@ -35,6 +35,7 @@ async fn written(stage: &Stage, text: &[u8], sizes: &[usize]) -> Written {
         rest = tail;
     }
     let Text { raw, piece } = note.close().await.unwrap();
+    report.catch_up().await.unwrap();
     let mut told = Written { raw, masked: String::new(), dropped: 0 };
     while let Ok(entry) = entries.try_recv() {
         match entry {

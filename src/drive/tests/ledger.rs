@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use algonius_actors::model::budget::Charge;
-use algonius_actors::model::event::{Chunk, Event, Fact, Span};
+use algonius_actors::model::event::{Chunk, Event, Span};
 use algonius_actors::model::execution::{Fence, Stamp};
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
 use algonius_actors::model::principal::{Token, TokenSeed};
 use algonius_actors::model::record::{Filter, Page, PageQuery, Record};
 use algonius_actors::ports::ledger::{
-    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Resume, Settlement,
+    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Lines, Resume, Settlement,
 };
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, Utc};
@@ -39,13 +39,11 @@ impl Ledger for Listener {
         Err(unavailable())
     }
 
-    async fn record(
-        &self,
-        _: ExecutionId,
-        _: Fence,
-        facts: Vec<(DateTime<Utc>, Fact)>,
-    ) -> Result<bool, LedgerError> {
-        for (_, fact) in facts {
+    async fn write(&self, _: ExecutionId, _: Fence, lines: Lines) -> Result<bool, LedgerError> {
+        for chunk in lines.chunks {
+            self.hear(Entry::Chunk(chunk))?;
+        }
+        for (_, fact) in lines.facts {
             self.hear(Entry::Fact(fact))?;
         }
         Ok(true)

@@ -27,9 +27,9 @@ use algonius_actors::model::sandbox::{Enforcement, Isolation, Sandbox};
 use algonius_actors::model::workspace::Workspace;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::driver::{Driver, Lease, Work};
-use algonius_actors::ports::ledger::LedgerError;
+use algonius_actors::ports::ledger::{LedgerError, Lines};
 
-use algonius_actors::report::{Desk, Known, Pulse, Purses, Report, Reporter, Till};
+use algonius_actors::report::{Desk, Known, Pending, Pulse, Purses, Report, Reporter, Till};
 use chrono::{DateTime, Utc};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OnceCell, watch};
@@ -67,6 +67,20 @@ impl Listener {
         _ = self.entries.send(entry);
         Ok(())
     }
+}
+
+/// A report, with what an execution writes because of it: before an end, after a beginning.
+fn entries_of(report: Report) -> Vec<Entry> {
+    let (spawned, lines) = match &report {
+        Report::Started { spawned, .. } => (spawned.clone(), Lines::default()),
+        Report::Ended { lines, .. } | Report::Asked { lines, .. } => (None, lines.clone()),
+        Report::Used { .. } => (None, Lines::default()),
+    };
+    let mut entries: Vec<_> = lines.chunks.into_iter().map(Entry::Chunk).collect();
+    entries.extend(lines.facts.into_iter().map(|(_, fact)| Entry::Fact(fact)));
+    entries.push(Entry::Report(report));
+    entries.extend(spawned.map(|(_, fact)| Entry::Fact(fact)));
+    entries
 }
 
 pub(super) fn unavailable() -> LedgerError {
@@ -237,8 +251,11 @@ impl Stage {
             pulse: Pulse::default(),
             known: Known::default(),
             till: Till::of(&self.spec, &Purses::default()),
+            pending: Pending::default(),
         };
-        let report = Reporter::new(desk, move |report| _ = sender.send(Entry::Report(report)));
+        let report = Reporter::new(desk, move |report| {
+            entries_of(report).into_iter().for_each(|entry| _ = sender.send(entry));
+        });
         (report, entries, is_full)
     }
 

@@ -6,7 +6,7 @@ use algonius_actors::model::content::Piece;
 use algonius_actors::model::event::{Channel, Event, Fact, Span, Speaker};
 use algonius_actors::model::execution::{Fence, Move, Outcome, Stamp, State};
 use algonius_actors::model::id::{AgentId, ExecutionId, MessageId, PrincipalId};
-use algonius_actors::ports::ledger::{Accept, Claim, ClaimOrder, Resume, Settlement};
+use algonius_actors::ports::ledger::{Accept, Claim, ClaimOrder, Lines, Resume, Settlement};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
@@ -116,7 +116,7 @@ pub(in crate::store) async fn an_answer_without_an_open_question_changes_nothing
     // Only the outcome is wrong here.
     let (over, _) = asked(&ledger).await;
     let end = settlement(over, fence, Outcome::Timeout);
-    let end = Settlement { moves: Vec::new(), ..end };
+    let end = Settlement { lines: Lines::default(), ..end };
     assert!(ledger.settle(end).await.unwrap());
     let (open, _) = asked(&ledger).await;
 

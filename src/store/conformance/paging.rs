@@ -8,7 +8,7 @@ use algonius_actors::model::execution::{Fence, Outcome, State};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, PrincipalId};
 use algonius_actors::model::record::{Page, PageQuery, Shown};
-use algonius_actors::ports::ledger::{Accept, Settlement};
+use algonius_actors::ports::ledger::{Accept, Lines, Settlement};
 use chrono::TimeDelta;
 use uuid::Uuid;
 
@@ -44,7 +44,12 @@ async fn accepted_at(ledger: &AnyLedger, at: i64) -> ExecutionId {
 async fn settled(ledger: &AnyLedger, id: ExecutionId, at: i64) {
     let end = settlement(id, Fence(0), Outcome::Completed);
     let moves = vec![moved(Starting, Completed, at)];
-    assert!(ledger.settle(Settlement { at: second(at), moves, ..end }).await.unwrap());
+    assert!(
+        ledger
+            .settle(Settlement { at: second(at), lines: Lines::of_moves(moves), ..end })
+            .await
+            .unwrap()
+    );
 }
 
 /// Of equal times, the later id comes first.

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use algonius_actors::model::code::Code;
-use algonius_actors::model::event::Fact;
+use algonius_actors::model::event::{Channel, Chunk, Fact, Span};
 use algonius_actors::model::execution::{Fence, Move, Outcome, Stamp, State};
 use algonius_actors::model::failure::Failure;
-use algonius_actors::ports::ledger::{Claim, ClaimOrder, Settlement};
+use algonius_actors::ports::ledger::{Claim, ClaimOrder, Lines, Settlement};
 use tokio::task::JoinSet;
 
 use State::{Cleanup, Completed, Failed, Idle, Running, Starting};
@@ -71,6 +71,32 @@ pub(in crate::store) async fn after_the_end_only_the_cleanup_is_recorded(ledger:
     assert_eq!(numbers(&ledger, id).await, [1, 2, 3, 4, 5]);
 }
 
+pub(in crate::store) async fn text_is_kept_with_whatever_comes_with_it(ledger: AnyLedger) {
+    let (id, fence) = claimed(&ledger).await;
+    let (mut offset, mut numbers) = (0, 0..);
+    let mut said = |text: &str, facts| {
+        let number = numbers.next().unwrap();
+        let (stamp, channel) = (Stamp::FIRST, Channel::Stdout);
+        let chunk = Chunk { stamp, channel, number, offset, text: text.to_owned() };
+        offset += text.len() as u64;
+        Lines { chunks: vec![chunk], facts }
+    };
+    assert!(ledger.write(id, fence, said("alone, ", Vec::new())).await.unwrap());
+    assert!(ledger.write(id, fence, said("with a fact, ", vec![warned("one")])).await.unwrap());
+    // Facts of a lost claim are of no consequence; what its program wrote was written.
+    assert!(!ledger.write(id, Fence(7), said("late, ", vec![warned("no")])).await.unwrap());
+    let end = settlement(id, fence, Outcome::Completed);
+    let lines = said("at the end", vec![warned("two"), end.lines.facts[0].clone()]);
+    assert!(ledger.settle(Settlement { lines, ..end }).await.unwrap());
+    let span = Span { stamp: Stamp::FIRST, channel: Channel::Stdout, from: 0, to: offset };
+    let text = ledger.text(id, span).await.unwrap();
+    assert_eq!(text, "alone, with a fact, late, at the end");
+    let facts = ledger.events(id, 2).await.unwrap().into_iter().map(|event| event.fact);
+    let facts: Vec<_> = facts.take(2).collect();
+    assert_eq!(facts, [warned("one").1, warned("two").1]);
+    assert_eq!(record(&ledger, id).await.state, Completed);
+}
+
 pub(in crate::store) async fn what_has_ended_is_not_claimed_again(ledger: AnyLedger) {
     let (id, fence) = claimed(&ledger).await;
     let spawned = vec![(second(2), Fact::Spawned { pid: 4711 })];
@@ -89,7 +115,7 @@ pub(in crate::store) async fn what_never_ran_is_settled_with_its_reason(ledger: 
     let end = Settlement {
         failure: failure.clone(),
         exit_code: None,
-        moves,
+        lines: Lines::of_moves(moves),
         ..settlement(id, Fence(0), Outcome::Failed)
     };
     assert!(ledger.settle(end).await.unwrap());
