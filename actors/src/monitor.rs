@@ -52,6 +52,8 @@ pub enum MonitorMsg {
     Broken,
     /// Somebody saw something.
     Seen(Sighting),
+    /// Requests were counted, and more may come until the next tick.
+    Requested,
     /// Asks since when it lives, and which alerts are open.
     Inspect(RpcReplyPort<(DateTime<Utc>, Vec<Alert>)>),
 }
@@ -113,11 +115,15 @@ impl Actor for MonitorActor {
         match msg {
             MonitorMsg::Measured(reading) => data.measured(reading),
             MonitorMsg::Broken => return Err("the reading of the machine panicked".into()),
-            MonitorMsg::Seen(sighting) => {
-                data.ticks &= sighting != Sighting::Tick;
-                data.seen(sighting);
+            MonitorMsg::Seen(Sighting::Tick) => {
+                data.ticks = false;
+                data.count();
+                data.seen(Sighting::Tick);
             }
+            MonitorMsg::Seen(sighting) => data.seen(sighting),
+            MonitorMsg::Requested => data.begin_ticks(&me),
             MonitorMsg::Inspect(reply) => {
+                data.count(); // What is told is not older than the question.
                 _ = reply.send((data.since, data.open.values().cloned().collect()));
             }
         }
@@ -171,9 +177,22 @@ impl MonitorData {
     /// Sees to it that time passes while something ends by itself, and only then.
     fn go_on(&mut self, me: &ActorRef<MonitorMsg>) {
         while self.reader.try_join_next().is_some() {} // What is over is let go.
-        if !self.ticks && self.watch.ends_by_itself() {
+        if self.watch.ends_by_itself() {
+            self.begin_ticks(me);
+        }
+    }
+
+    fn begin_ticks(&mut self, me: &ActorRef<MonitorMsg>) {
+        if !self.ticks {
             self.ticks = true;
             self.reader.spawn(tick(me.clone()));
+        }
+    }
+
+    /// Sees the requests that came since the last tick.
+    fn count(&mut self) {
+        for (endpoint, count) in self.args.kit.lookout.requests() {
+            self.seen(Sighting::Requested(endpoint, count));
         }
     }
 

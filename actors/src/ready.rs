@@ -35,4 +35,9 @@ impl Gateway {
     pub fn see(&self, sighting: crate::decide::alert::Sighting) {
         self.kit.lookout.see(sighting);
     }
+
+    /// Counts a request to an endpoint, for whoever watches.
+    pub fn count(&self, endpoint: &str) {
+        self.kit.lookout.count(endpoint);
+    }
 }

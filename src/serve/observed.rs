@@ -1,6 +1,5 @@
 //! Around everything: each request has an id, a place in a trace, and is counted.
 
-use algonius_actors::decide::alert::Sighting;
 use algonius_actors::model::trace::{SpanId, Trace, TraceId};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
@@ -65,7 +64,7 @@ pub async fn observe(State(app): State<App>, mut request: Request, next: Next) -
     }
     let endpoint = response.extensions_mut().remove::<Endpoint>();
     if let Some(endpoint) = endpoint.as_ref().filter(|it| !WATCHED.contains(&&*it.template)) {
-        app.gateway.see(Sighting::Requested(endpoint.named.clone()));
+        app.gateway.count(&endpoint.named);
     }
     let (endpoint, status) = (endpoint.map(|it| it.template), response.status().as_u16());
     let took = clock.elapsed();

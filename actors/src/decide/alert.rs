@@ -17,8 +17,8 @@ const NEARLY: u64 = 80;
 /// What was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sighting {
-    /// A request came to an endpoint.
-    Requested(String),
+    /// So many requests came to an endpoint.
+    Requested(String, u64),
     /// An execution of an agent ended, well or not.
     Ended(AgentId, bool),
     /// Work of a schedule ended: how much of it failed in a row, and from how much on that is told.
@@ -52,7 +52,7 @@ pub enum Change {
 /// What is known, and what is open.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Watch {
-    /// The latest requests of each endpoint, one more than are expected at most.
+    /// The latest requests of each endpoint, as many as are expected at most.
     requests: BTreeMap<String, VecDeque<Duration>>,
     /// Failures of each agent in a row.
     streaks: BTreeMap<AgentId, u32>,
@@ -70,7 +70,9 @@ pub fn step(
 ) -> (Watch, Vec<Change>) {
     let mut changes = Vec::new();
     match sighting {
-        Sighting::Requested(endpoint) => watch.requested(endpoint, now, spec, &mut changes),
+        Sighting::Requested(endpoint, count) => {
+            watch.requested((endpoint, count), now, spec, &mut changes);
+        }
         Sighting::Ended(agent, is_good) => watch.ended(agent, is_good, spec, &mut changes),
         Sighting::Scheduled(id, streak, limit) => {
             let key = (Cause::ScheduleFailing, id.to_string());
@@ -127,23 +129,22 @@ impl Watch {
 
     fn requested(
         &mut self,
-        endpoint: String,
+        (endpoint, count): (String, u64),
         now: Duration,
         spec: &AlertSpec,
         changes: &mut Vec<Change>,
     ) {
-        let limit = spec.requests_per_minute;
+        let limit = u64::from(spec.requests_per_minute);
         if limit == 0 {
             return;
         }
         let times = self.requests.entry(endpoint.clone()).or_default();
         forget(times, now);
-        times.push_back(now);
-        if times.len() > limit as usize {
-            let value = times.len() as u64;
-            times.pop_front();
-            let key = (Cause::RequestRate, endpoint);
-            self.open(key, None, (value, limit.into()), changes);
+        let value = times.len() as u64 + count;
+        times.extend((0..count.min(limit)).map(|_| now));
+        if value > limit {
+            times.drain(..times.len().saturating_sub(spec.requests_per_minute as usize));
+            self.open((Cause::RequestRate, endpoint), None, (value, limit), changes);
         }
     }
 

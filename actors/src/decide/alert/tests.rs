@@ -35,7 +35,7 @@ impl Story {
 }
 
 fn asked() -> Sighting {
-    Sighting::Requested("/x".to_owned())
+    Sighting::Requested("/x".to_owned(), 1)
 }
 
 fn agent() -> AgentId {
@@ -58,10 +58,24 @@ fn one_request_more_than_is_expected_within_a_minute_is_told_once() {
 }
 
 #[test]
+fn requests_that_are_told_together_count_as_those_that_are_told_one_by_one() {
+    let mut story = Story::default();
+    let many = |count| Sighting::Requested("/x".to_owned(), count);
+    story.see(0, many(4)).see(1, many(6));
+    assert_eq!(story.told, [""; 0]);
+    story.see(2, many(5_000)).see(3, many(1));
+    assert_eq!(story.told, ["2 request-rate /x 5010/10"]);
+    story.see(61, Sighting::Tick);
+    assert_eq!(story.told.len(), 1);
+    story.see(62, Sighting::Tick);
+    assert_eq!(story.told[1..], ["62 request-rate /x over"]);
+}
+
+#[test]
 fn as_many_as_are_expected_are_never_too_many_and_endpoints_are_counted_apart() {
     let mut story = Story::default();
     for second in (0..600).step_by(6) {
-        story.see(second, asked()).see(second, Sighting::Requested("/y".to_owned()));
+        story.see(second, asked()).see(second, Sighting::Requested("/y".to_owned(), 1));
     }
     assert_eq!(story.told, [""; 0]);
 }
