@@ -13,8 +13,12 @@ use crate::model::status::QueuedStatus;
 /// A line of so many is told of every move.
 const SHORT: usize = 64;
 
-/// How old the places in a longer line may be: telling thousands of each move was most of the work.
+/// How old the places in a longer line may be at least: telling thousands of each move was most of the
+/// work.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Of the longest lines so many are told in a millisecond, on the average.
+const TOLD_PER_MS: usize = 5;
 
 impl AgentData {
     /// The line has moved.
@@ -23,8 +27,9 @@ impl AgentData {
             self.show_places();
         } else if !mem::replace(&mut self.are_places_due, true) {
             let me = me.clone();
+            let pause = pause(self.waiting.len());
             self.spawn(async move {
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(pause).await;
                 _ = me.cast(AgentMsg::PlacesDue); // The timer ends with the actor.
             });
         }
@@ -71,5 +76,21 @@ impl AgentData {
             Some(QueuedStatus { id, position, reason, since: one.since, until, deadline })
         });
         queued.collect()
+    }
+}
+
+/// How old the places in a line of so many may be.
+fn pause(length: usize) -> Duration {
+    PAUSE.max(Duration::from_millis((length / TOLD_PER_MS) as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_thousands_is_told_as_many_places_in_a_second_as_one_of_hundreds() {
+        let told = [65, 500, 10_000, 20_000].map(|length| pause(length).as_millis());
+        assert_eq!(told, [100, 100, 2_000, 4_000]);
     }
 }

@@ -155,6 +155,9 @@ impl Line {
     }
 
     fn is_full(&self) -> bool {
+        if self.waiting.len() < self.depth as usize {
+            return false; // However many lean: nobody is looked at one by one.
+        }
         // Free slots serve those who may begin; those who lean need the queue.
         let leaning = self.leaning();
         match (self.waiting.len() - leaning).checked_sub(self.free()) {
@@ -168,7 +171,8 @@ impl Line {
     }
 
     fn set(&mut self, id: ExecutionId, stage: Stage) {
-        for place in self.waiting.iter_mut().filter(|place| place.id == id) {
+        // Who is recorded has just come, mostly.
+        if let Some(place) = self.waiting.iter_mut().rev().find(|place| place.id == id) {
             place.stage = stage;
         }
     }
@@ -179,7 +183,7 @@ impl Line {
     }
 
     fn position(&self, id: ExecutionId) -> Option<usize> {
-        self.waiting.iter().position(|place| place.id == id).map(|index| index + 1)
+        self.waiting.iter().rposition(|place| place.id == id).map(|index| index + 1)
     }
 
     /// The first in line who does not lean, if its record is committed.
