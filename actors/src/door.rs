@@ -17,7 +17,7 @@ use crate::model::code::Code;
 use crate::model::event::{Event, Span};
 use crate::model::execution::State;
 use crate::model::failure::Failure;
-use crate::model::id::ExecutionId;
+use crate::model::id::{AgentId, ExecutionId};
 use crate::model::principal::{Caller, Right};
 use crate::model::progress::{Progress, Raw};
 use crate::model::queue::Queued;
@@ -134,26 +134,25 @@ impl Gateway {
 
     /// Waits until an execution has ended, or waits for input. Returns early when the service
     /// drains and the execution has not begun: it will run after the next start. Gives the answer's
-    /// text as it was given, where the agent is configured so and the caller is the owner.
+    /// text as it was given, where the agent is configured so: to be shown to the owner alone.
     pub async fn settled(
         &self,
-        caller: &Caller,
-        record: &Record,
+        agent: &AgentId,
+        id: ExecutionId,
         progress: Option<watch::Receiver<Progress>>,
     ) -> Option<Raw> {
-        let seen = self.wait(record, progress, Until::Rest).await?;
-        let raw = seen.borrow().raw.clone();
-        raw.filter(|_| caller.principal == record.owner)
+        let seen = self.wait((agent, id), progress, Until::Rest).await?;
+        seen.borrow().raw.clone()
     }
 
     /// Waits until an execution has ended; an open question is no end.
     pub async fn ended(&self, record: &Record, progress: Option<watch::Receiver<Progress>>) {
-        self.wait(record, progress, Until::End).await;
+        self.wait((&record.agent, record.id), progress, Until::End).await;
     }
 
     async fn wait(
         &self,
-        record: &Record,
+        (agent, id): (&AgentId, ExecutionId),
         mut progress: Option<watch::Receiver<Progress>>,
         until: Until,
     ) -> Option<watch::Receiver<Progress>> {
@@ -163,11 +162,11 @@ impl Gateway {
                 is_over = reached(&mut progress, until) => if is_over { return progress },
                 () = drained(&mut draining) => if !is_begun(progress.as_ref()) { return progress },
             }
-            if self.is_over(record.id, until).await {
+            if self.is_over(id, until).await {
                 return progress;
             }
             tokio::time::sleep(LOOK_AGAIN).await;
-            progress = self.watch(record).await;
+            progress = self.watch(agent, id).await;
         }
     }
 
@@ -257,8 +256,12 @@ impl Gateway {
     }
 
     /// The progress of an execution, while an actor holds it.
-    pub(crate) async fn watch(&self, record: &Record) -> Option<watch::Receiver<Progress>> {
-        let (agent, id) = (record.agent.clone(), record.id);
+    pub(crate) async fn watch(
+        &self,
+        agent: &AgentId,
+        id: ExecutionId,
+    ) -> Option<watch::Receiver<Progress>> {
+        let agent = agent.clone();
         self.ask(|reply| GatewayMsg::Watch(agent, id, reply)).await.flatten()
     }
 
@@ -270,7 +273,7 @@ impl Gateway {
         if !(is_open && may_wait) {
             return None;
         }
-        self.watch(record).await.and_then(|progress| progress.borrow().queued)
+        self.watch(&record.agent, record.id).await.and_then(|progress| progress.borrow().queued)
     }
 
     /// What is known of the credentials of agents.

@@ -319,7 +319,7 @@ impl ExecutionData {
     fn write_lines(&mut self) {
         let lines = mem::take(&mut self.lines);
         if !lines.is_empty() {
-            self.write(Stroke::Record(self.fence, lines));
+            self.write(Stroke::of(self.fence, lines));
         }
     }
 

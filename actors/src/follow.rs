@@ -151,7 +151,7 @@ impl Follow {
         if mem::replace(&mut self.has_looked, true) {
             tokio::time::sleep(LOOK_AGAIN).await;
         }
-        self.progress = self.gateway.watch(&self.record).await;
+        self.progress = self.gateway.watch(&self.record.agent, self.record.id).await;
     }
 }
 

@@ -212,8 +212,7 @@ impl World {
     pub async fn wait(&self, id: ExecutionId) -> String {
         let progress = self.progress.borrow().get(&id).cloned();
         if let Some(record) = self.record(id).await {
-            let caller = caller();
-            let settled = self.door.settled(&caller, &record, progress);
+            let settled = self.door.settled(&record.agent, record.id, progress);
             let settled = tokio::time::timeout(FOR_EVER, settled);
             if settled.await.is_err() {
                 return "lost".to_owned();

@@ -64,6 +64,18 @@ async fn its_answer_is_kept_and_its_events_are_numbered() {
     world.end().await;
 }
 
+/// A record that takes long holds up work of which the beginning is a record of its own.
+#[tokio::test(start_paused = true)]
+async fn the_beginning_of_short_work_is_written_with_its_end() {
+    for (lasts, end) in [(0, "completed at 0"), (1, "completed at 5")] {
+        let world = World::new().await;
+        world.script("work", [Act::ok(lasts)]);
+        world.faults.slow(Call::Record, [5]);
+        assert_eq!(world.run("work").await, end);
+        world.end().await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn output_beyond_the_limit_is_cut_between_its_ends_and_counted() {
     let world = World::tuned(|spec| spec.sizes.output = 6).await;

@@ -145,7 +145,7 @@ async fn an_execution_whose_actor_is_not_born_is_interrupted_and_frees_its_slot(
 
 /// One whose work is held, and whose beginning the store does not take for some seconds.
 async fn unwritten() -> (World, ExecutionId) {
-    let world = World::tuned(|spec| spec.heartbeat = Some(Duration::from_secs(2))).await;
+    let world = World::tuned(|spec| spec.heartbeat = Some(Duration::from_millis(2500))).await;
     world.script("a", [Act::ok(10)]);
     world.faults.fail(Call::Record, 5);
     let id = world.submit("a").await.unwrap();
@@ -157,7 +157,7 @@ async fn unwritten() -> (World, ExecutionId) {
 #[tokio::test(start_paused = true)]
 async fn an_execution_goes_on_from_what_its_crashed_actor_could_write() {
     let (world, id) = unwritten().await;
-    // Paused time: what beats at second 2 reads the clock.
+    // Paused time: what beats at second 2.5 reads the clock.
     tokio::time::sleep(Duration::from_millis(1500)).await;
     world.clock.arm(1);
     assert_eq!(world.wait(id).await, "completed");

@@ -2,15 +2,14 @@
 
 use std::pin::Pin;
 
+use algonius_actors::door::Ticket;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::exposure::Version;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId};
-use algonius_actors::model::principal::Caller;
-use algonius_actors::model::progress::Progress;
+use algonius_actors::model::principal::{Caller, Right};
 use algonius_actors::model::record::{Page, PageQuery, Record};
 use futures_util::{Stream, TryStreamExt};
-use tokio::sync::watch::Receiver;
 
 use super::beside::Beside;
 use super::follow::Range;
@@ -52,12 +51,18 @@ pub async fn send(
     sending: Sending,
 ) -> Result<Reply, Failure> {
     let (wait, history) = (sending.send.wait, sending.send.history);
-    let (record, progress) = submit(app, caller, agent, sending).await?;
+    // In a box of its own, so that who waits does not hold what it took to hand the message in.
+    let submitted = Box::pin(submit(app, caller, agent, sending)).await?;
+    let Ticket { execution, progress, .. } = submitted;
+    if !caller.scope.allows(Right::Read, Some(agent)) {
+        find_by(app, caller, agent, execution).await?; // Who may not look does not wait.
+    }
     let raw = match wait {
-        Wait::ForTheEnd => app.gateway.settled(caller, &record, progress).await,
+        Wait::ForTheEnd => app.gateway.settled(agent, execution, progress).await,
         Wait::ForAcceptance => None,
     };
-    let record = app.gateway.reread(&record).await?;
+    let record = find_by(app, caller, agent, execution).await?;
+    let raw = raw.filter(|_| caller.owns(&record));
     match &record.failure {
         Some(late) if late.code == Code::QueueTimeout && wait == Wait::ForTheEnd => {
             return Err(late.clone());
@@ -82,7 +87,8 @@ pub async fn stream(
     sending: Sending,
 ) -> Result<Events, Failure> {
     let (history, is_numbered) = (sending.send.history, sending.beside.wants(CURSOR));
-    let (record, _) = submit(app, caller, agent, sending).await?;
+    let ticket = submit(app, caller, agent, sending).await?;
+    let record = find_by(app, caller, agent, ticket.execution).await?;
     let events = follow::stream(&app.gateway, record, Range::default(), history).await?;
     Ok(if is_numbered { numbered(events) } else { events })
 }
@@ -129,7 +135,7 @@ async fn submit(
     caller: &Caller,
     agent: &AgentId,
     sending: Sending,
-) -> Result<(Record, Option<Receiver<Progress>>), Failure> {
+) -> Result<Ticket, Failure> {
     let Sending { version, beside, send: SendRequest { message, push: pushed, .. } } = sending;
     if let Some(spec) = app.agents.get(agent) {
         exposure::reads(spec, &message.parts)?;
@@ -149,8 +155,7 @@ async fn submit(
         // Events up to here were before this message.
         push::register(app, target, continues.map_or(0, |record| record.last_event)).await?;
     }
-    let record = find(app, caller, agent, &ticket.execution.to_string()).await?;
-    Ok((record, ticket.progress))
+    Ok(ticket)
 }
 
 /// Looks a task up.
@@ -248,13 +253,27 @@ pub(super) async fn find(
     agent: &AgentId,
     id: &str,
 ) -> Result<Record, Failure> {
-    let unknown = || Failure::new(Code::ExecutionUnknown, "task not found");
-    let id = ExecutionId::parse(id).ok_or_else(unknown)?;
+    match ExecutionId::parse(id) {
+        Some(id) => find_by(app, caller, agent, id).await,
+        None => Err(unknown()),
+    }
+}
+
+async fn find_by(
+    app: &App,
+    caller: &Caller,
+    agent: &AgentId,
+    id: ExecutionId,
+) -> Result<Record, Failure> {
     match app.gateway.execution(caller, id).await {
         Ok(record) if record.agent == *agent => Ok(record),
         Err(failure) if failure.code != Code::ExecutionUnknown => Err(failure),
         Ok(_) | Err(_) => Err(unknown()),
     }
+}
+
+fn unknown() -> Failure {
+    Failure::new(Code::ExecutionUnknown, "task not found")
 }
 
 #[cfg(test)]

@@ -4,13 +4,14 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::record::Filter;
 
 use super::column::micros;
+use super::records::COLUMNS;
 use super::sql::{self, Query};
 
 /// The executions that fit, newest first. It says only what is asked for, so that each of the few
 /// texts there can be finds its index. A `+` keeps a column from being looked up: an index by
 /// several values would have to be sorted.
 pub(super) fn query(filter: Filter) -> Query {
-    let mut query = sql::query("SELECT * FROM executions WHERE 1 = 1");
+    let mut query = sql::query(format!("SELECT {COLUMNS} FROM executions WHERE 1 = 1"));
     whose(&mut query, &filter);
     how(&mut query, &filter);
     when(&mut query, &filter);

@@ -4,7 +4,7 @@ use algonius_actors::model::record::{Page, PageQuery};
 use chrono::{DateTime, Utc};
 
 use super::column::{Columns, micros};
-use super::records::record;
+use super::records::{COLUMNS, record};
 use super::sql::{self, Query, Readers};
 
 /// Reads a page, and how many there are on all pages: both of one moment.
@@ -16,7 +16,7 @@ pub(super) async fn read(pool: &Readers, query: &PageQuery) -> sql::Result<Page>
 }
 
 fn rows(query: &PageQuery) -> Query {
-    let mut text = sql::query("SELECT * FROM executions");
+    let mut text = sql::query(format!("SELECT {COLUMNS} FROM executions"));
     narrow(&mut text, query);
     if let Some((at, id)) = query.after {
         text.push(" AND (status_at, id) < (").push_bind(micros(at));

@@ -1,5 +1,7 @@
 //! Reading executions back.
 
+use std::sync::LazyLock;
+
 use algonius_actors::model::execution::{Fence, Outcome, State};
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use algonius_actors::model::record::{Filter, Record};
@@ -10,12 +12,17 @@ use super::head::stamp;
 use super::listing;
 use super::sql::{self, Readers};
 
+/// What a record is made of, without what the table computes of it for its indexes.
+pub(super) const COLUMNS: &str = "
+    id, agent, owner, message, context, origin, trace, access, state, outcome, failure, turn, attempt,
+    fence, params, overrides, replayable, answered, parked, spent, accepted_at, started_at, changed_at,
+    ended_at, pid, exit_code, last_event";
+
 /// Reads one execution.
 pub(super) async fn one(pool: &Readers, id: ExecutionId) -> sql::Result<Option<Record>> {
-    let row = sql::query("SELECT * FROM executions WHERE id = $1")
-        .bind(id.0)
-        .fetch_optional(pool)
-        .await?;
+    static ONE: LazyLock<String> =
+        LazyLock::new(|| format!("SELECT {COLUMNS} FROM executions WHERE id = $1"));
+    let row = sql::query(ONE.as_str()).bind(id.0).fetch_optional(pool).await?;
     row.map(|row| record(Columns(&row))).transpose()
 }
 

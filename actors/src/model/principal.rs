@@ -117,11 +117,17 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// Whether it asked for an execution itself.
+    #[must_use]
+    pub fn owns(&self, record: &Record) -> bool {
+        record.owner == self.principal
+    }
+
     /// Whether an execution is there for this caller.
     #[must_use]
     pub fn may_see(&self, record: &Record) -> bool {
         let agent = Some(&record.agent);
-        let own = record.owner == self.principal && self.scope.allows(Right::Read, agent);
+        let own = self.owns(record) && self.scope.allows(Right::Read, agent);
         own || self.scope.allows(Right::Admin, agent)
     }
 }

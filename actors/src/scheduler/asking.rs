@@ -343,7 +343,7 @@ async fn ending(
             Ok(Some(record)) if record.outcome.is_some() => return of(&record),
             Ok(Some(record)) => {
                 if progress.is_none() {
-                    progress = door.watch(&record).await;
+                    progress = door.watch(&record.agent, record.id).await;
                 }
                 door.ended(&record, progress.take()).await;
             }

@@ -37,7 +37,7 @@ impl World {
             let Some(record) = row().await else {
                 return Answer::Broken(execution, "its id was given before it was recorded");
             };
-            let settled = door.settled(&caller, &record, progress);
+            let settled = door.settled(&record.agent, record.id, progress);
             if tokio::time::timeout(FOR_EVER, settled).await.is_err() {
                 return Answer::Broken(execution, "nobody tells of its end");
             }

@@ -114,7 +114,7 @@ fn said(order: ExecutionOrder) -> Result<Value, Failure> {
 async fn told(app: &App, caller: &Caller, ticket: Ticket, wait: u64) -> Result<Response, Failure> {
     let record = app.gateway.execution(caller, ticket.execution).await?;
     if wait > 0 {
-        let rest = app.gateway.settled(caller, &record, ticket.progress);
+        let rest = app.gateway.settled(&record.agent, record.id, ticket.progress);
         // Who has waited for long enough is told how far it is.
         _ = tokio::time::timeout(Duration::from_secs(wait), rest).await;
     }
