@@ -8,27 +8,17 @@ use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::quota::Parked;
 use chrono::{DateTime, Utc};
 
-use super::column::{Columns, integer, json, micros};
+use super::column::{Columns, json};
 use super::sql::{self, Connection};
 use super::{events, spending};
+use saving::Listed;
+
+mod saving;
 
 const LOAD: &str = "
     SELECT agent, state, outcome, failure, turn, attempt, fence, started_at, changed_at, ended_at,
         pid, exit_code, last_event, answered, workspace, parked, spent
     FROM executions WHERE id = $1";
-
-/// What no index has is written alone: most facts change nothing else, and each index costs a page.
-const FOLLOW: &str = "
-    UPDATE executions SET turn = $2, attempt = $3, fence = $4, started_at = $5, pid = $6,
-        exit_code = $7, last_event = $8, parked = $9, spent = $10
-    WHERE id = $1";
-
-const SAVE: &str = "
-    UPDATE executions SET state = $2, outcome = $3, failure = $4, turn = $5, attempt = $6,
-        fence = $7, started_at = $8, changed_at = $9, ended_at = $10, pid = $11, exit_code = $12,
-        last_event = $13, answered = $14, workspace = $15,
-        parked = $16, spent = $17
-    WHERE id = $1";
 
 /// Loaded, changed and saved within one transaction.
 pub(super) struct Head {
@@ -65,18 +55,6 @@ pub(super) struct Head {
     last_event: u64,
     /// What indexes are made of, as it was read.
     listed: Listed,
-}
-
-/// What indexes are made of.
-#[derive(PartialEq)]
-struct Listed {
-    state: State,
-    outcome: Option<Outcome>,
-    failure: Option<String>,
-    answered: bool,
-    workspace: Option<Vec<u8>>,
-    changed_at: DateTime<Utc>,
-    ended_at: Option<DateTime<Utc>>,
 }
 
 impl Head {
@@ -128,73 +106,6 @@ impl Head {
         self.changed_at = at;
     }
 
-    /// Writes it back.
-    pub(super) async fn save(&self, connection: &mut Connection) -> sql::Result<()> {
-        if self.listed() == self.listed {
-            self.follow_up(connection).await
-        } else {
-            self.save_all(connection).await
-        }
-    }
-
-    fn listed(&self) -> Listed {
-        Listed {
-            state: self.state,
-            outcome: self.outcome,
-            failure: self.failure.clone(),
-            answered: self.answered,
-            workspace: self.workspace.clone(),
-            changed_at: self.changed_at,
-            ended_at: self.ended_at,
-        }
-    }
-
-    async fn follow_up(&self, connection: &mut Connection) -> sql::Result<()> {
-        sql::query(FOLLOW)
-            .bind(self.id.0)
-            .bind(i64::from(self.stamp.turn))
-            .bind(i64::from(self.stamp.attempt))
-            .bind(self.fence.0)
-            .bind(self.started_at.map(micros))
-            .bind(self.pid.map(i64::from))
-            .bind(self.exit_code.map(i64::from))
-            .bind(integer(self.last_event))
-            .bind(self.parked.as_ref().map(json).transpose()?)
-            .bind(self.spent()?)
-            .execute(connection)
-            .await?;
-        Ok(())
-    }
-
-    /// As JSON, where it is something.
-    fn spent(&self) -> sql::Result<Option<String>> {
-        (!self.spent.is_nothing()).then(|| json(&self.spent)).transpose()
-    }
-
-    async fn save_all(&self, connection: &mut Connection) -> sql::Result<()> {
-        sql::query(SAVE)
-            .bind(self.id.0)
-            .bind(self.state.as_str())
-            .bind(self.outcome.map(|outcome| outcome.state().as_str()))
-            .bind(self.failure.as_deref())
-            .bind(i64::from(self.stamp.turn))
-            .bind(i64::from(self.stamp.attempt))
-            .bind(self.fence.0)
-            .bind(self.started_at.map(micros))
-            .bind(micros(self.changed_at))
-            .bind(self.ended_at.map(micros))
-            .bind(self.pid.map(i64::from))
-            .bind(self.exit_code.map(i64::from))
-            .bind(integer(self.last_event))
-            .bind(self.answered)
-            .bind(self.workspace.as_deref())
-            .bind(self.parked.as_ref().map(json).transpose()?)
-            .bind(self.spent()?)
-            .execute(connection)
-            .await?;
-        Ok(())
-    }
-
     fn follow(&mut self, fact: &Fact) -> sql::Result<()> {
         match fact {
             Fact::Moved(Move { to, stamp, at, .. }) => {
@@ -228,36 +139,22 @@ impl Head {
         Ok(Self {
             id,
             agent: columns.plain("agent")?,
-            state: listed.state,
-            outcome: listed.outcome,
+            state: listed.place.state,
+            outcome: listed.end.outcome,
             fence: Fence(columns.plain("fence")?),
             stamp: stamp(columns)?,
             started_at: columns.maybe_time("started_at")?,
-            ended_at: listed.ended_at,
+            ended_at: listed.end.ended_at,
             pid: columns.maybe_number("pid")?,
             exit_code: columns.maybe_number("exit_code")?,
-            answered: listed.answered,
-            workspace: listed.workspace.clone(),
+            answered: listed.end.answered,
+            workspace: listed.end.workspace.clone(),
             parked: columns.maybe_json("parked")?,
             spent: columns.maybe_json("spent")?.unwrap_or_default(),
-            changed_at: listed.changed_at,
-            failure: listed.failure.clone(),
+            changed_at: listed.place.changed_at,
+            failure: listed.end.failure.clone(),
             last_event: columns.number("last_event")?,
             listed,
-        })
-    }
-}
-
-impl Listed {
-    fn read(columns: Columns<'_>) -> sql::Result<Self> {
-        Ok(Self {
-            state: columns.word("state", State::parse)?,
-            outcome: columns.maybe_word("outcome", Outcome::parse)?,
-            failure: columns.plain("failure")?,
-            answered: columns.plain("answered")?,
-            workspace: columns.plain("workspace")?,
-            changed_at: columns.time("changed_at")?,
-            ended_at: columns.maybe_time("ended_at")?,
         })
     }
 }
