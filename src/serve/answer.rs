@@ -84,7 +84,13 @@ pub fn json(content_type: &'static str, status: StatusCode, body: &Value) -> Res
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     ];
-    (status, headers, body.to_string()).into_response()
+    (status, headers, text(body)).into_response()
+}
+
+/// A document as text. There is none that JSON cannot hold.
+#[must_use]
+pub fn text(body: &Value) -> String {
+    serde_json::to_string(body).unwrap_or_default()
 }
 
 /// A document about a failure of this code.

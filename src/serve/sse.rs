@@ -11,6 +11,7 @@ use futures_util::{Stream, StreamExt};
 use serde_json::Value;
 
 use super::a2a::Events;
+use super::answer::text;
 use crate::wire::a2a::v1::StreamEvent;
 
 /// A comment goes out when nothing else did for so long, so that proxies keep the connection.
@@ -25,9 +26,9 @@ pub fn response(
     let lines = events.map(move |next| {
         let event = match next {
             Ok((number, event)) => {
-                Event::default().id(number.to_string()).data(write(event).to_string())
+                Event::default().id(number.to_string()).data(text(&write(event)))
             }
-            Err(failure) => Event::default().data(fail(&failure).to_string()),
+            Err(failure) => Event::default().data(text(&fail(&failure))),
         };
         Ok::<_, Infallible>(event)
     });
@@ -45,7 +46,7 @@ pub fn stream(lines: impl Stream<Item = Result<Event, Infallible>> + Send + 'sta
 
 /// A refusal as the only event, for those who read nothing but events.
 pub fn refusal(body: &Value) -> Response {
-    let event = Event::default().data(body.to_string());
+    let event = Event::default().data(text(body));
     Sse::new(futures_util::stream::iter([Ok::<_, Infallible>(event)])).into_response()
 }
 

@@ -147,8 +147,9 @@ async fn bytes(pool: &Readers, id: ExecutionId, span: Span) -> sql::Result<Vec<u
         .fetch_all(pool)
         .await?;
     let mut cut = Cut { span, next: None, bytes: Vec::new() };
-    for row in &rows {
-        let columns = Columns(row);
+    // Each chunk goes when it is put to the others: a long text is not there twice.
+    for row in rows {
+        let columns = Columns(&row);
         cut.push(columns.number("start")?, columns.plain::<&str>("text")?.as_bytes())?;
     }
     Ok(cut.bytes)

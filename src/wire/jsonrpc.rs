@@ -6,6 +6,7 @@ use algonius_actors::model::failure::Failure;
 use serde_json::{Map, Value, json};
 
 use super::a2a::v1::Version;
+use super::fields::Object;
 use super::problem;
 
 /// The id of a call: text, a number, or null. Echoed as it came.
@@ -88,7 +89,7 @@ fn id(call: &mut Map<String, Value>) -> Result<Id, Refusal> {
 /// The answer of a call that worked.
 #[must_use]
 pub fn success(id: Id, result: Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": id.0, "result": result})
+    answered(id).with("result", result).into()
 }
 
 /// The answer of a call that did not work, in the words of a version.
@@ -99,7 +100,12 @@ pub fn failure(id: Id, failure: &Failure, version: Version) -> Value {
         "message": failure.message,
         "data": problem::data(failure, version),
     });
-    json!({"jsonrpc": "2.0", "id": id.0, "error": error})
+    answered(id).with("error", error).into()
+}
+
+/// An answer, to which what it says is moved: it may be large.
+fn answered(Id(id): Id) -> Object {
+    Object::of("jsonrpc", "2.0").with("id", id)
 }
 
 #[cfg(test)]
