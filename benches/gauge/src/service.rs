@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A service; it ends with this.
 pub struct Service {
     home: TempDir,
+    /// Its `XDG_RUNTIME_DIR`. To be held, not to be read.
+    _run: TempDir,
     child: Child,
     /// Where it listens.
     pub address: SocketAddr,
@@ -55,11 +57,13 @@ impl Service {
         let config = home.path().join("bench.toml");
         let text = text.replace("HERE", &home.path().display().to_string());
         fs::write(&config, text).expect("a configuration");
-        let mut child = command(program, home.path(), &config).spawn().expect("the program");
+        let run = runtime_folder();
+        let mut child =
+            command(program, (home.path(), run.path()), &config).spawn().expect("the program");
         let address = address(home.path(), &mut child).await;
         let token = fs::read_to_string(home.path().join("state/algonius/token")).expect("a token");
         let warden = process::child(child.id(), "algonius-warden").expect("a warden");
-        Self { home, child, address, token: token.trim().to_owned(), warden }
+        Self { home, _run: run, child, address, token: token.trim().to_owned(), warden }
     }
 
     /// Its folder.
@@ -111,14 +115,21 @@ impl Drop for Service {
     }
 }
 
-fn command(program: &str, home: &Path, config: &Path) -> Command {
-    for folder in ["state", "run"] {
-        fs::create_dir(home.join(folder)).expect("a folder");
-    }
+/// A folder for what lives as long as the service: in memory where the machine has such a place, as it is
+/// wherever something gives services their `XDG_RUNTIME_DIR`.
+fn runtime_folder() -> TempDir {
+    let in_memory = Path::new("/dev/shm");
+    let made =
+        if in_memory.is_dir() { tempfile::tempdir_in(in_memory) } else { tempfile::tempdir() };
+    made.expect("a folder")
+}
+
+fn command(program: &str, (home, run): (&Path, &Path), config: &Path) -> Command {
+    fs::create_dir(home.join("state")).expect("a folder");
     let mut command = Command::new(program);
     command.arg("serve").arg("--config").arg(config).current_dir(home).env_clear();
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", home);
-    command.env("XDG_STATE_HOME", home.join("state")).env("XDG_RUNTIME_DIR", home.join("run"));
+    command.env("XDG_STATE_HOME", home.join("state")).env("XDG_RUNTIME_DIR", run);
     let log = File::create(home.join("log")).expect("a log");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
     command
