@@ -56,8 +56,8 @@ impl Redactor {
         Self { scanner: Scanner { exact, patterns: Patterns::default(), personal: false } }
     }
 
-    /// Masks what is configured besides. Patterns see one line at a time, as a reader sees it, and
-    /// are tried on every line, so they cost speed.
+    /// Masks what is configured besides. Patterns see one line at a time, as a reader sees it. Numbers
+    /// of people are looked for in every line, which costs speed.
     #[must_use]
     pub fn with(mut self, configured: Redaction) -> Self {
         let Redaction { patterns, personal } = configured;

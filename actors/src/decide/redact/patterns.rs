@@ -1,11 +1,15 @@
-//! The configured patterns: one search of a line tells which of them match in it.
+//! The configured patterns: one search of a text tells where to look for them, and one of a line which of
+//! them match in it.
 
-use regex::bytes::{RegexSet, RegexSetBuilder};
+use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
+use regex_syntax::ParserBuilder;
+use regex_syntax::hir::{Capture, Hir, HirKind, Look, Repetition};
 
 use crate::model::redaction::Pattern;
 
-/// The most memory that all patterns together may take, in bytes; beyond it each is tried by itself.
-const SIZE: usize = 64 << 20;
+/// The most memory that all patterns together may take for each search, in bytes; beyond it each is tried
+/// by itself.
+const SIZE: usize = 32 << 20;
 
 /// The most memory that a search may take for what it has seen, in bytes.
 const SEEN: usize = 8 << 20;
@@ -14,6 +18,9 @@ const SEEN: usize = 8 << 20;
 #[derive(Default)]
 pub(super) struct Patterns {
     all: Vec<Pattern>,
+    /// Finds where any of them may match in a text of many lines. Nothing where they are too large for
+    /// one search.
+    anywhere: Option<Regex>,
     /// Nothing where they are too large for one search, or where it would save nothing.
     together: Option<RegexSet>,
 }
@@ -24,11 +31,21 @@ impl Patterns {
         let mut builder = RegexSetBuilder::new(texts);
         builder.unicode(false).size_limit(SIZE).dfa_size_limit(SEEN);
         let together = (all.len() > 1).then(|| builder.build().ok()).flatten();
-        Self { all, together }
+        Self { anywhere: anywhere(&all), all, together }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.all.is_empty()
+    }
+
+    /// The first place from `at` on, the beginning of a line, where one of them may match. No line that
+    /// ends before it has a match.
+    pub(super) fn next(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
+        if self.all.is_empty() || at >= text.len() {
+            return None;
+        }
+        let Some(anywhere) = self.anywhere.as_ref() else { return Some((at, at)) };
+        anywhere.find_at(text, at).map(|found| (found.start(), found.end()))
     }
 
     /// Those that match somewhere in a line.
@@ -37,6 +54,51 @@ impl Patterns {
         let is_in = move |at: usize| found.as_ref().is_none_or(|found| found.matched(at));
         self.all.iter().enumerate().filter(move |(at, _)| is_in(*at)).map(|(_, pattern)| pattern)
     }
+}
+
+/// One expression that matches in a text of many lines wherever a pattern matches in one of them, and
+/// perhaps elsewhere: the pattern itself is tried there.
+fn anywhere(all: &[Pattern]) -> Option<Regex> {
+    let parsed = |pattern: &Pattern| {
+        let mut parser = ParserBuilder::new().unicode(false).utf8(false).build();
+        parser.parse(pattern.regex().as_str()).ok().map(|pattern| among_lines(&pattern))
+    };
+    let all = Hir::alternation(all.iter().map(parsed).collect::<Option<_>>()?).to_string();
+    RegexBuilder::new(&all).size_limit(SIZE).dfa_size_limit(SEEN).build().ok()
+}
+
+/// A pattern of one line, for a text of many: its ends are those of a line, whose end may be `\r\n`.
+/// Where words of all scripts begin and end is left open, for that is what makes a search slow.
+fn among_lines(pattern: &Hir) -> Hir {
+    match pattern.kind() {
+        HirKind::Look(Look::Start) => Hir::look(Look::StartLF),
+        HirKind::Look(Look::End | Look::EndLF) => Hir::look(Look::EndCRLF),
+        HirKind::Look(look) if is_of_all_scripts(*look) => Hir::empty(),
+        HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) | HirKind::Look(_) => {
+            pattern.clone()
+        }
+        HirKind::Repetition(Repetition { min, max, greedy, sub }) => Hir::repetition(Repetition {
+            min: *min,
+            max: *max,
+            greedy: *greedy,
+            sub: Box::new(among_lines(sub)),
+        }),
+        HirKind::Capture(Capture { sub, .. }) => among_lines(sub),
+        HirKind::Concat(parts) => Hir::concat(parts.iter().map(among_lines).collect()),
+        HirKind::Alternation(parts) => Hir::alternation(parts.iter().map(among_lines).collect()),
+    }
+}
+
+const fn is_of_all_scripts(look: Look) -> bool {
+    matches!(
+        look,
+        Look::WordUnicode
+            | Look::WordUnicodeNegate
+            | Look::WordStartUnicode
+            | Look::WordEndUnicode
+            | Look::WordStartHalfUnicode
+            | Look::WordEndHalfUnicode
+    )
 }
 
 #[cfg(test)]
@@ -64,6 +126,72 @@ mod tests {
             let together: Vec<_> = patterns.in_line(line).map(Pattern::name).collect();
             let alone = all.iter().filter(|pattern| pattern.regex().is_match(line));
             assert_eq!(together, alone.map(Pattern::name).collect::<Vec<_>>(), "{line:?}");
+        }
+    }
+
+    /// Each line with a match is come to, whatever its end is and wherever the line stands.
+    #[test]
+    fn the_search_of_a_text_comes_to_every_line_in_which_one_matches() {
+        let texts = [
+            "EMP-[0-9]{3}",
+            "^x{2}",
+            r"\Ay{2}",
+            "end$",
+            "(?m)last$",
+            r"tail\z",
+            r"\bword\b",
+            r"(?u:\b)größe(?u:\b)",
+            "(?i)caf\u{e9}",
+            r"(?x) a\ b # both",
+            "[^a-z]{4}Q",
+            r"\Bin\B",
+            r"\xff",
+        ];
+        let made = |text: &&str| Pattern::new(text, text, 0).unwrap();
+        let patterns = Patterns::new(texts.iter().map(made).collect());
+        assert!(patterns.anywhere.is_some());
+        let lines = [
+            "of EMP-123",
+            "xx",
+            "no xx",
+            "yy",
+            "the end",
+            "end of",
+            "the last",
+            "a tail",
+            "a word",
+            "words",
+            "die größe.",
+            "a CAFé",
+            "see a b",
+            "12 4Q",
+            "thing",
+            "Q",
+            "",
+            "\r",
+            "EMP-12",
+        ];
+        for ending in ["\n", "\r\n", "\r\r\n"] {
+            for (place, line) in lines.iter().enumerate() {
+                for before in &lines[..place] {
+                    let text = format!("{before}{ending}{line}{ending}then{ending}");
+                    let start = before.len() + ending.len();
+                    let matching = |line: &str| {
+                        patterns.all.iter().any(|it| it.regex().is_match(line.as_bytes()))
+                    };
+                    let known = matching(line).then_some(start);
+                    let first = if matching(before) { Some(0) } else { known };
+                    let Some(first) = first else { continue };
+                    let found = patterns.next(text.as_bytes(), 0).unwrap();
+                    assert!(
+                        found.0 < first + lines[place].len().max(before.len()),
+                        "{text:?} {found:?}"
+                    );
+                    let again = patterns.next(text.as_bytes(), start).map(|it| it.0);
+                    let is_in = again.is_some_and(|at| at < start + line.len());
+                    assert!(is_in || known.is_none(), "{text:?} {again:?}");
+                }
+            }
         }
     }
 }

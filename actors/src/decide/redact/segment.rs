@@ -82,18 +82,20 @@ impl Scanner {
 struct Hits {
     word: Search,
     exact: Search,
+    pattern: Search,
 }
 
 type Search = Option<Option<(usize, usize)>>;
 
 impl Hits {
     fn next(&mut self, scanner: &Scanner, text: &[u8], at: usize) -> Option<(usize, usize)> {
-        if scanner.is_thorough() {
+        if scanner.personal {
             return (at < text.len()).then_some((at, at));
         }
         let word = advance(&mut self.word, at, || next_word(text, at));
         let exact = advance(&mut self.exact, at, || scanner.exact.next(text, at));
-        [word, exact].into_iter().flatten().min()
+        let pattern = advance(&mut self.pattern, at, || scanner.patterns.next(text, at));
+        [word, exact, pattern].into_iter().flatten().min()
     }
 }
 
