@@ -10,7 +10,9 @@ mod changing;
 mod entry;
 mod errands;
 mod kept;
+mod leave;
 mod looking;
+mod settling;
 mod waking;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -37,6 +39,7 @@ use self::changing::Changed;
 use self::entry::Entry;
 use self::errands::Errands;
 use self::kept::Patterns;
+use self::settling::Settling;
 pub use self::waking::NAP;
 use self::waking::Waking;
 
@@ -78,8 +81,12 @@ pub type Slot = (ScheduleId, DateTime<Utc>);
 pub enum SchedulerMsg {
     /// Something may be due.
     Tick,
+    /// The clock was set back.
+    SetBack,
     /// Decisions were written down, or were not.
     Advanced(Vec<Slot>, Result<Vec<Vec<Occurrence>>, LedgerError>),
+    /// What became of occurrences was written down.
+    Settled,
     /// What became of a request.
     Asked(Slot, Asked),
     /// What it became has ended.
@@ -125,6 +132,9 @@ pub struct SchedulerData {
     waking: Waking,
     /// Whether a change of the timebook is under way.
     writing: bool,
+    settling: Settling,
+    /// Whether there was more to be done by now than is done before others are heard.
+    behind: bool,
     changes: VecDeque<(Change, ChangeReply)>,
     /// Who is to be asked for, as soon as fewer are.
     ready: VecDeque<Slot>,
@@ -148,7 +158,8 @@ impl Actor for SchedulerActor {
         let mut data = SchedulerData::new(me, args);
         data.load().await?;
         data.take_up().await?;
-        data.wake();
+        data.start_timer();
+        data.go_on();
         Ok(data)
     }
 
@@ -160,7 +171,9 @@ impl Actor for SchedulerActor {
     ) -> Result<(), ActorProcessingErr> {
         match msg {
             SchedulerMsg::Tick => data.tick(),
+            SchedulerMsg::SetBack => data.set_back(),
             SchedulerMsg::Advanced(cursors, result) => data.advanced(cursors, result),
+            SchedulerMsg::Settled => data.settled(),
             SchedulerMsg::Asked(slot, asked) => data.asked(&slot, asked),
             SchedulerMsg::Ended(slot, ending) => data.ended(&slot, ending),
             SchedulerMsg::Streak(id, streak) => data.streak(&id, streak),
@@ -191,7 +204,7 @@ impl SchedulerData {
     fn new(me: ActorRef<SchedulerMsg>, args: SchedulerArgs) -> Self {
         let since = args.kit.clock.now();
         Self {
-            waking: Waking::new(since),
+            waking: Waking::new(),
             me,
             args,
             since,
@@ -199,6 +212,8 @@ impl SchedulerData {
             patterns: Patterns::default(),
             errands: Errands::default(),
             writing: false,
+            settling: Settling::default(),
+            behind: false,
             changes: VecDeque::new(),
             ready: VecDeque::new(),
             asking: 0,
@@ -214,13 +229,14 @@ impl SchedulerData {
     /// Does what may be done now, after whatever was told.
     fn go_on(&mut self) {
         while self.tasks.try_join_next().is_some() {} // What is over is let go.
+        self.write_settled();
         if self.draining {
             return;
         }
         if !self.writing {
             self.begin_change();
         }
-        if !self.writing {
+        if !self.writing && (self.waking.rang() || self.behind) {
             self.look();
         }
         self.ask_the_ready();

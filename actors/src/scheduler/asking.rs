@@ -1,5 +1,6 @@
 //! Asking at the door for what is due, and following what it becomes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -7,6 +8,7 @@ use tokio::sync::watch;
 
 use super::entry::{How, Phase};
 use super::errands::Errand;
+use super::leave::Leave;
 use super::{SchedulerData, SchedulerMsg, Slot};
 use crate::agent::Ticket;
 use crate::alarm::alarmed;
@@ -23,7 +25,7 @@ use crate::model::progress::Progress;
 use crate::model::record::Record;
 use crate::model::request::{Input, Overrides, Request, Trigger};
 use crate::model::schedule::{ScheduleId, ScheduleSpec};
-use crate::ports::timebook::{Settled, Timebook};
+use crate::ports::timebook::Timebook;
 
 /// Requests of schedules that are under way at a time.
 const AT_ONCE: usize = 64;
@@ -47,13 +49,15 @@ pub enum Asked {
 impl SchedulerData {
     /// Asks for as many of those that may be asked for as may be under way.
     pub(super) fn ask_the_ready(&mut self) {
+        let leave = Arc::<Leave>::default();
         while self.asking < AT_ONCE {
             let Some(slot) = self.ready.pop_front() else { return };
             let Some(entry) = self.entries.get_mut(&slot.0) else { continue };
             let Some(open) = entry.open.get_mut(&slot.1) else { continue };
             open.tries += 1;
             let (occurrence, spec) = (open.occurrence.clone(), entry.kept.spec());
-            let errand = Asking { occurrence, spec, how: open.how };
+            let (how, leave) = (open.how, Arc::clone(&leave));
+            let errand = Asking { occurrence, spec, how, leave };
             self.asking += 1;
             self.spawn_asking(slot, errand);
         }
@@ -144,26 +148,6 @@ impl SchedulerData {
         self.move_on(&slot.0);
     }
 
-    /// Writes down what became of an occurrence, until that is done.
-    fn settle(
-        &mut self,
-        (schedule, planned): &Slot,
-        (verdict, reason): (Verdict, Option<String>),
-        execution: Option<ExecutionId>,
-    ) {
-        let (schedule, planned, at) = (schedule.clone(), *planned, self.now());
-        let settled = Settled { schedule, planned, verdict, reason, execution, at };
-        let timebook = self.args.agenda.timebook.clone();
-        let broken = self.me.clone();
-        let settling = async move {
-            while let Err(error) = timebook.settle(vec![settled.clone()]).await {
-                tracing::error!(%error, "what became of a schedule's time was not written down");
-                tokio::time::sleep(Duration::from_secs(5)).await; // The disk may have room then.
-            }
-        };
-        self.tasks.spawn(alarmed(settling, move || _ = broken.cast(SchedulerMsg::Broken)));
-    }
-
     /// Waits for the end of an execution, and tells it.
     pub(super) fn follow(
         &mut self,
@@ -233,6 +217,7 @@ struct Asking {
     occurrence: Occurrence,
     spec: ScheduleSpec,
     how: How,
+    leave: Arc<Leave>,
 }
 
 impl Asking {
@@ -268,7 +253,7 @@ impl Asking {
                 Err(error) => return Some(unread(error)),
             }
         }
-        match may_run(door, request).await {
+        match self.leave.is_given(door, request).await {
             Ok(true) => None,
             Ok(false) => {
                 let message = "no token of its owner allows to ask this agent";
@@ -298,20 +283,6 @@ impl Asking {
             input: Input { params: spec.params.clone(), ..Input::text_of(input) },
         }
     }
-}
-
-/// Whether a token that counts lets the owner ask the agent.
-async fn may_run(
-    door: &Gateway,
-    request: &Request,
-) -> Result<bool, crate::ports::ledger::LedgerError> {
-    let now = door.now();
-    let tokens = door.kit.ledger.tokens().await?;
-    let mut own = tokens.iter().filter(|token| token.principal == request.owner);
-    Ok(own.any(|token| {
-        let is_valid = token.expires.is_none_or(|expires| expires > now);
-        is_valid && token.scope.allows(Right::Run, Some(&request.agent))
-    }))
 }
 
 /// Whether another try may do better.

@@ -30,9 +30,13 @@ impl SchedulerData {
     pub(super) fn look(&mut self) {
         let now = self.now();
         let (mut batch, mut looks) = (Vec::new(), 0..LOOKS);
+        self.behind = true;
         while batch.len() < BATCH && looks.next().is_some() {
             match self.errands.take(now) {
-                None => break,
+                None => {
+                    self.behind = false;
+                    break;
+                }
                 Some(Errand::Look(id)) => batch.extend(self.look_at(&id, now)),
                 Some(Errand::Ask(slot)) => self.ready.push_back(*slot),
                 Some(Errand::CallOff(slot)) => {
@@ -41,8 +45,11 @@ impl SchedulerData {
                 Some(Errand::Forget) => self.forget(now),
             }
         }
-        if !batch.is_empty() {
-            self.advance(batch);
+        match batch.is_empty() {
+            false => self.advance(batch),
+            // Others are heard before the rest is looked at.
+            true if self.behind => _ = self.me.cast(SchedulerMsg::Tick),
+            true => {}
         }
     }
 
