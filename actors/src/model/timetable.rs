@@ -102,6 +102,11 @@ impl Timetable {
         is_ever.then_some(table).ok_or_else(|| TimetableError::Never { given: given() })
     }
 
+    /// At every full hour.
+    pub(crate) fn hourly() -> Self {
+        Self { text: "@every 1h".to_owned(), zone: Tz::UTC, pace: Some(Duration::from_secs(3600)) }
+    }
+
     /// The expression as it is written.
     #[must_use]
     pub fn text(&self) -> &str {

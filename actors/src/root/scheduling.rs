@@ -39,9 +39,12 @@ impl Scheduled {
 
 impl RootData {
     pub(super) async fn start_scheduler(&mut self) -> Result<(), ractor::SpawnErr> {
-        let Some(agenda) = self.scheduled.args.agenda.clone() else {
+        let Some(agenda) = &mut self.scheduled.args.agenda else {
             return Ok(());
         };
+        // It is taken up once: by a later scheduler it may have been changed since.
+        let configured = agenda.configured.take();
+        let agenda = Agenda { configured, ..agenda.clone() };
         let door = Gateway {
             root: self.me.clone(),
             gateway: self.gateway.subscribe(),
@@ -55,9 +58,6 @@ impl RootData {
         let me = self.me.get_cell();
         let spawned = ractor::ActorRuntime::spawn_linked(None, SchedulerActor, args, me);
         let (actor, _) = spawned.await?;
-        if let Some(agenda) = &mut self.scheduled.args.agenda {
-            agenda.configured = None; // By a later one it may have been changed since.
-        }
         if self.draining {
             _ = actor.cast(SchedulerMsg::Drain);
         }

@@ -6,21 +6,25 @@ use chrono::{DateTime, Utc};
 
 use super::SchedulerData;
 use super::asking::is_in_time;
-use super::changing::reconciled;
+use super::changing::{gone, puts};
 use super::entry::{Entry, How, Open, Phase};
 use super::errands::Errand;
-use super::kept::Kept;
+use super::kept::{Kept, Patterns};
 use crate::decide::due::ON_TIME;
 use crate::model::id::PrincipalId;
 use crate::model::occurrence::{Occurrence, Verdict};
 use crate::model::schedule::{Configured, Overlap, Schedule, ScheduleId, ScheduleSpec};
 use crate::ports::ledger::{Ledger, LedgerError};
 
+/// Schedules of the configuration that are taken up at a time.
+const SOME: usize = 1024;
+
 impl SchedulerData {
     /// Reads the schedules, and brings them to what the configuration says.
     pub(super) async fn load(&mut self) -> Result<(), LedgerError> {
         let timebook = self.args.agenda.timebook.clone();
         let known = timebook.schedules().await?.into_iter();
+        let known = known.map(|it| entry(it, &mut self.patterns)).collect();
         self.keep_all(known);
         if let Some(configured) = self.args.agenda.configured.take() {
             self.reconcile(configured).await?;
@@ -33,27 +37,36 @@ impl SchedulerData {
         Ok(())
     }
 
+    /// Brings what is kept to what the configuration says, some at a time, so that no more of it is
+    /// spelled out than has to be. Who dies on the way begins again with the next start.
     async fn reconcile(&mut self, configured: Vec<Configured>) -> Result<(), LedgerError> {
         let timebook = self.args.agenda.timebook.clone();
-        let configured = owned(&*self.args.kit.ledger, configured).await?;
-        let known = self.entries.values().map(|entry| &entry.kept);
-        let (puts, removes) = reconciled(known, configured, self.now());
-        removes.iter().for_each(|id| _ = self.entries.remove(id));
-        self.keep_all(puts.iter().cloned());
-        self.patterns.tidy();
-        if !puts.is_empty() {
-            timebook.put(puts).await?;
+        let named = configured.iter().map(|it| it.spec.id.clone()).collect();
+        let removes = gone(self.entries.values().map(|entry| &entry.kept), &named);
+        drop(named);
+        let (mut configured, mut kept) = (configured.into_iter(), Vec::new());
+        while configured.len() > 0 {
+            let some = configured.by_ref().take(SOME).collect();
+            let some = owned(&*self.args.kit.ledger, some).await?;
+            let known = |id: &ScheduleId| self.entries.get(id).map(|entry| &entry.kept);
+            let puts = puts(known, some, self.now());
+            kept.extend(puts.iter().cloned().map(|it| entry(it, &mut self.patterns)));
+            if !puts.is_empty() {
+                timebook.put(puts).await?;
+            }
         }
+        drop(configured);
+        removes.iter().for_each(|id| _ = self.entries.remove(id));
+        self.keep_all(kept);
+        self.patterns.tidy();
         if !removes.is_empty() {
             timebook.remove(removes).await?;
         }
         Ok(())
     }
 
-    fn keep_all(&mut self, schedules: impl Iterator<Item = Schedule>) {
-        let patterns = &mut self.patterns;
-        let entry = |it: Schedule| (it.spec.id.clone(), Entry::new(Kept::new(it, patterns)));
-        let mut entries: BTreeMap<_, _> = schedules.map(entry).collect(); // Filled to the brim.
+    fn keep_all(&mut self, kept: Vec<(ScheduleId, Entry)>) {
+        let mut entries: BTreeMap<_, _> = kept.into_iter().collect(); // Filled to the brim.
         self.entries.append(&mut entries);
     }
 
@@ -108,6 +121,11 @@ impl SchedulerData {
             self.errands.add(deadline, Errand::CallOff(slot.into()));
         }
     }
+}
+
+fn entry(schedule: Schedule, patterns: &mut Patterns) -> (ScheduleId, Entry) {
+    let kept = Kept::new(schedule, patterns);
+    (kept.id.clone(), Entry::new(kept))
 }
 
 /// The schedules of the configuration, each with whose it is. One that belongs to nobody is left to

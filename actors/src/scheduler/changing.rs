@@ -1,6 +1,6 @@
 //! Changes of what is scheduled: written down first, then in force.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::mem;
 
 use chrono::{DateTime, SubsecRound, Utc};
@@ -99,8 +99,10 @@ impl SchedulerData {
                 (Written::Extra(Box::new(advance)), Some(id))
             }
             Change::Configure(configured) => {
-                let known = self.entries.values().map(|entry| &entry.kept);
-                let (puts, removes) = reconciled(known, configured, now);
+                let named = configured.iter().map(|(spec, _)| spec.id.clone()).collect();
+                let removes = gone(self.entries.values().map(|entry| &entry.kept), &named);
+                let known = |id: &ScheduleId| self.entries.get(id).map(|entry| &entry.kept);
+                let puts = puts(known, configured, now);
                 (Written::Book { puts, removes }, None)
             }
         })
@@ -245,18 +247,23 @@ fn unwritten(error: &LedgerError) -> Failure {
     Failure::new(Code::LedgerUnavailable, "the change could not be written down")
 }
 
-/// What must be put and removed so that the schedules of the configuration are those that it says.
-pub(super) fn reconciled<'s>(
+/// What must be removed where the configuration names these.
+pub(super) fn gone<'s>(
     known: impl Iterator<Item = &'s Kept>,
+    named: &BTreeSet<ScheduleId>,
+) -> Vec<ScheduleId> {
+    let is_gone =
+        |it: &&Kept| it.alike().origin == Origin::Configuration && !named.contains(&it.id);
+    known.filter(is_gone).map(|it| it.id.clone()).collect()
+}
+
+/// What must be put so that these schedules of the configuration are what it says.
+pub(super) fn puts<'s>(
+    known: impl Fn(&ScheduleId) -> Option<&'s Kept>,
     configured: Vec<(ScheduleSpec, PrincipalId)>,
     now: DateTime<Utc>,
-) -> (Vec<Schedule>, Vec<ScheduleId>) {
-    let known: BTreeMap<_, _> = known.map(|it| (&it.id, it)).collect();
-    let named: BTreeSet<_> = configured.iter().map(|(spec, _)| spec.id.clone()).collect();
-    let is_gone =
-        |it: &&&Kept| it.alike().origin == Origin::Configuration && !named.contains(&it.id);
-    let removes = known.values().filter(is_gone).map(|it| it.id.clone()).collect();
-    let put = |(spec, owner): (ScheduleSpec, PrincipalId)| match known.get(&spec.id) {
+) -> Vec<Schedule> {
+    let put = |(spec, owner): (ScheduleSpec, PrincipalId)| match known(&spec.id) {
         None => Some(fresh(spec, owner, Origin::Configuration, now)),
         Some(known) => {
             let (known, origin) = (known.whole(), Origin::Configuration);
@@ -264,7 +271,7 @@ pub(super) fn reconciled<'s>(
             (!is_same).then(|| Schedule { origin, ..updated(known, spec, owner, now) })
         }
     };
-    (configured.into_iter().filter_map(put).collect(), removes)
+    configured.into_iter().filter_map(put).collect()
 }
 
 fn is_same(known: &Schedule, spec: &ScheduleSpec, owner: PrincipalId) -> bool {

@@ -1,16 +1,19 @@
 //! A schedule as it is kept while nothing is done with it: what many have in common is there once.
 
 use std::collections::HashSet;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
 use crate::model::schedule::{Schedule, ScheduleId, ScheduleSpec};
+use crate::model::timetable::Timetable;
 
 /// A schedule in a tenth of the room that it takes when it is spelled out.
 pub(super) struct Kept {
     pub(super) id: ScheduleId,
     alike: Arc<Schedule>,
+    timetable: Arc<Timetable>,
     /// Its name, then its input.
     texts: Box<str>,
     name: u32,
@@ -22,7 +25,10 @@ pub(super) struct Kept {
 
 /// What schedules have in common, each kind once.
 #[derive(Default)]
-pub(super) struct Patterns(HashSet<Arc<Schedule>>);
+pub(super) struct Patterns {
+    schedules: HashSet<Arc<Schedule>>,
+    timetables: HashSet<Arc<Timetable>>,
+}
 
 impl Kept {
     pub(super) fn new(schedule: Schedule, patterns: &mut Patterns) -> Self {
@@ -32,8 +38,10 @@ impl Kept {
         // A text is no longer than a request may be.
         let name = u32::try_from(name.len()).unwrap_or(u32::MAX);
         let id = id.clone();
+        let timetable = shared(&mut patterns.timetables, schedule.spec.timetable.clone());
         Self {
             id,
+            timetable,
             texts,
             name,
             paused,
@@ -44,7 +52,8 @@ impl Kept {
         }
     }
 
-    /// What it has in common with others: all but id, name, input, times, and whether it is held back.
+    /// What it has in common with others: all but id, name, timetable, input, times, and whether it is
+    /// held back.
     pub(super) fn alike(&self) -> &Schedule {
         &self.alike
     }
@@ -64,9 +73,10 @@ impl Kept {
 
     /// What it says, spelled out.
     pub(super) fn spec(&self) -> ScheduleSpec {
-        let (name, input) = self.parts();
-        let spec = self.alike.spec.clone();
-        ScheduleSpec { id: self.id.clone(), name: name.to_owned(), input: input.to_owned(), ..spec }
+        let (id, (name, input)) = (self.id.clone(), self.parts());
+        let (name, input) = (name.to_owned(), input.to_owned());
+        let timetable = (*self.timetable).clone();
+        ScheduleSpec { id, name, input, timetable, ..self.alike.spec.clone() }
     }
 
     /// All of it, spelled out.
@@ -83,18 +93,23 @@ impl Patterns {
         (schedule.cursor, schedule.created_at, schedule.changed_at) = (epoch, epoch, epoch);
         (schedule.paused, schedule.spec.id) = (false, ScheduleId::blank());
         (schedule.spec.name, schedule.spec.input) = (String::new(), String::new());
-        match self.0.get(&schedule) {
-            Some(known) => Arc::clone(known),
-            None => {
-                let fresh = Arc::new(schedule);
-                self.0.insert(Arc::clone(&fresh));
-                fresh
-            }
-        }
+        schedule.spec.timetable = Timetable::hourly();
+        shared(&mut self.schedules, schedule)
     }
 
     /// Forgets what nobody has any more.
     pub(super) fn tidy(&mut self) {
-        self.0.retain(|pattern| Arc::strong_count(pattern) > 1);
+        self.schedules.retain(|pattern| Arc::strong_count(pattern) > 1);
+        self.timetables.retain(|pattern| Arc::strong_count(pattern) > 1);
     }
+}
+
+/// The one of its kind.
+fn shared<T: Hash + Eq>(known: &mut HashSet<Arc<T>>, value: T) -> Arc<T> {
+    if let Some(known) = known.get(&value) {
+        return Arc::clone(known);
+    }
+    let fresh = Arc::new(value);
+    known.insert(Arc::clone(&fresh));
+    fresh
 }
