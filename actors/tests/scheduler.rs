@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use algonius_actors::model::code::Code;
+use algonius_actors::model::occurrence::Verdict;
 use algonius_actors::model::schedule::{Configured, Missed, Overlap, ScheduleSpec, Standing};
 use algonius_actors::testing::{Act, Call, World, every};
 
@@ -274,6 +275,24 @@ async fn what_belongs_to_nobody_who_may_ask_is_refused() {
     assert_eq!(world.times("tick").await, ["08:01 refused"]);
     let reason = world.timebook.all().await[0].reason.clone().unwrap();
     assert!(reason.starts_with("forbidden: "), "{reason}");
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_due_close_together_is_decided_asked_for_and_written_down_together() {
+    let world = World::new().await;
+    let one = |number: u32| {
+        let spec = every(&format!("tick-{number}"), "* * * * *");
+        Configured { spec, owner: "nobody".to_owned() }
+    };
+    world.door().configure_schedules((0..60).map(one).collect()).await.unwrap();
+    world.at(59).await;
+    world.faults.heal();
+    world.at(70).await;
+    let all = world.timebook.all().await;
+    assert_eq!(all.iter().filter(|it| it.verdict == Verdict::Refused).count(), 60);
+    let (written, read) = (world.faults.calls(Call::Book), world.faults.calls(Call::Read));
+    assert!(written <= 4 && read <= 4, "written {written} times, read {read} times");
     world.end().await;
 }
 

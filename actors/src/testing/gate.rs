@@ -36,6 +36,7 @@ struct Fault {
     fails: u32,
     delays: VecDeque<Duration>,
     delay: Duration,
+    calls: u32,
 }
 
 /// The faults of a ledger, shared by all lives of a service.
@@ -60,6 +61,12 @@ impl Faults {
         self.0.send_modify(|faults| faults.entry(call).or_default().delay = delay);
     }
 
+    /// How many calls of a kind there were since faults were ended last.
+    #[must_use]
+    pub fn calls(&self, call: Call) -> u32 {
+        self.0.borrow().get(&call).map_or(0, |fault| fault.calls)
+    }
+
     /// Ends all faults.
     pub fn heal(&self) {
         self.0.send_modify(HashMap::clear);
@@ -70,6 +77,7 @@ impl Faults {
         let mut taken = (Duration::ZERO, false);
         self.0.send_modify(|faults| {
             let fault = faults.entry(call).or_default();
+            fault.calls += 1;
             taken = (fault.delays.pop_front().unwrap_or(fault.delay), fault.fails > 0);
             if fault.fails < u32::MAX {
                 fault.fails = fault.fails.saturating_sub(1);
