@@ -50,6 +50,7 @@ async fn standing(report: &mut Report) {
     for count in counts {
         costs.push(cost(count).await);
     }
+    let bare = bare().await;
     let (Some(none), Some(all)) = (costs.first(), costs.last()) else { return };
     let each = (all.resident - none.resident) / MANY as f64;
     report.row(row(
@@ -58,9 +59,18 @@ async fn standing(report: &mut Report) {
         "µs",
         Goal::AtMost(10.0, 5.0),
         format!(
-            "processor time of all threads for each nap; without schedules {:.2} µs",
+            "processor time of all threads for each nap; without schedules {:.2} µs; a bare sleep \
+             of the same length {bare:.2} µs",
             none.tick
         ),
+    ));
+    report.row(row(
+        &format!("{MANY} schedules: idle tick, beyond a bare sleep"),
+        all.tick - bare,
+        "µs",
+        Goal::Told,
+        "a bare sleep is a task that does nothing else; it costs what the system takes to wake a thread"
+            .to_owned(),
     ));
     let behind = format!("taking them up at the first start: {:.2} s", all.took);
     report.row(row("memory of each", each, "B", Goal::AtMost(500.0, 250.0), behind));
@@ -76,6 +86,14 @@ async fn cost(count: usize) -> Cost {
     let tree = Standing::with(quiet(count), NAP).await;
     let took = tree.took.as_secs_f64();
     settled().await;
+    let tick = tick().await;
+    let resident = resident(std::process::id());
+    tree.end().await;
+    Cost { tick, resident, took }
+}
+
+/// Microseconds of processor time for each nap, while nothing else is done.
+async fn tick() -> f64 {
     let own = std::process::id();
     let lasting = if is_quick() { 2 } else { 10 };
     let before = awake(own);
@@ -83,9 +101,19 @@ async fn cost(count: usize) -> Cost {
     let spent = awake(own) - before;
     // It sleeps a millisecond longer than its nap, and wakes up to another one later.
     let ticks = lasting as f64 * 1e3 / (NAP.as_secs_f64() * 1e3 + 2.0);
-    let resident = resident(own);
-    tree.end().await;
-    Cost { tick: spent * 1e3 / ticks, resident, took }
+    spent * 1e3 / ticks
+}
+
+/// The same for a task that sleeps as long and does nothing else: what nobody can leave out.
+async fn bare() -> f64 {
+    let sleeper = tokio::spawn(async {
+        loop {
+            sleep(NAP + Duration::from_millis(1)).await; // What is measured.
+        }
+    });
+    let tick = tick().await;
+    sleeper.abort();
+    tick
 }
 
 /// Waits until nothing is done any more: each schedule was looked at once by then.
