@@ -8,7 +8,7 @@ use super::reader::Found;
 use super::section::Section;
 use super::value::Bounds;
 
-/// Most patterns: each is tried on every line.
+/// Most patterns: all are searched for at once, and each is tried on the lines where one may match.
 const MOST: usize = 64;
 /// Longest name of a pattern, in characters.
 const LONGEST_NAME: usize = 64;

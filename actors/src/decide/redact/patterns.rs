@@ -129,69 +129,60 @@ mod tests {
         }
     }
 
-    /// Each line with a match is come to, whatever its end is and wherever the line stands.
+    /// Patterns that say something about the ends of lines and of words, and some that could go beyond.
+    const TEXTS: [&str; 13] = [
+        "EMP-[0-9]{3}",
+        "^x{2}",
+        r"\Ay{2}",
+        "end$",
+        "(?m)last$",
+        r"tail\z",
+        r"\bword\b",
+        r"(?u:\b)größe(?u:\b)",
+        "(?i)caf\u{e9}",
+        r"(?x) a\ b # both",
+        "[^a-z]{4}Q",
+        r"\Bin\B",
+        r"\xff",
+    ];
+
+    const LINES: &str = "of EMP-123|xx|no xx|yy|the end|end of|the last|a tail|a word|words|die größe.|\
+                         a CAFé|see a b|12 4Q|thing|Q||\r|EMP-12|yy|xx|end|last|tail|word|in|größe";
+
+    /// The places that a text is looked at, each of whole lines.
+    fn looked_at(patterns: &Patterns, text: &[u8]) -> Vec<std::ops::Range<usize>> {
+        let is_end = |byte: &u8| *byte == b'\n';
+        let (mut places, mut at) = (Vec::new(), 0);
+        while let Some((start, end)) = patterns.next(text, at) {
+            let from = text[..start].iter().rposition(is_end).map_or(0, |newline| newline + 1);
+            let last = end.max(start + 1) - 1;
+            let newline = text[last..].iter().position(is_end);
+            at = newline.map_or(text.len(), |newline| last + newline + 1);
+            places.push(from..at);
+        }
+        places
+    }
+
+    /// Each line with a match is come to, whatever its end is and whatever stands beside it.
     #[test]
     fn the_search_of_a_text_comes_to_every_line_in_which_one_matches() {
-        let texts = [
-            "EMP-[0-9]{3}",
-            "^x{2}",
-            r"\Ay{2}",
-            "end$",
-            "(?m)last$",
-            r"tail\z",
-            r"\bword\b",
-            r"(?u:\b)größe(?u:\b)",
-            "(?i)caf\u{e9}",
-            r"(?x) a\ b # both",
-            "[^a-z]{4}Q",
-            r"\Bin\B",
-            r"\xff",
-        ];
         let made = |text: &&str| Pattern::new(text, text, 0).unwrap();
-        let patterns = Patterns::new(texts.iter().map(made).collect());
+        let patterns = Patterns::new(TEXTS.iter().map(made).collect());
         assert!(patterns.anywhere.is_some());
-        let lines = [
-            "of EMP-123",
-            "xx",
-            "no xx",
-            "yy",
-            "the end",
-            "end of",
-            "the last",
-            "a tail",
-            "a word",
-            "words",
-            "die größe.",
-            "a CAFé",
-            "see a b",
-            "12 4Q",
-            "thing",
-            "Q",
-            "",
-            "\r",
-            "EMP-12",
-        ];
-        for ending in ["\n", "\r\n", "\r\r\n"] {
-            for (place, line) in lines.iter().enumerate() {
-                for before in &lines[..place] {
-                    let text = format!("{before}{ending}{line}{ending}then{ending}");
-                    let start = before.len() + ending.len();
-                    let matching = |line: &str| {
-                        patterns.all.iter().any(|it| it.regex().is_match(line.as_bytes()))
-                    };
-                    let known = matching(line).then_some(start);
-                    let first = if matching(before) { Some(0) } else { known };
-                    let Some(first) = first else { continue };
-                    let found = patterns.next(text.as_bytes(), 0).unwrap();
-                    assert!(
-                        found.0 < first + lines[place].len().max(before.len()),
-                        "{text:?} {found:?}"
-                    );
-                    let again = patterns.next(text.as_bytes(), start).map(|it| it.0);
-                    let is_in = again.is_some_and(|at| at < start + line.len());
-                    assert!(is_in || known.is_none(), "{text:?} {again:?}");
+        let lines: Vec<_> = LINES.split('|').collect();
+        for (ending, step) in ["\n", "\r\n", "\r\r\n"].into_iter().flat_map(|it| [(it, 1), (it, 5)])
+        {
+            let (mut text, mut matching) = (String::new(), Vec::new());
+            for line in lines.iter().cycle().step_by(step).take(lines.len()) {
+                if patterns.all.iter().any(|it| it.regex().is_match(line.as_bytes())) {
+                    matching.push(text.len());
                 }
+                text.extend([line, ending]);
             }
+            let places = looked_at(&patterns, text.as_bytes());
+            let missed = matching.iter().find(|at| !places.iter().any(|place| place.contains(at)));
+            assert_eq!(missed, None, "{text:?}");
+            assert!(matching.len() > 9 && places.len() < lines.len() - 4, "{places:?}");
         }
     }
 }
