@@ -33,6 +33,7 @@ pub mod segment;
 pub mod sse;
 mod standing;
 pub mod status;
+pub mod stocktaking;
 pub mod task;
 mod unread;
 pub mod version;
@@ -56,6 +57,7 @@ use gate::Aliases;
 use host::Hosts;
 use ipnet::IpNet;
 use lockout::Lockouts;
+use stocktaking::Stocktaking;
 
 use crate::observe::Observatory;
 use crate::push::Desk;
@@ -103,6 +105,8 @@ pub struct Shared {
     pub metrics: bool,
     /// How much room the ledger takes, in bytes.
     pub ledger_bytes: Arc<dyn Fn() -> u64 + Send + Sync>,
+    /// How much the ledger holds.
+    pub stocktaking: Stocktaking,
     /// What the machine offers.
     pub rungs: Rungs,
     /// Tells which wardens live.

@@ -83,7 +83,7 @@ pub async fn tree(State(app): State<App>, who: Who) -> Result<Response, Problem>
     let version = env!("CARGO_PKG_VERSION").to_owned();
     let mut configuration = app.admin.configuration();
     configuration.switched.retain(|id| AgentId::new(id.as_str()).is_ok_and(|id| is_seen(&id)));
-    let ledger = app.gateway.stock().await.ok(); // A ledger that cannot be read hides nothing else.
+    let ledger = app.stocktaking.stock(&app.gateway).await.ok(); // A ledger that cannot be read hides nothing else.
     let status = ServiceStatus { version, configuration, machine, ledger, tree };
     Ok(ok(&to_json(&status)?))
 }
