@@ -11,8 +11,8 @@ use axum::http::{HeaderValue, Version, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use bytes::Bytes;
-use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
+use hyper::body::{Frame, SizeHint};
 use tokio::sync::oneshot;
 
 /// The most that is heard for nothing, in bytes: of a larger body the connection is closed.
