@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use algonius_actors::model::budget::Charge;
 use algonius_actors::model::event::{Chunk, Event, Span};
@@ -23,6 +24,7 @@ use directory::{Directory, Lock};
 use fault::ledger_error;
 use principals::Seeds;
 use push::{Forget, Note, Place};
+use recent::{Part, Recent};
 use record::Written;
 use seal::{Purpose, Seal};
 use sql::Readers;
@@ -46,6 +48,7 @@ mod occurrences;
 mod page;
 mod principals;
 mod push;
+mod recent;
 mod record;
 mod records;
 mod resume;
@@ -106,6 +109,7 @@ pub struct Store {
     seal: Seal,
     sessions: Seal,
     readers: Readers,
+    recent: Arc<Recent>,
     writer: Writer,
 }
 
@@ -130,12 +134,14 @@ impl Store {
         let mut connection = sqlite::writer(database, durability)?;
         let instance = sqlite::instance(&mut connection).await?;
         let readers = sqlite::readers(database)?;
-        let writer = Writer::spawn(connection, readers.clone(), lock);
+        let recent = Arc::<Recent>::default();
+        let known = (readers.clone(), Arc::clone(&recent));
+        let writer = Writer::spawn(connection, known, lock);
         let writer = writer.map_err(|error| StoreError::Database { source: Box::new(error) })?;
         let seal = |purpose| Seal::new(&instance.key, purpose);
         let (seal, sessions) = (seal(Purpose::PushTargets), seal(Purpose::Sessions));
         let database = database.to_owned();
-        Ok(Self { database, instance, seal, sessions, readers, writer })
+        Ok(Self { database, instance, seal, sessions, readers, recent, writer })
     }
 
     /// Who this data directory is.
@@ -207,7 +213,8 @@ impl Ledger for Store {
     }
 
     async fn execution(&self, id: ExecutionId) -> Result<Option<Record>, LedgerError> {
-        records::one(&self.readers, id).await.map_err(ledger_error)
+        let reading = records::one(&self.readers, id);
+        self.recent.ask((id, Part::Record), reading).await.map_err(ledger_error)
     }
 
     async fn executions(&self, filter: Filter) -> Result<Vec<Record>, LedgerError> {
@@ -219,11 +226,18 @@ impl Ledger for Store {
     }
 
     async fn events(&self, id: ExecutionId, after: u64) -> Result<Vec<Event>, LedgerError> {
-        events::after(&self.readers, id, after).await.map_err(ledger_error)
+        let reading = events::after(&self.readers, id, after);
+        let read = if after == 0 {
+            self.recent.ask((id, Part::Events), reading).await
+        } else {
+            reading.await
+        };
+        read.map_err(ledger_error)
     }
 
     async fn text(&self, id: ExecutionId, span: Span) -> Result<String, LedgerError> {
-        text::range(&self.readers, id, span).await.map_err(ledger_error)
+        let reading = text::range(&self.readers, id, span);
+        self.recent.ask((id, Part::Text(span)), reading).await.map_err(ledger_error)
     }
 
     async fn seed(&self, tokens: Vec<TokenSeed>, at: DateTime<Utc>) -> Result<(), LedgerError> {

@@ -7,6 +7,7 @@ use algonius_actors::ports::ledger::{Accept, Acceptance};
 use async_trait::async_trait;
 
 use super::column::{Columns, json, micros};
+use super::recent::Touched;
 use super::sql::{self, Connection};
 use super::writer::Change;
 use super::{events, keys, text};
@@ -31,6 +32,10 @@ const EQUAL: &str = "
 #[async_trait]
 impl Change for Accept {
     type Answer = Acceptance;
+
+    fn touches(&self) -> Touched {
+        Touched::One(self.id)
+    }
 
     async fn make(&self, connection: &mut Connection) -> sql::Result<Acceptance> {
         // Most requests have one key, which the insertion itself looks up.

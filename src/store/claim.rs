@@ -12,6 +12,7 @@ use algonius_actors::ports::ledger::{Claim, ClaimOrder};
 use async_trait::async_trait;
 
 use super::head::Head;
+use super::recent::Touched;
 use super::sql::{self, Connection};
 use super::writer::Change;
 
@@ -38,6 +39,10 @@ const EARLIER: &str = "
 #[async_trait]
 impl Change for ClaimOrder {
     type Answer = Claim;
+
+    fn touches(&self) -> Touched {
+        Touched::One(self.id)
+    }
 
     async fn make(&self, connection: &mut Connection) -> sql::Result<Claim> {
         let Some(mut head) = Head::load(connection, self.id).await? else {

@@ -78,6 +78,7 @@ macro_rules! conformance {
                 the_row_follows_its_facts
                 of_two_settlements_one_counts
                 after_the_end_only_the_cleanup_is_recorded
+                who_looks_again_and_again_sees_each_change
                 text_is_kept_with_whatever_comes_with_it
                 what_has_ended_is_not_claimed_again
                 what_never_ran_is_settled_with_its_reason

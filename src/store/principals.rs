@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::column::{Columns, json, micros};
+use super::recent::Touched;
 use super::sql::{self, Connection, Readers};
 use super::writer::Change;
 
@@ -37,6 +38,10 @@ pub(super) struct Seeds {
 #[async_trait]
 impl Change for Seeds {
     type Answer = ();
+
+    fn touches(&self) -> Touched {
+        Touched::Nothing
+    }
 
     async fn make(&self, connection: &mut Connection) -> sql::Result<()> {
         sql::query("DELETE FROM tokens WHERE seeded").execute(&mut *connection).await?;

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::column::{Columns, integer, json, micros};
 use super::fault::unreadable;
+use super::recent::Touched;
 use super::seal::Seal;
 use super::sql::{self, Connection, Readers};
 use super::writer::Change;
@@ -83,6 +84,10 @@ pub(super) struct Place {
 impl Change for Place {
     type Answer = Placing;
 
+    fn touches(&self) -> Touched {
+        Touched::Nothing
+    }
+
     async fn make(&self, connection: &mut Connection) -> sql::Result<Placing> {
         let target = &self.target;
         let row = sql::query(OTHERS)
@@ -121,6 +126,10 @@ pub(super) struct Forget {
 impl Change for Forget {
     type Answer = bool;
 
+    fn touches(&self) -> Touched {
+        Touched::Nothing
+    }
+
     async fn make(&self, connection: &mut Connection) -> sql::Result<bool> {
         let done = sql::query("DELETE FROM push_targets WHERE execution = $1 AND id = $2")
             .bind(self.id.0)
@@ -142,6 +151,10 @@ pub(super) struct Note {
 #[async_trait]
 impl Change for Note {
     type Answer = bool;
+
+    fn touches(&self) -> Touched {
+        Touched::Nothing
+    }
 
     async fn make(&self, connection: &mut Connection) -> sql::Result<bool> {
         let standing = &self.standing;

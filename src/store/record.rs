@@ -7,6 +7,7 @@ use algonius_actors::ports::ledger::Lines;
 use async_trait::async_trait;
 
 use super::head::Head;
+use super::recent::Touched;
 use super::sql::{self, Connection};
 use super::text;
 use super::writer::Change;
@@ -24,6 +25,10 @@ pub(super) struct Written {
 #[async_trait]
 impl Change for Written {
     type Answer = bool;
+
+    fn touches(&self) -> Touched {
+        Touched::One(self.id)
+    }
 
     async fn make(&self, connection: &mut Connection) -> sql::Result<bool> {
         let Some(mut head) = Head::load(connection, self.id).await? else {

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 
 use super::column::json;
 use super::head::Head;
+use super::recent::Touched;
 use super::sql::{self, Connection};
 use super::writer::Change;
 use super::{keys, text};
@@ -17,6 +18,10 @@ const FOLLOW: &str =
 #[async_trait]
 impl Change for Resume {
     type Answer = bool;
+
+    fn touches(&self) -> Touched {
+        Touched::One(self.id)
+    }
 
     async fn make(&self, connection: &mut Connection) -> sql::Result<bool> {
         let Some(mut head) = Head::load(connection, self.id).await? else {

@@ -9,6 +9,7 @@ use chrono::{DateTime, Utc};
 
 use super::column::{Columns, json, micros};
 use super::occurrences::insert;
+use super::recent::Touched;
 use super::sql::{self, Connection, Readers};
 use super::writer::Change;
 
@@ -60,6 +61,10 @@ const FORGET: &str = "
 impl Change for Put {
     type Answer = ();
 
+    fn touches(&self) -> Touched {
+        Touched::Nothing
+    }
+
     async fn make(&self, connection: &mut Connection) -> sql::Result<()> {
         for schedule in &self.0 {
             sql::query(PUT)
@@ -82,6 +87,10 @@ impl Change for Put {
 impl Change for Remove {
     type Answer = ();
 
+    fn touches(&self) -> Touched {
+        Touched::Nothing
+    }
+
     async fn make(&self, connection: &mut Connection) -> sql::Result<()> {
         for id in &self.0 {
             let query = sql::query("DELETE FROM schedules WHERE id = $1").bind(id.as_str());
@@ -94,6 +103,10 @@ impl Change for Remove {
 #[async_trait]
 impl Change for Advances {
     type Answer = Vec<Vec<Occurrence>>;
+
+    fn touches(&self) -> Touched {
+        Touched::Nothing
+    }
 
     async fn make(&self, connection: &mut Connection) -> sql::Result<Self::Answer> {
         let mut all = Vec::with_capacity(self.0.len());
@@ -121,6 +134,10 @@ impl Change for Advances {
 impl Change for Settle {
     type Answer = ();
 
+    fn touches(&self) -> Touched {
+        Touched::Nothing
+    }
+
     async fn make(&self, connection: &mut Connection) -> sql::Result<()> {
         for settled in &self.0 {
             let fired_at = (settled.verdict == Verdict::Fired).then(|| micros(settled.at));
@@ -142,6 +159,10 @@ impl Change for Settle {
 impl Change for End {
     type Answer = ();
 
+    fn touches(&self) -> Touched {
+        Touched::Nothing
+    }
+
     async fn make(&self, connection: &mut Connection) -> sql::Result<()> {
         let Ending { outcome, code, recovered, at } = self.ending;
         sql::query(END)
@@ -160,6 +181,10 @@ impl Change for End {
 #[async_trait]
 impl Change for Forget {
     type Answer = u64;
+
+    fn touches(&self) -> Touched {
+        Touched::Nothing
+    }
 
     async fn make(&self, connection: &mut Connection) -> sql::Result<u64> {
         let query = sql::query(FORGET).bind(micros(self.before)).bind(i64::from(self.limit));

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use super::Store;
 use super::column::{Columns, json, micros};
 use super::fault::{ledger_error, unreadable};
+use super::recent::Touched;
 use super::seal::Seal;
 use super::sql::{self, Connection, Readers};
 use super::writer::Change;
@@ -52,6 +53,10 @@ impl Sessions for Store {
 impl Change for Keep {
     type Answer = ();
 
+    fn touches(&self) -> Touched {
+        Touched::Nothing
+    }
+
     async fn make(&self, connection: &mut Connection) -> sql::Result<()> {
         let Self { of, session, sealed } = self;
         sql::query(KEEP)
@@ -71,6 +76,10 @@ impl Change for Keep {
 #[async_trait]
 impl Change for Forget {
     type Answer = ();
+
+    fn touches(&self) -> Touched {
+        Touched::Nothing
+    }
 
     async fn make(&self, connection: &mut Connection) -> sql::Result<()> {
         let Self(of) = self;

@@ -4,6 +4,7 @@ use algonius_actors::ports::ledger::Settlement;
 use async_trait::async_trait;
 
 use super::head::Head;
+use super::recent::Touched;
 use super::sql::{self, Connection};
 use super::text;
 use super::writer::Change;
@@ -11,6 +12,10 @@ use super::writer::Change;
 #[async_trait]
 impl Change for Settlement {
     type Answer = bool;
+
+    fn touches(&self) -> Touched {
+        Touched::One(self.id)
+    }
 
     async fn make(&self, connection: &mut Connection) -> sql::Result<bool> {
         let Some(mut head) = Head::load(connection, self.id).await? else {

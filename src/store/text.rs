@@ -9,6 +9,7 @@ use async_trait::async_trait;
 
 use super::column::{Columns, integer};
 use super::fault::unreadable;
+use super::recent::Touched;
 use super::sql::{self, Connection, Readers};
 use super::writer::Change;
 
@@ -38,6 +39,10 @@ pub(super) struct Append {
 impl Change for Append {
     type Answer = ();
 
+    fn touches(&self) -> Touched {
+        Touched::One(self.id)
+    }
+
     async fn make(&self, connection: &mut Connection) -> sql::Result<()> {
         insert(connection, self.id, &self.chunk).await
     }
@@ -54,6 +59,10 @@ pub(super) struct Unwrite {
 #[async_trait]
 impl Change for Unwrite {
     type Answer = ();
+
+    fn touches(&self) -> Touched {
+        Touched::One(self.id)
+    }
 
     async fn make(&self, connection: &mut Connection) -> sql::Result<()> {
         sql::query(DELETE)

@@ -9,6 +9,7 @@ use super::Store;
 use super::column::Columns;
 use super::fault::ledger_error;
 use super::principals::{insert_token, keep_principal};
+use super::recent::Touched;
 use super::sql::{self, Connection, Readers};
 use super::writer::Change;
 
@@ -86,6 +87,10 @@ struct Issue {
 impl Change for Issue {
     type Answer = bool;
 
+    fn touches(&self) -> Touched {
+        Touched::Nothing
+    }
+
     async fn make(&self, connection: &mut Connection) -> sql::Result<bool> {
         let name = self.seed.name.as_str();
         let held = sql::query(HELD).bind(name).fetch_one(&mut *connection).await?;
@@ -107,6 +112,10 @@ struct Revoke {
 #[async_trait]
 impl Change for Revoke {
     type Answer = bool;
+
+    fn touches(&self) -> Touched {
+        Touched::Nothing
+    }
 
     async fn make(&self, connection: &mut Connection) -> sql::Result<bool> {
         let done = sql::query(REVOKE).bind(self.name.as_str()).execute(connection).await?;

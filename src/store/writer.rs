@@ -1,5 +1,6 @@
 //! The one writer: takes the changes that wait, commits them together, then answers each.
 
+use std::sync::Arc;
 use std::{io, mem, thread};
 
 use algonius_actors::ports::ledger::LedgerError;
@@ -9,6 +10,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::directory::Lock;
 use super::fault::{closed, ledger_error};
+use super::recent::{Recent, Touched};
 use super::sql::{self, Connection, Readers};
 
 /// Changes of one commit, at most.
@@ -25,6 +27,11 @@ const WAITING: usize = 1024;
 pub(super) trait Change: Send + Sync + 'static {
     /// What the caller hears once the change is committed.
     type Answer: Send + 'static;
+
+    /// Of which executions it may change something.
+    fn touches(&self) -> Touched {
+        Touched::Any
+    }
 
     /// Makes the change within the open transaction.
     async fn make(&self, connection: &mut Connection) -> sql::Result<Self::Answer>;
@@ -44,13 +51,18 @@ impl Writer {
     ///
     /// The readers are closed with it: SQLite folds its log in when its last connection goes, and
     /// that must be over when the lock goes.
-    pub(super) fn spawn(connection: Connection, readers: Readers, lock: Lock) -> io::Result<Self> {
+    pub(super) fn spawn(
+        connection: Connection,
+        (readers, recent): (Readers, Arc<Recent>),
+        lock: Lock,
+    ) -> io::Result<Self> {
         let (orders, waiting) = mpsc::channel(WAITING);
         let (stop, stopped) = watch::channel(false);
         let life = async move {
-            let connection = write(connection, waiting, stopped.clone()).await;
+            let mut pages = Pages { connection, recent };
+            write(&mut pages, waiting, stopped.clone()).await;
             readers.close().await;
-            finish(connection);
+            finish(pages.connection);
             drop(lock);
             drop(stopped);
         };
@@ -78,6 +90,7 @@ impl Writer {
 /// An order, whatever its change.
 #[async_trait]
 trait Order: Send {
+    fn touches(&self) -> Touched;
     async fn run(&mut self, connection: &mut Connection) -> sql::Result<()>;
     fn reply(self: Box<Self>, committed: Result<(), LedgerError>);
 }
@@ -90,6 +103,10 @@ struct Pending<C: Change> {
 
 #[async_trait]
 impl<C: Change> Order for Pending<C> {
+    fn touches(&self) -> Touched {
+        self.change.touches()
+    }
+
     async fn run(&mut self, connection: &mut Connection) -> sql::Result<()> {
         self.answer = Some(self.change.make(connection).await?);
         Ok(())
@@ -110,12 +127,18 @@ enum Undone {
     Commit(sql::Error),
 }
 
+/// What is written, and what is known of it elsewhere.
+struct Pages {
+    connection: Connection,
+    recent: Arc<Recent>,
+}
+
 /// Commits what is ordered, until there will be no more.
 async fn write(
-    mut connection: Connection,
+    pages: &mut Pages,
     mut orders: mpsc::Receiver<Box<dyn Order>>,
     mut stop: watch::Receiver<bool>,
-) -> Connection {
+) {
     let mut batch = Vec::new();
     loop {
         if *stop.borrow() {
@@ -126,26 +149,30 @@ async fn write(
             _ = stop.changed(), if !orders.is_closed() => continue,
         };
         if taken == 0 {
-            return connection;
+            return;
         }
-        commit(&mut connection, mem::take(&mut batch)).await;
+        commit(pages, mem::take(&mut batch)).await;
     }
 }
 
 /// Commits orders together; one by one when one of them fails, so that it fails alone.
-async fn commit(connection: &mut Connection, mut orders: Vec<Box<dyn Order>>) {
-    match transact(connection, &mut orders).await {
+async fn commit(pages: &mut Pages, mut orders: Vec<Box<dyn Order>>) {
+    match transact(&mut pages.connection, &mut orders).await {
         Err(Undone::Change(_)) if orders.len() > 1 => {
             for mut order in orders {
-                let committed = transact(connection, std::slice::from_mut(&mut order)).await;
-                reply_all(vec![order], committed);
+                let one = std::slice::from_mut(&mut order);
+                let committed = transact(&mut pages.connection, one).await;
+                reply_all(&pages.recent, vec![order], committed).await;
             }
         }
-        committed => reply_all(orders, committed),
+        committed => reply_all(&pages.recent, orders, committed).await,
     }
 }
 
-fn reply_all(orders: Vec<Box<dyn Order>>, committed: Result<(), Undone>) {
+/// Answers, once nobody is told any more what was before.
+async fn reply_all(recent: &Recent, orders: Vec<Box<dyn Order>>, committed: Result<(), Undone>) {
+    let touched: Vec<_> = orders.iter().map(|order| order.touches()).collect();
+    recent.forget(touched).await;
     let committed = committed.map_err(|undone| {
         let (Undone::Change(error) | Undone::Commit(error)) = undone;
         tracing::error!(changes = orders.len(), %error, "ledger did not commit");

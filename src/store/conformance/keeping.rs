@@ -114,6 +114,10 @@ pub(in crate::store) async fn what_has_ended_is_removed_with_all_that_belongs_to
     assert!(ledger.settle(settlement(id, Fence(0), Outcome::Completed)).await.unwrap());
     let before = history.stock().await.unwrap();
     assert_eq!((before.executions, before.ended), (2, 1));
+    for _ in 0..3 {
+        assert!(ledger.execution(id).await.unwrap().is_some());
+        assert_ne!(ledger.events(id, 0).await.unwrap(), []);
+    }
     assert_eq!(history.remove(id).await.unwrap(), Removal::Removed);
     assert_eq!(history.remove(id).await.unwrap(), Removal::Unknown);
     assert_eq!(ledger.execution(id).await.unwrap(), None);

@@ -6,6 +6,7 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::event::{Channel, Chunk, Fact, Span};
 use algonius_actors::model::execution::{Fence, Move, Outcome, Stamp, State};
 use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::ExecutionId;
 use algonius_actors::ports::ledger::{Claim, ClaimOrder, Lines, Settlement};
 use tokio::task::JoinSet;
 
@@ -146,4 +147,49 @@ pub(in crate::store) async fn two_recorders_leave_no_gap_in_the_numbers(ledger: 
         .map(|event| format!("{:?}", event.fact))
         .collect();
     assert_eq!(distinct.len(), 81);
+}
+
+/// What a caller sees who polls: often enough between two changes that it could be told of the first.
+struct Poller<'l>(&'l AnyLedger, ExecutionId);
+
+impl Poller<'_> {
+    /// Where it is, the numbers of its events, and its text: the same each time.
+    async fn look(&self) -> (State, Vec<u64>, String) {
+        let Self(ledger, id) = self;
+        let (stamp, channel) = (Stamp::FIRST, Channel::Stdout);
+        let all = Span { stamp, channel, from: 0, to: 1 << 20 };
+        let mut seen = BTreeSet::new();
+        for _ in 0..4 {
+            let state = record(ledger, *id).await.shown();
+            let text = ledger.text(*id, all).await.unwrap();
+            seen.insert((state.as_str(), numbers(ledger, *id).await, text));
+        }
+        let [(state, numbers, text)] = seen.into_iter().collect::<Vec<_>>().try_into().unwrap();
+        (State::parse(state).unwrap(), numbers, text)
+    }
+
+    async fn append(&self, number: u32, offset: u64, text: &str) {
+        let (stamp, channel, text) = (Stamp::FIRST, Channel::Stdout, text.to_owned());
+        self.0.append(self.1, Chunk { stamp, channel, number, offset, text }).await.unwrap();
+    }
+}
+
+pub(in crate::store) async fn who_looks_again_and_again_sees_each_change(ledger: AnyLedger) {
+    let (id, other) = (accepted(&ledger).await, accepted(&ledger).await);
+    let (poller, bystander) = (Poller(&ledger, id), Poller(&ledger, other));
+    let seen = |state, last, text: &str| (state, (1..=last).collect::<Vec<u64>>(), text.to_owned());
+    assert_eq!(poller.look().await, seen(Idle, 1, ""));
+    assert_eq!(ledger.claim(order(id, None)).await.unwrap(), Claim::Granted(Fence(1)));
+    assert_eq!(poller.look().await, seen(Starting, 2, ""));
+    poller.append(0, 0, "one").await;
+    assert_eq!(poller.look().await, seen(Starting, 2, "one"));
+    let begun = vec![(second(4), Fact::Moved(moved(Starting, Running, 4)))];
+    assert!(ledger.record(id, Fence(1), begun).await.unwrap());
+    assert_eq!(poller.look().await, seen(Running, 3, "one"));
+    ledger.unwrite(id, Stamp::FIRST).await.unwrap();
+    assert_eq!(poller.look().await, seen(Running, 3, ""));
+    poller.append(0, 0, "two").await;
+    assert!(ledger.settle(settlement(id, Fence(1), Outcome::Completed)).await.unwrap());
+    assert_eq!(poller.look().await, seen(Completed, 4, "two"));
+    assert_eq!(bystander.look().await, seen(Idle, 1, ""));
 }
