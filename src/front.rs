@@ -22,6 +22,7 @@ use crate::serve::changing::Paths;
 use crate::serve::exposure::Rates;
 use crate::serve::host::Hosts;
 use crate::serve::lockout::Lockouts;
+use crate::serve::looks::Looks;
 use crate::serve::stocktaking::Stocktaking;
 use crate::serve::{App, Known, Shared, gate};
 use crate::warden::wardens::Wardens;
@@ -124,6 +125,7 @@ impl Front {
             metrics: settings.metrics,
             ledger_bytes: sizes(server.data_dir),
             stocktaking: Stocktaking::default(),
+            looks: Looks::default(),
             begun: since,
             public_url: url,
             public_card: server.public_card,

@@ -1,10 +1,15 @@
 //! The `algonius` program.
 
 use std::process::ExitCode;
+use std::thread::available_parallelism;
 
 use algonius_supervisor::cli::{self, args::Args};
 use algonius_supervisor::warden::process;
 use clap::Parser;
+use tokio::runtime::{Builder, Runtime};
+
+/// By this variable of the environment the runtime is told how many threads it has.
+const THREADS: &str = "TOKIO_WORKER_THREADS";
 
 fn main() -> ExitCode {
     // First of all, before there is a secret in memory; the system refuses it to nobody.
@@ -23,7 +28,7 @@ fn main() -> ExitCode {
             return code;
         }
     };
-    match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    match runtime() {
         Ok(runtime) => {
             let code = runtime.block_on(cli::run(args));
             // What still runs is to be cut off as by a kill: taken down task by task it would remove
@@ -33,4 +38,16 @@ fn main() -> ExitCode {
         }
         Err(_no_threads) => ExitCode::FAILURE,
     }
+}
+
+/// The threads of the service: half as many as there are processors. The others are for the agents, the
+/// ledger and the warden, which all work while they do; more threads here wake each other and wait for
+/// each other's memory, and get no more done.
+fn runtime() -> std::io::Result<Runtime> {
+    let mut builder = Builder::new_multi_thread();
+    if std::env::var_os(THREADS).is_none() {
+        let processors = available_parallelism().map_or(1, Into::into);
+        builder.worker_threads((processors / 2).max(1));
+    }
+    builder.enable_all().build()
 }

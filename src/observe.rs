@@ -15,6 +15,7 @@ use algonius_actors::model::alert::{Alert, Turn};
 use algonius_actors::model::news::{News, Subject};
 use algonius_actors::model::trace::{SpanId, Trace};
 use algonius_actors::ports::observer::Observer;
+use axum::extract::MatchedPath;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -33,7 +34,7 @@ pub struct Requested {
     /// The method of HTTP.
     pub method: &'static str,
     /// The template of its path; `None` for one that leads nowhere.
-    pub endpoint: Option<String>,
+    pub endpoint: Option<MatchedPath>,
     /// The status of its answer.
     pub status: u16,
     /// When it came.

@@ -21,6 +21,7 @@ pub mod host;
 pub mod jsonrpc;
 pub mod listen;
 pub mod lockout;
+pub mod looks;
 mod message;
 pub mod observed;
 pub mod opening;
@@ -50,6 +51,7 @@ use algonius_actors::model::status::ProgramStatus;
 
 use admin::Admin;
 use auth::Guard;
+use bytes::Bytes;
 use card::GrpcUrls;
 use chrono::{DateTime, Utc};
 use exposure::Rates;
@@ -57,6 +59,7 @@ use gate::Aliases;
 use host::Hosts;
 use ipnet::IpNet;
 use lockout::Lockouts;
+use looks::Looks;
 use stocktaking::Stocktaking;
 
 use crate::observe::Observatory;
@@ -107,6 +110,8 @@ pub struct Shared {
     pub ledger_bytes: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// How much the ledger holds.
     pub stocktaking: Stocktaking,
+    /// What `/status` tells those who see all.
+    pub looks: Looks<Bytes>,
     /// What the machine offers.
     pub rungs: Rungs,
     /// Tells which wardens live.

@@ -3,6 +3,8 @@
 //! Labels are names of the configuration, templates of paths and published words, so that there are
 //! never more of them than those.
 
+use std::borrow::Cow;
+
 use algonius_actors::model::alert::{Alert, Turn};
 use algonius_actors::model::news::{Attempted, Ended};
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
@@ -14,8 +16,11 @@ use prometheus_client::registry::Registry;
 use super::Requested;
 use super::scene::Scene;
 
+/// A value: of the service itself, or of the configuration.
+type Word = Cow<'static, str>;
+
 /// Names and values.
-pub(super) type Labels = Vec<(&'static str, String)>;
+pub(super) type Labels = Vec<(&'static str, Word)>;
 
 /// Seconds of requests.
 const QUICK: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
@@ -75,42 +80,39 @@ impl Metrics {
 
     /// So many of something were too much.
     pub(super) fn dropped(&self, what: &str, count: u64) {
-        self.dropped.get_or_create(&vec![("what", what.to_owned())]).inc_by(count);
+        self.dropped.get_or_create(&vec![("what", what.to_owned().into())]).inc_by(count);
     }
 
     pub(super) fn requested(&self, requested: &Requested) {
-        let endpoint = requested.endpoint.clone().unwrap_or_else(|| "none".to_owned());
-        let (method, class) = (requested.method.to_owned(), requested.status / 100);
-        let labels = vec![
-            ("endpoint", endpoint.clone()),
-            ("method", method),
-            ("status", format!("{class}xx")),
-        ];
+        let endpoint = requested.endpoint.as_ref().map_or("none", |path| path.as_str());
+        let endpoint: Word = Cow::Owned(endpoint.to_owned());
+        let (method, status) = (requested.method.into(), class(requested.status));
+        let mut labels = vec![("endpoint", endpoint), ("method", method), ("status", status)];
         self.requests.get_or_create(&labels).inc();
-        let times = self.request_times.get_or_create(&vec![("endpoint", endpoint)]);
-        times.observe(requested.took.as_secs_f64());
+        labels.truncate(1);
+        self.request_times.get_or_create(&labels).observe(requested.took.as_secs_f64());
     }
 
     pub(super) fn attempted(&self, attempted: &Attempted) {
         let Attempted { of, code, .. } = attempted;
-        let code = code.map(|code| code.as_str()).unwrap_or_default().to_owned();
-        let labels = vec![("agent", of.agent.to_string()), ("code", code)];
+        let code = code.map(|code| code.as_str()).unwrap_or_default();
+        let labels = vec![("agent", of.agent.to_string().into()), ("code", code.into())];
         self.attempts.get_or_create(&labels).inc();
     }
 
     pub(super) fn ended(&self, ended: &Ended) {
         let Ended { of, outcome, code, tokens, .. } = ended;
-        let (agent, outcome) = (of.agent.to_string(), outcome.to_string());
-        let class = code.map(|code| code.category().as_str()).unwrap_or_default().to_owned();
-        let code = code.map(|code| code.as_str()).unwrap_or_default().to_owned();
+        let (agent, outcome) = (Word::from(of.agent.to_string()), Word::from(outcome.to_string()));
+        let class = code.map(|code| code.category().as_str()).unwrap_or_default();
+        let code = code.map(|code| code.as_str()).unwrap_or_default();
         let whose = vec![("agent", agent.clone()), ("outcome", outcome)];
         let took = (ended.at - ended.accepted).to_std().unwrap_or_default();
         self.execution_times.get_or_create(&whose).observe(took.as_secs_f64());
-        let labels = [whose, vec![("class", class), ("code", code)]].concat();
+        let labels = [whose, vec![("class", class.into()), ("code", code.into())]].concat();
         self.executions.get_or_create(&labels).inc();
         for (kind, count) in [("input", tokens.input), ("output", tokens.output)] {
             if count > 0 {
-                let labels = vec![("agent", agent.clone()), ("kind", kind.to_owned())];
+                let labels = vec![("agent", agent.clone()), ("kind", kind.into())];
                 self.tokens.get_or_create(&labels).inc_by(count);
             }
         }
@@ -118,7 +120,7 @@ impl Metrics {
 
     pub(super) fn alerted(&self, turn: Turn, alert: &Alert) {
         if turn == Turn::Opened {
-            let labels = vec![("cause", alert.cause.as_str().to_owned())];
+            let labels = vec![("cause", alert.cause.as_str().to_owned().into())];
             self.alerts.get_or_create(&labels).inc();
         }
     }
@@ -131,5 +133,17 @@ impl Metrics {
         _ = encode_registry(&mut text, &scene.page());
         _ = encode_eof(&mut text);
         text
+    }
+}
+
+/// The class of a status.
+fn class(status: u16) -> Word {
+    match status {
+        100..200 => "1xx".into(),
+        200..300 => "2xx".into(),
+        300..400 => "3xx".into(),
+        400..500 => "4xx".into(),
+        500..600 => "5xx".into(),
+        other => format!("{}xx", other / 100).into(),
     }
 }

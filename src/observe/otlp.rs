@@ -74,9 +74,9 @@ pub(super) fn requested(requested: &Requested) -> Value {
         attribute("http.request.method", *method),
         attribute("http.response.status_code", *status),
     ];
-    attributes.extend(endpoint.as_ref().map(|path| attribute("http.route", path.clone())));
-    let name =
-        endpoint.as_ref().map_or_else(|| (*method).to_owned(), |at| format!("{method} {at}"));
+    let route = endpoint.as_ref().map(|path| path.as_str());
+    attributes.extend(route.map(|route| attribute("http.route", route)));
+    let name = route.map_or_else(|| (*method).to_owned(), |route| format!("{method} {route}"));
     let (times, has_failed) = ((*begun, ended), *status >= 500);
     let (place, parent) = (trace.clone(), *parent);
     Span { place, parent, name, kind: SERVER, times, attributes, has_failed }.write()

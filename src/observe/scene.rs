@@ -46,7 +46,7 @@ impl Scene {
         let of_agents = |page: &mut Registry, name, help, count: fn(&AgentStatus) -> f64| {
             let level = Level::default();
             for agent in &self.tree.agents {
-                let labels = vec![("agent", agent.id.to_string())];
+                let labels = vec![("agent", agent.id.to_string().into())];
                 level.get_or_create(&labels).set(count(agent));
             }
             page.register(name, help, level);
@@ -67,8 +67,9 @@ impl Scene {
         let (spent, left, credentials) = (Level::default(), Level::default(), Level::default());
         for agent in &self.tree.agents {
             let Some(budget) = &agent.budget else { continue };
-            let labels =
-                |of: Measure| vec![("agent", agent.id.to_string()), ("of", of.as_str().to_owned())];
+            let labels = |of: Measure| {
+                vec![("agent", agent.id.to_string().into()), ("of", of.as_str().into())]
+            };
             for of in Measure::ALL {
                 spent.get_or_create(&labels(*of)).set(amount(*of, of.of(budget.spent)));
             }
@@ -78,7 +79,7 @@ impl Scene {
         }
         for cause in [quota::Cause::UsedUp, quota::Cause::Refused] {
             let shut = self.tree.credentials.iter().filter(|one| one.cause == cause).count();
-            let labels = vec![("cause", cause.as_str().to_owned())];
+            let labels = vec![("cause", cause.as_str().to_owned().into())];
             credentials.get_or_create(&labels).set(number(shut));
         }
         let help = "What an agent has used up today: numbers, US dollars, seconds.";
@@ -92,14 +93,14 @@ impl Scene {
         let short = self.tree.pressure.as_ref().map(|pressure| pressure.short.as_slice());
         for shortage in SHORTAGES {
             let is_short = short.unwrap_or_default().contains(&shortage);
-            let labels = vec![("resource", word(shortage).to_owned())];
+            let labels = vec![("resource", word(shortage).to_owned().into())];
             pressure.get_or_create(&labels).set(f64::from(u8::from(is_short)));
         }
         page.register("pressure", "Whether the machine is short of something.", pressure);
         let open = Level::default();
         for cause in Cause::ALL {
             let alerts = self.tree.alerts.iter().filter(|alert| alert.cause == *cause);
-            let labels = vec![("cause", cause.as_str().to_owned())];
+            let labels = vec![("cause", cause.as_str().to_owned().into())];
             open.get_or_create(&labels).set(number(alerts.count()));
         }
         page.register("alerts_open", "Alerts that are open.", open);

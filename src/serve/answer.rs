@@ -7,7 +7,6 @@ use algonius_actors::model::failure::Failure;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use serde_json::Value;
 
 use super::auth::Rejected;
 use crate::wire::problem;
@@ -78,32 +77,40 @@ pub fn status(code: Code) -> StatusCode {
 
 /// A JSON answer. It is never kept by caches: almost everything here belongs to one caller.
 #[must_use]
-pub fn json(content_type: &'static str, status: StatusCode, body: &Value) -> Response {
+pub fn json(content_type: &'static str, status: StatusCode, body: &impl Serialize) -> Response {
+    written(content_type, status, text(body))
+}
+
+/// The same, of a document that is text already.
+#[must_use]
+pub fn written(
+    content_type: &'static str,
+    status: StatusCode,
+    text: impl IntoResponse,
+) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(content_type)),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     ];
-    (status, headers, text(body)).into_response()
+    (status, headers, text).into_response()
 }
 
 /// A document as text. There is none that JSON cannot hold.
 #[must_use]
-pub fn text(body: &Value) -> String {
+pub fn text(body: &impl Serialize) -> String {
     serde_json::to_string(body).unwrap_or_default()
 }
 
 /// A document about a failure of this code.
 #[must_use]
 pub fn problem(code: Code, body: &impl Serialize) -> Response {
-    // Texts, numbers and lists of them: there is none that JSON cannot hold.
-    let body = serde_json::to_value(body).unwrap_or_default();
-    json("application/problem+json", status(code), &body)
+    json("application/problem+json", status(code), body)
 }
 
 /// A good answer.
 #[must_use]
-pub fn ok(body: &Value) -> Response {
+pub fn ok(body: &impl Serialize) -> Response {
     json("application/json", StatusCode::OK, body)
 }
 

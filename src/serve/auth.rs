@@ -55,6 +55,8 @@ struct Door {
 pub struct Guard {
     tokens: Vec<Token>,
     doors: BTreeMap<AgentId, Door>,
+    /// Where credentials may stand, at whichever door.
+    headers: Vec<HeaderName>,
 }
 
 /// Those who come without credentials: a principal for each agent that lets them in. Nobody has
@@ -94,8 +96,14 @@ impl Guard {
             };
             (spec.id.clone(), Door { header, nobody: nobody(&spec.id) })
         };
-        let doors = specs.into_iter().map(door).collect();
-        Self { tokens, doors }
+        let doors: BTreeMap<_, _> = specs.into_iter().map(door).collect();
+        let mut headers = vec![header::AUTHORIZATION];
+        for name in doors.values().filter_map(|door: &Door| door.header.as_ref()) {
+            if !headers.contains(name) {
+                headers.push(name.clone());
+            }
+        }
+        Self { tokens, doors, headers }
     }
 
     /// Finds out who asks, at the door of an agent or at one of the service.
@@ -123,11 +131,22 @@ impl Guard {
         }
     }
 
+    /// The headers of a request in which credentials may stand, at whichever door.
+    pub fn credentials(&self, headers: &HeaderMap) -> HeaderMap {
+        let mut credentials = HeaderMap::new();
+        for name in &self.headers {
+            for value in headers.get_all(name) {
+                credentials.append(name, value.clone());
+            }
+        }
+        credentials
+    }
+
     /// Whom the credentials of a request stand for, at whichever door; nobody where there are none.
     pub fn standing(&self, headers: &HeaderMap, now: DateTime<Utc>) -> Option<Caller> {
         let bearer = bearer(headers).ok().flatten();
-        let names = self.doors.values().filter_map(|door| door.header.as_ref());
-        let keys = names.filter_map(|name| only(headers, name).ok().flatten());
+        let keys = self.headers.iter().filter(|name| *name != header::AUTHORIZATION);
+        let keys = keys.filter_map(|name| only(headers, name).ok().flatten());
         bearer.into_iter().chain(keys).find_map(|text| self.find(text, now))
     }
 

@@ -1,15 +1,10 @@
 //! The extensions of the protocol that agents offer: on their cards, and told back to who uses them.
 
 use algonius_actors::model::agent::AgentSpec;
-use algonius_actors::model::id::AgentId;
-use axum::extract::rejection::RawPathParamsRejection;
-use axum::extract::{RawPathParams, Request, State};
 use axum::http::HeaderValue;
-use axum::middleware::Next;
 use axum::response::Response;
 
-use super::App;
-use super::beside::extensions;
+use super::observed::Endpoint;
 use crate::wire::a2a::{CURSOR, OVERRIDES, PARAMETERS};
 
 /// What is said of an extension on cards.
@@ -44,22 +39,10 @@ fn extension((uri, text): &(&str, &str)) -> Extension {
 }
 
 /// Tells a caller over HTTP which of the extensions that it wants are in use.
-pub(super) async fn tell(
-    State(app): State<App>,
-    path: Result<RawPathParams, RawPathParamsRejection>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let wanted = extensions(request.headers());
-    // A path that cannot be read is refused further in, after the credentials were looked at.
-    let path = path.as_ref().ok().into_iter().flatten();
-    let named = path.filter(|(name, _)| *name == "agent").find_map(|(_, id)| AgentId::new(id).ok());
-    let spec = named.and_then(|id| app.agents.get(&id).cloned());
-    let mut response = next.run(request).await;
-    if let Some(spec) = spec.filter(|_| !wanted.is_empty()) {
-        name(&mut response, &wanted, &offered(&spec));
+pub(super) fn tell(endpoint: &Endpoint, wanted: &[String], response: &mut Response) {
+    if let Some(spec) = endpoint.agent.as_ref().filter(|_| endpoint.speaks_a2a()) {
+        name(response, wanted, &offered(spec));
     }
-    response
 }
 
 /// Names in an answer what of the wanted is offered.

@@ -9,11 +9,9 @@ use std::net::SocketAddr;
 
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::id::AgentId;
-use axum::Router;
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{ConnectInfo, Request};
 use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderMap, Uri};
-use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 
 use super::App;
@@ -30,24 +28,19 @@ pub fn aliases<'s>(specs: impl IntoIterator<Item = &'s AgentSpec>) -> Aliases {
     specs.into_iter().filter_map(alias).collect()
 }
 
-/// Puts the gate before the paths. It is a router around them, so that it can change a path before
-/// one is chosen.
-pub fn before(app: App, paths: Router) -> Router {
-    Router::new().fallback_service(paths).layer(from_fn_with_state(app, pass))
-}
-
-async fn pass(State(app): State<App>, mut request: Request, next: Next) -> Response {
+/// Lets a request pass to the paths, with the one that it means; or refuses it.
+pub(super) async fn pass(app: &App, mut request: Request) -> Result<Request, Response> {
     if matches!(request.uri().path(), "/health" | "/ready") {
-        return next.run(request).await;
+        return Ok(request);
     }
     if let Err(failure) = app.hosts.check(&request) {
-        return refused(request.headers(), failure.into());
+        return Err(refused(request.headers(), failure.into()));
     }
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let peer = peer.map(|ConnectInfo(address)| address.ip());
     let client = peer.map(|peer| peer::client(peer, request.headers(), &app.proxies));
     if let Some(rest) = app.lockouts.blocked(client.map(|Client(address)| address)).await {
-        return refused(request.headers(), Refused::locked_out(rest));
+        return Err(refused(request.headers(), Refused::locked_out(rest)));
     }
     if let Some(client) = client {
         request.extensions_mut().insert(client);
@@ -55,7 +48,7 @@ async fn pass(State(app): State<App>, mut request: Request, next: Next) -> Respo
     if let Some(uri) = renamed(request.uri(), &app.aliases) {
         *request.uri_mut() = uri;
     }
-    next.run(request).await
+    Ok(request)
 }
 
 /// The refusal as who asks can read it.

@@ -8,7 +8,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use axum::ServiceExt;
+use axum::extract::Request;
 use axum_server::Handle;
 use axum_server::accept::Accept;
 use hyper_util::rt::TokioTimer;
@@ -17,6 +18,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
+use super::changing::Latest;
 use super::counted::Counted;
 use super::opening::{Opening, Stream};
 use crate::tls::Certificates;
@@ -45,7 +47,7 @@ const BUFFER: usize = 64 << 10;
 pub async fn serve(
     listener: std::net::TcpListener,
     certificates: Option<Certificates>,
-    router: Router,
+    paths: Latest,
     bounds: Bounds,
     handle: Latch,
 ) -> io::Result<()> {
@@ -58,7 +60,8 @@ pub async fn serve(
     http.http1().timer(TokioTimer::new()).header_read_timeout(bounds.head).max_buf_size(BUFFER);
     http.http2().timer(TokioTimer::new()).max_concurrent_streams(200);
     http.http2().keep_alive_interval(Duration::from_secs(20));
-    server.serve(router.into_make_service_with_connect_info::<SocketAddr>()).await
+    let service = ServiceExt::<Request>::into_make_service_with_connect_info::<SocketAddr>(paths);
+    server.serve(service).await
 }
 
 /// As many connections as wanted, unless the system does not let us have so many files: a quarter of

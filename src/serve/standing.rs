@@ -8,26 +8,22 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{HeaderMap, header};
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
-use tokio::sync::watch;
 
 use super::App;
+use super::changing::Latest;
 
 /// Media types of answers that go on while something happens.
 const LONG: [&str; 2] = ["text/event-stream", "application/grpc"];
 
 /// Has a long answer go on for as long as those who asked for it may enter as they did. Each piece is
 /// looked at, so that nothing is told after a token was revoked or has expired.
-pub(super) fn mind(
-    response: Response,
-    headers: HeaderMap,
-    asked: &App,
-    now: watch::Receiver<Option<App>>,
-) -> Response {
+pub(super) fn mind(response: Response, headers: HeaderMap, asked: &App, now: &Latest) -> Response {
     let media = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     if !media.is_some_and(|media| LONG.iter().any(|long| media.starts_with(long))) {
         return response;
     }
     let caller = asked.guard.standing(&headers, asked.gateway.now());
+    let now = now.clone();
     response.map(|body| Body::new(Minded { body, headers, caller, now }))
 }
 
@@ -36,14 +32,14 @@ struct Minded {
     body: Body,
     headers: HeaderMap,
     caller: Option<Caller>,
-    now: watch::Receiver<Option<App>>,
+    now: Latest,
 }
 
 impl Minded {
     /// Whether the credentials still stand for whom they stood at the beginning.
     fn is_good(&self) -> bool {
-        let app = self.now.borrow();
-        let standing = app.as_ref().map(|app| app.guard.standing(&self.headers, app.gateway.now()));
+        let app = self.now.app();
+        let standing = app.map(|app| app.guard.standing(&self.headers, app.gateway.now()));
         standing.is_none_or(|standing| standing == self.caller)
     }
 }

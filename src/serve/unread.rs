@@ -8,7 +8,6 @@ use std::time::Duration;
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
 use axum::http::{HeaderValue, Version, header};
-use axum::middleware::Next;
 use axum::response::Response;
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -61,19 +60,27 @@ impl Drop for Lent {
     }
 }
 
-/// Answers once the body has been heard, if it is short and comes soon; says otherwise that the
-/// connection is closed. HTTP/2 ends a request without its connection, and who asks whether to go on
-/// is told by the answer.
-pub(super) async fn hear_out(request: Request, next: Next) -> Response {
+/// What a request leaves of its body, where it has one that is waited for.
+pub(super) type Rest = Option<oneshot::Receiver<Body>>;
+
+/// Has a request give back what nobody reads of its body. HTTP/2 ends a request without its connection,
+/// and who asks whether to go on is told by the answer.
+pub(super) fn lend(request: Request) -> (Request, Rest) {
     let is_awaited =
         request.version() < Version::HTTP_2 && !request.headers().contains_key(header::EXPECT);
     if !is_awaited || request.body().is_end_stream() {
-        return next.run(request).await;
+        return (request, None);
     }
-    let (back, mut rest) = oneshot::channel();
+    let (back, rest) = oneshot::channel();
     let lent = |body| Body::new(Lent { body: Some(body), back: Some(back) });
-    let mut response = next.run(request.map(lent)).await;
-    if let Ok(rest) = rest.try_recv()
+    (request.map(lent), Some(rest))
+}
+
+/// Answers once the body has been heard, if it is short and comes soon; says otherwise that the
+/// connection is closed.
+pub(super) async fn hear_out(rest: Rest, mut response: Response) -> Response {
+    let rest = rest.and_then(|mut rest| rest.try_recv().ok());
+    if let Some(rest) = rest
         && !is_heard(rest).await
     {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
