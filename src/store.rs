@@ -160,7 +160,22 @@ impl Store {
 #[async_trait]
 impl Ledger for Store {
     async fn accept(&self, accept: Accept) -> Result<Acceptance, LedgerError> {
-        self.writer.order(accept).await
+        let sent = (accept.owner, accept.agent.clone(), accept.keys.message);
+        let digest = accept.digest;
+        let acceptance = self.writer.order(accept).await?;
+        if let Acceptance::Twin(id) = acceptance {
+            self.recent.came_again(sent, (id, digest)).await;
+        }
+        Ok(acceptance)
+    }
+
+    async fn again(
+        &self,
+        owner: PrincipalId,
+        agent: &AgentId,
+        key: [u8; 32],
+    ) -> Option<(ExecutionId, [u8; 32])> {
+        self.recent.twin(&(owner, agent.clone(), key)).await
     }
 
     async fn resume(&self, resume: Resume) -> Result<bool, LedgerError> {

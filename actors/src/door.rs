@@ -55,7 +55,10 @@ impl Gateway {
     /// the same message sent again tells, and is not run twice.
     pub async fn submit(&self, caller: &Caller, mut request: Request) -> Result<Ticket, Failure> {
         let continues = match request.continues {
-            None => None,
+            None => match self.again(&request).await {
+                Some(ticket) => return Ok(ticket),
+                None => None,
+            },
             Some(id) => match self.taken(&request).await? {
                 Some(ticket) => return Ok(ticket),
                 None => Some(self.open_question(caller, id, &request).await?),
@@ -72,6 +75,25 @@ impl Gateway {
             let message = "nobody answered in time; the same message can be sent again";
             Err(Failure::new(Code::Internal, message))
         })
+    }
+
+    /// The execution of a message that came more than once before: nobody has to be asked. While the
+    /// service stops, whoever comes is refused alike.
+    async fn again(&self, request: &Request) -> Option<Ticket> {
+        let Kit { ledger, keyring, .. } = &self.kit;
+        if request.idempotency.is_some() || *self.draining.borrow() {
+            return None;
+        }
+        let (execution, digest) =
+            ledger.again(request.owner, &request.agent, keyring.keys(request).message).await?;
+        if digest != keyring.body(request) {
+            return None; // It is refused where all are.
+        }
+        let progress = match self.is_over(execution, Until::End).await {
+            true => None,
+            false => self.watch(&request.agent, execution).await,
+        };
+        Some(Ticket { execution, joined: true, progress })
     }
 
     /// The execution that has taken the same message before.

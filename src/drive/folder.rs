@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::OFlag;
 
+use super::sandbox::TEMPORARY;
+
 /// A folder of mode 0700. Dropping it removes it with all that is in it; let it be dropped where
 /// files may be waited for.
 #[derive(Debug)]
@@ -35,10 +37,16 @@ impl Folder {
     /// # Errors
     /// When it exists already or cannot be made.
     pub(super) fn make(path: PathBuf) -> io::Result<Self> {
-        if let Some(parent) = path.parent() {
-            DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+        let make = || DirBuilder::new().mode(0o700).create(&path);
+        match make() {
+            // The first of all has to make the way to it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let parent = path.parent().unwrap_or(&path);
+                DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+                make()?;
+            }
+            made => made?,
         }
-        DirBuilder::new().mode(0o700).create(&path)?;
         Ok(Self { path })
     }
 
@@ -81,6 +89,11 @@ impl Drop for Folder {
     fn drop(&mut self) {
         if self.path.as_os_str().is_empty() {
             return; // It was left.
+        }
+        // Most programs leave nothing behind, and what is empty needs no looking through.
+        _ = fs::remove_dir(self.path.join(TEMPORARY));
+        if fs::remove_dir(&self.path).is_ok() {
+            return;
         }
         if let Err(error) = fs::remove_dir_all(&self.path) {
             tracing::warn!(%error, "an execution's folder was not removed");

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use algonius_actors::model::event::{Event, Span};
-use algonius_actors::model::id::ExecutionId;
+use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
 use algonius_actors::model::record::Record;
 use tokio::sync::Mutex;
 
@@ -46,6 +46,12 @@ pub(super) enum Part {
     /// Some of its text.
     Text(Span),
 }
+
+/// By whom a message was sent, to which agent, and under which key.
+pub(super) type Sent = (PrincipalId, AgentId, [u8; 32]);
+
+/// Its execution, and the digest of what it asks.
+pub(super) type Twin = (ExecutionId, [u8; 32]);
 
 /// What was read.
 #[derive(Debug, Clone)]
@@ -123,6 +129,8 @@ struct Shelf {
     bytes: usize,
     /// Of the last entry.
     number: u64,
+    /// Messages that came again. Nothing of this changes until they are removed.
+    twins: HashMap<Sent, Twin>,
 }
 
 /// What is known of one execution since nothing of it has changed.
@@ -165,6 +173,20 @@ impl Recent {
             self.0.lock().await.keep((id, number), part, found);
         }
         Ok(read)
+    }
+
+    /// What is known of a message that came again.
+    pub(super) async fn twin(&self, sent: &Sent) -> Option<Twin> {
+        self.0.lock().await.twins.get(sent).copied()
+    }
+
+    /// A message has come again.
+    pub(super) async fn came_again(&self, sent: Sent, twin: Twin) {
+        let twins = &mut self.0.lock().await.twins;
+        if twins.len() >= MOST {
+            twins.clear();
+        }
+        twins.insert(sent, twin);
     }
 
     /// What is known of these is over.
@@ -233,6 +255,7 @@ impl Shelf {
             Touched::Any => {
                 self.known.clear();
                 self.order.clear();
+                self.twins.clear();
                 self.bytes = 0;
             }
         }

@@ -23,6 +23,37 @@ async fn the_same_message_sent_twice_at_once_and_once_more_later_runs_once() {
 }
 
 #[tokio::test]
+async fn a_message_that_comes_again_and_again_is_told_of_its_one_run() {
+    let service = Service::start(&gated("one", "")).await;
+    let first = service.submit("one", messages("m-1", "ann")).await;
+    service.setup.written("log", "start ann\n").await;
+    let others: Vec<_> = (0..4)
+        .map(|_| {
+            let door = service.door.clone();
+            let send =
+                async move { door.rpc("one", "message/send", &messages("m-1", "ann")).await };
+            tokio::spawn(send)
+        })
+        .collect();
+    for _ in 0..3 {
+        let joined = service.submit("one", messages("m-1", "ann")).await;
+        assert_eq!(id(&joined), id(&first));
+        let refused = service.refused("one", "message/send", messages("m-1", "bob")).await;
+        assert_eq!(refused, (-32602, "message-reused".to_owned()));
+    }
+    service.setup.open("go");
+    for other in others {
+        let other = soon("an answer", other).await.unwrap();
+        assert_eq!((id(&other), outcome(&other)), (id(&first), completed("ann\n")));
+    }
+    for _ in 0..3 {
+        let late = service.rpc("one", "message/send", &messages("m-1", "ann")).await;
+        assert_eq!((id(&late), outcome(&late)), (id(&first), completed("ann\n")));
+    }
+    assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
+}
+
+#[tokio::test]
 async fn the_same_message_is_known_after_a_restart() {
     let mut service = Service::start(&gated("one", "")).await;
     service.setup.open("go");

@@ -241,6 +241,17 @@ pub trait Ledger: Send + Sync + 'static {
     /// When nothing was committed.
     async fn accept(&self, accept: Accept) -> Result<Acceptance, LedgerError>;
 
+    /// As [`Ledger::taken`], for a message that came more than once before: from memory, where it is there.
+    /// `None` says nothing.
+    async fn again(
+        &self,
+        _owner: PrincipalId,
+        _agent: &AgentId,
+        _key: [u8; 32],
+    ) -> Option<(ExecutionId, [u8; 32])> {
+        None
+    }
+
     /// Records the answer to a question, if it is still open. Answers whether it was.
     ///
     /// # Errors

@@ -60,6 +60,10 @@ pub(in crate::store) async fn the_same_key_is_a_twin_or_a_conflict(ledger: AnyLe
     assert_eq!(ledger.accept(first.clone()).await.unwrap(), Acceptance::Fresh);
     assert_eq!(ledger.accept(twin.clone()).await.unwrap(), Acceptance::Twin(first.id));
     assert_eq!(ledger.accept(other).await.unwrap(), Acceptance::Conflict);
+    let known = ledger.again(first.owner, &first.agent, first.keys.message).await;
+    assert!(known.is_none_or(|known| known == (first.id, first.digest)));
+    assert_eq!(ledger.again(stranger.owner, &first.agent, first.keys.message).await, None);
+    assert_eq!(ledger.again(first.owner, &elsewhere.agent, first.keys.message).await, None);
     assert_eq!(ledger.execution(twin.id).await.unwrap(), None);
     assert_eq!(ledger.accept(stranger).await.unwrap(), Acceptance::Fresh);
     assert_eq!(ledger.accept(elsewhere).await.unwrap(), Acceptance::Fresh);

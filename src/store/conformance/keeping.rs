@@ -114,6 +114,7 @@ pub(in crate::store) async fn what_has_ended_is_removed_with_all_that_belongs_to
     assert!(ledger.settle(settlement(id, Fence(0), Outcome::Completed)).await.unwrap());
     let before = history.stock().await.unwrap();
     assert_eq!((before.executions, before.ended), (2, 1));
+    ledger.accept(Accept { id: ExecutionId::fresh(), ..given.clone() }).await.unwrap();
     for _ in 0..3 {
         assert!(ledger.execution(id).await.unwrap().is_some());
         assert_ne!(ledger.events(id, 0).await.unwrap(), []);
@@ -125,6 +126,7 @@ pub(in crate::store) async fn what_has_ended_is_removed_with_all_that_belongs_to
     assert_eq!(history.texts(id).await.unwrap(), []);
     let key = given.keys.message;
     assert_eq!(ledger.taken(given.owner, &given.agent, key).await.unwrap(), None);
+    assert_eq!(ledger.again(given.owner, &given.agent, key).await, None);
     assert_eq!(history.stock().await.unwrap().executions, 1);
     assert!(ledger.execution(other).await.unwrap().is_some());
 }
