@@ -15,7 +15,6 @@ use algonius_actors::model::alert::{Alert, Turn};
 use algonius_actors::model::news::{News, Subject};
 use algonius_actors::model::trace::{SpanId, Trace};
 use algonius_actors::ports::observer::Observer;
-use axum::extract::MatchedPath;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -30,11 +29,11 @@ pub use scene::Scene;
 
 /// A request that was answered, or whose answer has begun.
 #[derive(Debug, Clone)]
-pub struct Requested {
+pub struct Requested<'r> {
     /// The method of HTTP.
     pub method: &'static str,
     /// The template of its path; `None` for one that leads nowhere.
-    pub endpoint: Option<MatchedPath>,
+    pub endpoint: Option<&'r str>,
     /// The status of its answer.
     pub status: u16,
     /// When it came.
@@ -116,7 +115,7 @@ impl Observatory {
     }
 
     /// Hears of a request.
-    pub fn requested(&self, requested: &Requested) {
+    pub fn requested(&self, requested: &Requested<'_>) {
         self.0.metrics.requested(requested);
         if requested.trace.sampled {
             self.export("spans", || Item::Span(otlp::requested(requested)));

@@ -83,9 +83,8 @@ impl Metrics {
         self.dropped.get_or_create(&vec![("what", what.to_owned().into())]).inc_by(count);
     }
 
-    pub(super) fn requested(&self, requested: &Requested) {
-        let endpoint = requested.endpoint.as_ref().map_or("none", |path| path.as_str());
-        let endpoint: Word = Cow::Owned(endpoint.to_owned());
+    pub(super) fn requested(&self, requested: &Requested<'_>) {
+        let endpoint = requested.endpoint.unwrap_or("none").to_owned().into();
         let (method, status) = (requested.method.into(), class(requested.status));
         let mut labels = vec![("endpoint", endpoint), ("method", method), ("status", status)];
         self.requests.get_or_create(&labels).inc();

@@ -67,16 +67,15 @@ impl Span {
 }
 
 /// The span of a request.
-pub(super) fn requested(requested: &Requested) -> Value {
+pub(super) fn requested(requested: &Requested<'_>) -> Value {
     let Requested { method, endpoint, status, begun, took, trace, parent } = requested;
     let ended = *begun + *took;
     let mut attributes = vec![
         attribute("http.request.method", *method),
         attribute("http.response.status_code", *status),
     ];
-    let route = endpoint.as_ref().map(|path| path.as_str());
-    attributes.extend(route.map(|route| attribute("http.route", route)));
-    let name = route.map_or_else(|| (*method).to_owned(), |route| format!("{method} {route}"));
+    attributes.extend(endpoint.map(|route| attribute("http.route", route)));
+    let name = endpoint.map_or_else(|| (*method).to_owned(), |route| format!("{method} {route}"));
     let (times, has_failed) = ((*begun, ended), *status >= 500);
     let (place, parent) = (trace.clone(), *parent);
     Span { place, parent, name, kind: SERVER, times, attributes, has_failed }.write()

@@ -148,7 +148,7 @@ impl Observed {
         if let Some(trace) = self.trace {
             let (begun, parent, status) = (self.begun, self.parent, response.status().as_u16());
             let method = word(method);
-            let endpoint = led.as_ref().map(|endpoint| endpoint.template.clone());
+            let endpoint = led.as_ref().map(|endpoint| endpoint.template.as_str());
             let requested = Requested { method, endpoint, status, begun, took, trace, parent };
             app.observatory.requested(&requested);
         }
