@@ -10,6 +10,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use nix::errno::Errno;
 
@@ -84,14 +85,46 @@ impl Confinement {
         let files = changes(version);
         let network = if self.network || version < 4 { 0 } else { right::TCP };
         let ruleset = create(&RulesetAttributes { files, network })?;
-        for device in DEVICES {
-            permit(&ruleset, Path::new(device), files & right::WRITE_FILE)?;
+        for device in devices()? {
+            permit(&ruleset, device, files & right::WRITE_FILE)?;
         }
         for path in &self.writable {
-            permit(&ruleset, path, files)?;
+            if let Some(place) = Place::open(path)? {
+                permit(&ruleset, &place, files)?;
+            }
         }
         Ok(ruleset)
     }
+}
+
+/// What is at a path, to be named in a rule.
+struct Place {
+    file: File,
+    is_folder: bool,
+}
+
+impl Place {
+    /// Opens it, if anything is there.
+    fn open(path: &Path) -> io::Result<Option<Self>> {
+        let file = match File::options().read(true).custom_flags(libc::O_PATH).open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let is_folder = file.metadata()?.is_dir();
+        Ok(Some(Self { file, is_folder }))
+    }
+}
+
+/// The devices, opened when they are needed first: they are the same for all, and stay where they are.
+fn devices() -> io::Result<&'static [Place]> {
+    static OPENED: OnceLock<Vec<Place>> = OnceLock::new();
+    if let Some(opened) = OPENED.get() {
+        return Ok(opened);
+    }
+    let places = DEVICES.iter().map(|device| Place::open(Path::new(device)));
+    let places = places.filter_map(Result::transpose).collect::<io::Result<_>>()?;
+    Ok(OPENED.get_or_init(|| places))
 }
 
 /// Every way to change a file or a folder that a version knows.
@@ -111,17 +144,12 @@ fn create(attributes: &RulesetAttributes) -> io::Result<OwnedFd> {
     }
 }
 
-/// Permits these changes to what is at a path, if anything is.
+/// Permits these changes to what is at a place.
 #[expect(unsafe_code, reason = "no safe wrapper knows Landlock")]
-fn permit(ruleset: &OwnedFd, path: &Path, rights: u64) -> io::Result<()> {
-    let place = match File::options().read(true).custom_flags(libc::O_PATH).open(path) {
-        Ok(place) => place,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
+fn permit(ruleset: &OwnedFd, place: &Place, rights: u64) -> io::Result<()> {
     let of_a_file = right::WRITE_FILE | right::TRUNCATE;
-    let rights = if place.metadata()?.is_dir() { rights } else { rights & of_a_file };
-    let beneath = PathBeneath { rights, parent: place.as_raw_fd() };
+    let rights = if place.is_folder { rights } else { rights & of_a_file };
+    let beneath = PathBeneath { rights, parent: place.file.as_raw_fd() };
     let (call, rule) = (libc::SYS_landlock_add_rule, std::ptr::from_ref(&beneath));
     // SAFETY: both descriptors and the rule outlive the call.
     let added = unsafe { libc::syscall(call, ruleset.as_raw_fd(), RULE_PATH_BENEATH, rule, 0_u32) };
