@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
+use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::auth::Rejected;
+use super::document;
 use crate::wire::problem;
 
 /// A failure on its way out, as a document of RFC 9457.
@@ -79,12 +81,22 @@ pub fn status(code: Code) -> StatusCode {
 /// A JSON answer. It is never kept by caches: almost everything here belongs to one caller.
 #[must_use]
 pub fn json(content_type: &'static str, status: StatusCode, body: &Value) -> Response {
+    with_headers(content_type, status, Body::from(text(body)))
+}
+
+/// The same of what may be long.
+#[must_use]
+pub fn long(content_type: &'static str, status: StatusCode, body: Value) -> Response {
+    with_headers(content_type, status, document::body(body))
+}
+
+fn with_headers(content_type: &'static str, status: StatusCode, body: Body) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(content_type)),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     ];
-    (status, headers, text(body)).into_response()
+    (status, headers, body).into_response()
 }
 
 /// A document as text. There is none that JSON cannot hold.
