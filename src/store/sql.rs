@@ -13,7 +13,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{OpenFlags, Statement, ToSql};
 
 pub(super) use readers::Readers;
-pub(super) use row::{FromColumn, Row};
+pub(super) use row::{FromColumn, Passing, Row};
 pub(super) use value::Value;
 
 mod readers;
@@ -114,6 +114,15 @@ impl Query {
         connection.change(&self)
     }
 
+    /// Takes each row as it passes by.
+    pub(super) async fn each(
+        self,
+        readers: &Readers,
+        take: impl FnMut(Passing<'_>) -> Result<()>,
+    ) -> Result<()> {
+        readers.each(&self, take).await
+    }
+
     /// All rows.
     pub(super) async fn fetch_all(self, asked: impl Asked) -> Result<Vec<Row>> {
         asked.rows(self).await
@@ -199,6 +208,21 @@ impl Connection {
         let mut statement = self.inner.prepare_cached(&query.text)?;
         bind(&mut statement, &query.values)?;
         Ok(statement.raw_execute()? as u64)
+    }
+
+    /// Gives each row of a statement, as it passes by.
+    pub(super) fn pass(
+        &mut self,
+        query: &Query,
+        mut take: impl FnMut(Passing<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut statement = self.inner.prepare_cached(&query.text)?;
+        bind(&mut statement, &query.values)?;
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next()? {
+            take(Passing(row))?;
+        }
+        Ok(())
     }
 
     /// All rows of a statement.
