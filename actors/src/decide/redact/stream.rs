@@ -50,11 +50,16 @@ impl Stream {
     /// Bytes that are not UTF-8 become U+FFFD; a character may be split between two calls.
     pub fn push(&mut self, bytes: &[u8]) -> String {
         let mut out = String::new();
+        self.push_to(bytes, &mut out);
+        out
+    }
+
+    /// The same, behind what is there already.
+    pub fn push_to(&mut self, bytes: &[u8], out: &mut String) {
         for piece in bytes.chunks(PIECE) {
             self.decode(piece);
-            while self.advance(&mut out) {}
+            while self.advance(out) {}
         }
-        out
     }
 
     /// Gives what is safe to show although the source has paused in the middle of a line: words
