@@ -28,6 +28,7 @@ mod rules;
 mod scan;
 mod segment;
 mod shapes;
+mod sieve;
 mod span;
 mod stream;
 #[cfg(test)]

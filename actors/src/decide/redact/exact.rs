@@ -1,10 +1,13 @@
 //! Registered values and the vendors' literals, found together in one pass over the bytes.
 
+use std::ops::Range;
+
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
 use super::encode::{SHORTEST, forms};
-use super::rules::by_shapes;
+use super::rules::{by_shapes, words};
 use super::shapes::SHAPES;
+use super::sieve::{Literal, Sieve};
 use super::span::{Form, Span};
 
 /// Up to this many bytes of patterns the fastest automaton is affordable.
@@ -17,6 +20,8 @@ const HEAD: usize = SHORTEST;
 pub(super) struct Exact {
     /// Finds literals, and heads of forms.
     automaton: Option<AhoCorasick>,
+    /// Tells where literals, heads and key words may be. Nothing where one of them is not searched for.
+    sieve: Option<Sieve>,
     patterns: Vec<Vec<u8>>,
     /// The shape of each literal; patterns beyond are forms.
     shapes: Vec<usize>,
@@ -50,12 +55,23 @@ impl Exact {
         let size: usize = heads().map(<[u8]>::len).sum();
         let kind = (size <= FAST).then_some(AhoCorasickKind::DFA);
         let automaton = AhoCorasick::builder().kind(kind).build(heads()).ok();
-        Self { automaton, patterns, shapes, beginnings, longest }
+        let sieve = words().filter(|_| automaton.is_some()).map(|words| {
+            let words = words.map(|word| Literal::Word(word.as_bytes()));
+            Sieve::new(heads().map(Literal::Exact).chain(words))
+        });
+        Self { automaton, sieve, patterns, shapes, beginnings, longest }
     }
 
     /// The length of the longest form of a registered value.
     pub(super) const fn longest(&self) -> usize {
         self.longest
+    }
+
+    /// Where a literal, the head of a form or a key word may be: each of them lies within one of the places,
+    /// which are in order.
+    pub(super) fn places(&self, text: &[u8]) -> Vec<Range<usize>> {
+        let everywhere = || std::iter::once(0..text.len()).collect();
+        self.sieve.as_ref().map_or_else(everywhere, |sieve| sieve.places(text))
     }
 
     /// The first literal or form from `at` on.

@@ -43,7 +43,8 @@ impl Scanner {
     /// Masks a text of whole lines; `last` tells that no more will come.
     pub(super) fn work(&self, text: &str, last: bool) -> Edits {
         let mut result = Edits::default();
-        let mut hits = Hits::default();
+        let places = self.exact.places(text.as_bytes());
+        let mut hits = Hits { places: &places, ..Hits::default() };
         while let Some(hit) = hits.next(self, text.as_bytes(), result.done) {
             let stretch = stretch(&self.exact, text, result.done, hit, last);
             if stretch.open && !last {
@@ -79,7 +80,9 @@ impl Scanner {
 
 /// The next place that calls for a look. Each of the searches is ahead of the work, once.
 #[derive(Default)]
-struct Hits {
+struct Hits<'p> {
+    /// Where words and literals may be.
+    places: &'p [Range<usize>],
     word: Search,
     exact: Search,
     pattern: Search,
@@ -87,16 +90,29 @@ struct Hits {
 
 type Search = Option<Option<(usize, usize)>>;
 
-impl Hits {
+impl Hits<'_> {
     fn next(&mut self, scanner: &Scanner, text: &[u8], at: usize) -> Option<(usize, usize)> {
         if scanner.personal {
             return (at < text.len()).then_some((at, at));
         }
-        let word = advance(&mut self.word, at, || next_word(text, at));
-        let exact = advance(&mut self.exact, at, || scanner.exact.next(text, at));
+        let word = advance(&mut self.word, at, || within(self.places, text, at, next_word));
+        let next_exact = |text: &[u8], at| scanner.exact.next(text, at);
+        let exact = advance(&mut self.exact, at, || within(self.places, text, at, next_exact));
         let pattern = advance(&mut self.pattern, at, || scanner.patterns.next(text, at));
         [word, exact, pattern].into_iter().flatten().min()
     }
+}
+
+/// The first that a search finds from `at` on, where it finds nothing outside of the places.
+fn within(
+    places: &[Range<usize>],
+    text: &[u8],
+    at: usize,
+    search: impl Fn(&[u8], usize) -> Option<(usize, usize)>,
+) -> Option<(usize, usize)> {
+    let behind = places.partition_point(|place| place.end <= at);
+    let ahead = places.get(behind..).unwrap_or_default();
+    ahead.iter().find_map(|place| search(text.get(..place.end)?, place.start.max(at)))
 }
 
 fn advance(

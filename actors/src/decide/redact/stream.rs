@@ -108,6 +108,9 @@ impl Stream {
             joined = std::mem::take(&mut self.undecoded);
             rest = &joined;
         }
+        if let Ok(text) = std::str::from_utf8(rest) {
+            return self.pending.push_str(text); // As most texts are, and soon known.
+        }
         let mut chunks = rest.utf8_chunks().peekable();
         while let Some(chunk) = chunks.next() {
             self.pending.push_str(chunk.valid());
