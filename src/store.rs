@@ -21,6 +21,7 @@ use uuid::Uuid;
 
 use directory::{Directory, Lock};
 use fault::ledger_error;
+use folding::Folding;
 use principals::Seeds;
 use push::{Forget, Note, Place};
 use record::Written;
@@ -38,6 +39,7 @@ mod column;
 mod directory;
 mod events;
 mod fault;
+mod folding;
 mod head;
 mod history;
 mod keys;
@@ -130,7 +132,8 @@ impl Store {
         let mut connection = sqlite::writer(database, durability)?;
         let instance = sqlite::instance(&mut connection).await?;
         let readers = sqlite::readers(database)?;
-        let writer = Writer::spawn(connection, readers.clone(), lock);
+        let folding = Folding::begin(&mut connection, database)?;
+        let writer = Writer::spawn(connection, (readers.clone(), folding), lock);
         let writer = writer.map_err(|error| StoreError::Database { source: Box::new(error) })?;
         let seal = |purpose| Seal::new(&instance.key, purpose);
         let (seal, sessions) = (seal(Purpose::PushTargets), seal(Purpose::Sessions));

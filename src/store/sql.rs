@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
+use rusqlite::hooks::Wal;
 use rusqlite::{OpenFlags, Statement, ToSql};
 
 pub(super) use readers::Readers;
@@ -165,8 +166,21 @@ impl Asked for &mut Connection {
 pub(super) enum Access {
     /// To be changed; it is made when it is missing.
     Write,
+    /// To be changed; one that is missing is an error.
+    Known,
     /// To be read only.
     Read,
+}
+
+/// When the write-ahead log is folded into the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fold {
+    /// Not yet.
+    Later,
+    /// By somebody else.
+    Beside,
+    /// At once, by who writes.
+    Now,
 }
 
 /// One connection to the database.
@@ -182,6 +196,7 @@ impl Connection {
     pub(super) fn open(database: &Path, access: Access, busy: Duration) -> Result<Self> {
         let flags = match access {
             Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+            Access::Known => OpenFlags::SQLITE_OPEN_READ_WRITE,
             Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
         };
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -196,6 +211,21 @@ impl Connection {
     /// Runs statements that take no values and of which no row is wanted.
     pub(super) fn batch(&mut self, text: &str) -> Result<()> {
         Ok(self.inner.execute_batch(text)?)
+    }
+
+    /// Has somebody told after each commit how many pages the write-ahead log has, and folds it when that
+    /// one says so. SQLite itself does not any more.
+    pub(super) fn after_commits(
+        &mut self,
+        mut told: impl FnMut(u32) -> Fold + Send + 'static,
+    ) -> Result<()> {
+        self.inner.wal_hook(Some(move |log: &mut Wal, pages| {
+            if told(u32::try_from(pages).unwrap_or(0)) == Fold::Now {
+                _ = log.checkpoint(); // Whoever does it now spares it; else the next commit comes.
+            }
+            Ok(())
+        }))?;
+        Ok(())
     }
 
     /// Closes it, and tells what went wrong with that.

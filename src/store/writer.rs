@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::directory::Lock;
 use super::fault::{closed, ledger_error};
+use super::folding::Folding;
 use super::sql::{self, Connection, Readers};
 
 /// Changes of one commit, at most.
@@ -42,14 +43,19 @@ impl Writer {
     /// was ordered is committed. SQLite waits for the disk within its calls, so nothing else waits
     /// on that thread.
     ///
-    /// The readers are closed with it: SQLite folds its log in when its last connection goes, and
+    /// The readers are closed with it, and nobody folds: SQLite folds its log in when its last connection goes, and
     /// that must be over when the lock goes.
-    pub(super) fn spawn(connection: Connection, readers: Readers, lock: Lock) -> io::Result<Self> {
+    pub(super) fn spawn(
+        connection: Connection,
+        (readers, folding): (Readers, Folding),
+        lock: Lock,
+    ) -> io::Result<Self> {
         let (orders, waiting) = mpsc::channel(WAITING);
         let (stop, stopped) = watch::channel(false);
         let life = async move {
             let connection = write(connection, waiting, stopped.clone()).await;
             readers.close().await;
+            folding.end().await;
             finish(connection);
             drop(lock);
             drop(stopped);
