@@ -17,6 +17,7 @@ mod email;
 mod encode;
 mod end;
 mod exact;
+mod heads;
 mod pairs;
 mod pattern;
 mod patterns;

@@ -84,7 +84,8 @@ struct Hits<'p> {
     /// Where words and literals may be.
     places: &'p [Range<usize>],
     word: Search,
-    exact: Search,
+    literal: Search,
+    form: Search,
     pattern: Search,
 }
 
@@ -96,10 +97,11 @@ impl Hits<'_> {
             return (at < text.len()).then_some((at, at));
         }
         let word = advance(&mut self.word, at, || within(self.places, text, at, next_word));
-        let next_exact = |text: &[u8], at| scanner.exact.next(text, at);
-        let exact = advance(&mut self.exact, at, || within(self.places, text, at, next_exact));
+        let search = |text: &[u8], at| scanner.exact.next_literal(text, at);
+        let literal = advance(&mut self.literal, at, || within(self.places, text, at, search));
+        let form = advance(&mut self.form, at, || scanner.exact.next_form(text, at));
         let pattern = advance(&mut self.pattern, at, || scanner.patterns.next(text, at));
-        [word, exact, pattern].into_iter().flatten().min()
+        [word, literal, form, pattern].into_iter().flatten().min()
     }
 }
 

@@ -130,7 +130,8 @@ fn commonness(byte: u8) -> usize {
     match byte {
         b'a'..=b'z' => LETTERS.iter().rev().position(|letter| *letter == byte).unwrap_or(0),
         b' ' => LETTERS.len() + 4,
-        b'0'..=b'9' | b'.' | b'-' | b'_' | b'/' | b'=' | b':' | b'"' | b'\'' => LETTERS.len() / 2,
+        b'0'..=b'9' => LETTERS.len(), // All of them are of one kind.
+        b'.' | b'-' | b'_' | b'/' | b'=' | b':' | b'"' | b'\'' => LETTERS.len() / 2,
         b'A'..=b'Z' => LETTERS.len() / 3,
         _ => 1,
     }
