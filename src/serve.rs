@@ -11,6 +11,7 @@ pub mod card;
 pub mod changing;
 pub mod counted;
 pub mod cursor;
+pub mod document;
 mod envelope;
 pub mod exposure;
 mod extension;

@@ -22,6 +22,7 @@ use uuid::Uuid;
 
 use directory::{Directory, Lock};
 use fault::ledger_error;
+use folding::Folding;
 use principals::Seeds;
 use push::{Forget, Note, Place};
 use recent::{Part, Recent};
@@ -29,7 +30,7 @@ use record::Written;
 use seal::{Purpose, Seal};
 use sql::Readers;
 use text::{Append, Unwrite};
-use writer::Writer;
+use writer::{Others, Writer};
 
 pub use fault::StoreError;
 pub use tokens::Known;
@@ -40,6 +41,7 @@ mod column;
 mod directory;
 mod events;
 mod fault;
+mod folding;
 mod head;
 mod history;
 mod keys;
@@ -134,9 +136,10 @@ impl Store {
         let mut connection = sqlite::writer(database, durability)?;
         let instance = sqlite::instance(&mut connection).await?;
         let readers = sqlite::readers(database)?;
+        let folding = Folding::begin(&mut connection, database)?;
         let recent = Arc::<Recent>::default();
-        let known = (readers.clone(), Arc::clone(&recent));
-        let writer = Writer::spawn(connection, known, lock);
+        let others = Others { readers: readers.clone(), recent: Arc::clone(&recent), folding };
+        let writer = Writer::spawn(connection, others, lock);
         let writer = writer.map_err(|error| StoreError::Database { source: Box::new(error) })?;
         let seal = |purpose| Seal::new(&instance.key, purpose);
         let (seal, sessions) = (seal(Purpose::PushTargets), seal(Purpose::Sessions));

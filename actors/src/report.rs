@@ -6,6 +6,7 @@
 mod known;
 mod last;
 mod pending;
+mod posted;
 mod pulse;
 mod purses;
 mod scribe;

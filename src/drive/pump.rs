@@ -13,7 +13,7 @@ use super::prompts::Ear;
 use crate::warden::Pipe;
 
 /// Bytes read at once.
-const PIECE: usize = 32 * 1024;
+const PIECE: usize = 64 * 1024;
 
 /// Bytes that are still read after the cut: more than a pipe can hold, and an end to a program
 /// that never stops writing.

@@ -4,11 +4,14 @@ use std::time::Duration;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
+use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::auth::Rejected;
+use super::document;
 use crate::wire::problem;
 
 /// A failure on its way out, as a document of RFC 9457.
@@ -81,19 +84,21 @@ pub fn json(content_type: &'static str, status: StatusCode, body: &impl Serializ
     written(content_type, status, text(body))
 }
 
+/// The same of what may be long.
+#[must_use]
+pub fn long(content_type: &'static str, status: StatusCode, body: Value) -> Response {
+    written(content_type, status, document::body(body))
+}
+
 /// The same, of a document that is text already.
 #[must_use]
-pub fn written(
-    content_type: &'static str,
-    status: StatusCode,
-    text: impl IntoResponse,
-) -> Response {
+pub fn written(content_type: &'static str, status: StatusCode, body: impl Into<Body>) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(content_type)),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     ];
-    (status, headers, text).into_response()
+    (status, headers, body.into()).into_response()
 }
 
 /// A document as text. There is none that JSON cannot hold.

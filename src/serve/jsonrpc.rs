@@ -49,7 +49,9 @@ pub async fn call(
         beside,
     });
     match told(&app, who, &agent, wanted, asked).await {
-        Ok(Told::Whole(result)) => answer::ok(&success(id, result)),
+        Ok(Told::Whole(result)) => {
+            answer::long("application/json", StatusCode::OK, success(id, result))
+        }
         Ok(Told::Stream(events)) => {
             let (good, bad) = (id.clone(), id);
             let write = move |event| success(good.clone(), dialect.event(event));

@@ -58,7 +58,7 @@ pub async fn call(
             answer::json("application/json", StatusCode::OK, &empty())
         }
         Ok(Answered::Told(Told::Whole(result))) => {
-            answer::json(content_type(is_new_type), StatusCode::OK, &result)
+            answer::long(content_type(is_new_type), StatusCode::OK, result)
         }
         Ok(Answered::Told(Told::Stream(events))) => {
             let fail = move |refusal: &Failure| problem::rest(refusal, version);

@@ -86,6 +86,7 @@ macro_rules! conformance {
             }
             reading {
                 every_range_of_a_text_is_cut_to_the_byte
+                a_chunk_without_the_one_before_it_is_not_taken
                 long_input_is_read_back_whole_and_in_part
                 executions_are_listed_newest_first_in_pages
                 executions_are_listed_by_what_they_are

@@ -10,10 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
+use rusqlite::hooks::Wal;
 use rusqlite::{OpenFlags, Statement, ToSql};
 
 pub(super) use readers::Readers;
-pub(super) use row::{FromColumn, Row};
+pub(super) use row::{FromColumn, Passing, Row};
 pub(super) use value::Value;
 
 mod readers;
@@ -114,6 +115,15 @@ impl Query {
         connection.change(&self)
     }
 
+    /// Takes each row as it passes by.
+    pub(super) async fn each(
+        self,
+        readers: &Readers,
+        take: impl FnMut(Passing<'_>) -> Result<()>,
+    ) -> Result<()> {
+        readers.each(&self, take).await
+    }
+
     /// All rows.
     pub(super) async fn fetch_all(self, asked: impl Asked) -> Result<Vec<Row>> {
         asked.rows(self).await
@@ -156,8 +166,21 @@ impl Asked for &mut Connection {
 pub(super) enum Access {
     /// To be changed; it is made when it is missing.
     Write,
+    /// To be changed; one that is missing is an error.
+    Known,
     /// To be read only.
     Read,
+}
+
+/// When the write-ahead log is folded into the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fold {
+    /// Not yet.
+    Later,
+    /// By somebody else.
+    Beside,
+    /// At once, by who writes.
+    Now,
 }
 
 /// One connection to the database.
@@ -173,6 +196,7 @@ impl Connection {
     pub(super) fn open(database: &Path, access: Access, busy: Duration) -> Result<Self> {
         let flags = match access {
             Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+            Access::Known => OpenFlags::SQLITE_OPEN_READ_WRITE,
             Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
         };
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -189,6 +213,21 @@ impl Connection {
         Ok(self.inner.execute_batch(text)?)
     }
 
+    /// Has somebody told after each commit how many pages the write-ahead log has, and folds it when that
+    /// one says so. SQLite itself does not any more.
+    pub(super) fn after_commits(
+        &mut self,
+        mut told: impl FnMut(u32) -> Fold + Send + 'static,
+    ) -> Result<()> {
+        self.inner.wal_hook(Some(move |log: &mut Wal, pages| {
+            if told(u32::try_from(pages).unwrap_or(0)) == Fold::Now {
+                _ = log.checkpoint(); // Whoever does it now spares it; else the next commit comes.
+            }
+            Ok(())
+        }))?;
+        Ok(())
+    }
+
     /// Closes it, and tells what went wrong with that.
     pub(super) fn close(self) -> Result<()> {
         self.inner.close().map_err(|(_, error)| error.into())
@@ -199,6 +238,21 @@ impl Connection {
         let mut statement = self.inner.prepare_cached(&query.text)?;
         bind(&mut statement, &query.values)?;
         Ok(statement.raw_execute()? as u64)
+    }
+
+    /// Gives each row of a statement, as it passes by.
+    pub(super) fn pass(
+        &mut self,
+        query: &Query,
+        mut take: impl FnMut(Passing<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut statement = self.inner.prepare_cached(&query.text)?;
+        bind(&mut statement, &query.values)?;
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next()? {
+            take(Passing(row))?;
+        }
+        Ok(())
     }
 
     /// All rows of a statement.

@@ -33,6 +33,13 @@ pub(super) fn writer(database: &Path, durability: Durability) -> Result<Connecti
     Ok(connection)
 }
 
+/// Folds the write-ahead log into the database, as far as nobody has to wait for that.
+pub(super) fn fold(database: &Path) -> sql::Result<()> {
+    let mut connection = Connection::open(database, Access::Known, BUSY)?;
+    connection.batch("PRAGMA wal_checkpoint(PASSIVE)")?;
+    connection.close()
+}
+
 /// Opens the readers. The writer's connection must be open.
 pub(super) fn readers(database: &Path) -> sql::Result<Readers> {
     Readers::open(database, BUSY)

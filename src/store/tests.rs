@@ -337,6 +337,22 @@ async fn a_closed_store_says_so() {
 }
 
 #[tokio::test]
+async fn a_long_log_is_folded_into_the_database_while_that_is_open() {
+    const LONG: usize = 5_000_000;
+    let folder = TempDir::new().unwrap();
+    let store = open(folder.path()).await;
+    let length = || std::fs::metadata(&store.database).unwrap().len();
+    assert!(length() < LONG as u64);
+    store.accept(request(&"x".repeat(LONG))).await.unwrap();
+    let folded = async {
+        while length() < LONG as u64 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), folded).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_damaged_row_and_a_missing_chunk_are_unreadable() {
     let folder = TempDir::new().unwrap();
     let store = Arc::new(open(folder.path()).await);

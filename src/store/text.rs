@@ -1,5 +1,7 @@
 //! Redacted text: chunks in, ranges out.
 
+use std::ops::Range;
+
 use algonius_actors::model::event::{CHUNK, Channel, Chunk, Span};
 use algonius_actors::model::execution::Stamp;
 use algonius_actors::model::id::ExecutionId;
@@ -7,15 +9,28 @@ use algonius_actors::ports::history::Passage;
 use algonius_actors::report::pieces;
 use async_trait::async_trait;
 
-use super::column::{Columns, integer};
+use super::column::integer;
 use super::fault::unreadable;
 use super::recent::Touched;
 use super::sql::{self, Connection, Readers};
 use super::writer::Change;
 
+/// Room that is made at once for a text, at most, in bytes. A longer one makes more as it comes.
+const ROOM: usize = 16 << 20;
+
 const INSERT: &str = "
     INSERT INTO chunks (execution, turn, attempt, channel, number, start, text)
     VALUES ($1, $2, $3, $4, $5, $6, $7)
+    ON CONFLICT (execution, turn, attempt, channel, number) DO NOTHING";
+
+/// The same, where the chunk before it is there: of what one commit after another takes of a text, nothing
+/// is missing in the middle.
+const CONTINUE: &str = "
+    INSERT INTO chunks (execution, turn, attempt, channel, number, start, text)
+    SELECT $1, $2, $3, $4, $5, $6, $7
+    WHERE $5 = 0 OR EXISTS (
+        SELECT 1 FROM chunks
+        WHERE execution = $1 AND turn = $2 AND attempt = $3 AND channel = $4 AND number = $5 - 1)
     ON CONFLICT (execution, turn, attempt, channel, number) DO NOTHING";
 
 const DELETE: &str = "
@@ -44,7 +59,7 @@ impl Change for Append {
     }
 
     async fn make(&self, connection: &mut Connection) -> sql::Result<()> {
-        insert(connection, self.id, &self.chunk).await
+        put(connection, CONTINUE, self.id, &self.chunk).await
     }
 }
 
@@ -82,7 +97,16 @@ pub(super) async fn insert(
     id: ExecutionId,
     chunk: &Chunk,
 ) -> sql::Result<()> {
-    sql::query(INSERT)
+    put(connection, INSERT, id, chunk).await
+}
+
+async fn put(
+    connection: &mut Connection,
+    statement: &'static str,
+    id: ExecutionId,
+    chunk: &Chunk,
+) -> sql::Result<()> {
+    sql::query(statement)
         .bind(id.0)
         .bind(i64::from(chunk.stamp.turn))
         .bind(i64::from(chunk.stamp.attempt))
@@ -127,40 +151,49 @@ pub(super) async fn insert_whole(
 /// Reads a range; what of it is not yet there is left out. A character that the range cuts
 /// through comes as U+FFFD.
 pub(super) async fn range(pool: &Readers, id: ExecutionId, span: Span) -> sql::Result<String> {
-    let bytes = bytes(pool, id, span).await?;
-    Ok(String::from_utf8(bytes)
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+    String::from_utf8(bytes(pool, id, span).await?).or_else(|error| {
+        whole(error.as_bytes())?;
+        Ok(String::from_utf8_lossy(error.as_bytes()).into_owned())
+    })
 }
 
 /// Reads the whole characters of a range.
 pub(super) async fn passage(pool: &Readers, id: ExecutionId, span: Span) -> sql::Result<Passage> {
     let mut bytes = bytes(pool, id, span).await?;
-    let begun = bytes.iter().take_while(|byte| **byte & 0xc0 == 0x80).count();
-    bytes.drain(..begun);
-    if let Err(error) = std::str::from_utf8(&bytes) {
-        bytes.truncate(error.valid_up_to());
-    }
+    let Range { start, end } = whole(&bytes)?;
+    bytes.truncate(end);
+    bytes.drain(..start);
     let text = String::from_utf8(bytes).map_err(unreadable)?;
-    Ok(Passage { from: span.from + begun as u64, text })
+    Ok(Passage { from: span.from + start as u64, text })
+}
+
+/// Where the whole characters of a range are, which may begin and end within one.
+fn whole(bytes: &[u8]) -> sql::Result<Range<usize>> {
+    let start = bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
+    match std::str::from_utf8(bytes.get(start..).unwrap_or_default()) {
+        Ok(_) => Ok(start..bytes.len()),
+        Err(error) if error.error_len().is_none() => Ok(start..start + error.valid_up_to()),
+        Err(error) => Err(unreadable(error)),
+    }
 }
 
 async fn bytes(pool: &Readers, id: ExecutionId, span: Span) -> sql::Result<Vec<u8>> {
     let longest = i64::try_from(CHUNK).unwrap_or(i64::MAX);
-    let rows = sql::query(RANGE)
+    let room = usize::try_from(span.to.saturating_sub(span.from)).unwrap_or(usize::MAX);
+    let bytes = Vec::with_capacity(room.min(ROOM));
+    let mut cut = Cut { span, next: None, bytes };
+    sql::query(RANGE)
         .bind(id.0)
         .bind(i64::from(span.stamp.turn))
         .bind(i64::from(span.stamp.attempt))
         .bind(span.channel.as_str())
         .bind(integer(span.from).saturating_sub(longest))
         .bind(integer(span.to))
-        .fetch_all(pool)
+        .each(pool, |row| {
+            let start = u64::try_from(row.integer(0)?).map_err(unreadable)?;
+            cut.push(start, row.text(1)?)
+        })
         .await?;
-    let mut cut = Cut { span, next: None, bytes: Vec::new() };
-    // Each chunk goes when it is put to the others: a long text is not there twice.
-    for row in rows {
-        let columns = Columns(&row);
-        cut.push(columns.number("start")?, columns.plain::<&str>("text")?.as_bytes())?;
-    }
     Ok(cut.bytes)
 }
 

@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::directory::Lock;
 use super::fault::{closed, ledger_error};
+use super::folding::Folding;
 use super::recent::{Recent, Touched};
 use super::sql::{self, Connection, Readers};
 
@@ -37,6 +38,16 @@ pub(super) trait Change: Send + Sync + 'static {
     async fn make(&self, connection: &mut Connection) -> sql::Result<Self::Answer>;
 }
 
+/// Who else knows of what is written.
+pub(super) struct Others {
+    /// Read it.
+    pub(super) readers: Readers,
+    /// Has it in memory.
+    pub(super) recent: Arc<Recent>,
+    /// Folds the log in.
+    pub(super) folding: Folding,
+}
+
 /// The way to the writer's thread.
 #[derive(Debug)]
 pub(super) struct Writer {
@@ -49,11 +60,11 @@ impl Writer {
     /// was ordered is committed. SQLite waits for the disk within its calls, so nothing else waits
     /// on that thread.
     ///
-    /// The readers are closed with it: SQLite folds its log in when its last connection goes, and
-    /// that must be over when the lock goes.
+    /// The readers are closed with it, and nobody folds: SQLite folds its log in when its last connection
+    /// goes, and that must be over when the lock goes.
     pub(super) fn spawn(
         connection: Connection,
-        (readers, recent): (Readers, Arc<Recent>),
+        Others { readers, recent, folding }: Others,
         lock: Lock,
     ) -> io::Result<Self> {
         let (orders, waiting) = mpsc::channel(WAITING);
@@ -62,6 +73,7 @@ impl Writer {
             let mut pages = Pages { connection, recent };
             write(&mut pages, waiting, stopped.clone()).await;
             readers.close().await;
+            folding.end().await;
             finish(pages.connection);
             drop(lock);
             drop(stopped);

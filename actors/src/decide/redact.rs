@@ -17,6 +17,7 @@ mod email;
 mod encode;
 mod end;
 mod exact;
+mod heads;
 mod pairs;
 mod pattern;
 mod patterns;
@@ -28,6 +29,7 @@ mod rules;
 mod scan;
 mod segment;
 mod shapes;
+mod sieve;
 mod span;
 mod stream;
 #[cfg(test)]

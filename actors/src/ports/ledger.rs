@@ -296,7 +296,8 @@ pub trait Ledger: Send + Sync + 'static {
         self.write(id, fence, Lines { chunks: Vec::new(), facts }).await
     }
 
-    /// Appends redacted text.
+    /// Appends redacted text. A chunk that does not follow one that is there changes nothing: the end of a
+    /// text may be missing, and never its middle.
     ///
     /// # Errors
     /// When nothing was committed.

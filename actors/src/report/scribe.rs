@@ -4,6 +4,7 @@ use std::mem;
 use std::sync::Arc;
 
 use super::Desk;
+use super::posted::{Answer, Posted};
 use crate::decide::ends::{Ends, Tail, marker, shorten};
 use crate::decide::grow::{Growth, Made};
 use crate::decide::keep::{Kept, Masked, lay};
@@ -22,6 +23,7 @@ pub struct Scribe {
     stream: Stream,
     growth: Growth,
     ready: String,
+    posted: Posted,
     number: u32,
     offset: u64,
     /// What may be kept of the text.
@@ -47,6 +49,7 @@ impl Scribe {
             stream,
             growth,
             ready: String::new(),
+            posted: Posted::default(),
             number: 0,
             offset: 0,
             ends,
@@ -56,7 +59,8 @@ impl Scribe {
         }
     }
 
-    /// Takes the next raw bytes. Returns when what is stored of them is committed.
+    /// Takes the next raw bytes. Returns when more may come: the last of what is stored of them may be
+    /// on its way.
     ///
     /// # Errors
     /// When the ledger did not commit.
@@ -65,9 +69,9 @@ impl Scribe {
         let room = (self.ends.head - self.taken).min(bytes.len());
         let (head, rest) = bytes.split_at_checked(room).unwrap_or((bytes, &[]));
         self.taken += head.len();
-        self.ready.push_str(&self.stream.push(head));
+        self.stream.push_to(head, &mut self.ready);
         self.rest.push(rest);
-        if self.ready.len() >= SHORTEST { self.flush().await } else { Ok(()) }
+        if self.ready.len() >= SHORTEST { self.post().await } else { Ok(()) }
     }
 
     /// Takes bytes that are not even there, after the head of the text.
@@ -158,24 +162,41 @@ impl Scribe {
         let dropped = self.end_flood();
         let left = self.growth.end();
         self.record(left).await?;
-        if self.ready.len() < SHORTEST {
-            self.keep_back();
-        } else {
-            self.flush().await?;
+        if self.ready.len() >= SHORTEST {
+            self.post().await?;
         }
+        self.posted.arrived().await?;
+        self.keep_back();
         if dropped > 0 {
             self.desk.record(Fact::Truncated { channel: self.channel, dropped }).await?;
         }
         Ok(self.since(0, 0))
     }
 
+    /// Writes all that is ready. Returns when it is committed.
     async fn flush(&mut self) -> Result<(), LedgerError> {
-        for text in pieces(&mem::take(&mut self.ready)) {
-            let chunk = self.chunk(text);
-            self.desk.ledger.append(self.desk.id, chunk).await?;
+        self.post().await?;
+        self.posted.arrived().await?;
+        self.desk.pulse.beat(); // A slow ledger is no silence of the agent.
+        Ok(())
+    }
+
+    /// Sends all that is ready on its way.
+    async fn post(&mut self) -> Result<(), LedgerError> {
+        while let Some(answer) = self.send() {
+            self.posted.post(answer).await?;
             self.desk.pulse.beat(); // A slow ledger is no silence of the agent.
         }
         Ok(())
+    }
+
+    /// Makes a chunk of the first that is ready, and what comes of it.
+    fn send(&mut self) -> Option<Answer> {
+        let rest = self.ready.split_off(self.ready.floor_char_boundary(CHUNK));
+        let text = mem::replace(&mut self.ready, rest);
+        let chunk = (!text.is_empty()).then(|| self.chunk(text))?;
+        let (ledger, id) = (Arc::clone(&self.desk.ledger), self.desk.id);
+        Some(Box::pin(async move { ledger.append(id, chunk).await }))
     }
 
     /// Leaves the last of the text to whoever writes next of the attempt.

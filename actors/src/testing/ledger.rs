@@ -187,7 +187,13 @@ impl Ledger for MemoryLedger {
     async fn append(&self, id: ExecutionId, chunk: Chunk) -> Result<(), LedgerError> {
         self.enter(Call::Append).await?;
         if let Some(row) = self.rows.lock().await.executions.get_mut(&id) {
-            row.chunks.push(chunk);
+            let follows = |known: &Chunk| {
+                (known.stamp, known.channel, known.number + 1)
+                    == (chunk.stamp, chunk.channel, chunk.number)
+            };
+            if chunk.number == 0 || row.chunks.iter().any(follows) {
+                row.chunks.push(chunk);
+            }
         }
         Ok(())
     }

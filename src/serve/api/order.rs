@@ -121,5 +121,5 @@ async fn told(app: &App, caller: &Caller, ticket: Ticket, wait: u64) -> Result<R
     let record = app.gateway.reread(&record).await?;
     let status = if record.outcome.is_some() { StatusCode::OK } else { StatusCode::ACCEPTED };
     let detail = to_json(&detail::of(&app.gateway, &record).await?)?;
-    Ok(answer::json("application/json", status, &detail).into_response())
+    Ok(answer::long("application/json", status, detail).into_response())
 }

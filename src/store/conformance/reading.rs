@@ -36,6 +36,16 @@ pub(in crate::store) async fn every_range_of_a_text_is_cut_to_the_byte(ledger: A
     }
 }
 
+pub(in crate::store) async fn a_chunk_without_the_one_before_it_is_not_taken(ledger: AnyLedger) {
+    let id = accepted(&ledger).await;
+    for (number, offset) in [(1, 4), (0, 0), (2, 8), (1, 4)] {
+        let (stamp, channel, text) = (Stamp::FIRST, Channel::Stdout, "text".to_owned());
+        ledger.append(id, Chunk { stamp, channel, number, offset, text }).await.unwrap();
+    }
+    let span = Span { stamp: Stamp::FIRST, channel: Channel::Stdout, from: 0, to: 100 };
+    assert_eq!(ledger.text(id, span).await.unwrap(), "texttext");
+}
+
 pub(in crate::store) async fn long_input_is_read_back_whole_and_in_part(ledger: AnyLedger) {
     let given = request(&"€uro ".repeat(30_000));
     ledger.accept(given.clone()).await.unwrap();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use super::{Access, Asked, Connection, Error, Query, Result, Row};
+use super::{Access, Asked, Connection, Error, Passing, Query, Result, Row};
 
 /// How long a reader waits for a connection.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -67,6 +67,16 @@ impl Readers {
         let mut free = self.free().await?;
         let done = tokio::task::spawn_blocking(move || free.as_mut().map(act)).await;
         done.ok().flatten().ok_or(Error::Away("the store is closed"))
+    }
+
+    /// Gives each row of a statement as it passes by, where it is asked for.
+    pub(super) async fn each(
+        &self,
+        query: &Query,
+        take: impl FnMut(Passing<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut free = self.free().await?;
+        free.as_mut().ok_or(Error::Away("the store is closed"))?.pass(query, take)
     }
 
     /// One that nobody uses.

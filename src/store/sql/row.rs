@@ -2,9 +2,29 @@
 
 use std::sync::Arc;
 
+use rusqlite::types::ValueRef;
 use uuid::Uuid;
 
 use super::{Error, Result, Value};
+
+/// A row while it passes by: nothing of it is copied.
+#[derive(Debug)]
+pub(in crate::store) struct Passing<'row>(pub(super) &'row rusqlite::Row<'row>);
+
+impl Passing<'_> {
+    /// The whole number at this place, from 0.
+    pub(in crate::store) fn integer(&self, place: usize) -> Result<i64> {
+        Ok(self.0.get(place)?)
+    }
+
+    /// The text at this place. It is not looked at: a damaged one may be none.
+    pub(in crate::store) fn text(&self, place: usize) -> Result<&[u8]> {
+        match self.0.get_ref(place)? {
+            ValueRef::Text(text) => Ok(text),
+            _ => Err(Error::Decode("a text is of another kind".into())),
+        }
+    }
+}
 
 /// One row of an answer.
 #[derive(Debug)]

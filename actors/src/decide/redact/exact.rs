@@ -1,22 +1,24 @@
-//! Registered values and the vendors' literals, found together in one pass over the bytes.
+//! Registered values and the vendors' literals, found among the bytes of a text.
+
+use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
-use super::encode::{SHORTEST, forms};
-use super::rules::by_shapes;
+use super::encode::forms;
+use super::heads::{HEAD, Heads};
+use super::rules::{by_shapes, words};
 use super::shapes::SHAPES;
+use super::sieve::{Literal, Sieve};
 use super::span::{Form, Span};
-
-/// Up to this many bytes of patterns the fastest automaton is affordable.
-const FAST: usize = 12 * 1024;
-
-/// Only so much of a form is searched for; the rest is compared. This keeps the automaton small.
-const HEAD: usize = SHORTEST;
 
 /// The literals of all shapes, then the forms of all registered values.
 pub(super) struct Exact {
-    /// Finds literals, and heads of forms.
+    /// Finds literals.
     automaton: Option<AhoCorasick>,
+    /// Finds forms by their heads; the rest is compared.
+    heads: Heads,
+    /// Tells where literals and key words may be. Nothing where they are not searched for.
+    sieve: Option<Sieve>,
     patterns: Vec<Vec<u8>>,
     /// The shape of each literal; patterns beyond are forms.
     shapes: Vec<usize>,
@@ -42,15 +44,17 @@ impl Exact {
         let beginnings = values.iter().flat_map(|value| beginnings(value)).collect();
         let patterns: Vec<Vec<u8>> =
             literals().map(|(_, text)| text.as_bytes().to_vec()).chain(values).collect();
-        let heads = || {
-            let (literals, forms) = patterns.split_at_checked(shapes.len()).unwrap_or_default();
-            let heads = forms.iter().map(|form| form.get(..HEAD).unwrap_or(form));
-            literals.iter().map(Vec::as_slice).chain(heads)
-        };
-        let size: usize = heads().map(<[u8]>::len).sum();
-        let kind = (size <= FAST).then_some(AhoCorasickKind::DFA);
-        let automaton = AhoCorasick::builder().kind(kind).build(heads()).ok();
-        Self { automaton, patterns, shapes, beginnings, longest }
+        let all = patterns.iter().map(Vec::as_slice).enumerate();
+        let heads = Heads::new(all.skip(shapes.len()));
+        let literals = || patterns.iter().take(shapes.len());
+        let kind = Some(AhoCorasickKind::DFA);
+        let automaton = AhoCorasick::builder().kind(kind).build(literals()).ok();
+        let sieve = words().filter(|_| automaton.is_some()).map(|words| {
+            let words = words.map(|word| Literal::Word(word.as_bytes()));
+            let literals = literals().map(|literal| Literal::Exact(literal.as_slice()));
+            Sieve::new(literals.chain(words))
+        });
+        Self { automaton, heads, sieve, patterns, shapes, beginnings, longest }
     }
 
     /// The length of the longest form of a registered value.
@@ -58,8 +62,26 @@ impl Exact {
         self.longest
     }
 
-    /// The first literal or form from `at` on.
-    pub(super) fn next(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
+    /// Where a literal or a key word may be: each of them lies within one of the places,
+    /// which are in order.
+    pub(super) fn places(&self, text: &[u8]) -> Vec<Range<usize>> {
+        let everywhere = || std::iter::once(0..text.len()).collect();
+        self.sieve.as_ref().map_or_else(everywhere, |sieve| sieve.places(text))
+    }
+
+    /// Where the first literal or form from `at` on begins.
+    pub(super) fn next(&self, text: &[u8], at: usize) -> Option<usize> {
+        let found = [self.next_literal(text, at), self.next_form(text, at)];
+        found.into_iter().flatten().map(|found| found.0).min()
+    }
+
+    /// The head of the first form from `at` on.
+    pub(super) fn next_form(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
+        self.heads.next(text, at).map(|start| (start, start + HEAD))
+    }
+
+    /// The first literal from `at` on.
+    pub(super) fn next_literal(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
         let Some(automaton) = self.automaton.as_ref() else { return Some((at, at)) };
         automaton.find(text.get(at..)?).map(|found| (at + found.start(), at + found.end()))
     }
@@ -82,12 +104,17 @@ impl Exact {
                 .for_each(|found| visit(found.pattern().as_usize(), found.start())),
             None => self.one_by_one(line, &mut visit),
         }
+        let mut from = 0;
+        while let Some(start) = self.heads.next(line, from) {
+            self.heads.at(line, start).for_each(|number| visit(number, start));
+            from = start + 1;
+        }
         by_shapes(line, shapes, spans);
     }
 
-    /// The slow way, for more patterns than an automaton can hold.
+    /// The slow way, where there is no automaton.
     fn one_by_one(&self, line: &[u8], visit: &mut impl FnMut(usize, usize)) {
-        for number in 0..self.patterns.len() {
+        for number in 0..self.shapes.len() {
             (0..line.len()).for_each(|start| visit(number, start));
         }
     }

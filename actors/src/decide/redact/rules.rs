@@ -72,6 +72,12 @@ static WORD_FAMILIES: LazyLock<Vec<usize>> = LazyLock::new(|| {
     rows.flat_map(|(row, (words, _))| std::iter::repeat_n(row, words.len())).collect()
 });
 
+/// All key words, where there is a search for them.
+pub(super) fn words() -> Option<impl Iterator<Item = &'static str>> {
+    let words = FAMILIES.iter().flat_map(|(words, _)| words.iter());
+    WORDS.is_some().then(|| words.chain(ALWAYS).copied())
+}
+
 /// The first key word from `at` on.
 pub(super) fn next_word(text: &[u8], at: usize) -> Option<(usize, usize)> {
     let Some(words) = WORDS.as_ref() else { return Some((at, at)) };

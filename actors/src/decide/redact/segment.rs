@@ -43,7 +43,8 @@ impl Scanner {
     /// Masks a text of whole lines; `last` tells that no more will come.
     pub(super) fn work(&self, text: &str, last: bool) -> Edits {
         let mut result = Edits::default();
-        let mut hits = Hits::default();
+        let places = self.exact.places(text.as_bytes());
+        let mut hits = Hits { places: &places, ..Hits::default() };
         while let Some(hit) = hits.next(self, text.as_bytes(), result.done) {
             let stretch = stretch(&self.exact, text, result.done, hit, last);
             if stretch.open && !last {
@@ -79,24 +80,41 @@ impl Scanner {
 
 /// The next place that calls for a look. Each of the searches is ahead of the work, once.
 #[derive(Default)]
-struct Hits {
+struct Hits<'p> {
+    /// Where words and literals may be.
+    places: &'p [Range<usize>],
     word: Search,
-    exact: Search,
+    literal: Search,
+    form: Search,
     pattern: Search,
 }
 
 type Search = Option<Option<(usize, usize)>>;
 
-impl Hits {
+impl Hits<'_> {
     fn next(&mut self, scanner: &Scanner, text: &[u8], at: usize) -> Option<(usize, usize)> {
         if scanner.personal {
             return (at < text.len()).then_some((at, at));
         }
-        let word = advance(&mut self.word, at, || next_word(text, at));
-        let exact = advance(&mut self.exact, at, || scanner.exact.next(text, at));
+        let word = advance(&mut self.word, at, || within(self.places, text, at, next_word));
+        let search = |text: &[u8], at| scanner.exact.next_literal(text, at);
+        let literal = advance(&mut self.literal, at, || within(self.places, text, at, search));
+        let form = advance(&mut self.form, at, || scanner.exact.next_form(text, at));
         let pattern = advance(&mut self.pattern, at, || scanner.patterns.next(text, at));
-        [word, exact, pattern].into_iter().flatten().min()
+        [word, literal, form, pattern].into_iter().flatten().min()
     }
+}
+
+/// The first that a search finds from `at` on, where it finds nothing outside of the places.
+fn within(
+    places: &[Range<usize>],
+    text: &[u8],
+    at: usize,
+    search: impl Fn(&[u8], usize) -> Option<(usize, usize)>,
+) -> Option<(usize, usize)> {
+    let behind = places.partition_point(|place| place.end <= at);
+    let ahead = places.get(behind..).unwrap_or_default();
+    ahead.iter().find_map(|place| search(text.get(..place.end)?, place.start.max(at)))
 }
 
 fn advance(

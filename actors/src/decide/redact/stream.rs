@@ -50,11 +50,16 @@ impl Stream {
     /// Bytes that are not UTF-8 become U+FFFD; a character may be split between two calls.
     pub fn push(&mut self, bytes: &[u8]) -> String {
         let mut out = String::new();
+        self.push_to(bytes, &mut out);
+        out
+    }
+
+    /// The same, behind what is there already.
+    pub fn push_to(&mut self, bytes: &[u8], out: &mut String) {
         for piece in bytes.chunks(PIECE) {
             self.decode(piece);
-            while self.advance(&mut out) {}
+            while self.advance(out) {}
         }
-        out
     }
 
     /// Gives what is safe to show although the source has paused in the middle of a line: words
@@ -102,6 +107,9 @@ impl Stream {
             self.undecoded.extend_from_slice(bytes);
             joined = std::mem::take(&mut self.undecoded);
             rest = &joined;
+        }
+        if let Ok(text) = std::str::from_utf8(rest) {
+            return self.pending.push_str(text); // As most texts are, and soon known.
         }
         let mut chunks = rest.utf8_chunks().peekable();
         while let Some(chunk) = chunks.next() {

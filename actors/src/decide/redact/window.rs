@@ -47,7 +47,7 @@ impl Redactor {
         }
         let bytes = text.as_bytes();
         let word = next_word(bytes, 0).map(|found| found.0);
-        let exact = self.scanner.exact.next(bytes, 0).map(|found| found.0);
+        let exact = self.scanner.exact.next(bytes, 0);
         let partial = self.scanner.exact.partial_at(bytes);
         let known = [word, exact, partial].into_iter().flatten().min().unwrap_or(text.len());
         let head = text.get(..text.floor_char_boundary(known)).unwrap_or_default();
