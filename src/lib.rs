@@ -143,12 +143,12 @@ pub async fn start_on(
 /// When any of it does not work; nothing runs then.
 pub async fn start_from(
     source: Source,
-    settings: Settings,
+    mut settings: Settings,
     (clock, meter): (Arc<dyn Clock>, Arc<dyn Meter>),
     origin: Origin,
 ) -> Result<Running, StartError> {
     // What grows is large: whoever waits for it should not be.
-    let grown = Box::pin(Grown::grow(&settings, (&clock, meter), origin)).await?;
+    let grown = Box::pin(Grown::grow(&mut settings, (&clock, meter), origin)).await?;
     grown.open(source, settings, clock)
 }
 
