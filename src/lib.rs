@@ -55,6 +55,7 @@ use push::Postman;
 use reload::Steward;
 use serve::listen::Latch;
 use store::Store;
+use warden::memory;
 use warden::wardens::{Left, Origin, Wardens};
 use watching::Onlookers;
 
@@ -101,7 +102,10 @@ pub async fn start(settings: Settings) -> Result<Running, StartError> {
 /// When any of it does not work; nothing runs then.
 pub async fn start_as(source: Source, settings: Settings) -> Result<Running, StartError> {
     let meter = Arc::new(MachineMeter::new(settings.server.data_dir.clone()));
-    start_from(source, settings, (Arc::new(WallClock), meter), Origin::default()).await
+    let world = (Arc::new(WallClock) as _, meter as _);
+    let running = start_from(source, settings, world, Origin::default()).await?;
+    tokio::spawn(memory::give_back_at_rest());
+    Ok(running)
 }
 
 /// Starts the service with another clock, or in another program; `origin` says how a process becomes
@@ -139,12 +143,12 @@ pub async fn start_on(
 /// When any of it does not work; nothing runs then.
 pub async fn start_from(
     source: Source,
-    settings: Settings,
+    mut settings: Settings,
     (clock, meter): (Arc<dyn Clock>, Arc<dyn Meter>),
     origin: Origin,
 ) -> Result<Running, StartError> {
     // What grows is large: whoever waits for it should not be.
-    let grown = Box::pin(Grown::grow(&settings, (&clock, meter), origin)).await?;
+    let grown = Box::pin(Grown::grow(&mut settings, (&clock, meter), origin)).await?;
     grown.open(source, settings, clock)
 }
 

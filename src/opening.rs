@@ -42,18 +42,19 @@ pub(super) struct Grown {
 
 impl Grown {
     /// Takes the address, opens the ledger, takes up or sweeps what an earlier life left running,
-    /// recovers, and starts the tree.
+    /// recovers, and starts the tree. The agents are switched and settled from then on.
     pub(super) async fn grow(
-        settings: &Settings,
+        settings: &mut Settings,
         (clock, meter): (&Arc<dyn Clock>, Arc<dyn Meter>),
         origin: Origin,
     ) -> Result<Self, StartError> {
-        let mut agents = settings.agents.clone();
-        let mut switches = Switches::read(&settings.server.data_dir)?;
-        switches.put(&mut agents);
-        let ground = Ground::lay(&settings.server, &mut agents, origin).await?;
-        end_what_is_over(&*ground.store, &agents, ground.workshop.wardens()).await?;
-        let seats: Vec<_> = agents.into_iter().map(|agent| ground.workshop.seat(agent)).collect();
+        let Settings { server, agents, .. } = settings;
+        let mut switches = Switches::read(&server.data_dir)?;
+        switches.put(agents);
+        let ground = Ground::lay(server, agents, origin).await?;
+        end_what_is_over(&*ground.store, agents, ground.workshop.wardens()).await?;
+        let seats = agents.iter().map(|agent| ground.workshop.seat(agent.clone()));
+        let seats: Vec<_> = seats.collect();
         let specs = reload::specs(seats.iter().map(|seat| &seat.spec));
         let keys = Keys::seed(&*ground.store, settings, &specs, &**clock).await?;
         let secrets = settings.secrets.iter().chain([&keys.own]).cloned();
@@ -75,11 +76,10 @@ impl Grown {
     pub(super) fn open(
         self,
         source: Source,
-        mut settings: Settings,
+        settings: Settings,
         clock: Arc<dyn Clock>,
     ) -> Result<Running, StartError> {
-        let Self { ground, tree, specs, keys, mut switches, masks, onlookers } = self;
-        switches.put(&mut settings.agents);
+        let Self { ground, tree, specs, keys, switches, masks, onlookers } = self;
         let (desk, postman) = tell(&settings, &ground.store, &clock, tree.gateway())?;
         let bounds = ground::bounds(&settings.server);
         let Ground { listener, address, certificates, store, workshop } = ground;

@@ -62,7 +62,8 @@ pub(super) struct World {
 /// Brings configurations into force.
 pub(super) struct Reloader {
     world: World,
-    /// As the service was started: what cannot be changed while it runs is so until its end.
+    /// As the service was started, but for its agents: what cannot be changed while it runs is so until
+    /// its end.
     booted: Settings,
     /// What is in force.
     settings: Settings,
@@ -91,7 +92,7 @@ impl Reloader {
         let sight = Sight::of(&world.source, &settings);
         let Desk { orders, status, levels } = desk;
         let reloader = Self {
-            booted: settings.clone(),
+            booted: Settings { agents: Vec::new(), ..settings.clone() },
             departures: JoinSet::new(),
             settings,
             switches,

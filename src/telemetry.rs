@@ -88,6 +88,10 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for Log {
         id: &tracing::span::Id,
         context: Context<'_, S>,
     ) {
+        // One that the library of actors makes for each actor says nothing that a reader knows.
+        if attributes.metadata().target().starts_with("ractor") {
+            return;
+        }
         if let Some(span) = context.span(id) {
             let mut fields = Fields::default();
             attributes.record(&mut fields);

@@ -14,6 +14,7 @@ pub mod group;
 mod keeper;
 mod label;
 mod link;
+pub mod memory;
 mod packet;
 mod prepare;
 mod proc;

@@ -8,7 +8,7 @@ use algonius_actors::ports::sessions::Sessions;
 use algonius_actors::root::Seat;
 
 use crate::config::{Agent, Server};
-use crate::drive::process::{ProcessDriver, Site};
+use crate::drive::process::{Place, ProcessDriver, Site};
 use crate::programs::Programs;
 use crate::warden::group::Groups;
 use crate::warden::wardens::Wardens;
@@ -20,9 +20,8 @@ pub(super) struct Workshop {
     machine: Rungs,
     groups: Option<Arc<Groups>>,
     wardens: Arc<Wardens>,
-    site: Site,
+    place: Arc<Place>,
     programs: Programs,
-    sessions: Arc<dyn Sessions>,
 }
 
 impl Workshop {
@@ -38,7 +37,8 @@ impl Workshop {
             data_dir: server.data_dir.clone(),
             bubblewrap: bubblewrap(&machine),
         };
-        Self { machine, groups, wardens, site, programs: Programs::new(), sessions }
+        let place = Arc::new(Place::new(site, sessions));
+        Self { machine, groups, wardens, place, programs: Programs::new() }
     }
 
     /// What the machine offers.
@@ -70,8 +70,7 @@ impl Workshop {
             self.programs.ask(spec.id.clone(), &program);
         }
         let warden = Arc::clone(&self.wardens) as _;
-        let (site, sessions) = (self.site.clone(), Arc::clone(&self.sessions));
-        let driver = Arc::new(ProcessDriver::new(program, site, warden, sessions));
+        let driver = Arc::new(ProcessDriver::new(program, Arc::clone(&self.place), warden));
         Seat { spec, driver }
     }
 }

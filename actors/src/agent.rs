@@ -278,8 +278,8 @@ impl Actor for AgentActor {
         };
         budget::load(&args).await?;
         let mut data = AgentData::new(me.clone(), args);
-        data.mind_pressure(&me);
-        data.mind_circuit(&me);
+        data.judged(&me); // Of each change the root tells.
+        data.circuit_turned(&me);
         for one in recovered {
             match one {
                 Recovered::Held(held) => data.resume(&me, *held),

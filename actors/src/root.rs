@@ -3,6 +3,7 @@
 
 mod agents;
 mod beginning;
+mod hearing;
 mod retention;
 mod scheduling;
 mod seating;
@@ -30,6 +31,7 @@ use crate::model::id::AgentId;
 use crate::monitor::{Latest, MonitorActor, MonitorArgs, MonitorMsg, Probe};
 use crate::ports::driver::Driver;
 use crate::scheduler::SchedulerMsg;
+use hearing::Turn;
 use scheduling::Scheduled;
 pub use scheduling::Scheduling;
 
@@ -107,6 +109,10 @@ pub enum RootMsg {
     Drain,
     /// The task that settles what an agent in quarantine had has panicked.
     Unsettled(AgentId),
+    /// Something has changed for all agents.
+    Turned(Turn),
+    /// The task that hears of such things has panicked.
+    Deaf,
     /// The scheduler is to be started again.
     Reschedule,
     /// Takes an agent in; one that is there is configured like this from now on. Answered when it can
@@ -149,7 +155,7 @@ pub struct RootData {
     unfinished: BTreeSet<AgentId>,
     /// How often an agent was let go.
     farewells: u64,
-    /// Settlements for agents in quarantine.
+    /// Settlements for agents in quarantine, and who hears for all agents.
     tasks: JoinSet<()>,
 }
 
@@ -167,6 +173,7 @@ impl Actor for RootActor {
     ) -> Result<RootData, ActorProcessingErr> {
         let mut data = RootData::new(me.clone(), args);
         data.settle_the_homeless().await?;
+        data.hear();
         data.start_monitor(&me).await?;
         data.start_agents(&me).await?;
         data.start_gateway(&me).await?;
@@ -185,6 +192,8 @@ impl Actor for RootActor {
             RootMsg::Inspect(reply) => _ = reply.send(data.view()),
             RootMsg::Drain => data.draining = true,
             RootMsg::Unsettled(agent) => data.settle(agent),
+            RootMsg::Turned(turn) => data.tell_agents(turn),
+            RootMsg::Deaf => data.hear_again(),
             RootMsg::Reschedule => data.reschedule().await,
             RootMsg::Seat(seat, reply) => {
                 data.seat(&me, seat).await;

@@ -55,7 +55,7 @@ pub struct Site {
 }
 
 /// What all attempts of a service share.
-pub(super) struct Place {
+pub struct Place {
     /// Where things are.
     pub(super) site: Site,
     /// What programs see of the service's environment.
@@ -64,18 +64,20 @@ pub(super) struct Place {
     pub(super) sessions: Arc<dyn Sessions>,
 }
 
+impl Place {
+    /// One in which programs see what they may of this process's environment, as it is now.
+    #[must_use]
+    pub fn new(site: Site, sessions: Arc<dyn Sessions>) -> Self {
+        Self { site, inherited: environment::inherited(), sessions }
+    }
+}
+
 impl ProcessDriver {
     /// A driver of one program, which `warden` starts.
     #[must_use]
-    pub fn new(
-        program: Arc<ProgramSpec>,
-        site: Site,
-        warden: Arc<dyn Warden>,
-        sessions: Arc<dyn Sessions>,
-    ) -> Self {
-        let place = Place { site, inherited: environment::inherited(), sessions };
+    pub fn new(program: Arc<ProgramSpec>, place: Arc<Place>, warden: Arc<dyn Warden>) -> Self {
         let pool = program.keeping.map(Pool::new);
-        Self { program, place: Arc::new(place), warden, pool }
+        Self { program, place, warden, pool }
     }
 }
 

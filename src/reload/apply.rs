@@ -62,7 +62,7 @@ impl Reloader {
         settings.server.token_file.clone_from(&self.booted.server.token_file);
         let mut switches = self.switches.clone();
         switches.put(&mut settings.agents);
-        let agents = self.prepare(&settings)?;
+        let agents = self.prepare(&mut settings)?;
         let mut specs = self.specs.clone();
         specs.extend(agents.specs());
         let secrets = settings.secrets.iter().cloned();

@@ -107,7 +107,7 @@ impl Reloader {
         Arc::make_mut(&mut agent.spec).enabled = on;
         let mut settings = self.settings.clone();
         settings.agents.iter_mut().filter(|it| it.spec.id == id).for_each(|it| *it = agent.clone());
-        let agents = match self.prepare(&settings) {
+        let agents = match self.prepare(&mut settings) {
             Ok(agents) => agents,
             Err(error) => return Ok(Err(vec![told::unfit(&error)])),
         };

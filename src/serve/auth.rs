@@ -11,7 +11,7 @@ use algonius_actors::model::id::AgentId;
 use algonius_actors::model::principal::{Caller, Right, Scope, Token, TokenSeed};
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -131,12 +131,15 @@ impl Guard {
         }
     }
 
-    /// The headers of a request in which credentials may stand, at whichever door.
+    /// The headers of a request in which credentials may stand, at whichever door. They are copies:
+    /// a value of the request keeps the whole buffer that was read from the connection.
     pub fn credentials(&self, headers: &HeaderMap) -> HeaderMap {
         let mut credentials = HeaderMap::new();
         for name in &self.headers {
             for value in headers.get_all(name) {
-                credentials.append(name, value.clone());
+                if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
+                    credentials.append(name, value);
+                }
             }
         }
         credentials
@@ -253,7 +256,6 @@ mod tests {
     use super::*;
     use algonius_actors::model::exposure::Exposure;
     use algonius_actors::model::id::PrincipalId;
-    use axum::http::HeaderValue;
 
     const TEXT: &str = "0123456789abcdef0123456789abcdef";
 

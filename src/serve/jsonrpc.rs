@@ -29,11 +29,13 @@ pub async fn call(
     let beside = Beside::of(request.headers());
     let reads_events = sse::is_read(request.headers());
     let spoken = wanted.as_ref().map_or(Version::V0_3, |wanted| wanted.version());
-    let bytes = match body::json(&app, request).await {
-        Ok(bytes) => bytes,
+    // The bytes are let go of as soon as they are read: whoever waits would hold them, and the buffer
+    // of the connection that they are a part of.
+    let call = match body::json(&app, request).await {
+        Ok(bytes) => parse(&bytes),
         Err(refusal) => return refused(Id::NULL, &refusal, spoken, true),
     };
-    let Call { id, method, params } = match parse(&bytes) {
+    let Call { id, method, params } = match call {
         Ok(call) => call,
         Err(Refusal { id, failure }) => return refused(id, &failure, spoken, false),
     };

@@ -7,7 +7,7 @@ use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::trace::{SpanId, Trace, TraceId};
 use axum::extract::{MatchedPath, Request};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::response::Response;
 use chrono::{DateTime, Utc};
 use futures_util::future::BoxFuture;
@@ -40,8 +40,8 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    fn of(app: &App, template: MatchedPath, uri: &Uri) -> Self {
-        let mut places = template.as_str().split('/').zip(uri.path().split('/'));
+    fn of(app: &App, template: MatchedPath, path: &str) -> Self {
+        let mut places = template.as_str().split('/').zip(path.split('/'));
         let named = places.find(|(place, _)| *place == "{agent}");
         let id = named.and_then(|(_, word)| AgentId::new(word).ok());
         let agent = id.and_then(|id| app.agents.get(&id).cloned());
@@ -127,13 +127,13 @@ impl Observed {
         tracing::error_span!("request", request_id = id, trace_id)
     }
 
-    /// Counts it, now that its answer has begun, and tells its id. `uri` is where it was let in. Answers
+    /// Counts it, now that its answer has begun, and tells its id. `path` is where it was let in. Answers
     /// where it has led.
     pub(super) fn end(
         self,
         app: &App,
         method: &Method,
-        uri: Option<&Uri>,
+        path: Option<&str>,
         response: &mut Response,
     ) -> Option<Endpoint> {
         let took = self.clock.elapsed();
@@ -141,7 +141,7 @@ impl Observed {
             response.headers_mut().insert(REQUEST_ID, id);
         }
         let template = response.extensions_mut().remove::<MatchedPath>();
-        let led = template.zip(uri).map(|(template, uri)| Endpoint::of(app, template, uri));
+        let led = template.zip(path).map(|(template, path)| Endpoint::of(app, template, path));
         if let Some(endpoint) = led.as_ref().filter(|it| !it.is_watched()) {
             app.gateway.count(&endpoint.named());
         }
@@ -163,7 +163,7 @@ fn given(headers: &HeaderMap) -> Option<HeaderValue> {
     let text = id.to_str().ok()?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
     let is_id = (1..=LONGEST_ID).contains(&text.len()) && text.bytes().all(plain);
-    is_id.then(|| id.clone())
+    HeaderValue::from_str(text).ok().filter(|_| is_id) // A copy, which does not keep the request.
 }
 
 /// The place of this request: within the caller's trace, or at the beginning of one. What was drawn at

@@ -191,22 +191,27 @@ pub async fn perform(app: &App, who: Who, agent: &AgentId, asked: Asked) -> Resu
         exposure::check(spec, dialect.version(), binding, offered(operation))?;
     }
     let caller = who.may(right(operation), Some(agent))?;
+    // Whoever waits for the end of what was sent holds this: what else there is has boxes of its own.
     match operation {
         Method::Stream => {
             let sending = dialect.sending(params, beside)?;
-            a2a::stream(app, &caller, agent, sending).await.map(Told::Stream)
+            Box::pin(a2a::stream(app, &caller, agent, sending)).await.map(Told::Stream)
         }
         Method::Subscribe => {
             let id = dialect.id(params)?;
             let as_known = (dialect.version(), &beside);
-            a2a::subscribe(app, &caller, agent, &id, as_known).await.map(Told::Stream)
+            let told = Box::pin(a2a::subscribe(app, &caller, agent, &id, as_known)).await;
+            told.map(Told::Stream)
         }
         Method::Send => {
             let sending = dialect.sending(params, beside)?;
             let reply = a2a::send(app, &caller, agent, sending).await?;
             Ok(Told::Whole(dialect.reply(reply)))
         }
-        _ => whole(app, &caller, agent, operation, (dialect, params)).await.map(Told::Whole),
+        _ => {
+            let told = Box::pin(whole(app, &caller, agent, operation, (dialect, params))).await;
+            told.map(Told::Whole)
+        }
     }
 }
 

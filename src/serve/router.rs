@@ -42,18 +42,19 @@ pub async fn answer(app: &App, paths: Router, mut request: Request) -> Response 
     let span = observed.span();
     let answering = async {
         let (request, rest) = unread::lend(request);
-        let (response, uri) = match gate::pass(app, request).await {
+        // The path is a copy: the address would keep the buffer of the connection while somebody waits.
+        let (response, path) = match gate::pass(app, request).await {
             Ok(request) => {
-                let uri = request.uri().clone();
+                let path = request.uri().path().to_owned();
                 let Ok(response) = paths.oneshot(request).await;
-                (response, Some(uri))
+                (response, Some(path))
             }
             Err(refused) => (refused, None),
         };
-        (unread::hear_out(rest, response).await, uri)
+        (unread::hear_out(rest, response).await, path)
     };
-    let (mut response, uri) = answering.instrument(span).await;
-    let endpoint = observed.end(app, &method, uri.as_ref(), &mut response);
+    let (mut response, path) = answering.instrument(span).await;
+    let endpoint = observed.end(app, &method, path.as_deref(), &mut response);
     if let Some(endpoint) = endpoint.filter(|_| !wanted.is_empty()) {
         extension::tell(&endpoint, &wanted, &mut response);
     }

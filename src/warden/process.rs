@@ -11,6 +11,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 
 use super::keeper::keep;
+use super::memory::give_back;
 use super::signal::forget_handlers;
 
 /// The name under which wardens are seen.
@@ -37,6 +38,7 @@ pub fn serve() -> io::Result<()> {
     dup2_stdout(&nothing)?;
     dup2_stderr(&nothing)?;
     drop(nothing);
+    give_back();
     keep(link, signals)
 }
 

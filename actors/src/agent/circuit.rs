@@ -5,38 +5,15 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use ractor::ActorRef;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
-use super::parking::LOOK;
 use super::{AgentData, AgentMsg};
-use crate::circuits::Shut;
 use crate::decide::admission::Event;
 use crate::decide::breaker::Circuit;
 use crate::model::queue::{Queued, Reason};
 use crate::model::quota::Cause;
-use crate::ports::clock::Clock;
 
 impl AgentData {
-    /// Takes what is known of the credential, and hears of all that changes.
-    pub(super) fn mind_circuit(&mut self, me: &ActorRef<AgentMsg>) {
-        let (kit, mut news) = (self.args.kit.clone(), self.args.kit.circuits.listen());
-        self.circuit_turned(me);
-        let me = me.clone();
-        self.spawn(async move {
-            loop {
-                let left = soonest(&news.borrow(), &*kit.clock);
-                let heard = match left {
-                    Some(left) => timeout(left.min(LOOK), news.changed()).await.unwrap_or(Ok(())),
-                    None => news.changed().await,
-                };
-                if heard.is_err() {
-                    return;
-                }
-                _ = me.cast(AgentMsg::CircuitTurned); // It ends with the actor.
-            }
-        });
-    }
-
     /// Shuts the line, or opens it.
     pub(super) fn circuit_turned(&mut self, me: &ActorRef<AgentMsg>) {
         let known = self.args.kit.circuits.of(&self.credential);
@@ -112,15 +89,4 @@ impl AgentData {
             one.due = one.due.checked_add(lost).unwrap_or(one.due);
         }
     }
-}
-
-/// How long until the next circuit may be tried. While none is shut nobody asks for the time.
-fn soonest(shut: &Shut, clock: &dyn Clock) -> Option<Duration> {
-    if shut.is_empty() {
-        return None;
-    }
-    let now = clock.now();
-    let left =
-        |circuit: &Circuit| (circuit.until - now).to_std().ok().filter(|left| !left.is_zero());
-    shut.values().filter_map(left).min()
 }

@@ -9,20 +9,6 @@ use crate::model::failure::Failure;
 use crate::monitor::{is_high, refusal};
 
 impl AgentData {
-    /// Takes the present judgement, and hears of each that differs.
-    pub(super) fn mind_pressure(&mut self, me: &ActorRef<AgentMsg>) {
-        self.judged(me);
-        let (me, mut pressure) = (me.clone(), self.args.pressure.clone());
-        let mut was_high = is_high(&pressure.borrow_and_update());
-        self.spawn(async move {
-            // Ends with the actor, or with the root that tells.
-            while let Ok(latest) = pressure.wait_for(|now| is_high(now) != was_high).await {
-                was_high = is_high(&latest);
-                _ = me.cast(AgentMsg::Judged);
-            }
-        });
-    }
-
     /// Holds the line, or lets it go on.
     pub(super) fn judged(&mut self, me: &ActorRef<AgentMsg>) {
         let is_high = is_high(&self.args.pressure.borrow());

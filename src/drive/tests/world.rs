@@ -37,7 +37,7 @@ use uuid::Uuid;
 
 pub(super) use super::story::Story;
 use super::story::text;
-use crate::drive::process::{ProcessDriver, Site};
+use crate::drive::process::{self, ProcessDriver, Site};
 use crate::warden::confine::version;
 use crate::warden::group::Place;
 use crate::warden::tests::{grouped, wardens};
@@ -218,12 +218,8 @@ impl Stage {
         let wardens = Arc::clone(wardens.await);
         let (runtime_dir, data_dir) = (self.files_dir(), self.home.path().join("data"));
         let site = Site { runtime_dir, data_dir, bubblewrap: None };
-        ProcessDriver::new(
-            Arc::new(self.program.clone()),
-            site,
-            wardens,
-            Arc::new(super::thread::Unkept),
-        )
+        let place = process::Place::new(site, Arc::new(super::thread::Unkept));
+        ProcessDriver::new(Arc::new(self.program.clone()), Arc::new(place), wardens)
     }
 
     pub(super) async fn start(&self) -> Run {
