@@ -42,11 +42,14 @@ impl Heads {
         if self.known.is_empty() {
             return None;
         }
-        let rest = text.get(at..)?;
-        let windows = rest.windows(HEAD).filter_map(|window| window.first_chunk());
-        let found =
-            windows.map(|window| u64::from_le_bytes(*window)).position(|head| self.has(head));
-        found.map(|ahead| at + ahead)
+        let mut head = 0;
+        for (number, byte) in text.get(at..)?.iter().enumerate() {
+            head = head >> 8 | u64::from(*byte) << (u64::BITS - 8);
+            if self.is_marked(head) && number + 1 >= HEAD && self.is_known(head) {
+                return Some(at + number + 1 - HEAD);
+            }
+        }
+        None
     }
 
     /// The numbers of what begins with the bytes at this place.
@@ -58,10 +61,13 @@ impl Heads {
         same.take_while(move |(known, _)| head == Some(*known)).map(|(_, number)| *number)
     }
 
-    fn has(&self, head: u64) -> bool {
+    fn is_marked(&self, head: u64) -> bool {
         let (word, bit) = place(head);
-        let is_marked = self.marks.get(word).is_some_and(|word| word >> bit & 1 == 1);
-        is_marked && self.known.binary_search_by_key(&head, |(known, _)| *known).is_ok()
+        self.marks.get(word).is_some_and(|word| word >> bit & 1 == 1)
+    }
+
+    fn is_known(&self, head: u64) -> bool {
+        self.known.binary_search_by_key(&head, |(known, _)| *known).is_ok()
     }
 }
 
