@@ -28,7 +28,7 @@ use tokio::time::Instant;
 
 use crate::alarm::alarmed;
 use crate::circuits::{Probe, credential};
-use crate::decide::admission::Line;
+use crate::decide::admission::{Event as Arrival, Line};
 use crate::decide::breaker::Circuit;
 use crate::decide::restart::Restarts;
 use crate::execution::{ExecutionMsg, Resumption};
@@ -107,6 +107,8 @@ pub enum AgentMsg {
     Unanswered(Box<Record>),
     /// An open question is called off, for this reason.
     CallOff(Box<Record>, String),
+    /// Nothing is left of an execution's work, and its end is in the ledger.
+    AtRest(ExecutionId),
     /// An execution's actor was not born.
     Stillborn(ExecutionId),
     /// What a crashed execution worked on is claimed.
@@ -306,6 +308,7 @@ impl Actor for AgentActor {
             AgentMsg::Submit(submission) => data.submit(&me, *submission),
             AgentMsg::Recorded(id, result) => data.recorded(&me, id, result),
             AgentMsg::Freed(id, equal) => data.freed(&me, id, equal),
+            AgentMsg::AtRest(id) => data.arrive(&me, Arrival::Ended(id)),
             AgentMsg::PatienceDue => data.patience_due(&me),
             AgentMsg::PlacesDue => data.places_due(),
             AgentMsg::Judged => data.judged(&me),

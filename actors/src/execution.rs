@@ -95,7 +95,12 @@ pub struct ExecutionArgs {
     pub progress: watch::Sender<Progress>,
     /// Names it in each line of the log.
     pub span: Span,
+    /// Hears when nothing is left of its work and its end is in the ledger.
+    pub at_rest: AtRest,
 }
+
+/// Takes the word that the place of an execution is free.
+pub type AtRest = Box<dyn FnOnce() + Send>;
 
 /// Loop data. The lease lives here because ractor drops this on every exit, also after a kill or a
 /// panic, while `post_stop` runs only after a stop.
@@ -115,6 +120,7 @@ pub struct ExecutionData {
     stamp: Stamp,
     fence: Fence,
     claiming: Claiming,
+    at_rest: Option<AtRest>,
     pid: Option<u32>,
     /// What the present attempt took of the machine when that was last looked at.
     usage: Option<Usage>,
@@ -188,7 +194,8 @@ impl ExecutionData {
     }
 
     fn new(me: &ActorRef<ExecutionMsg>, args: ExecutionArgs) -> Self {
-        let ExecutionArgs { id, request, spec, driver, kit, progress, from, span, .. } = args;
+        let ExecutionArgs { id, request, spec, driver, kit, progress, from, span, at_rest, .. } =
+            args;
         let mut policy = Policy::of(&spec);
         policy.parks = from.parks;
         if !from.is_whole {
@@ -205,6 +212,7 @@ impl ExecutionData {
             state: from.state,
             stamp: from.stamp,
             fence: from.fence,
+            at_rest: Some(at_rest),
             pid: None,
             usage: None,
             account: Account::default(),
@@ -356,6 +364,10 @@ impl ExecutionData {
     }
 
     fn rest(&mut self) {
+        let is_over = self.progress.borrow().outcome.is_some();
+        if let Some(tell) = self.at_rest.take_if(|_| is_over) {
+            tell(); // What is still to be written takes nobody's place.
+        }
         self.write_lines();
         self.write(Stroke::Rest);
     }

@@ -51,6 +51,21 @@ async fn executions_begin_in_the_order_of_their_arrival() {
     world.end().await;
 }
 
+/// What is written last, that nothing is left, holds up nobody; what is left does.
+#[tokio::test(start_paused = true)]
+async fn the_next_begins_when_nothing_is_left_of_the_one_before() {
+    let world = World::new().await;
+    ten_seconds_each(&world, &["a", "b", "c"]).await;
+    world.at(5).await;
+    world.faults.slow(Call::Record, [7]);
+    world.at(15).await;
+    world.faults.slow(Call::Settle, [4]);
+    world.at(100).await;
+    assert_eq!(world.driver.stage().begun, ["a#1@0", "b#1@10", "c#1@24"]);
+    assert_eq!(world.driver.stage().most_alive, 1);
+    world.end().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn executions_begin_in_the_order_of_their_arrival_even_if_their_records_take_longer() {
     let world = World::new().await;

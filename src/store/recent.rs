@@ -69,7 +69,7 @@ pub(super) trait Kept: Sized + Clone + Sync {
     /// As one of all kinds; `None` for what is not there.
     fn put(&self) -> Option<Found>;
     /// Out of all kinds.
-    fn take(found: &Found) -> Option<Self>;
+    fn take(found: Found) -> Option<Self>;
 }
 
 impl Kept for Option<Record> {
@@ -77,9 +77,9 @@ impl Kept for Option<Record> {
         self.clone().map(Box::new).map(Found::Record)
     }
 
-    fn take(found: &Found) -> Option<Self> {
+    fn take(found: Found) -> Option<Self> {
         let Found::Record(record) = found else { return None };
-        Some(Some(Record::clone(record)))
+        Some(Some(*record))
     }
 }
 
@@ -88,9 +88,9 @@ impl Kept for Vec<Event> {
         Some(Found::Events(self.clone()))
     }
 
-    fn take(found: &Found) -> Option<Self> {
+    fn take(found: Found) -> Option<Self> {
         let Found::Events(events) = found else { return None };
-        Some(events.clone())
+        Some(events)
     }
 }
 
@@ -99,9 +99,9 @@ impl Kept for String {
         Some(Found::Text(self.clone()))
     }
 
-    fn take(found: &Found) -> Option<Self> {
+    fn take(found: Found) -> Option<Self> {
         let Found::Text(text) = found else { return None };
-        Some(text.clone())
+        Some(text)
     }
 }
 
@@ -160,14 +160,16 @@ impl Recent {
         (id, part): (ExecutionId, Part),
         read: impl Future<Output = sql::Result<T>>,
     ) -> sql::Result<T> {
-        let seen = self.0.lock().await.look(id, part);
-        if let Seen::Known(found) = &seen
-            && let Some(found) = T::take(found)
-        {
-            return Ok(found);
-        }
+        let entry = match self.0.lock().await.look(id, part) {
+            Seen::Known(found) => match T::take(found) {
+                Some(found) => return Ok(found),
+                None => None,
+            },
+            Seen::Again(number) => Some(number),
+            Seen::Never => None,
+        };
         let read = read.await?;
-        if let Seen::Again(number) = seen
+        if let Some(number) = entry
             && let Some(found) = read.put()
         {
             self.0.lock().await.keep((id, number), part, found);

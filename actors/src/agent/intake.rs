@@ -214,7 +214,7 @@ impl AgentData {
         }
         if let Some(one) = self.waiting.remove(&id) {
             let patience = self.args.spec.capacity.patience;
-            self.counts.begun(&one, patience, self.live.len() + 1);
+            self.counts.begun(&one, patience, self.line.running().len());
             let first = match (self.within_budget(), one.from.state) {
                 (Err(failure), _) => Event::Denied { failure },
                 (Ok(()), State::Waiting) => Event::Answered,

@@ -56,8 +56,21 @@ impl AgentData {
             progress.waits(None) // It is at the counter.
         });
         let (live, asked, within) = (progress.clone(), Arc::clone(&request), span.clone());
-        let args =
-            ExecutionArgs { id, from, first, since, request, spec, driver, kit, progress, span };
+        let agent = me.clone();
+        let at_rest = Box::new(move || _ = agent.cast(AgentMsg::AtRest(id)));
+        let args = ExecutionArgs {
+            id,
+            from,
+            first,
+            since,
+            request,
+            spec,
+            driver,
+            kit,
+            progress,
+            span,
+            at_rest,
+        };
         let spawned =
             ractor::ActorRuntime::spawn_linked_instant(None, ExecutionActor, args, me.get_cell());
         let Ok((actor, birth)) = spawned else {
