@@ -56,13 +56,13 @@ impl SchedulerData {
     /// Looks at one schedule; gives what there is to write down.
     fn look_at(&mut self, id: &ScheduleId, now: DateTime<Utc>) -> Option<Advance> {
         let entry = self.entries.get_mut(id).filter(|entry| entry.kept.is_active())?;
-        let found = look(&entry.kept.spec(), entry.kept.cursor, now);
+        let found = look(&entry.kept.spec(), entry.kept.cursor(), now);
         entry.next = found.next;
         if let Some(next) = found.next {
             self.errands.add(next, Errand::Look(id.clone()));
         }
         if found.fires.is_empty() && found.passed.is_empty() {
-            entry.kept.cursor = found.cursor;
+            entry.kept.move_to(found.cursor);
             return None;
         }
         let (cursor, occurrences) = (found.cursor, occurrences(entry, found, now));
@@ -99,7 +99,7 @@ impl SchedulerData {
         };
         for ((id, cursor), fresh) in cursors.into_iter().zip(fresh) {
             let Some(entry) = self.entries.get_mut(&id) else { continue };
-            entry.kept.cursor = cursor;
+            entry.kept.move_to(cursor);
             fresh.iter().for_each(tell);
             self.begin(&id, fresh);
         }
