@@ -44,18 +44,25 @@ pub async fn give_back_at_rest() {
 #[derive(Default)]
 struct Rest {
     spent: Duration,
+    /// Whether it was busy since it gave back.
+    has_worked: bool,
     /// What the process holds at rest; not known from when it gives back until the next look.
     low: Option<u64>,
 }
 
 impl Rest {
-    /// Whether a process is at rest that has spent so much of a processor, and holds more than it
-    /// needs for that.
+    /// Whether a process that has spent so much of a processor is at rest after work, or holds more than
+    /// it needs for that.
     fn is_over_work(&mut self, spent: Duration, resident: u64) -> bool {
         let is_quiet = spent.saturating_sub(self.spent) <= PACE / BUSY;
         self.spent = spent;
         if !is_quiet {
+            self.has_worked = true;
             return false;
+        }
+        if std::mem::take(&mut self.has_worked) {
+            self.low = None;
+            return true;
         }
         let low = *self.low.get_or_insert(resident);
         self.low = Some(low.min(resident)).filter(|low| resident <= low + GROWN);
@@ -163,6 +170,7 @@ mod tests {
             rest.is_over_work(Duration::from_secs(seconds), megabytes << 20)
         };
         assert!(!look(10, 50)); // Busy.
+        assert!(look(10, 49)); // Whatever it held before.
         assert!(!look(10, 14)); // What it holds at rest.
         assert!(!look(20, 90)); // Busy.
         assert!(look(20, 90));
