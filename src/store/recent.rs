@@ -4,14 +4,16 @@
 //! Kept is what was asked for a second time, since most is read once. The writer has it forgotten before
 //! it says that it changed an execution, so that nobody reads what he knows to be over.
 
+mod found;
+
 use std::collections::{HashMap, VecDeque};
 
-use algonius_actors::model::event::{Event, Span};
+use algonius_actors::model::event::Span;
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
-use algonius_actors::model::record::Record;
 use tokio::sync::Mutex;
 
 use super::sql;
+use found::{Found, Kept};
 
 /// Executions of which something is kept or was asked for once, at most.
 const MOST: usize = 1024;
@@ -52,69 +54,6 @@ pub(super) type Sent = (PrincipalId, AgentId, [u8; 32]);
 
 /// Its execution, and the digest of what it asks.
 pub(super) type Twin = (ExecutionId, [u8; 32]);
-
-/// What was read.
-#[derive(Debug, Clone)]
-pub(super) enum Found {
-    /// A row.
-    Record(Box<Record>),
-    /// Events.
-    Events(Vec<Event>),
-    /// Text.
-    Text(String),
-}
-
-/// What can be kept.
-pub(super) trait Kept: Sized + Clone + Sync {
-    /// As one of all kinds; `None` for what is not there.
-    fn put(&self) -> Option<Found>;
-    /// Out of all kinds.
-    fn take(found: Found) -> Option<Self>;
-}
-
-impl Kept for Option<Record> {
-    fn put(&self) -> Option<Found> {
-        self.clone().map(Box::new).map(Found::Record)
-    }
-
-    fn take(found: Found) -> Option<Self> {
-        let Found::Record(record) = found else { return None };
-        Some(Some(*record))
-    }
-}
-
-impl Kept for Vec<Event> {
-    fn put(&self) -> Option<Found> {
-        Some(Found::Events(self.clone()))
-    }
-
-    fn take(found: Found) -> Option<Self> {
-        let Found::Events(events) = found else { return None };
-        Some(events)
-    }
-}
-
-impl Kept for String {
-    fn put(&self) -> Option<Found> {
-        Some(Found::Text(self.clone()))
-    }
-
-    fn take(found: Found) -> Option<Self> {
-        let Found::Text(text) = found else { return None };
-        Some(text)
-    }
-}
-
-impl Found {
-    /// How large it is, about.
-    fn size(&self) -> usize {
-        match self {
-            Self::Record(_) => 1 << 10,
-            Self::Events(events) => events.len() << 9,
-            Self::Text(text) => text.len(),
-        }
-    }
-}
 
 /// What is kept.
 #[derive(Debug, Default)]
@@ -266,6 +205,9 @@ impl Shelf {
 
 #[cfg(test)]
 mod tests {
+    use algonius_actors::model::event::{Event, Fact};
+    use chrono::DateTime;
+
     use super::*;
 
     const WHOLE: Part = Part::Events;
@@ -313,6 +255,19 @@ mod tests {
         };
         recent.ask((id, WHOLE), reading).await.unwrap();
         assert_eq!(reads(&recent, id, 8, 3).await, 1);
+    }
+
+    /// However long what an agent said is: there is no more room than there is.
+    #[test]
+    fn what_is_long_is_not_kept() {
+        for (length, is_kept) in [(LARGEST / 2, true), (LARGEST, false)] {
+            let (mut shelf, id) = (Shelf::default(), ExecutionId::fresh());
+            shelf.look(id, WHOLE);
+            let fact = Fact::Warned { message: "x".repeat(length) };
+            let event = Event { number: 1, at: DateTime::UNIX_EPOCH, fact };
+            shelf.keep((id, shelf.number), WHOLE, Found::Events(vec![event]));
+            assert_eq!(matches!(shelf.look(id, WHOLE), Seen::Known(_)), is_kept, "{length}");
+        }
     }
 
     #[test]
