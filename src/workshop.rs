@@ -1,11 +1,12 @@
 //! Where agents are made ready: what the machine holds them with, and what does their work.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use algonius_actors::model::rungs::Rungs;
 use algonius_actors::ports::sessions::Sessions;
 use algonius_actors::root::Seat;
+use nix::sys::statfs::{TMPFS_MAGIC, statfs};
 
 use crate::config::{Agent, Server};
 use crate::drive::process::{Place, ProcessDriver, Site};
@@ -36,6 +37,7 @@ impl Workshop {
             runtime_dir: server.runtime_dir.clone(),
             data_dir: server.data_dir.clone(),
             bubblewrap: bubblewrap(&machine),
+            in_memory: is_in_memory(&server.runtime_dir),
         };
         let place = Arc::new(Place::new(site, sessions));
         Self { machine, groups, wardens, place, programs: Programs::new() }
@@ -73,6 +75,10 @@ impl Workshop {
         let driver = Arc::new(ProcessDriver::new(program, Arc::clone(&self.place), warden));
         Seat { spec, driver }
     }
+}
+
+fn is_in_memory(folder: &Path) -> bool {
+    statfs(folder).is_ok_and(|of| of.filesystem_type() == TMPFS_MAGIC)
 }
 
 fn bubblewrap(machine: &Rungs) -> Option<PathBuf> {

@@ -94,7 +94,7 @@ impl Attempt {
         let hold = sandbox::hold(&self.program, site, &self.work, folders)?;
         let launch = self.launch(&values, &files, place.clone())?;
         let proof = self.proof(&values, &files, &place).await?;
-        let (folder, launch) = furnish(self.furniture(&files), hold, launch).await?;
+        let (folder, launch) = furnish(self.furniture(&files), hold, launch, site).await?;
         let output = self.output(folder.as_ref(), files.output, place).await;
         if orders.is_stopped() {
             return Err(Failure::new(Code::Cancelled, "called off before it was started"));
@@ -123,6 +123,7 @@ impl Attempt {
         let place = place.unwrap_or_else(|_gone| self.program.working_dir.clone());
         let proof = self.proof(&values, &files, &place).await?;
         let folder = Folder::find(files.folder.clone());
+        let folder = folder.map(|folder| folder.in_memory(self.place.site.in_memory));
         let output = self.output(folder.as_ref(), files.output, place).await;
         report.begin_again().await.map_err(|error| {
             tracing::error!(%execution, %error, "what was written is not given up");

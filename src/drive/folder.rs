@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::OFlag;
+use tokio::task::spawn_blocking;
 
 use super::sandbox::TEMPORARY;
 
@@ -14,6 +15,7 @@ use super::sandbox::TEMPORARY;
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
+    in_memory: bool,
 }
 
 /// So much is read of the end of a file that is too long: its tail, and what tells of what it is
@@ -47,13 +49,35 @@ impl Folder {
             }
             made => made?,
         }
-        Ok(Self { path })
+        Ok(Self { path, in_memory: false })
     }
 
     /// Takes over the folder that an earlier life made; `None` where there is none.
     pub(super) fn find(path: PathBuf) -> Option<Self> {
         // Not made and dropped where there is none: its drop removes.
-        if path.is_dir() { Some(Self { path }) } else { None }
+        if path.is_dir() { Some(Self { path, in_memory: false }) } else { None }
+    }
+
+    /// Says that it stands in memory, where nobody waits for a disk.
+    pub(super) fn in_memory(mut self, in_memory: bool) -> Self {
+        self.in_memory = in_memory;
+        self
+    }
+
+    /// Removes it; beside the work of others where that may take long.
+    pub(super) async fn clear(mut self) {
+        if self.in_memory && self.remove_empty() {
+            self.path.clear();
+        } else {
+            _ = spawn_blocking(move || drop(self)).await;
+        }
+    }
+
+    /// Most programs leave nothing behind, and what is empty needs no looking through. Answers whether
+    /// it is gone.
+    fn remove_empty(&self) -> bool {
+        _ = fs::remove_dir(self.path.join(TEMPORARY));
+        fs::remove_dir(&self.path).is_ok()
     }
 
     /// Leaves it where it is, to whoever finds it.
@@ -87,12 +111,8 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        if self.path.as_os_str().is_empty() {
-            return; // It was left.
-        }
-        // Most programs leave nothing behind, and what is empty needs no looking through.
-        _ = fs::remove_dir(self.path.join(TEMPORARY));
-        if fs::remove_dir(&self.path).is_ok() {
+        // It was left, or is gone.
+        if self.path.as_os_str().is_empty() || self.remove_empty() {
             return;
         }
         if let Err(error) = fs::remove_dir_all(&self.path) {

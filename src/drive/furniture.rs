@@ -11,6 +11,7 @@ use tokio::task::spawn_blocking;
 
 use super::folder::Folder;
 use super::handed;
+use super::process::Site;
 use super::sandbox::{self, Hold};
 use crate::warden::Launch;
 
@@ -28,8 +29,8 @@ pub(super) struct Furniture {
     pub(super) request: Arc<Request>,
 }
 
-/// Makes the folder, where one is needed, and the sandbox: what looks at files does so in one go,
-/// beside the work of others.
+/// Makes the folder, where one is needed, and the sandbox: what looks at files does so in one go, and
+/// beside the work of others where it may have to wait for a disk.
 ///
 /// # Errors
 /// When the system does not give what is needed.
@@ -37,18 +38,28 @@ pub(super) async fn furnish(
     furniture: Option<Furniture>,
     hold: Hold,
     launch: Launch,
+    site: &Site,
 ) -> Result<(Option<Folder>, Launch), Failure> {
-    if furniture.is_none() && matches!(hold, Hold::Free) {
-        return Ok((None, launch));
-    }
-    let made = spawn_blocking(move || {
+    let is_at_hand = furniture.as_ref().is_none_or(Furniture::is_small) && hold.is_at_hand(site);
+    let (is_at_hand, in_memory) = (is_at_hand && site.in_memory, site.in_memory);
+    let make = move || {
         let folder = furniture.map(Furniture::make).transpose()?;
+        let folder = folder.map(|folder| folder.in_memory(in_memory));
         Ok((folder, sandbox::give(hold, launch)?))
-    });
-    made.await.unwrap_or_else(|error| Err(unmade(&io::Error::other(error))))
+    };
+    if is_at_hand {
+        return make();
+    }
+    let made = spawn_blocking(make).await;
+    made.unwrap_or_else(|error| Err(unmade(&io::Error::other(error))))
 }
 
 impl Furniture {
+    /// Whether it holds nothing yet.
+    const fn is_small(&self) -> bool {
+        self.input.is_none() && !self.has_files
+    }
+
     fn make(self) -> Result<Folder, Failure> {
         let Self { folder, has_place, input, has_files, request } = self;
         let folder = Folder::make(folder).map_err(|error| unmade(&error))?;

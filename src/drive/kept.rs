@@ -87,7 +87,7 @@ impl Kept {
 async fn sweep(tree: Box<dyn Tree>, folder: Option<Folder>) {
     tree.sweep().await;
     if let Some(folder) = folder {
-        _ = tokio::task::spawn_blocking(move || drop(folder)).await;
+        folder.clear().await;
     }
 }
 

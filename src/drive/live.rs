@@ -150,7 +150,7 @@ impl Live {
     pub(super) async fn clear(self) {
         self.tree.sweep().await;
         if let Some(folder) = self.folder {
-            _ = tokio::task::spawn_blocking(move || drop(folder)).await;
+            folder.clear().await;
         }
     }
 

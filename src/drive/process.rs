@@ -52,6 +52,8 @@ pub struct Site {
     pub data_dir: PathBuf,
     /// Bubblewrap, where it works.
     pub bubblewrap: Option<PathBuf>,
+    /// Whether the folders of executions are in memory, where nobody waits for a disk.
+    pub in_memory: bool,
 }
 
 /// What all attempts of a service share.

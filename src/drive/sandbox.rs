@@ -41,6 +41,18 @@ pub(super) enum Hold {
     View(View, PathBuf),
 }
 
+impl Hold {
+    /// Whether it names only what is found at once: the root, and folders of executions.
+    pub(super) fn is_at_hand(&self, site: &Site) -> bool {
+        let is_here = |path: &PathBuf| path == "/" || path.starts_with(&site.runtime_dir);
+        match self {
+            Self::Free => true,
+            Self::Ruleset(confinement) => confinement.writable.iter().all(is_here),
+            Self::View(..) => false,
+        }
+    }
+}
+
 /// Whether something is refused to the program. Where the system has no means, nothing is; the
 /// service has said so at its start.
 pub(super) fn is_confined(work: &Work) -> bool {

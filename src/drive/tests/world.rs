@@ -109,6 +109,8 @@ pub(super) struct Stage {
     pub(super) home: tempfile::TempDir,
     /// Where control groups are made, if anywhere.
     pub(super) place: Option<Place>,
+    /// Whether its folders are said to be in memory.
+    pub(super) in_memory: bool,
     wardens: OnceCell<Arc<Wardens>>,
 }
 
@@ -161,6 +163,7 @@ pub(super) fn program(command: &str, args: &[&str]) -> Stage {
         instance: Uuid::new_v4(),
         home,
         place: None,
+        in_memory: false,
         wardens: OnceCell::new(),
     }
 }
@@ -217,7 +220,7 @@ impl Stage {
         });
         let wardens = Arc::clone(wardens.await);
         let (runtime_dir, data_dir) = (self.files_dir(), self.home.path().join("data"));
-        let site = Site { runtime_dir, data_dir, bubblewrap: None };
+        let site = Site { runtime_dir, data_dir, bubblewrap: None, in_memory: self.in_memory };
         let place = process::Place::new(site, Arc::new(super::thread::Unkept));
         ProcessDriver::new(Arc::new(self.program.clone()), Arc::new(place), wardens)
     }
