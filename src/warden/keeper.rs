@@ -25,6 +25,7 @@ use self::held::Held;
 use self::launch::Means;
 use super::frame::{End, Order, VERSION, Word};
 use super::packet::{Packet, receive, send};
+use super::proc::OwnChildren;
 use super::signal::{Dead, reap};
 
 /// Pause between two looks at what does not die.
@@ -47,6 +48,8 @@ struct Keeper {
     door: Option<Door>,
     held: BTreeMap<u64, Held>,
     by_pid: HashMap<i32, u64>,
+    /// The programs, and what they left to us.
+    children: OwnChildren,
     /// Words for which the socket had no room.
     unsaid: VecDeque<Word>,
     means: Means,
@@ -76,6 +79,7 @@ pub(super) fn keep(link: OwnedFd, signals: SignalFd) -> io::Result<()> {
         door: None,
         held: BTreeMap::new(),
         by_pid: HashMap::new(),
+        children: OwnChildren::open()?,
         unsaid: VecDeque::new(),
         means: Means::prepare()?,
         patience: Duration::ZERO,

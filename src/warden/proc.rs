@@ -1,13 +1,14 @@
 //! What `/proc` tells of processes.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use nix::unistd::{Pid, SysconfVar, geteuid, sysconf};
+use nix::unistd::{Pid, SysconfVar, geteuid, getpid, sysconf};
 
 /// What is needed of `/proc/PID/stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,10 +74,34 @@ pub(super) fn children(pid: i32) -> Vec<i32> {
     let Ok(tasks) = fs::read_dir(folder(pid).join("task")) else { return Vec::new() };
     let lists =
         tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
-    let numbers = |list: String| -> Vec<i32> {
-        list.split_ascii_whitespace().filter_map(|number| number.parse().ok()).collect()
-    };
-    lists.flat_map(numbers).collect()
+    lists.flat_map(|list| numbers(&list)).collect()
+}
+
+/// The children of this process, which has one thread. Their list stays open, because it is looked at
+/// whenever a program ends.
+#[derive(Debug)]
+pub(super) struct OwnChildren(File);
+
+impl OwnChildren {
+    /// Opens their list.
+    ///
+    /// # Errors
+    /// When the kernel keeps none.
+    pub(super) fn open() -> io::Result<Self> {
+        let me = getpid();
+        Ok(Self(File::open(format!("/proc/{me}/task/{me}/children"))?))
+    }
+
+    /// Those that there are now.
+    pub(super) fn all(&self) -> Vec<i32> {
+        let (mut list, mut file) = (String::new(), &self.0);
+        let read = file.rewind().and_then(|()| file.read_to_string(&mut list));
+        read.map(|_| numbers(&list)).unwrap_or_default()
+    }
+}
+
+fn numbers(list: &str) -> Vec<i32> {
+    list.split_ascii_whitespace().filter_map(|number| number.parse().ok()).collect()
 }
 
 /// A process and all below it.

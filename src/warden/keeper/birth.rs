@@ -23,6 +23,24 @@ const STACK: usize = 64 * 1024;
 const CLOSE_RANGE_UNSHARE: c_uint = 1 << 1;
 const CLOSE_RANGE_CLOEXEC: c_uint = 1 << 2;
 
+/// What the child calls its functions on, used by one after the other.
+#[derive(Debug)]
+pub(super) struct Stack(Vec<u128>);
+
+impl Stack {
+    /// One for all that are to be born.
+    pub(super) fn new() -> Self {
+        Self(vec![0; STACK / size_of::<u128>()])
+    }
+
+    /// Its end, from which it grows down.
+    #[expect(unsafe_code, reason = "the end of a vector is not one of its places")]
+    fn top(&mut self) -> *mut c_void {
+        // SAFETY: one past the last place of the same vector.
+        unsafe { self.0.as_mut_ptr().add(self.0.len()).cast() }
+    }
+}
+
 /// Limits of one resource, soft and hard.
 pub(super) type Limit = (libc::__rlimit_resource_t, u64, u64);
 
@@ -84,6 +102,7 @@ pub(super) fn start(
     streams: [&OwnedFd; 3],
     bounds: &Bounds,
     limits: &[Limit],
+    stack: &mut Stack,
 ) -> Result<Pid, Errno> {
     let form = Form::of(spec).map_err(|_zero| Errno::EINVAL)?;
     let (args, env) = (pointers(&form.args), pointers(&form.env));
@@ -98,21 +117,18 @@ pub(super) fn start(
         limits: ptr::from_ref(limits),
         errno: 0,
     };
-    let pid = clone(&mut birth)?;
+    let pid = clone(&mut birth, stack)?;
     if birth.errno == 0 { Ok(pid) } else { Err(Errno::from_raw(birth.errno)) }
 }
 
 #[expect(unsafe_code, reason = "no safe wrapper shares memory with a child")]
-fn clone(birth: &mut Birth) -> Result<Pid, Errno> {
-    let mut stack = vec![0_u128; STACK / size_of::<u128>()];
+fn clone(birth: &mut Birth, stack: &mut Stack) -> Result<Pid, Errno> {
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES | libc::SIGCHLD;
     // SAFETY: CLONE_VFORK keeps this thread, the only one, asleep until the child has called
     // `execve` or `_exit`; so the stack, `birth` and all it points to outlive the child's use of
     // them, and nobody else uses them meanwhile. The stack grows down from an aligned end.
-    let pid = unsafe {
-        let top = stack.as_mut_ptr().add(stack.len()).cast::<c_void>();
-        libc::clone(born, top, flags, ptr::from_mut(birth).cast::<c_void>())
-    };
+    let pid =
+        unsafe { libc::clone(born, stack.top(), flags, ptr::from_mut(birth).cast::<c_void>()) };
     Ok(Pid::from_raw(Errno::result(pid)?))
 }
 

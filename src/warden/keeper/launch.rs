@@ -9,7 +9,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::super::frame::{Guard, Spec, Terms, Word};
 use super::Keeper;
-use super::birth::{self, Bounds, Limit};
+use super::birth::{self, Bounds, Limit, Stack};
 use super::held::{Held, Stream};
 
 /// From here on stand the descriptors that are held.
@@ -23,6 +23,7 @@ pub(super) struct Means {
     /// Descriptors of a program, as this process found them.
     files: Limit,
     floor: i32,
+    stack: Stack,
 }
 
 impl Means {
@@ -34,7 +35,8 @@ impl Means {
         let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
         setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
         let floor = i32::try_from(USUAL_FLOOR.min(hard / 2)).map_err(io::Error::other)?;
-        Ok(Self { files: (Resource::RLIMIT_NOFILE as u32, soft, hard), floor })
+        let files = (Resource::RLIMIT_NOFILE as u32, soft, hard);
+        Ok(Self { files, floor, stack: Stack::new() })
     }
 
     /// The limits of a program: first those that everybody gets.
@@ -111,7 +113,8 @@ impl Keeper {
         };
         let streams = [hold(out, out_memory)?, hold(err, err_memory)?];
         let limits = self.means.limits(terms.label, &spec);
-        let pid = birth::start(&spec, [&stdin, &stdout, &stderr], &bounds, &limits)?;
+        let its = [&stdin, &stdout, &stderr];
+        let pid = birth::start(&spec, its, &bounds, &limits, &mut self.means.stack)?;
         let pid = pid.as_raw();
         // Not in the child: there this process's own protection stands in the way.
         _ = fs::write(format!("/proc/{pid}/oom_score_adj"), OUT_OF_MEMORY);

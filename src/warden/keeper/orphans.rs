@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 
 use super::super::frame::Word;
 use super::super::label::label_of;
-use super::super::proc::{children, line_of, subtree};
+use super::super::proc::{line_of, subtree};
 use super::super::signal::send;
 use super::Keeper;
 
@@ -85,7 +85,7 @@ impl Keeper {
     /// What a program left to us, with all below it. What nobody left is ended on the way.
     fn orphans_of(&self, slot: u64) -> BTreeSet<i32> {
         let mut found = BTreeSet::new();
-        let orphans = children(self.me).into_iter().filter(|pid| !self.by_pid.contains_key(pid));
+        let orphans = self.children.all().into_iter().filter(|pid| !self.by_pid.contains_key(pid));
         for orphan in orphans {
             match self.owner_of(orphan) {
                 Some(owner) if owner == slot => found.extend(subtree(orphan)),
