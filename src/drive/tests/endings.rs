@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use algonius_actors::model::agent::Access;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::event::Channel;
 use algonius_actors::model::program::OutputPattern;
@@ -106,6 +107,21 @@ async fn what_sheds_its_environment_and_its_session_is_dead_before_the_end_is_to
 async fn what_a_holder_wrote_in_that_second_is_read() {
     let story = shell("(sleep 0.3; echo late) & echo early", &[]).play().await;
     assert_eq!(story.answer().as_deref(), Some("early\nlate\n"));
+}
+
+/// Wherever its folder stands, and whether anything is waited for while it is made.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_changes_its_own_folder_alone_and_nothing_is_left_of_that() {
+    let script = "mkdir $TMPDIR/deep && echo left > $TMPDIR/deep/file && cat $TMPDIR/deep/file; touch here 2>&1 || true";
+    for in_memory in [false, true] {
+        let mut stage = shell(script, &[]);
+        (stage.in_memory, stage.spec.access) = (in_memory, Access::ReadOnly);
+        stage.program.sandbox.writable = None;
+        let answer = stage.play().await.answer().unwrap_or_default();
+        assert!(answer.starts_with("left\n"), "{answer}");
+        let is_held = stage.spec.isolation.is_some();
+        assert_eq!(!exists(&stage.home.path().join("here")), is_held, "{answer}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
