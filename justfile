@@ -48,6 +48,11 @@ bench *ARGS:
         cargo bench --locked "${benches[@]/#/--bench=}" -- {{ if ARGS == "quick" { "--quick" } else { ARGS } }}
     cargo run --locked --release --bin table
 
+# The service beside servers of the SDKs of other languages, which come from PyPI, npm and the registry of crates,
+# then their table in docs/performance.md: two minutes once they are installed; `just peers quick` writes nothing.
+peers *ARGS:
+    benches/peers/run {{ if ARGS == "quick" { "--quick" } else { ARGS } }}
+
 # Ten minutes of work at half of what the machine can start: memory, descriptors and processes stay what
 # they are; `just soak quick` takes a minute.
 soak *ARGS:

@@ -115,7 +115,7 @@ fn both(service: &Service, bytes: usize) -> (Rc<Asked>, Rc<Asked>) {
     let file = service.home().join(bytes.to_string());
     let is_good = move |answer: &Answer<'_>| answer.status == 200 && answer.body.len() > bytes;
     let above = Asked { request: stamped(&asked), is_good: Box::new(is_good) };
-    (Rc::new(above), same(&plain(&format!("/?{}", file.display()), "{}"), bytes))
+    (Rc::new(above), same(&plain(&format!("/?{}", file.display()), "", "{}"), bytes))
 }
 
 /// The most memory that one output of the largest size takes, each of a service that did nothing else.

@@ -34,7 +34,7 @@ pub(crate) async fn measure(service: &Service, report: &mut Report) {
         for kind in &kinds {
             rounds.take(kind.name, run(service.address, &kind.asked, WIDE, until).await);
             let body = r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get"}"#;
-            let asked = same(&plain(&format!("/{}", kind.bytes), body), kind.bytes);
+            let asked = same(&plain(&format!("/{}", kind.bytes), "", body), kind.bytes);
             rounds.take(&below(kind.name), run(bare.address, &asked, WIDE, until).await);
         }
     }

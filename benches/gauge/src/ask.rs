@@ -12,6 +12,9 @@ use crate::spawn::text;
 /// Where the number of a request comes to stand: as many characters as it has.
 pub const MARK: &str = "0000000000000000";
 
+/// The header of whoever speaks 1.0.
+pub const VERSION_1_0: &str = "a2a-version: 1.0\r\n";
+
 /// The same request each time, but for its [`MARK`].
 #[must_use]
 pub fn stamped(request: &str) -> Box<dyn Fn(u64) -> Vec<u8>> {
@@ -29,6 +32,13 @@ pub fn stamped(request: &str) -> Box<dyn Fn(u64) -> Vec<u8>> {
 pub fn message(bytes: usize) -> Value {
     let parts = json!([{"kind": "text", "text": text(bytes)}]);
     json!({"message": {"kind": "message", "role": "user", "messageId": MARK, "parts": parts}})
+}
+
+/// The parameters of a message of 1.0 with a text of so many bytes.
+#[must_use]
+pub fn message_of_1_0(bytes: usize) -> Value {
+    let parts = json!([{"text": text(bytes)}]);
+    json!({"message": {"messageId": MARK, "role": "ROLE_USER", "parts": parts}})
 }
 
 impl Service {
@@ -49,11 +59,9 @@ impl Service {
     /// The same over HTTP+JSON, in 1.0.
     #[must_use]
     pub fn rest(&self, agent: &str, bytes: usize) -> Rc<Asked> {
-        let parts = json!([{"text": text(bytes)}]);
-        let message = json!({"messageId": MARK, "role": "ROLE_USER", "parts": parts});
-        let body = json!({"message": message}).to_string();
+        let body = message_of_1_0(bytes).to_string();
         let line = format!("POST /agents/{agent}/v1/message:send");
-        let request = stamped(&self.request(&line, "a2a-version: 1.0\r\n", &body));
+        let request = stamped(&self.request(&line, VERSION_1_0, &body));
         let is_good = |answer: &Answer<'_>| answer.holds("\"TASK_STATE_COMPLETED\"");
         Rc::new(Asked { request, is_good: Box::new(is_good) })
     }
@@ -66,12 +74,12 @@ pub fn same(request: &str, bytes: usize) -> Rc<Asked> {
     Rc::new(Asked { request: stamped(request), is_good: Box::new(is_good) })
 }
 
-/// A request with a body to a bare server, which knows nobody.
+/// A request with a body, and perhaps further headers, to a server that knows nobody.
 #[must_use]
-pub fn plain(path: &str, body: &str) -> String {
+pub fn plain(path: &str, headers: &str, body: &str) -> String {
     let length = body.len();
     format!(
-        "POST {path} HTTP/1.1\r\nhost: bare\r\ncontent-type: application/json\r\n\
+        "POST {path} HTTP/1.1\r\nhost: bare\r\n{headers}content-type: application/json\r\n\
          content-length: {length}\r\n\r\n{body}"
     )
 }

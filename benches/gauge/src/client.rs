@@ -89,8 +89,8 @@ impl Client {
         };
         let head = std::str::from_utf8(self.read.get(..end).unwrap_or_default()).expect("a head");
         let status = head.split(' ').nth(1).and_then(|text| text.parse().ok()).expect("a status");
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-        let length = length.map(|text| Length::Of(text.trim().parse().expect("a length")));
+        let length = head.lines().find_map(length);
+        let length = length.map(|text| Length::Of(text.parse().expect("a length")));
         self.read.drain(..end);
         Ok((status, length.unwrap_or(Length::Chunked)))
     }
@@ -133,6 +133,12 @@ impl Client {
     }
 }
 
+/// The length that this line of a head tells, however its name is written.
+fn length(line: &str) -> Option<&str> {
+    let (name, value) = line.split_once(':')?;
+    name.eq_ignore_ascii_case("content-length").then_some(value.trim())
+}
+
 /// Where the data of the first chunk is, once all of it is there.
 fn chunk(read: &[u8]) -> Option<Range<usize>> {
     let line = read.windows(2).position(|two| two == b"\r\n")?;
@@ -171,6 +177,12 @@ mod tests {
         let answer =
             told(b"HTTP/1.1 401 No\r\ncontent-length: 11\r\na: b\r\n\r\nhello there").await;
         assert_eq!(answer, (401, b"hello there".to_vec(), 1));
+    }
+
+    #[tokio::test]
+    async fn the_name_of_the_length_may_have_capitals() {
+        let answer = told(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").await;
+        assert_eq!(answer, (200, b"hello".to_vec(), 1));
     }
 
     #[tokio::test]

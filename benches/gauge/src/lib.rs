@@ -11,6 +11,8 @@ pub mod bare;
 pub mod client;
 pub mod limit;
 pub mod load;
+pub mod machine;
+pub mod page;
 pub mod part;
 pub mod process;
 pub mod report;

@@ -98,7 +98,7 @@ pub async fn run(address: SocketAddr, asked: &Rc<Asked>, in_flight: usize, until
     let shared = Shared::new(asked, until);
     together(clients, &shared).await;
     let lasted = shared.begin.elapsed();
-    assert!(shared.failures.borrow().is_empty(), "{}", shared.bad());
+    assert!(shared.failures.borrow().is_empty(), "{address}: {}", shared.bad());
     Run::of(shared.times.take(), lasted)
 }
 

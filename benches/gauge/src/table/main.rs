@@ -5,31 +5,29 @@
 )]
 #![expect(clippy::print_stdout, reason = "it says what it wrote")]
 
-mod machine;
 mod page;
 mod plot;
 
 use std::fs;
-use std::path::Path;
 
+use algonius_gauge::machine;
+use algonius_gauge::page::{folder as docs, write};
 use algonius_gauge::report::{Curve, Report, Row, folder};
 
 fn main() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let (rows, curves) = measured();
     assert!(!rows.is_empty(), "nothing is measured yet: run the benches first");
-    let plots = docs.join("performance");
+    let plots = docs().join("performance");
     fs::create_dir_all(&plots).expect("a folder for plots");
     for curve in &curves {
         let file = plots.join(format!("{}.svg", curve.name));
         fs::write(file, plot::svg(curve)).expect("a plot");
     }
-    let file = docs.join("performance.md");
-    let text = fs::read_to_string(&file).expect("the page");
-    let text = page::between(&text, "machine", &machine::told());
-    let text = page::between(&text, "table", &page::table(&rows));
-    let text = page::between(&text, "curves", &page::plots(&curves));
-    fs::write(&file, text).expect("the page");
+    write(&[
+        ("machine", machine::told()),
+        ("table", page::table(&rows)),
+        ("curves", page::plots(&curves)),
+    ]);
     println!("docs/performance.md: {} rows, {} curves", rows.len(), curves.len());
 }
 

@@ -2,9 +2,8 @@
 
 use std::fmt::Write as _;
 
+use algonius_gauge::page::number_of;
 use algonius_gauge::report::Curve;
-
-use super::page::number_of;
 
 /// Where the axes lie, in units of the picture.
 const LEFT: f64 = 64.0;

@@ -2,12 +2,13 @@
 
 use std::fs;
 
-use algonius_gauge::limit::cores;
-use algonius_gauge::load::wall;
+use crate::limit::cores;
+use crate::load::wall;
 use chrono::DateTime;
 
 /// The machine in one sentence: numbers of another one differ.
-pub(crate) fn told() -> String {
+#[must_use]
+pub fn told() -> String {
     let day = DateTime::from_timestamp_nanos(i64::try_from(wall()).unwrap_or_default());
     let memory = of("/proc/meminfo", "MemTotal");
     let memory: f64 = memory.trim_end_matches(" kB").parse().unwrap_or_default();
