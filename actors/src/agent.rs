@@ -64,6 +64,8 @@ pub struct Ticket {
     pub joined: bool,
     /// Its progress, while an actor holds it.
     pub progress: Option<watch::Receiver<Progress>>,
+    /// How it has ended, where the door has looked.
+    pub ended: Option<Box<Record>>,
 }
 
 /// The living executions of an agent, to be asked one by one.
