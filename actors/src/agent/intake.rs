@@ -234,7 +234,12 @@ impl AgentData {
             return;
         };
         let progress = Some(one.progress.subscribe());
-        _ = reply.send(result.map(|()| Ticket { execution: id, joined: false, progress, ended: None }));
+        _ = reply.send(result.map(|()| Ticket {
+            execution: id,
+            joined: false,
+            progress,
+            ended: None,
+        }));
     }
 
     fn join(&mut self, id: ExecutionId, twin: ExecutionId) {
