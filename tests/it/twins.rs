@@ -132,6 +132,7 @@ async fn who_may_not_look_is_not_told_of_a_task_however_often_its_message_comes(
     for _ in 0..4 {
         let refused = ann.refused("echo", "message/send", messages("m-1", "ann")).await;
         assert_eq!(refused, (-32001, "execution-unknown".to_owned()));
+        service.post("/api/v1/agents/echo/wait?seconds=20", "").await; // Until it has ended.
     }
 }
 
