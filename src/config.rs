@@ -1,6 +1,7 @@
 //! The configuration: TOML as written, every fault at once with its place, checked settings.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::principal::TokenSeed;
@@ -217,7 +218,7 @@ fn read<'c>(reader: &'c Reader<'c>, laid: &'c Laid<'c>) -> Option<Settings> {
     let alerts = alerts::read(root.section("alerts"));
     let telemetry = telemetry::read(root.section("telemetry"));
     let tokens = tokens::read(&mut root, &ids);
-    let mut doors = Doors { is_loopback, tokens, paths: Vec::new() };
+    let mut doors = Doors { is_loopback, tokens, paths: Vec::new(), usual: Arc::default() };
     let data_dir = server.as_ref().map_or(Path::new(""), |server| &server.data_dir);
     let basis = Basis { limits: &limits, data_dir, behind: &laid.behind };
     let agents = agent::read_all(reader, sections, &basis, &mut doors);

@@ -59,7 +59,7 @@ pub(super) fn limit(agent: &mut Agent, groups: Option<&Groups>) -> Result<(), St
 
 /// Makes the home of an agent's own, with the files that are to be there.
 pub(super) fn home(agent: &Agent) -> Result<(), StartError> {
-    let own = agent.program.outfit.own.as_ref().filter(|_| agent.spec.enabled);
+    let own = agent.program.outfit.own.as_deref().filter(|_| agent.spec.enabled);
     let made = own.map_or(Ok(()), homes::make);
     made.map_err(|source| StartError::Home { agent: agent.spec.id.clone(), source })
 }

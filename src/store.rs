@@ -231,7 +231,7 @@ impl Ledger for Store {
     }
 
     async fn execution(&self, id: ExecutionId) -> Result<Option<Record>, LedgerError> {
-        let reading = records::one(&self.readers, id);
+        let reading = || records::one(&self.readers, id);
         self.recent.ask((id, Part::Record), reading).await.map_err(ledger_error)
     }
 
@@ -244,17 +244,16 @@ impl Ledger for Store {
     }
 
     async fn events(&self, id: ExecutionId, after: u64) -> Result<Vec<Event>, LedgerError> {
-        let reading = events::after(&self.readers, id, after);
-        let read = if after == 0 {
-            self.recent.ask((id, Part::Events), reading).await
-        } else {
-            reading.await
+        let reading = || events::after(&self.readers, id, after);
+        let read = match after {
+            0 => self.recent.ask((id, Part::Events), reading).await,
+            _ => Box::pin(reading()).await,
         };
         read.map_err(ledger_error)
     }
 
     async fn text(&self, id: ExecutionId, span: Span) -> Result<String, LedgerError> {
-        let reading = text::range(&self.readers, id, span);
+        let reading = || text::range(&self.readers, id, span);
         self.recent.ask((id, Part::Text(span)), reading).await.map_err(ledger_error)
     }
 

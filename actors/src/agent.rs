@@ -16,7 +16,7 @@ mod pressed;
 mod resuming;
 mod seated;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ use crate::model::progress::Progress;
 use crate::model::quota::{CredentialName, Parked};
 use crate::model::record::Record;
 use crate::model::request::Request;
-use crate::model::status::{AgentStatus, LastOutcome};
+use crate::model::status::LastOutcome;
 use crate::monitor::Latest;
 use crate::ports::driver::Driver;
 use crate::ports::ledger::LedgerError;
@@ -49,6 +49,7 @@ use crate::root::Seat;
 
 use leaving::Leaving;
 
+pub use glance::AgentView;
 pub(crate) use intake::{closed, reused};
 pub(crate) use leaving::removed;
 
@@ -64,14 +65,8 @@ pub struct Ticket {
     pub joined: bool,
     /// Its progress, while an actor holds it.
     pub progress: Option<watch::Receiver<Progress>>,
-}
-
-/// The living executions of an agent, to be asked one by one.
-pub struct AgentView {
-    /// The agent; `running` is empty and to be filled from `executions`.
-    pub status: AgentStatus,
-    /// Each execution that has an actor.
-    pub executions: Vec<(ExecutionId, ActorRef<ExecutionMsg>)>,
+    /// How it has ended, where the door has looked.
+    pub ended: Option<Box<Record>>,
 }
 
 /// What an agent is told.
@@ -184,7 +179,7 @@ pub struct AgentArgs {
     /// What does its work.
     pub driver: Arc<dyn Driver>,
     /// The world.
-    pub kit: Kit,
+    pub kit: Arc<Kit>,
     /// Whether the ledger has nothing of it that has not ended, as its owner has just seen.
     pub begins_anew: bool,
     /// Whether the service is stopping: then what is taken up stays in the ledger.
@@ -226,7 +221,7 @@ struct Live {
     _probe: Option<Probe>,
 }
 
-/// Loop data.
+/// Loop data. Maps that are seldom used are trees, which are small while they are empty: most agents rest.
 pub struct AgentData {
     me: ActorRef<AgentMsg>,
     args: AgentArgs,
@@ -235,15 +230,15 @@ pub struct AgentData {
     /// Whether a long line is to be told of its places.
     are_places_due: bool,
     live: HashMap<ExecutionId, Live>,
-    by_actor: HashMap<ActorId, ExecutionId>,
+    by_actor: BTreeMap<ActorId, ExecutionId>,
     /// Those who wait for the result of an equal request, by that one.
-    leaning: HashMap<ExecutionId, Vec<ExecutionId>>,
+    leaning: BTreeMap<ExecutionId, Vec<ExecutionId>>,
     /// Answers that came while the actor that asked was still letting go.
-    early: HashMap<ExecutionId, Box<Submission>>,
+    early: BTreeMap<ExecutionId, Box<Submission>>,
     /// Orders to end that came in that while, with their reasons.
-    early_ends: HashMap<ExecutionId, String>,
+    early_ends: BTreeMap<ExecutionId, String>,
     /// Those whose actor has crashed, and who have another one.
-    followed: HashSet<ExecutionId>,
+    followed: BTreeSet<ExecutionId>,
     since: DateTime<Utc>,
     last: Option<LastOutcome>,
     counts: pool::Counts,
@@ -363,11 +358,11 @@ impl AgentData {
             waiting: HashMap::new(),
             are_places_due: false,
             live: HashMap::new(),
-            by_actor: HashMap::new(),
-            leaning: HashMap::new(),
-            early: HashMap::new(),
-            early_ends: HashMap::new(),
-            followed: HashSet::new(),
+            by_actor: BTreeMap::new(),
+            leaning: BTreeMap::new(),
+            early: BTreeMap::new(),
+            early_ends: BTreeMap::new(),
+            followed: BTreeSet::new(),
             since: args.kit.clock.now(),
             last: None,
             counts: pool::Counts::default(),

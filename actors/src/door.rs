@@ -84,16 +84,23 @@ impl Gateway {
         if request.idempotency.is_some() || *self.draining.borrow() {
             return None;
         }
-        let (execution, digest) =
-            ledger.again(request.owner, &request.agent, keyring.keys(request).message).await?;
+        let key = keyring.message(request);
+        let (execution, digest) = ledger.again(request.owner, &request.agent, key).await?;
         if digest != keyring.body(request) {
             return None; // It is refused where all are.
         }
-        let progress = match self.is_over(execution, Until::End).await {
-            true => None,
-            false => self.watch(&request.agent, execution).await,
+        let ended = self.ended_as(execution).await;
+        let progress = match ended {
+            Some(_) => None,
+            None => self.watch(&request.agent, execution).await,
         };
-        Some(Ticket { execution, joined: true, progress })
+        Some(Ticket { execution, joined: true, progress, ended })
+    }
+
+    /// How an execution has ended; nothing while it has not, or where that cannot be told.
+    async fn ended_as(&self, id: ExecutionId) -> Option<Box<Record>> {
+        let read = self.kit.ledger.execution(id).await.inspect_err(|error| unread(id, error));
+        read.ok().flatten().filter(|record| record.outcome.is_some()).map(Box::new)
     }
 
     /// The execution that has taken the same message before.
@@ -108,7 +115,7 @@ impl Gateway {
             None | Some(Acceptance::Fresh | Acceptance::Equal(_)) => Ok(None),
             Some(Acceptance::Conflict) => Err(reused()),
             Some(Acceptance::Twin(execution)) => {
-                Ok(Some(Ticket { execution, joined: true, progress: None }))
+                Ok(Some(Ticket { execution, joined: true, progress: None, ended: None }))
             }
         }
     }
@@ -199,7 +206,7 @@ impl Gateway {
             }
             Ok(None) => true,
             Err(error) => {
-                tracing::error!(execution = %id, %error, "read failed");
+                unread(id, &error);
                 false
             }
         }
@@ -211,9 +218,7 @@ impl Gateway {
     /// `execution-unknown` both when it is not there and when it is somebody else's.
     pub async fn execution(&self, caller: &Caller, id: ExecutionId) -> Result<Record, Failure> {
         let record = self.kit.ledger.execution(id).await.map_err(|error| unreadable(&error))?;
-        record.filter(|record| caller.may_see(record)).ok_or_else(|| {
-            Failure::new(Code::ExecutionUnknown, format!("there is no execution `{id}`"))
-        })
+        record.filter(|record| caller.may_see(record)).ok_or_else(|| unknown(id))
     }
 
     /// Executions of the caller, or of everybody for an administrator; newest first.
@@ -310,9 +315,7 @@ impl Gateway {
     /// When it could not be read, or is gone.
     pub async fn reread(&self, record: &Record) -> Result<Record, Failure> {
         let now = self.kit.ledger.execution(record.id).await.map_err(|error| unreadable(&error))?;
-        now.ok_or_else(|| {
-            Failure::new(Code::ExecutionUnknown, format!("there is no execution `{}`", record.id))
-        })
+        now.ok_or_else(|| unknown(record.id))
     }
 
     /// The wall time, as the whole tree has it.
@@ -365,6 +368,14 @@ async fn drained(draining: &mut watch::Receiver<bool>) {
 
 fn is_begun(progress: Option<&watch::Receiver<Progress>>) -> bool {
     progress.is_some_and(|progress| progress.borrow().state != State::Idle)
+}
+
+fn unknown(id: ExecutionId) -> Failure {
+    Failure::new(Code::ExecutionUnknown, format!("there is no execution `{id}`"))
+}
+
+fn unread(id: ExecutionId, error: &LedgerError) {
+    tracing::error!(execution = %id, %error, "read failed");
 }
 
 pub(crate) fn unreadable(error: &LedgerError) -> Failure {

@@ -90,7 +90,7 @@ pub struct ExecutionArgs {
     /// What does the work.
     pub driver: Arc<dyn Driver>,
     /// The world.
-    pub kit: Kit,
+    pub kit: Arc<Kit>,
     /// Where its progress is told.
     pub progress: watch::Sender<Progress>,
     /// Names it in each line of the log.
@@ -110,7 +110,7 @@ pub struct ExecutionData {
     request: Arc<Request>,
     spec: Arc<AgentSpec>,
     driver: Arc<dyn Driver>,
-    kit: Kit,
+    kit: Arc<Kit>,
     progress: watch::Sender<Progress>,
     span: Span,
     policy: Policy,

@@ -137,7 +137,7 @@ struct Part {
 /// Loop data.
 pub struct RootData {
     me: ActorRef<RootMsg>,
-    kit: Kit,
+    kit: Arc<Kit>,
     parts: BTreeMap<AgentId, Part>,
     gateway: watch::Sender<Option<ActorRef<GatewayMsg>>>,
     gateway_restarts: Restarts,
@@ -245,13 +245,13 @@ impl RootData {
             farewells: 0,
             tasks: JoinSet::new(),
             me,
-            kit: args.kit,
+            kit: Arc::new(args.kit),
         }
     }
 
     async fn start_gateway(&mut self, me: &ActorRef<RootMsg>) -> Result<(), SpawnErr> {
         let routes = self.parts.iter().map(|(id, part)| (id.clone(), part.route())).collect();
-        let args = (self.kit.clone(), routes);
+        let args = (Kit::clone(&self.kit), routes);
         let spawned = ractor::ActorRuntime::spawn_linked(None, GatewayActor, args, me.get_cell());
         let (actor, _) = spawned.await?;
         self.gateway.send_replace(Some(actor));
@@ -259,7 +259,7 @@ impl RootData {
     }
 
     async fn start_monitor(&mut self, me: &ActorRef<RootMsg>) -> Result<(), SpawnErr> {
-        let (kit, probe, alerts) = (self.kit.clone(), self.probe.clone(), self.alerts);
+        let (kit, probe, alerts) = (Kit::clone(&self.kit), self.probe.clone(), self.alerts);
         let args = MonitorArgs { kit, probe, alerts, pressure: self.pressure.clone() };
         let spawned = ractor::ActorRuntime::spawn_linked(None, MonitorActor, args, me.get_cell());
         let (monitor, _) = spawned.await?;

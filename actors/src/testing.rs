@@ -200,7 +200,7 @@ impl World {
     ) -> Result<(ExecutionId, bool), Code> {
         let request = asked(agent, message, text);
         let ticket = self.door.submit(&caller(), request).await.map_err(|failure| failure.code)?;
-        let Ticket { execution, joined, progress } = ticket;
+        let Ticket { execution, joined, progress, .. } = ticket;
         if let Some(progress) = progress {
             self.progress.send_modify(|all| _ = all.insert(execution, progress));
         }

@@ -35,7 +35,7 @@ pub(super) fn success(
         json_pointer: pointer(&mut section, "json_pointer"),
         artifact: section.nonblank("artifact").and_then(|text| template(section.reader, text)),
         schema: schema(&mut section, lacking),
-        check: check(&mut section, path, lacking),
+        check: check(&mut section, path, lacking).map(Box::new),
     };
     section.finish();
     contract

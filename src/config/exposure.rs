@@ -1,5 +1,7 @@
 //! `[agents.<id>.a2a]` and `[agents.<id>.auth]`: what of an agent others can reach, and who.
 
+use std::sync::Arc;
+
 use algonius_actors::model::exposure::{
     Binding, Credential, Exposure, MessageIds, Operation, RateLimit, Version,
 };
@@ -32,20 +34,22 @@ pub(super) struct Doors {
     pub(super) tokens: Vec<TokenSeed>,
     /// Every path of an agent's own so far.
     pub(super) paths: Vec<String>,
+    /// What most agents are: exposed as usual. They share it.
+    pub(super) usual: Arc<Exposure>,
 }
 
 /// Reads what others can reach of an agent.
-pub(super) fn read(agent: &mut Section<'_>, id: &AgentId, doors: &mut Doors) -> Exposure {
+pub(super) fn read(agent: &mut Section<'_>, id: &AgentId, doors: &mut Doors) -> Arc<Exposure> {
     let mut section = agent.section("a2a");
     let from = &mut section;
-    let usual = Exposure::default();
+    let usual = Arc::clone(&doors.usual);
     let exposure = Exposure {
         versions: words(from, "versions", Version::ALL, Version::as_str),
         bindings: words(from, "bindings", Binding::ALL, Binding::as_str),
         base_path: base_path(from, id, doors),
         operations: operations(from),
-        input_modes: modes(from, "input_modes").unwrap_or(usual.input_modes),
-        output_modes: modes(from, "output_modes").unwrap_or(usual.output_modes),
+        input_modes: modes(from, "input_modes").unwrap_or_else(|| usual.input_modes.clone()),
+        output_modes: modes(from, "output_modes").unwrap_or_else(|| usual.output_modes.clone()),
         rate_limit: rate_limit(from),
         message_ids: from
             .word("message_ids", &MESSAGE_IDS)
@@ -56,7 +60,8 @@ pub(super) fn read(agent: &mut Section<'_>, id: &AgentId, doors: &mut Doors) -> 
     section.finish();
     let raw = agent.flag("return_raw", false);
     let (credential, open) = auth(agent.section("auth"), id, doors);
-    Exposure { credential, open, raw, ..exposure }
+    let exposure = Exposure { credential, open, raw, ..exposure };
+    if exposure == *usual { usual } else { Arc::new(exposure) }
 }
 
 /// Some of the words there are; all of them when none is given.

@@ -57,8 +57,8 @@ pub(super) fn read(
     let outfit = Outfit {
         model: outfit::model(section),
         home,
-        own,
-        version: outfit::version(section),
+        own: own.map(Box::new),
+        version: outfit::version(section).map(Box::new),
         preset: None,
     };
     let working_dir = working_dir(section, lacking);
@@ -97,7 +97,7 @@ pub(super) fn read(
         sandbox: Sandbox::default(),
         resources: Resources::default(),
         outfit,
-        session,
+        session: session.map(Box::new),
         dialogue,
         keeping: None,
     };

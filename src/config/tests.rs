@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::model::agent::{
     Access, AgentSpec, Allowance, Capacity, Deadlines, RetrySpec, Sizes, Skill,
 };
-use algonius_actors::model::exposure::Exposure;
 use algonius_actors::model::principal::Right;
 use algonius_actors::model::program::{InputPattern, OutputPattern, Secrecy};
 use algonius_actors::model::resources::Holding;
@@ -166,7 +166,7 @@ fn an_agent_of_one_line_gets_every_default() {
         sizes: Sizes { input: 1 << 20, output: 10 << 20 },
         dedup_window: None,
         allowance: Allowance::default(),
-        exposure: Exposure::default(),
+        exposure: Arc::default(),
     };
     assert_eq!(*spec, wanted);
     assert_eq!((program.input, program.output), (InputPattern::Stdin, OutputPattern::Stdout));

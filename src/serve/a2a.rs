@@ -53,15 +53,21 @@ pub async fn send(
     let (wait, history) = (sending.send.wait, sending.send.history);
     // In a box of its own, so that who waits does not hold what it took to hand the message in.
     let submitted = Box::pin(submit(app, caller, agent, sending)).await?;
-    let Ticket { execution, progress, .. } = submitted;
-    if !caller.scope.allows(Right::Read, Some(agent)) {
-        find_by(app, caller, agent, execution).await?; // Who may not look does not wait.
-    }
-    let raw = match wait {
-        Wait::ForTheEnd => app.gateway.settled(agent, execution, progress).await,
-        Wait::ForAcceptance => None,
+    let Ticket { execution, progress, ended, .. } = submitted;
+    let (record, raw) = match ended {
+        // The door has looked after it was asked: that is as new as the question.
+        Some(record) => (shown(caller, agent, *record)?, None),
+        None => {
+            if !caller.scope.allows(Right::Read, Some(agent)) {
+                find_by(app, caller, agent, execution).await?; // Who may not look does not wait.
+            }
+            let raw = match wait {
+                Wait::ForTheEnd => app.gateway.settled(agent, execution, progress).await,
+                Wait::ForAcceptance => None,
+            };
+            (find_by(app, caller, agent, execution).await?, raw)
+        }
     };
-    let record = find_by(app, caller, agent, execution).await?;
     let raw = raw.filter(|_| caller.owns(&record));
     match &record.failure {
         Some(late) if late.code == Code::QueueTimeout && wait == Wait::ForTheEnd => {
@@ -266,10 +272,16 @@ async fn find_by(
     id: ExecutionId,
 ) -> Result<Record, Failure> {
     match app.gateway.execution(caller, id).await {
-        Ok(record) if record.agent == *agent => Ok(record),
+        Ok(record) => shown(caller, agent, record),
         Err(failure) if failure.code != Code::ExecutionUnknown => Err(failure),
-        Ok(_) | Err(_) => Err(unknown()),
+        Err(_) => Err(unknown()),
     }
+}
+
+/// The record, if it is one of this agent and the caller may see it.
+fn shown(caller: &Caller, agent: &AgentId, record: Record) -> Result<Record, Failure> {
+    let is_there = record.agent == *agent && caller.may_see(&record);
+    if is_there { Ok(record) } else { Err(unknown()) }
 }
 
 fn unknown() -> Failure {

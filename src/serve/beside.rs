@@ -3,15 +3,23 @@
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::trace::Trace;
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::message::LONGEST_ID;
 
 /// The headers that name extensions, of 1.0 and of 0.3.
-const EXTENSIONS: [&str; 2] = ["a2a-extensions", "x-a2a-extensions"];
+const EXTENSIONS: [HeaderName; 2] =
+    [HeaderName::from_static("a2a-extensions"), HeaderName::from_static("x-a2a-extensions")];
 
 /// The header by which a caller names its request.
-const IDEMPOTENCY: &str = "idempotency-key";
+const IDEMPOTENCY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// The header with the last event that is known.
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+
+/// The headers with a place in a trace, and with what systems on the way have to say.
+pub(super) const TRACE: [HeaderName; 2] =
+    [HeaderName::from_static("traceparent"), HeaderName::from_static("tracestate")];
 
 /// What is said beside a message.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -32,7 +40,7 @@ impl Beside {
     /// # Errors
     /// `invalid-params` for a request that has two names, or none but an empty one.
     pub fn of(headers: &HeaderMap) -> Result<Self, Failure> {
-        let after = headers.get("last-event-id").and_then(|value| value.to_str().ok());
+        let after = headers.get(LAST_EVENT).and_then(|value| value.to_str().ok());
         Ok(Self {
             after: after.and_then(|text| text.trim().parse().ok()),
             idempotency: idempotency(headers)?,
@@ -51,7 +59,7 @@ impl Beside {
 /// The extensions that a caller names: several headers, and several in each.
 #[must_use]
 pub fn extensions(headers: &HeaderMap) -> Vec<String> {
-    let lines = EXTENSIONS.iter().flat_map(|name| headers.get_all(*name));
+    let lines = EXTENSIONS.into_iter().flat_map(|name| headers.get_all(name));
     let texts = lines.filter_map(|line| line.to_str().ok());
     let each = texts.flat_map(|text| text.split(',')).map(str::trim);
     each.filter(|text| !text.is_empty()).map(str::to_owned).collect()
@@ -60,9 +68,10 @@ pub fn extensions(headers: &HeaderMap) -> Vec<String> {
 /// Where in a trace a request stands, as its headers say.
 #[must_use]
 pub fn traced(headers: &HeaderMap) -> Option<Trace> {
-    let mut parents = headers.get_all("traceparent").iter();
+    let [parent, state] = TRACE;
+    let mut parents = headers.get_all(parent).iter();
     let (parent, None) = (parents.next()?.to_str().ok()?, parents.next()) else { return None };
-    let states = headers.get_all("tracestate").iter().filter_map(|line| line.to_str().ok());
+    let states = headers.get_all(state).iter().filter_map(|line| line.to_str().ok());
     Trace::read(parent.trim(), &states.collect::<Vec<_>>().join(","))
 }
 

@@ -7,8 +7,10 @@ use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
-use serde::Serialize;
 use serde_json::Value;
+
+/// Room that is made at once for a document, in bytes: most are no longer.
+const USUAL: usize = 4 << 10;
 
 /// Bytes of a text that are escaped at once. A longer one is long.
 const PIECE: usize = 64 * 1024;
@@ -21,7 +23,7 @@ const WORD: usize = 8;
 
 /// The body of a document. Its length is known before it is sent.
 pub fn body(document: Value) -> Body {
-    let mut sheets = Sheets::default();
+    let mut sheets = Sheets { open: Vec::with_capacity(USUAL), ..Sheets::default() };
     sheets.write(document);
     sheets.end();
     match sheets.done.pop_back() {
@@ -74,12 +76,14 @@ impl Sheets {
             }
             Value::Object(fields) => {
                 self.list(b"{}", fields, |sheets, (name, value)| {
-                    sheets.plain(&name);
+                    sheets.text(&name);
                     sheets.open.push(b':');
                     sheets.write(value);
                 });
             }
-            other => self.plain(&other),
+            Value::String(text) => self.text(&text),
+            // There is none that JSON cannot hold, and memory takes all that is written to it.
+            other => _ = serde_json::to_writer(&mut self.open, &other),
         }
     }
 
@@ -99,9 +103,12 @@ impl Sheets {
         self.open.push(*closes);
     }
 
-    /// There is no text or number that JSON cannot hold, and memory takes all that is written to it.
-    fn plain(&mut self, value: &impl Serialize) {
-        _ = serde_json::to_writer(&mut self.open, value);
+    /// A text that is not long.
+    fn text(&mut self, text: &str) {
+        self.open.reserve(text.len() + 2);
+        self.open.push(b'"');
+        escape(text.as_bytes(), &mut self.open);
+        self.open.push(b'"');
     }
 
     fn end(&mut self) {

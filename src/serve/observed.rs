@@ -17,7 +17,7 @@ use tracing::Span;
 use uuid::Uuid;
 
 use super::App;
-use super::beside::traced;
+use super::beside::{TRACE, traced};
 use crate::observe::Requested;
 
 /// The header with the id of a request.
@@ -182,7 +182,7 @@ fn tell(headers: &mut HeaderMap, trace: Option<&Trace>) {
     let parent = trace.and_then(|trace| HeaderValue::try_from(trace.traceparent()).ok());
     let state = trace.map(|trace| &trace.state).filter(|state| !state.is_empty());
     let state = state.and_then(|state| HeaderValue::from_str(state).ok());
-    for (name, value) in [("traceparent", parent), ("tracestate", state)] {
+    for (name, value) in TRACE.into_iter().zip([parent, state]) {
         match value {
             Some(value) => _ = headers.insert(name, value),
             None => _ = headers.remove(name),

@@ -34,6 +34,6 @@ pub(super) fn spec(id: &str, exposure: Exposure) -> AgentSpec {
         sizes: Sizes { input: 1000, output: 1000 },
         dedup_window: None,
         allowance: Allowance::default(),
-        exposure,
+        exposure: exposure.into(),
     }
 }

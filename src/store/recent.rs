@@ -93,11 +93,12 @@ enum Seen {
 }
 
 impl Recent {
-    /// A part as it is kept, or else as it is read.
-    pub(super) async fn ask<T: Kept>(
+    /// A part as it is kept, or else as it is read. Reading has a box of its own, since most who ask often
+    /// need none.
+    pub(super) async fn ask<T: Kept, R: Future<Output = sql::Result<T>>>(
         &self,
         (id, part): (ExecutionId, Part),
-        read: impl Future<Output = sql::Result<T>>,
+        read: impl FnOnce() -> R,
     ) -> sql::Result<T> {
         let entry = match self.0.lock().await.look(id, part) {
             Seen::Known(found) => match T::take(found) {
@@ -107,7 +108,7 @@ impl Recent {
             Seen::Again(number) => Some(number),
             Seen::Never => None,
         };
-        let read = read.await?;
+        let read = Box::pin(read()).await?;
         if let Some(number) = entry
             && let Some(found) = read.put()
         {
@@ -224,7 +225,7 @@ mod tests {
                 read += 1;
                 Ok("x".repeat(length))
             };
-            assert_eq!(recent.ask((id, WHOLE), reading).await.unwrap().len(), length);
+            assert_eq!(recent.ask((id, WHOLE), || reading).await.unwrap().len(), length);
         }
         read
     }
@@ -253,7 +254,7 @@ mod tests {
             reads(&recent, id, 8, 1).await;
             Ok("old".to_owned())
         };
-        recent.ask((id, WHOLE), reading).await.unwrap();
+        recent.ask((id, WHOLE), || reading).await.unwrap();
         assert_eq!(reads(&recent, id, 8, 3).await, 1);
     }
 

@@ -60,7 +60,10 @@ impl Fields {
     /// Any value.
     pub(super) fn value(&mut self, name: &str) -> Option<Value> {
         let found = self.map.remove(name).filter(|value| !value.is_null());
-        found.or_else(|| self.map.remove(&snake(name))).filter(|value| !value.is_null())
+        if found.is_some() || self.map.is_empty() || !name.contains(is_capital) {
+            return found; // There is no other spelling, or nothing left.
+        }
+        self.map.remove(&snake(name)).filter(|value| !value.is_null())
     }
 
     /// A text, which may be empty.
@@ -175,11 +178,15 @@ fn text(value: Value) -> Option<String> {
     if let Value::String(text) = value { Some(text) } else { None }
 }
 
+const fn is_capital(letter: char) -> bool {
+    letter.is_ascii_uppercase()
+}
+
 /// A name in the spelling of `.proto` files.
 fn snake(camel: &str) -> String {
     let mut snake = String::with_capacity(camel.len() + 4);
     for letter in camel.chars() {
-        if letter.is_ascii_uppercase() {
+        if is_capital(letter) {
             snake.push('_');
         }
         snake.push(letter.to_ascii_lowercase());

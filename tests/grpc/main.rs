@@ -196,8 +196,8 @@ async fn a_key_is_good_at_the_door_of_its_agent_however_that_is_named() {
     let world = World::begin(|settings| {
         settings.default_agent = Some(id("echo"));
         for agent in settings.agents.iter_mut().filter(|agent| agent.spec.id == id("Greet")) {
-            Arc::make_mut(&mut agent.spec).exposure.credential =
-                Credential::ApiKey("x-api-key".to_owned());
+            let exposure = Arc::make_mut(&mut Arc::make_mut(&mut agent.spec).exposure);
+            exposure.credential = Credential::ApiKey("x-api-key".to_owned());
         }
     })
     .await;
@@ -218,9 +218,10 @@ async fn what_an_agent_does_not_offer_over_grpc_is_refused() {
     let world = World::begin(|settings| {
         for agent in &mut settings.agents {
             let spec = Arc::make_mut(&mut agent.spec);
+            let exposure = Arc::make_mut(&mut spec.exposure);
             match spec.id.as_str() {
-                "echo" => spec.exposure.bindings.retain(|binding| *binding != Binding::Grpc),
-                _ => spec.exposure.versions.retain(|version| *version != Version::V0_3),
+                "echo" => exposure.bindings.retain(|binding| *binding != Binding::Grpc),
+                _ => exposure.versions.retain(|version| *version != Version::V0_3),
             }
         }
     })

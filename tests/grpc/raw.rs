@@ -1,5 +1,7 @@
 //! The answer as the agent gave it, for who waits for it and owns it; masked for all else.
 
+use std::sync::Arc;
+
 use algonius_supervisor::serve::grpc::proto::a2a_v1 as old;
 use algonius_supervisor::serve::grpc::proto::lf_a2a_v1 as new;
 
@@ -15,7 +17,8 @@ async fn who_waits_gets_the_answer_as_it_was_given_and_a_look_gets_it_masked() {
         settings.default_agent = Some(id("echo"));
         for agent in &mut settings.agents {
             let is_echo = agent.spec.id == id("echo");
-            std::sync::Arc::make_mut(&mut agent.spec).exposure.raw = is_echo;
+            let spec = Arc::make_mut(&mut agent.spec);
+            Arc::make_mut(&mut spec.exposure).raw = is_echo;
         }
     })
     .await;

@@ -121,6 +121,21 @@ async fn the_same_message_id_of_another_caller_or_for_another_agent_is_another_e
     assert_eq!(ids.len(), 3);
 }
 
+/// Also where the door knows the message by then.
+#[tokio::test]
+async fn who_may_not_look_is_not_told_of_a_task_however_often_its_message_comes() {
+    let token = "t".repeat(40);
+    let text =
+        format!("{}[tokens.ann]\ntoken_env = 'ANN'\nscopes = ['run']\n", fake("echo", "echo", ""));
+    let service = Setup::new(&text).env("ANN", &token).start().await;
+    let ann = service.with(&token);
+    for _ in 0..4 {
+        let refused = ann.refused("echo", "message/send", messages("m-1", "ann")).await;
+        assert_eq!(refused, (-32001, "execution-unknown".to_owned()));
+        service.post("/api/v1/agents/echo/wait?seconds=20", "").await; // Until it has ended.
+    }
+}
+
 #[tokio::test]
 async fn the_same_words_within_the_window_are_worked_on_once_where_the_agent_wants_that() {
     let settings = "dedup = 'content'\ndedup_window = '5m'\nmax_concurrent = 3";

@@ -1,7 +1,19 @@
 //! An agent as it shows itself.
 
-use super::{AgentData, AgentView};
+use ractor::ActorRef;
+
+use super::AgentData;
+use crate::execution::ExecutionMsg;
+use crate::model::id::ExecutionId;
 use crate::model::status::{AgentStatus, Health};
+
+/// The living executions of an agent, to be asked one by one.
+pub struct AgentView {
+    /// The agent; `running` is empty and to be filled from `executions`.
+    pub status: AgentStatus,
+    /// Each execution that has an actor.
+    pub executions: Vec<(ExecutionId, ActorRef<ExecutionMsg>)>,
+}
 
 impl AgentData {
     /// The agent as it is now.

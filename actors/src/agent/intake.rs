@@ -234,13 +234,18 @@ impl AgentData {
             return;
         };
         let progress = Some(one.progress.subscribe());
-        _ = reply.send(result.map(|()| Ticket { execution: id, joined: false, progress }));
+        _ = reply.send(result.map(|()| Ticket {
+            execution: id,
+            joined: false,
+            progress,
+            ended: None,
+        }));
     }
 
     fn join(&mut self, id: ExecutionId, twin: ExecutionId) {
         let progress = self.watch(twin);
         if let Some(reply) = self.waiting.remove(&id).and_then(|one| one.reply) {
-            _ = reply.send(Ok(Ticket { execution: twin, joined: true, progress }));
+            _ = reply.send(Ok(Ticket { execution: twin, joined: true, progress, ended: None }));
         }
     }
 }

@@ -1,5 +1,9 @@
 //! Keys of requests: digests under a key of this instance, so that nothing can be guessed back.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use hmac::digest::Key;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
@@ -7,10 +11,11 @@ use crate::model::content::{Content, Part};
 use crate::model::id::ExecutionId;
 use crate::model::request::{Keys, Overrides, Request};
 
-/// Makes digests under one instance's key.
+/// Makes digests under one instance's key. Cheap to clone.
 #[derive(Clone)]
 pub struct Keyring {
-    key: [u8; 32],
+    /// What every digest begins with. The key cannot be read back from it.
+    begun: Arc<Hmac<Sha256>>,
 }
 
 impl std::fmt::Debug for Keyring {
@@ -23,20 +28,30 @@ impl std::fmt::Debug for Keyring {
 impl Keyring {
     /// A keyring of the persisted key.
     #[must_use]
-    pub const fn new(key: [u8; 32]) -> Self {
-        Self { key }
+    pub fn new(key: [u8; 32]) -> Self {
+        let mut block = Key::<Hmac<Sha256>>::default(); // A short key is one with zeros behind it.
+        block.iter_mut().zip(key).for_each(|(byte, given)| *byte = given);
+        Self { begun: Arc::new(Hmac::new(&block)) }
     }
 
     /// The keys of a request: by its message, and by the name that the caller gave it.
     #[must_use]
     pub fn keys(&self, request: &Request) -> Keys {
-        let (owner, agent) = (request.owner.to_string(), request.agent.as_str());
-        let key = |kind, name: &str| self.digest([kind, owner.as_str(), agent, name]);
         let named = request.idempotency.as_deref();
         Keys {
-            message: key("message", &request.message.0),
-            named: named.map(|name| key("idempotency", name)),
+            message: self.message(request),
+            named: named.map(|name| self.named(request, "idempotency", name)),
         }
+    }
+
+    /// The key of a request by its message alone.
+    #[must_use]
+    pub fn message(&self, request: &Request) -> [u8; 32] {
+        self.named(request, "message", &request.message.0)
+    }
+
+    fn named(&self, request: &Request, kind: &str, name: &str) -> [u8; 32] {
+        self.digest([kind, &request.owner.to_string(), request.agent.as_str(), name])
     }
 
     /// The key of a request whose message id means nothing: each is another one.
@@ -49,22 +64,23 @@ impl Keyring {
     /// is not part of it, since a caller that names none gets a new one each time.
     #[must_use]
     pub fn body(&self, request: &Request) -> [u8; 32] {
-        let texts: Vec<_> = request.input.parts.iter().map(text).collect();
-        let mut said = vec!["body"];
-        for (part, text) in request.input.parts.iter().zip(&texts) {
-            said.extend([kind(part), text]);
-            said.extend(part.filename.iter().flat_map(|name| ["filename", name]));
-            said.extend(part.media_type.iter().flat_map(|name| ["media type", name]));
+        let mut said = self.begin();
+        said.add("body");
+        for part in &request.input.parts {
+            said.add(kind(part));
+            said.add(&text(part));
+            said.add_all(part.filename.iter().flat_map(|name| ["filename", name]));
+            said.add_all(part.media_type.iter().flat_map(|name| ["media type", name]));
         }
         let Overrides { working_dir, env } = &request.input.overrides;
-        let count = env.len().to_string(); // What follows may be called anything.
         if !request.input.overrides.is_empty() {
-            said.extend(["overrides", working_dir.as_deref().unwrap_or_default(), &count]);
-            said.extend(env.iter().flat_map(|(name, value)| [&**name, &**value]));
+            let count = env.len().to_string(); // What follows may be called anything.
+            said.add_all(["overrides", working_dir.as_deref().unwrap_or_default(), &count]);
+            said.add_all(env.iter().flat_map(|(name, value)| [&**name, &**value]));
         }
-        said.push("params");
-        said.extend(request.input.params.iter().flat_map(|(name, value)| [&**name, &**value]));
-        self.digest(said)
+        said.add("params");
+        said.add_all(request.input.params.iter().flat_map(|(name, value)| [&**name, &**value]));
+        said.end()
     }
 
     /// The key of what a caller asks of an agent, whatever the message is called. In a conversation
@@ -85,16 +101,33 @@ impl Keyring {
         hex(&[a, b, c, d])
     }
 
-    /// Each part is preceded by its length, so that no two lists of parts run together.
     fn digest<'p>(&self, parts: impl IntoIterator<Item = &'p str>) -> [u8; 32] {
-        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.key) else {
-            return [0; 32]; // An HMAC takes a key of any length.
-        };
-        for part in parts {
-            mac.update(&(part.len() as u64).to_le_bytes());
-            mac.update(part.as_bytes());
-        }
-        mac.finalize().into_bytes().into()
+        let mut said = self.begin();
+        said.add_all(parts);
+        said.end()
+    }
+
+    fn begin(&self) -> Said {
+        Said(Hmac::clone(&self.begun))
+    }
+}
+
+/// A digest that grows by parts.
+struct Said(Hmac<Sha256>);
+
+impl Said {
+    /// A part is preceded by its length, so that no two lists of parts run together.
+    fn add(&mut self, part: &str) {
+        self.0.update(&(part.len() as u64).to_le_bytes());
+        self.0.update(part.as_bytes());
+    }
+
+    fn add_all<'p>(&mut self, parts: impl IntoIterator<Item = &'p str>) {
+        parts.into_iter().for_each(|part| self.add(part));
+    }
+
+    fn end(self) -> [u8; 32] {
+        self.0.finalize().into_bytes().into()
     }
 }
 
@@ -107,10 +140,10 @@ const fn kind(part: &Part) -> &'static str {
     }
 }
 
-fn text(part: &Part) -> String {
+fn text(part: &Part) -> Cow<'_, str> {
     match &part.content {
-        Content::Text(text) | Content::Bytes(text) | Content::Url(text) => text.clone(),
-        Content::Data(data) => data.to_string(),
+        Content::Text(text) | Content::Bytes(text) | Content::Url(text) => text.into(),
+        Content::Data(data) => data.to_string().into(),
     }
 }
 
@@ -126,6 +159,14 @@ mod tests {
         assert_ne!(ring.digest(["ab", "c"]), ring.digest(["a", "bc"]));
         assert_ne!(ring.digest(["ab"]), ring.digest(["ab", ""]));
         assert_eq!(ring.digest(["ab", "c"]), ring.digest(["ab", "c"]));
+    }
+
+    /// What is kept from one life to the next has to be found by the next.
+    #[test]
+    fn a_digest_is_the_hmac_of_parts_with_their_lengths_before_them() {
+        let digest = Keyring::new([7; 32]).digest(["ab", "c"]);
+        let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, "cb26cbd8f92f96666adb85ea48780f04962ec8ae8998cd24c8bfb1721f19bb3c");
     }
 
     #[test]

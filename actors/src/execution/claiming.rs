@@ -147,7 +147,7 @@ impl ExecutionData {
 
     /// It goes on, whatever others take.
     pub(super) fn keep_room(&mut self) {
-        let Kit { room, turns, .. } = &self.kit;
+        let Kit { room, turns, .. } = &*self.kit;
         self.claiming.berth = self.spec.expects.map(|bytes| room.occupy(self.id, bytes, turns));
     }
 

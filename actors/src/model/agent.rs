@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -154,6 +155,6 @@ pub struct AgentSpec {
     pub dedup_window: Option<Duration>,
     /// What callers may choose.
     pub allowance: Allowance,
-    /// What others can reach of it.
-    pub exposure: Exposure,
+    /// What others can reach of it. Agents that are exposed as usual share it.
+    pub exposure: Arc<Exposure>,
 }

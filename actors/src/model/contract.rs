@@ -23,7 +23,7 @@ pub struct SuccessContract {
     /// The JSON Schema that the answer has to fit.
     pub schema: Option<Value>,
     /// What is run after a success, to see whether it is one.
-    pub check: Option<Check>,
+    pub check: Option<Box<Check>>,
 }
 
 /// A command that is held as the program was, and ends with 0 where all is well.

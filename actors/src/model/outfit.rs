@@ -15,9 +15,9 @@ pub struct Outfit {
     /// What `{{ home }}` is: its own home, or the service's.
     pub home: PathBuf,
     /// Its own home, where it has one.
-    pub own: Option<OwnHome>,
+    pub own: Option<Box<OwnHome>>,
     /// How it is asked for its version.
-    pub version: Option<VersionSpec>,
+    pub version: Option<Box<VersionSpec>>,
     /// Which preset stands behind it.
     pub preset: Option<PresetName>,
 }

@@ -142,7 +142,7 @@ pub struct ProgramSpec {
     /// What it is given beside its arguments.
     pub outfit: Outfit,
     /// How it goes on with a conversation, where it does.
-    pub session: Option<Continuity>,
+    pub session: Option<Box<Continuity>>,
     /// How it is spoken to while it runs; `None` where it reads its input to the end.
     pub dialogue: Option<Dialogue>,
     /// How it is kept between messages, where it is.

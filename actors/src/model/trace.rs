@@ -3,7 +3,7 @@
 //! Ids of executions and attempts are derived from what names them, so that they are the same after
 //! a restart, and nothing but the caller's own words has to be kept.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -67,13 +67,13 @@ impl SpanId {
 
 impl fmt::Display for TraceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        write_hex(&self.0, f)
     }
 }
 
 impl fmt::Display for SpanId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        write_hex(&self.0, f)
     }
 }
 
@@ -120,7 +120,10 @@ impl Trace {
     /// What the next in the chain is told.
     #[must_use]
     pub fn traceparent(&self) -> String {
-        format!("00-{}-{}-{:02x}", self.id, self.span, u8::from(self.sampled))
+        let mut text = String::with_capacity(LENGTH);
+        // A text takes all that is written to it.
+        _ = write!(text, "00-{}-{}-0{}", self.id, self.span, u8::from(self.sampled));
+        text
     }
 
     /// Work of the same trace that is begun from here.
@@ -146,7 +149,19 @@ impl Trace {
     }
 }
 
-/// Bytes as lower-case hexadecimal digits, two for each.
+/// Writes an id as lower-case hexadecimal digits, all at once: each request has ids that are written.
+fn write_hex(id: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let digit = |half: u8| half + if half < 10 { b'0' } else { b'a' - 10 };
+    let mut digits = [0; 2 * size_of::<TraceId>()];
+    let (pairs, _) = digits.as_chunks_mut();
+    for (pair, byte) in pairs.iter_mut().zip(id) {
+        *pair = [digit(byte >> 4), digit(byte & 0xf)];
+    }
+    let written = digits.get(..2 * id.len()).and_then(|digits| str::from_utf8(digits).ok());
+    f.write_str(written.unwrap_or_default())
+}
+
+/// Reads bytes from lower-case hexadecimal digits, two for each.
 fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digit = |byte: u8| match byte {
         b'0'..=b'9' => Some(byte - b'0'),

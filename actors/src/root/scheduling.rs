@@ -9,6 +9,7 @@ use super::{RootData, RootMsg};
 use crate::alarm::alarmed;
 use crate::decide::restart::{Intensity, Restarts, Verdict, step};
 use crate::door::Gateway;
+use crate::kit::Kit;
 use crate::scheduler::{Agenda, SchedulerActor, SchedulerArgs, SchedulerMsg};
 
 /// How long a scheduler that fails again and again is left alone: nobody wants a night without it.
@@ -52,9 +53,9 @@ impl RootData {
             pressure: self.pressure.subscribe(),
             scheduler: self.scheduled.args.actor.subscribe(),
             timebook: Some(agenda.timebook.clone()),
-            kit: self.kit.clone(),
+            kit: Kit::clone(&self.kit),
         };
-        let args = SchedulerArgs { kit: self.kit.clone(), agenda, door };
+        let args = SchedulerArgs { kit: Kit::clone(&self.kit), agenda, door };
         let me = self.me.get_cell();
         let spawned = ractor::ActorRuntime::spawn_linked(None, SchedulerActor, args, me);
         let (actor, _) = spawned.await?;

@@ -1,13 +1,13 @@
 //! Who plays in a world: the agent, whoever asks, and what is asked.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
 use uuid::Uuid;
 
 use crate::model::agent::{Access, AgentSpec, Allowance, Capacity, Deadlines, RetrySpec, Sizes};
 use crate::model::budget::BudgetSpec;
-use crate::model::exposure::Exposure;
 use crate::model::id::{AgentId, ContextId, MessageId, PrincipalId};
 use crate::model::principal::{Caller, Right, Scope};
 use crate::model::quota::QuotaSpec;
@@ -50,7 +50,7 @@ pub fn spec(id: &str) -> AgentSpec {
         sizes: Sizes { input: 1000, output: 100_000 },
         dedup_window: None,
         allowance: Allowance::default(),
-        exposure: Exposure::default(),
+        exposure: Arc::default(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Rules of tokens and of the server.
 
 use algonius_actors::model::exposure::{
-    Binding, Credential, LockoutSpec, Operation, RateLimit, Version,
+    Binding, Credential, Exposure, LockoutSpec, Operation, RateLimit, Version,
 };
 use algonius_actors::model::principal::Scope;
 
@@ -194,14 +194,25 @@ fn what_others_can_reach_of_an_agent_is_read() {
         rate_limit: Some(RateLimit { per_second: 10.0, burst: 2 }),
         ..Exposure::default()
     };
-    assert_eq!(a.spec.exposure, wanted);
-    assert_eq!(b.spec.exposure, Exposure { open: true, ..Exposure::default() });
+    assert_eq!(*a.spec.exposure, wanted);
+    assert_eq!(*b.spec.exposure, Exposure { open: true, ..Exposure::default() });
     let [token] = tokens.as_slice() else { panic!("{tokens:?}") };
     let scope =
         Scope { rights: vec![Right::Read, Right::Run], agents: Some(vec![a.spec.id.clone()]) };
     assert_eq!((token.name.as_str(), &token.scope), ("agent:a", &scope));
     assert_eq!(lockout.spec, Some(LockoutSpec { failures: 3, ..LockoutSpec::default() }));
     assert_eq!(lockout.exempt.len(), 2);
+}
+
+#[test]
+fn agents_that_are_exposed_as_usual_share_what_says_so() {
+    let others =
+        "[agents.b]\ncommand = \"cat\"\n[agents.c]\ncommand = \"cat\"\nreturn_raw = true\n";
+    let Settings { agents, .. } = settings(&format!("{CAT}{others}"));
+    let [a, b, c] = agents.as_slice() else { panic!("{agents:?}") };
+    assert!(Arc::ptr_eq(&a.spec.exposure, &b.spec.exposure));
+    assert_eq!(*a.spec.exposure, Exposure::default());
+    assert_eq!(*c.spec.exposure, Exposure { raw: true, ..Exposure::default() });
 }
 
 #[test]

@@ -13,7 +13,7 @@ fn checked(script: &str, check: &str, limit: Duration) -> Stage {
     let mut stage = shell(script, &[]);
     let args = ["-c", check, "{{ execution_id }}"].map(ToOwned::to_owned).to_vec();
     let command = PathBuf::from("/bin/sh");
-    stage.program.success.check = Some(Check { command, args, limit });
+    stage.program.success.check = Some(Box::new(Check { command, args, limit }));
     stage
 }
 

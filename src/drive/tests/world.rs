@@ -14,7 +14,6 @@ use algonius_actors::model::agent::{
 use algonius_actors::model::contract::{FailureContract, Signs, SuccessContract};
 use algonius_actors::model::event::{Channel, Chunk, Fact};
 use algonius_actors::model::execution::{Fence, Stamp};
-use algonius_actors::model::exposure::Exposure;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use algonius_actors::model::program::{
@@ -191,7 +190,7 @@ fn spec() -> AgentSpec {
         sizes: Sizes { input: 16 << 20, output: 8 << 20 },
         dedup_window: None,
         allowance: Allowance::default(),
-        exposure: Exposure::default(),
+        exposure: Arc::default(),
     }
 }
 
