@@ -316,6 +316,27 @@ async fn what_is_due_close_together_is_decided_asked_for_and_written_down_togeth
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_due_within_a_moment_is_decided_together_and_no_later_than_after_that() {
+    let world = World::new().await;
+    let one = |number: u32| {
+        let jitter = Duration::from_millis(160);
+        let spec = ScheduleSpec { jitter, ..every(&format!("tick-{number}"), "* * * * *") };
+        Configured { spec, owner: "nobody".to_owned() }
+    };
+    world.door().configure_schedules((0..60).map(one).collect()).await.unwrap();
+    world.at(59).await;
+    world.faults.heal();
+    world.at(70).await;
+    let all = world.timebook.all().await;
+    let late = all.iter().map(|it| (it.decided_at - it.due).num_milliseconds());
+    let (first, last) = (late.clone().min(), late.max());
+    assert!(first >= Some(0) && last <= Some(20), "{first:?} to {last:?} ms late");
+    let written = world.faults.calls(Call::Book);
+    assert!((5..=11).contains(&written), "written {written} times for {} of them", all.len());
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_service_that_dies_while_it_refuses_has_refused_once() {
     for call in [Call::Book, Call::Read] {
         for moment in [59, 60, 61, 62, 63, 64] {
