@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use super::tree::{OWNER, Standing, busy, quiet};
 use super::{MANY, row};
 
-/// Those who may ask nothing: their times are decided, written down, and refused at the door.
+/// Those who may ask nothing: their times are decided, refused, and written down.
 const NOBODY: &str = "nobody";
 
 /// Each is due once in so many seconds.
@@ -48,8 +48,8 @@ pub(crate) async fn measure(report: &mut Report) {
         "µs",
         Goal::AtMost(50.0, 25.0),
         format!(
-            "processor time of each of {:.0} times a second: looked at, written down, asked for, \
-             refused at the door, written down",
+            "processor time of each of {:.0} times a second: looked at, refused because its owner has no \
+             token, written down",
             fired / lasted
         ),
     ));
