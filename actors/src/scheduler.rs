@@ -26,10 +26,9 @@ use tokio::task::JoinSet;
 use crate::door::Gateway;
 use crate::kit::Kit;
 use crate::model::failure::Failure;
-use crate::model::occurrence::{Ending, Occurrence};
+use crate::model::occurrence::Ending;
 use crate::model::schedule::{Configured, ScheduleId, ScheduleView};
 use crate::model::status::Due;
-use crate::ports::ledger::LedgerError;
 use crate::ports::timebook::Timebook;
 use crate::ports::wording::Wording;
 
@@ -39,6 +38,8 @@ use self::changing::Changed;
 use self::entry::Entry;
 use self::errands::Errands;
 use self::kept::Patterns;
+use self::leave::Leave;
+use self::looking::Advanced;
 use self::settling::Settling;
 pub use self::waking::NAP;
 use self::waking::Waking;
@@ -84,15 +85,13 @@ pub enum SchedulerMsg {
     /// The clock was set back.
     SetBack,
     /// Decisions were written down, or were not.
-    Advanced(Vec<Slot>, Result<Vec<Vec<Occurrence>>, LedgerError>),
+    Advanced(Box<Advanced>),
     /// What became of occurrences was written down.
     Settled,
     /// What became of a request.
     Asked(Slot, Asked),
-    /// What it became has ended.
-    Ended(Slot, Ending),
-    /// How often the latest of a schedule failed in a row.
-    Streak(ScheduleId, u32),
+    /// What it became has ended; so often the latest of its schedule failed in a row by then.
+    Ended(Slot, Ending, u32),
     /// Changes what there is. Answers when that is written down.
     Change(Change, ChangeReply),
     /// A change was written down, or was not.
@@ -138,6 +137,8 @@ pub struct SchedulerData {
     changes: VecDeque<(Change, ChangeReply)>,
     /// Who is to be asked for, as soon as fewer are.
     ready: VecDeque<Slot>,
+    /// Who may ask, as it was read for the decisions that were written down last.
+    leave: Option<Arc<Leave>>,
     asking: usize,
     draining: bool,
     /// Everything under way, which ends with this actor.
@@ -172,11 +173,10 @@ impl Actor for SchedulerActor {
         match msg {
             SchedulerMsg::Tick => data.tick(),
             SchedulerMsg::SetBack => data.set_back(),
-            SchedulerMsg::Advanced(cursors, result) => data.advanced(cursors, result),
+            SchedulerMsg::Advanced(advanced) => data.advanced(*advanced),
             SchedulerMsg::Settled => data.settled(),
             SchedulerMsg::Asked(slot, asked) => data.asked(&slot, asked),
-            SchedulerMsg::Ended(slot, ending) => data.ended(&slot, ending),
-            SchedulerMsg::Streak(id, streak) => data.streak(&id, streak),
+            SchedulerMsg::Ended(slot, ending, streak) => data.ended(&slot, ending, streak),
             SchedulerMsg::Change(change, reply) => data.changes.push_back((change, reply)),
             SchedulerMsg::Changed(changed) => data.changed(*changed),
             SchedulerMsg::Show(id, reply) => _ = reply.send(data.show(&id)),
@@ -216,6 +216,7 @@ impl SchedulerData {
             behind: false,
             changes: VecDeque::new(),
             ready: VecDeque::new(),
+            leave: None,
             asking: 0,
             draining: false,
             tasks: JoinSet::new(),

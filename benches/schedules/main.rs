@@ -23,9 +23,17 @@ const MANY: usize = 100_000;
 /// A pace of naps at which their cost can be seen; a service takes one of twenty seconds.
 const NAP: Duration = Duration::from_millis(4);
 
+/// Longer than this runs.
+const FOREVER: Duration = Duration::from_secs(86_400);
+
 fn main() {
-    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let runtime = runtime.expect("a runtime");
+    // A thread that ended would take what it had spent out of the account.
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_keep_alive(FOREVER)
+        .enable_all()
+        .build()
+        .expect("a runtime");
     let mut report = Report::of("schedules");
     runtime.block_on(async {
         standing(&mut report).await;

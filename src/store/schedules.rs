@@ -40,8 +40,19 @@ pub(super) struct Forget {
 
 const PUT: &str = "
     INSERT OR REPLACE INTO schedules
-        (id, owner, origin, spec, paused, cursor, created_at, changed_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+        (id, owner, origin, spec, paused, created_at, changed_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)";
+
+const PUT_CURSOR: &str = "INSERT OR REPLACE INTO cursors (schedule, cursor) VALUES ($1, $2)";
+
+const MOVE: &str = "UPDATE cursors SET cursor = $2 WHERE schedule = $1";
+
+const REMOVE: [&str; 2] =
+    ["DELETE FROM schedules WHERE id = $1", "DELETE FROM cursors WHERE schedule = $1"];
+
+const ALL: &str = "
+    SELECT schedules.*, cursors.cursor FROM schedules JOIN cursors ON cursors.schedule = schedules.id
+    ORDER BY schedules.id";
 
 const SETTLE: &str = "
     UPDATE occurrences SET verdict = $3, reason = $4, execution = $5, fired_at = $6
@@ -73,9 +84,13 @@ impl Change for Put {
                 .bind(json(&schedule.origin)?)
                 .bind(json(&schedule.spec)?)
                 .bind(schedule.paused)
-                .bind(micros(schedule.cursor))
                 .bind(micros(schedule.created_at))
                 .bind(micros(schedule.changed_at))
+                .execute(&mut *connection)
+                .await?;
+            sql::query(PUT_CURSOR)
+                .bind(schedule.spec.id.as_str())
+                .bind(micros(schedule.cursor))
                 .execute(&mut *connection)
                 .await?;
         }
@@ -92,9 +107,8 @@ impl Change for Remove {
     }
 
     async fn make(&self, connection: &mut Connection) -> sql::Result<()> {
-        for id in &self.0 {
-            let query = sql::query("DELETE FROM schedules WHERE id = $1").bind(id.as_str());
-            query.execute(&mut *connection).await?;
+        for (id, text) in self.0.iter().flat_map(|id| REMOVE.map(|text| (id, text))) {
+            sql::query(text).bind(id.as_str()).execute(&mut *connection).await?;
         }
         Ok(())
     }
@@ -111,7 +125,7 @@ impl Change for Advances {
     async fn make(&self, connection: &mut Connection) -> sql::Result<Self::Answer> {
         let mut all = Vec::with_capacity(self.0.len());
         for advance in &self.0 {
-            let moved = sql::query("UPDATE schedules SET cursor = $2 WHERE id = $1")
+            let moved = sql::query(MOVE)
                 .bind(advance.schedule.as_str())
                 .bind(micros(advance.cursor))
                 .execute(&mut *connection)
@@ -194,7 +208,7 @@ impl Change for Forget {
 
 /// Reads every schedule.
 pub(super) async fn read(pool: &Readers) -> sql::Result<Vec<Schedule>> {
-    let rows = sql::query("SELECT * FROM schedules ORDER BY id").apart().fetch_all(pool).await?;
+    let rows = sql::query(ALL).apart().fetch_all(pool).await?;
     rows.iter().map(|row| schedule(Columns(row))).collect()
 }
 

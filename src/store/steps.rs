@@ -10,7 +10,7 @@ use super::sql::{self, Connection};
 pub(super) type Step = (i64, &'static str, &'static str);
 
 /// The steps to the tables of this release, in their order.
-pub(super) const STEPS: [Step; 13] = [
+pub(super) const STEPS: [Step; 14] = [
     (1, "ledger", include_str!("migrations/sqlite/0001_ledger.sql")),
     (2, "push targets", include_str!("migrations/sqlite/0002_push_targets.sql")),
     (3, "request keys", include_str!("migrations/sqlite/0003_request_keys.sql")),
@@ -24,6 +24,7 @@ pub(super) const STEPS: [Step; 13] = [
     (11, "sessions", include_str!("migrations/sqlite/0011_sessions.sql")),
     (12, "quota", include_str!("migrations/sqlite/0012_quota.sql")),
     (13, "many", include_str!("migrations/sqlite/0013_many.sql")),
+    (14, "cursors", include_str!("migrations/sqlite/0014_cursors.sql")),
 ];
 
 /// The table that notes them. Its name and columns are those of the first release.

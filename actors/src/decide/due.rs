@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::model::occurrence::{Cause, Verdict};
 use crate::model::schedule::{Missed, Overlap, ScheduleId, ScheduleSpec};
+use crate::model::timetable::Timetable;
 
 /// How late something may be asked for and still count as on time.
 pub const ON_TIME: Duration = Duration::from_secs(30);
@@ -17,6 +18,26 @@ const SET_BACK: TimeDelta = TimeDelta::minutes(1);
 const STEPS: usize = 5_000;
 /// Occurrences of one schedule that may wait for each other.
 pub const WAITING: usize = 100;
+
+/// What of a schedule says when it is due.
+#[derive(Debug, Clone, Copy)]
+pub struct Rhythm<'s> {
+    /// Whose it is.
+    pub id: &'s ScheduleId,
+    /// Its times.
+    pub timetable: &'s Timetable,
+    /// By how much each is put off at most.
+    pub jitter: Duration,
+    /// What becomes of those that passed unseen.
+    pub missed: Missed,
+}
+
+impl<'s> From<&'s ScheduleSpec> for Rhythm<'s> {
+    fn from(spec: &'s ScheduleSpec) -> Self {
+        let ScheduleSpec { id, timetable, jitter, missed, .. } = spec;
+        Self { id, timetable, jitter: *jitter, missed: *missed }
+    }
+}
 
 /// What a look at a schedule found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,56 +67,58 @@ pub struct Passed {
     pub reason: &'static str,
 }
 
+/// A time, and the instant at which it was due.
+type Time = (DateTime<Utc>, DateTime<Utc>);
+
 /// The times that have come, by how late they are.
 #[derive(Default)]
 struct Come {
     old: Option<Passed>,
-    late: VecDeque<DateTime<Utc>>,
-    punctual: Vec<DateTime<Utc>>,
+    late: VecDeque<Time>,
+    punctual: Vec<Time>,
 }
 
 /// Looks at a schedule at one instant.
 #[must_use]
-pub fn look(spec: &ScheduleSpec, cursor: DateTime<Utc>, now: DateTime<Utc>) -> Look {
+pub fn look(rhythm: Rhythm<'_>, cursor: DateTime<Utc>, now: DateTime<Utc>) -> Look {
     let begin = if cursor - now > SET_BACK { now } else { cursor };
-    let (come, cursor, next) = walk(spec, begin, now);
+    let (come, cursor, next) = walk(rhythm, begin, now);
     let Come { old, late, punctual } = come;
     let mut passed: Vec<_> = old.into_iter().collect();
     let mut fires = Vec::new();
-    let made_up = make_up(spec.missed, &late, !punctual.is_empty());
-    for (planned, reason) in late.into_iter().zip(made_up) {
+    let made_up = make_up(rhythm.missed, late.len(), !punctual.is_empty());
+    for ((planned, due), reason) in late.into_iter().zip(made_up) {
         match reason {
-            None => fires.push((planned, Cause::CatchUp)),
+            None => fires.push((planned, due, Cause::CatchUp)),
             Some((verdict, reason)) => note(&mut passed, planned, verdict, reason),
         }
     }
-    fires.extend(punctual.into_iter().map(|planned| (planned, Cause::Due)));
-    let due = |(planned, cause)| (planned, due_at(&spec.id, spec.jitter, planned), cause);
-    Look { fires: fires.into_iter().map(due).collect(), passed, cursor, next }
+    fires.extend(punctual.into_iter().map(|(planned, due)| (planned, due, Cause::Due)));
+    Look { fires, passed, cursor, next }
 }
 
 /// Goes through the times after the cursor that have come by now. Gives them, how far it went, and
 /// when the next is due.
 fn walk(
-    spec: &ScheduleSpec,
+    Rhythm { id, timetable, jitter, missed }: Rhythm<'_>,
     mut cursor: DateTime<Utc>,
     now: DateTime<Utc>,
 ) -> (Come, DateTime<Utc>, Option<DateTime<Utc>>) {
-    let window = spec.missed.window().max(ON_TIME);
+    let window = missed.window().max(ON_TIME);
     let mut come = Come::default();
-    let mut times = spec.timetable.after(cursor);
+    let mut times = timetable.after(cursor);
     let mut steps = 0;
     loop {
         let Some(planned) = times.next() else { return (come, cursor, None) };
-        let due = due_at(&spec.id, spec.jitter, planned);
+        let due = due_at(id, jitter, planned);
         if due > now {
             return (come, cursor, Some(due));
         }
         let late = (now - due).to_std().unwrap_or_default();
         if late <= ON_TIME {
-            come.punctual.push(planned);
+            come.punctual.push((planned, due));
         } else if late <= window {
-            come.late.push_back(planned);
+            come.late.push_back((planned, due));
         } else {
             come.pass(planned);
         }
@@ -103,10 +126,10 @@ fn walk(
         steps += 1;
         if steps == STEPS {
             // So many that nobody will read them: the count is a lower bound from here on.
-            let kept = now - TimeDelta::from_std(ON_TIME + spec.jitter).unwrap_or_default();
+            let kept = now - TimeDelta::from_std(ON_TIME + jitter).unwrap_or_default();
             come.lose_count();
             cursor = cursor.max(kept);
-            times = spec.timetable.after(cursor);
+            times = timetable.after(cursor);
         }
     }
 }
@@ -126,13 +149,12 @@ impl Come {
     }
 }
 
-/// For each late time: nothing when it is made up for, else what it is and why.
+/// For each of so many late times: nothing when it is made up for, else what it is and why.
 fn make_up(
     missed: Missed,
-    late: &VecDeque<DateTime<Utc>>,
+    count: usize,
     has_punctual: bool,
 ) -> Vec<Option<(Verdict, &'static str)>> {
-    let count = late.len();
     let stands = (Verdict::Coalesced, "a later one stands for it");
     let of = |index: usize| match missed {
         Missed::Skip => Some((Verdict::Missed, "what is missed is not made up for")),

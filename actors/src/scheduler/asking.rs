@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::entry::{How, Phase};
 use super::errands::Errand;
-use super::leave::Leave;
+use super::leave::{Leave, not_given};
 use super::{SchedulerData, SchedulerMsg, Slot};
 use crate::agent::Ticket;
 use crate::alarm::alarmed;
@@ -24,7 +24,7 @@ use crate::model::principal::{Caller, Right, Scope};
 use crate::model::progress::Progress;
 use crate::model::record::Record;
 use crate::model::request::{Input, Overrides, Request, Trigger};
-use crate::model::schedule::{ScheduleId, ScheduleSpec};
+use crate::model::schedule::ScheduleSpec;
 use crate::ports::timebook::Timebook;
 
 /// Requests of schedules that are under way at a time.
@@ -49,7 +49,11 @@ pub enum Asked {
 impl SchedulerData {
     /// Asks for as many of those that may be asked for as may be under way.
     pub(super) fn ask_the_ready(&mut self) {
-        let leave = Arc::<Leave>::default();
+        let leave = self.leave.take();
+        if self.ready.is_empty() {
+            return;
+        }
+        let leave = leave.unwrap_or_default();
         while self.asking < AT_ONCE {
             let Some(slot) = self.ready.pop_front() else { return };
             let Some(entry) = self.entries.get_mut(&slot.0) else { continue };
@@ -128,7 +132,7 @@ impl SchedulerData {
     }
 
     fn refused(&mut self, slot: &Slot, failure: &Failure) {
-        let reason = format!("{}: {}", failure.code, failure.message);
+        let reason = reason(failure);
         tracing::warn!(schedule = %slot.0, planned = %slot.1, reason, "the request was refused");
         self.close(slot, Verdict::Refused, Some(reason));
     }
@@ -163,30 +167,22 @@ impl SchedulerData {
                 tracing::error!(%error, "the end of a schedule's work was not written down");
                 tokio::time::sleep(Duration::from_secs(5)).await; // The disk may have room then.
             }
-            let latest = latest(&*timebook, &slot.0).await;
-            let id = slot.0.clone();
-            _ = me.cast(SchedulerMsg::Ended(slot, ending));
-            _ = me.cast(SchedulerMsg::Streak(id, streak(&latest)));
+            let streak = streak(&latest(&*timebook, &slot, ending).await);
+            _ = me.cast(SchedulerMsg::Ended(slot, ending, streak));
         };
         self.tasks.spawn(alarmed(following, move || _ = broken.cast(SchedulerMsg::Broken)));
     }
 
-    /// Goes on after the end of an execution.
-    pub(super) fn ended(&mut self, slot: &Slot, ending: Ending) {
-        if let Some(entry) = self.entries.get_mut(&slot.0) {
-            entry.open.remove(&slot.1);
-        }
+    /// Goes on after the end of an execution; tells a row of failures that has become long.
+    pub(super) fn ended(&mut self, slot: &Slot, ending: Ending, streak: u32) {
         let (outcome, code) = (ending.outcome, ending.code.map(Code::as_str));
         tracing::info!(schedule = %slot.0, planned = %slot.1, %outcome, code, "schedule's work ended");
-        self.move_on(&slot.0);
-    }
-
-    /// Tells a row of failures that has become long.
-    pub(super) fn streak(&mut self, id: &ScheduleId, streak: u32) {
-        let Some(entry) = self.entries.get_mut(id) else { return };
+        let Some(entry) = self.entries.get_mut(&slot.0) else { return };
+        entry.open.remove(&slot.1);
         entry.streak = streak;
         let limit = entry.kept.alike().spec.alert_after;
-        self.args.kit.lookout.see(Sighting::Scheduled(id.clone(), streak, limit));
+        self.args.kit.lookout.see(Sighting::Scheduled(slot.0.clone(), streak, limit));
+        self.move_on(&slot.0);
     }
 
     /// Calls off what an occurrence became, or is about to become.
@@ -253,12 +249,9 @@ impl Asking {
                 Err(error) => return Some(unread(error)),
             }
         }
-        match self.leave.is_given(door, request).await {
+        match self.leave.is_given(door, request.owner, &request.agent).await {
             Ok(true) => None,
-            Ok(false) => {
-                let message = "no token of its owner allows to ask this agent";
-                Some(Asked::Refused(Failure::new(Code::Forbidden, message)))
-            }
+            Ok(false) => Some(Asked::Refused(not_given())),
             Err(error) => Some(unread(error)),
         }
     }
@@ -283,6 +276,11 @@ impl Asking {
             input: Input { params: spec.params.clone(), ..Input::text_of(input) },
         }
     }
+}
+
+/// Why something was refused, as it is written down.
+pub(super) fn reason(failure: &Failure) -> String {
+    format!("{}: {}", failure.code, failure.message)
 }
 
 /// Whether another try may do better.
@@ -339,10 +337,12 @@ const fn gone(at: DateTime<Utc>) -> Ending {
     Ending { outcome: Outcome::Failed, code: Some(Code::ExecutionUnknown), recovered: false, at }
 }
 
-/// The latest occurrences of a schedule, as far as their failures are counted.
-async fn latest(timebook: &dyn Timebook, schedule: &ScheduleId) -> Vec<Occurrence> {
-    let schedule = Some(schedule.clone());
-    let query = OccurrenceQuery { schedule, limit: COUNTED, ..Default::default() };
+/// The latest occurrences of a schedule, as far as their failures are counted when one has ended: a success
+/// ends every row of failures before it.
+async fn latest(timebook: &dyn Timebook, (id, planned): &Slot, ending: Ending) -> Vec<Occurrence> {
+    let since = (ending.outcome == Outcome::Completed).then_some(*planned);
+    let schedule = Some(id.clone());
+    let query = OccurrenceQuery { schedule, since, limit: COUNTED, ..Default::default() };
     timebook.occurrences(query).await.unwrap_or_default()
 }
 

@@ -92,8 +92,8 @@ impl SchedulerData {
             }
             Change::RunNow(id) => {
                 let planned = now.trunc_subsecs(6);
-                let extra = plain(self.known(&id)?, planned, now);
-                let extra = Occurrence { due: planned, cause: Cause::Manual, ..extra };
+                let extra = plain(self.known(&id)?, (planned, planned), now);
+                let extra = Occurrence { cause: Cause::Manual, ..extra };
                 let (schedule, cursor) = (id.clone(), self.known(&id)?.kept.cursor());
                 let advance = Advance { schedule, cursor, occurrences: vec![extra] };
                 (Written::Extra(Box::new(advance)), Some(id))

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
+use crate::decide::due::Rhythm;
 use crate::model::schedule::{Schedule, ScheduleId, ScheduleSpec};
 use crate::model::timetable::Timetable;
 
@@ -95,6 +96,12 @@ impl Kept {
     /// Whether it is due at its times.
     pub(super) fn is_active(&self) -> bool {
         self.alike.spec.enabled && !self.paused
+    }
+
+    /// When it is due.
+    pub(super) fn rhythm(&self) -> Rhythm<'_> {
+        let ScheduleSpec { jitter, missed, .. } = self.alike.spec;
+        Rhythm { id: &self.id, timetable: &self.timetable, jitter, missed }
     }
 
     /// What it says, spelled out.

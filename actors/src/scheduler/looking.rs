@@ -1,14 +1,16 @@
 //! Looking at what is due, and writing down what is decided.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::entry::{Entry, Open, Phase};
 use super::errands::Errand;
+use super::leave::Leave;
 use super::{SchedulerData, SchedulerMsg, Slot};
 use crate::alarm::alarmed;
-use crate::decide::due::{Look, Passed, Way, due_at, look, way};
+use crate::decide::due::{Look, Passed, Rhythm, Way, due_at, look, way};
 use crate::model::occurrence::{Cause, Occurrence, Verdict};
 use crate::model::schedule::{Overlap, Schedule, ScheduleId, ScheduleSpec};
 use crate::ports::ledger::LedgerError;
@@ -24,6 +26,16 @@ pub(super) const TIDYING: TimeDelta = TimeDelta::hours(1);
 const LOOKS: usize = 1024;
 /// Rows that are forgotten at a time.
 const ROWS: u32 = 5000;
+
+/// Decisions that were written down, or were to be.
+pub struct Advanced {
+    /// How far each schedule has come by them.
+    cursors: Vec<Slot>,
+    /// Who may ask.
+    leave: Arc<Leave>,
+    /// What of it is new, of each.
+    result: Result<Vec<Vec<Occurrence>>, LedgerError>,
+}
 
 impl SchedulerData {
     /// Does what is to be done by now.
@@ -56,7 +68,7 @@ impl SchedulerData {
     /// Looks at one schedule; gives what there is to write down.
     fn look_at(&mut self, id: &ScheduleId, now: DateTime<Utc>) -> Option<Advance> {
         let entry = self.entries.get_mut(id).filter(|entry| entry.kept.is_active())?;
-        let found = look(&entry.kept.spec(), entry.kept.cursor(), now);
+        let found = look(entry.kept.rhythm(), entry.kept.cursor(), now);
         entry.next = found.next;
         if let Some(next) = found.next {
             self.errands.add(next, Errand::Look(id.clone()));
@@ -69,25 +81,26 @@ impl SchedulerData {
         Some(Advance { schedule: id.clone(), cursor, occurrences })
     }
 
-    fn advance(&mut self, batch: Vec<Advance>) {
+    /// Writes decisions down; those that nobody may ask for as refused.
+    fn advance(&mut self, mut batch: Vec<Advance>) {
         self.writing = true;
         let cursors = batch.iter().map(|it| (it.schedule.clone(), it.cursor)).collect();
-        let (timebook, me) = (self.args.agenda.timebook.clone(), self.me.clone());
-        let broken = me.clone();
+        let (timebook, door) = (self.args.agenda.timebook.clone(), self.args.door.clone());
+        let (me, broken) = (self.me.clone(), self.me.clone());
         let writing = async move {
+            let leave = Arc::<Leave>::default();
+            leave.refuse(&door, &mut batch).await;
             let result = timebook.advance(batch).await;
-            _ = me.cast(SchedulerMsg::Advanced(cursors, result));
+            let advanced = Advanced { cursors, leave, result };
+            _ = me.cast(SchedulerMsg::Advanced(Box::new(advanced)));
         };
         self.tasks.spawn(alarmed(writing, move || _ = broken.cast(SchedulerMsg::Broken)));
     }
 
     /// Goes on with what was written down; looks again at what was not.
-    pub(super) fn advanced(
-        &mut self,
-        cursors: Vec<Slot>,
-        result: Result<Vec<Vec<Occurrence>>, LedgerError>,
-    ) {
+    pub(super) fn advanced(&mut self, Advanced { cursors, leave, result }: Advanced) {
         self.writing = false;
+        self.leave = Some(leave);
         let fresh = match result {
             Ok(fresh) => fresh,
             Err(error) => {
@@ -168,11 +181,12 @@ impl SchedulerData {
 /// What a look decided, as it is written down.
 fn occurrences(entry: &Entry, found: Look, now: DateTime<Utc>) -> Vec<Occurrence> {
     let spec = &entry.kept.alike().spec;
-    let plain = |planned| plain(entry, planned, now);
+    let Rhythm { id, jitter, .. } = entry.kept.rhythm();
     let passed = found.passed.into_iter().map(|passed| {
         let Passed { first, times, verdict, .. } = passed;
         let reason = Some(reason(&passed));
-        Occurrence { verdict, times, reason, cause: Cause::CatchUp, ..plain(first) }
+        let plain = plain(entry, (first, due_at(id, jitter, first)), now);
+        Occurrence { verdict, times, reason, cause: Cause::CatchUp, ..plain }
     });
     let mut all: Vec<_> = passed.collect();
     let mut waiting = entry.count(Phase::Waiting);
@@ -189,18 +203,21 @@ fn occurrences(entry: &Entry, found: Look, now: DateTime<Utc>) -> Vec<Occurrence
             }
             Way::Skip(reason) => (Verdict::Skipped, Some(reason.to_owned())),
         };
-        all.push(Occurrence { due, cause, verdict, reason, ..plain(planned) });
+        let plain = plain(entry, (planned, due), now);
+        all.push(Occurrence { cause, verdict, reason, ..plain });
     }
     all
 }
 
-/// An occurrence of which nothing is known yet.
-pub(super) fn plain(entry: &Entry, planned: DateTime<Utc>, now: DateTime<Utc>) -> Occurrence {
+/// An occurrence of which nothing is known but its time and when it is due.
+pub(super) fn plain(
+    entry: &Entry,
+    (planned, due): (DateTime<Utc>, DateTime<Utc>),
+    now: DateTime<Utc>,
+) -> Occurrence {
     let Schedule { spec, owner, .. } = entry.kept.alike();
-    let id = entry.kept.id.clone();
-    let due = due_at(&id, spec.jitter, planned);
     Occurrence {
-        schedule: id,
+        schedule: entry.kept.id.clone(),
         planned,
         due,
         cause: Cause::Due,

@@ -46,7 +46,7 @@ fn id() -> ScheduleId {
     ScheduleId::new("nightly").unwrap()
 }
 
-fn schedule() -> Schedule {
+pub(in crate::store) fn schedule() -> Schedule {
     Schedule {
         spec: ScheduleSpec {
             id: id(),
@@ -133,6 +133,13 @@ pub(in crate::store) async fn a_decision_moves_the_cursor_and_a_schedule_that_is
         occurrences: vec![occurrence(70, Verdict::Pending)],
     };
     assert_eq!(timebook.advance(vec![gone]).await.unwrap(), [[]; 1]);
+    timebook.remove(vec![id()]).await.unwrap();
+    let removed = Advance {
+        schedule: id(),
+        cursor: second(80),
+        occurrences: vec![occurrence(80, Verdict::Pending)],
+    };
+    assert_eq!(timebook.advance(vec![removed]).await.unwrap(), [[]; 1]);
 }
 
 pub(in crate::store) async fn what_became_of_a_time_is_noted_once_and_read_back(

@@ -2,7 +2,9 @@
 
 use algonius_actors::model::id::{ExecutionId, PrincipalId};
 use algonius_actors::model::request::Overrides;
+use algonius_actors::ports::timebook::Timebook as _;
 
+use super::super::column::{json, micros};
 use super::super::sql::Access;
 use super::super::steps::{self, STEPS};
 use super::super::{conformance, directory};
@@ -15,6 +17,10 @@ const EXECUTION: &str = "
         'waiting', 1, 1, 1, '{}', 1, 1, 0, 0, 4)";
 
 const ANSWER: &str = "INSERT INTO answers VALUES ($2, 'reviewer', $3, $4, $1)";
+
+const SCHEDULE: &str = "
+    INSERT INTO schedules (id, owner, origin, spec, paused, cursor, created_at, changed_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
 
 #[tokio::test]
 async fn what_an_earlier_release_stored_is_there_after_the_upgrade() {
@@ -38,6 +44,30 @@ async fn what_an_earlier_release_stored_is_there_after_the_upgrade() {
         let taken = store.taken(owner, &conformance::agent(), key).await.unwrap();
         assert_eq!(taken, Some((id, [3; 32])));
     }
+}
+
+#[tokio::test]
+async fn a_schedule_of_an_earlier_release_goes_on_where_it_was() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let known = conformance::booking::schedule();
+    {
+        let directory = directory::open(&data).unwrap();
+        let mut old = Connection::open(&directory.database, Access::Write, Duration::ZERO).unwrap();
+        steps::take(&mut old, &STEPS[..13]).unwrap();
+        let insert = sql::query(SCHEDULE)
+            .bind(known.spec.id.as_str())
+            .bind(known.owner.0)
+            .bind(json(&known.origin).unwrap())
+            .bind(json(&known.spec).unwrap())
+            .bind(known.paused)
+            .bind(micros(known.cursor))
+            .bind(micros(known.created_at))
+            .bind(micros(known.changed_at));
+        insert.execute(&mut old).await.unwrap();
+        old.close().unwrap();
+    }
+    assert_eq!(open(folder.path()).await.schedules().await.unwrap(), [known]);
 }
 
 /// What a database says of its steps is believed, and nothing of it is changed.
