@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use chrono::{DateTime, Utc};
 
 use super::Slot;
+use super::kept::Micros;
 use crate::model::schedule::ScheduleId;
 
 /// Something to be done at an instant. There is one for each schedule, so what is rare is boxed.
@@ -20,22 +21,22 @@ pub(super) enum Errand {
     Forget,
 }
 
-/// Everything that is to be done, by instant.
+/// Everything that is to be done, by instant. No time that is planned is finer than a millisecond.
 #[derive(Default)]
-pub(super) struct Errands(BTreeSet<(DateTime<Utc>, Errand)>);
+pub(super) struct Errands(BTreeSet<(Micros, Errand)>);
 
 impl Errands {
     pub(super) fn add(&mut self, at: DateTime<Utc>, errand: Errand) {
-        self.0.insert((at, errand));
+        self.0.insert((at.into(), errand));
     }
 
     pub(super) fn drop(&mut self, at: DateTime<Utc>, errand: Errand) {
-        self.0.remove(&(at, errand));
+        self.0.remove(&(at.into(), errand));
     }
 
     /// When the first is to be done.
     pub(super) fn first(&self) -> Option<DateTime<Utc>> {
-        self.0.first().map(|(at, _)| *at)
+        self.0.first().map(|(at, _)| (*at).into())
     }
 
     /// Takes the first that is to be done by now.
@@ -46,7 +47,7 @@ impl Errands {
 
     /// Lets everything but the ends of occurrences be done now: the clock tells another time.
     pub(super) fn hasten(&mut self, now: DateTime<Utc>) {
-        let all = std::mem::take(&mut self.0).into_iter();
+        let (all, now) = (std::mem::take(&mut self.0).into_iter(), Micros::from(now));
         let sooner = all.map(|(at, errand)| match errand {
             Errand::Look(_) | Errand::Ask(_) => (at.min(now), errand),
             Errand::CallOff(_) | Errand::Forget => (at, errand),

@@ -25,8 +25,8 @@ pub(super) struct Kept {
 }
 
 /// A time to the microsecond, as ledgers keep it, in two thirds of the room.
-#[derive(Clone, Copy)]
-struct Micros(i64);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Micros(i64);
 
 impl From<DateTime<Utc>> for Micros {
     fn from(time: DateTime<Utc>) -> Self {
