@@ -79,7 +79,7 @@ pub(super) fn keep(link: OwnedFd, signals: SignalFd) -> io::Result<()> {
         door: None,
         held: BTreeMap::new(),
         by_pid: HashMap::new(),
-        children: OwnChildren::open()?,
+        children: OwnChildren::open(),
         unsaid: VecDeque::new(),
         means: Means::prepare()?,
         patience: Duration::ZERO,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, Read, Seek};
+use std::io::{Read, Seek};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -80,21 +80,19 @@ pub(super) fn children(pid: i32) -> Vec<i32> {
 /// The children of this process, which has one thread. Their list stays open, because it is looked at
 /// whenever a program ends.
 #[derive(Debug)]
-pub(super) struct OwnChildren(File);
+pub(super) struct OwnChildren(Option<File>);
 
 impl OwnChildren {
-    /// Opens their list.
-    ///
-    /// # Errors
-    /// When the kernel keeps none.
-    pub(super) fn open() -> io::Result<Self> {
+    /// Opens their list; a kernel that keeps none tells of nobody.
+    pub(super) fn open() -> Self {
         let me = getpid();
-        Ok(Self(File::open(format!("/proc/{me}/task/{me}/children"))?))
+        Self(File::open(format!("/proc/{me}/task/{me}/children")).ok())
     }
 
     /// Those that there are now.
     pub(super) fn all(&self) -> Vec<i32> {
-        let (mut list, mut file) = (String::new(), &self.0);
+        let Some(mut file) = self.0.as_ref() else { return Vec::new() };
+        let mut list = String::new();
         let read = file.rewind().and_then(|()| file.read_to_string(&mut list));
         read.map(|_| numbers(&list)).unwrap_or_default()
     }
