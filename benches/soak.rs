@@ -1,5 +1,5 @@
-//! Ten minutes of work at half of what the machine can start: memory does not grow, nothing stays
-//! behind. It fails where that is not so. `--quick` takes a minute.
+//! Ten minutes of work at half of the machine's maximum: memory must not grow, and nothing may remain. The bench fails
+//! otherwise. `--quick` takes a minute.
 #![expect(clippy::expect_used, reason = "a bench that cannot measure must not print numbers")]
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 
@@ -21,18 +21,18 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_algonius");
 
-/// Connections over which the work comes.
+/// Number of client connections.
 const CLIENTS: u32 = 8;
 
-/// Megabytes a minute by which memory may grow.
+/// Greatest growth of memory in megabytes per minute.
 const SLOPE: f64 = 1.0;
 
-/// Descriptors by which two looks may differ: those of what is under way.
+/// Greatest difference of open descriptors between two samples: those of requests in progress.
 const UNDER_WAY: usize = 16 * CLIENTS as usize;
 
 const AGENTS: &str = "[agents.cat]\ncommand = \"cat\"\nmax_concurrent = 10\nqueue_depth = 1000\n";
 
-/// One look at the service and its warden.
+/// Sample of the service and its process holder.
 struct Look {
     minutes: f64,
     megabytes: f64,
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Has the service work at this rate, and looks at it now and then.
+/// Puts the service under load at this rate, and takes samples.
 async fn work(rate: f64, lasting: Duration) -> (Vec<Look>, u64) {
     let service = Rc::new(Service::start(PROGRAM, "", AGENTS).await);
     let (begin, done) = (Instant::now(), Rc::new(Cell::new(0)));
@@ -104,11 +104,11 @@ async fn look(service: &Service, minutes: f64) -> Look {
     }
 }
 
-/// Children that have ended and that nobody has taken notice of, in two looks one after the other: a
-/// program that has just ended is none.
+/// Returns the number of children that are zombies in two consecutive samples: a program that has just ended does not
+/// count.
 async fn zombies(parents: &[u32]) -> usize {
     let first = dead(parents);
-    sleep(Duration::from_millis(100)).await; // What ends is noticed meanwhile.
+    sleep(Duration::from_millis(100)).await; // Ended children are reaped meanwhile.
     dead(parents).iter().filter(|process| first.contains(process)).count()
 }
 
@@ -126,7 +126,7 @@ fn is_dead(process: u32, parents: &[u32]) -> bool {
     is_zombie && words.next().and_then(|it| it.parse().ok()).is_some_and(|it| parents.contains(&it))
 }
 
-/// What is not as it should be, after the first third, in which all that is kept is made.
+/// Returns the violated limit, if any, after the first third of the samples, in which all caches are filled.
 fn wrong(looks: &[Look]) -> Option<String> {
     let settled = looks.get(looks.len() / 3..).unwrap_or_default();
     let slope = slope(settled);
@@ -144,7 +144,7 @@ fn wrong(looks: &[Look]) -> Option<String> {
     (zombies > 0).then(|| format!("{zombies} zombies"))
 }
 
-/// Megabytes a minute, by least squares.
+/// Returns the slope in megabytes per minute, by least squares.
 fn slope(looks: &[Look]) -> f64 {
     let count = looks.len() as f64;
     let mean = |of: fn(&Look) -> f64| looks.iter().map(of).sum::<f64>() / count;

@@ -1,7 +1,6 @@
-//! Hooks: who is told of alerts outside, by a request to an address and by a program.
+//! Alert hooks: webhook requests and programs that receive alerts.
 //!
-//! What waits to be told is bounded, and so is how often anybody is: who raises an alert waits for
-//! nobody.
+//! The queue of alerts and the rate of hook calls are bounded: the source of an alert never waits.
 
 mod command;
 mod webhook;
@@ -10,92 +9,94 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::decide::rate::{Bucket, step};
-use algonius_actors::model::alert::{Alert, Turn};
-use algonius_actors::model::exposure::RateLimit;
+use algonius_actors::decide::access::rate::{Bucket, step};
+use algonius_actors::model::access::endpoint_config::RateLimit;
 use algonius_actors::model::failure::Failure;
+use algonius_actors::model::observation::alert::{Alert, AlertPhase};
 use algonius_actors::model::push::Secret;
+use algonius_warden::Warden;
+use command::AlertCommand;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-
-use crate::push::Policy;
-use crate::warden::Warden;
-use command::Command;
 use webhook::Webhook;
 
-/// Alerts that may wait to be told.
+use crate::push::AddressPolicy;
+
+/// Greatest number of queued alerts.
 pub const WAITING: usize = 64;
 
-/// How often one alert is tried at one hook.
+/// Number of attempts per alert and hook.
 const TRIES: u32 = 3;
 
-/// The pause before it is tried again, which grows with each try.
+/// Base of the pause before a retry, multiplied by the number of the attempt.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How often hooks are told: a few at once, one in two seconds in the long run.
+/// Rate of hook calls: a burst at once, one per two seconds in the long run.
 const RATE: RateLimit = RateLimit { per_second: 0.5, burst: 20 };
 
-/// Who is told.
+/// Receivers of alerts.
 #[derive(Debug, Clone, Default)]
 pub struct Hooks {
-    /// An address.
+    /// URL of the webhook.
     pub webhook: Option<Secret>,
-    /// What the body is signed with.
+    /// Secret that signs the body.
     pub secret: Option<Secret>,
-    /// A program and its arguments.
+    /// Program with its arguments.
     pub command: Option<(PathBuf, Vec<String>)>,
 }
 
-/// An alert that has begun or is over.
-pub type Told = (Turn, Alert);
+/// Alert that was raised or cleared.
+pub type AlertNotice = (AlertPhase, Alert);
 
-/// Tells hooks until it is stopped.
-pub struct Herald(JoinHandle<()>);
+/// Task that calls the hooks until it is stopped.
+pub struct AlertDispatcher(JoinHandle<()>);
 
-/// What a herald works with.
-struct Desk {
+/// Configured hooks.
+struct HookConfig {
     webhook: Option<Webhook>,
-    command: Option<Command>,
+    command: Option<AlertCommand>,
 }
 
-impl Herald {
-    /// Begins to tell what comes.
+impl AlertDispatcher {
+    /// Starts to dispatch alerts.
     ///
     /// # Errors
-    /// When the address is not one that may be told, or TLS cannot be set up.
+    /// Fails if the URL is not a permitted target, or if TLS cannot be set up.
     pub fn begin(
         hooks: Hooks,
-        policy: Policy,
+        policy: AddressPolicy,
         warden: Arc<dyn Warden>,
-        coming: mpsc::Receiver<Told>,
+        coming: mpsc::Receiver<AlertNotice>,
     ) -> Result<Self, Failure> {
         let Hooks { webhook, secret, command } = hooks;
         let webhook = webhook.map(|url| Webhook::new(url, secret, policy)).transpose()?;
-        let command = command.map(|(program, args)| Command { program, args, warden });
-        let desk = Desk { webhook, command };
+        let command = command.map(|(program, args)| AlertCommand { program, args, warden });
+        let desk = HookConfig { webhook, command };
         Ok(Self(tokio::spawn(desk.work(coming))))
     }
 
-    /// Tells nobody any more. What was not told is in the log.
+    /// Stops the dispatch. The log has the alerts that were not delivered.
     pub fn stop(self) {
         self.0.abort();
     }
 }
 
-impl Desk {
-    async fn work(self, mut coming: mpsc::Receiver<Told>) {
+impl HookConfig {
+    async fn work(self, mut coming: mpsc::Receiver<AlertNotice>) {
         let begun = Instant::now();
         let mut bucket = Bucket::full(RATE, Duration::ZERO);
         while let Some((turn, alert)) = coming.recv().await {
+            // Without a bound, an alert that flaps would start programs without end.
             let (next, verdict) = step(bucket, begun.elapsed(), RATE);
             bucket = next;
             if verdict.is_err() {
                 let cause = alert.cause.as_str();
-                tracing::warn!(cause, "hooks were told too often: this alert is told to none");
+                tracing::warn!(cause, "alert rate exceeded: alert is not sent to hooks");
                 continue;
             }
             let body = body(turn, &alert);
+            // Both at once: a webhook that does not respond must not delay the program.
             tokio::join!(self.call(&body), self.run(&body));
         }
     }
@@ -103,7 +104,7 @@ impl Desk {
     async fn call(&self, body: &[u8]) {
         let Some(webhook) = &self.webhook else { return };
         for attempt in 1..=TRIES {
-            match webhook.tell(body).await {
+            match webhook.send(body).await {
                 Ok(()) => return,
                 Err(error) => tracing::warn!(%error, attempt, "alert did not reach the webhook"),
             }
@@ -114,7 +115,7 @@ impl Desk {
     async fn run(&self, body: &[u8]) {
         let Some(command) = &self.command else { return };
         for attempt in 1..=TRIES {
-            match command.tell(body).await {
+            match command.send(body).await {
                 Ok(()) => return,
                 Err(error) => tracing::warn!(%error, attempt, "alert did not reach the command"),
             }
@@ -123,8 +124,8 @@ impl Desk {
     }
 }
 
-/// An alert as hooks read it: one object of JSON.
-fn body(turn: Turn, alert: &Alert) -> Vec<u8> {
+/// Returns the JSON object of an alert for hooks.
+fn body(turn: AlertPhase, alert: &Alert) -> Vec<u8> {
     let Alert { cause, subject, since, value, limit } = alert;
     let version = env!("CARGO_PKG_VERSION");
     let shown = serde_json::json!({

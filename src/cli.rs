@@ -1,42 +1,36 @@
-//! The command line. It speaks to a running service over HTTP alone; only `init`, `check`,
-//! `doctor`, `agents add`, `serve`, `service`, `man` and `redact` look at files.
+//! Command line. It uses a running service only over HTTP; only `init`, `check`, `doctor`, `agents add`, `serve`,
+//! `service`, `man` and `redact` read files.
 
+mod accounting;
 mod agents;
 pub mod args;
-mod check;
 mod client;
+mod configuration;
 mod doctor;
-mod fault;
-pub mod filters;
-mod init;
-mod line;
-mod manual;
-mod notify;
-mod out;
-mod progress;
-mod redact;
-mod reload;
+mod error;
+mod help;
+mod output;
 mod schedule;
-mod screen;
-mod send;
 mod serve;
 mod service;
 mod status;
-mod tail;
 mod tasks;
 mod token;
-mod watch;
 
 use std::process::ExitCode;
 
-use args::{Args, Command, TasksCommand, TokenCommand};
-use client::Client;
-use fault::CliError;
-use out::Out;
+use accounting::{quota, usage};
+use args::{Args, CliCommand, TasksCommand, TokenCommand};
+use client::ServiceClient;
+use configuration::{Configuration, check, init, redact, reload};
+use error::CliError;
+use help::{completions, explain};
+use output::Out;
+use tasks::{approvals, lookup, send, watch};
 
-/// Does what was asked, and tells how it went by the exit code.
+/// Runs the command, and reports the result by the exit code.
 pub async fn run(args: Args) -> ExitCode {
-    let out = Out::new(args.json);
+    let out = Out::new(args.json, args.raw);
     match perform(args, &out).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -47,55 +41,80 @@ pub async fn run(args: Args) -> ExitCode {
 }
 
 async fn perform(args: Args, out: &Out) -> Result<(), CliError> {
-    let client = Client::new(&args);
+    let client = ServiceClient::new(&args.url, args.token_file.as_deref(), args.ca.as_deref());
     match args.command {
-        Command::Init { folder, force } => init::run(&folder, force, out),
-        Command::Check { schema: true, .. } => {
+        CliCommand::Init { folder, force } => init::run(folder.as_deref(), force, out),
+        CliCommand::Check { schema: true, .. } => {
             check::schema(out);
             Ok(())
         }
-        Command::Check { openapi: true, .. } => {
+        CliCommand::Check { openapi: true, .. } => {
             check::openapi(out);
             Ok(())
         }
-        Command::Check { config, .. } => check::run(config.as_deref(), out),
-        Command::Doctor { config } => doctor::run(config.as_deref(), out).await,
-        Command::Redact { ndjson, config, secret_files } => {
+        CliCommand::Check { config, strict, .. } => {
+            check::run(Configuration::find(config.as_deref()).file.as_deref(), strict, out)
+        }
+        CliCommand::Doctor { config } => doctor::run(client, config.as_deref(), out).await,
+        CliCommand::Explain { code } => explain::run(code.as_deref(), out),
+        CliCommand::Redact { ndjson, config, secret_files } => {
             redact::run(ndjson, config.as_deref(), secret_files)
         }
-        Command::Service(command) => service::run(command, out),
-        Command::Completions { shell } => manual::completions(shell),
-        Command::Man { folder } => manual::pages(folder.as_deref(), out),
-        Command::Serve { config, listen } => serve::run(config.as_deref(), listen, out).await,
-        Command::Send(send) => send::run(&client?, send, out).await,
-        Command::Agents(command) => agents::run(client, command, out).await,
-        Command::Reload => reload::run(&client?, out).await,
-        Command::Token(TokenCommand::Create(new)) => token::create(&client?, new, out).await,
-        Command::Token(TokenCommand::List) => token::list(&client?, out).await,
-        Command::Token(TokenCommand::Revoke { name }) => token::revoke(&client?, &name, out).await,
-        Command::Token(TokenCommand::Rotate) => token::rotate(&client?, out).await,
-        Command::Status { watch: false, .. } => status::run(&client?, out).await,
-        Command::Status { watch: true, every } => status::watch(&client?, every, out).await,
-        Command::Schedule(command) => schedule::run(&client?, command, out).await,
-        Command::Logs { follow, agent, tasks } => {
-            watch::logs(&client?, agent, (tasks, follow), out).await
+        CliCommand::Service(command) => service::run(command, out),
+        CliCommand::Completions { shell } => completions::completions(shell),
+        CliCommand::Man { folder } => completions::pages(folder.as_deref(), out),
+        CliCommand::Serve { config, listen } => {
+            serve::run(&Configuration::find(config.as_deref()), listen, out).await
         }
-        Command::Tasks(command) => with_tasks(&client?, command, out).await,
+        CliCommand::Send(send) => send::run(&client?, send, out).await,
+        CliCommand::Agents(command) => agents::run(client, command, out).await,
+        CliCommand::Quota(command) => quota::run(&client?, command, out).await,
+        CliCommand::Approvals(args) => approvals::run(&client?, args, out).await,
+        CliCommand::Approve { id } => approvals::approve(&client?, &id, out).await,
+        CliCommand::Deny(args) => approvals::deny(&client?, args, out).await,
+        CliCommand::Answer(args) => approvals::answer(&client?, args, out).await,
+        CliCommand::Reload => reload::run(&client?, out).await,
+        CliCommand::Token(TokenCommand::Create(new)) => token::create(&client?, new, out).await,
+        CliCommand::Token(TokenCommand::List) => token::list(&client?, out).await,
+        CliCommand::Token(TokenCommand::Revoke { name }) => {
+            token::revoke(&client?, &name, out).await
+        }
+        CliCommand::Token(TokenCommand::Rotate) => token::rotate(&client?, out).await,
+        CliCommand::Status { watch: false, .. } => status::run(&client?, out).await,
+        CliCommand::Status { watch: true, every } => status::watch(&client?, every, out).await,
+        CliCommand::Schedule(command) => schedule::run(&client?, command, out).await,
+        CliCommand::Logs { follow, agent, tasks, output } => {
+            watch::logs(&client?, agent, (tasks, follow, output), out).await
+        }
+        CliCommand::Usage(args) => usage::run(&client?, args, out).await,
+        CliCommand::Tasks(command) => with_tasks(&client?, command, out).await,
     }
 }
 
-async fn with_tasks(client: &Client, command: TasksCommand, out: &Out) -> Result<(), CliError> {
+async fn with_tasks(
+    client: &ServiceClient,
+    command: TasksCommand,
+    out: &Out,
+) -> Result<(), CliError> {
     match command {
         TasksCommand::List { filters, limit, cursor } => {
             tasks::list(client, &filters, (limit, cursor), out).await
         }
-        TasksCommand::Show { id } => tasks::show(client, &id, out).await,
-        TasksCommand::Watch { id } => watch::task(client, &id, out).await,
-        TasksCommand::Retry { id } => tasks::retry(client, &id, out).await,
-        TasksCommand::Cancel { id } => tasks::cancel(client, &id, out).await,
+        TasksCommand::Show { id, events } => {
+            tasks::show(client, &lookup::task(client, &id).await?, events, out).await
+        }
+        TasksCommand::Watch { id, output } => {
+            watch::task(client, &lookup::task(client, &id).await?, output, out).await
+        }
+        TasksCommand::Retry { id } => {
+            tasks::retry(client, &lookup::task(client, &id).await?, out).await
+        }
+        TasksCommand::Cancel { id } => {
+            tasks::cancel(client, &lookup::task(client, &id).await?, out).await
+        }
         TasksCommand::Delete { id } => tasks::delete(client, &id, out).await,
         TasksCommand::Export { filters, text, limit } => {
-            tasks::export(client, &filters, (text, limit)).await
+            tasks::export(client, &filters, (text, limit), out).await
         }
     }
 }

@@ -2,222 +2,226 @@
 //!
 //! This file is the composition root: the only place where a port meets its implementation.
 
-mod admit;
 pub mod alert;
+mod app;
 pub mod cli;
-pub mod clock;
 pub mod config;
-pub mod drive;
-mod form;
-mod front;
-mod ground;
-pub mod meter;
+pub mod drivers;
 pub mod observe;
-mod opening;
-mod programs;
+pub mod platform;
 pub mod push;
-mod reload;
 pub mod serve;
-mod settle;
-mod starting;
-pub mod store;
-mod telemetry;
-mod telling;
-mod template;
-pub mod tls;
-mod token;
-pub mod warden;
-mod watching;
 pub mod wire;
-mod wording;
-mod workshop;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::model::rungs::Rungs;
+use algonius_actors::api::supervision_tree::Tree;
+use algonius_actors::model::host::host_capabilities::HostCapabilities;
 use algonius_actors::ports::clock::Clock;
-use algonius_actors::ports::meter::Meter;
-use algonius_actors::tree::Tree;
+use algonius_actors::ports::host_metrics::HostMetrics;
+use algonius_store::Store;
+use algonius_warden::memory;
+use algonius_warden::wardens::{HolderCommand, Left, ProcessHolders};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-pub use starting::StartError;
+pub use app::start_error::StartError;
 
-use clock::WallClock;
-use config::{Settings, Source};
-use meter::MachineMeter;
-use observe::Observatory;
-use opening::Grown;
-use push::Postman;
-use reload::Steward;
-use serve::listen::Latch;
-use store::Store;
-use warden::memory;
-use warden::wardens::{Left, Origin, Wardens};
-use watching::Onlookers;
+use app::observability_setup::RunningObservability;
+use app::reload::ReloadHandle;
+use app::startup::StartedService;
+use config::{ConfigSource, Settings};
+use observe::Instruments;
+use platform::clock::WallClock;
+use platform::host_metrics::SystemMetrics;
+use push::PushWorker;
+use serve::http::listen::ShutdownHandle;
 
-/// A service that runs.
+/// Running service.
 pub struct Running {
     url: String,
     scheme: &'static str,
     address: SocketAddr,
     tree: Tree,
-    postman: Option<Postman>,
-    onlookers: Onlookers,
+    push_worker: Option<PushWorker>,
+    observability: RunningObservability,
     store: Arc<Store>,
-    wardens: Arc<Wardens>,
-    handle: Latch,
+    holders: Arc<ProcessHolders>,
+    handle: ShutdownHandle,
     served: JoinHandle<io::Result<()>>,
-    steward: Steward,
+    reload_handle: ReloadHandle,
     reloader: JoinHandle<()>,
 }
 
-/// What this machine offers to hold programs with. May take some time.
+/// Returns the capabilities of this machine for holding programs. May take some time.
 #[must_use]
-pub fn rungs() -> Rungs {
-    warden::rungs::look(std::env::var_os("PATH").as_deref())
+pub fn host_capabilities() -> HostCapabilities {
+    algonius_warden::capabilities::detect(std::env::var_os("PATH").as_deref())
 }
 
-/// What programs can ask of the service, in OpenAPI 3.1.
+/// Returns the OpenAPI 3.1 document of the HTTP API.
 #[must_use]
 pub fn openapi() -> serde_json::Value {
-    serve::api::openapi::document()
+    serve::api::document()
 }
 
-/// Starts the service of this very program on this machine.
+/// Starts the service of this program on this machine.
 ///
 /// # Errors
-/// When any of it does not work; nothing runs then.
+/// Fails if any part does not start; nothing runs then.
 pub async fn start(settings: Settings) -> Result<Running, StartError> {
-    start_with(settings, Arc::new(WallClock), Origin::default()).await
+    start_with(settings, Arc::new(WallClock), HolderCommand::default()).await
 }
 
-/// Starts the service of this very program on this machine, with settings that were read from a source
-/// whose changes it takes up.
+/// Starts the service of this program on this machine, with settings from a source whose changes it applies.
 ///
 /// # Errors
-/// When any of it does not work; nothing runs then.
-pub async fn start_as(source: Source, settings: Settings) -> Result<Running, StartError> {
-    let meter = Arc::new(MachineMeter::new(settings.server.data_dir.clone()));
+/// Fails if any part does not start; nothing runs then.
+pub async fn start_as(source: ConfigSource, settings: Settings) -> Result<Running, StartError> {
+    let meter = Arc::new(SystemMetrics::new(settings.server.data_dir.clone()));
     let world = (Arc::new(WallClock) as _, meter as _);
-    let running = start_from(source, settings, world, Origin::default()).await?;
-    tokio::spawn(memory::give_back_at_rest());
+    let running = start_from(source, settings, world, HolderCommand::default()).await?;
+    tokio::spawn(memory::trim_heap_when_idle());
     Ok(running)
 }
 
-/// Starts the service with another clock, or in another program; `origin` says how a process becomes
-/// a warden.
+/// Starts the service with another clock, or in another program; `origin` is the command that becomes a process holder.
 ///
 /// # Errors
-/// When any of it does not work; nothing runs then.
+/// Fails if any part does not start; nothing runs then.
 pub async fn start_with(
     settings: Settings,
     clock: Arc<dyn Clock>,
-    origin: Origin,
+    origin: HolderCommand,
 ) -> Result<Running, StartError> {
-    let meter = Arc::new(MachineMeter::new(settings.server.data_dir.clone()));
+    let meter = Arc::new(SystemMetrics::new(settings.server.data_dir.clone()));
     start_on(settings, clock, meter, origin).await
 }
 
-/// Starts the service on a machine with these gauges. Its configuration does not change.
+/// Starts the service with another meter of the machine. Its configuration does not change.
 ///
 /// # Errors
-/// When any of it does not work; nothing runs then.
+/// Fails if any part does not start; nothing runs then.
 pub async fn start_on(
     settings: Settings,
     clock: Arc<dyn Clock>,
-    meter: Arc<dyn Meter>,
-    origin: Origin,
+    meter: Arc<dyn HostMetrics>,
+    origin: HolderCommand,
 ) -> Result<Running, StartError> {
-    start_from(Source::given(settings.clone()), settings, (clock, meter), origin).await
+    start_from(ConfigSource::given(settings.clone()), settings, (clock, meter), origin).await
 }
 
-/// Starts the service with settings that were read from a source, whose changes it takes up: takes the
-/// address, opens the ledger, takes up or sweeps what an earlier life left running, recovers, starts
-/// the tree, opens the door.
+/// Starts the service with settings from a source whose changes it applies: binds the address, opens the ledger,
+/// resumes or kills the processes that an earlier process instance left, recovers, starts the supervision tree, and
+/// accepts connections.
 ///
 /// # Errors
-/// When any of it does not work; nothing runs then.
+/// Fails if any part does not start; nothing runs then.
 pub async fn start_from(
-    source: Source,
+    source: ConfigSource,
     mut settings: Settings,
-    (clock, meter): (Arc<dyn Clock>, Arc<dyn Meter>),
-    origin: Origin,
+    (clock, meter): (Arc<dyn Clock>, Arc<dyn HostMetrics>),
+    origin: HolderCommand,
 ) -> Result<Running, StartError> {
-    // What grows is large: whoever waits for it should not be.
-    let grown = Box::pin(Grown::grow(&mut settings, (&clock, meter), origin)).await?;
+    app::file_trust::require(&settings, source.file())?;
+    // Boxed, because this future is large and would be a part of its callers' futures.
+    let grown = Box::pin(StartedService::start(&mut settings, (&clock, meter), origin)).await?;
     grown.open(source, settings, clock)
 }
 
 impl Running {
-    /// Where callers reach it.
+    /// Returns the URL at which callers reach the service.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// How it is spoken to where it listens: `http` or `https`.
+    /// Returns the scheme of the listener: `http` or `https`.
     #[must_use]
     pub const fn scheme(&self) -> &'static str {
         self.scheme
     }
 
-    /// Where it listens.
+    /// Returns the listen address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Who looks on.
+    /// Returns the metrics and telemetry of the service.
     #[must_use]
-    pub const fn observatory(&self) -> &Observatory {
-        &self.onlookers.observatory
+    pub const fn instruments(&self) -> &Instruments {
+        &self.observability.instruments
     }
 
-    /// The level of the log, as the configuration in force has it.
+    /// Returns the log level of the configuration in force.
     #[must_use]
     pub fn levels(&self) -> watch::Receiver<tracing::Level> {
-        self.steward.levels()
+        self.reload_handle.levels()
     }
 
-    /// Has the configuration read again. What comes of it stands in the log and in `/status`.
+    /// Requests a reload of the configuration. The log and `/status` report the result.
     pub fn reload(&self, why: &'static str) {
-        self.steward.reload_soon(why);
+        self.reload_handle.reload_soon(why);
     }
 
-    /// Stops: refuses new work, lets what runs finish until the deadline, answers who waits,
-    /// closes the ledger.
+    /// Stops the service: refuses new work, lets running executions finish until the deadline, answers waiting callers,
+    /// and closes the ledger.
     pub async fn stop(self, deadline: Duration) {
+        let (_never, at_once) = watch::channel(false);
+        self.stop_until(deadline, at_once).await;
+    }
+
+    /// Stops like [`stop`](Self::stop), but ends everything at once when `at_once` becomes true: running
+    /// executions are killed and recorded as cancelled, and the service waits for nothing else.
+    pub async fn stop_until(self, deadline: Duration, at_once: watch::Receiver<bool>) {
         self.reloader.abort();
-        self.tree.stop(deadline).await;
+        let kill = || self.holders.kill_all();
+        self.tree.stop_or_kill(deadline, becomes_true(at_once.clone()), kill).await;
         self.handle.graceful_shutdown(Some(Duration::from_secs(2)));
-        if let Ok(Err(error)) = self.served.await {
-            tracing::error!(%error, "the listener had failed");
+        let shutdown = async {
+            if let Ok(Err(error)) = self.served.await {
+                tracing::error!(%error, "the listener had failed");
+            }
+            if let Some(worker) = self.push_worker {
+                worker.stop().await;
+            }
+            self.observability.stop().await;
+        };
+        tokio::select! {
+            () = shutdown => {}
+            () = async {
+                becomes_true(at_once).await;
+                // Callers that wait for a killed execution still get an answer.
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            } => {}
         }
-        if let Some(postman) = self.postman {
-            postman.stop().await;
-        }
-        self.onlookers.stop().await;
-        self.wardens.end().await;
+        self.holders.end().await;
         self.store.close().await;
     }
 
-    /// Ends at once, for a new binary that is started next: nothing is waited for, what runs is left
-    /// to its wardens, and the ledger is closed. The process must end right afterwards without taking
-    /// anything down.
+    /// Ends at once, before the start of a new binary: waits for nothing, leaves running programs to their process
+    /// holders, and closes the ledger. The process must end right afterwards without dropping the rest.
     pub async fn hand_over(self) -> Left {
         self.reloader.abort();
         self.tree.hold().await;
-        let left = self.wardens.leave().await;
+        let left = self.holders.leave().await;
         self.handle.shutdown();
-        if let Some(postman) = self.postman {
-            // What it was telling is told again.
-            _ = tokio::time::timeout(Duration::from_secs(1), postman.stop()).await;
+        if let Some(worker) = self.push_worker {
+            // Interrupted notifications are sent again by the next process instance.
+            _ = tokio::time::timeout(Duration::from_secs(1), worker.stop()).await;
         }
         self.store.close().await;
         left
+    }
+}
+
+/// Returns when the value is true; never if the sender was dropped before.
+async fn becomes_true(mut told: watch::Receiver<bool>) {
+    if told.wait_for(|told| *told).await.is_err() {
+        std::future::pending::<()>().await;
     }
 }

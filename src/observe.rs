@@ -1,151 +1,154 @@
-//! Counts and times what the service does, for those who look on from outside.
+//! Observability: metrics, traces and exported log lines of the service.
 //!
-//! Everything here has ids, words and numbers. None of it waits, and none of it grows.
+//! The data consists of ids, names and numbers. No function here waits, and no data structure grows without limit.
 
 mod exporter;
+mod gauges;
+mod labels;
+pub(crate) mod logging;
 mod metrics;
 mod otlp;
 mod process;
-mod scene;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::model::alert::{Alert, Turn};
-use algonius_actors::model::news::{News, Subject};
-use algonius_actors::model::trace::{SpanId, Trace};
+use algonius_actors::model::execution::trace::{SpanId, Trace};
+use algonius_actors::model::observation::alert::{Alert, AlertPhase};
+use algonius_actors::model::observation::telemetry_events::{TelemetryEvent, TelemetrySubject};
 use algonius_actors::ports::observer::Observer;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::push::Courier;
+use crate::push::WebhookClient;
 
-use exporter::{Exporter, Item};
+use exporter::{ExportItem, Exporter};
 use metrics::Metrics;
 
 pub use exporter::Collector;
-pub use scene::Scene;
+pub use gauges::GaugeValues;
 
-/// A request that was answered, or whose answer has begun.
+/// Request whose response has started.
 #[derive(Debug, Clone)]
 pub struct Requested<'r> {
-    /// The method of HTTP.
+    /// HTTP method.
     pub method: &'static str,
-    /// The template of its path; `None` for one that leads nowhere.
+    /// Path template; `None` if no route matches the path.
     pub endpoint: Option<&'r str>,
-    /// The status of its answer.
+    /// Status of the response.
     pub status: u16,
-    /// When it came.
+    /// Time of arrival.
     pub begun: DateTime<Utc>,
-    /// Until the head of its answer.
+    /// Duration up to the head of the response.
     pub took: Duration,
-    /// Its own place in a trace.
+    /// Trace context of the request.
     pub trace: Trace,
-    /// What it was begun from.
+    /// Parent span of the request.
     pub parent: Option<SpanId>,
 }
 
-/// A line of the log.
+/// Log line.
 #[derive(Debug, Clone)]
-pub struct Line {
-    /// When it was said.
+pub struct ExportedLogLine {
+    /// Time of the line.
     pub at: DateTime<Utc>,
-    /// How grave it is.
+    /// Level of the line.
     pub level: tracing::Level,
-    /// What it says, by name; its sentence is `message`.
+    /// Fields by name; the text of the line is the field `message`.
     pub fields: Vec<(&'static str, Value)>,
 }
 
-/// Who looks on. Cheap to clone.
+/// Metrics, traces and alerts. Cheap to clone.
 #[derive(Clone)]
-pub struct Observatory(Arc<Inner>);
+pub struct Instruments(Arc<InstrumentState>);
 
-struct Inner {
+struct InstrumentState {
     metrics: Arc<Metrics>,
-    /// The way to a collector.
+    /// Exporter to a collector.
     exporter: Option<Exporter>,
-    /// Where alerts go.
-    alerts: Option<mpsc::Sender<(Turn, Alert)>>,
+    /// Channel for alerts.
+    alerts: Option<mpsc::Sender<(AlertPhase, Alert)>>,
 }
 
-impl Observatory {
-    /// Counts from now on, sends to a collector, and hands alerts on where somebody wants to know.
+impl Instruments {
+    /// Creates the metrics, starts the export to a collector, and forwards alerts to the channel.
     #[must_use]
     pub fn new(
-        alerts: Option<mpsc::Sender<(Turn, Alert)>>,
-        collector: Option<(Collector, Courier)>,
+        alerts: Option<mpsc::Sender<(AlertPhase, Alert)>>,
+        collector: Option<(Collector, WebhookClient)>,
     ) -> Self {
         let metrics = Arc::new(Metrics::new());
         let begin =
             |(collector, courier)| Exporter::begin(collector, courier, Arc::clone(&metrics));
         let exporter = collector.map(begin);
-        Self(Arc::new(Inner { metrics, exporter, alerts }))
+        Self(Arc::new(InstrumentState { metrics, exporter, alerts }))
     }
 
-    /// Whether what is begun here is recorded somewhere.
+    /// True if traces are exported.
     #[must_use]
     pub fn is_tracing(&self) -> bool {
         self.0.exporter.is_some()
     }
 
-    /// Whether lines of the log are wanted.
+    /// True if log lines are exported.
     #[must_use]
     pub fn wants_lines(&self) -> bool {
         self.0.exporter.as_ref().is_some_and(|exporter| exporter.logs)
     }
 
-    /// Hears of a line of the log.
-    pub fn said(&self, line: &Line) {
-        self.export("lines", || Item::Line(otlp::line(line)));
+    /// Exports a log line.
+    pub fn said(&self, line: &ExportedLogLine) {
+        self.export("lines", || ExportItem::Line(otlp::line(line)));
     }
 
-    /// Sends what waits to be sent, as far as there is time.
+    /// Sends the queued items within a time limit.
     pub async fn flush(&self) {
         if let Some(exporter) = &self.0.exporter {
             exporter.flush().await;
         }
     }
 
-    fn export(&self, what: &str, item: impl FnOnce() -> Item) {
+    fn export(&self, what: &str, item: impl FnOnce() -> ExportItem) {
         let is_taken = self.0.exporter.as_ref().is_none_or(|exporter| exporter.take(item()));
         if !is_taken {
             self.0.metrics.dropped(what, 1);
         }
     }
 
-    /// Hears of a request.
+    /// Records a request.
     pub fn requested(&self, requested: &Requested<'_>) {
         self.0.metrics.requested(requested);
         if requested.trace.sampled {
-            self.export("spans", || Item::Span(otlp::requested(requested)));
+            self.export("spans", || ExportItem::Span(otlp::requested(requested)));
         }
     }
 
-    /// All numbers, in the text that Prometheus reads.
+    /// Returns all metrics in the text format of Prometheus.
     #[must_use]
-    pub fn numbers(&self, scene: &Scene) -> String {
-        self.0.metrics.text(scene)
+    pub fn numbers(&self, values: &GaugeValues) -> String {
+        self.0.metrics.text(values)
     }
 }
 
-impl Observer for Observatory {
-    fn tell(&self, news: News) {
+impl Observer for Instruments {
+    fn record(&self, news: TelemetryEvent) {
         match &news {
-            News::Attempted(attempted) => {
+            TelemetryEvent::Attempted(attempted) => {
                 self.0.metrics.attempted(attempted);
                 if is_sampled(&attempted.of) {
-                    self.export("spans", || Item::Span(otlp::attempted(attempted)));
+                    self.export("spans", || ExportItem::Span(otlp::attempted(attempted)));
                 }
             }
-            News::Ended(ended) => {
+            TelemetryEvent::Ended(ended) => {
                 self.0.metrics.ended(ended);
                 if is_sampled(&ended.of) {
-                    self.export("spans", || Item::Span(otlp::ended(ended)));
+                    self.export("spans", || ExportItem::Span(otlp::ended(ended)));
                 }
             }
-            News::Alerted(turn, alert) => {
+            TelemetryEvent::Alerted(turn, alert) => {
                 self.0.metrics.alerted(*turn, alert);
+                // An actor reports the alert, so a full queue drops it instead of delaying the actor.
                 let sent =
                     self.0.alerts.as_ref().map(|hooks| hooks.try_send((*turn, alert.clone())));
                 if let Some(Err(_)) = sent {
@@ -156,7 +159,7 @@ impl Observer for Observatory {
     }
 }
 
-/// Whether the caller wants it recorded; who says nothing does.
-fn is_sampled(of: &Subject) -> bool {
+/// True if the caller samples its trace; without a trace context the work is sampled.
+fn is_sampled(of: &TelemetrySubject) -> bool {
     of.asked.as_ref().is_none_or(|asked| asked.sampled)
 }

@@ -1,7 +1,7 @@
-//! Push notifications: who is told about an execution, and the telling.
+//! Push notifications: the registered targets of executions and the delivery.
 //!
-//! Each event that callers see is brought to each target at least once and in order, over
-//! restarts: a target's row holds the number of the last event that it knows.
+//! Each event that callers see is delivered to each target at least once and in order, even over restarts: the row
+//! of a target contains the number of the last delivered event.
 
 use std::error::Error;
 use std::fmt;
@@ -10,8 +10,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use algonius_actors::model::access::endpoint_config::ProtocolVersion;
 use algonius_actors::model::code::Code;
-use algonius_actors::model::exposure::Version;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::push::PushTarget;
@@ -21,116 +21,126 @@ use algonius_actors::ports::outbox::{Outbox, Placing};
 use ipnet::IpNet;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
+use tokio_rustls::rustls::pki_types::CertificateDer;
 
-use courier::fits_a_header;
-use worker::Bench;
+use delivery_worker::WorkerContext;
+use webhook_client::fits_a_header;
 
-pub use courier::{Courier, CourierError, Letter};
 pub use url::check_url;
+pub use webhook_client::{CourierError, WebhookClient, WebhookRequest};
 
 mod address;
-mod courier;
+mod delivery_worker;
 mod url;
-mod worker;
+mod webhook_client;
 
 #[cfg(test)]
 mod tests;
 
-/// Targets of one execution.
+/// Maximum number of targets of one execution.
 pub const TARGETS: u32 = 10;
 
-/// The longest token, scheme or credentials, in bytes.
+/// Maximum length of a token, a scheme or credentials, in bytes.
 const LONGEST_SECRET: usize = 4096;
 
-/// Where may be told, and how long it is tried.
+/// Policy for allowed addresses and for the duration of attempts.
 #[derive(Debug, Clone)]
-pub struct Policy {
-    /// Addresses that may be told although they are not of the public internet, over plain HTTP
-    /// too.
+pub struct AddressPolicy {
+    /// Networks that may be addressed although they are not public, also over plain HTTP.
     pub allow: Vec<IpNet>,
-    /// Whether plain HTTP does for all others.
+    /// True if plain HTTP is allowed for all other addresses.
     pub insecure_http: bool,
-    /// How long one try may take.
+    /// Maximum duration of one attempt.
     pub timeout: Duration,
-    /// How long a notice is tried.
+    /// Maximum age of a notification up to which delivery is attempted.
     pub max_age: Duration,
+    /// Certificate authorities that are trusted in addition to the built-in ones.
+    pub authorities: Vec<CertificateDer<'static>>,
 }
 
-/// The answer of a [`Render`].
+/// Result of a [`Render`].
 pub type Rendered = Pin<Box<dyn Future<Output = Result<Option<Vec<u8>>, Failure>> + Send>>;
 
-/// Writes the body of a notice about the event of a number, in the words of a version; `None`
-/// when that version has nothing to say there. The last event of an execution that is asked for
-/// is its move into the clean-up, by which time it has its outcome.
-pub type Render = Arc<dyn Fn(ExecutionId, Version, u64) -> Rendered + Send + Sync>;
+/// Function that writes the body of a notification about an event, in the form of a protocol version; `None` if that
+/// version has no update for the event. The last event for which the function is called is the change to the
+/// clean-up, by which time the execution has its outcome.
+pub type Render = Arc<dyn Fn(ExecutionId, ProtocolVersion, u64) -> Rendered + Send + Sync>;
 
-/// The inside as a postman sees it.
-pub struct Post {
-    /// What happened.
+/// Dependencies of the push worker.
+pub struct PushContext {
+    /// Ledger with the events.
     pub ledger: Arc<dyn Ledger>,
-    /// Who is to know.
+    /// Outbox with the targets.
     pub outbox: Arc<dyn Outbox>,
-    /// The time.
+    /// Clock of the service.
     pub clock: Arc<dyn Clock>,
-    /// What is written.
+    /// Function that writes the body of a notification.
     pub render: Render,
-    /// Hears of each target that is given up, after so many failures.
+    /// Callback for each abandoned target, with the number of its failures.
     pub given_up: Arc<dyn Fn(u32) + Send + Sync>,
 }
 
-/// Takes registrations. Cheap to clone.
+/// Registry of push targets. Cheap to clone.
 #[derive(Clone)]
-pub struct Desk {
+pub struct PushRegistry {
     outbox: Arc<dyn Outbox>,
     clock: Arc<dyn Clock>,
-    policy: Arc<Policy>,
-    bell: Arc<Notify>,
+    policy: Arc<AddressPolicy>,
+    wakeup: Arc<Notify>,
 }
 
-/// Tells until it is stopped.
-pub struct Postman {
+/// Handle of the task that delivers notifications until it is stopped.
+pub struct PushWorker {
     stop: watch::Sender<bool>,
     working: JoinHandle<()>,
 }
 
-impl Desk {
-    /// A desk under a policy.
+impl PushRegistry {
+    /// Creates a registry under a policy.
     #[must_use]
-    pub fn new(outbox: Arc<dyn Outbox>, clock: Arc<dyn Clock>, policy: Policy) -> Self {
-        Self { outbox, clock, policy: Arc::new(policy), bell: Arc::default() }
+    pub fn new(outbox: Arc<dyn Outbox>, clock: Arc<dyn Clock>, policy: AddressPolicy) -> Self {
+        Self { outbox, clock, policy: Arc::new(policy), wakeup: Arc::default() }
     }
 
-    /// Starts to tell: what an earlier life left, and what comes.
+    /// Starts the delivery of pending and future notifications.
     ///
     /// # Errors
-    /// When TLS cannot be set up.
-    pub fn open(&self, post: Post) -> Result<Postman, Failure> {
-        let courier = Courier::new(Policy::clone(&self.policy)).map_err(|error| {
+    /// Fails if TLS cannot be set up.
+    pub fn open(&self, post: PushContext) -> Result<PushWorker, Failure> {
+        let courier = WebhookClient::new(AddressPolicy::clone(&self.policy)).map_err(|error| {
             tracing::error!(%error, "TLS could not be set up");
             Failure::new(Code::Internal, "TLS could not be set up")
         })?;
         Ok(self.open_with(post, courier))
     }
 
-    fn open_with(&self, post: Post, courier: Courier) -> Postman {
-        let Post { ledger, outbox, clock, render, given_up } = post;
+    fn open_with(&self, post: PushContext, courier: WebhookClient) -> PushWorker {
+        let PushContext { ledger, outbox, clock, render, given_up } = post;
         let max_age = self.policy.max_age;
-        let bench = Arc::new(Bench { ledger, outbox, clock, render, given_up, courier, max_age });
+        let bench = Arc::new(WorkerContext {
+            ledger,
+            outbox,
+            clock,
+            render,
+            given_up,
+            client: courier,
+            max_age,
+        });
         let (stop, stopped) = watch::channel(false);
-        let working = tokio::spawn(worker::work(bench, Arc::clone(&self.bell), stopped));
-        Postman { stop, working }
+        let working = tokio::spawn(delivery_worker::work(bench, Arc::clone(&self.wakeup), stopped));
+        PushWorker { stop, working }
     }
 
-    /// The wall time, for new registrations.
+    /// Returns the wall-clock time for new registrations.
     #[must_use]
     pub fn now(&self) -> chrono::DateTime<chrono::Utc> {
         self.clock.now()
     }
 
-    /// Whether a target could be registered.
+    /// Checks that a target can be registered.
     ///
     /// # Errors
-    /// `invalid-params` with what is wrong with it; no secret is repeated.
+    /// `invalid-params` with the fault; the message contains no secret.
     pub fn check(&self, target: &PushTarget) -> Result<(), Failure> {
         check_url(&target.url.0, &self.policy)?;
         let credentials = target.authentication.as_ref();
@@ -147,15 +157,15 @@ impl Desk {
         Ok(())
     }
 
-    /// Registers a target that knows the events up to `known`, in place of one of the same id.
+    /// Registers a target that already has the events up to `known`, or replaces the one with the same id.
     ///
     /// # Errors
-    /// When it is not one that may be told, or when it was not recorded.
+    /// Fails if the address is not allowed, or if the target cannot be recorded.
     pub async fn set(&self, target: PushTarget, known: u64) -> Result<(), Failure> {
         self.check(&target)?;
         match self.outbox.set(target, known, TARGETS).await.map_err(|error| broken(&error))? {
             Placing::Placed => {
-                self.bell.notify_one();
+                self.wakeup.notify_one();
                 Ok(())
             }
             Placing::Full => {
@@ -168,38 +178,37 @@ impl Desk {
         }
     }
 
-    /// One target of an execution.
+    /// Returns one target of an execution.
     ///
     /// # Errors
-    /// When it could not be read.
+    /// Fails if the target cannot be read.
     pub async fn get(&self, id: ExecutionId, target: &str) -> Result<Option<PushTarget>, Failure> {
         self.outbox.get(id, target).await.map_err(|error| broken(&error))
     }
 
-    /// All targets of an execution, the oldest first.
+    /// Returns all targets of an execution, oldest first.
     ///
     /// # Errors
-    /// When they could not be read.
+    /// Fails if the targets cannot be read.
     pub async fn list(&self, id: ExecutionId) -> Result<Vec<PushTarget>, Failure> {
         self.outbox.list(id).await.map_err(|error| broken(&error))
     }
 
-    /// Tells a target no more. Answers whether there was one.
+    /// Removes a target. Returns true if it existed.
     ///
     /// # Errors
-    /// When it could not be recorded.
+    /// Fails if the removal cannot be recorded.
     pub async fn delete(&self, id: ExecutionId, target: &str) -> Result<bool, Failure> {
         self.outbox.delete(id, target).await.map_err(|error| broken(&error))
     }
 }
 
-impl Postman {
-    /// Sends nothing new, and waits a little for what is on its way. The rest is sent after the
-    /// next start.
+impl PushWorker {
+    /// Stops the delivery after a short wait for running requests. The rest is delivered after the next start.
     pub async fn stop(self) {
         self.stop.send_replace(true);
         if let Err(error) = self.working.await {
-            tracing::error!(%error, "the postman had failed");
+            tracing::error!(%error, "push worker had failed");
         }
     }
 }
@@ -217,7 +226,7 @@ fn broken(error: &LedgerError) -> Failure {
     Failure::new(Code::LedgerUnavailable, "the push configurations could not be reached")
 }
 
-/// An error with its causes.
+/// Returns the message of an error with its causes.
 fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

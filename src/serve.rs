@@ -1,148 +1,83 @@
-//! Transports over one gateway: HTTP in, messages to the tree, JSON out.
+//! HTTP servers of all protocols over one api: requests in, messages to the supervision tree, JSON out.
 
 pub mod a2a;
-pub mod admin;
-pub mod answer;
+pub mod agent_directory;
 pub mod api;
 pub mod auth;
-pub mod beside;
-pub mod body;
-pub mod card;
-pub mod changing;
-pub mod counted;
-pub mod cursor;
-pub mod document;
-mod envelope;
-pub mod exposure;
-mod extension;
-pub mod follow;
-pub mod gate;
-pub mod grpc;
-pub mod host;
-pub mod jsonrpc;
-pub mod listen;
-pub mod lockout;
-pub mod looks;
-mod message;
-pub mod observed;
-pub mod opening;
-pub mod peer;
-pub mod perform;
-pub mod push;
-pub mod rest;
+pub mod http;
+pub mod ops;
 pub mod router;
-pub mod segment;
-pub mod sse;
-mod standing;
-pub mod status;
-pub mod stocktaking;
-pub mod task;
-mod unread;
-pub mod version;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use algonius_actors::door::Gateway;
-use algonius_actors::model::agent::AgentSpec;
+use algonius_actors::api::Api;
+use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::AgentId;
-use algonius_actors::model::rungs::Rungs;
-use algonius_actors::model::status::ProgramStatus;
-
-use admin::Admin;
-use auth::Guard;
-use bytes::Bytes;
-use card::GrpcUrls;
+use algonius_actors::model::observation::status::AgentStatus;
 use chrono::{DateTime, Utc};
-use exposure::Rates;
-use gate::Aliases;
-use host::Hosts;
-use ipnet::IpNet;
-use lockout::Lockouts;
-use looks::Looks;
-use stocktaking::Stocktaking;
 
-use crate::observe::Observatory;
-use crate::push::Desk;
+use crate::push::PushRegistry;
+use a2a::card::public_address::Sites;
+use agent_directory::{AgentDirectory, unknown_agent};
+use api::schedules::ScheduleDefaults;
+use auth::AccessControl;
+use http::body_budget::BodyLimits;
+use ops::admin::Admin;
+use ops::status::{MachineFacts, Monitoring};
 
-/// What every request can reach, under one configuration.
+/// State that all requests share under one configuration.
 #[derive(Clone)]
-pub struct App(Arc<Shared>);
-
-/// Tells what is known of the program of an agent.
-pub type Known = Arc<dyn Fn(&AgentId) -> Option<ProgramStatus> + Send + Sync>;
+pub struct App(Arc<SharedState>);
 
 /// The shared part of an [`App`].
-pub struct Shared {
-    /// The tree.
-    pub gateway: Gateway,
-    /// Who may enter.
-    pub guard: Guard,
-    /// The addresses that may not even try.
-    pub lockouts: Arc<Lockouts>,
-    /// The calls that agents may still take.
-    pub rates: Arc<Rates>,
-    /// Changes the configuration and tokens.
+pub struct SharedState {
+    /// Api to the supervision tree.
+    pub api: Api,
+    /// Changes of the configuration and of tokens.
     pub admin: Arc<dyn Admin>,
-    /// The names of the service.
-    pub hosts: Hosts,
-    /// Proxies whose word about a caller's address counts.
-    pub proxies: Vec<IpNet>,
-    /// Paths of agents beside the usual ones.
-    pub aliases: Aliases,
-    /// Where gRPC clients connect.
-    pub grpc: GrpcUrls,
-    /// Takes push configurations; `None` when nobody is told.
-    pub push: Option<Desk>,
-    /// The agents, by id.
-    pub agents: BTreeMap<AgentId, Arc<AgentSpec>>,
-    /// The zone of a schedule that names none.
-    pub zone: String,
-    /// Whether schedules may have seconds.
-    pub seconds: bool,
-    /// The agent of the host's own card.
-    pub default_agent: Option<AgentId>,
-    /// Counts and times requests.
-    pub observatory: Observatory,
-    /// Whether those who may read are shown the numbers.
-    pub metrics: bool,
-    /// How much room the ledger takes, in bytes.
-    pub ledger_bytes: Arc<dyn Fn() -> u64 + Send + Sync>,
-    /// How much the ledger holds.
-    pub stocktaking: Stocktaking,
-    /// What `/status` tells those who see all.
-    pub looks: Looks<Bytes>,
-    /// What the machine offers.
-    pub rungs: Rungs,
-    /// Tells which wardens live.
-    pub wardens: Arc<dyn Fn() -> Vec<u32> + Send + Sync>,
-    /// Tells what is known of the program of an agent.
-    pub programs: Known,
-    /// Since when it serves.
+    /// Registry of push configurations; `None` if push notifications are disabled.
+    pub push: Option<PushRegistry>,
+    /// Rules about callers.
+    pub access: AccessControl,
+    /// Agents of the configuration.
+    pub agents: AgentDirectory,
+    /// Defaults and rules for schedules.
+    pub schedules: ScheduleDefaults,
+    /// Addresses at which callers reach the service.
+    pub sites: Sites,
+    /// Limits of request bodies.
+    pub bodies: BodyLimits,
+    /// Sources of the metrics and of the status.
+    pub monitoring: Monitoring,
+    /// Facts about the machine and the processes on it.
+    pub machine: MachineFacts,
+    /// Start time of the service.
     pub begun: DateTime<Utc>,
-    /// Where callers reach the service, without a slash at the end.
-    pub public_url: String,
-    /// Whether cards are shown to everybody.
-    pub public_card: bool,
-    /// The longest body in bytes.
-    pub max_body: usize,
-    /// How long a body may take.
-    pub body_timeout: Duration,
 }
 
 impl App {
-    /// Shares what every request can reach.
+    /// Wraps the state that all requests share.
     #[must_use]
-    pub fn new(shared: Shared) -> Self {
+    pub fn new(shared: SharedState) -> Self {
         Self(Arc::new(shared))
+    }
+
+    /// Returns the status of an agent, with the facts about its program.
+    ///
+    /// # Errors
+    /// `agent-unknown`.
+    pub async fn agent_status(&self, id: &AgentId) -> Result<AgentStatus, Failure> {
+        let tree = self.api.tree.status().await;
+        let status = tree.agents.into_iter().find(|agent| agent.id == *id);
+        let status = status.ok_or_else(unknown_agent)?;
+        Ok(AgentStatus { program: self.agents.program(id), ..status })
     }
 }
 
 impl std::ops::Deref for App {
-    type Target = Shared;
+    type Target = SharedState;
 
-    fn deref(&self) -> &Shared {
+    fn deref(&self) -> &SharedState {
         &self.0
     }
 }

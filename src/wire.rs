@@ -1,16 +1,10 @@
-//! Bytes to types and back: serde only, no sockets, no actors.
-//!
-//! The core shapes are those of A2A 1.0 ([`a2a::v1`]); 0.3 is a dialect at the edge
-//! ([`a2a::v0_3`]). Every number of an error is chosen in [`problem`].
+//! Wire formats of the product's own API: conversion between bytes and types with serde only, without sockets and
+//! actors. The formats of A2A and of errors are in the crate `algonius_a2a`.
 
-pub mod a2a;
 pub mod admin;
 pub mod api;
-pub mod base64;
 pub mod envelope;
-mod fields;
-pub mod jsonrpc;
-pub mod problem;
-mod whole;
+mod integer;
 
-pub use fields::placed;
+/// Pattern of text that has no control characters and is not blank.
+const NAME: &str = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$";

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_supervisor::clock::WallClock;
-use algonius_supervisor::warden::wardens::Origin;
+use algonius_supervisor::platform::clock::WallClock;
 use algonius_supervisor::{Running, StartError, config, start_with};
+use algonius_warden::wardens::HolderCommand;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -44,8 +44,12 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
+    /// The code of a refusal, in whichever format its path has.
     fn code(&self) -> String {
-        self.json().get("code").and_then(Value::as_str).unwrap_or_default().to_owned()
+        let document = self.json();
+        let places = ["/code", "/error/data/0/metadata/code", "/error/details/0/metadata/code"];
+        let found = places.iter().find_map(|place| document.pointer(place)?.as_str());
+        found.unwrap_or_default().to_owned()
     }
 }
 
@@ -69,9 +73,12 @@ async fn try_start(
     let checked = config::load(&file, &env).unwrap_or_else(|faults| panic!("{faults}"));
     let mut settings = checked.settings;
     settings.server.listen = listen.unwrap_or(settings.server.listen);
-    let running =
-        start_with(settings, Arc::new(WallClock), Origin::of(env!("CARGO_BIN_EXE_algonius")))
-            .await?;
+    let running = start_with(
+        settings,
+        Arc::new(WallClock),
+        HolderCommand::of(env!("CARGO_BIN_EXE_algonius")),
+    )
+    .await?;
     let token = std::fs::read_to_string(home.path().join("data/token")).unwrap().trim().to_owned();
     Ok(Service { running, token, _home: home })
 }
@@ -136,48 +143,69 @@ fn state(answer: &Answer) -> Value {
 }
 
 #[tokio::test]
-async fn three_wrong_tokens_block_an_address_on_every_path_until_the_block_ends() {
+async fn a_lockout_ends_and_its_count_restarts() {
     let rest = format!("{AGENT}[lockout]\nfailures = 3\nblock = 1\n");
     let service = service("", &rest).await;
     for _ in 0..5 {
         assert_eq!(service.look("/status", &[]).await.status, 401);
     }
     let wrong = bearer(OTHER);
-    for _ in 0..3 {
-        assert_eq!(service.look("/status", &[&wrong]).await.status, 401);
+    let fail = async || service.look("/status", &[&wrong]).await;
+    for _ in 0..2 {
+        for _ in 0..3 {
+            assert_eq!(fail().await.status, 401);
+        }
+        let first = fail().await;
+        assert_eq!((first.status, first.header("retry-after")), (429, Some("1")));
+        assert_eq!(first.code(), "locked-out");
+        for path in ["/agents", "/api/v1/executions"] {
+            assert_eq!(service.look(path, &[&wrong]).await.body, first.body, "{path}");
+        }
+        for refused in [
+            service.call("/agents/a/v1", "message/send", &[&wrong]).await,
+            service.look("/agents/a/v1/tasks", &[&wrong]).await,
+        ] {
+            assert_eq!((refused.status, refused.code().as_str()), (429, "locked-out"));
+        }
+        assert_eq!(service.look(CARD, &[&wrong]).await.status, 200);
+        assert_eq!(service.get("/status").await.status, 200);
+        // The block lasts for a second, and a request that is refused does not make it longer.
+        tokio::time::sleep(Duration::from_millis(1100)).await;
     }
-    let first = service.get("/status").await;
-    assert_eq!((first.status, first.header("retry-after")), (429, Some("1")));
-    assert_eq!(first.code(), "locked-out");
-    for path in [CARD, "/nowhere", "/agents", "/agents/a/v1"] {
-        assert_eq!(service.get(path).await.body, first.body, "{path}");
-    }
-    assert_eq!(service.look("/health", &[]).await.status, 200);
-    let unblocked = async { while service.get("/status").await.status != 200 {} };
-    timeout(Duration::from_secs(20), unblocked).await.expect("the block ends");
     service.end().await;
 }
 
 #[tokio::test]
-async fn behind_a_trusted_proxy_callers_are_told_apart_and_otherwise_not_believed() {
+async fn forwarded_addresses_are_trusted_from_proxies_only() {
     let rest = format!("{AGENT}[lockout]\nfailures = 1\n");
     let wrong = bearer(OTHER);
     let trusting = service("trusted_proxies = [\"127.0.0.1\"]", &rest).await;
-    let bad = [wrong.as_str(), "X-Forwarded-For: 198.51.100.7"];
-    assert_eq!(trusting.look("/status", &bad).await.status, 401);
-    assert_eq!(trusting.look("/status", &bad).await.status, 429);
+    let status = async |service: &Service, from: &str| {
+        let from = format!("X-Forwarded-For: {from}");
+        service.look("/status", &[wrong.as_str(), &from]).await.status
+    };
+    assert_eq!(status(&trusting, "198.51.100.7").await, 401);
+    assert_eq!(status(&trusting, "198.51.100.7").await, 429);
+    assert_eq!(status(&trusting, "198.51.100.8").await, 401);
+    assert_eq!(status(&trusting, "192.0.2.1, 198.51.100.7").await, 429);
+    assert_eq!(status(&trusting, "2001:db8::1").await, 401);
+    assert_eq!(status(&trusting, "2001:db8::2").await, 429);
     assert_eq!(trusting.get("/status").await.status, 200);
-    let spoofed = [wrong.as_str(), "X-Forwarded-For: 192.0.2.1, 198.51.100.7"];
-    assert_eq!(trusting.look("/status", &spoofed).await.status, 429);
     trusting.end().await;
     let alone = service("", &rest).await;
-    assert_eq!(alone.look("/status", &bad).await.status, 401);
-    assert_eq!(alone.get("/status").await.status, 429);
+    assert_eq!(status(&alone, "198.51.100.7").await, 401);
+    assert_eq!(status(&alone, "198.51.100.8").await, 429);
+    assert_eq!(alone.get("/status").await.status, 200);
     alone.end().await;
+    let exempt = format!("{AGENT}[lockout]\nfailures = 1\nexempt = [\"127.0.0.0/8\"]\n");
+    let exempt = service("", &exempt).await;
+    assert_eq!(status(&exempt, "198.51.100.7").await, 401);
+    assert_eq!(status(&exempt, "198.51.100.7").await, 401);
+    exempt.end().await;
 }
 
 #[tokio::test]
-async fn a_key_opens_its_agent_only_and_an_open_agent_needs_none() {
+async fn an_agent_key_works_for_its_agent_only() {
     let rest = format!(
         "{AGENT}[agents.a.auth]\ntype = \"api_key\"\nheader = \"X-Key\"\ntoken_env = \"KEY\"\n\
          [agents.b]\ncommand = \"cat\"\n\
@@ -193,7 +221,7 @@ async fn a_key_opens_its_agent_only_and_an_open_agent_needs_none() {
     assert_eq!(service.call("/agents/a/v1", send, &both).await.status, 401);
     let as_bearer = bearer(KEY);
     let elsewhere = service.call("/agents/b/v1", send, &[&as_bearer]).await;
-    assert_eq!(elsewhere.json()["error"]["data"]["code"], "forbidden");
+    assert_eq!(elsewhere.json()["error"]["data"][0]["metadata"]["code"], "forbidden");
     assert_eq!(state(&service.call("/agents/c/v1", send, &[]).await), "completed");
     assert_eq!(service.call("/agents/c/v1", send, &["X-Forwarded-For: ::1"]).await.status, 401);
     assert_eq!(service.call("/agents/c/v1", send, &[&bearer(OTHER)]).await.status, 401);
@@ -202,15 +230,15 @@ async fn a_key_opens_its_agent_only_and_an_open_agent_needs_none() {
 }
 
 #[tokio::test]
-async fn an_open_agent_is_not_served_to_others() {
+async fn an_open_agent_refuses_remote_clients() {
     let rest = format!("{AGENT}[agents.a.auth]\ntype = \"none\"\ninsecure = true\n");
     let listen = Some(SocketAddr::from(([0, 0, 0, 0], 0)));
     let error = try_start("", &rest, listen).await.err().map(|error| error.to_string());
-    assert!(error.is_some_and(|error| error.contains("lets everybody in")));
+    assert!(error.is_some_and(|error| error.contains("admits every caller")));
 }
 
 #[tokio::test]
-async fn foreign_names_and_foreign_pages_are_refused_before_credentials() {
+async fn unknown_hosts_and_origins_are_refused_first() {
     let server = "allowed_hosts = [\"agents.lan\"]\nallowed_origins = [\"https://c.example\"]\n\
                   public_url = \"https://agents.example.org\"";
     let service = service(server, AGENT).await;
@@ -231,7 +259,7 @@ async fn foreign_names_and_foreign_pages_are_refused_before_credentials() {
 }
 
 #[tokio::test]
-async fn what_is_off_is_neither_advertised_nor_done() {
+async fn disabled_features_are_neither_advertised_nor_available() {
     let rest = format!(
         "{AGENT}[agents.a.a2a]\nbase_path = \"/bots/x\"\nmethods = [\"send\"]\n\
          input_modes = [\"image/*\"]\nrate_limit = {{ requests_per_second = 0.01, burst = 2 }}\n\
@@ -239,7 +267,7 @@ async fn what_is_off_is_neither_advertised_nor_done() {
     );
     let service = service("", &rest).await;
     let token = bearer(&service.token);
-    let code = |answer: &Answer| answer.json()["error"]["data"]["code"].clone();
+    let code = |answer: &Answer| answer.json()["error"]["data"][0]["metadata"]["code"].clone();
     let send = service.call("/bots/x/v1", "message/send", &[&token]).await;
     assert_eq!(code(&send), "content-type-unsupported");
     let get = service.call("/agents/a/v1/", "tasks/get", &[&token]).await;
@@ -268,7 +296,46 @@ async fn what_is_off_is_neither_advertised_nor_done() {
 }
 
 #[tokio::test]
-async fn a_card_is_kept_for_a_while_and_not_sent_twice() {
+async fn legacy_paths_give_the_same_responses() {
+    let service = service("", AGENT).await;
+    let token = bearer(&service.token);
+    let card = service.look(CARD, &[]).await;
+    let file = service.look("/.well-known/agent-cards/a.json", &[]).await;
+    assert_eq!((file.status, &file.body), (200, &card.body));
+    for unknown in ["a", "b.json", ".json", "list.json"] {
+        let path = format!("/.well-known/agent-cards/{unknown}");
+        let answer = service.look(&path, &[]).await;
+        assert_eq!((answer.status, answer.code().as_str()), (404, "agent-unknown"), "{unknown}");
+    }
+    let list = service.get("/agents/list.json").await.json();
+    assert_eq!(list, service.get("/agents").await.json());
+    assert_eq!(list["agents"][0]["id"], "a");
+    assert_eq!(service.look("/agents/list.json", &[]).await.status, 401);
+
+    let sent = service.call("/agents/a/v1/jsonrpc", "message/send", &[&token]).await.json();
+    assert_eq!(sent["result"]["kind"], "task", "{sent}");
+    let refused = service.call("/agents/a/v1/jsonrpc", "message/send", &[]).await;
+    assert_eq!(refused.status, 401);
+    assert_eq!(refused.json()["jsonrpc"], "2.0");
+    service.end().await;
+}
+
+/// See ADR 44: each has its equivalent, and none answers with an error of the service.
+#[tokio::test]
+async fn rejected_paths_are_unknown() {
+    let service = service("", AGENT).await;
+    let token = bearer(&service.token);
+    let rpc = service.call("/rpc", "message/send", &[&token]).await;
+    assert_eq!((rpc.status, rpc.code().as_str()), (404, "path-unknown"));
+    for path in ["/discovery/agents", "/discovery/capabilities", "/agents/a/v1/executions"] {
+        let answer = service.get(path).await;
+        assert_eq!(answer.status, 404, "{path}: {answer:?}");
+    }
+    service.end().await;
+}
+
+#[tokio::test]
+async fn a_card_is_cacheable_and_not_sent_twice() {
     let service = service("", AGENT).await;
     let card = service.look(CARD, &[]).await;
     assert_eq!(card.header("cache-control"), Some("public, max-age=300"));

@@ -1,11 +1,21 @@
-//! House rules: what the compiler cannot say about arrows, sizes, names, words and pages.
+//! Rules that the compiler cannot check: dependencies, sizes, names, words and pages.
 //!
 //! Each rule is a test that lists every place with `file:line` and says what to do about it.
 
-#[path = "tidy/arrows.rs"]
-mod arrows;
+#[path = "tidy/cycles.rs"]
+mod cycles;
+#[path = "tidy/dependencies.rs"]
+mod dependencies;
+#[path = "tidy/language.rs"]
+mod language;
+#[path = "tidy/measured.rs"]
+mod measured;
 #[path = "tidy/names.rs"]
 mod names;
+#[path = "tidy/numbers.rs"]
+mod numbers;
+#[path = "tidy/objects.rs"]
+mod objects;
 #[path = "tidy/packaging.rs"]
 mod packaging;
 #[path = "tidy/pages.rs"]
@@ -20,6 +30,8 @@ mod routes;
 mod rust;
 #[path = "tidy/shape.rs"]
 mod shape;
+#[path = "tidy/skips.rs"]
+mod skips;
 #[path = "tidy/summary.rs"]
 mod summary;
 #[path = "tidy/supply.rs"]

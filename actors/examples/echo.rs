@@ -6,28 +6,32 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::decide::key::Keyring;
-use algonius_actors::decide::redact::Redactor;
-use algonius_actors::door::Gateway;
-use algonius_actors::kit::{Circuits, Kit, Masking, Pens, Purses, Room};
-use algonius_actors::lookout::Lookout;
+use algonius_actors::api::Api;
+use algonius_actors::api::supervision_tree::{Tree, TreePlan};
+use algonius_actors::decide::admission::dedup_key::Keyring;
+use algonius_actors::driver::{Driver, Hold, Lease, Work};
+use algonius_actors::model::access::principal::{Caller, Right, Scope};
 use algonius_actors::model::agent::AgentSpec;
+use algonius_actors::model::agent::workspace::Workspace;
 use algonius_actors::model::code::Code;
-use algonius_actors::model::event::{Channel, Fact};
+use algonius_actors::model::execution::event::{EventKind, TextChannel};
+use algonius_actors::model::execution::request::{
+    Input, Overrides, Request, RequestOrigin, Trigger,
+};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{ContextId, MessageId, PrincipalId};
-use algonius_actors::model::principal::{Caller, Right, Scope};
-use algonius_actors::model::request::{Input, Overrides, Request, Trigger};
-use algonius_actors::model::workspace::Workspace;
 use algonius_actors::ports::clock::Clock;
-use algonius_actors::ports::driver::{Driver, Hold, Lease, Work};
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::ports::observer::Nobody;
 use algonius_actors::report::Reporter;
-use algonius_actors::root::Seat;
+use algonius_actors::root::AgentDefinition;
+use algonius_actors::services::monitor_handle::MonitorHandle;
+use algonius_actors::services::{
+    ActiveWriters, AttemptResources, BudgetUsages, CredentialBreakers, InputSealer, Masking,
+    RecordStores, Services,
+};
 use algonius_actors::testing::{MemoryLedger, spec};
-use algonius_actors::tree::{Plan, Tree};
-use algonius_actors::turns::Turns;
+use algonius_redact::Redactor;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use tokio::task::JoinHandle;
@@ -60,10 +64,10 @@ impl Driver for Echo {
 
 /// What is written is masked on its way to the ledger.
 async fn say(report: &Reporter, text: &str) -> Result<(), LedgerError> {
-    let mut scribe = report.scribe(Channel::Stdout);
+    let mut scribe = report.scribe(TextChannel::Stdout);
     scribe.write(text.as_bytes()).await?;
     let span = scribe.close().await?;
-    report.note(Fact::answer(span)).await
+    report.note(EventKind::answer(span)).await
 }
 
 /// Dropped, it ends at once; its reporter tells so.
@@ -105,42 +109,42 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// The tree from its start to its end, with one request.
 async fn run(text: &str) -> Result<String, Box<dyn Error>> {
     let ledger = MemoryLedger::default();
-    let kit = Kit {
+    let kit = Services {
+        inputs: InputSealer::in_memory(),
         ledger: Arc::new(ledger.clone()),
-        history: Arc::new(ledger),
+        stores: RecordStores { history: Arc::new(ledger.clone()), interactions: Arc::new(ledger) },
         clock: Arc::new(Wall),
         redactor: Masking::fixed(Arc::new(Redactor::new(["correct-horse-battery".to_owned()]))),
         observer: Arc::new(Nobody),
-        lookout: Lookout::default(),
+        monitor: MonitorHandle::default(),
         keyring: Keyring::new([7; 32]), // One that is kept, where the ledger is.
-        turns: Turns::default(),
-        pens: Pens::default(),
-        circuits: Circuits::default(),
-        purses: Purses::default(),
-        room: Room::default(),
+        resources: AttemptResources::default(),
+        active_writers: ActiveWriters::default(),
+        breakers: CredentialBreakers::default(),
+        budget_usages: BudgetUsages::default(),
     };
-    let seat = Seat { spec: Arc::new(spec("echo")), driver: Arc::new(Echo) };
-    let tree = Tree::start(kit, vec![seat], Plan::default()).await?;
-    let answer = ask(tree.gateway(), text).await;
+    let seat = AgentDefinition { spec: Arc::new(spec("echo")), driver: Arc::new(Echo) };
+    let tree = Tree::start(kit, vec![seat], TreePlan::default()).await?;
+    let answer = ask(tree.api(), text).await;
     tree.stop(Duration::from_secs(5)).await;
     Ok(answer?)
 }
 
 /// Asks, waits, and reads the answer as everybody may see it.
-async fn ask(gateway: &Gateway, text: &str) -> Result<String, Failure> {
+async fn ask(api: &Api, text: &str) -> Result<String, Failure> {
     let caller = Caller {
         principal: PrincipalId(Uuid::from_u128(1)),
         name: "operator".to_owned(),
         scope: Scope { rights: vec![Right::Read, Right::Run], agents: None },
     };
-    let ticket = gateway.submit(&caller, request(&caller, text)).await?;
-    let record = gateway.execution(&caller, ticket.execution).await?;
-    gateway.ended(&record, ticket.progress).await;
+    let ticket = api.requests.submit(&caller, request(&caller, text)).await?;
+    let record = api.reader.execution(&caller, ticket.execution).await?;
+    api.requests.ended(&record, ticket.progress).await?;
     let mut answer = String::new();
-    for event in gateway.events(&record, 0).await? {
-        let Fact::Artifact { pieces, .. } = event.fact else { continue };
+    for event in api.reader.events(&record, 0).await? {
+        let EventKind::Artifact { pieces, .. } = event.data else { continue };
         for piece in pieces {
-            answer += &gateway.text(&record, piece.text).await?;
+            answer += &api.reader.text(&record, piece.text).await?;
         }
     }
     Ok(answer)
@@ -149,21 +153,19 @@ async fn ask(gateway: &Gateway, text: &str) -> Result<String, Failure> {
 fn request(caller: &Caller, text: &str) -> Request {
     Request {
         agent: spec("echo").id,
-        owner: caller.principal,
+        origin: RequestOrigin::direct(caller.principal, Trigger::Api),
         message: MessageId("message-1".to_owned()),
         context: ContextId("context-1".to_owned()),
         opens: true,
         idempotency: None,
-        trace: None,
         continues: None,
         standing: Overrides::default(),
-        trigger: Trigger::Api,
         input: Input::text_of(text),
     }
 }
 
 #[tokio::test]
-async fn the_agent_answers_with_what_it_was_asked_masked() {
+async fn the_agent_answers_with_its_redacted_input() {
     let answer = run("say correct-horse-battery now").await.unwrap();
     assert_eq!(answer, "say *** now");
 }

@@ -1,168 +1,174 @@
-//! `AgentActor`: one per agent; lets requests in by its line, and owns their executions.
+//! `AgentActor`: one per agent; admits requests to its queue and owns their executions.
+//!
+//! It decides what becomes of a duplicate (`admission/duplicates.rs`, and `coalescer.rs` for equal contents), and with
+//! which retry policy an execution runs (`running/retry_policy.rs`). The ledger enforces both: it compares the keys in
+//! the transaction that records a request, and refuses a claim whose precondition no longer holds.
 
-mod asked;
+mod admission;
+mod backpressure;
 mod budget;
-mod circuit;
-mod glance;
-mod intake;
-mod leaning;
-mod leaving;
-mod lives;
-mod parking;
-mod patience;
-mod places;
-mod pool;
-mod pressed;
-mod resuming;
-mod seated;
+mod coalescer;
+mod credential_gate;
+mod definition;
+mod executions;
+mod lifecycle;
+mod pending_orders;
+mod queue;
+mod quota_wait;
+mod running;
+mod snapshot;
+mod submit;
+mod tasks;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
+use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
-use tokio::time::Instant;
 
-use crate::alarm::alarmed;
-use crate::circuits::{Probe, credential};
-use crate::decide::admission::{Event as Arrival, Line};
-use crate::decide::breaker::Circuit;
-use crate::decide::restart::Restarts;
-use crate::execution::{ExecutionMsg, Resumption};
-use crate::kit::Kit;
+use crate::decide::admission::AdmissionEvent;
+use crate::driver::Driver;
+use crate::execution::recover::{ContinuedWork, Recovered, resume};
+use crate::maintenance::monitor::LatestEvaluation;
 use crate::model::agent::AgentSpec;
+use crate::model::agent::quota::Deferral;
+use crate::model::execution::progress::Progress;
+use crate::model::execution::record::Record;
+use crate::model::execution::request::Request;
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
-use crate::model::progress::Progress;
-use crate::model::quota::{CredentialName, Parked};
-use crate::model::record::Record;
-use crate::model::request::Request;
-use crate::model::status::LastOutcome;
-use crate::monitor::Latest;
-use crate::ports::driver::Driver;
+use crate::model::interaction::Interaction;
+use crate::model::observation::status::LastOutcome;
 use crate::ports::ledger::LedgerError;
-use crate::recover::{Held, Recovered, take_up};
-use crate::root::Seat;
+use crate::services::Services;
 
-use leaving::Leaving;
+use self::admission::RequestAdmission;
+use self::coalescer::Coalescer;
+use self::lifecycle::Lifecycle;
+use self::pending_orders::PendingOrders;
+use self::queue::QueuedRequest;
+use self::running::RunningExecutions;
+use self::tasks::AgentTasks;
 
-pub use glance::AgentView;
-pub(crate) use intake::{closed, reused};
-pub(crate) use leaving::removed;
+pub(crate) use self::admission::{closed, reused};
+pub use self::definition::AgentDefinition;
+pub(crate) use self::lifecycle::removed;
+pub use self::snapshot::AgentView;
 
-/// Owns everything that one agent does.
+/// Actor that owns all work of one agent.
 pub struct AgentActor;
 
-/// What a submitter gets at once: the execution's id, and a way to follow it.
+/// Answer to a submission: the execution's id, and its progress.
 #[derive(Debug, Clone)]
-pub struct Ticket {
-    /// The execution.
+pub struct SubmitReply {
+    /// Id of the execution.
     pub execution: ExecutionId,
-    /// Whether it was there before: the same message was sent already.
+    /// True if the execution existed before, because the same message was sent earlier.
     pub joined: bool,
-    /// Its progress, while an actor holds it.
+    /// Progress of the execution, while an actor holds it.
     pub progress: Option<watch::Receiver<Progress>>,
-    /// How it has ended, where the door has looked.
+    /// Record of an execution that has ended, if the gateway has read it.
     pub ended: Option<Box<Record>>,
 }
 
-/// What an agent is told.
+/// Message to an agent's actor.
 pub enum AgentMsg {
-    /// Asks for an execution. The answer comes when it is recorded, not when it has run.
+    /// Submits a request. The reply follows once the request is recorded, not once it has run.
     Submit(Box<Submission>),
-    /// The ledger has answered about a request that was let in.
-    Recorded(ExecutionId, Result<Recording, LedgerError>),
-    /// The equal request that it waited for has ended; with the one whose result it takes.
+    /// Checks whether the agent would accept a request now.
+    Check(Box<Request>, RpcReplyPort<Result<(), Failure>>),
+    /// Result of recording an admitted request.
+    Recorded(ExecutionId, Result<RecordResult, LedgerError>),
+    /// The equal request has ended; the second id is the execution whose result is taken, if any.
     Freed(ExecutionId, Option<ExecutionId>),
-    /// The first in line may have waited for as long as it may.
+    /// The queue timeout of the first entry may have expired.
     PatienceDue,
-    /// Those in a long line are told of their places.
+    /// The entries of a long queue must be notified of their positions.
     PlacesDue,
-    /// Whether the machine can take more work is judged anew.
+    /// The resource pressure of the machine changed.
     Judged,
-    /// A credential is of no use, or of use again, or the time has come to see.
+    /// A credential became unusable or usable again, or may be probed.
     CircuitTurned,
-    /// One that is parked has waited for as long as it was to.
-    Woken(ExecutionId),
-    /// Calls an execution off, if it is here. The answer does not wait for its end.
+    /// The deferral of an execution is over.
+    Woken(ExecutionId, Deferral),
+    /// Cancels an execution, if it is here. The reply does not wait for its end.
     Cancel {
-        /// Which, as the ledger knows it.
+        /// Record of the execution.
         record: Box<Record>,
-        /// Why, for its history.
+        /// Reason for its history.
         why: String,
-        /// Its progress; `None` when it is not here.
+        /// Progress of the execution; `None` if it is not here.
         reply: RpcReplyPort<Option<watch::Receiver<Progress>>>,
     },
-    /// Asks for the progress of an execution; `None` when it is not here.
+    /// A caller answered an interaction of an execution, and the ledger has recorded the answer.
+    Answered(Box<Interaction>, RpcReplyPort<Option<watch::Receiver<Progress>>>),
+    /// Requests the progress of an execution; `None` if it is not here.
     Watch(ExecutionId, RpcReplyPort<Option<watch::Receiver<Progress>>>),
-    /// A question stayed open for as long as it may.
+    /// The deadline for the answer to a question passed.
     Unanswered(Box<Record>),
-    /// An open question is called off, for this reason.
+    /// Cancels an execution with an open question, for this reason.
     CallOff(Box<Record>, String),
-    /// Nothing is left of an execution's work, and its end is in the ledger.
+    /// The clean-up of an execution is complete, and its outcome is in the ledger.
     AtRest(ExecutionId),
-    /// An execution's actor was not born.
+    /// The actor of an execution did not start.
     Stillborn(ExecutionId),
-    /// What a crashed execution worked on is claimed.
-    TakenOver(Box<Held>),
-    /// What a lost execution left is settled.
+    /// The work of a crashed execution actor is claimed.
+    TakenOver(Box<ContinuedWork>),
+    /// The leftovers of a lost execution are settled.
     CutOffSettled(ExecutionId),
-    /// It is configured otherwise. What runs goes on as it began; what waits begins as it is now.
-    Reseat(Seat),
-    /// Takes nothing new. The answer comes when all that it has has ended; it does not come when the
-    /// agent is seated again before.
+    /// Replaces the agent's definition. Running executions keep the old one; queued ones start with the new one.
+    Reseat(AgentDefinition),
+    /// Stops accepting requests. The reply follows once all work has ended; it does not follow if the agent is
+    /// configured again before.
     Leave(RpcReplyPort<()>),
-    /// The questions that it left open are settled.
+    /// The open questions of a removed agent are settled.
     QuestionsSettled,
-    /// Nobody sends it anything more.
+    /// No further messages follow.
     Close,
-    /// Takes nothing new and begins nothing more. The answer comes when nothing runs.
+    /// Stops accepting requests and starting executions. The reply follows once nothing runs.
     Drain(RpcReplyPort<()>),
-    /// Calls off all that runs.
+    /// Cancels all running executions.
     CancelAll {
-        /// Why, for their history.
+        /// Reason for their history.
         why: String,
     },
-    /// A task of this actor panicked: what it would have told never comes.
+    /// A task of this actor panicked, so its result never arrives.
     Broken,
-    /// Asks what there is. The answer never waits for the work.
+    /// Requests a snapshot. The reply never waits for the work.
     Inspect(RpcReplyPort<AgentView>),
 }
 
-/// A request on its way in.
+/// Submitted request.
 pub struct Submission {
-    /// What is asked.
+    /// Request to execute.
     pub request: Request,
-    /// The execution that it continues, as the ledger knows it.
+    /// Record of the execution that the request continues.
     pub continues: Option<Record>,
-    /// The request in the log.
+    /// Tracing span of the request.
     pub span: tracing::Span,
-    /// Where the answer goes.
-    pub reply: RpcReplyPort<Result<Ticket, Failure>>,
+    /// Reply port for the answer.
+    pub reply: RpcReplyPort<Result<SubmitReply, Failure>>,
 }
 
-/// What the ledger made of a request that was let in.
+/// Result of recording an admitted request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Recording {
-    /// It is in.
+pub enum RecordResult {
+    /// The request is recorded.
     In,
-    /// It is in, and this one was asked the same and is under way.
+    /// The request is recorded, and this execution with the same content is in progress.
     Equal(ExecutionId),
-    /// It is in, and this one was asked the same and has ended well.
+    /// The request is recorded, and this execution with the same content has succeeded.
     Answered(ExecutionId),
-    /// It is the same as an earlier one.
+    /// The request duplicates an earlier one.
     Twin(ExecutionId),
-    /// Its message id was used for another message.
+    /// The message id was used for another message.
     Conflict,
-    /// The question that it answers is not open any more.
+    /// The question that the request answers is no longer open.
     Closed,
 }
 
-impl Recording {
-    /// Whether there is a new record.
+impl RecordResult {
+    /// Returns true if a new record exists.
     const fn is_in(self) -> bool {
         match self {
             Self::In | Self::Equal(_) | Self::Answered(_) => true,
@@ -171,90 +177,35 @@ impl Recording {
     }
 }
 
-/// What an agent begins with.
+/// Arguments of an agent's actor.
 #[derive(Clone)]
 pub struct AgentArgs {
-    /// The agent.
+    /// Definition of the agent.
     pub spec: Arc<AgentSpec>,
-    /// What does its work.
+    /// Driver of the agent's work.
     pub driver: Arc<dyn Driver>,
-    /// The world.
-    pub kit: Arc<Kit>,
-    /// Whether the ledger has nothing of it that has not ended, as its owner has just seen.
+    /// Shared services.
+    pub services: Arc<Services>,
+    /// True if the ledger has no unfinished execution of the agent, as the root has just read.
     pub begins_anew: bool,
-    /// Whether the service is stopping: then what is taken up stays in the ledger.
+    /// True if the service is stopping: recovered executions then stay in the ledger.
     pub draining: bool,
-    /// How hard-pressed the machine is.
-    pub pressure: watch::Receiver<Latest>,
+    /// Resource pressure of the machine.
+    pub pressure: watch::Receiver<LatestEvaluation>,
 }
 
-/// A request in the line.
-struct Waiting {
-    request: Arc<Request>,
-    reply: Option<RpcReplyPort<Result<Ticket, Failure>>>,
-    progress: watch::Sender<Progress>,
-    /// Since when it waits, as it is shown.
-    since: DateTime<Utc>,
-    /// The request in the log.
-    span: tracing::Span,
-    /// Until when it may wait, by a clock that does not jump.
-    due: Instant,
-    from: Resumption,
-    /// The one whose result it takes, where there is one.
-    equal: Option<ExecutionId>,
-    /// How it is parked, where it is.
-    parked: Option<Parked>,
-    /// Whether it tries the credential.
-    probe: Option<Probe>,
-}
-
-/// An execution with an actor.
-struct Live {
-    actor: ActorRef<ExecutionMsg>,
-    progress: watch::Sender<Progress>,
-    /// As the agent was configured when it began.
-    seat: Seat,
-    /// What was asked, raw, for the time after it was parked.
-    request: Arc<Request>,
-    span: tracing::Span,
-    /// Whether it tries the credential. To be held, not to be read.
-    _probe: Option<Probe>,
-}
-
-/// Loop data. Maps that are seldom used are trees, which are small while they are empty: most agents rest.
+/// State of the actor: its parts decide, and the actor connects them.
 pub struct AgentData {
-    me: ActorRef<AgentMsg>,
     args: AgentArgs,
-    line: Line,
-    waiting: HashMap<ExecutionId, Waiting>,
-    /// Whether a long line is to be told of its places.
-    are_places_due: bool,
-    live: HashMap<ExecutionId, Live>,
-    by_actor: BTreeMap<ActorId, ExecutionId>,
-    /// Those who wait for the result of an equal request, by that one.
-    leaning: BTreeMap<ExecutionId, Vec<ExecutionId>>,
-    /// Answers that came while the actor that asked was still letting go.
-    early: BTreeMap<ExecutionId, Box<Submission>>,
-    /// Orders to end that came in that while, with their reasons.
-    early_ends: BTreeMap<ExecutionId, String>,
-    /// Those whose actor has crashed, and who have another one.
-    followed: BTreeSet<ExecutionId>,
+    admission: RequestAdmission,
+    running: RunningExecutions,
+    orders: PendingOrders,
+    coalescer: Coalescer,
+    lifecycle: Lifecycle,
+    /// Start of the actor.
     since: DateTime<Utc>,
     last: Option<LastOutcome>,
-    counts: pool::Counts,
-    /// Crashes of executions; too many at once are a fault of the agent.
-    crashes: Restarts,
-    born: Instant,
-    /// Whether the timer of the first in line runs.
-    watched: bool,
-    /// The name of the credential under which it works.
-    credential: CredentialName,
-    /// What is known of that while it is of no use, and since when it was so here.
-    circuit: Option<(Circuit, Instant)>,
-    draining: Option<Vec<RpcReplyPort<()>>>,
-    /// Whether the agent was taken out of the configuration.
-    leaving: Option<Leaving>,
-    tasks: JoinSet<()>,
+    tasks: AgentTasks,
 }
 
 impl Actor for AgentActor {
@@ -262,31 +213,40 @@ impl Actor for AgentActor {
     type State = AgentData;
     type Arguments = AgentArgs;
 
-    /// Takes up what the ledger holds of this agent: the same path after a restart of the service
-    /// and after a crash of this actor.
+    /// Recovers the executions of this agent from the ledger: on the same path after a restart of the service and after
+    /// a crash of this actor.
     async fn pre_start(
         &self,
         me: ActorRef<AgentMsg>,
         args: AgentArgs,
     ) -> Result<AgentData, ActorProcessingErr> {
         let recovered = match args.begins_anew {
+            // Saves one read of the ledger for each agent; most agents have nothing to recover.
             true => Vec::new(),
-            false => take_up(&args.kit, &args.spec, &*args.driver).await?,
+            false => resume(&args.services, &args.spec, &*args.driver).await?,
         };
+        // Before the first admission, which compares with the amounts that are in memory.
         budget::load(&args).await?;
-        let mut data = AgentData::new(me.clone(), args);
-        data.judged(&me); // Of each change the root tells.
-        data.circuit_turned(&me);
-        for one in recovered {
-            match one {
-                Recovered::Held(held) => data.resume(&me, *held),
-                Recovered::Requeued(record, request) => data.recovered(&me, &record, request),
-                Recovered::Parked(record, parked, request) => {
-                    data.parked_before(&me, &record, parked, request);
+        let mut data = AgentData::new(me, args);
+        data.judged(); // The root reports each later change.
+        data.circuit_turned();
+        for recovered in recovered {
+            match recovered {
+                Recovered::Held(work) => {
+                    // The slot is taken before anything else starts: the program runs already.
+                    data.arrive(AdmissionEvent::Resumed(work.record.id));
+                    data.taken_over(*work);
+                }
+                Recovered::Requeued(record, request) => data.recovered(&record, request),
+                Recovered::Parked(record, deferral, request) => {
+                    let now = data.args.services.clock.now();
+                    let entry = QueuedRequest::deferred_before(&record, deferral, request, now);
+                    data.defer(record.id, entry, deferral);
                 }
                 Recovered::Asking(record) => {
-                    let left = data.answer_left(&record);
-                    data.mind_answer(&me, record.id, left);
+                    let left = data.args.answer_left(&record);
+                    let ledger = Arc::clone(&data.args.services.ledger);
+                    data.tasks.read_unanswered(ledger, record.id, left);
                 }
             }
         }
@@ -300,51 +260,56 @@ impl Actor for AgentActor {
         data: &mut AgentData,
     ) -> Result<(), ActorProcessingErr> {
         match msg {
-            AgentMsg::Submit(submission) => data.submit(&me, *submission),
-            AgentMsg::Recorded(id, result) => data.recorded(&me, id, result),
-            AgentMsg::Freed(id, equal) => data.freed(&me, id, equal),
-            AgentMsg::AtRest(id) => data.arrive(&me, Arrival::Ended(id)),
-            AgentMsg::PatienceDue => data.patience_due(&me),
-            AgentMsg::PlacesDue => data.places_due(),
-            AgentMsg::Judged => data.judged(&me),
-            AgentMsg::CircuitTurned => data.circuit_turned(&me),
-            AgentMsg::Woken(id) => data.woken(&me, id),
-            AgentMsg::Cancel { record, why, reply } => {
-                _ = reply.send(data.cancel(&me, &record, why));
+            AgentMsg::Submit(submission) => data.submit(*submission),
+            AgentMsg::Check(request, reply) => {
+                let checked = data.admission.check(&request, None, &data.lifecycle, &data.args);
+                _ = reply.send(checked);
             }
-            AgentMsg::Unanswered(record) => data.unanswered(&me, &record),
-            AgentMsg::CallOff(record, why) => _ = data.cancel(&me, &record, why),
+            AgentMsg::Recorded(id, result) => data.recorded(id, result),
+            AgentMsg::Freed(id, equal) => data.freed(id, equal),
+            AgentMsg::AtRest(id) => data.arrive(AdmissionEvent::Ended(id)),
+            AgentMsg::PatienceDue => data.patience_due(),
+            AgentMsg::PlacesDue => data.admission.notice_due(&data.args),
+            AgentMsg::Judged => data.judged(),
+            AgentMsg::CircuitTurned => data.circuit_turned(),
+            AgentMsg::Woken(id, deferral) => data.woken(id, deferral),
+            AgentMsg::Cancel { record, why, reply } => {
+                _ = reply.send(data.cancel(&record, why));
+            }
+            AgentMsg::Unanswered(record) => data.unanswered(&record),
+            AgentMsg::CallOff(record, why) => _ = data.cancel(&record, why),
+            AgentMsg::Answered(interaction, reply) => data.running.answered(interaction, reply),
             AgentMsg::Watch(id, reply) => _ = reply.send(data.watch(id)),
-            AgentMsg::Stillborn(id) => data.cut_off(&me, id),
-            AgentMsg::TakenOver(held) => data.taken_over(&me, *held),
-            AgentMsg::CutOffSettled(id) => data.gone(&me, id),
-            AgentMsg::Reseat(seat) => data.reseat(&me, seat),
+            AgentMsg::Stillborn(id) => data.running.cut_off(id, &data.args, &mut data.tasks),
+            AgentMsg::TakenOver(work) => data.taken_over(*work),
+            AgentMsg::CutOffSettled(id) => data.gone(id),
+            AgentMsg::Reseat(definition) => data.reseat(definition),
             AgentMsg::Leave(reply) => data.leave(reply),
-            AgentMsg::QuestionsSettled => data.questions_settled(),
+            AgentMsg::QuestionsSettled => data.lifecycle.report_end(),
             AgentMsg::Close => me.stop(None),
             AgentMsg::Drain(reply) => data.drain(reply),
-            AgentMsg::CancelAll { why } => data.cancel_all(&why),
+            AgentMsg::CancelAll { why } => data.running.cancel_all(&why),
             AgentMsg::Broken => return Err("a task of the agent panicked".into()),
-            AgentMsg::Inspect(reply) => _ = reply.send(data.view()),
+            AgentMsg::Inspect(reply) => _ = reply.send(AgentView::of(data)),
         }
         Ok(())
     }
 
-    /// Written out because the default stops the supervisor when any child ends, even well.
+    /// Overridden because the default stops the supervisor when any child ends, even normally.
     async fn handle_supervisor_evt(
         &self,
-        me: ActorRef<AgentMsg>,
+        _: ActorRef<AgentMsg>,
         event: SupervisionEvent,
         data: &mut AgentData,
     ) -> Result<(), ActorProcessingErr> {
         match event {
             SupervisionEvent::ActorTerminated(child, _, _) => {
-                if let Some(id) = data.by_actor.get(&child.get_id()).copied() {
-                    data.terminated(&me, id);
+                if let Some(id) = data.running.of_actor(child.get_id()) {
+                    data.terminated(id);
                 }
                 Ok(())
             }
-            SupervisionEvent::ActorFailed(child, fault) => data.crashed(&me, &child, fault),
+            SupervisionEvent::ActorFailed(child, fault) => data.crashed(&child, fault),
             SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => Ok(()),
         }
     }
@@ -352,43 +317,16 @@ impl Actor for AgentActor {
 
 impl AgentData {
     fn new(me: ActorRef<AgentMsg>, args: AgentArgs) -> Self {
-        let capacity = args.spec.capacity;
         Self {
-            line: Line::new(capacity.running.map(Into::into), capacity.waiting),
-            waiting: HashMap::new(),
-            are_places_due: false,
-            live: HashMap::new(),
-            by_actor: BTreeMap::new(),
-            leaning: BTreeMap::new(),
-            early: BTreeMap::new(),
-            early_ends: BTreeMap::new(),
-            followed: BTreeSet::new(),
-            since: args.kit.clock.now(),
+            admission: RequestAdmission::new(&args),
+            running: RunningExecutions::new(),
+            orders: PendingOrders::default(),
+            coalescer: Coalescer::default(),
+            lifecycle: Lifecycle::new(args.draining),
+            since: args.services.clock.now(),
             last: None,
-            counts: pool::Counts::default(),
-            crashes: Restarts::default(),
-            born: Instant::now(),
-            watched: false,
-            credential: credential(&args.kit.keyring, &args.spec),
-            circuit: None,
-            draining: args.draining.then(Vec::new),
-            leaving: None,
-            tasks: JoinSet::new(),
-            me,
+            tasks: AgentTasks::new(me),
             args,
         }
-    }
-
-    /// Begins a task that ends with this actor, and takes it along when it panics.
-    fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
-        while self.tasks.try_join_next().is_some() {} // What has ended is let go.
-        let me = self.me.clone();
-        self.tasks.spawn(alarmed(task, move || _ = me.cast(AgentMsg::Broken)));
-    }
-
-    /// How long an open question may stay open still.
-    fn answer_left(&self, record: &Record) -> Duration {
-        let open = (self.args.kit.clock.now() - record.changed_at).to_std();
-        self.args.spec.deadlines.answer.saturating_sub(open.unwrap_or_default())
     }
 }

@@ -1,37 +1,20 @@
-//! Verbs: pure functions from a state and an event to a state and effects.
+//! Pure logic: functions from a state and an event to a state and effects.
 //!
-//! No clock, no `await`, no random, no I/O: what comes out depends on what goes in, so every
-//! decision is tested by data alone.
+//! The functions use no clock, no `await`, no random numbers and no I/O. The result depends on the arguments alone, so
+//! every decision is tested with plain data.
 
+pub mod access;
 pub mod admission;
-pub mod alert;
-pub mod allowance;
-pub mod breaker;
 pub mod budget;
-pub mod contract;
-pub mod counters;
-pub mod due;
-pub mod ends;
+pub mod classify;
 pub mod execution;
-pub mod grow;
-pub mod keep;
-pub mod key;
-pub mod lockout;
-pub mod pressure;
-pub mod prompt;
-pub mod push;
-pub mod quota;
-pub mod rate;
+pub mod host;
+pub mod interaction;
+pub mod notification;
+pub mod output;
+pub mod permission;
 pub mod recovery;
-pub mod redact;
-pub mod reset;
-pub mod resources;
-pub mod restart;
 pub mod retention;
 pub mod retry;
-pub mod sandbox;
+pub mod schedule;
 pub mod session;
-pub mod statistics;
-pub mod status;
-pub mod trouble;
-pub mod turn;

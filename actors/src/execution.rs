@@ -1,150 +1,153 @@
-//! `ExecutionActor`: one per execution; performs what [`decide::execution`](crate::decide::execution)
-//! decides.
+//! `ExecutionActor`: one per execution; performs the effects of [`decide::execution`](crate::decide::execution).
 
-mod budget;
-mod claiming;
-mod ending;
-mod heart;
-mod log;
-mod news;
-mod quota;
+mod attempt;
+mod claim;
+mod context;
+mod effects;
+mod interactions;
+mod machine;
+mod persistence;
+mod published;
+pub(crate) mod recover;
 mod resumption;
-mod timers;
-mod working;
+mod stop;
+mod tasks;
+mod telemetry;
+mod usage;
+mod writer;
 
-use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
-use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
+use tokio::sync::watch;
 use tokio::time::Instant;
-use tracing::{Instrument, Span};
+use tracing::Span;
 
-use crate::alarm::alarmed;
-use crate::decide::execution::{Effect, Event, Phase, Policy, step};
-use crate::kit::Kit;
+use crate::decide::execution::{ExecutionEvent, ExecutionPolicy};
+use crate::driver::Driver;
 use crate::model::agent::AgentSpec;
-use crate::model::budget::Charge;
-use crate::model::event::Fact;
-use crate::model::execution::{Fence, Move, Stamp, State};
+use crate::model::agent::budget::Charge;
+use crate::model::code::Code;
+use crate::model::execution::event::EventKind;
+use crate::model::execution::progress::Progress;
+use crate::model::execution::request::Request;
+use crate::model::execution::usage::UsageReading;
+use crate::model::execution::{AttemptId, State};
+use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
-use crate::model::progress::Progress;
-use crate::model::queue::Reason;
-use crate::model::quota::Parked;
-use crate::model::request::Request;
-use crate::model::status::{ExecutionStatus, Health};
-use crate::model::usage::Usage;
-use crate::model::workspace::Workspace;
-use crate::pen::{Pen, Stroke};
-use crate::ports::driver::{Driver, Lease};
-use crate::ports::ledger::Lines;
-use crate::report::{Pulse, Report};
+use crate::model::interaction::{Interaction, InteractionId};
+use crate::model::observation::status::ExecutionStatus;
+use crate::model::observation::telemetry_events::Tokens;
+use crate::ports::interactions::{Closing, OpenOutcome};
+use crate::ports::ledger::WriteBatch;
+use crate::report::Report;
+use crate::services::Services;
 
-use claiming::Claiming;
-use news::Account;
-use quota::ended;
+use self::attempt::PresentAttempt;
+use self::claim::ResourceClaim;
+use self::context::ExecutionContext;
+use self::interactions::{AttemptInteractions, OpenInteractions};
+use self::machine::{PhaseMachine, ended};
+use self::persistence::Persistence;
+use self::published::PublishedState;
+use self::stop::StopPlan;
+use self::tasks::ExecutionTasks;
+use self::usage::{ExecutionUsage, WallTimeLimit};
 
-pub use claiming::Grant;
-pub use resumption::Resumption;
+pub use self::claim::{ClaimGranted, ClaimHeldUp};
+pub use self::resumption::Resumption;
 
-/// Drives one execution to its outcome, then stops.
+/// Actor that drives one execution to its outcome, then stops.
 pub struct ExecutionActor;
 
-/// What an execution is told.
+/// Message to an execution's actor.
 pub enum ExecutionMsg {
-    /// Something happened. Sent by a timer, by the pen, or by the owner.
-    Happened(Event),
-    /// The ledger gave what the attempt needs.
-    Claimed(Grant),
-    /// What the attempt needs is held by others; with the workspace that it asked for.
-    HeldUp(Stamp, Reason, Option<Workspace>),
-    /// The driver tells something.
+    /// An event happened. Sent by a timer, by the writer, or by the agent's actor.
+    Happened(ExecutionEvent),
+    /// The ledger granted the resources of the attempt.
+    Claimed(ClaimGranted),
+    /// A resource of the attempt is in use.
+    HeldUp(ClaimHeldUp),
+    /// The driver reports progress or the end.
     Reported(Report),
-    /// The work takes so much of the machine.
-    Measured(Stamp, Usage),
-    /// Everything is written: the actor may stop.
+    /// Resource usage of the work.
+    Measured(AttemptId, UsageReading),
+    /// A question of the agent was recorded, is due, or is closed.
+    Interaction(InteractionMsg),
+    /// All records are written: the actor may stop.
     Written,
-    /// A task of this actor panicked: what it would have told never comes.
+    /// A task of this actor panicked, so its result never arrives.
     Broken,
-    /// Asks for the present state. The answer never waits for the work.
+    /// Requests the present state. The reply never waits for the work.
     Inspect(RpcReplyPort<ExecutionStatus>),
 }
 
-/// What an execution begins with.
+/// Message about an interaction.
+pub enum InteractionMsg {
+    /// The ledger has recorded a question, or knew it.
+    Recorded(Box<Interaction>, OpenOutcome),
+    /// The timer of an interaction fired.
+    Due(InteractionId),
+    /// The interaction is closed in the ledger, by this call or before.
+    Closed(Closing),
+    /// A caller answered, and the ledger has recorded the answer. The reply follows once the agent's request is no longer
+    /// open here, so that the caller does not take the question for a new one.
+    Answered(Box<Interaction>, RpcReplyPort<Option<watch::Receiver<Progress>>>),
+}
+
+/// Arguments of an execution's actor.
 pub struct ExecutionArgs {
-    /// Its id.
+    /// Id of the execution.
     pub id: ExecutionId,
-    /// Where it takes up from: nothing done yet, or a question that was asked.
+    /// Starting point: nothing done yet, or an open question.
     pub from: Resumption,
-    /// What happens to it first: `Begin` or `Answered`, or an end that comes before.
-    pub first: Event,
-    /// Since when it waits.
+    /// Decisions of the agent's actor about the execution.
+    pub plan: ExecutionPlan,
+    /// Start time of the wait.
     pub since: DateTime<Utc>,
-    /// What was asked, raw.
+    /// Raw request.
     pub request: Arc<Request>,
-    /// The agent as it is configured now.
+    /// Present definition of the agent.
     pub spec: Arc<AgentSpec>,
-    /// What does the work.
+    /// Driver of the work.
     pub driver: Arc<dyn Driver>,
-    /// The world.
-    pub kit: Arc<Kit>,
-    /// Where its progress is told.
+    /// Shared services.
+    pub services: Arc<Services>,
+    /// Sender of the progress.
     pub progress: watch::Sender<Progress>,
-    /// Names it in each line of the log.
+    /// Tracing span with the ids of the execution.
     pub span: Span,
-    /// Hears when nothing is left of its work and its end is in the ledger.
+    /// Callback after the clean-up, once the outcome is in the ledger.
     pub at_rest: AtRest,
 }
 
-/// Takes the word that the place of an execution is free.
+/// Decisions of the agent's actor about an execution.
+pub struct ExecutionPlan {
+    /// First event: `Begin` or `Answered`, or an end before the start.
+    pub first: ExecutionEvent,
+    /// Retry policy and time limits.
+    pub policy: ExecutionPolicy,
+}
+
+/// Callback that reports a free slot.
 pub type AtRest = Box<dyn FnOnce() + Send>;
 
-/// Loop data. The lease lives here because ractor drops this on every exit, also after a kill or a
-/// panic, while `post_stop` runs only after a stop.
+/// State of the actor: the parts of an execution, which it only connects. The workspace, the memory and the lease are
+/// released when their parts are dropped, because ractor drops the state on every exit, also after a kill or a panic,
+/// while `post_stop` runs only after a stop.
 pub struct ExecutionData {
-    me: ActorRef<ExecutionMsg>,
-    id: ExecutionId,
-    request: Arc<Request>,
-    spec: Arc<AgentSpec>,
-    driver: Arc<dyn Driver>,
-    kit: Arc<Kit>,
-    progress: watch::Sender<Progress>,
-    span: Span,
-    policy: Policy,
-    phase: Phase,
-    state: State,
-    since: DateTime<Utc>,
-    stamp: Stamp,
-    fence: Fence,
-    claiming: Claiming,
-    at_rest: Option<AtRest>,
-    pid: Option<u32>,
-    /// What the present attempt took of the machine when that was last looked at.
-    usage: Option<Usage>,
-    account: Account,
-    exit_code: Option<i32>,
-    deadline: Option<DateTime<Utc>>,
-    /// What waits for the pen until the present event is dealt with.
-    lines: Lines,
-    lease: Option<Lease>,
-    /// What an earlier life told of the attempt that is taken up.
-    known: Vec<Fact>,
-    /// The signs of life of the present attempt.
-    pulse: Pulse,
-    cleaning: bool,
-    /// Whether it lets go once nothing is left of the attempt that asked, or is parked.
-    parking: bool,
-    /// How it is parked.
-    parked: Option<Parked>,
-    /// What it has used up.
-    spent: Charge,
-    /// Since when the present attempt runs.
-    runs_since: Option<Instant>,
-    pen: mpsc::UnboundedSender<Stroke>,
-    tasks: JoinSet<()>,
+    context: ExecutionContext,
+    machine: PhaseMachine,
+    published: PublishedState,
+    claim: ResourceClaim,
+    stop: StopPlan,
+    attempt: PresentAttempt,
+    interactions: OpenInteractions,
+    usage: ExecutionUsage,
+    persistence: Persistence,
+    tasks: ExecutionTasks,
 }
 
 impl Actor for ExecutionActor {
@@ -157,7 +160,7 @@ impl Actor for ExecutionActor {
         me: ActorRef<ExecutionMsg>,
         args: ExecutionArgs,
     ) -> Result<ExecutionData, ActorProcessingErr> {
-        let (first, span) = (args.first.clone(), args.span.clone());
+        let (first, span) = (args.plan.first.clone(), args.span.clone());
         let data = span.in_scope(|| ExecutionData::new(&me, args));
         me.cast(ExecutionMsg::Happened(first))?;
         Ok(data)
@@ -165,224 +168,214 @@ impl Actor for ExecutionActor {
 
     async fn handle(
         &self,
-        me: ActorRef<ExecutionMsg>,
+        _me: ActorRef<ExecutionMsg>,
         msg: ExecutionMsg,
         data: &mut ExecutionData,
     ) -> Result<(), ActorProcessingErr> {
-        let span = data.span.clone();
-        span.in_scope(|| data.hear(&me, msg))
+        let span = data.tasks.span();
+        span.in_scope(|| {
+            match msg {
+                ExecutionMsg::Happened(event) => data.happened(event),
+                ExecutionMsg::Claimed(grant) => data.claimed(grant),
+                ExecutionMsg::HeldUp(held_up) => data.held_up(held_up),
+                ExecutionMsg::Reported(report) => data.reported(report),
+                ExecutionMsg::Measured(at, usage) => data.measured(at, usage),
+                ExecutionMsg::Interaction(msg) => {
+                    if let Some(event) = data.interactions().handle(msg) {
+                        data.happened(event);
+                    }
+                }
+                ExecutionMsg::Written => data.written(),
+                ExecutionMsg::Inspect(reply) => {
+                    _ = reply.send(data.published.status(data.context.id, &data.attempt));
+                }
+                ExecutionMsg::Broken => return Err("a task of the execution panicked".into()),
+            }
+            Ok(())
+        })
     }
 }
 
 impl ExecutionData {
-    fn hear(
-        &mut self,
-        me: &ActorRef<ExecutionMsg>,
-        msg: ExecutionMsg,
-    ) -> Result<(), ActorProcessingErr> {
-        match msg {
-            ExecutionMsg::Happened(event) => self.happened(me, event),
-            ExecutionMsg::Claimed(grant) => self.claimed(me, grant),
-            ExecutionMsg::HeldUp(at, reason, wanted) => self.held_up(me, at, (reason, wanted)),
-            ExecutionMsg::Reported(report) => self.reported(me, report),
-            ExecutionMsg::Measured(at, usage) => self.measured(at, usage),
-            ExecutionMsg::Written => self.written(me),
-            ExecutionMsg::Inspect(reply) => _ = reply.send(self.status()),
-            ExecutionMsg::Broken => return Err("a task of the execution panicked".into()),
-        }
-        Ok(())
-    }
-
     fn new(me: &ActorRef<ExecutionMsg>, args: ExecutionArgs) -> Self {
-        let ExecutionArgs { id, request, spec, driver, kit, progress, from, span, at_rest, .. } =
-            args;
-        let mut policy = Policy::of(&spec);
-        policy.parks = from.parks;
-        if !from.is_whole {
-            policy.retry.max = 0;
-            policy.parking.max = Duration::ZERO;
-        }
-        let since = kit.clock.now();
-        let waited = (since - args.since).to_std().unwrap_or_default();
+        let context = ExecutionContext::new(me, &args);
+        let ExecutionArgs { from, plan, since: waits_since, span, at_rest, .. } = args;
+        let since = context.now();
+        let waited = (since - waits_since).to_std().unwrap_or_default();
+        let expects = context.spec.expected_memory();
         Self {
-            claiming: Claiming::new(&kit.turns, waited),
-            pen: Pen::begin(id, &spec.id, &kit, (me.clone(), progress.clone())),
-            since,
-            phase: from.phase,
-            state: from.state,
-            stamp: from.stamp,
-            fence: from.fence,
-            at_rest: Some(at_rest),
-            pid: None,
-            usage: None,
-            account: Account::default(),
-            exit_code: None,
-            deadline: None,
-            lines: Lines::default(),
-            lease: None,
-            known: from.known,
-            pulse: Pulse::default(),
-            cleaning: false,
-            parking: false,
-            parked: None,
-            spent: from.spent,
-            runs_since: None,
-            tasks: JoinSet::new(),
-            me: me.clone(),
-            id,
-            request,
-            spec,
-            driver,
-            kit,
-            progress,
-            span,
-            policy,
+            claim: ResourceClaim::new(context.id, expects, &context.services.resources, waited),
+            persistence: Persistence::new(from.fence, context.start_writer()),
+            machine: PhaseMachine::new(from.phase.clone(), plan.policy),
+            published: PublishedState::new(from.state, since, context.progress.clone()),
+            stop: StopPlan::new(at_rest),
+            attempt: PresentAttempt::new(from.stamp, from.known),
+            interactions: OpenInteractions::new(),
+            usage: ExecutionUsage::new(from.spent),
+            tasks: ExecutionTasks::new(me.clone(), span),
+            context,
         }
     }
 
-    /// Begins a task that ends with this actor, and takes it along when it panics.
-    fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
-        while self.tasks.try_join_next().is_some() {} // What has ended is let go.
-        let me = self.me.clone();
-        let task = task.instrument(self.span.clone());
-        self.tasks.spawn(alarmed(task, move || _ = me.cast(ExecutionMsg::Broken)));
+    /// Returns the interactions of the attempt, with the parts of the execution that they use.
+    fn interactions(&mut self) -> AttemptInteractions<'_> {
+        AttemptInteractions {
+            open: &mut self.interactions,
+            is_at_work: self.machine.is_at_work(),
+            context: &self.context,
+            claim: &self.claim,
+            attempt: &mut self.attempt,
+            persistence: &mut self.persistence,
+            published: &self.published,
+            tasks: &mut self.tasks,
+        }
     }
 
-    /// The only place where the phase changes, and the only place where effects are performed.
-    fn happened(&mut self, me: &ActorRef<ExecutionMsg>, event: Event) {
+    /// Applies an event. No other function changes the phase or performs effects.
+    fn happened(&mut self, event: ExecutionEvent) {
+        let Some(event) = self.interactions().unless_paused(event) else { return };
         match event {
-            Event::TakenUp { at, ran } if self.state == State::Running => {
-                self.mind_wall_time(me, at, ran);
-            }
-            Event::Settled => self.settled(),
-            Event::Cleaned { .. } => {
-                self.cleaning = false;
-                self.claiming.go_ashore();
+            ExecutionEvent::TakenUp { at, ran } => self.begin_wall_time(at, ran),
+            ExecutionEvent::Settled => self.settled(),
+            ExecutionEvent::Cleaned { .. } => {
+                self.attempt.cleaned();
+                self.claim.release_memory();
             }
             _ => {}
         }
-        let phase = mem::replace(&mut self.phase, Phase::Idle);
-        let (phase, effects) = step(phase, event, &self.policy);
-        self.phase = phase;
-        for effect in effects {
-            self.perform(me, effect);
+        for effect in self.machine.apply(event) {
+            self.perform(effect);
         }
-        self.write_lines();
-        if self.parking && !self.cleaning {
-            self.rest();
+        self.persistence.flush();
+        if self.stop.is_due(self.attempt.is_cleaning()) {
+            self.finish();
         }
     }
 
-    fn reported(&mut self, me: &ActorRef<ExecutionMsg>, report: Report) {
+    fn claimed(&mut self, ClaimGranted { at, fence, workspace }: ClaimGranted) {
+        // Before the event: its effects write under the new claim, and the ledger refuses the old one.
+        self.persistence.set_fence(fence);
+        self.attempt.claimed(at);
+        self.interactions.reset();
+        self.claim.granted(workspace);
+        // The claim wrote the state in the ledger; here it is only published.
+        self.publish(State::Starting);
+        self.happened(ExecutionEvent::Claimed { at });
+    }
+
+    /// Handles a claim that failed because a resource is in use.
+    fn held_up(&mut self, held_up: ClaimHeldUp) {
+        let at = held_up.at;
+        self.published.publish_queued(self.claim.held_up(held_up));
+        self.happened(ExecutionEvent::Busy { at, waited: self.claim.waited() });
+    }
+
+    fn reported(&mut self, report: Report) {
         match report {
             Report::Started { at, pid, spawned } => {
-                if at == self.stamp {
-                    self.pid = pid;
-                    self.lines.facts.extend(spawned);
+                if self.attempt.started(at, pid) {
+                    let facts = spawned.into_iter().collect();
+                    self.persistence.append(WriteBatch { chunks: Vec::new(), facts });
                 }
-                self.happened(me, Event::Started { at });
-                self.mind_wall_time(me, at, Duration::ZERO);
+                self.happened(ExecutionEvent::Started { at });
+                self.begin_wall_time(at, Duration::ZERO);
             }
-            Report::Used { at, tokens, charge } => self.used(me, at, (tokens, charge)),
+            Report::Used { at, tokens, charge } => self.used(at, tokens, charge),
+            Report::Questioned { at, wire, question } => {
+                self.interactions().asked(at, wire, *question);
+            }
+            Report::Withdrew { at, wire } => self.interactions().withdrew(at, &wire),
+            Report::Delivered { at, wire } => self.interactions().delivered(at, &wire),
             Report::Ended { at, verdict, exit_code, lines } => {
-                self.take_end(at, exit_code, lines);
-                self.attempt_ended(at, verdict.as_ref().err().map(|failure| failure.code));
+                self.persistence.append(self.attempt.ended(at, exit_code, lines));
+                self.report_attempt(at, verdict.as_ref().err().map(|failure| failure.code));
+                // Before the event: the machine leaves its working phase with it, and the verdict would not count.
                 self.judge_credential(at, &verdict);
-                self.happened(me, ended(at, verdict, || self.kit.clock.now()));
+                self.happened(ended(at, verdict, self.context.now()));
             }
-            Report::Asked { at, exit_code, lines } => {
-                self.take_end(at, exit_code, lines);
-                self.attempt_ended(at, None);
-                self.happened(me, Event::Asked { at });
-            }
-        }
-    }
-
-    fn perform(&mut self, me: &ActorRef<ExecutionMsg>, effect: Effect) {
-        match effect {
-            Effect::Claim { stamp, from } => self.claim(me, stamp, from),
-            Effect::AskAgain { at, within } => self.ask_again(me, at, within),
-            Effect::Start { stamp } => self.start(me, stamp),
-            Effect::TakeUp { stamp } => self.take_up(me, stamp),
-            Effect::Stop => self.lease.iter().for_each(|lease| lease.stop()),
-            Effect::Wake { after, with } => self.wake(me, after, with),
-            Effect::Look { at, after } => self.look(me, at, after),
-            Effect::Measure { at } => self.measure(me, at),
-            Effect::Warn { limit, left, message } => self.warn(limit, left, message),
-            Effect::Move { from, to, stamp, why } => self.moved(from, to, stamp, why),
-            Effect::Note { failure } => {
-                self.lines.facts.push((self.kit.clock.now(), Fact::AttemptFailed(failure)));
-            }
-            Effect::Clean { stamp } => self.clean(me, stamp),
-            Effect::Settle { stamp, ending } => self.settle(stamp, ending),
-            Effect::Park => self.parking = true,
-            Effect::ParkFor { wait, .. } => self.park(wait),
-            Effect::Rest => self.rest(),
-            Effect::Ignore { event } => {
-                tracing::debug!(execution = %self.id, ?event, "ignored");
+            Report::Asked { at, interruption, exit_code, lines } => {
+                self.persistence.append(self.attempt.ended(at, exit_code, lines));
+                self.report_attempt(at, None);
+                self.happened(ExecutionEvent::Asked { at, interruption });
             }
         }
     }
 
-    fn write_lines(&mut self) {
-        let lines = mem::take(&mut self.lines);
-        if !lines.is_empty() {
-            self.write(Stroke::of(self.fence, lines));
+    /// Handles a usage report, which is already in the ledger. Output tokens prove that the credential works.
+    fn used(&mut self, at: AttemptId, tokens: Tokens, charge: Charge) {
+        if at != self.attempt.stamp() {
+            return;
+        }
+        self.usage.add(tokens, charge);
+        self.context.services.report_spent(&self.context.spec);
+        if charge.output_tokens > 0 {
+            self.context.report_served();
+        }
+        if let Some(failure) = self.usage.excess(&self.context.spec.budget) {
+            self.happened(ExecutionEvent::Overspent { at, failure });
         }
     }
 
-    fn write(&self, stroke: Stroke) {
-        _ = self.pen.send(stroke); // The pen ends after this actor.
+    /// Handles a reading; one that arrives after the end of its attempt is ignored.
+    fn measured(&mut self, at: AttemptId, usage: UsageReading) {
+        if self.published.state() == State::Running && self.attempt.measured(at, usage) {
+            self.persistence.add(self.context.now(), EventKind::Heartbeat(usage));
+            self.persistence.flush();
+        }
     }
 
-    fn moved(&mut self, from: State, to: State, stamp: Stamp, reason: String) {
-        debug_assert!(from.may_become(to), "{from} -> {to}");
-        let at = self.kit.clock.now();
-        self.lines.facts.push((at, Fact::Moved(Move { from, to, stamp, at, reason })));
-        self.publish(to);
+    /// Starts to measure the run time of the attempt, and ends the attempt when its limit is reached.
+    fn begin_wall_time(&mut self, at: AttemptId, ran: Duration) {
+        if at != self.attempt.stamp() || self.published.state() != State::Running {
+            return;
+        }
+        let budget = &self.context.spec.budget;
+        if let Some(limit) = self.usage.begin_wall_time(budget, Instant::now(), ran) {
+            let WallTimeLimit { left, failure } = limit;
+            self.tasks.send_after(left, ExecutionEvent::Overspent { at, failure });
+        }
     }
 
-    fn publish(&mut self, state: State) {
-        self.state = state;
-        self.since = self.kit.clock.now();
-        self.deadline = None;
-        // A question is told once the ledger has it: whoever waits for it reads it there.
-        if state != State::Waiting {
-            self.progress.send_modify(|progress| (progress.state, progress.queued) = (state, None));
+    /// Reports the end of an attempt, and charges its run time. A second end of the same attempt is ignored.
+    fn report_attempt(&mut self, at: AttemptId, code: Option<Code>) {
+        let Some(begun) = self.attempt.close(at) else { return };
+        let (charge, now) = (self.usage.end_wall_time(Instant::now()), self.context.now());
+        if let Some(charged) = charge.and_then(|charge| self.context.charge_day(now, charge)) {
+            self.persistence.record_first(now, charged);
         }
-        tracing::debug!(execution = %self.id, %state, "moved");
+        self.context.report_attempt(begun, code, self.attempt.exit_code());
     }
 
-    fn written(&self, me: &ActorRef<ExecutionMsg>) {
-        if self.state == State::Waiting {
-            self.progress.send_modify(|progress| progress.state = State::Waiting);
+    /// Reports the effect of an attempt's end on its credential. The retries of the program itself are added up too.
+    fn judge_credential(&mut self, at: AttemptId, verdict: &Result<(), Failure>) {
+        if at != self.attempt.stamp() || !self.machine.is_at_work() {
+            return; // A report after a stop request is unreliable.
         }
-        if let Some(stay) = self.stay() {
-            self.progress.send_modify(|progress| progress.parked = Some(stay));
+        match verdict {
+            Ok(()) => self.context.report_served(),
+            Err(failure) => {
+                self.machine.add_own_retries(failure.own_retries);
+                self.context.report_failed(failure);
+            }
         }
-        me.stop(None);
     }
 
-    fn rest(&mut self) {
-        let is_over = self.progress.borrow().outcome.is_some();
-        if let Some(tell) = self.at_rest.take_if(|_| is_over) {
-            tell(); // What is still to be written takes nobody's place.
+    fn settled(&mut self) {
+        // Not before the ledger has recorded the end: until then its claim refuses the folder to others.
+        self.claim.release_workspace();
+        if let Some(outcome) = self.machine.outcome() {
+            self.published.publish_outcome(outcome);
         }
-        self.write_lines();
-        self.write(Stroke::Rest);
     }
 
-    fn status(&self) -> ExecutionStatus {
-        ExecutionStatus {
-            id: self.id,
-            health: Health::Alive,
-            state: Some(self.state),
-            since: Some(self.since),
-            queued: self.progress.borrow().queued,
-            stamp: Some(self.stamp),
-            pid: self.pid,
-            usage: self.usage.filter(|_| self.state == State::Running),
-            deadline: self.deadline,
-        }
+    fn finish(&mut self) {
+        self.stop.report_free_slot(self.published.has_outcome());
+        self.persistence.finish();
+    }
+
+    fn written(&self) {
+        let at = (self.attempt.stamp(), self.persistence.fence());
+        self.published.publish_wait(self.stop.stay(&self.published, at, self.usage.spent()));
+        self.context.me.stop(None);
     }
 }

@@ -1,4 +1,9 @@
-//! `GatewayActor`: routes each request to its agent, and awaits nothing.
+//! `GatewayActor`: routes each request to its agent without waiting.
+
+pub(crate) mod link;
+pub(crate) mod reader;
+pub(crate) mod requests;
+pub(crate) mod subscription;
 
 use std::collections::HashMap;
 
@@ -7,53 +12,59 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent
 use tokio::sync::watch;
 
 use crate::agent::{AgentMsg, Submission};
-use crate::kit::Kit;
 use crate::model::code::Code;
+use crate::model::execution::progress::Progress;
+use crate::model::execution::record::Record;
+use crate::model::execution::request::Request;
 use crate::model::failure::Failure;
 use crate::model::id::{AgentId, ExecutionId};
-use crate::model::progress::Progress;
-use crate::model::record::Record;
+use crate::model::interaction::Interaction;
+use crate::services::Services;
 
-/// Bridges the door to the agents.
+/// Actor between the client handle and the agents.
 pub struct GatewayActor;
 
-/// Where the requests of an agent go.
+/// Route of the requests to an agent.
 #[derive(Clone)]
-pub enum Route {
-    /// To its actor.
+pub enum AgentRoute {
+    /// To the actor of the agent.
     Open(ActorRef<AgentMsg>),
-    /// Nowhere, for this reason.
+    /// Rejected for this reason.
     Shut(Failure),
 }
 
-/// What the gateway is told.
+/// Message to the gateway.
 pub enum GatewayMsg {
-    /// A request for one agent. Answered by the agent.
+    /// Submits a request to one agent. The agent replies.
     Submit(Box<Submission>),
-    /// Calls an execution off. Answered by the agent.
+    /// Checks whether the agent would accept a request now. The agent replies.
+    Check(Box<Request>, RpcReplyPort<Result<(), Failure>>),
+    /// Cancels an execution. The agent replies.
     Cancel {
-        /// Which, as the ledger knows it.
+        /// Record of the execution.
         record: Box<Record>,
-        /// Why, for its history.
+        /// Reason for its history.
         why: String,
-        /// Its progress; `None` when no actor holds it.
+        /// Progress of the execution; `None` if no actor holds it.
         reply: RpcReplyPort<Option<watch::Receiver<Progress>>>,
     },
-    /// Asks for progress. Answered by the agent.
+    /// Reports the recorded answer of an interaction. The agent replies.
+    Answered(Box<Interaction>, RpcReplyPort<Option<watch::Receiver<Progress>>>),
+    /// Requests the progress of an execution. The agent replies.
     Watch(AgentId, ExecutionId, RpcReplyPort<Option<watch::Receiver<Progress>>>),
-    /// The actor of an agent is another one now, or is gone. Sent by the root.
-    Routed(AgentId, Route),
-    /// An agent is there no longer. Its actor is told when all that came before was passed on.
+    /// Sets the route of an agent. Sent by the root.
+    Routed(AgentId, AgentRoute),
+    /// Removes an agent. Its actor is stopped after all earlier messages.
     Gone(AgentId),
-    /// Refuses all that comes from now on.
+    /// Rejects all later requests.
     Drain,
-    /// Asks since when it lives.
+    /// Requests the start time.
     Inspect(RpcReplyPort<DateTime<Utc>>),
 }
 
-/// Loop data.
+/// State of the actor.
 pub struct GatewayData {
-    routes: HashMap<AgentId, Route>,
+    routes: HashMap<AgentId, AgentRoute>,
     draining: bool,
     since: DateTime<Utc>,
 }
@@ -61,7 +72,7 @@ pub struct GatewayData {
 impl Actor for GatewayActor {
     type Msg = GatewayMsg;
     type State = GatewayData;
-    type Arguments = (Kit, HashMap<AgentId, Route>);
+    type Arguments = (Services, HashMap<AgentId, AgentRoute>);
 
     async fn pre_start(
         &self,
@@ -79,11 +90,16 @@ impl Actor for GatewayActor {
     ) -> Result<(), ActorProcessingErr> {
         match msg {
             GatewayMsg::Submit(submission) => data.submit(submission),
+            GatewayMsg::Check(request, reply) => data.check(request, reply),
             GatewayMsg::Cancel { record, why, reply } => {
                 let agent = record.agent.clone();
-                data.pass(&agent, AgentMsg::Cancel { record, why, reply });
+                data.forward(&agent, AgentMsg::Cancel { record, why, reply });
             }
-            GatewayMsg::Watch(agent, id, reply) => data.pass(&agent, AgentMsg::Watch(id, reply)),
+            GatewayMsg::Answered(interaction, reply) => {
+                let agent = interaction.owner.agent.clone();
+                data.forward(&agent, AgentMsg::Answered(interaction, reply));
+            }
+            GatewayMsg::Watch(agent, id, reply) => data.forward(&agent, AgentMsg::Watch(id, reply)),
             GatewayMsg::Routed(agent, route) => _ = data.routes.insert(agent, route),
             GatewayMsg::Gone(agent) => data.forget(&agent),
             GatewayMsg::Drain => data.draining = true,
@@ -92,47 +108,57 @@ impl Actor for GatewayActor {
         Ok(())
     }
 
-    /// Written out because the default stops the supervisor when any child ends, even well.
+    /// Overridden because the default stops the supervisor when any child ends, even normally.
     async fn handle_supervisor_evt(
         &self,
         _: ActorRef<GatewayMsg>,
         _: SupervisionEvent,
         _: &mut GatewayData,
     ) -> Result<(), ActorProcessingErr> {
-        Ok(()) // It has no children.
+        Ok(()) // This actor has no children.
     }
 }
 
 impl GatewayData {
     fn submit(&self, submission: Box<Submission>) {
-        let agent = &submission.request.agent;
-        let refusal = match self.routes.get(agent) {
-            _ if self.draining => Failure::new(Code::Draining, "the service is stopping"),
-            None => unknown(agent),
-            Some(Route::Shut(failure)) => failure.clone(),
-            Some(Route::Open(actor)) => {
-                _ = actor.cast(AgentMsg::Submit(submission)); // A dropped reply is an answer.
-                return;
-            }
-        };
-        _ = submission.reply.send(Err(refusal));
-    }
-
-    fn forget(&mut self, agent: &AgentId) {
-        if let Some(Route::Open(actor)) = self.routes.remove(agent) {
-            _ = actor.cast(AgentMsg::Close); // One that is gone is closed.
+        match self.open_route(&submission.request.agent) {
+            // A dropped reply port is an answer too.
+            Ok(actor) => _ = actor.cast(AgentMsg::Submit(submission)),
+            Err(refusal) => _ = submission.reply.send(Err(refusal)),
         }
     }
 
-    /// Passes a question on. Where there is no actor the reply is dropped, which is an answer.
-    fn pass(&self, agent: &AgentId, msg: AgentMsg) {
-        if let Some(Route::Open(actor)) = self.routes.get(agent) {
+    fn check(&self, request: Box<Request>, reply: RpcReplyPort<Result<(), Failure>>) {
+        match self.open_route(&request.agent) {
+            Ok(actor) => _ = actor.cast(AgentMsg::Check(request, reply)),
+            Err(refusal) => _ = reply.send(Err(refusal)),
+        }
+    }
+
+    fn open_route(&self, agent: &AgentId) -> Result<&ActorRef<AgentMsg>, Failure> {
+        match self.routes.get(agent) {
+            _ if self.draining => Err(Failure::new(Code::Draining, "the service is stopping")),
+            None => Err(unknown(agent)),
+            Some(AgentRoute::Shut(failure)) => Err(failure.clone()),
+            Some(AgentRoute::Open(actor)) => Ok(actor),
+        }
+    }
+
+    fn forget(&mut self, agent: &AgentId) {
+        if let Some(AgentRoute::Open(actor)) = self.routes.remove(agent) {
+            _ = actor.cast(AgentMsg::Close); // A stopped actor needs no message.
+        }
+    }
+
+    /// Forwards a request. Without an actor the reply port is dropped, which is an answer.
+    fn forward(&self, agent: &AgentId, msg: AgentMsg) {
+        if let Some(AgentRoute::Open(actor)) = self.routes.get(agent) {
             _ = actor.cast(msg);
         }
     }
 }
 
-/// The refusal of an agent that is not configured.
+/// Returns the rejection of an agent that is not configured.
 pub(crate) fn unknown(agent: &AgentId) -> Failure {
     Failure::new(Code::AgentUnknown, format!("there is no agent `{agent}`"))
 }

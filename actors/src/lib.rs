@@ -1,44 +1,30 @@
-//! The inside of algonius-supervisor: nouns, pure decisions, ports and the supervision tree.
+//! Core of algonius-supervisor: domain model, pure logic, ports and the supervision tree.
 //!
-//! Nothing in this crate opens a socket, a file, a database or a process, and nothing in it reads
-//! the wall clock: the world is reached through [`ports`] alone. So every story of the tree can be
-//! told in virtual time, in milliseconds.
+//! This crate opens no socket, file, database or process, and does not read the wall clock: it uses the outside world
+//! through [`ports`] alone. Every scenario of the tree can therefore be tested in virtual time, within milliseconds.
 //!
-//! - [`model`]: nouns. Data only.
-//! - [`decide`]: verbs. Pure functions `(state, event) -> (state, effects)`.
-//! - [`ports`]: what the tree needs from the world, as traits.
-//! - [`root`], [`gateway`], [`monitor`], [`retention`], [`scheduler`], [`agent`], [`execution`]: the actors,
-//!   which only perform effects.
-//! - `testing` (feature): a world of scripted ports in virtual time, for tests.
-//! - [`tree`] and [`door`]: how the edge starts the tree, and how it enters.
+//! - [`model`]: domain model. Data only.
+//! - [`decide`]: pure functions `(state, event) -> (state, effects)`.
+//! - [`ports`]: interfaces to the outside world, as traits.
+//! - [`root`], [`gateway`], [`maintenance`], [`scheduler`], [`agent`], [`execution`]: the actors, which only perform
+//!   effects. [`services`] is the state that they share.
+//! - [`driver`], [`report`]: the work of an attempt, and its reports.
+//! - `testing` (feature): fake ports in virtual time, for tests.
+//! - [`api`]: the start of the tree, and its handles for the edge.
 #![forbid(unsafe_code)]
 
 pub mod agent;
-mod alarm;
-pub mod circuits;
+pub mod api;
 pub mod decide;
-pub mod door;
-mod echo;
+pub mod driver;
 pub mod execution;
-pub mod follow;
 pub mod gateway;
-mod history;
-pub mod kit;
-pub mod lookout;
+pub mod maintenance;
 pub mod model;
-pub mod monitor;
-mod pen;
-pub mod pens;
 pub mod ports;
-pub mod ready;
-mod recover;
 pub mod report;
-pub mod retention;
-mod room;
 pub mod root;
 pub mod scheduler;
-pub mod schedules;
+pub mod services;
 #[cfg(feature = "testing")]
 pub mod testing;
-pub mod tree;
-pub mod turns;

@@ -1,40 +1,16 @@
-//! Nouns: what the house talks about. Data only; nothing here decides.
+//! Domain model: the data types that all modules share. The types hold data only and take no decisions.
 
+pub mod access;
 pub mod agent;
-pub mod alert;
-pub mod budget;
 pub mod code;
-pub mod content;
-pub mod contract;
-pub mod dialogue;
-pub mod event;
 pub mod execution;
-pub mod exposure;
 pub mod failure;
+pub mod host;
 pub mod id;
-pub mod news;
-pub mod occurrence;
-pub mod outfit;
-pub mod pressure;
-pub mod principal;
+pub mod interaction;
+pub mod observation;
+pub mod permission;
 pub mod program;
-pub mod progress;
 pub mod push;
-pub mod queue;
-pub mod quota;
-pub mod record;
-pub mod redaction;
-pub mod request;
-pub mod resources;
-pub mod rungs;
-pub mod sandbox;
 pub mod schedule;
 pub mod session;
-pub mod statistics;
-pub mod status;
-pub mod stock;
-pub mod timetable;
-pub mod trace;
-pub mod usage;
-pub mod version;
-pub mod workspace;

@@ -1,12 +1,13 @@
-//! What the tree needs from the world, as traits. The edge implements them; tests script them.
+//! Ports: traits through which the actors use the outside world. The edge implements them; tests use fakes.
 
 pub mod clock;
-pub mod driver;
 pub mod history;
+pub mod host_metrics;
+pub mod interactions;
 pub mod ledger;
-pub mod meter;
 pub mod observer;
 pub mod outbox;
+pub mod schedule_store;
+pub mod schedule_template;
+pub mod sealer;
 pub mod sessions;
-pub mod timebook;
-pub mod wording;

@@ -1,311 +1,331 @@
-//! What a driver tells about its attempt, and the only way its text reaches the ledger.
+//! Reports of a driver about its attempt, and the only path of its text to the ledger.
 //!
-//! Text is redacted here, before it is stored: a driver hands over raw bytes and gets back the
-//! range in which their redacted form stands.
+//! Text is redacted here, before it is stored: a driver passes raw bytes and receives the range of their redacted form.
 
-mod known;
-mod last;
-mod pending;
-mod posted;
-mod pulse;
-mod purses;
-mod scribe;
-mod till;
+mod attempt_context;
+mod budget_meter;
+mod budget_usage;
+mod liveness;
+mod output_writer;
+mod pipelined_writes;
+mod replay_filter;
+mod tail_buffer;
+mod write_buffer;
 
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use tokio::sync::watch;
 
-pub use self::known::Known;
-pub use self::last::LastWords;
-pub use self::pending::Pending;
-pub use self::pulse::Pulse;
-pub use self::purses::Purses;
-pub use self::scribe::{Scribe, pieces};
-pub use self::till::Till;
-use crate::decide::budget::count;
-use crate::decide::counters::Numbers;
-use crate::decide::redact::Redactor;
-use crate::model::budget::Charge;
-use crate::model::code::Code;
-use crate::model::event::{Channel, Fact};
-use crate::model::execution::{Fence, Stamp};
-use crate::model::failure::Failure;
-use crate::model::id::ExecutionId;
-use crate::model::news::Tokens;
-use crate::model::progress::{Progress, Raw};
-use crate::model::session::SessionId;
-use crate::ports::clock::Clock;
-use crate::ports::ledger::{Ledger, LedgerError, Lines};
+pub use self::attempt_context::{AttemptContext, OutputSettings};
+pub use self::budget_meter::BudgetMeter;
+pub use self::budget_usage::BudgetUsages;
+pub use self::liveness::Pulse;
+pub use self::output_writer::{OutputWriter, pieces};
+pub use self::replay_filter::ReplayFilter;
+pub use self::tail_buffer::LastWords;
+pub use self::write_buffer::WriteBuffer;
 
-/// A message to the execution's actor. Text travels this way only where it is short and the last.
+use crate::decide::budget::count;
+use crate::decide::budget::cumulative_usage::CounterValues;
+use crate::model::agent::budget::Charge;
+use crate::model::code::Code;
+use crate::model::execution::event::{EventKind, TextChannel};
+use crate::model::execution::followers::Followers;
+use crate::model::execution::progress::Raw;
+use crate::model::execution::{AttemptId, Interruption};
+use crate::model::failure::Failure;
+use crate::model::interaction::{Question, WireId};
+use crate::model::observation::telemetry_events::Tokens;
+use crate::model::session::SessionId;
+use crate::ports::ledger::{LedgerError, WriteBatch};
+
+/// Message to the execution's actor. A message contains text only if the text is short and the last one.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Report {
-    /// The work lives.
+    /// The work runs.
     Started {
-        /// The attempt.
-        at: Stamp,
-        /// Its process, where there is one.
+        /// Id of the attempt.
+        at: AttemptId,
+        /// Process id, if there is a process.
         pid: Option<u32>,
-        /// That it was started, where that is news.
-        spawned: Option<(DateTime<Utc>, Fact)>,
+        /// Start event, if it is not recorded yet.
+        spawned: Option<(DateTime<Utc>, EventKind)>,
     },
-    /// The work has ended and has written its last.
+    /// The work has ended and its output is complete.
     Ended {
-        /// The attempt.
-        at: Stamp,
-        /// Whether it succeeded.
+        /// Id of the attempt.
+        at: AttemptId,
+        /// Result of the attempt.
         verdict: Result<(), Failure>,
-        /// The exit code of its process, where there was one.
+        /// Exit code of the process, if there was one.
         exit_code: Option<i32>,
-        /// The last of what it wrote, to be written with what follows from its end.
-        lines: Lines,
+        /// Last output, which is written together with the end.
+        lines: WriteBatch,
     },
-    /// The work has asked for input and has ended.
+    /// The work has ended because it needs input of the caller.
     Asked {
-        /// The attempt.
-        at: Stamp,
-        /// The exit code of its process, where there was one.
+        /// Id of the attempt.
+        at: AttemptId,
+        /// Kind of the required input.
+        interruption: Interruption,
+        /// Exit code of the process, if there was one.
         exit_code: Option<i32>,
-        /// The last of what it wrote.
-        lines: Lines,
+        /// Last output.
+        lines: WriteBatch,
     },
-    /// The agent counted what it used.
+    /// The agent asks a person, and its work waits for the answer. The question is raw.
+    Questioned {
+        /// Id of the attempt.
+        at: AttemptId,
+        /// Id of the request in the agent's protocol.
+        wire: WireId,
+        /// Question of the agent.
+        question: Box<Question>,
+    },
+    /// The agent withdrew its question.
+    Withdrew {
+        /// Id of the attempt.
+        at: AttemptId,
+        /// Id of the request in the agent's protocol.
+        wire: WireId,
+    },
+    /// The answer to a question was written to the agent.
+    Delivered {
+        /// Id of the attempt.
+        at: AttemptId,
+        /// Id of the request in the agent's protocol.
+        wire: WireId,
+    },
+    /// The agent reported its usage.
     Used {
-        /// The attempt.
-        at: Stamp,
-        /// Tokens, since it counted last.
+        /// Id of the attempt.
+        at: AttemptId,
+        /// Tokens since the previous report.
         tokens: Tokens,
-        /// All that counts for a budget, since then.
+        /// Budget amounts since the previous report.
         charge: Charge,
     },
 }
 
-/// Where an attempt writes to.
-#[derive(Clone)]
-pub struct Desk {
-    /// The execution.
-    pub id: ExecutionId,
-    /// The attempt.
-    pub stamp: Stamp,
-    /// The generation under which it may write.
-    pub fence: Fence,
-    /// The truth.
-    pub ledger: Arc<dyn Ledger>,
-    /// Wall time.
-    pub clock: Arc<dyn Clock>,
-    /// Masks secrets.
-    pub redactor: Arc<Redactor>,
-    /// Bytes kept of each channel.
-    pub limit: usize,
-    /// Whether the owner may have the answer's text as it was given.
-    pub raw: bool,
-    /// Where those who follow are told of news.
-    pub progress: watch::Sender<Progress>,
-    /// Where signs of life are noted.
-    pub pulse: Pulse,
-    /// What an earlier life told of the attempt, where it is told again.
-    pub known: Known,
-    /// Where what is used up is added.
-    pub till: Till,
-    /// What is written with what follows.
-    pub pending: Pending,
-}
-
-impl Desk {
-    async fn record(&self, fact: Fact) -> Result<(), LedgerError> {
-        self.record_with(fact, None).await.map(|_| ())
-    }
-
-    /// Records a fact with what follows from it, in one commit. Answers whether it is new and counts.
-    async fn record_with(&self, fact: Fact, more: Option<Fact>) -> Result<bool, LedgerError> {
-        let Some(fact) = self.known.sift(fact) else { return Ok(false) };
-        let now = self.clock.now();
-        let facts = [Some(fact), more].into_iter().flatten().map(|fact| (now, fact)).collect();
-        self.write(Lines { chunks: Vec::new(), facts }).await
-    }
-
-    /// Writes what waits, and then this. Answers whether it counts. What waits does so on when the
-    /// ledger does not take it.
-    async fn write(&self, more: Lines) -> Result<bool, LedgerError> {
-        let waiting = self.pending.take();
-        let mut lines = waiting.clone();
-        lines.extend(more);
-        let written = self.ledger.write(self.id, self.fence, lines).await;
-        let counts = written.inspect_err(|_| self.pending.add(waiting))?;
-        self.pulse.beat();
-        self.progress.send_modify(Progress::has_news);
-        Ok(counts)
-    }
-}
-
-/// A driver's line to its execution. Dropped without a word it tells an internal failure, so that
-/// a driver that panics never leaves an execution without an end.
+/// Reporter of a driver to its execution. A reporter that is dropped without a report reports an internal failure, so
+/// that a driver that panics never leaves an execution without an end.
 pub struct Reporter {
-    desk: Desk,
-    tell: Box<dyn Fn(Report) + Send + Sync>,
-    /// What the agent has counted in the attempt.
+    context: AttemptContext,
+    send: Box<dyn Fn(Report) + Send + Sync>,
+    /// Usage that the agent has reported in the attempt.
     counted: watch::Sender<Charge>,
     ended: bool,
     session: watch::Sender<Option<SessionId>>,
-    /// What the program has counted since its session began, where it counts so.
-    counts: watch::Sender<Numbers>,
+    /// Number of requests to its model that the program reported as failed.
+    failed_requests: watch::Sender<u32>,
+    /// Counters since the start of the program's session, if it counts per session.
+    counts: watch::Sender<CounterValues>,
 }
 
 impl Reporter {
-    /// A line for one attempt; `tell` must not block.
+    /// Creates the reporter of one attempt; the callback must not block.
     #[must_use]
-    pub fn new(desk: Desk, tell: impl Fn(Report) + Send + Sync + 'static) -> Self {
-        let counted = watch::Sender::new(desk.known.counted());
+    pub fn new(context: AttemptContext, send: impl Fn(Report) + Send + Sync + 'static) -> Self {
+        // A replayed attempt reports its usage from the start again, so the recorded part must not be charged twice.
+        let counted = watch::Sender::new(context.known.counted());
         let (session, counts) = (watch::Sender::default(), watch::Sender::default());
-        Self { desk, tell: Box::new(tell), counted, ended: false, session, counts }
+        let failed_requests = watch::Sender::default();
+        Self {
+            context,
+            send: Box::new(send),
+            counted,
+            ended: false,
+            session,
+            counts,
+            failed_requests,
+        }
     }
 
-    /// Wall time.
+    /// Returns the wall time.
     #[must_use]
     pub fn now(&self) -> DateTime<Utc> {
-        self.desk.clock.now()
+        self.context.clock.now()
     }
 
-    /// Masks secrets in a sentence that will be shown.
+    /// Redacts secrets in a sentence that will be shown.
     #[must_use]
     pub fn redact(&self, text: &str) -> String {
-        self.desk.redactor.redact(text).into_owned()
+        self.context.redactor.redact(text).into_owned()
     }
 
-    /// Keeps the last of a text, so many bytes of it.
+    /// Creates a buffer for the last `most` bytes of a text.
     #[must_use]
     pub fn last_words(&self, most: usize) -> LastWords {
-        LastWords::of(Arc::clone(&self.desk.redactor), most)
+        LastWords::of(Arc::clone(&self.context.redactor), most)
     }
 
-    /// Tells that the work lives, and records its process.
+    /// Reports that the work runs, and records its process.
     pub fn started(&self, pid: Option<u32>) {
-        self.desk.pulse.beat();
-        let spawned = pid.and_then(|pid| self.desk.known.sift(Fact::Spawned { pid }));
+        self.context.pulse.beat();
+        let spawned =
+            pid.and_then(|pid| self.context.known.sift(EventKind::ProcessStarted { pid }));
         let spawned = spawned.map(|fact| (self.now(), fact));
-        (self.tell)(Report::Started { at: self.desk.stamp, pid, spawned });
+        (self.send)(Report::Started { at: self.context.stamp, pid, spawned });
     }
 
-    /// Opens one channel of text. Each channel is opened at most once in an attempt.
+    /// Marks the agent as active although it reports nothing: the service itself is not reading its output now.
+    pub fn is_held_up(&self) {
+        self.context.pulse.beat();
+    }
+
+    /// Reports a question of the agent. The answer arrives at [`Hold::answer`](crate::driver::Hold::answer).
+    pub fn questioned(&self, wire: WireId, question: Question) {
+        self.context.pulse.beat();
+        let (at, question) = (self.context.stamp, Box::new(question));
+        (self.send)(Report::Questioned { at, wire, question });
+    }
+
+    /// Reports that the agent withdrew its question.
+    pub fn withdrew(&self, wire: WireId) {
+        (self.send)(Report::Withdrew { at: self.context.stamp, wire });
+    }
+
+    /// Reports that the answer to a question was written to the agent.
+    pub fn delivered(&self, wire: WireId) {
+        self.context.pulse.beat();
+        (self.send)(Report::Delivered { at: self.context.stamp, wire });
+    }
+
+    /// Returns the followers of the execution.
     #[must_use]
-    pub fn scribe(&self, channel: Channel) -> Scribe {
-        Scribe::open(self.desk.clone(), channel)
+    pub fn followers(&self) -> Followers {
+        self.context.progress.borrow().followers.clone()
     }
 
-    /// Lets the text of the attempt be written once more from its beginning: what an earlier life
-    /// wrote of it goes. To be called when it is sure that all of it can be read again.
-    ///
-    /// # Errors
-    /// When the ledger did not commit.
-    pub async fn begin_again(&self) -> Result<(), LedgerError> {
-        self.desk.ledger.unwrite(self.desk.id, self.desk.stamp).await
+    /// Opens one text channel. Each channel is opened at most once in an attempt.
+    #[must_use]
+    pub fn scribe(&self, channel: TextChannel) -> OutputWriter {
+        OutputWriter::open(self.context.clone(), channel)
     }
 
-    /// Records a fact about the attempt.
+    /// Deletes the text that an earlier process wrote for the attempt, so that it can be written again from its start.
+    /// Call this only when all of it can certainly be read again.
     ///
     /// # Errors
-    /// When the ledger did not commit it.
-    pub async fn note(&self, fact: Fact) -> Result<(), LedgerError> {
-        let Fact::Used { numbers, cumulative } = &fact else {
-            return self.desk.record(fact).await;
+    /// Returns an error if the ledger did not commit.
+    pub async fn restart_output(&self) -> Result<(), LedgerError> {
+        self.context.ledger.unwrite(self.context.id, self.context.stamp).await
+    }
+
+    /// Records an event of the attempt.
+    ///
+    /// # Errors
+    /// Returns an error if the ledger did not commit the event.
+    pub async fn note(&self, fact: EventKind) -> Result<(), LedgerError> {
+        let EventKind::UsageReported { counters: numbers, cumulative } = &fact else {
+            return self.context.record(fact).await;
         };
         let said = Charge::counted(numbers);
         let (counted, charge) = count(*self.counted.borrow(), said, *cumulative);
-        let charged = self.desk.till.charged(self.desk.clock.now(), charge);
-        if self.desk.record_with(fact, charged.clone()).await? {
+        let charged = self.context.budget_meter.charged(self.context.clock.now(), charge);
+        // The event and its charge are one commit: usage without its charge would never be charged later.
+        if self.context.record_with(fact, charged.clone()).await? {
+            // Only after the commit: a refused event has charged nothing.
             self.counted.send_replace(counted);
-            self.desk.till.take(charged.as_ref());
+            self.context.budget_meter.take(charged.as_ref());
             let tokens = Tokens { input: charge.input_tokens, output: charge.output_tokens };
-            (self.tell)(Report::Used { at: self.desk.stamp, tokens, charge });
+            (self.send)(Report::Used { at: self.context.stamp, tokens, charge });
         }
         Ok(())
     }
 
-    /// Records a fact with whatever is recorded next, at the latest with the end of the attempt.
-    pub fn add(&self, fact: Fact) {
-        if let Some(fact) = self.desk.known.sift(fact) {
+    /// Records an event together with the next one, at the latest with the end of the attempt.
+    pub fn add(&self, fact: EventKind) {
+        if let Some(fact) = self.context.known.sift(fact) {
             let facts = vec![(self.now(), fact)];
-            self.desk.pending.add(Lines { chunks: Vec::new(), facts });
+            self.context.pending.add(WriteBatch { chunks: Vec::new(), facts });
         }
     }
 
-    /// Records what was kept back.
+    /// Records the pending events.
     ///
     /// # Errors
-    /// When the ledger did not commit it.
+    /// Returns an error if the ledger did not commit them.
     pub async fn catch_up(&self) -> Result<(), LedgerError> {
-        if self.desk.pending.is_empty() {
+        if self.context.pending.is_empty() {
             return Ok(());
         }
-        self.desk.write(Lines::default()).await.map(|_| ())
+        self.context.write(WriteBatch::default()).await.map(|_| ())
     }
 
-    /// Remembers what the program has counted since its session began: what it tells next is counted
-    /// beyond that.
-    pub fn count_from(&self, counts: Numbers) {
+    /// Sets the counters of the program's session: later counters are compared with them.
+    pub fn count_from(&self, counts: CounterValues) {
         self.counts.send_replace(counts);
     }
 
-    /// What the program has counted since its session began.
+    /// Returns the counters since the start of the program's session.
     #[must_use]
-    pub fn counts(&self) -> Numbers {
+    pub fn counts(&self) -> CounterValues {
         self.counts.borrow().clone()
     }
 
-    /// Remembers the program's own id of its session, raw, until the attempt has ended. What is shown
-    /// of it is noted as a fact.
+    /// Stores the program's raw session id until the attempt has ended. The visible part of the id is recorded as an
+    /// event.
     pub fn name_session(&self, id: &str) {
         if let Some(id) = SessionId::new(id) {
             self.session.send_replace(Some(id));
         }
     }
 
-    /// The latest id that was remembered.
+    /// Returns the counter of requests to its model that the program reports as failed.
+    #[must_use]
+    pub const fn failed_requests(&self) -> &watch::Sender<u32> {
+        &self.failed_requests
+    }
+
+    /// Returns the latest stored session id.
     #[must_use]
     pub fn session(&self) -> Option<SessionId> {
         self.session.borrow().clone()
     }
 
-    /// Hands the answer's text to those who wait, as it was given and beside all that is kept,
-    /// where the agent is configured so. It is recorded, masked, by now.
+    /// Publishes the raw text of the answer to waiting callers, if the agent is configured so. The redacted text is
+    /// already recorded.
     pub fn answered(&self, text: &str) {
-        if self.desk.raw {
-            let raw = Raw { stamp: self.desk.stamp, text: text.into() };
-            self.desk.progress.send_modify(|progress| progress.raw = Some(raw));
+        if self.context.output.raw {
+            let raw = Raw { stamp: self.context.stamp, text: text.into() };
+            self.context.progress.send_modify(|progress| progress.raw = Some(raw));
         }
     }
 
-    /// Tells nothing more: somebody else tells of the work from here on.
+    /// Stops reporting: another reporter continues for this work.
     pub fn leave(mut self) {
         self.ended = true;
     }
 
-    /// Tells how the work ended. What it wrote must be written by now, or be kept back here.
+    /// Reports the end of the work. Its output must be written by now, or be pending here.
     pub fn ended(mut self, verdict: Result<(), Failure>, exit_code: Option<i32>) {
         self.ended = true;
-        self.tell_end(verdict, exit_code);
+        self.report_end(verdict, exit_code);
     }
 
-    /// Tells that the work has ended with a question.
-    pub fn asked(mut self, exit_code: Option<i32>) {
+    /// Reports that the work has ended because it needs input of the caller.
+    pub fn with_interruption(mut self, interruption: Interruption, exit_code: Option<i32>) {
         self.ended = true;
-        let (at, lines) = (self.desk.stamp, self.desk.pending.take());
-        (self.tell)(Report::Asked { at, exit_code, lines });
+        let (at, lines) = (self.context.stamp, self.context.pending.take());
+        (self.send)(Report::Asked { at, interruption, exit_code, lines });
     }
 
-    fn tell_end(&self, verdict: Result<(), Failure>, exit_code: Option<i32>) {
-        let (at, lines) = (self.desk.stamp, self.desk.pending.take());
-        (self.tell)(Report::Ended { at, verdict, exit_code, lines });
+    fn report_end(&self, verdict: Result<(), Failure>, exit_code: Option<i32>) {
+        // The last failed request was not retried.
+        let own_retries = self.failed_requests.borrow().saturating_sub(1);
+        let verdict = verdict.map_err(|failure| Failure { own_retries, ..failure });
+        let (at, lines) = (self.context.stamp, self.context.pending.take());
+        (self.send)(Report::Ended { at, verdict, exit_code, lines });
     }
 }
 
 impl Drop for Reporter {
     fn drop(&mut self) {
         if !self.ended {
-            let verdict = Err(Failure::new(Code::Internal, "the driver ended without a word"));
-            self.tell_end(verdict, None);
+            let verdict = Err(Failure::new(Code::Internal, "the driver ended without a report"));
+            self.report_end(verdict, None);
         }
     }
 }

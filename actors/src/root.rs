@@ -1,162 +1,129 @@
-//! `RootActor`: recovers, starts the agents and the gateway, starts them again when they fail, and
-//! gives up on an agent that fails too often, never on the service.
+//! `RootActor`: recovers, starts the agents and the gateway, and restarts them after a failure. It quarantines an agent
+//! that fails too often, and never stops the service for it.
 
+mod agent_registry;
 mod agents;
-mod beginning;
-mod hearing;
+mod broadcast;
+mod context;
+mod gateway;
+mod monitor;
+mod preload;
 mod retention;
 mod scheduling;
-mod seating;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use ractor::{
-    Actor, ActorCell, ActorProcessingErr, ActorRef, RpcReplyPort, SpawnErr, SupervisionEvent,
-};
+use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
-use tokio::time::Instant;
 
+pub use self::agent_registry::Seating;
+use self::agents::AgentChildren;
+use self::broadcast::ServiceChange;
+use self::context::RootContext;
+use self::gateway::GatewayChild;
+use self::monitor::MonitorChild;
+use self::retention::RetentionChild;
+use self::scheduling::SchedulerChild;
+pub use self::scheduling::SchedulerInputs;
+pub use crate::agent::AgentDefinition;
 use crate::agent::AgentMsg;
-use crate::decide::restart::{Intensity, Restarts, Verdict, step};
-use crate::gateway::{GatewayActor, GatewayMsg, Route};
-use crate::kit::Kit;
+use crate::gateway::GatewayMsg;
+use crate::maintenance::monitor::{LatestEvaluation, MonitorMsg, ReadingSettings};
+use crate::maintenance::retention::{Retention, RetentionMsg};
 use crate::model::agent::AgentSpec;
-use crate::model::alert::AlertSpec;
-use crate::model::code::Code;
-use crate::model::failure::Failure;
 use crate::model::id::AgentId;
-use crate::monitor::{Latest, MonitorActor, MonitorArgs, MonitorMsg, Probe};
-use crate::ports::driver::Driver;
+use crate::model::observation::alert::AlertSpec;
 use crate::scheduler::SchedulerMsg;
-use hearing::Turn;
-use scheduling::Scheduled;
-pub use scheduling::Scheduling;
+use crate::services::Services;
 
-use crate::retention::{Retention, RetentionMsg};
-use retention::Keeping;
-use seating::Leaving;
-pub use seating::Seating;
-
-/// Owns the whole tree.
+/// Actor that owns the whole tree.
 pub struct RootActor;
 
-/// One agent with what does its work.
-#[derive(Clone)]
-pub struct Seat {
-    /// The agent.
-    pub spec: Arc<AgentSpec>,
-    /// Its driver.
-    pub driver: Arc<dyn Driver>,
-}
-
-/// What the tree begins with.
+/// Arguments of the root.
 pub struct RootArgs {
-    /// The world.
-    pub kit: Kit,
-    /// The agents.
-    pub seats: Vec<Seat>,
-    /// How the machine is watched; `None` when it is not.
-    pub probe: Option<Probe>,
-    /// How the history is kept; all of it is where there are no bounds.
+    /// Shared services.
+    pub services: Services,
+    /// Definitions of the agents.
+    pub definitions: Vec<AgentDefinition>,
+    /// Settings of the resource readings; `None` disables them.
+    pub probe: Option<ReadingSettings>,
+    /// Settings of the retention; `None` keeps the whole history.
     pub retention: Option<Retention>,
-    /// When somebody is told that they should look.
+    /// Limits above which alerts are raised.
     pub alerts: AlertSpec,
-    /// Where the latest judgement of the machine is told.
-    pub pressure: watch::Sender<Latest>,
-    /// Where the present gateway is told.
+    /// Sender of the latest evaluation of the machine.
+    pub pressure: watch::Sender<LatestEvaluation>,
+    /// Sender of the present gateway.
     pub gateway: watch::Sender<Option<ActorRef<GatewayMsg>>>,
-    /// What the scheduler needs.
-    pub scheduling: Scheduling,
+    /// Arguments of the scheduler.
+    pub scheduling: SchedulerInputs,
 }
 
-/// What the root knows of an agent.
+/// State of an agent, as known to the root.
 #[derive(Clone)]
 pub struct SeatView {
-    /// The agent.
+    /// Specification of the agent.
     pub spec: Arc<AgentSpec>,
-    /// Its actor; `None` in quarantine.
+    /// Actor of the agent; `None` in quarantine, and while the agent waits for its restart.
     pub actor: Option<ActorRef<AgentMsg>>,
-    /// How often it was started again.
+    /// True if the root retries the start of the agent until the ledger can be read and written.
+    pub is_restarting: bool,
+    /// Number of restarts.
     pub restarts: u32,
-    /// Why, the last time.
+    /// Cause of the latest restart.
     pub last_fault: Option<String>,
 }
 
-/// What the root knows.
+/// State of the root.
 pub struct RootView {
-    /// Since when it lives.
+    /// Start time.
     pub since: DateTime<Utc>,
-    /// How often the gateway was started again.
+    /// Number of restarts of the gateway.
     pub gateway_restarts: u32,
-    /// Who watches the machine, and how often it was started again; `None` when nobody does.
+    /// Monitor with the number of its restarts; `None` without a monitor.
     pub monitor: Option<(ActorRef<MonitorMsg>, u32)>,
-    /// Who asks at set times, and how often it was started again; `None` when nobody does now.
+    /// Scheduler with the number of its restarts; `None` without a running scheduler.
     pub scheduler: Option<(ActorRef<SchedulerMsg>, u32)>,
-    /// Who keeps the history within bounds, and how often it was started again.
+    /// Retention actor with the number of its restarts.
     pub retention: Option<(ActorRef<RetentionMsg>, u32)>,
-    /// The agents, in the order of their ids.
-    pub seats: Vec<SeatView>,
+    /// Agents, in the order of their ids.
+    pub agents: Vec<SeatView>,
 }
 
-/// What the root is told.
+/// Message to the root.
 pub enum RootMsg {
-    /// Asks what it knows.
+    /// Requests the state.
     Inspect(RpcReplyPort<RootView>),
-    /// The service is stopping: agents that are started again begin nothing.
+    /// The service is stopping: restarted agents start no execution.
     Drain,
-    /// The task that settles what an agent in quarantine had has panicked.
+    /// The task that settles the executions of a quarantined agent panicked.
     Unsettled(AgentId),
-    /// Something has changed for all agents.
-    Turned(Turn),
-    /// The task that hears of such things has panicked.
+    /// A state that concerns all agents changed.
+    Turned(ServiceChange),
+    /// The task that observes such states panicked.
     Deaf,
-    /// The scheduler is to be started again.
+    /// The pause of an agent whose start failed because of the ledger is over.
+    Restart(AgentId),
+    /// The scheduler must be restarted.
     Reschedule,
-    /// Takes an agent in; one that is there is configured like this from now on. Answered when it can
-    /// be asked.
-    Seat(Seat, RpcReplyPort<()>),
-    /// Lets an agent go: it takes nothing new. Answered when it has finished what it had; not when it
-    /// is taken in again before.
+    /// Adds an agent, or replaces the definition of an existing one. The reply follows once the agent accepts requests.
+    Seat(AgentDefinition, RpcReplyPort<()>),
+    /// Removes an agent: it accepts nothing new. The reply follows once its work has ended; it does not follow if the
+    /// agent is added again before.
     Unseat(AgentId, RpcReplyPort<()>),
-    /// An agent that was let go has finished what it had.
+    /// A removed agent has finished its work.
     Emptied(AgentId, u64),
 }
 
-/// One agent and the actor that plays it.
-struct Part {
-    seat: Seat,
-    actor: Option<ActorRef<AgentMsg>>,
-    restarts: Restarts,
-    last_fault: Option<String>,
-    leaving: Option<Leaving>,
-}
-
-/// Loop data.
+/// State of the actor: the children of the root, and their context.
 pub struct RootData {
-    me: ActorRef<RootMsg>,
-    kit: Arc<Kit>,
-    parts: BTreeMap<AgentId, Part>,
-    gateway: watch::Sender<Option<ActorRef<GatewayMsg>>>,
-    gateway_restarts: Restarts,
-    probe: Option<Probe>,
-    alerts: AlertSpec,
-    pressure: watch::Sender<Latest>,
-    monitor: Option<ActorRef<MonitorMsg>>,
-    monitor_restarts: Restarts,
-    scheduled: Scheduled,
-    keeping: Keeping,
-    since: DateTime<Utc>,
-    born: Instant,
-    draining: bool,
-    /// The agents of which the ledger holds something that has not ended; known at the start alone.
-    unfinished: BTreeSet<AgentId>,
-    /// How often an agent was let go.
-    farewells: u64,
-    /// Settlements for agents in quarantine, and who hears for all agents.
-    tasks: JoinSet<()>,
+    context: RootContext,
+    agents: AgentChildren,
+    gateway: GatewayChild,
+    monitor: MonitorChild,
+    scheduler: SchedulerChild,
+    retention: RetentionChild,
 }
 
 impl Actor for RootActor {
@@ -164,57 +131,55 @@ impl Actor for RootActor {
     type State = RootData;
     type Arguments = RootArgs;
 
-    /// Settles what nobody will take up, then starts the monitor, the agents, the gateway and the
-    /// scheduler.
+    /// Settles executions without an agent, then starts the monitor, the agents, the gateway and the scheduler.
     async fn pre_start(
         &self,
         me: ActorRef<RootMsg>,
         args: RootArgs,
     ) -> Result<RootData, ActorProcessingErr> {
-        let mut data = RootData::new(me.clone(), args);
-        data.settle_the_homeless().await?;
-        data.hear();
-        data.start_monitor(&me).await?;
-        data.start_agents(&me).await?;
-        data.start_gateway(&me).await?;
-        data.start_scheduler().await?;
-        data.start_retention(&me).await?;
+        let mut data = RootData::new(me, args);
+        data.start().await?;
         Ok(data)
     }
 
     async fn handle(
         &self,
-        me: ActorRef<RootMsg>,
+        _: ActorRef<RootMsg>,
         msg: RootMsg,
         data: &mut RootData,
     ) -> Result<(), ActorProcessingErr> {
+        let RootData { context, agents, .. } = data;
         match msg {
             RootMsg::Inspect(reply) => _ = reply.send(data.view()),
-            RootMsg::Drain => data.draining = true,
-            RootMsg::Unsettled(agent) => data.settle(agent),
-            RootMsg::Turned(turn) => data.tell_agents(turn),
-            RootMsg::Deaf => data.hear_again(),
-            RootMsg::Reschedule => data.reschedule().await,
-            RootMsg::Seat(seat, reply) => {
-                data.seat(&me, seat).await;
+            RootMsg::Drain => context.draining = true,
+            RootMsg::Unsettled(agent) => agents.settle(agent, context),
+            RootMsg::Turned(change) => agents.notify(change),
+            RootMsg::Deaf => {
+                context.watch_changes();
+                agents.notify_all();
+            }
+            RootMsg::Restart(agent) => agents.restart(&agent, context).await,
+            RootMsg::Reschedule => data.scheduler.restart(context).await,
+            RootMsg::Seat(definition, reply) => {
+                agents.add(definition, context).await;
                 _ = reply.send(());
             }
-            RootMsg::Unseat(agent, reply) => data.unseat(&agent, reply),
-            RootMsg::Emptied(agent, farewell) => data.emptied(&agent, farewell),
+            RootMsg::Unseat(agent, reply) => agents.remove(&agent, reply, context),
+            RootMsg::Emptied(agent, removal) => agents.emptied(&agent, removal, context),
         }
         Ok(())
     }
 
-    /// Written out because the default stops the supervisor when any child ends, even well.
+    /// Overridden because the default stops the supervisor when any child ends, even normally.
     async fn handle_supervisor_evt(
         &self,
-        me: ActorRef<RootMsg>,
+        _: ActorRef<RootMsg>,
         event: SupervisionEvent,
         data: &mut RootData,
     ) -> Result<(), ActorProcessingErr> {
         match event {
             SupervisionEvent::ActorFailed(child, fault) => {
-                data.failed(&me, &child, &fault.to_string()).await;
+                data.failed(&child, &fault.to_string()).await;
             }
             SupervisionEvent::ActorTerminated(..)
             | SupervisionEvent::ActorStarted(_)
@@ -226,147 +191,54 @@ impl Actor for RootActor {
 
 impl RootData {
     fn new(me: ActorRef<RootMsg>, args: RootArgs) -> Self {
-        let part = |seat: Seat| (seat.spec.id.clone(), Part::new(seat));
         Self {
-            parts: args.seats.into_iter().map(part).collect(),
-            gateway: args.gateway,
-            gateway_restarts: Restarts::default(),
-            probe: args.probe,
-            alerts: args.alerts,
-            pressure: args.pressure,
-            monitor: None,
-            monitor_restarts: Restarts::default(),
-            scheduled: Scheduled { args: args.scheduling, restarts: Restarts::default() },
-            keeping: Keeping::new(args.retention),
-            since: args.kit.clock.now(),
-            born: Instant::now(),
-            draining: false,
-            unfinished: BTreeSet::new(),
-            farewells: 0,
-            tasks: JoinSet::new(),
-            me,
-            kit: Arc::new(args.kit),
+            context: RootContext::new(me, args.services, args.gateway, args.pressure),
+            agents: AgentChildren::new(args.definitions),
+            gateway: GatewayChild::default(),
+            monitor: MonitorChild::new(args.probe, args.alerts),
+            scheduler: SchedulerChild::new(args.scheduling),
+            retention: RetentionChild::new(args.retention),
         }
     }
 
-    async fn start_gateway(&mut self, me: &ActorRef<RootMsg>) -> Result<(), SpawnErr> {
-        let routes = self.parts.iter().map(|(id, part)| (id.clone(), part.route())).collect();
-        let args = (Kit::clone(&self.kit), routes);
-        let spawned = ractor::ActorRuntime::spawn_linked(None, GatewayActor, args, me.get_cell());
-        let (actor, _) = spawned.await?;
-        self.gateway.send_replace(Some(actor));
+    async fn start(&mut self) -> Result<(), ActorProcessingErr> {
+        let Self { context, agents, monitor, scheduler, retention, .. } = self;
+        // First: the start of the agents uses what it finds about their unfinished executions.
+        let unfinished = preload::settle_unowned(agents, context).await?;
+        context.watch_changes();
+        // Before the agents, which report to it.
+        monitor.start(context).await?;
+        preload::load_budget_usage(agents, context).await?;
+        agents.start_all(&unfinished, context).await?;
+        // After the agents: the first request finds every one of them recovered.
+        GatewayChild::start(agents.routes(), context).await?;
+        scheduler.start(context).await?;
+        retention.start(context).await?;
         Ok(())
     }
 
-    async fn start_monitor(&mut self, me: &ActorRef<RootMsg>) -> Result<(), SpawnErr> {
-        let (kit, probe, alerts) = (Kit::clone(&self.kit), self.probe.clone(), self.alerts);
-        let args = MonitorArgs { kit, probe, alerts, pressure: self.pressure.clone() };
-        let spawned = ractor::ActorRuntime::spawn_linked(None, MonitorActor, args, me.get_cell());
-        let (monitor, _) = spawned.await?;
-        self.kit.lookout.lead_to(monitor.clone());
-        self.monitor = Some(monitor);
-        Ok(())
-    }
-
-    fn tell_route(&self, id: &AgentId) {
-        if let (Some(part), Some(gateway)) = (self.parts.get(id), &*self.gateway.borrow()) {
-            _ = gateway.cast(GatewayMsg::Routed(id.clone(), part.route())); // A new one is told all.
-        }
-    }
-
-    async fn failed(&mut self, me: &ActorRef<RootMsg>, child: &ActorCell, fault: &str) {
-        let is_it = |part: &&Part| {
-            part.actor.as_ref().is_some_and(|actor| actor.get_id() == child.get_id())
-        };
-        let agent = self.parts.values().find(is_it).map(|part| part.seat.spec.id.clone());
-        match agent {
-            Some(id) => self.agent_failed(me, &id, fault).await,
-            None if self.is_gateway(child) => self.gateway_failed(me, fault).await,
-            None if self.is_scheduler(child) => self.scheduler_failed(fault).await,
-            None if self.is_monitor(child) => self.monitor_failed(me, fault).await,
-            None if self.keeping.is_played_by(child) => self.retention_failed(me, fault).await,
-            None => {} // A child that did not even start; whoever started it knows.
-        }
-    }
-
-    fn is_gateway(&self, child: &ActorCell) -> bool {
-        self.gateway.borrow().as_ref().is_some_and(|gateway| gateway.get_id() == child.get_id())
-    }
-
-    fn is_monitor(&self, child: &ActorCell) -> bool {
-        self.monitor.as_ref().is_some_and(|monitor| monitor.get_id() == child.get_id())
-    }
-
-    /// The gateway holds nothing but routes, so a new one is as good, however often.
-    async fn gateway_failed(&mut self, me: &ActorRef<RootMsg>, fault: &str) {
-        tracing::error!(fault, "gateway failed");
-        let restarts = std::mem::take(&mut self.gateway_restarts);
-        let (restarts, _) = step(
-            restarts,
-            self.born.elapsed(),
-            Intensity { max: usize::MAX, ..Intensity::default() },
-        );
-        self.gateway_restarts = restarts;
-        if let Err(error) = self.start_gateway(me).await {
-            tracing::error!(%error, "gateway did not start");
-            me.stop(None);
-        }
-    }
-
-    /// Work does not stop because nobody watches: until the next reading the machine is at ease.
-    async fn monitor_failed(&mut self, me: &ActorRef<RootMsg>, fault: &str) {
-        tracing::error!(fault, "monitor failed");
-        self.pressure.send_replace(None);
-        let restarts = std::mem::take(&mut self.monitor_restarts);
-        let (restarts, verdict) = step(restarts, self.born.elapsed(), Intensity::default());
-        self.monitor_restarts = restarts;
-        let again = match verdict {
-            Verdict::Restart => self.start_monitor(me).await.map_err(|error| error.to_string()),
-            Verdict::Quarantine => Err("it failed too often".to_owned()),
-        };
-        if let Err(error) = again {
-            tracing::error!(error, "the machine is not watched any more");
+    async fn failed(&mut self, child: &ActorCell, fault: &str) {
+        let Self { context, agents, gateway, monitor, scheduler, retention } = self;
+        match agents.of_actor(child) {
+            Some(id) => agents.failed(&id, fault, context).await,
+            None if GatewayChild::is_actor(child, context) => {
+                gateway.failed(fault, agents.routes(), context).await;
+            }
+            None if scheduler.is_actor(child) => scheduler.failed(fault, context).await,
+            None if monitor.is_actor(child) => monitor.failed(fault, context).await,
+            None if retention.is_actor(child) => retention.failed(fault, context).await,
+            None => {} // A child that did not start; its starter handles the error.
         }
     }
 
     fn view(&self) -> RootView {
-        let seats = self.parts.values().map(|part| SeatView {
-            spec: Arc::clone(&part.seat.spec),
-            actor: part.actor.clone(),
-            restarts: part.restarts.total(),
-            last_fault: part.last_fault.clone(),
-        });
         RootView {
-            since: self.since,
-            gateway_restarts: self.gateway_restarts.total(),
-            monitor: self.monitor.clone().map(|monitor| (monitor, self.monitor_restarts.total())),
-            scheduler: self.scheduled.view(),
-            retention: self.keeping.view(),
-            seats: seats.collect(),
+            since: self.context.since,
+            gateway_restarts: self.gateway.restarts(),
+            monitor: self.monitor.view(),
+            scheduler: self.scheduler.view(),
+            retention: self.retention.view(),
+            agents: self.agents.views(),
         }
     }
-}
-
-impl Part {
-    fn new(seat: Seat) -> Self {
-        let restarts = Restarts::default();
-        Self { seat, actor: None, restarts, last_fault: None, leaving: None }
-    }
-
-    fn route(&self) -> Route {
-        match &self.actor {
-            Some(actor) => Route::Open(actor.clone()),
-            None => Route::Shut(quarantined(&self.seat.spec.id)),
-        }
-    }
-}
-
-fn quarantined(agent: &AgentId) -> Failure {
-    let message = format!("agent `{agent}` failed too often and is quarantined");
-    Failure::new(Code::AgentQuarantined, message)
-}
-
-/// The first line of a fault: what follows in a panic is of no use to who reads `/status`.
-fn first_line(fault: &str) -> String {
-    fault.lines().next().unwrap_or_default().to_owned()
 }

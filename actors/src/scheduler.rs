@@ -1,148 +1,166 @@
-//! `SchedulerActor`: sleeps to the next due instant, decides, and asks at the door.
+//! `SchedulerActor`: sleeps until the next due time, decides, and submits requests through the client handle.
 //!
-//! What it decides is in the timebook before anything is asked for, and what is asked for is known
-//! by its schedule and time: whoever goes on after a crash asks the same again, and the door joins
-//! the two. One change of the timebook is under way at a time; the actor itself waits for nothing.
+//! A decision is stored before its request is submitted, and a request is identified by its schedule and planned time:
+//! after a crash the successor submits the same request again, and the agent joins both. One write of changes and
+//! decisions is in progress at a time, and one of results; the actor itself never waits.
 
-mod asking;
-pub(crate) mod book;
-mod changing;
+mod authorization;
+mod commands;
+mod dispatch;
+mod effects;
 mod entry;
-mod errands;
-mod kept;
-mod leave;
-mod looking;
-mod settling;
-mod waking;
+mod evaluate;
+mod interned;
+mod occurrences;
+pub(crate) mod recovery;
+mod result_writer;
+mod schedule_writer;
+mod table;
+mod tasks;
+mod timer;
+mod timer_queue;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
-use tokio::task::JoinSet;
 
-use crate::door::Gateway;
-use crate::kit::Kit;
+use crate::gateway::requests::Requests;
 use crate::model::failure::Failure;
-use crate::model::occurrence::Ending;
-use crate::model::schedule::{Configured, ScheduleId, ScheduleView};
-use crate::model::status::Due;
-use crate::ports::timebook::Timebook;
-use crate::ports::wording::Wording;
+use crate::model::id::ScheduleId;
+use crate::model::observation::status::NextDue;
+use crate::model::schedule::occurrence::{Occurrence, OccurrenceEnding};
+use crate::model::schedule::{Configured, ScheduleView};
+use crate::ports::schedule_store::{Advance, ScheduleStore};
+use crate::ports::schedule_template::Wording;
+use crate::services::Services;
 
-pub use self::asking::Asked;
-pub use self::changing::Change;
-use self::changing::Changed;
-use self::entry::Entry;
-use self::errands::Errands;
-use self::kept::Patterns;
-use self::leave::Leave;
-use self::looking::Advanced;
-use self::settling::Settling;
-pub use self::waking::NAP;
-use self::waking::Waking;
+use self::commands::PendingChange;
+pub use self::commands::{ChangeResult, ScheduleChange};
+pub use self::dispatch::DispatchResult;
+use self::dispatch::Dispatcher;
+use self::evaluate::log_occurrence;
+use self::occurrences::OccurrenceMachine;
+use self::result_writer::ResultWriter;
+use self::schedule_writer::{Advanced, ScheduleWriter};
+use self::table::ScheduleTable;
+use self::tasks::SchedulerTasks;
+pub use self::timer::NAP;
+use self::timer::WakeTimer;
+use self::timer_queue::{TimerEntry, TimerQueue};
 
-/// Decides at the times of all schedules.
+/// Maximum number of schedules whose decisions are stored together.
+const BATCH: usize = 256;
+/// Maximum number of actions that are performed before other messages are handled.
+const MOST_ACTIONS: usize = 1024;
+/// Pause before a schedule is evaluated again whose decisions could not be stored.
+const AGAIN: TimeDelta = TimeDelta::seconds(5);
+/// Interval between two deletions of old occurrences.
+const DELETION_INTERVAL: TimeDelta = TimeDelta::hours(1);
+
+/// Actor that decides about the due times of all schedules.
 pub struct SchedulerActor;
 
-/// What there is to be scheduled, and with what.
+/// Configuration of the scheduler.
 #[derive(Clone)]
-pub struct Agenda {
-    /// Where it is written down.
-    pub timebook: Arc<dyn Timebook>,
-    /// What puts it into words.
+pub struct SchedulerConfig {
+    /// Store of the schedules.
+    pub schedule_store: Arc<dyn ScheduleStore>,
+    /// Expander of the input templates.
     pub wording: Arc<dyn Wording>,
-    /// What the configuration says; `None` where that was taken up already, and the timebook has it.
+    /// Schedules of the configuration; `None` if they were applied already and the store has them.
     pub configured: Option<Vec<Configured>>,
-    /// How long what happened is remembered.
+    /// Time for which occurrences are kept.
     pub history: Duration,
-    /// The longest sleep: a clock that is set meanwhile is seen after that. [`NAP`] is right.
+    /// Longest sleep, after which a changed clock is noticed. The default is [`NAP`].
     pub nap: Duration,
 }
 
-/// What the scheduler begins with.
+/// Arguments of the scheduler.
 pub struct SchedulerArgs {
-    /// The world.
-    pub kit: Kit,
-    /// What is to be done.
-    pub agenda: Agenda,
-    /// Where it asks.
-    pub door: Gateway,
+    /// Shared services.
+    pub services: Services,
+    /// Configuration of the scheduler.
+    pub config: SchedulerConfig,
+    /// Handle that submits the requests.
+    pub requests: Requests,
 }
 
-/// Where a change is answered: with the schedule as it is then, where there is one.
+/// Reply port for a change: the new state of the schedule, if it still exists.
 pub type ChangeReply = RpcReplyPort<Result<Option<ScheduleView>, Failure>>;
 
-/// One time of one schedule.
-pub type Slot = (ScheduleId, DateTime<Utc>);
+/// Key of an occurrence.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OccurrenceKey {
+    /// Id of the schedule.
+    pub schedule: ScheduleId,
+    /// Planned time; unique within a schedule.
+    pub planned: DateTime<Utc>,
+}
 
-/// What the scheduler is told.
+/// Message to the scheduler.
 pub enum SchedulerMsg {
-    /// Something may be due.
+    /// A schedule may be due.
     Tick,
     /// The clock was set back.
     SetBack,
-    /// Decisions were written down, or were not.
+    /// Decisions were stored, or the write failed.
     Advanced(Box<Advanced>),
-    /// What became of occurrences was written down.
+    /// Results of occurrences were stored.
     Settled,
-    /// What became of a request.
-    Asked(Slot, Asked),
-    /// What it became has ended; so often the latest of its schedule failed in a row by then.
-    Ended(Slot, Ending, u32),
-    /// Changes what there is. Answers when that is written down.
-    Change(Change, ChangeReply),
-    /// A change was written down, or was not.
-    Changed(Box<Changed>),
-    /// Asks about one schedule.
+    /// Result of a request.
+    Asked(OccurrenceKey, DispatchResult),
+    /// Result of the check whether the agent would permanently refuse the request of a replacing occurrence.
+    Checked(OccurrenceKey, Option<Failure>),
+    /// The execution of an occurrence ended; with the number of consecutive failures of the schedule.
+    Ended(OccurrenceKey, OccurrenceEnding, u32),
+    /// Changes the schedules. The reply follows once the change is stored.
+    Change(ScheduleChange, ChangeReply),
+    /// A change was stored, or the write failed.
+    Changed(Box<ChangeResult>),
+    /// Requests one schedule.
     Show(ScheduleId, RpcReplyPort<Option<ScheduleView>>),
-    /// Asks about so many schedules after an id.
+    /// Requests at most this many schedules after an id.
     List(Option<ScheduleId>, usize, RpcReplyPort<Vec<ScheduleView>>),
-    /// Asks how it is.
-    Inspect(RpcReplyPort<Agendum>),
-    /// Nothing is asked for any more.
+    /// Requests a snapshot.
+    Inspect(RpcReplyPort<SchedulerSnapshot>),
+    /// Stops submitting requests.
     Drain,
     /// A task panicked.
     Broken,
 }
 
-/// How a scheduler is.
-pub struct Agendum {
-    /// Since when it lives.
+/// Snapshot of the scheduler.
+pub struct SchedulerSnapshot {
+    /// Start time.
     pub since: DateTime<Utc>,
-    /// The schedules that are due at their times.
+    /// Number of active schedules.
     pub active: usize,
-    /// All schedules.
+    /// Number of schedules.
     pub schedules: usize,
-    /// The first that is due next, of each agent.
-    pub due: Vec<Due>,
+    /// Number of schedules whose input no key opens.
+    pub locked: usize,
+    /// Next due schedule of each agent.
+    pub due: Vec<NextDue>,
 }
 
-/// Loop data.
+/// State of the actor: its parts decide and keep the state, and the actor connects them.
 pub struct SchedulerData {
-    me: ActorRef<SchedulerMsg>,
     args: SchedulerArgs,
+    /// Start of the actor.
     since: DateTime<Utc>,
-    entries: BTreeMap<ScheduleId, Entry>,
-    patterns: Patterns,
-    errands: Errands,
-    waking: Waking,
-    /// Whether a change of the timebook is under way.
-    writing: bool,
-    settling: Settling,
-    /// Whether there was more to be done by now than is done before others are heard.
-    behind: bool,
-    changes: VecDeque<(Change, ChangeReply)>,
-    /// Who is to be asked for, as soon as fewer are.
-    ready: VecDeque<Slot>,
-    /// Who may ask, as it was read for the decisions that were written down last.
-    leave: Option<Arc<Leave>>,
-    asking: usize,
+    table: ScheduleTable,
+    occurrences: OccurrenceMachine,
+    timers: TimerQueue,
+    wake_timer: WakeTimer,
+    dispatcher: Dispatcher,
+    changes: VecDeque<PendingChange>,
+    writer: ScheduleWriter,
+    results: ResultWriter,
     draining: bool,
-    /// Everything under way, which ends with this actor.
-    tasks: JoinSet<()>,
+    tasks: SchedulerTasks,
 }
 
 impl Actor for SchedulerActor {
@@ -150,17 +168,21 @@ impl Actor for SchedulerActor {
     type State = SchedulerData;
     type Arguments = SchedulerArgs;
 
-    /// Reads what there is, brings it to what the configuration says, and takes up what is open.
+    /// Loads the schedules, applies the configuration, and resumes open occurrences.
     async fn pre_start(
         &self,
         me: ActorRef<SchedulerMsg>,
-        args: SchedulerArgs,
+        mut args: SchedulerArgs,
     ) -> Result<SchedulerData, ActorProcessingErr> {
-        let mut data = SchedulerData::new(me, args);
-        data.load().await?;
-        data.take_up().await?;
-        data.start_timer();
-        data.go_on();
+        let since = args.now();
+        // Moved out of the arguments: the list may be long, and nothing needs it after the load.
+        let configured = args.config.configured.take();
+        let table = recovery::load(&args, configured).await?;
+        let mut data = SchedulerData { since, ..SchedulerData::new(me, args, table) };
+        // Before the first evaluation, which counts the open occurrences of a schedule.
+        data.resume().await?;
+        data.wake_timer.start(&data.args.services.clock, &mut data.tasks);
+        data.continue_work();
         Ok(data)
     }
 
@@ -171,89 +193,189 @@ impl Actor for SchedulerActor {
         data: &mut SchedulerData,
     ) -> Result<(), ActorProcessingErr> {
         match msg {
-            SchedulerMsg::Tick => data.tick(),
+            SchedulerMsg::Tick => data.wake_timer.fire(),
             SchedulerMsg::SetBack => data.set_back(),
             SchedulerMsg::Advanced(advanced) => data.advanced(*advanced),
-            SchedulerMsg::Settled => data.settled(),
-            SchedulerMsg::Asked(slot, asked) => data.asked(&slot, asked),
-            SchedulerMsg::Ended(slot, ending, streak) => data.ended(&slot, ending, streak),
-            SchedulerMsg::Change(change, reply) => data.changes.push_back((change, reply)),
+            SchedulerMsg::Settled => data.results.written(),
+            SchedulerMsg::Asked(key, result) => data.answered(key, result),
+            SchedulerMsg::Checked(key, refusal) => data.checked(&key, refusal),
+            SchedulerMsg::Ended(key, ending, streak) => data.ended(&key, ending, streak),
+            SchedulerMsg::Change(change, reply) => {
+                data.changes.push_back(PendingChange { change, reply });
+            }
             SchedulerMsg::Changed(changed) => data.changed(*changed),
             SchedulerMsg::Show(id, reply) => _ = reply.send(data.show(&id)),
             SchedulerMsg::List(after, limit, reply) => _ = reply.send(data.list(after, limit)),
-            SchedulerMsg::Inspect(reply) => _ = reply.send(data.inspect()),
+            SchedulerMsg::Inspect(reply) => _ = reply.send(data.table.snapshot(data.since)),
             SchedulerMsg::Drain => data.draining = true,
             SchedulerMsg::Broken => return Err("a task of the scheduler panicked".into()),
         }
-        data.go_on();
+        data.continue_work();
         Ok(())
     }
 
-    /// Written out because the default stops the supervisor when any child ends, even well.
+    /// Overridden because the default stops the supervisor when any child ends, even normally.
     async fn handle_supervisor_evt(
         &self,
         _: ActorRef<SchedulerMsg>,
         _: SupervisionEvent,
         _: &mut SchedulerData,
     ) -> Result<(), ActorProcessingErr> {
-        Ok(()) // It has no children.
+        Ok(()) // This actor has no children.
+    }
+}
+
+impl OccurrenceKey {
+    /// Returns the key of an occurrence.
+    fn of(occurrence: &Occurrence) -> Self {
+        Self { schedule: occurrence.schedule.clone(), planned: occurrence.planned }
+    }
+}
+
+impl SchedulerArgs {
+    fn now(&self) -> DateTime<Utc> {
+        self.services.clock.now()
     }
 }
 
 impl SchedulerData {
-    fn new(me: ActorRef<SchedulerMsg>, args: SchedulerArgs) -> Self {
-        let since = args.kit.clock.now();
+    fn new(me: ActorRef<SchedulerMsg>, args: SchedulerArgs, table: ScheduleTable) -> Self {
+        let now = args.now();
+        let mut timers = TimerQueue::default();
+        table.evaluate_all(now, &mut timers);
+        // At the start too, because a service may be restarted more often than once an hour.
+        timers.add(now, TimerEntry::DeleteOld);
         Self {
-            waking: Waking::new(),
-            me,
-            args,
-            since,
-            entries: BTreeMap::new(),
-            patterns: Patterns::default(),
-            errands: Errands::default(),
-            writing: false,
-            settling: Settling::default(),
-            behind: false,
+            since: now,
+            table,
+            occurrences: OccurrenceMachine::default(),
+            timers,
+            wake_timer: WakeTimer::new(),
+            dispatcher: Dispatcher::default(),
             changes: VecDeque::new(),
-            ready: VecDeque::new(),
-            leave: None,
-            asking: 0,
+            writer: ScheduleWriter::new(Arc::clone(&args.config.schedule_store)),
+            results: ResultWriter::default(),
             draining: false,
-            tasks: JoinSet::new(),
+            tasks: SchedulerTasks::new(me),
+            args,
         }
     }
 
-    fn now(&self) -> DateTime<Utc> {
-        self.args.kit.clock.now()
-    }
-
-    /// Does what may be done now, after whatever was told.
-    fn go_on(&mut self) {
-        while self.tasks.try_join_next().is_some() {} // What is over is let go.
-        self.write_settled();
+    /// Performs all steps that are possible now, after any message.
+    fn continue_work(&mut self) {
+        self.tasks.drop_finished();
+        // Results are stored while the service stops too: they tell what has been submitted.
+        self.results.flush(self.writer.store(), &mut self.tasks);
         if self.draining {
             return;
         }
-        if !self.writing {
-            self.begin_change();
+        // Changes come before evaluations, so that no decision is made for a schedule that its owner has just changed.
+        if !self.writer.is_writing() {
+            self.start_change();
         }
-        if !self.writing && (self.waking.rang() || self.behind) {
-            self.look();
+        if !self.writer.is_writing() && (self.wake_timer.has_fired() || self.timers.may_be_due()) {
+            self.perform_due();
         }
-        self.ask_the_ready();
-        self.wake();
+        let Self { dispatcher, occurrences, table, args, tasks, .. } = self;
+        dispatcher.dispatch(occurrences, table, args, tasks);
+        self.set_timer();
     }
 
-    fn inspect(&self) -> Agendum {
-        let active = self.entries.values().filter(|entry| entry.kept.is_active()).count();
-        let mut first = BTreeMap::new();
-        for due in self.entries.values().filter_map(Entry::due) {
-            let known = first.entry(due.agent.clone()).or_insert_with(|| due.clone());
-            if due.at < known.at {
-                *known = due;
+    /// Sets the timer to the first action.
+    fn set_timer(&mut self) {
+        // While a write to the store is in progress no schedule can be evaluated; its reply wakes the scheduler.
+        let first = if self.writer.is_writing() { None } else { self.timers.first() };
+        // Without schedules nothing depends on the clock, and an idle service should not wake.
+        let nap = (!self.table.is_empty()).then_some(self.args.config.nap);
+        self.wake_timer.set_target(first, nap);
+    }
+
+    /// Performs the actions that are due.
+    fn perform_due(&mut self) {
+        let now = self.args.now();
+        let (mut batch, mut count) = (Vec::new(), 0);
+        // A start after a long absence may make every schedule due at once; replies and changes must not wait for all
+        // of them.
+        while batch.len() < BATCH && count < MOST_ACTIONS {
+            count += 1;
+            match self.timers.take(now) {
+                None => break,
+                Some(TimerEntry::Evaluate(id)) => batch.extend(self.evaluate(&id, now)),
+                Some(TimerEntry::Resubmit(key)) => self.dispatcher.push(*key),
+                Some(TimerEntry::Cancel(key)) => {
+                    let why = "its schedule's deadline passed";
+                    let effects = self.occurrences.cancel(&key, why, now, &self.table);
+                    self.perform(effects);
+                }
+                Some(TimerEntry::DeleteOld) => self.delete_old(now),
             }
         }
-        let due = first.into_values().collect();
-        Agendum { since: self.since, active, schedules: self.entries.len(), due }
+        if !batch.is_empty() {
+            self.writer.advance(batch, &self.args.requests, &mut self.tasks);
+        } else if self.timers.may_be_due() {
+            // Other messages are handled before the rest is evaluated.
+            _ = self.tasks.scheduler().cast(SchedulerMsg::Tick);
+        }
+    }
+
+    /// Evaluates one schedule; returns the decisions to store.
+    fn evaluate(&mut self, id: &ScheduleId, now: DateTime<Utc>) -> Option<Advance> {
+        let open = self.occurrences.open().counts(id);
+        let entry = self.table.schedule_mut(id).filter(|entry| entry.schedule.is_active())?;
+        let advance = entry.evaluate(open, now);
+        // The entry moves on at once, also if the write fails: then the schedule is evaluated once more.
+        if let Some(next) = entry.next {
+            self.timers.add(next, TimerEntry::Evaluate(id.clone()));
+        }
+        advance
+    }
+
+    /// Handles stored decisions; evaluates the schedules again if the write failed.
+    fn advanced(&mut self, advanced: Advanced) {
+        let Advanced { cursors, tokens, result } = advanced;
+        self.writer.written();
+        self.dispatcher.set_tokens(tokens);
+        let fresh = match result {
+            Ok(fresh) => fresh,
+            Err(error) => {
+                tracing::error!(%error, "failed to store decisions of schedules");
+                let at = self.args.now() + AGAIN;
+                let again = cursors.into_iter().map(|it| TimerEntry::Evaluate(it.schedule));
+                again.for_each(|entry| self.timers.add(at, entry));
+                return;
+            }
+        };
+        for (decided, fresh) in cursors.into_iter().zip(fresh) {
+            // The schedule may have been removed by the change before; its decisions are void then.
+            let Some(entry) = self.table.schedule_mut(&decided.schedule) else { continue };
+            // After the commit: a decision that was not stored is made again.
+            entry.schedule.set_cursor(decided.cursor);
+            fresh.iter().for_each(log_occurrence);
+            let effects = self.occurrences.start(&decided.schedule, fresh, &self.table);
+            self.perform(effects);
+        }
+    }
+
+    /// Evaluates every schedule again.
+    fn set_back(&mut self) {
+        tracing::warn!("clock set back: recomputing all schedules");
+        self.timers.advance(self.args.now());
+    }
+
+    fn delete_old(&mut self, now: DateTime<Utc>) {
+        self.timers.add(now + DELETION_INTERVAL, TimerEntry::DeleteOld);
+        let history = TimeDelta::from_std(self.args.config.history).unwrap_or(TimeDelta::MAX);
+        if let Some(before) = now.checked_sub_signed(history) {
+            self.writer.delete_before(before, &mut self.tasks);
+        }
+    }
+
+    fn show(&self, id: &ScheduleId) -> Option<ScheduleView> {
+        self.table.get(id).map(|entry| self.occurrences.open().view(entry))
+    }
+
+    fn list(&self, after: Option<ScheduleId>, limit: usize) -> Vec<ScheduleView> {
+        let view = |entry| self.occurrences.open().view(entry);
+        self.table.after(after).take(limit).map(view).collect()
     }
 }

@@ -1,19 +1,19 @@
-//! A world for tests: the real tree on paused time, with scripted ports.
+//! Test environment: the real tree in virtual time, with scripted ports.
 //!
-//! A [`World`] must be [ended](World::end). It panics when an actor, a lease or a task outlives
-//! it, and when a move was recorded that is in no table or does not follow the one before.
+//! A [`World`] must be [ended](World::end). It panics if an actor, a lease or a task outlives it, and if a recorded
+//! transition is not in the table or does not follow the previous one.
 
 mod asking;
 mod clock;
 mod driver;
 mod gate;
-mod history;
 mod ledger;
 mod life;
 mod meter;
 mod parts;
-mod rows;
+mod questions;
 mod scheduling;
+mod sealer;
 mod seating;
 mod stage;
 mod timebook;
@@ -26,94 +26,96 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-pub use self::asking::Answer;
+pub use self::asking::CallerResult;
 pub use self::clock::VirtualClock;
 pub use self::driver::{Act, ScriptedDriver};
 use self::gate::Gate;
-pub use self::gate::{Call, Faults};
+pub use self::gate::{GateFaults, GatedCall};
 pub use self::ledger::MemoryLedger;
 use self::life::{agenda, grow, kit};
 pub use self::meter::{BOUNDS, PACE, ScriptedMeter, full_disk};
 pub use self::parts::spec;
 use self::parts::{asked, caller};
+pub use self::questions::{answer_question, answer_while_stopped};
 pub use self::scheduling::every;
-pub use self::stage::{Life, Stage};
+pub use self::sealer::ScriptedSealer;
+pub use self::stage::{Life, StageState};
 pub use self::timebook::MemoryTimebook;
-use crate::agent::Ticket;
-use crate::decide::redact::Redactor;
-use crate::door::Gateway;
+
+use crate::agent::SubmitReply;
+use crate::api::{Api, supervision_tree::Tree};
 use crate::model::agent::AgentSpec;
 use crate::model::code::Code;
-use crate::model::event::Fact;
+use crate::model::execution::{event::EventKind, progress::Progress, record::Record};
 use crate::model::id::ExecutionId;
-use crate::model::progress::Progress;
-use crate::model::record::Record;
+use crate::model::observation::status::{AgentStatus, TreeStatus};
 use crate::model::schedule::Configured;
-use crate::model::status::{AgentStatus, TreeStatus};
 use crate::ports::ledger::Ledger;
-use crate::tree::Tree;
 
-/// The longest time that anybody waits for an end; then something is lost.
+/// Longest wait for an end; beyond it something is lost.
 const FOR_EVER: Duration = Duration::from_secs(3600);
 
-/// The agent of a world that has one.
+/// Id of the agent in an environment with a single agent.
 pub const WORKER: &str = "worker";
 
-/// A tree with everything around it.
+/// Supervision tree with its test environment.
 pub struct World {
-    /// What the tree's ledger suffers.
-    pub faults: Arc<Faults>,
-    /// The rows, past all faults.
+    /// Faults of the tree's ledger.
+    pub faults: Arc<GateFaults>,
+    /// Ledger without faults.
     pub ledger: MemoryLedger,
-    /// The schedules and their times, past all faults.
-    pub timebook: MemoryTimebook,
+    /// Store of the schedules without faults.
+    pub schedule_store: MemoryTimebook,
     configured: Vec<Configured>,
-    /// What does the work of all agents.
+    /// Driver of all agents.
     pub driver: Arc<ScriptedDriver>,
-    /// Wall time.
+    /// Wall clock.
     pub clock: Arc<VirtualClock>,
-    /// The gauges of the machine, where it is watched.
-    pub meter: Arc<ScriptedMeter>,
+    /// Resource readings of the machine, if enabled.
+    pub host_metrics: Arc<ScriptedMeter>,
     is_watched: bool,
     specs: Vec<AgentSpec>,
     gate: Arc<Gate>,
-    redactor: Arc<Redactor>,
+    redactor: Arc<algonius_redact::Redactor>,
+    /// Sealer of inputs that redaction changes.
+    pub sealer: Arc<ScriptedSealer>,
     tree: Option<Tree>,
-    door: Gateway,
+    api: Box<Api>,
     progress: watch::Sender<HashMap<ExecutionId, watch::Receiver<Progress>>>,
     messages: AtomicU32,
-    /// Tasks that were there before.
+    /// Number of tasks before the start.
     tasks: usize,
     ended: bool,
 }
 
 impl World {
-    /// A world with one agent, [`WORKER`], changed by `tune`.
+    /// Creates an environment with one agent, [`WORKER`], modified by `tune`.
     pub async fn tuned(tune: impl FnOnce(&mut AgentSpec)) -> Self {
         let mut worker = spec(WORKER);
         tune(&mut worker);
         Self::of([worker]).await
     }
 
-    /// A world with one agent, [`WORKER`].
+    /// Creates an environment with one agent, [`WORKER`].
     pub async fn new() -> Self {
         Self::of([spec(WORKER)]).await
     }
 
-    /// A world with these agents.
+    /// Creates an environment with these agents.
     pub async fn of(specs: impl IntoIterator<Item = AgentSpec>) -> Self {
-        Self::masked(specs, Arc::new(Redactor::new([]))).await
+        Self::masked(specs, Arc::new(algonius_redact::Redactor::new([]))).await
     }
 
-    /// A world with these agents on a machine that is watched under [`BOUNDS`].
+    /// Creates an environment with these agents, and resource readings with the limits [`BOUNDS`].
     pub async fn watched(specs: impl IntoIterator<Item = AgentSpec>) -> Self {
-        Self::on(specs, true, Arc::new(Redactor::new([]))).await
+        Self::on(specs, true, Arc::new(algonius_redact::Redactor::new([]))).await
     }
 
-    /// A world with these agents and a redactor, which many worlds may share: to make one takes long.
+    /// Creates an environment with these agents and a redactor, which many environments may share, because its
+    /// construction is expensive.
     pub async fn masked(
         specs: impl IntoIterator<Item = AgentSpec>,
-        redactor: Arc<Redactor>,
+        redactor: Arc<algonius_redact::Redactor>,
     ) -> Self {
         Self::on(specs, false, redactor).await
     }
@@ -121,33 +123,36 @@ impl World {
     async fn on(
         specs: impl IntoIterator<Item = AgentSpec>,
         is_watched: bool,
-        redactor: Arc<Redactor>,
+        redactor: Arc<algonius_redact::Redactor>,
     ) -> Self {
         let tasks = Handle::current().metrics().num_alive_tasks();
         let specs: Vec<_> = specs.into_iter().collect();
         let (ledger, clock) = (MemoryLedger::default(), Arc::new(VirtualClock::default()));
-        let (driver, faults) = (Arc::new(ScriptedDriver::default()), Arc::new(Faults::default()));
+        let (driver, faults) =
+            (Arc::new(ScriptedDriver::default()), Arc::new(GateFaults::default()));
         let gate = Arc::new(Gate::new(Arc::clone(&faults)));
-        let world = kit((&ledger, &redactor), &gate, &clock);
+        let sealer = Arc::<ScriptedSealer>::default();
+        let world = kit((&ledger, &redactor), &sealer, &gate, &clock);
         let meter = Arc::new(ScriptedMeter::default());
         let timebook = MemoryTimebook::default();
         let nothing = agenda(&timebook, &gate, &[]);
         let tree = grow(world, (&specs, &driver), is_watched.then_some(&meter), nothing).await;
-        let door = tree.gateway().clone();
+        let api = Box::new(tree.api().clone());
         Self {
             faults,
             ledger,
-            timebook,
+            schedule_store: timebook,
             configured: Vec::new(),
             driver,
             clock,
-            meter,
+            host_metrics: meter,
             is_watched,
             specs,
             gate,
             redactor,
+            sealer,
             tree: Some(tree),
-            door,
+            api,
             progress: watch::Sender::default(),
             messages: AtomicU32::new(0),
             tasks,
@@ -160,38 +165,38 @@ impl World {
         self.driver.script(text, acts);
     }
 
-    /// The seconds since the world began.
+    /// Returns the seconds since the start of the environment.
     #[must_use]
     pub fn second(&self) -> u64 {
         self.clock.born().elapsed().as_secs()
     }
 
-    /// Waits until so many seconds have passed since the world began.
+    /// Waits until this many seconds have passed since the start of the environment.
     pub async fn at(&self, second: u64) {
         tokio::time::sleep_until(self.clock.born() + Duration::from_secs(second)).await;
     }
 
-    /// Submits a text to the worker under a message id of its own.
+    /// Submits a text to the worker under a new message id.
     ///
     /// # Errors
-    /// The code of the refusal.
+    /// Returns the code of the rejection.
     pub async fn submit(&self, text: &str) -> Result<ExecutionId, Code> {
         self.submit_to(WORKER, text).await
     }
 
-    /// Submits a text under a message id of its own.
+    /// Submits a text under a new message id.
     ///
     /// # Errors
-    /// The code of the refusal.
+    /// Returns the code of the rejection.
     pub async fn submit_to(&self, agent: &str, text: &str) -> Result<ExecutionId, Code> {
         let number = self.messages.fetch_add(1, Ordering::SeqCst);
         self.submit_as(agent, &format!("message {number}"), text).await.map(|(id, _)| id)
     }
 
-    /// Submits a text under a message id; answers also whether it joined an earlier one.
+    /// Submits a text under a message id; also returns true if it joined an earlier one.
     ///
     /// # Errors
-    /// The code of the refusal.
+    /// Returns the code of the rejection.
     pub async fn submit_as(
         &self,
         agent: &str,
@@ -199,20 +204,21 @@ impl World {
         text: &str,
     ) -> Result<(ExecutionId, bool), Code> {
         let request = asked(agent, message, text);
-        let ticket = self.door.submit(&caller(), request).await.map_err(|failure| failure.code)?;
-        let Ticket { execution, joined, progress, .. } = ticket;
+        let ticket =
+            self.api.requests.submit(&caller(), request).await.map_err(|failure| failure.code)?;
+        let SubmitReply { execution, joined, progress, .. } = ticket;
         if let Some(progress) = progress {
             self.progress.send_modify(|all| _ = all.insert(execution, progress));
         }
         Ok((execution, joined))
     }
 
-    /// Waits for the end as a caller does, and tells it: `completed`, `failed: agent-exit`,
-    /// `unfinished`, and `lost` when it is still waited for after an hour.
+    /// Waits for the end as a caller does, and returns it: `completed`, `failed: agent-exit`, `unfinished`, or `lost`
+    /// after an hour without an end.
     pub async fn wait(&self, id: ExecutionId) -> String {
         let progress = self.progress.borrow().get(&id).cloned();
         if let Some(record) = self.record(id).await {
-            let settled = self.door.settled(&record.agent, record.id, progress);
+            let settled = asking::settled_for_good(&self.api.requests, &record, progress);
             let settled = tokio::time::timeout(FOR_EVER, settled);
             if settled.await.is_err() {
                 return "lost".to_owned();
@@ -221,7 +227,7 @@ impl World {
         self.end_of(id).await
     }
 
-    /// How an execution has ended, without waiting.
+    /// Returns the end of an execution without waiting.
     pub async fn end_of(&self, id: ExecutionId) -> String {
         let Some(record) = self.record(id).await else {
             return "unknown".to_owned();
@@ -233,8 +239,7 @@ impl World {
         }
     }
 
-    /// Submits a text to the worker, waits, and tells how it ended and in which second of the
-    /// world: `completed at 7`.
+    /// Submits a text to the worker, waits, and returns its end with the second of the environment: `completed at 7`.
     pub async fn run(&self, text: &str) -> String {
         match self.submit(text).await {
             Ok(id) => format!("{} at {}", self.wait(id).await, self.second()),
@@ -242,35 +247,35 @@ impl World {
         }
     }
 
-    /// Calls an execution off.
+    /// Cancels an execution.
     ///
     /// # Errors
-    /// The code of the refusal.
+    /// Returns the code of the rejection.
     pub async fn cancel(&self, id: ExecutionId) -> Result<(), Code> {
-        self.door.cancel(&caller(), id).await.map(drop).map_err(|failure| failure.code)
+        self.api.requests.cancel(&caller(), id).await.map(drop).map_err(|failure| failure.code)
     }
 
-    /// The row of an execution.
+    /// Returns the record of an execution.
     pub async fn record(&self, id: ExecutionId) -> Option<Record> {
         self.ledger.execution(id).await.ok().flatten()
     }
 
-    /// The recorded states of an execution: `idle starting running completed cleanup idle`.
+    /// Returns the recorded states of an execution: `idle starting running completed cleanup idle`.
     pub async fn path(&self, id: ExecutionId) -> String {
         let events = self.ledger.events(id, 0).await.unwrap_or_default();
-        let moves = events.iter().filter_map(|event| match &event.fact {
-            Fact::Moved(moved) => Some(moved.to.as_str()),
+        let moves = events.iter().filter_map(|event| match &event.data {
+            EventKind::StateChanged(moved) => Some(moved.to.as_str()),
             _ => None,
         });
         std::iter::once("idle").chain(moves).collect::<Vec<_>>().join(" ")
     }
 
-    /// What an execution answered.
+    /// Returns the answer of an execution.
     pub async fn answer(&self, id: ExecutionId) -> String {
         let events = self.ledger.events(id, 0).await.unwrap_or_default();
         let mut answer = String::new();
         for event in events {
-            let Fact::Artifact { pieces, .. } = event.fact else { continue };
+            let EventKind::Artifact { pieces, .. } = event.data else { continue };
             for piece in pieces {
                 answer += &self.ledger.text(id, piece.text).await.unwrap_or_default();
             }
@@ -278,50 +283,50 @@ impl World {
         answer
     }
 
-    /// The whole tree as it shows itself.
+    /// Returns the status of the whole tree.
     pub async fn status(&self) -> TreeStatus {
-        self.door.status().await
+        self.api.tree.status().await
     }
 
-    /// One agent as it shows itself.
+    /// Returns the status of one agent.
     ///
     /// # Panics
-    /// When the root does not show it.
+    /// Panics if the status does not contain the agent.
     pub async fn agent(&self, id: &str) -> AgentStatus {
         let found = self.status().await.agents.into_iter().find(|agent| agent.id.as_str() == id);
         found.unwrap_or_else(|| unreachable!("no agent `{id}` is shown"))
     }
 
-    /// Lets an agent's actor panic, by a clock that fails while the agent takes a message.
+    /// Makes an agent's actor panic, by a clock that fails while the agent accepts a message.
     ///
     /// # Panics
-    /// When the actor took the message unharmed.
+    /// Panics if the actor accepted the message unharmed.
     pub async fn crash_agent(&self, agent: &str) {
         self.clock.arm(1);
         let answer = self.submit_to(agent, "the last straw").await;
         assert_eq!(answer, Err(Code::Internal), "agent `{agent}` did not crash");
     }
 
-    /// Kills the service as `kill -9` does and starts another on the same ledger.
+    /// Kills the service as `kill -9` does, and starts another one on the same ledger.
     pub async fn restart(&mut self) {
         self.restart_with(|_| ()).await;
     }
 
-    /// Kills the service, changes its configuration, and starts another on the same ledger.
+    /// Kills the service, changes its configuration, and starts another one on the same ledger.
     pub async fn restart_with(&mut self, change: impl FnOnce(&mut Vec<AgentSpec>)) {
         self.kill().await;
         change(&mut self.specs);
         self.start().await;
     }
 
-    /// Kills the service as `kill -9` does: nobody is told, no call comes back.
+    /// Kills the service as `kill -9` does: without notifications, and no call returns.
     pub async fn kill(&mut self) {
         self.gate.shut();
         if self.tree.take().is_some() {
-            _ = self.door.root.get_cell().kill_and_wait(None).await; // Dead already is dead too.
+            _ = self.api.tree.root.get_cell().kill_and_wait(None).await; // It may have stopped already.
         }
         if self.settle_down().await > 0 {
-            // Whoever pauses before it asks the ledger again finds only then that it was killed.
+            // A task that pauses before a retry notices only then that the service was killed.
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         self.assert_still().await;
@@ -330,22 +335,22 @@ impl World {
     /// Starts the service again on the same ledger.
     pub async fn start(&mut self) {
         self.gate = Arc::new(Gate::new(Arc::clone(&self.faults)));
-        let kit = kit((&self.ledger, &self.redactor), &self.gate, &self.clock);
-        let meter = self.is_watched.then_some(&self.meter);
-        let agenda = agenda(&self.timebook, &self.gate, &self.configured);
+        let kit = kit((&self.ledger, &self.redactor), &self.sealer, &self.gate, &self.clock);
+        let meter = self.is_watched.then_some(&self.host_metrics);
+        let agenda = agenda(&self.schedule_store, &self.gate, &self.configured);
         let tree = grow(kit, (&self.specs, &self.driver), meter, agenda).await;
-        self.door = tree.gateway().clone();
+        *self.api = tree.api().clone();
         self.progress.send_modify(HashMap::clear);
         self.tree = Some(tree);
     }
 
-    /// Stops the service gently: what runs may finish within so many seconds.
+    /// Stops the service gracefully: running executions may finish within this many seconds.
     pub async fn stop(&mut self, seconds: u64) {
         self.stopping(seconds).await;
         self.assert_still().await;
     }
 
-    /// The same as a future of its own, so that others may ask meanwhile.
+    /// Returns the graceful stop as a separate future, so that callers may send requests meanwhile.
     pub fn stopping(&mut self, seconds: u64) -> impl Future<Output = ()> + use<> {
         let tree = self.tree.take();
         async move {
@@ -358,7 +363,7 @@ impl World {
     /// Stops the service and checks that nothing outlives it.
     ///
     /// # Panics
-    /// When an actor, a lease or a task lives on, or the history of an execution is no chain.
+    /// Panics if an actor, a lease or a task lives on, or if recorded transitions are not a valid sequence.
     pub async fn end(mut self) {
         self.faults.heal();
         self.stop(0).await;
@@ -366,7 +371,7 @@ impl World {
         self.ended = true;
     }
 
-    /// Lets what is ending end, and tells how many tasks are left.
+    /// Waits for ending tasks, and returns the number of remaining ones.
     async fn settle_down(&self) -> usize {
         let metrics = Handle::current().metrics();
         for _ in 0..1000 {
@@ -378,10 +383,10 @@ impl World {
         metrics.num_alive_tasks().saturating_sub(self.tasks)
     }
 
-    /// Lets what is ending end, then checks that nothing is left.
+    /// Waits for ending tasks, then checks that none is left.
     async fn assert_still(&self) {
         let left = self.settle_down().await;
-        let Stage { alive, leases, .. } = self.driver.stage();
+        let StageState { alive, leases, .. } = self.driver.stage();
         assert_eq!((left, alive, leases), (0, 0, 0), "tasks, work and leases outlive the service");
     }
 }

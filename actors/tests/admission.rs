@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use algonius_actors::model::code::Code;
-use algonius_actors::testing::{Act, Call, WORKER, World};
+use algonius_actors::testing::{Act, GatedCall, WORKER, World};
 use futures_of::all;
 
 /// Futures polled together, in order, on the test's own task.
@@ -53,13 +53,13 @@ async fn executions_begin_in_the_order_of_their_arrival() {
 
 /// What is written last, that nothing is left, holds up nobody; what is left does.
 #[tokio::test(start_paused = true)]
-async fn the_next_begins_when_nothing_is_left_of_the_one_before() {
+async fn the_next_execution_begins_after_the_cleanup() {
     let world = World::new().await;
     ten_seconds_each(&world, &["a", "b", "c"]).await;
     world.at(5).await;
-    world.faults.slow(Call::Record, [7]);
+    world.faults.slow(GatedCall::Record, [7]);
     world.at(15).await;
-    world.faults.slow(Call::Settle, [4]);
+    world.faults.slow(GatedCall::Settle, [4]);
     world.at(100).await;
     assert_eq!(world.driver.stage().begun, ["a#1@0", "b#1@10", "c#1@24"]);
     assert_eq!(world.driver.stage().most_alive, 1);
@@ -67,9 +67,9 @@ async fn the_next_begins_when_nothing_is_left_of_the_one_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn executions_begin_in_the_order_of_their_arrival_even_if_their_records_take_longer() {
+async fn executions_begin_in_order_though_records_are_slow() {
     let world = World::new().await;
-    world.faults.slow(Call::Accept, [9, 1, 5, 2]);
+    world.faults.slow(GatedCall::Accept, [9, 1, 5, 2]);
     ten_seconds_each(&world, &["a", "b", "c", "d"]).await;
     world.at(100).await;
     assert_eq!(world.driver.stage().begun, ["a#1@9", "b#1@19", "c#1@29", "d#1@39"]);
@@ -77,8 +77,8 @@ async fn executions_begin_in_the_order_of_their_arrival_even_if_their_records_ta
 }
 
 #[tokio::test(start_paused = true)]
-async fn as_many_run_at_once_as_have_room() {
-    let world = World::tuned(|spec| spec.capacity.running = NonZeroU32::new(10)).await;
+async fn executions_run_in_parallel_up_to_the_limit() {
+    let world = World::tuned(|spec| spec.limits.capacity.running = NonZeroU32::new(10)).await;
     let texts: Vec<_> = (0..20).map(|number| format!("text {number}")).collect();
     let texts: Vec<_> = texts.iter().map(String::as_str).collect();
     ten_seconds_each(&world, &texts).await;
@@ -92,8 +92,8 @@ async fn as_many_run_at_once_as_have_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_limit_all_run() {
-    let world = World::tuned(|spec| spec.capacity.running = None).await;
+async fn all_executions_run_if_there_is_no_limit() {
+    let world = World::tuned(|spec| spec.limits.capacity.running = None).await;
     let texts: Vec<_> = (0..50).map(|number| format!("text {number}")).collect();
     let texts: Vec<_> = texts.iter().map(String::as_str).collect();
     ten_seconds_each(&world, &texts).await;
@@ -104,10 +104,10 @@ async fn without_a_limit_all_run() {
 
 /// One runs and ten wait; the slots are counted before any record is committed.
 #[tokio::test(start_paused = true)]
-async fn the_twelfth_is_refused() {
+async fn the_twelfth_request_is_refused() {
     for seconds in [0, 3] {
         let world = World::new().await;
-        world.faults.slow_all(Call::Accept, seconds);
+        world.faults.slow_all(GatedCall::Accept, seconds);
         let texts = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m"];
         let answers = ten_seconds_each(&world, &texts).await;
         let full = Err(Code::QueueFull);
@@ -117,8 +117,8 @@ async fn the_twelfth_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_place_that_is_left_can_be_taken() {
-    let world = World::tuned(|spec| spec.capacity.waiting = 1).await;
+async fn a_freed_queue_place_can_be_used() {
+    let world = World::tuned(|spec| spec.limits.capacity.waiting = 1).await;
     world.script("a", [Act::ok(10)]);
     world.submit("a").await.unwrap();
     let waiting = world.submit("b").await.unwrap();
@@ -130,8 +130,8 @@ async fn a_place_that_is_left_can_be_taken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_queue_only_a_free_slot_lets_in() {
-    let world = World::tuned(|spec| spec.capacity.waiting = 0).await;
+async fn an_agent_without_a_queue_accepts_work_for_free_slots_only() {
+    let world = World::tuned(|spec| spec.limits.capacity.waiting = 0).await;
     world.script("a", [Act::ok(10)]);
     world.submit("a").await.unwrap();
     world.at(5).await;
@@ -143,8 +143,8 @@ async fn without_a_queue_only_a_free_slot_lets_in() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_too_long_fails_and_leaves_the_line() {
-    let world = World::tuned(|spec| spec.capacity.patience = Duration::from_secs(60)).await;
+async fn a_queue_timeout_fails_the_request_and_frees_its_place() {
+    let world = World::tuned(|spec| spec.limits.capacity.patience = Duration::from_secs(60)).await;
     world.script("a", [Act::ok(100)]);
     let mut ids = Vec::new();
     for (second, text) in [(0, "a"), (10, "b"), (20, "c"), (50, "d")] {
@@ -163,8 +163,8 @@ async fn whoever_waits_too_long_fails_and_leaves_the_line() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn patience_ends_to_the_second_for_each_who_waits() {
-    let world = World::tuned(|spec| spec.capacity.patience = Duration::from_secs(60)).await;
+async fn each_queued_request_times_out_to_the_second() {
+    let world = World::tuned(|spec| spec.limits.capacity.patience = Duration::from_secs(60)).await;
     world.script("a", [Act::ok(290)]);
     world.submit("a").await.unwrap();
     world.at(10).await;
@@ -180,9 +180,9 @@ async fn patience_ends_to_the_second_for_each_who_waits() {
 /// The first record takes longer than anybody may wait: it is not given up behind its caller's
 /// back, and whoever came after it loses patience in time.
 #[tokio::test(start_paused = true)]
-async fn patience_means_only_those_who_are_recorded() {
-    let world = World::tuned(|spec| spec.capacity.patience = Duration::from_secs(5)).await;
-    world.faults.slow(Call::Accept, [9, 0]);
+async fn the_queue_timeout_applies_to_recorded_requests_only() {
+    let world = World::tuned(|spec| spec.limits.capacity.patience = Duration::from_secs(5)).await;
+    world.faults.slow(GatedCall::Accept, [9, 0]);
     let slow = async { world.run("slow").await };
     let quick = async { world.run("quick").await };
     let (slow, quick) = tokio::join!(slow, quick);
@@ -204,8 +204,8 @@ async fn the_same_message_is_the_same_execution() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_twin_in_the_queue_takes_no_place_and_gets_the_answer() {
-    let world = World::tuned(|spec| spec.capacity.waiting = 2).await;
+async fn a_duplicate_takes_no_queue_place_and_gets_the_answer() {
+    let world = World::tuned(|spec| spec.limits.capacity.waiting = 2).await;
     world.script("a", [Act::ok(10)]);
     world.submit("a").await.unwrap();
     let (id, _) = world.submit_as(WORKER, "message", "b").await.unwrap();
@@ -217,9 +217,9 @@ async fn a_twin_in_the_queue_takes_no_place_and_gets_the_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn twins_that_arrive_together_are_one_execution() {
+async fn simultaneous_duplicates_are_one_execution() {
     let world = World::new().await;
-    world.faults.slow(Call::Accept, [2, 1]);
+    world.faults.slow(GatedCall::Accept, [2, 1]);
     let twins = (0..2).map(|_| world.submit_as(WORKER, "message", "text")).collect();
     let answers = all(twins).await;
     let id = answers[1].unwrap().0;
@@ -244,9 +244,9 @@ async fn the_same_message_with_another_body_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_could_not_be_recorded_is_refused_and_its_place_is_free() {
-    let world = World::tuned(|spec| spec.capacity.waiting = 0).await;
-    world.faults.fail(Call::Accept, 1);
+async fn a_request_that_cannot_be_recorded_frees_its_place() {
+    let world = World::tuned(|spec| spec.limits.capacity.waiting = 0).await;
+    world.faults.fail(GatedCall::Accept, 1);
     let refused = world.run("a").await;
     let next = world.run("b").await;
     assert_eq!([refused, next], ["refused: ledger-unavailable at 0", "completed at 0"]);
@@ -256,32 +256,32 @@ async fn what_could_not_be_recorded_is_refused_and_its_place_is_free() {
 
 /// The first in line holds everybody up until it is known that it could not be recorded.
 #[tokio::test(start_paused = true)]
-async fn whoever_stood_behind_what_could_not_be_recorded_runs_at_once() {
+async fn a_failed_record_unblocks_the_next_request() {
     let world = World::new().await;
-    world.faults.slow(Call::Accept, [5, 0]);
-    world.faults.fail(Call::Accept, 1);
+    world.faults.slow(GatedCall::Accept, [5, 0]);
+    world.faults.fail(GatedCall::Accept, 1);
     let (refused, next) = tokio::join!(world.run("a"), world.run("b"));
     assert_eq!([refused, next], ["refused: ledger-unavailable at 5", "completed at 5"]);
     world.end().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disabled_agent_takes_nothing() {
+async fn a_disabled_agent_refuses_requests() {
     let world = World::tuned(|spec| spec.enabled = false).await;
     assert_eq!(world.run("a").await, "refused: agent-disabled at 0");
     world.end().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn input_is_taken_up_to_its_limit() {
-    let world = World::tuned(|spec| spec.sizes.input = 5).await;
+async fn input_is_accepted_up_to_its_limit() {
+    let world = World::tuned(|spec| spec.limits.sizes.input = 5).await;
     let story = [world.run("12345").await, world.run("123456").await];
     assert_eq!(story, ["completed at 0", "refused: input-too-large at 0"]);
     world.end().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_is_not_there_takes_nothing() {
+async fn an_unknown_agent_refuses_requests() {
     let world = World::new().await;
     assert_eq!(world.submit_to("stranger", "a").await, Err(Code::AgentUnknown));
     world.end().await;
@@ -289,7 +289,7 @@ async fn an_agent_that_is_not_there_takes_nothing() {
 
 /// The same message may be sent to two agents: it is one execution of each.
 #[tokio::test(start_paused = true)]
-async fn agents_do_not_share_their_lines() {
+async fn each_agent_has_a_queue_of_its_own() {
     let world = World::of(["one", "two"].map(algonius_actors::testing::spec)).await;
     world.script("text", [Act::ok(10)]);
     let (one, _) = world.submit_as("one", "message", "text").await.unwrap();

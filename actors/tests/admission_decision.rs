@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use algonius_actors::decide::admission::{Effect, Event, Line, step};
+use algonius_actors::decide::admission::{AdmissionEffect, AdmissionEvent, Queue, step};
 use algonius_actors::model::id::ExecutionId;
 use proptest::prelude::*;
 use uuid::Uuid;
@@ -26,7 +26,7 @@ enum Fate {
 
 /// An onlooker who knows the rules and panics when one is broken.
 struct Witness {
-    line: Line,
+    line: Queue,
     capacity: usize,
     depth: usize,
     fates: BTreeMap<ExecutionId, Fate>,
@@ -52,7 +52,7 @@ struct Witness {
 impl Witness {
     fn new(capacity: u32, depth: u32) -> Self {
         Self {
-            line: Line::new(Some(capacity), depth),
+            line: Queue::new(Some(capacity), depth),
             capacity: capacity as usize,
             depth: depth as usize,
             fates: BTreeMap::new(),
@@ -73,49 +73,38 @@ impl Witness {
         self.came.iter().copied().filter(|id| self.fates.get(id) == Some(&fate)).collect()
     }
 
-    fn see(&mut self, event: Event) {
+    fn see(&mut self, event: AdmissionEvent) {
         match event {
-            Event::Arrived(id) | Event::Recovered(id) => {
+            AdmissionEvent::Arrived(id) | AdmissionEvent::Recovered(id) => {
                 self.came.push(id);
                 self.fates.insert(id, Fate::Waits);
             }
-            Event::Resumed(id) => _ = self.fates.insert(id, Fate::Runs),
-            Event::Left(id) => _ = self.fates.insert(id, Fate::Left),
-            Event::Ended(id) => _ = self.fates.insert(id, Fate::Ended),
-            Event::Held | Event::Released => self.held = event == Event::Held,
-            Event::Shut | Event::Opened => self.shut = event == Event::Shut,
-            Event::Tried(id) => self.tries = Some(id),
-            Event::Parked(id) => _ = self.fates.insert(id, Fate::Parked),
-            Event::Woken(id) => {
+            AdmissionEvent::Resumed(id) => _ = self.fates.insert(id, Fate::Runs),
+            AdmissionEvent::Left(id) => _ = self.fates.insert(id, Fate::Left),
+            AdmissionEvent::Ended(id) => _ = self.fates.insert(id, Fate::Ended),
+            AdmissionEvent::Held | AdmissionEvent::Released => {
+                self.held = event == AdmissionEvent::Held;
+            }
+            AdmissionEvent::Shut | AdmissionEvent::Opened => {
+                self.shut = event == AdmissionEvent::Shut;
+            }
+            AdmissionEvent::Tried(id) => self.tries = Some(id),
+            AdmissionEvent::Parked(id) => _ = self.fates.insert(id, Fate::Parked),
+            AdmissionEvent::Woken(id) => {
                 self.fates.insert(id, Fate::Waits);
                 self.leaned.insert(id); // It has begun before, and may be overtaken by nobody's fault.
                 self.recovered += 1;
             }
-            Event::Resized { capacity, depth } => {
+            AdmissionEvent::Resized { capacity, depth } => {
                 self.capacity = capacity.unwrap() as usize;
                 self.depth = depth as usize;
             }
-            Event::Recorded(_) | Event::Leans(_) | Event::Freed(_) | Event::Twin(..) => {}
+            AdmissionEvent::Recorded(_)
+            | AdmissionEvent::Leans(_)
+            | AdmissionEvent::Freed(_)
+            | AdmissionEvent::Twin(..) => {}
         }
-        match event {
-            Event::Recorded(id) => _ = self.recorded.insert(id),
-            Event::Leans(id) => {
-                self.recorded.insert(id);
-                if self.leaning.len() < self.depth {
-                    self.leaning.insert(id);
-                    self.leaned.insert(id);
-                }
-            }
-            Event::Freed(id) | Event::Left(id) => _ = self.leaning.remove(&id),
-            Event::Recovered(id) => {
-                self.recorded.insert(id);
-                self.recovered += 1;
-            }
-            Event::Arrived(_) | Event::Resumed(_) | Event::Ended(_) | Event::Twin(..) => {}
-            Event::Shut | Event::Opened | Event::Tried(_) => {}
-            Event::Parked(_) | Event::Woken(_) => {}
-            Event::Held | Event::Released | Event::Resized { .. } => {}
-        }
+        self.see_places(event);
         self.before = (self.those(Fate::Waits).len(), self.those(Fate::Runs).len());
         let was_full = self.is_full_without(event);
         let (line, effects) = step(std::mem::take(&mut self.line), event);
@@ -127,24 +116,50 @@ impl Witness {
         self.check();
     }
 
+    /// Updates the recorded requests and the places that are expected to become free.
+    fn see_places(&mut self, event: AdmissionEvent) {
+        match event {
+            AdmissionEvent::Recorded(id) => _ = self.recorded.insert(id),
+            AdmissionEvent::Leans(id) => {
+                self.recorded.insert(id);
+                if self.leaning.len() < self.depth {
+                    self.leaning.insert(id);
+                    self.leaned.insert(id);
+                }
+            }
+            AdmissionEvent::Freed(id) | AdmissionEvent::Left(id) => _ = self.leaning.remove(&id),
+            AdmissionEvent::Recovered(id) => {
+                self.recorded.insert(id);
+                self.recovered += 1;
+            }
+            AdmissionEvent::Arrived(_)
+            | AdmissionEvent::Resumed(_)
+            | AdmissionEvent::Ended(_)
+            | AdmissionEvent::Twin(..) => {}
+            AdmissionEvent::Shut | AdmissionEvent::Opened | AdmissionEvent::Tried(_) => {}
+            AdmissionEvent::Parked(_) | AdmissionEvent::Woken(_) => {}
+            AdmissionEvent::Held | AdmissionEvent::Released | AdmissionEvent::Resized { .. } => {}
+        }
+    }
+
     /// Whether the one who arrives now finds no place.
-    fn is_full_without(&self, event: Event) -> bool {
+    fn is_full_without(&self, event: AdmissionEvent) -> bool {
         let running = self.those(Fate::Runs).len();
         let waiting = self.those(Fate::Waits).len();
-        let others = waiting - usize::from(matches!(event, Event::Arrived(_)));
+        let others = waiting - usize::from(matches!(event, AdmissionEvent::Arrived(_)));
         let free = if self.held || self.shut { 0 } else { self.capacity.saturating_sub(running) };
         let leaning = self.leaning.len();
         others - leaning >= free && others - free >= self.depth
     }
 
-    fn follow(&mut self, effect: Effect, was_full: bool) {
+    fn follow(&mut self, effect: AdmissionEffect, was_full: bool) {
         match effect {
-            Effect::Record(_) => assert!(!was_full, "let in although full"),
-            Effect::Refuse(id) => {
+            AdmissionEffect::Record(_) => assert!(!was_full, "let in although full"),
+            AdmissionEffect::Refuse(id) => {
                 assert!(was_full, "refused although there is a place");
                 self.fates.insert(id, Fate::Refused);
             }
-            Effect::Run(id) => {
+            AdmissionEffect::Run(id) => {
                 assert_eq!(self.fates.insert(id, Fate::Runs), Some(Fate::Waits), "runs twice");
                 assert!(self.recorded.contains(&id), "runs before it is recorded");
                 assert!(!self.held, "begins while held");
@@ -154,8 +169,8 @@ impl Witness {
                     self.begun.push(id);
                 }
             }
-            Effect::Join(id, _) => _ = self.fates.insert(id, Fate::Joined),
-            Effect::Queue(id, position) => {
+            AdmissionEffect::Join(id, _) => _ = self.fates.insert(id, Fate::Joined),
+            AdmissionEffect::Queue(id, position) => {
                 let place = self.those(Fate::Waits).iter().position(|one| *one == id).unwrap();
                 assert_eq!(position, place + 1, "the wrong place");
             }
@@ -190,7 +205,7 @@ proptest! {
     /// Events that a caller, the ledger and executions can cause, in any order; at last all
     /// records come and all who run end: nobody is left.
     #[test]
-    fn the_line_is_fair_and_loses_nobody(
+    fn the_queue_is_fair_and_loses_no_request(
         capacity in 1u32..4,
         depth in 0u32..5,
         recovered in 0usize..6,
@@ -200,7 +215,7 @@ proptest! {
         let mut next = 0;
         for _ in 0..recovered {
             next += 1;
-            witness.see(Event::Recovered(id(next)));
+            witness.see(AdmissionEvent::Recovered(id(next)));
         }
         for (kind, index) in events {
             let waiting = witness.those(Fate::Waits);
@@ -211,25 +226,25 @@ proptest! {
             let leaning: Vec<_> = witness.leaning.iter().copied().collect();
             let of = |those: &[ExecutionId]| (!those.is_empty()).then(|| *index.get(those));
             let event = match kind {
-                0 | 1 => { next += 1; Some(Event::Arrived(id(next))) }
-                2 => of(&unrecorded).map(Event::Recorded),
-                3 => of(&unrecorded).map(|one| Event::Twin(one, id(0))),
-                4 => of(&waiting).map(Event::Left),
-                5 => of(&unrecorded).map(Event::Leans),
-                6 => of(&leaning).map(Event::Freed),
-                7 => Some(Event::Held),
-                8 => Some(Event::Released),
+                0 | 1 => { next += 1; Some(AdmissionEvent::Arrived(id(next))) }
+                2 => of(&unrecorded).map(AdmissionEvent::Recorded),
+                3 => of(&unrecorded).map(|one| AdmissionEvent::Twin(one, id(0))),
+                4 => of(&waiting).map(AdmissionEvent::Left),
+                5 => of(&unrecorded).map(AdmissionEvent::Leans),
+                6 => of(&leaning).map(AdmissionEvent::Freed),
+                7 => Some(AdmissionEvent::Held),
+                8 => Some(AdmissionEvent::Released),
                 9 => {
                     let below = |most: usize| u32::try_from(index.index(most)).unwrap();
                     let (capacity, depth) = (1 + below(4), below(7));
-                    Some(Event::Resized { capacity: Some(capacity), depth })
+                    Some(AdmissionEvent::Resized { capacity: Some(capacity), depth })
                 }
-                10 => Some(Event::Shut),
-                11 => Some(Event::Opened),
-                12 => witness.line.next().map(Event::Tried),
-                13 => of(&running).map(Event::Parked),
-                14 => of(&parked).map(Event::Woken),
-                _ => of(&running).map(Event::Ended),
+                10 => Some(AdmissionEvent::Shut),
+                11 => Some(AdmissionEvent::Opened),
+                12 => witness.line.next().map(AdmissionEvent::Tried),
+                13 => of(&running).map(AdmissionEvent::Parked),
+                14 => of(&parked).map(AdmissionEvent::Woken),
+                _ => of(&running).map(AdmissionEvent::Ended),
             };
             if let Some(event) = event {
                 witness.see(event);
@@ -237,39 +252,39 @@ proptest! {
         }
         for one in witness.came.clone() {
             if witness.fates.get(&one) == Some(&Fate::Waits) && !witness.recorded.contains(&one) {
-                witness.see(Event::Recorded(one));
+                witness.see(AdmissionEvent::Recorded(one));
             }
         }
-        witness.see(Event::Released);
-        witness.see(Event::Opened);
+        witness.see(AdmissionEvent::Released);
+        witness.see(AdmissionEvent::Opened);
         for one in witness.those(Fate::Parked) {
-            witness.see(Event::Woken(one));
+            witness.see(AdmissionEvent::Woken(one));
         }
         for one in witness.leaning.clone() {
-            witness.see(Event::Freed(one));
+            witness.see(AdmissionEvent::Freed(one));
         }
         while let Some(one) = witness.those(Fate::Runs).first() {
-            witness.see(Event::Ended(*one));
+            witness.see(AdmissionEvent::Ended(*one));
         }
         prop_assert_eq!(witness.those(Fate::Waits), []);
     }
 
     /// Events that mean nothing, about strangers, change nothing.
     #[test]
-    fn strangers_change_nothing(arrivals in 0usize..6) {
-        let mut line = Line::new(Some(1), 3);
+    fn events_of_unknown_requests_change_nothing(arrivals in 0usize..6) {
+        let mut line = Queue::new(Some(1), 3);
         for number in 0..arrivals {
-            line = step(line, Event::Arrived(id(number + 1))).0;
+            line = step(line, AdmissionEvent::Arrived(id(number + 1))).0;
         }
         let stranger = id(1000);
         for event in [
-            Event::Recorded(stranger),
-            Event::Leans(stranger),
-            Event::Freed(stranger),
-            Event::Left(stranger),
-            Event::Ended(stranger),
-            Event::Woken(stranger),
-            Event::Tried(stranger),
+            AdmissionEvent::Recorded(stranger),
+            AdmissionEvent::Leans(stranger),
+            AdmissionEvent::Freed(stranger),
+            AdmissionEvent::Left(stranger),
+            AdmissionEvent::Ended(stranger),
+            AdmissionEvent::Woken(stranger),
+            AdmissionEvent::Tried(stranger),
         ] {
             prop_assert_eq!(step(line.clone(), event), (line.clone(), Vec::new()));
         }
@@ -277,44 +292,44 @@ proptest! {
 }
 
 #[test]
-fn without_a_limit_nobody_waits_and_nobody_is_refused() {
-    let mut line = Line::new(None, 0);
+fn a_queue_without_a_limit_delays_and_refuses_no_request() {
+    let mut line = Queue::new(None, 0);
     for number in 1..=100 {
-        let (next, arrived) = step(line, Event::Arrived(id(number)));
-        let (next, recorded) = step(next, Event::Recorded(id(number)));
+        let (next, arrived) = step(line, AdmissionEvent::Arrived(id(number)));
+        let (next, recorded) = step(next, AdmissionEvent::Recorded(id(number)));
         assert_eq!(
             (arrived, recorded),
-            (vec![Effect::Record(id(number))], vec![Effect::Run(id(number))])
+            (vec![AdmissionEffect::Record(id(number))], vec![AdmissionEffect::Run(id(number))])
         );
         line = next;
     }
 }
 
 #[test]
-fn who_does_not_lean_is_not_freed_before_its_record() {
-    let (line, _) = step(Line::new(Some(1), 3), Event::Arrived(id(1)));
-    assert_eq!(step(line.clone(), Event::Freed(id(1))), (line, Vec::new()));
+fn a_request_that_is_not_coalesced_waits_for_its_record() {
+    let (line, _) = step(Queue::new(Some(1), 3), AdmissionEvent::Arrived(id(1)));
+    assert_eq!(step(line.clone(), AdmissionEvent::Freed(id(1))), (line, Vec::new()));
 }
 
 #[test]
-fn who_is_parked_holds_no_slot_and_no_place_and_goes_first_when_it_wakes() {
-    let mut line = Line::new(Some(1), 1);
+fn a_deferred_request_holds_no_slot_and_resumes_first() {
+    let mut line = Queue::new(Some(1), 1);
     let mut seen = Vec::new();
     for event in [
-        Event::Arrived(id(1)),
-        Event::Recorded(id(1)),
-        Event::Parked(id(1)),
-        Event::Arrived(id(2)),
-        Event::Recorded(id(2)),
-        Event::Arrived(id(3)),
-        Event::Recorded(id(3)),
-        Event::Woken(id(1)),
-        Event::Ended(id(2)),
+        AdmissionEvent::Arrived(id(1)),
+        AdmissionEvent::Recorded(id(1)),
+        AdmissionEvent::Parked(id(1)),
+        AdmissionEvent::Arrived(id(2)),
+        AdmissionEvent::Recorded(id(2)),
+        AdmissionEvent::Arrived(id(3)),
+        AdmissionEvent::Recorded(id(3)),
+        AdmissionEvent::Woken(id(1)),
+        AdmissionEvent::Ended(id(2)),
     ] {
         let effects;
         (line, effects) = step(line, event);
-        seen.extend(effects.into_iter().filter(|effect| matches!(effect, Effect::Run(_))));
+        seen.extend(effects.into_iter().filter(|effect| matches!(effect, AdmissionEffect::Run(_))));
     }
-    assert_eq!(seen, [1, 2, 1].map(|number| Effect::Run(id(number))));
+    assert_eq!(seen, [1, 2, 1].map(|number| AdmissionEffect::Run(id(number))));
     assert_eq!(line.waiting().collect::<Vec<_>>(), [id(3)]);
 }

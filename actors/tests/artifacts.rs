@@ -1,23 +1,23 @@
 //! What an attempt makes piece by piece, in virtual time.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use algonius_actors::decide::grow::Made;
-use algonius_actors::model::content::Part;
-use algonius_actors::model::event::Fact;
+use algonius_actors::decide::output::artifact_stream::ArtifactPiece;
+use algonius_actors::model::execution::content::Part;
+use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::ports::ledger::Ledger;
 use algonius_actors::testing::{Act, World};
 
-fn piece(id: &str, text: &str, append: bool, last: bool) -> Made<Part> {
+fn piece(id: &str, text: &str, append: bool, last: bool) -> ArtifactPiece<Part> {
     let (id, parts) = (id.to_owned(), vec![Part::text(text)]);
-    Made { id, name: None, description: None, parts, append, last }
+    ArtifactPiece { id, name: None, description: None, parts, append, last }
 }
 
 /// What was made: the id, the text, and whether it was the last of it.
 async fn made(world: &World, id: ExecutionId) -> Vec<(String, String, bool)> {
     let mut made = Vec::new();
     for event in world.ledger.events(id, 0).await.unwrap() {
-        let Fact::Artifact { id: artifact, pieces, last, .. } = event.fact else { continue };
+        let EventKind::Artifact { id: artifact, pieces, last, .. } = event.data else { continue };
         let mut text = String::new();
         for piece in pieces {
             text += &world.ledger.text(id, piece.text).await.unwrap();
@@ -37,7 +37,7 @@ fn halves() -> [String; 2] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_secret_cut_in_two_is_nowhere_in_the_ledger_and_the_rest_is_in_order() {
+async fn a_secret_split_across_chunks_is_absent_from_the_ledger() {
     let world = World::new().await;
     let [first, second] = halves();
     let acts = Act::ok(5).making([
@@ -64,7 +64,7 @@ async fn a_secret_cut_in_two_is_nowhere_in_the_ledger_and_the_rest_is_in_order()
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_held_back_is_told_when_the_work_ends_and_not_before() {
+async fn held_back_output_is_recorded_when_the_work_ends() {
     let world = World::new().await;
     world.script("work", [Act::ok(5).making([piece("log", "one\ntwo", false, false)])]);
     let id = world.submit("work").await.unwrap();

@@ -2,16 +2,16 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use algonius_actors::model::agent::AgentSpec;
-use algonius_actors::model::budget::{Charge, Measure, zone};
+use algonius_actors::model::agent::budget::{BudgetMeasure, Charge, zone};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::testing::{Act, WORKER, World};
 
-fn daily(of: Measure, limit: u64) -> impl FnOnce(&mut AgentSpec) {
+fn daily(of: BudgetMeasure, limit: u64) -> impl FnOnce(&mut AgentSpec) {
     move |spec| _ = spec.budget.day.insert(of, limit)
 }
 
-fn each_run(of: Measure, limit: u64) -> impl FnOnce(&mut AgentSpec) {
+fn each_run(of: BudgetMeasure, limit: u64) -> impl FnOnce(&mut AgentSpec) {
     move |spec| _ = spec.budget.run.insert(of, limit)
 }
 
@@ -24,8 +24,8 @@ async fn sentence(world: &World, id: ExecutionId) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_uses_up_more_than_it_may_is_stopped() {
-    let world = World::tuned(each_run(Measure::Tokens, 100)).await;
+async fn a_run_that_exceeds_its_budget_is_stopped() {
+    let world = World::tuned(each_run(BudgetMeasure::Tokens, 100)).await;
     world.script("a", [Act::ok(60).using([(50, 50, false), (7, 3, false)])]);
     let id = world.submit("a").await.unwrap();
     assert_eq!(world.wait(id).await, "failed: budget-exceeded");
@@ -37,8 +37,8 @@ async fn a_run_that_uses_up_more_than_it_may_is_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_attempts_of_a_run_count_and_numbers_of_the_whole_count_once() {
-    let world = World::tuned(each_run(Measure::Tokens, 100)).await;
+async fn attempts_add_up_and_cumulative_usage_counts_once() {
+    let world = World::tuned(each_run(BudgetMeasure::Tokens, 100)).await;
     let fails = Act::fail(1, Code::TransientFailure).using([(60, 0, false)]);
     world.script("a", [fails, Act::ok(1).using([(41, 0, false)])]);
     assert_eq!(world.run("a").await, "failed: budget-exceeded at 2");
@@ -50,8 +50,8 @@ async fn all_attempts_of_a_run_count_and_numbers_of_the_whole_count_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_was_parked_and_restarted_has_what_is_left_of_its_budget() {
-    let mut world = World::tuned(each_run(Measure::Tokens, 100)).await;
+async fn a_deferred_run_resumes_with_its_remaining_budget() {
+    let mut world = World::tuned(each_run(BudgetMeasure::Tokens, 100)).await;
     let parks = Act::fail(1, Code::QuotaExceeded).lasting(600).using([(60, 0, false)]);
     world.script("a", [parks, Act::ok(1).using([(41, 0, false)])]);
     let id = world.submit("a").await.unwrap();
@@ -62,8 +62,8 @@ async fn a_run_that_was_parked_and_restarted_has_what_is_left_of_its_budget() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_ends_when_it_has_run_for_as_long_as_it_may_in_all_its_attempts() {
-    let world = World::tuned(each_run(Measure::WallTime, 50_000)).await;
+async fn run_time_of_all_attempts_counts_towards_the_budget() {
+    let world = World::tuned(each_run(BudgetMeasure::WallTime, 50_000)).await;
     world.script("a", [Act::fail(30, Code::TransientFailure), Act::ok(100)]);
     let id = world.submit("a").await.unwrap();
     assert_eq!(world.wait(id).await, "failed: budget-exceeded");
@@ -73,10 +73,10 @@ async fn a_run_ends_when_it_has_run_for_as_long_as_it_may_in_all_its_attempts() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_day_that_is_used_up_takes_nothing_until_the_next_begins() {
+async fn a_spent_day_refuses_requests_until_the_next_day() {
     // The world begins at 08:00 UTC, which is 21:00 in Auckland.
     let world = World::tuned(|spec| {
-        daily(Measure::Tokens, 100)(spec);
+        daily(BudgetMeasure::Tokens, 100)(spec);
         spec.budget.zone = zone("Pacific/Auckland").unwrap();
     })
     .await;
@@ -84,7 +84,7 @@ async fn a_day_that_is_used_up_takes_nothing_until_the_next_begins() {
     assert_eq!(world.run("a").await, "completed at 1");
     assert_eq!(world.submit("b").await, Err(Code::BudgetExceeded));
     let shown = world.agent(WORKER).await.budget.unwrap();
-    assert_eq!((shown.bounds[0].left, shown.day.to_string().as_str()), (0, "2027-01-15"));
+    assert_eq!((shown.bounds[0].remaining, shown.day.to_string().as_str()), (0, "2027-01-15"));
     assert_eq!(shown.renews.to_rfc3339(), "2027-01-15T11:00:00+00:00");
     world.at(3 * 3600 - 1).await;
     assert_eq!(world.submit("b").await, Err(Code::BudgetExceeded));
@@ -94,13 +94,13 @@ async fn a_day_that_is_used_up_takes_nothing_until_the_next_begins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_day_that_is_nearly_used_up_is_told_until_it_is_over_and_again_after_a_restart() {
+async fn a_budget_alert_lasts_until_midnight_and_over_a_restart() {
     let alerts = async |world: &World| {
         let alerts = world.status().await.alerts.into_iter();
         let told = alerts.map(|alert| format!("{} {}", alert.cause.as_str(), alert.value));
         told.collect::<Vec<_>>()
     };
-    let mut world = World::tuned(daily(Measure::Tokens, 100)).await;
+    let mut world = World::tuned(daily(BudgetMeasure::Tokens, 100)).await;
     world.script("a", [Act::ok(1).using([(79, 0, false)])]);
     world.script("b", [Act::ok(10).using([(2, 0, false)])]);
     assert_eq!(world.run("a").await, "completed at 1");
@@ -118,8 +118,8 @@ async fn a_day_that_is_nearly_used_up_is_told_until_it_is_over_and_again_after_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_in_line_when_the_day_is_used_up_fails_and_runs_nothing() {
-    let world = World::tuned(daily(Measure::Tokens, 100)).await;
+async fn queued_requests_fail_when_the_daily_budget_is_spent() {
+    let world = World::tuned(daily(BudgetMeasure::Tokens, 100)).await;
     world.script("a", [Act::ok(5).using([(100, 0, false)])]);
     let first = world.submit("a").await.unwrap();
     world.at(1).await;
@@ -127,7 +127,7 @@ async fn what_is_in_line_when_the_day_is_used_up_fails_and_runs_nothing() {
     assert_eq!(world.wait(first).await, "completed");
     let world = {
         world.end().await;
-        World::tuned(daily(Measure::Tokens, 100)).await
+        World::tuned(daily(BudgetMeasure::Tokens, 100)).await
     };
     world.script("a", [Act::ok(5).starting_for(2).using([(100, 0, false)])]);
     let first = world.submit("a").await.unwrap();
@@ -139,8 +139,8 @@ async fn what_is_in_line_when_the_day_is_used_up_fails_and_runs_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_used_up_is_known_after_a_restart_and_a_crash_and_counted_once() {
-    let mut world = World::tuned(daily(Measure::WallTime, 100_000)).await;
+async fn spent_budget_survives_a_restart_and_a_crash() {
+    let mut world = World::tuned(daily(BudgetMeasure::WallTime, 100_000)).await;
     world.script("a", [Act::ok(60).using([(70, 7, false)])]);
     assert_eq!(world.run("a").await, "completed at 60");
     world.restart().await;
@@ -157,7 +157,7 @@ async fn what_was_used_up_is_known_after_a_restart_and_a_crash_and_counted_once(
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_is_taken_up_is_not_charged_twice() {
+async fn resumed_work_is_not_charged_twice() {
     let mut world = World::new().await;
     world.script("a", [Act::ok(60).using([(70, 7, false), (3, 3, false)])]);
     let id = world.submit("a").await.unwrap();

@@ -9,7 +9,7 @@ use algonius_actors::testing::{Act, World};
 const JUMPS: [i64; 4] = [7_200, -7_200, 34_560_000, -34_560_000];
 
 #[tokio::test(start_paused = true)]
-async fn deadlines_and_places_in_the_queue_are_kept_when_the_clock_is_set() {
+async fn deadlines_and_queue_order_survive_clock_jumps() {
     for seconds in JUMPS {
         let world = World::new().await;
         world.script("a", [Act::ok(200)]);
@@ -19,6 +19,7 @@ async fn deadlines_and_places_in_the_queue_are_kept_when_the_clock_is_set() {
         world.clock.jump(seconds);
         let c = world.submit("c").await.unwrap();
         let ends = [world.wait(a).await, world.wait(b).await];
+        // Deadlines, retries and queue positions follow a clock that does not jump
         assert_eq!(ends, ["completed", "timeout: execution-timeout"], "{seconds}");
         assert_eq!((world.second(), world.wait(c).await), (500, "completed".into()));
         world.end().await;
@@ -26,8 +27,8 @@ async fn deadlines_and_places_in_the_queue_are_kept_when_the_clock_is_set() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_is_refused_after_its_time_though_the_clock_was_set_back() {
-    let world = World::tuned(|spec| spec.capacity.patience = Duration::from_secs(20)).await;
+async fn the_queue_timeout_holds_when_the_clock_is_set_back() {
+    let world = World::tuned(|spec| spec.limits.capacity.patience = Duration::from_secs(20)).await;
     world.script("a", [Act::ok(100)]);
     world.submit("a").await.unwrap();
     let b = world.submit("b").await.unwrap();
@@ -38,7 +39,7 @@ async fn who_waits_is_refused_after_its_time_though_the_clock_was_set_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn attempts_follow_each_other_as_they_should_when_the_clock_is_set() {
+async fn retry_pauses_are_kept_when_the_clock_jumps() {
     for seconds in JUMPS {
         let world = World::new().await;
         world.script(
@@ -52,13 +53,14 @@ async fn attempts_follow_each_other_as_they_should_when_the_clock_is_set() {
         let id = world.submit("a").await.unwrap();
         world.clock.jump(seconds);
         assert_eq!(world.wait(id).await, "completed", "{seconds}");
+        // Deadlines, retries and queue positions follow a clock that does not jump
         assert_eq!(world.driver.stage().begun, ["a#1@0", "a#2@1", "a#3@3"]);
         world.end().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_taken_up_has_run_for_as_long_as_its_process_says_not_the_clock() {
+async fn a_resumed_run_time_follows_the_process_not_the_clock() {
     for seconds in JUMPS {
         let mut world = World::new().await;
         world.script("a", [Act::ok(9_999)]);
@@ -69,6 +71,8 @@ async fn what_is_taken_up_has_run_for_as_long_as_its_process_says_not_the_clock(
         world.clock.jump(seconds);
         world.start().await;
         assert_eq!(world.wait(id).await, "timeout: execution-timeout");
+        // The run time of resumed work is the lifetime of its process, whatever the wall
+        // clock shows
         assert_eq!(world.second(), 300, "its five minutes, whatever the clock said: {seconds}");
         world.end().await;
     }

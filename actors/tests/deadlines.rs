@@ -3,21 +3,22 @@
 
 use std::time::Duration;
 
-use algonius_actors::model::event::Fact;
+use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::ports::ledger::Ledger;
 use algonius_actors::testing::{Act, World};
 
 /// How an agent ends that may run for 300 seconds and be silent for so many, and the warnings on
 /// the way: which, in which second, and how many seconds were left.
 async fn play(idle: Option<u64>, act: Act) -> (String, Vec<String>) {
-    let world = World::tuned(|spec| spec.deadlines.idle = idle.map(Duration::from_secs)).await;
+    let world =
+        World::tuned(|spec| spec.limits.deadlines.idle = idle.map(Duration::from_secs)).await;
     world.script("work", [act]);
     let end = world.run("work").await;
-    let id = world.agent("worker").await.last.unwrap().id;
+    let id = world.agent("worker").await.work.last_execution.unwrap().id;
     let born = world.record(id).await.unwrap().accepted_at;
     let events = world.ledger.events(id, 0).await.unwrap();
-    let warnings = events.iter().filter_map(|event| match &event.fact {
-        Fact::Expiring { limit, ends_at, .. } => {
+    let warnings = events.iter().filter_map(|event| match &event.data {
+        EventKind::DeadlineApproaching { limit, ends_at, .. } => {
             let (at, left) = ((event.at - born).num_seconds(), (*ends_at - event.at).num_seconds());
             Some(format!("{} at {at}, {left} left", limit.as_str()))
         }
@@ -33,7 +34,7 @@ fn told(end: &str, warnings: &[&str]) -> (String, Vec<String>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_runs_too_long_is_warned_of_before_it_is_ended() {
+async fn a_run_is_warned_before_its_deadline_and_ended_at_it() {
     let end = "timeout: execution-timeout at 300";
     assert_eq!(play(None, Act::ok(400)).await, told(end, &["run at 270, 30 left"]));
     assert_eq!(play(None, Act::ok(299)).await, told("completed at 299", &["run at 270, 30 left"]));
@@ -41,7 +42,7 @@ async fn who_runs_too_long_is_warned_of_before_it_is_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_silent_for_too_long_is_warned_of_and_ended() {
+async fn a_silent_run_is_warned_before_its_idle_timeout() {
     let end = "timeout: idle-timeout at 60";
     assert_eq!(play(Some(60), Act::ok(100)).await, told(end, &["idle at 54, 6 left"]));
     assert_eq!(play(Some(60), Act::ok(50)).await, told("completed at 50", &[]));
@@ -49,14 +50,14 @@ async fn who_is_silent_for_too_long_is_warned_of_and_ended() {
 
 /// The time before it lived is not counted.
 #[tokio::test(start_paused = true)]
-async fn the_silence_begins_with_the_life_of_the_work() {
+async fn the_idle_time_starts_with_the_process() {
     let act = Act::ok(100).starting_for(20);
     let end = "timeout: idle-timeout at 80";
     assert_eq!(play(Some(60), act).await, told(end, &["idle at 74, 6 left"]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_sign_of_life_begins_the_time_anew() {
+async fn each_output_restarts_the_idle_time() {
     let act = Act::ok(30).murmuring([50, 50, 50, 50]);
     assert_eq!(play(Some(60), act).await, told("completed at 230", &[]));
     let act = Act::ok(100).murmuring([10, 57, 1, 40]);
@@ -65,7 +66,7 @@ async fn each_sign_of_life_begins_the_time_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_shows_that_it_lives_may_still_not_run_for_longer_than_it_may() {
+async fn output_does_not_extend_the_run_deadline() {
     let act = Act::ok(0).murmuring([20; 20]);
     let end = "timeout: execution-timeout at 300";
     assert_eq!(play(Some(60), act).await, told(end, &["run at 270, 30 left"]));
@@ -73,13 +74,16 @@ async fn who_shows_that_it_lives_may_still_not_run_for_longer_than_it_may() {
 
 /// The timers of the first attempt ring while the second one runs.
 #[tokio::test(start_paused = true)]
-async fn what_an_earlier_attempt_was_warned_of_is_nothing_to_the_next() {
-    let world = World::tuned(|spec| spec.deadlines.idle = Some(Duration::from_secs(60))).await;
+async fn a_warning_of_an_earlier_attempt_does_not_reach_the_next() {
+    let world =
+        World::tuned(|spec| spec.limits.deadlines.idle = Some(Duration::from_secs(60))).await;
     let fails = Act::fail(40, algonius_actors::model::code::Code::TransientFailure);
     world.script("work", [fails, Act::ok(45)]);
     assert_eq!(world.run("work").await, "completed at 86");
-    let id = world.agent("worker").await.last.unwrap().id;
+    let id = world.agent("worker").await.work.last_execution.unwrap().id;
     let events = world.ledger.events(id, 0).await.unwrap();
-    assert!(!events.iter().any(|event| matches!(event.fact, Fact::Expiring { .. })));
+    assert!(
+        !events.iter().any(|event| matches!(event.data, EventKind::DeadlineApproaching { .. }))
+    );
     world.end().await;
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use algonius_actors::model::code::Code;
-use algonius_actors::model::status::Health;
-use algonius_actors::testing::{Act, Call, WORKER, World};
+use algonius_actors::model::observation::status::Health;
+use algonius_actors::testing::{Act, GatedCall, WORKER, World};
 
 #[tokio::test(start_paused = true)]
-async fn what_runs_may_finish_within_the_deadline() {
+async fn running_work_may_finish_within_the_drain_deadline() {
     let mut world = World::new().await;
     world.script("a", [Act::ok(20)]);
     let id = world.submit("a").await.unwrap();
@@ -19,7 +19,7 @@ async fn what_runs_may_finish_within_the_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_still_runs_at_the_deadline_is_called_off() {
+async fn running_work_is_cancelled_at_the_drain_deadline() {
     let mut world = World::new().await;
     world.script("a", [Act::ok(200).stopping_for(3)]);
     let id = world.submit("a").await.unwrap();
@@ -33,7 +33,7 @@ async fn what_still_runs_at_the_deadline_is_called_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_with_nothing_to_do_stops_at_once() {
+async fn an_idle_service_stops_at_once() {
     let mut world = World::new().await;
     world.stop(30).await;
     assert_eq!(world.second(), 0);
@@ -41,7 +41,7 @@ async fn a_service_with_nothing_to_do_stops_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_stays_and_runs_after_the_next_start() {
+async fn queued_work_survives_a_stop_and_runs_after_the_restart() {
     let mut world = World::new().await;
     let mut ids = Vec::new();
     for text in ["a", "b", "c"] {
@@ -62,7 +62,7 @@ async fn what_waits_stays_and_runs_after_the_next_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_that_stops_takes_nothing_new() {
+async fn a_stopping_service_accepts_no_request() {
     let mut world = World::new().await;
     world.script("a", [Act::ok(20)]);
     world.submit("a").await.unwrap();
@@ -77,7 +77,7 @@ async fn a_service_that_stops_takes_nothing_new() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_that_stops_shows_it() {
+async fn a_stopping_service_is_shown_as_draining() {
     let mut world = World::new().await;
     world.script("a", [Act::ok(20)]);
     world.submit("a").await.unwrap();
@@ -91,7 +91,7 @@ async fn a_service_that_stops_shows_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_for_what_has_not_begun_is_released() {
+async fn waiters_for_queued_work_are_released_at_the_stop() {
     let mut world = World::new().await;
     world.script("a", [Act::ok(20)]);
     let running = world.submit("a").await.unwrap();
@@ -105,7 +105,7 @@ async fn whoever_waits_for_what_has_not_begun_is_released() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_can_be_cancelled_while_the_service_stops() {
+async fn queued_work_can_be_cancelled_while_the_service_stops() {
     let mut world = World::new().await;
     world.script("a", [Act::ok(20)]);
     world.submit("a").await.unwrap();
@@ -126,9 +126,9 @@ async fn what_waits_can_be_cancelled_while_the_service_stops() {
 /// The record is under way when the service begins to stop: its caller gets an answer that is
 /// true, and the execution runs after the next start.
 #[tokio::test(start_paused = true)]
-async fn a_record_that_is_under_way_is_finished_and_answered() {
+async fn a_request_being_recorded_is_answered_during_the_stop() {
     let mut world = World::new().await;
-    world.faults.slow(Call::Accept, [5]);
+    world.faults.slow(GatedCall::Accept, [5]);
     let stopping = world.stopping(30);
     let submitted = async { world.submit("a").await };
     let (submitted, ()) = tokio::join!(submitted, async {
@@ -145,8 +145,9 @@ async fn a_record_that_is_under_way_is_finished_and_answered() {
 /// `b` loses patience at second 12, and the agent panics over it. Nothing that was held back
 /// begins, neither `b` nor `c`.
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_crashes_while_the_service_stops_begins_nothing() {
-    let mut world = World::tuned(|spec| spec.capacity.patience = Duration::from_secs(12)).await;
+async fn a_crashed_agent_starts_no_work_while_the_service_stops() {
+    let mut world =
+        World::tuned(|spec| spec.limits.capacity.patience = Duration::from_secs(12)).await;
     world.script("a", [Act::ok(20)]);
     let running = world.submit("a").await.unwrap();
     world.submit("b").await.unwrap();

@@ -3,17 +3,17 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use algonius_actors::model::agent::queue::QueueReason;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::id::ExecutionId;
-use algonius_actors::model::queue::Reason;
 use algonius_actors::testing::{Act, WORKER, World};
 
 /// A world whose agent takes equal requests of a minute for one, and runs two at once.
 async fn world() -> World {
     World::tuned(|spec| {
         spec.dedup_window = Some(Duration::from_secs(60));
-        spec.capacity.running = NonZeroU32::new(2);
-        spec.capacity.waiting = 3;
+        spec.limits.capacity.running = NonZeroU32::new(2);
+        spec.limits.capacity.waiting = 3;
     })
     .await
 }
@@ -30,16 +30,16 @@ async fn ends(world: &World, ids: &[ExecutionId]) -> Vec<String> {
 const PATH: &str = "idle starting running completed cleanup idle";
 
 #[tokio::test(start_paused = true)]
-async fn the_same_asked_again_while_it_is_done_is_done_once() {
+async fn equal_requests_in_progress_run_once() {
     let world = world().await;
     world.script("tea", [Act::ok(10).saying("green")]);
     let first = world.submit("tea").await.unwrap();
     let second = world.submit("tea").await.unwrap();
     let other = world.submit("coffee").await.unwrap();
     assert_ne!(first, second);
-    let queued = world.agent(WORKER).await.queued;
+    let queued = world.agent(WORKER).await.work.queued;
     let places: Vec<_> = queued.iter().map(|one| (one.id, one.position, one.reason)).collect();
-    assert_eq!(places, [(second, 1, Reason::EqualRequest)]);
+    assert_eq!(places, [(second, 1, QueueReason::DuplicateInProgress)]);
     assert_eq!(ends(&world, &[first, second]).await, ["completed green", "completed green"]);
     assert_eq!(ends(&world, &[other]).await, ["completed "]);
     assert_eq!(world.driver.stage().begun, ["tea#1@0", "coffee#1@0"]);
@@ -48,7 +48,7 @@ async fn the_same_asked_again_while_it_is_done_is_done_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_is_taken_for_as_long_as_the_window_says_from_the_first_request_on() {
+async fn the_coalescing_window_starts_with_the_first_request() {
     let world = world().await;
     world.script("tea", [Act::ok(5).saying("green")]);
     let mut ids = vec![world.submit("tea").await.unwrap()];
@@ -62,7 +62,7 @@ async fn a_result_is_taken_for_as_long_as_the_window_says_from_the_first_request
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_failed_or_was_called_off_is_not_taken() {
+async fn failed_and_cancelled_results_are_not_shared() {
     let world = world().await;
     world.script("tea", [Act::fail(5, Code::Exit)]);
     let [first, second] = [world.submit("tea").await.unwrap(), world.submit("tea").await.unwrap()];
@@ -81,7 +81,7 @@ async fn what_failed_or_was_called_off_is_not_taken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_waits_for_a_result_is_called_off_alone() {
+async fn a_coalesced_request_is_cancelled_alone() {
     let world = world().await;
     world.script("tea", [Act::ok(10).saying("green")]);
     let first = world.submit("tea").await.unwrap();
@@ -95,7 +95,7 @@ async fn one_that_waits_for_a_result_is_called_off_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_wait_for_a_result_hold_up_nobody_and_no_more_wait_than_may() {
+async fn coalesced_requests_hold_no_slot_and_are_bounded() {
     let world = world().await;
     world.script("tea", [Act::ok(10).saying("green")]);
     world.script("coffee", [Act::ok(1)]);
@@ -116,7 +116,7 @@ async fn those_who_wait_for_a_result_hold_up_nobody_and_no_more_wait_than_may() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_restart_who_waited_for_a_lost_result_does_its_own_work() {
+async fn a_coalesced_request_runs_itself_when_its_source_is_lost() {
     let mut world = world().await;
     world.script("tea", [Act::ok(10).saying("green")]);
     let first = world.submit("tea").await.unwrap();
@@ -130,8 +130,8 @@ async fn after_a_restart_who_waited_for_a_lost_result_does_its_own_work() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn by_default_the_same_asked_again_is_done_again() {
-    let world = World::tuned(|spec| spec.capacity.running = NonZeroU32::new(2)).await;
+async fn equal_requests_run_separately_by_default() {
+    let world = World::tuned(|spec| spec.limits.capacity.running = NonZeroU32::new(2)).await;
     world.script("tea", [Act::ok(10).saying("green")]);
     let [first, second] = [world.submit("tea").await.unwrap(), world.submit("tea").await.unwrap()];
     assert_eq!(ends(&world, &[first, second]).await, ["completed green"; 2]);
@@ -140,10 +140,10 @@ async fn by_default_the_same_asked_again_is_done_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_that_is_there_is_taken_also_where_nobody_may_wait() {
+async fn an_available_result_is_shared_though_the_queue_is_full() {
     let world = World::tuned(|spec| {
         spec.dedup_window = Some(Duration::from_secs(60));
-        spec.capacity.waiting = 0;
+        spec.limits.capacity.waiting = 0;
     })
     .await;
     world.script("tea", [Act::ok(5).saying("green")]);

@@ -3,9 +3,9 @@
 
 use algonius_actors::model::agent::{Access, AgentSpec};
 use algonius_actors::model::code::Code;
-use algonius_actors::model::event::{Channel, Fact};
+use algonius_actors::model::execution::event::{EventKind, TextChannel};
 use algonius_actors::ports::ledger::Ledger;
-use algonius_actors::testing::{Act, Call, World};
+use algonius_actors::testing::{Act, GatedCall, World};
 
 const TRANSIENT: Code = Code::TransientFailure;
 
@@ -44,7 +44,7 @@ async fn cancelled_at(second: u64, acts: impl IntoIterator<Item = Act>) -> [Stri
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_succeeds_completes() {
+async fn successful_work_completes() {
     assert_eq!(
         run([Act::ok(9).starting_for(3)]).await,
         ["completed at 12", "idle starting running completed cleanup idle"]
@@ -52,7 +52,7 @@ async fn work_that_succeeds_completes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn its_answer_is_kept_and_its_events_are_numbered() {
+async fn an_answer_is_stored_and_its_events_are_numbered() {
     let world = World::new().await;
     world.script("work", [Act::ok(1).saying("forty-two")]);
     let id = world.submit("work").await.unwrap();
@@ -66,11 +66,11 @@ async fn its_answer_is_kept_and_its_events_are_numbered() {
 
 /// A record that takes long holds up work of which the beginning is a record of its own.
 #[tokio::test(start_paused = true)]
-async fn the_beginning_of_short_work_is_written_with_its_end() {
+async fn the_start_of_short_work_is_written_with_its_end() {
     for (lasts, end) in [(0, "completed at 0"), (1, "completed at 5")] {
         let world = World::new().await;
         world.script("work", [Act::ok(lasts)]);
-        world.faults.slow(Call::Record, [5]);
+        world.faults.slow(GatedCall::Record, [5]);
         assert_eq!(world.run("work").await, end);
         world.end().await;
     }
@@ -78,19 +78,19 @@ async fn the_beginning_of_short_work_is_written_with_its_end() {
 
 #[tokio::test(start_paused = true)]
 async fn output_beyond_the_limit_is_cut_between_its_ends_and_counted() {
-    let world = World::tuned(|spec| spec.sizes.output = 6).await;
+    let world = World::tuned(|spec| spec.limits.sizes.output = 6).await;
     world.script("work", [Act::ok(1).saying("forty-two")]);
     let id = world.submit("work").await.unwrap();
     world.wait(id).await;
     let events = world.ledger.events(id, 0).await.unwrap();
-    let dropped = Fact::Truncated { channel: Channel::Stdout, dropped: 3 };
-    assert!(events.iter().any(|event| event.fact == dropped), "{events:?}");
+    let dropped = EventKind::OutputTruncated { channel: TextChannel::Stdout, dropped: 3 };
+    assert!(events.iter().any(|event| event.data == dropped), "{events:?}");
     assert_eq!(world.answer(id).await, "forty\n[... 3 bytes were dropped ...]\no");
     world.end().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_is_one_attempt() {
+async fn a_permanent_failure_is_not_retried() {
     assert_eq!(
         run([Act::fail(2, Code::Exit), Act::ok(0)]).await,
         ["failed: agent-exit at 2", "idle starting running failed cleanup idle"]
@@ -98,7 +98,7 @@ async fn a_failure_is_one_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_cannot_start_is_one_attempt() {
+async fn work_that_cannot_start_is_not_retried() {
     assert_eq!(
         run([Act::stillborn(Code::NotStarted), Act::ok(0)]).await,
         ["failed: agent-not-started at 0", "idle starting failed cleanup idle"]
@@ -119,7 +119,7 @@ async fn transient_failures_are_retried_after_1_2_and_4_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn retries_that_are_used_up_end_it() {
+async fn exhausted_retries_end_the_execution() {
     assert_eq!(run([Act::fail(0, TRANSIENT)]).await[0], "failed: agent-transient at 7");
 }
 
@@ -130,7 +130,7 @@ async fn the_next_attempt_waits_until_the_last_one_is_cleaned() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_writes_is_not_retried_once_it_had_its_input() {
+async fn a_writing_agent_is_not_retried_after_it_got_its_input() {
     let writes = |spec: &mut AgentSpec| spec.access = Access::ReadWrite;
     let had_input = run_tuned(writes, [Act::fail(1, TRANSIENT)]).await;
     let had_none = run_tuned(writes, [Act::stillborn(Code::NoResources), Act::ok(0)]).await;
@@ -138,7 +138,7 @@ async fn an_agent_that_writes_is_not_retried_once_it_had_its_input() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_runs_too_long_ends_as_timeout_although_it_says_success_afterwards() {
+async fn a_timeout_stands_although_the_work_reports_success_later() {
     assert_eq!(
         run([Act::ok(1000).stopping_for(4)]).await,
         ["timeout: execution-timeout at 304", "idle starting running timeout cleanup idle"]
@@ -146,7 +146,7 @@ async fn work_that_runs_too_long_ends_as_timeout_although_it_says_success_afterw
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_does_not_start_in_time_ends_as_timeout() {
+async fn work_that_does_not_start_in_time_times_out() {
     assert_eq!(
         run([Act::mute()]).await,
         ["timeout: start-timeout at 30", "idle starting timeout cleanup idle"]
@@ -165,7 +165,7 @@ async fn a_late_timer_of_an_older_attempt_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_attempt_has_the_whole_run_time() {
+async fn each_attempt_has_the_whole_timeout() {
     assert_eq!(
         run([Act::fail(290, TRANSIENT), Act::ok(500)]).await[0],
         "timeout: execution-timeout at 591"
@@ -173,7 +173,7 @@ async fn each_attempt_has_the_whole_run_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_ignores_its_stop_is_given_up_after_the_grace_and_ten_seconds() {
+async fn work_that_ignores_its_stop_is_given_up_after_ten_seconds() {
     assert_eq!(run([Act::deaf()]).await[0], "timeout: execution-timeout at 315");
 }
 
@@ -186,7 +186,7 @@ async fn a_driver_that_drops_its_reporter_fails_as_internal() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_cancelled_while_it_starts() {
+async fn an_execution_is_cancelled_while_it_starts() {
     assert_eq!(
         cancelled_at(2, [Act::ok(9).starting_for(5)]).await,
         ["cancelled: execution-cancelled at 2", "idle starting cancelled cleanup idle"]
@@ -194,7 +194,7 @@ async fn it_is_cancelled_while_it_starts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_cancelled_while_it_runs() {
+async fn an_execution_is_cancelled_while_it_runs() {
     assert_eq!(
         cancelled_at(2, [Act::ok(9).stopping_for(3)]).await,
         ["cancelled: execution-cancelled at 5", "idle starting running cancelled cleanup idle"]
@@ -202,7 +202,7 @@ async fn it_is_cancelled_while_it_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_cancelled_between_attempts() {
+async fn an_execution_is_cancelled_between_attempts() {
     let fail = || Act::fail(0, TRANSIENT);
     assert_eq!(
         cancelled_at(5, [fail(), fail(), fail(), Act::ok(0)]).await,
@@ -215,7 +215,7 @@ async fn it_is_cancelled_between_attempts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_cancelled_while_an_attempt_is_cleaned() {
+async fn an_execution_is_cancelled_during_cleanup() {
     assert_eq!(
         cancelled_at(5, [Act::fail(0, TRANSIENT).clearing_for(20), Act::ok(0)]).await,
         [
@@ -226,7 +226,7 @@ async fn it_is_cancelled_while_an_attempt_is_cleaned() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_cancel_changes_nothing() {
+async fn a_second_cancellation_changes_nothing() {
     let world = World::new().await;
     world.script("work", [Act::ok(9).stopping_for(3)]);
     let id = world.submit("work").await.unwrap();
@@ -242,7 +242,7 @@ async fn a_second_cancel_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_cancelled_in_the_queue_and_never_begins() {
+async fn a_queued_execution_is_cancelled_and_never_begins() {
     let world = World::new().await;
     world.script("first", [Act::ok(100)]);
     world.submit("first").await.unwrap();
@@ -261,9 +261,9 @@ async fn it_is_cancelled_in_the_queue_and_never_begins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_cancelled_while_its_slot_is_claimed_and_never_begins() {
+async fn a_claiming_execution_is_cancelled_and_never_begins() {
     let world = World::new().await;
-    world.faults.slow(Call::Claim, [10]);
+    world.faults.slow(GatedCall::Claim, [10]);
     let id = world.submit("work").await.unwrap();
     world.at(7).await;
     world.cancel(id).await.unwrap();
@@ -278,7 +278,7 @@ async fn it_is_cancelled_while_its_slot_is_claimed_and_never_begins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_has_ended_cannot_be_cancelled() {
+async fn an_ended_execution_cannot_be_cancelled() {
     let world = World::new().await;
     let id = world.submit("work").await.unwrap();
     world.wait(id).await;
@@ -287,9 +287,9 @@ async fn what_has_ended_cannot_be_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slot_that_cannot_be_claimed_ends_it() {
+async fn a_failed_claim_ends_the_execution() {
     let world = World::new().await;
-    world.faults.fail(Call::Claim, 1);
+    world.faults.fail(GatedCall::Claim, 1);
     let id = world.submit("work").await.unwrap();
     let end = world.wait(id).await;
     world.at(60).await;
@@ -302,16 +302,16 @@ async fn a_slot_that_cannot_be_claimed_ends_it() {
 
 /// The store fails four times; each time it is asked again a second later.
 #[tokio::test(start_paused = true)]
-async fn an_end_is_written_however_long_the_store_takes_to_heal() {
+async fn an_end_is_written_once_the_store_has_recovered() {
     let world = World::new().await;
-    world.faults.fail(Call::Settle, 4);
+    world.faults.fail(GatedCall::Settle, 4);
     assert_eq!(world.run("work").await, "completed at 4");
     world.end().await;
 }
 
 /// The pid is that of the living attempt, and none between attempts.
 #[tokio::test(start_paused = true)]
-async fn the_pid_shown_is_that_of_the_living_attempt() {
+async fn the_pid_of_the_running_attempt_is_shown() {
     let world = World::new().await;
     world.script("work", [Act::fail(10, TRANSIENT), Act::ok(10)]);
     world.submit("work").await.unwrap();
@@ -320,8 +320,8 @@ async fn the_pid_shown_is_that_of_the_living_attempt() {
         world.at(second).await;
         // Past the instant at which the act ends; virtual time, nothing waits.
         tokio::time::sleep(std::time::Duration::from_millis(500)).await;
-        let running = world.agent("worker").await.running;
-        pids.push((moment, running[0].pid, running[0].stamp.map(|stamp| stamp.attempt)));
+        let running = world.agent("worker").await.work.running;
+        pids.push((moment, running[0].pid, running[0].attempt_id.map(|stamp| stamp.attempt)));
     }
     assert_eq!(
         pids,

@@ -2,18 +2,19 @@
 
 use std::time::Duration;
 
-use algonius_actors::follow::Next;
+use algonius_actors::api::{Follow, Next};
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::testing::{Act, WORKER, World, spec};
 use tokio::time::Instant;
 
 #[tokio::test(start_paused = true)]
-async fn whoever_follows_from_the_ledger_hears_of_the_end_when_it_comes() {
+async fn a_follower_of_the_ledger_sees_the_end_without_delay() {
     let world = World::new().await;
     world.script("a", [Act::ok(10)]);
     let id = world.submit("a").await.unwrap();
     let begun = Instant::now();
-    let mut follow = world.door().follow(world.record(id).await.unwrap(), 0, None);
+    let mut follow =
+        Follow::new(world.api().reader.clone(), world.record(id).await.unwrap(), 0, None);
     let record = loop {
         if let Some(Next::Rest(record)) = follow.next().await.unwrap() {
             break record;
@@ -25,9 +26,9 @@ async fn whoever_follows_from_the_ledger_hears_of_the_end_when_it_comes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_a_long_line_newcomers_know_their_place_and_the_others_soon_know_theirs() {
+async fn new_requests_in_a_long_queue_know_their_position() {
     let mut worker = spec(WORKER);
-    worker.capacity.waiting = 300;
+    worker.limits.capacity.waiting = 300;
     let world = World::of([worker]).await;
     let mut all = Vec::new();
     for place in 0..200 {
@@ -43,5 +44,5 @@ async fn in_a_long_line_newcomers_know_their_place_and_the_others_soon_know_thei
 
 async fn position(world: &World, id: ExecutionId) -> Option<usize> {
     let record = world.record(id).await?;
-    world.door().queued(&record).await.map(|queued| queued.position)
+    world.api().reader.queued(&record).await.map(|queued| queued.position)
 }

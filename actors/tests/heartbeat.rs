@@ -5,33 +5,35 @@ use std::time::Duration;
 
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::code::Code;
-use algonius_actors::model::event::Fact;
+use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::ports::ledger::Ledger;
 use algonius_actors::testing::{Act, WORKER, World};
 
 fn beating(spec: &mut AgentSpec) {
-    spec.heartbeat = Some(Duration::from_secs(30));
+    spec.program_mut().unwrap().heartbeat = Some(Duration::from_secs(30));
 }
 
 /// The second of the world of each heartbeat, with the seconds that the attempt had taken.
 async fn beats(world: &World, id: ExecutionId) -> Vec<(i64, u64)> {
     let events = world.ledger.events(id, 0).await.unwrap();
-    let beats = events.iter().filter_map(|event| match &event.fact {
-        Fact::Heartbeat(usage) => Some((event.at.timestamp() - 1_800_000_000, usage.cpu_ms / 1000)),
+    let beats = events.iter().filter_map(|event| match &event.data {
+        EventKind::Heartbeat(usage) => {
+            Some((event.at.timestamp() - 1_800_000_000, usage.cpu_ms / 1000))
+        }
         _ => None,
     });
     beats.collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_running_work_takes_is_told_every_thirty_seconds_and_by_nobody_else() {
+async fn a_heartbeat_reports_usage_of_running_work_only() {
     let world = World::tuned(beating).await;
     world.script("long", [Act::ok(95).starting_for(2)]);
     let long = world.submit("long").await.unwrap();
     let waits = world.submit("waits").await.unwrap();
     world.at(50).await;
-    let running = world.agent(WORKER).await.running;
+    let running = world.agent(WORKER).await.work.running;
     assert_eq!(running[0].usage.map(|usage| usage.cpu_ms), Some(32_000));
     assert_eq!(world.wait(long).await, "completed");
     assert_eq!(world.wait(waits).await, "completed");
@@ -41,7 +43,7 @@ async fn what_running_work_takes_is_told_every_thirty_seconds_and_by_nobody_else
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_attempt_is_told_of_anew_and_what_is_being_ended_is_not() {
+async fn each_attempt_restarts_its_heartbeat() {
     let world = World::tuned(beating).await;
     let fails = Act::fail(40, Code::TransientFailure);
     world.script("flaky", [fails, Act::ok(1000).stopping_for(10)]);
@@ -54,10 +56,10 @@ async fn each_attempt_is_told_of_anew_and_what_is_being_ended_is_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_heartbeat_is_no_sign_of_life() {
+async fn a_heartbeat_does_not_extend_the_idle_timeout() {
     let world = World::tuned(|spec| {
         beating(spec);
-        spec.deadlines.idle = Some(Duration::from_secs(70));
+        spec.limits.deadlines.idle = Some(Duration::from_secs(70));
     });
     let world = world.await;
     world.script("silent", [Act::ok(1000)]);
@@ -66,7 +68,7 @@ async fn a_heartbeat_is_no_sign_of_life() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_is_taken_up_is_told_of_again() {
+async fn resumed_work_sends_heartbeats_again() {
     let mut world = World::tuned(beating).await;
     world.script("long", [Act::ok(100)]);
     let id = world.submit("long").await.unwrap();

@@ -2,14 +2,17 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
+use algonius_actors::model::agent::queue::QueueReason;
+use algonius_actors::model::agent::quota::QuotaCredential;
 use algonius_actors::model::agent::{Access, AgentSpec};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::id::ExecutionId;
-use algonius_actors::model::queue::Reason;
-use algonius_actors::model::quota::Credential;
 use algonius_actors::testing::{Act, WORKER, World, spec};
+use tokio::sync::oneshot;
 
 /// An hour without quota.
 fn used_up() -> Act {
@@ -17,8 +20,8 @@ fn used_up() -> Act {
 }
 
 /// What waits at the worker: the reason, and the seconds of the world until which.
-async fn waits(world: &World, agent: &str) -> Vec<(Reason, Option<i64>)> {
-    let queued = world.agent(agent).await.queued;
+async fn waits(world: &World, agent: &str) -> Vec<(QueueReason, Option<i64>)> {
+    let queued = world.agent(agent).await.work.queued;
     let second = |time: chrono::DateTime<chrono::Utc>| time.timestamp() - 1_800_000_000;
     queued.into_iter().map(|one| (one.reason, one.until.map(second))).collect()
 }
@@ -38,12 +41,12 @@ async fn parked(world: &World, text: &str, then: Act) -> ExecutionId {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_parked_holds_no_slot_and_goes_on_when_its_time_has_come() {
+async fn a_deferred_execution_holds_no_slot_and_resumes_on_time() {
     let world = World::new().await;
     let id = parked(&world, "a", Act::ok(5)).await;
-    assert_eq!(waits(&world, WORKER).await, [(Reason::QuotaUsedUp, Some(3601))]);
+    assert_eq!(waits(&world, WORKER).await, [(QueueReason::QuotaExhausted, Some(3601))]);
     let agent = world.agent(WORKER).await;
-    assert_eq!((agent.running.len(), world.driver.stage().lives.len()), (0, 1));
+    assert_eq!((agent.work.running.len(), world.driver.stage().lives.len()), (0, 1));
     assert_eq!(world.record(id).await.unwrap().is_parked().unwrap().times, 1);
     world.at(3600).await;
     assert_eq!(begun(&world, "a"), [0]);
@@ -58,13 +61,13 @@ async fn what_is_parked_holds_no_slot_and_goes_on_when_its_time_has_come() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_parked_survives_the_service_and_keeps_its_time() {
+async fn a_deferral_survives_a_restart_with_its_time() {
     let mut world = World::new().await;
     let id = parked(&world, "a", Act::ok(5)).await;
     world.kill().await;
     world.at(1000).await;
     world.start().await;
-    assert_eq!(waits(&world, WORKER).await, [(Reason::QuotaUsedUp, Some(3601))]);
+    assert_eq!(waits(&world, WORKER).await, [(QueueReason::QuotaExhausted, Some(3601))]);
     // Who comes meanwhile waits for the account too: it is known again from who is parked.
     world.script("b", [Act::ok(1)]);
     let other = world.submit("b").await.unwrap();
@@ -78,7 +81,7 @@ async fn what_is_parked_survives_the_service_and_keeps_its_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_parked_and_was_masked_is_told_so_after_a_restart() {
+async fn a_deferred_redacted_execution_fails_after_a_restart() {
     let mut world = World::new().await;
     let id = parked(&world, "a", Act::ok(5)).await;
     world.ledger.mask(id).await;
@@ -88,7 +91,7 @@ async fn what_is_parked_and_was_masked_is_told_so_after_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_parked_is_called_off_at_once() {
+async fn a_deferred_execution_is_cancelled_at_once() {
     let world = World::new().await;
     let id = parked(&world, "a", Act::ok(5)).await;
     world.cancel(id).await.unwrap();
@@ -99,8 +102,54 @@ async fn what_is_parked_is_called_off_at_once() {
     world.end().await;
 }
 
+/// The order to cancel meets the steps in which the actor of the execution hands it back.
 #[tokio::test(start_paused = true)]
-async fn a_clock_that_jumps_ahead_wakes_it_and_one_that_is_set_back_does_not_keep_it() {
+async fn an_execution_cancelled_while_deferring_does_not_resume() {
+    for (steps, is_before) in (0..10).flat_map(|steps| [(steps, true), (steps, false)]) {
+        let world = Arc::new(World::new().await);
+        world.script("a", [used_up(), Act::ok(5)]);
+        let (tell, told) = oneshot::channel();
+        let early = if is_before { None } else { Some(world.submit("a").await.unwrap()) };
+        // A task of the runtime takes its turns with the actors. Whose timer is set first has the first turn.
+        let cancels = tokio::spawn({
+            let world = Arc::clone(&world);
+            async move {
+                world.at(1).await; // When its attempt fails.
+                let id = told.await.unwrap();
+                turns(steps).await;
+                world.cancel(id).await.unwrap();
+            }
+        });
+        tokio::task::yield_now().await;
+        let id = match early {
+            Some(id) => id,
+            None => world.submit("a").await.unwrap(),
+        };
+        tell.send(id).unwrap();
+        cancels.await.unwrap();
+        world.at(4000).await;
+        assert_eq!(begun(&world, "a").len(), 1, "called off after {steps} steps");
+        assert_eq!(world.wait(id).await, "cancelled: execution-cancelled");
+        Arc::into_inner(world).unwrap().end().await;
+    }
+}
+
+/// Lets each task that is ready have so many turns. `yield_now` would let them all run until they wait.
+async fn turns(many: u32) {
+    let mut left = many;
+    std::future::poll_fn(|context| {
+        if left == 0 {
+            return Poll::Ready(());
+        }
+        left -= 1;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn clock_jumps_do_not_prolong_a_deferral() {
     for (jump, latest) in [(7200, 200), (-7200, 3700)] {
         let world = World::new().await;
         let id = parked(&world, "a", Act::ok(5)).await;
@@ -113,7 +162,7 @@ async fn a_clock_that_jumps_ahead_wakes_it_and_one_that_is_set_back_does_not_kee
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_parked_so_many_times_and_no_retry_is_spent_on_that() {
+async fn deferrals_are_bounded_and_spend_no_retry() {
     let world = World::tuned(|spec| {
         spec.quota.parking.times = 2;
         spec.retry.max = 0;
@@ -128,7 +177,7 @@ async fn it_is_parked_so_many_times_and_no_retry_is_spent_on_that() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_lasts_too_long_and_what_may_have_changed_things_fails_at_once() {
+async fn long_quotas_and_writing_agents_fail_at_once() {
     let writes = |spec: &mut AgentSpec| spec.access = Access::ReadWrite;
     let brief = |spec: &mut AgentSpec| spec.quota.parking.max = Duration::from_secs(60);
     for tune in [writes as fn(&mut AgentSpec), brief] {
@@ -146,15 +195,15 @@ async fn what_lasts_too_long_and_what_may_have_changed_things_fails_at_once() {
 async fn accounts() -> World {
     let of = |id: &str, account: &str| {
         let mut spec = spec(id);
-        spec.capacity.running = NonZeroU32::new(3);
-        spec.quota.credential = Credential::Named(account.to_owned());
+        spec.limits.capacity.running = NonZeroU32::new(3);
+        spec.quota.credential = QuotaCredential::Named(account.to_owned());
         spec
     };
     World::of([of("one", "team"), of("two", "team"), of("other", "else")]).await
 }
 
 #[tokio::test(start_paused = true)]
-async fn agents_of_one_account_wait_together_and_others_do_not() {
+async fn agents_of_one_account_wait_together() {
     let world = accounts().await;
     world.script("a", [used_up(), Act::ok(1)]);
     let first = world.submit_to("one", "a").await.unwrap();
@@ -162,7 +211,7 @@ async fn agents_of_one_account_wait_together_and_others_do_not() {
     let second = world.submit_to("two", "b").await.unwrap();
     let other = world.submit_to("other", "c").await.unwrap();
     assert_eq!(world.wait(other).await, "completed");
-    assert_eq!(waits(&world, "two").await, [(Reason::QuotaUsedUp, Some(3601))]);
+    assert_eq!(waits(&world, "two").await, [(QueueReason::QuotaExhausted, Some(3601))]);
     let shown = world.status().await.credentials;
     assert_eq!((shown[0].name.0.as_str(), shown[0].state.as_str()), ("team", "open"));
     // Longer than its patience of half an hour: the time without quota is none of it.
@@ -176,7 +225,7 @@ async fn agents_of_one_account_wait_together_and_others_do_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_tries_and_when_it_is_served_all_go_on() {
+async fn a_successful_probe_resumes_all_waiting_executions() {
     let world = accounts().await;
     world.script("a", [used_up(), Act::ok(1)]);
     world.submit_to("one", "a").await.unwrap();
@@ -199,7 +248,7 @@ async fn one_tries_and_when_it_is_served_all_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_counts_tokens_is_served_and_the_others_need_not_wait_for_its_end() {
+async fn the_first_reported_usage_of_a_probe_opens_the_account() {
     let world = accounts().await;
     world.script("a", [used_up()]);
     world.submit_to("one", "a").await.unwrap();
@@ -216,7 +265,7 @@ async fn who_counts_tokens_is_served_and_the_others_need_not_wait_for_its_end() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_tries_in_vain_and_who_is_called_off_let_nobody_else_burn_an_attempt() {
+async fn failed_and_cancelled_probes_keep_the_account_closed() {
     let world = accounts().await;
     world.script("a", [used_up()]);
     let first = world.submit_to("one", "a").await.unwrap();
@@ -241,9 +290,9 @@ async fn who_tries_in_vain_and_who_is_called_off_let_nobody_else_burn_an_attempt
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_herd_does_not_wake_at_once() {
+async fn deferred_executions_resume_at_spread_times() {
     let world = World::tuned(|spec| {
-        spec.capacity.running = None;
+        spec.limits.capacity.running = None;
         spec.quota.breaker = false;
     })
     .await;
@@ -265,12 +314,12 @@ async fn a_herd_does_not_wake_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_crashes_leaves_those_who_are_parked_where_they_are() {
+async fn an_agent_crash_keeps_its_deferred_executions() {
     let world = World::new().await;
     let id = parked(&world, "a", Act::ok(5)).await;
     world.crash_agent(WORKER).await;
     world.at(100).await;
-    assert_eq!(waits(&world, WORKER).await, [(Reason::QuotaUsedUp, Some(3601))]);
+    assert_eq!(waits(&world, WORKER).await, [(QueueReason::QuotaExhausted, Some(3601))]);
     world.at(3640).await;
     assert_eq!(world.end_of(id).await, "completed");
     world.end().await;

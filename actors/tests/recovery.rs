@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use algonius_actors::model::code::Code;
-use algonius_actors::model::execution::{Fence, Move, Outcome, Stamp, State};
+use algonius_actors::model::execution::{AttemptId, Fence, Outcome, State, StateChange};
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::ports::clock::Clock;
-use algonius_actors::ports::ledger::{Claim, ClaimOrder, Ledger, Lines, Settlement};
-use algonius_actors::testing::{Act, Call, WORKER, World, spec};
+use algonius_actors::ports::ledger::{Claim, ClaimOrder, Ledger, Settlement, WriteBatch};
+use algonius_actors::testing::{Act, GatedCall, WORKER, World, spec};
 
 /// One runs and two wait; then, at second 5, the service is killed.
 async fn killed_with_one_running_and_two_queued() -> (World, Vec<ExecutionId>) {
@@ -32,7 +32,7 @@ async fn ends(world: &World, ids: &[ExecutionId]) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_ran_is_interrupted_and_what_waited_runs_in_its_order() {
+async fn after_a_kill_running_work_fails_and_queued_work_runs() {
     let (mut world, ids) = killed_with_one_running_and_two_queued().await;
     world.start().await;
     assert_eq!(
@@ -45,7 +45,7 @@ async fn what_ran_is_interrupted_and_what_waited_runs_in_its_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_held_goes_on_in_its_slot_and_to_its_old_deadline() {
+async fn reattached_work_keeps_its_slot_and_its_deadline() {
     let (mut world, ids) = killed_with_one_running_and_two_queued().await;
     world.script("a", [Act::ok(7).saying("done")]);
     world.driver.hold(ids[0]);
@@ -57,18 +57,20 @@ async fn what_is_held_goes_on_in_its_slot_and_to_its_old_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_ended_in_time_while_nobody_was_there_is_not_told_as_overdue() {
+async fn work_that_ended_while_the_service_was_down_is_not_overdue() {
     let (mut world, ids) = killed_with_one_running_and_two_queued().await;
     world.script("a", [Act::ok(1)]);
     world.driver.hold(ids[0]);
     world.at(100_000).await; // Longer than any deadline.
     world.start().await;
+    // Work that ended while the service was down keeps its outcome, also if its deadline has
+    // passed since
     assert_eq!(ends(&world, &ids[..1]).await, ["completed at 100001"]);
     world.end().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_held_and_was_masked_is_not_tried_again() {
+async fn reattached_work_with_a_redacted_input_is_not_retried() {
     let (mut world, ids) = killed_with_one_running_and_two_queued().await;
     world.script("a", [Act::fail(1, Code::TransientFailure)]);
     world.ledger.mask(ids[0]).await;
@@ -79,7 +81,7 @@ async fn what_is_held_and_was_masked_is_not_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waited_keeps_its_place_before_what_comes_later() {
+async fn requeued_work_precedes_later_requests() {
     let (mut world, _) = killed_with_one_running_and_two_queued().await;
     world.start().await;
     world.submit("d").await.unwrap();
@@ -89,7 +91,7 @@ async fn what_waited_keeps_its_place_before_what_comes_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn input_that_was_masked_is_not_run_again() {
+async fn a_redacted_input_is_not_run_again() {
     let (mut world, ids) = killed_with_one_running_and_two_queued().await;
     world.ledger.mask(ids[1]).await;
     world.start().await;
@@ -102,7 +104,7 @@ async fn input_that_was_masked_is_not_run_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn executions_of_an_agent_that_is_no_longer_there_are_settled() {
+async fn executions_of_a_removed_agent_are_settled() {
     let (mut world, ids) = killed_with_one_running_and_two_queued().await;
     world.restart_with(|specs| *specs = vec![spec("another")]).await;
     assert_eq!(ends(&world, &ids).await, ["failed: interrupted at 5"; 3]);
@@ -110,8 +112,9 @@ async fn executions_of_an_agent_that_is_no_longer_there_are_settled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn patience_counts_over_restarts() {
-    let mut world = World::tuned(|spec| spec.capacity.patience = Duration::from_secs(60)).await;
+async fn the_queue_timeout_counts_over_restarts() {
+    let mut world =
+        World::tuned(|spec| spec.limits.capacity.patience = Duration::from_secs(60)).await;
     for text in ["a", "b"] {
         world.script(text, [Act::ok(200)]);
     }
@@ -129,8 +132,9 @@ async fn patience_counts_over_restarts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waited_too_long_while_the_service_was_away_fails() {
-    let mut world = World::tuned(|spec| spec.capacity.patience = Duration::from_secs(60)).await;
+async fn a_queue_timeout_counts_the_time_the_service_was_down() {
+    let mut world =
+        World::tuned(|spec| spec.limits.capacity.patience = Duration::from_secs(60)).await;
     world.script("a", [Act::ok(200)]);
     world.submit("a").await.unwrap();
     let early = world.submit("b").await.unwrap();
@@ -148,8 +152,9 @@ async fn who_waited_too_long_while_the_service_was_away_fails() {
 
 /// Taken up again behind a long run, it has 40 of its 60 seconds left.
 #[tokio::test(start_paused = true)]
-async fn who_is_taken_up_waits_only_for_what_is_left_of_its_patience() {
-    let mut world = World::tuned(|spec| spec.capacity.patience = Duration::from_secs(60)).await;
+async fn a_requeued_request_keeps_its_remaining_queue_timeout() {
+    let mut world =
+        World::tuned(|spec| spec.limits.capacity.patience = Duration::from_secs(60)).await;
     for text in ["a", "b"] {
         world.script(text, [Act::ok(200)]);
     }
@@ -163,7 +168,7 @@ async fn who_is_taken_up_waits_only_for_what_is_left_of_its_patience() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_between_two_attempts_is_interrupted() {
+async fn work_between_two_attempts_is_interrupted_by_a_restart() {
     let mut world = World::new().await;
     world.script("a", [Act::fail(0, Code::TransientFailure)]);
     let id = world.submit("a").await.unwrap();
@@ -174,7 +179,7 @@ async fn what_was_between_two_attempts_is_interrupted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_is_sent_again_after_a_restart_joins() {
+async fn a_message_sent_again_after_a_restart_joins() {
     let mut world = World::new().await;
     world.script("a", [Act::ok(10)]);
     world.submit("a").await.unwrap();
@@ -187,9 +192,9 @@ async fn a_message_that_is_sent_again_after_a_restart_joins() {
 
 /// The claim is under way when the service is killed: it was not committed, so nothing began.
 #[tokio::test(start_paused = true)]
-async fn what_was_being_claimed_runs_after_a_restart() {
+async fn work_that_was_being_claimed_runs_after_a_restart() {
     let mut world = World::new().await;
-    world.faults.slow(Call::Claim, [10]);
+    world.faults.slow(GatedCall::Claim, [10]);
     let id = world.submit("a").await.unwrap();
     world.at(5).await;
     world.restart().await;
@@ -198,13 +203,13 @@ async fn what_was_being_claimed_runs_after_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restart_takes_up_more_than_the_queue_holds() {
-    let mut world = World::tuned(|spec| spec.capacity.waiting = 2).await;
+async fn a_restart_resumes_more_than_the_queue_holds() {
+    let mut world = World::tuned(|spec| spec.limits.capacity.waiting = 2).await;
     for text in ["a", "b", "c"] {
         world.script(text, [Act::ok(10)]);
         world.submit(text).await.unwrap();
     }
-    world.restart_with(|specs| specs[0].capacity.waiting = 0).await;
+    world.restart_with(|specs| specs[0].limits.capacity.waiting = 0).await;
     let refused = world.submit("d").await;
     world.at(100).await;
     let begun = world.driver.stage().begun;
@@ -215,7 +220,7 @@ async fn a_restart_takes_up_more_than_the_queue_holds() {
 
 /// Another holder of the same ledger has the slot from second 5 to second 15.
 #[tokio::test(start_paused = true)]
-async fn a_slot_that_is_held_elsewhere_is_asked_for_until_it_is_free() {
+async fn an_occupied_slot_is_claimed_again_until_it_is_free() {
     let world = World::new().await;
     world.script("a", [Act::ok(10)]);
     let mut ids = Vec::new();
@@ -223,12 +228,8 @@ async fn a_slot_that_is_held_elsewhere_is_asked_for_until_it_is_free() {
         ids.push(world.submit(text).await.unwrap());
     }
     world.at(5).await;
-    let moved = |from, to| Move {
-        from,
-        to,
-        stamp: Stamp::FIRST,
-        at: world.clock.now(),
-        reason: "elsewhere".to_owned(),
+    let moved = |from, to| {
+        StateChange::new((from, to), AttemptId::FIRST, world.clock.now(), "elsewhere".to_owned())
     };
     let (id, agent) = (ids[2], spec(WORKER).id);
     let (fence, limit, workspace) = (Fence::default(), None, None);
@@ -239,11 +240,12 @@ async fn a_slot_that_is_held_elsewhere_is_asked_for_until_it_is_free() {
     let settlement = Settlement {
         id,
         fence: Fence(1),
-        stamp: Stamp::FIRST,
+        stamp: AttemptId::FIRST,
         outcome: Outcome::Cancelled,
         failure: None,
         exit_code: None,
-        lines: Lines::of_moves([moved(State::Starting, State::Cancelled)]),
+        lines: WriteBatch::of_moves([moved(State::Starting, State::Cancelled)]),
+        keeps_input: false,
         at: world.clock.now(),
     };
     assert!(world.ledger.settle(settlement).await.unwrap());

@@ -4,15 +4,15 @@
 use std::time::Duration;
 
 use algonius_actors::decide::execution::way_out;
-use algonius_actors::decide::recovery::{Verdict, recover};
+use algonius_actors::decide::recovery::{Lost, RecoveryDecision, recover};
 use algonius_actors::model::agent::Access;
-use algonius_actors::model::budget::Charge;
+use algonius_actors::model::agent::budget::Charge;
+use algonius_actors::model::agent::quota::{AccountCause, Deferral};
 use algonius_actors::model::code::Code;
-use algonius_actors::model::execution::{Fence, Outcome, Stamp, State};
+use algonius_actors::model::execution::record::{Record, RequestedInput};
+use algonius_actors::model::execution::request::Trigger;
+use algonius_actors::model::execution::{AttemptId, Fence, Outcome, State};
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
-use algonius_actors::model::quota::Parked;
-use algonius_actors::model::record::Record;
-use algonius_actors::model::request::Trigger;
 use chrono::{DateTime, TimeDelta, Utc};
 use proptest::prelude::*;
 use uuid::Uuid;
@@ -21,8 +21,8 @@ fn accepted_at() -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000, 0).unwrap()
 }
 
-fn record(state: State, replayable: bool) -> Record {
-    let (stamp, at) = (Stamp::FIRST, accepted_at());
+fn record(state: State) -> Record {
+    let (stamp, at) = (AttemptId::FIRST, accepted_at());
     Record {
         id: ExecutionId(Uuid::from_u128(1)),
         agent: AgentId::new("worker").unwrap(),
@@ -37,10 +37,10 @@ fn record(state: State, replayable: bool) -> Record {
         failure: None,
         stamp,
         fence: Fence::default(),
-        answered: false,
+        requested: RequestedInput::default(),
         params: std::collections::BTreeMap::default(),
         overrides: Default::default(),
-        replayable,
+        replayable: true,
         accepted_at: at,
         started_at: None,
         changed_at: at,
@@ -53,51 +53,86 @@ fn record(state: State, replayable: bool) -> Record {
     }
 }
 
+/// Returns the reason why an input is lost, if it is lost.
+const fn lost(is_whole: bool) -> Option<Lost> {
+    if is_whole { None } else { Some(Lost::KeyGone) }
+}
+
 /// The verdict after so many seconds of at most 60, in a word.
-fn verdict(state: State, replayable: bool, waited: i64) -> String {
+fn verdict(state: State, is_whole: bool, waited: i64) -> String {
     let now = accepted_at() + TimeDelta::seconds(waited);
-    match recover(&record(state, replayable), now, Duration::from_secs(60), false) {
-        Verdict::Requeue => "requeue".to_owned(),
-        Verdict::Keep => "keep".to_owned(),
-        Verdict::Park(_) => "park".to_owned(),
-        Verdict::Resume => "resume".to_owned(),
-        Verdict::Fail(failure) => failure.code.to_string(),
+    match recover(&record(state), now, Duration::from_secs(60), false, lost(is_whole)) {
+        RecoveryDecision::Requeue => "requeue".to_owned(),
+        RecoveryDecision::Keep => "keep".to_owned(),
+        RecoveryDecision::Park(_) => "park".to_owned(),
+        RecoveryDecision::Resume => "resume".to_owned(),
+        RecoveryDecision::Fail(failure) => failure.code.to_string(),
     }
 }
 
 #[test]
-fn what_has_not_begun_takes_its_place_again_if_its_input_is_whole_and_its_patience_lasts() {
+fn recovery_requeues_whole_inputs_within_the_queue_timeout() {
     let verdicts = [(true, 60), (true, 61), (false, 60), (false, 61), (true, -5)]
-        .map(|(replayable, waited)| verdict(State::Idle, replayable, waited));
-    let [expired, masked] = [Code::QueueTimeout, Code::InterruptedNotRun].map(Code::as_str);
-    assert_eq!(verdicts, ["requeue", expired, masked, expired, "requeue"]);
+        .map(|(is_whole, waited)| verdict(State::Idle, is_whole, waited));
+    let [expired, lost] = [Code::QueueTimeout, Code::InterruptedNotRun].map(Code::as_str);
+    assert_eq!(verdicts, ["requeue", expired, lost, expired, "requeue"]);
+}
+
+/// Each reason has its own text, and the reason that a setting prevents names the setting.
+#[test]
+fn the_failure_of_a_lost_input_states_its_cause() {
+    let why = |lost| match recover(
+        &record(State::Idle),
+        accepted_at(),
+        Duration::from_secs(60),
+        false,
+        Some(lost),
+    ) {
+        RecoveryDecision::Fail(failure) => failure.message,
+        other => format!("{other:?}"),
+    };
+    assert_eq!(
+        [Lost::NotStored, Lost::KeyGone, Lost::Damaged].map(why),
+        [
+            "the service stopped before it ran, and its input held secrets that are not stored",
+            "the service stopped before it ran, and its input was sealed and the key is gone; a key in \
+             `inputs.key_file` outlives a reboot",
+            "the service stopped before it ran, and its sealed input is damaged",
+        ]
+    );
 }
 
 proptest! {
     /// Whatever else is true of it: what has begun is interrupted, what waits for input is kept.
     #[test]
-    fn what_has_begun_is_never_begun_again(replayable: bool, waited in 0i64..10_000) {
+    fn recovery_never_restarts_work_that_has_begun(is_whole: bool, waited in 0i64..10_000) {
         for state in State::ALL {
             let expected = match state {
                 State::Idle => continue,
                 State::Waiting => "keep",
                 _ => "interrupted",
             };
-            prop_assert_eq!(verdict(*state, replayable, waited), expected, "{}", state);
+            prop_assert_eq!(verdict(*state, is_whole, waited), expected, "{}", state);
         }
     }
 }
 
 #[test]
-fn what_is_parked_waits_on_if_its_input_is_whole_however_long_ago_it_was_accepted() {
-    let word = |replayable, state, after| {
-        let parked = Some(Parked { until: accepted_at(), times: 1, attempt: 1 });
-        let stamp = Stamp { turn: 1, attempt: after };
-        let record = Record { parked, stamp, ..record(state, replayable) };
+fn recovery_keeps_deferrals_of_any_age_with_a_whole_input() {
+    let word = |is_whole, state, after| {
+        let parked = Some(Deferral {
+            until: accepted_at(),
+            times: 1,
+            attempt: 1,
+            cause: AccountCause::QuotaExhausted,
+            overloads: 0,
+        });
+        let stamp = AttemptId { turn: 1, attempt: after };
+        let record = Record { parked, stamp, ..record(state) };
         let now = accepted_at() + TimeDelta::days(1);
-        match recover(&record, now, Duration::from_secs(60), false) {
-            Verdict::Park(_) => "park".to_owned(),
-            Verdict::Fail(failure) => failure.code.to_string(),
+        match recover(&record, now, Duration::from_secs(60), false, lost(is_whole)) {
+            RecoveryDecision::Park(_) => "park".to_owned(),
+            RecoveryDecision::Fail(failure) => failure.code.to_string(),
             _ => "else".to_owned(),
         }
     };
@@ -111,7 +146,7 @@ fn what_is_parked_waits_on_if_its_input_is_whole_however_long_ago_it_was_accepte
 /// From each state in which an execution can be unfinished there is a way to each end that the
 /// table of moves has.
 #[test]
-fn every_way_out_is_in_the_table() {
+fn every_transition_is_in_the_table() {
     use State::{Failed, Idle, Running, Starting, Waiting};
     for from in [Idle, Starting, Running, Waiting, Failed] {
         let way = way_out(from, Outcome::Failed);

@@ -1,29 +1,29 @@
-//! Agents come, change and go while the service lives, and nobody's work is lost by it.
+//! Agents are added, changed and removed while the service runs, and no work is lost.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::code::Code;
-use algonius_actors::model::status::Health;
+use algonius_actors::model::observation::status::Health;
 use algonius_actors::testing::{Act, WORKER, World, spec};
 
 /// The worker with another deadline.
 fn worker(seconds: u64) -> AgentSpec {
     let mut worker = spec(WORKER);
-    worker.deadlines.run = Duration::from_secs(seconds);
+    worker.limits.deadlines.run = Duration::from_secs(seconds);
     worker
 }
 
 /// The worker with room for so many at once.
 fn roomy(running: u32) -> AgentSpec {
     let mut worker = spec(WORKER);
-    worker.capacity.running = NonZeroU32::new(running);
+    worker.limits.capacity.running = NonZeroU32::new(running);
     worker
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_runs_keeps_what_it_began_with_and_what_waits_begins_with_what_is_new() {
+async fn a_new_definition_applies_to_queued_work_only() {
     let world = World::of([worker(300)]).await;
     for text in ["a", "b"] {
         world.script(text, [Act::ok(200)]);
@@ -38,7 +38,7 @@ async fn what_runs_keeps_what_it_began_with_and_what_waits_begins_with_what_is_n
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_crashed_execution_left_goes_on_as_it_was_configured() {
+async fn a_crashed_execution_resumes_with_its_old_definition() {
     let world = World::of([worker(300)]).await;
     world.script("a", [Act::ok(50)]);
     let id = world.submit("a").await.unwrap();
@@ -52,7 +52,7 @@ async fn what_a_crashed_execution_left_goes_on_as_it_was_configured() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_room_is_taken_at_once_and_less_room_ends_nothing() {
+async fn a_new_limit_applies_at_once_and_ends_no_run() {
     let world = World::new().await;
     let mut ids = Vec::new();
     for text in ["a", "b", "c", "d", "e"] {
@@ -66,19 +66,20 @@ async fn more_room_is_taken_at_once_and_less_room_ends_nothing() {
     for id in ids {
         assert_eq!(world.wait(id).await, "completed");
     }
+    // A higher limit applies at once, and a lower limit ends no run
     assert_eq!(world.driver.stage().begun, ["a#1@0", "b#1@5", "c#1@5", "d#1@15", "e#1@25"]);
     world.end().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_wait_are_as_patient_as_the_agent_is_now() {
+async fn queued_requests_use_the_new_queue_timeout() {
     let world = World::new().await;
     world.script("a", [Act::ok(250)]);
     world.submit("a").await.unwrap();
     world.at(5).await;
     let b = world.submit("b").await.unwrap();
     let mut hasty = spec(WORKER);
-    hasty.capacity.patience = Duration::from_secs(60);
+    hasty.limits.capacity.patience = Duration::from_secs(60);
     world.at(10).await;
     world.seat(hasty).await;
     let end = format!("{} at {}", world.wait(b).await, world.second());
@@ -87,7 +88,7 @@ async fn those_who_wait_are_as_patient_as_the_agent_is_now() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_is_let_go_finishes_what_it_has_and_is_gone_then() {
+async fn a_removed_agent_finishes_its_work_and_is_gone() {
     let world = World::of(["one", "two"].map(spec)).await;
     let mut ids = Vec::new();
     for text in ["a", "b"] {
@@ -114,7 +115,7 @@ async fn an_agent_that_is_let_go_finishes_what_it_has_and_is_gone_then() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_is_let_go_finishes_also_when_its_actor_fails() {
+async fn a_removed_agent_finishes_though_its_actor_fails() {
     let world = World::of(["one", "two"].map(spec)).await;
     world.script("first", [Act::ok(5)]);
     world.script("bomb", [Act::bomb()]);
@@ -125,16 +126,18 @@ async fn an_agent_that_is_let_go_finishes_also_when_its_actor_fails() {
     let last = world.submit_to("one", "last").await.unwrap();
     let gone = world.unseat("one");
     world.at(6).await;
-    assert_eq!(world.agent("one").await.restarts, 1);
+    assert_eq!(world.agent("one").await.starts.restarts, 1);
     assert!(gone.await);
+    // A removed agent finishes its work even if its actor fails meanwhile, and an agent that
+    // is added again before that keeps its queue
     assert_eq!((world.end_of(last).await.as_str(), world.second()), ("completed", 15));
     world.end().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_is_taken_in_again_before_it_is_gone_stays_with_its_line() {
+async fn an_agent_added_again_before_its_removal_keeps_its_queue() {
     let world = World::new().await;
-    let since = world.agent(WORKER).await.since;
+    let since = world.agent(WORKER).await.starts.since;
     let mut ids = Vec::new();
     for text in ["a", "b"] {
         world.script(text, [Act::ok(10)]);
@@ -147,15 +150,17 @@ async fn an_agent_that_is_taken_in_again_before_it_is_gone_stays_with_its_line()
     world.script("c", [Act::ok(10)]);
     ids.push(world.submit("c").await.unwrap());
     for id in ids {
+        // A removed agent finishes its work even if its actor fails meanwhile, and an agent
+        // that is added again before that keeps its queue
         assert_eq!(world.wait(id).await, "completed");
     }
     let worker = world.agent(WORKER).await;
-    assert_eq!((worker.health, worker.since, world.second()), (Health::Alive, since, 30));
+    assert_eq!((worker.health, worker.starts.since, world.second()), (Health::Alive, since, 30));
     world.end().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_in_quarantine_lives_again_when_it_is_configured_otherwise() {
+async fn a_new_definition_lifts_the_quarantine() {
     let world = World::new().await;
     for _ in 0..4 {
         world.crash_agent(WORKER).await;
@@ -173,7 +178,7 @@ async fn an_agent_in_quarantine_lives_again_when_it_is_configured_otherwise() {
 
 /// Whoever comes while agents come and go has one end, or a refusal that is true.
 #[tokio::test(start_paused = true)]
-async fn whoever_comes_while_agents_come_and_go_has_one_end_or_a_true_refusal() {
+async fn requests_during_reconfiguration_end_once_or_are_refused() {
     let world = World::of([roomy(4), spec("guest")]).await;
     let (mut ends, mut refused) = (Vec::new(), Vec::new());
     for round in 0..50_u64 {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use algonius_actors::decide::retention::{Progress, Source, Trust};
-use algonius_actors::model::stock::{Keep, Stock, Sweep};
+use algonius_actors::decide::retention::{ClockConfidence, RemovalRange, RetentionProgress};
+use algonius_actors::model::host::storage_stats::{KeepPolicy, RetentionBatch, StorageStats};
 use chrono::{DateTime, TimeDelta, Utc};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -13,8 +13,8 @@ fn now() -> DateTime<Utc> {
     DateTime::UNIX_EPOCH + TimeDelta::seconds(1_800_000_000)
 }
 
-fn bounds() -> Keep {
-    Keep {
+fn bounds() -> KeepPolicy {
+    KeepPolicy {
         max_age: Some(30 * DAY),
         max_executions: Some(1000),
         max_bytes: Some(1 << 20),
@@ -22,13 +22,17 @@ fn bounds() -> Keep {
     }
 }
 
-fn stock(executions: u64, bytes: u64) -> Stock {
-    Stock { executions, ended: executions, bytes, ..Stock::default() }
+fn stock(executions: u64, bytes: u64) -> StorageStats {
+    StorageStats { executions, ended: executions, bytes, ..StorageStats::default() }
 }
 
 /// What a pass asks for when each of its sweeps finds nothing.
-fn asked(keep: Keep, stock: Stock, age_counts: bool) -> Vec<(Source, Sweep)> {
-    let mut progress = Progress::begin(now(), age_counts, &stock);
+fn asked(
+    keep: KeepPolicy,
+    stock: StorageStats,
+    age_counts: bool,
+) -> Vec<(RemovalRange, RetentionBatch)> {
+    let mut progress = RetentionProgress::new_pass(now(), age_counts, &stock);
     let mut asked = Vec::new();
     while let Some((source, sweep)) = progress.next(&keep, &stock) {
         asked.push((source, sweep));
@@ -38,63 +42,65 @@ fn asked(keep: Keep, stock: Stock, age_counts: bool) -> Vec<(Source, Sweep)> {
 }
 
 #[test]
-fn what_is_older_than_it_may_be_goes_and_nothing_else_while_there_is_room() {
-    let sweep = Sweep { from: None, before: Some(now() - TimeDelta::days(30)), most: 50 };
-    assert_eq!(asked(bounds(), stock(10, 1), true), [(Source::Age, sweep)]);
+fn only_executions_over_the_maximum_age_are_removed() {
+    let sweep = RetentionBatch { from: None, before: Some(now() - TimeDelta::days(30)), most: 50 };
+    assert_eq!(asked(bounds(), stock(10, 1), true), [(RemovalRange::Age, sweep)]);
     assert_eq!(asked(bounds(), stock(10, 1), false), []);
-    let for_ever = Keep { max_age: None, ..bounds() };
+    let for_ever = KeepPolicy { max_age: None, ..bounds() };
     assert_eq!(asked(for_ever, stock(1000, 1 << 20), true), []);
 }
 
 #[test]
-fn what_is_too_much_goes_but_for_what_ended_just_now() {
-    let keep = Keep { max_age: None, ..bounds() };
+fn excess_executions_are_removed_except_recent_ones() {
+    let keep = KeepPolicy { max_age: None, ..bounds() };
     let (future, past) = (now() + TimeDelta::days(1), now() - TimeDelta::hours(1));
     let sweeps = |most| {
         [
-            (Source::Future, Sweep { from: Some(future), before: None, most }),
-            (Source::Past, Sweep { from: None, before: Some(past), most }),
+            (RemovalRange::Future, RetentionBatch { from: Some(future), before: None, most }),
+            (RemovalRange::Past, RetentionBatch { from: None, before: Some(past), most }),
         ]
     };
     assert_eq!(asked(keep, stock(1007, 1), true), sweeps(7));
     assert_eq!(asked(keep, stock(90_000, 1), true), sweeps(50));
     assert_eq!(asked(keep, stock(900, (1 << 20) + 1), true), sweeps(5));
-    let free = Stock { free_bytes: 1, ..stock(900, (1 << 20) + 1) };
+    let free = StorageStats { free_bytes: 1, ..stock(900, (1 << 20) + 1) };
     assert_eq!(asked(keep, free, true), []);
 }
 
 #[test]
-fn a_pass_removes_by_age_no_more_than_a_part() {
+fn a_pass_removes_a_bounded_share_by_age() {
     let stock = stock(10_000, 1);
-    let keep = Keep { max_executions: None, max_bytes: None, ..bounds() };
-    let (mut progress, mut removed) = (Progress::begin(now(), true, &stock), 0);
+    let keep = KeepPolicy { max_executions: None, max_bytes: None, ..bounds() };
+    let (mut progress, mut removed) = (RetentionProgress::new_pass(now(), true, &stock), 0);
     while let Some((source, sweep)) = progress.next(&keep, &stock) {
         removed += u64::from(sweep.most);
         progress = progress.removed(source, sweep.most.into());
     }
+    // A clock change removes nothing at once
     assert_eq!(removed, 500);
 }
 
 #[test]
-fn nothing_is_removed_before_its_least_age() {
-    let keep = Keep { max_age: Some(HOUR), min_age: DAY, ..bounds() };
+fn executions_below_the_minimum_age_are_never_removed() {
+    let keep = KeepPolicy { max_age: Some(HOUR), min_age: DAY, ..bounds() };
     let before = Some(now() - TimeDelta::days(1));
     assert_eq!(
         asked(keep, stock(1, 1), true),
-        [(Source::Age, Sweep { from: None, before, most: 50 })]
+        [(RemovalRange::Age, RetentionBatch { from: None, before, most: 50 })]
     );
 }
 
 #[test]
-fn for_a_day_after_the_clock_was_set_age_does_not_count() {
+fn age_is_ignored_for_a_day_after_a_clock_change() {
     for jump in [TimeDelta::days(365), -TimeDelta::days(365), TimeDelta::hours(2)] {
-        let (trust, first) = Trust::default().look(now(), Duration::ZERO);
-        let (trust, steady) = trust.look(now() + TimeDelta::minutes(10), HOUR / 6);
+        let (trust, first) = ClockConfidence::default().evaluate(now(), Duration::ZERO);
+        let (trust, steady) = trust.evaluate(now() + TimeDelta::minutes(10), HOUR / 6);
         let set = now() + jump;
-        let (trust, set_now) = trust.look(set, HOUR / 3);
-        let (trust, later) = trust.look(set + TimeDelta::hours(23), HOUR / 3 + 23 * HOUR);
-        let (_, after) = trust.look(set + TimeDelta::hours(24), HOUR / 3 + 24 * HOUR);
+        let (trust, set_now) = trust.evaluate(set, HOUR / 3);
+        let (trust, later) = trust.evaluate(set + TimeDelta::hours(23), HOUR / 3 + 23 * HOUR);
+        let (_, after) = trust.evaluate(set + TimeDelta::hours(24), HOUR / 3 + 24 * HOUR);
         let seen = [first, steady, set_now, later, after];
+        // A clock change removes nothing at once
         assert_eq!(seen, [true, true, false, false, true], "{jump}");
     }
 }

@@ -28,7 +28,7 @@ where
 }
 
 #[test]
-fn words_are_read_back() {
+fn state_and_code_words_survive_a_round_trip() {
     round_trip(State::ALL, State::parse);
     round_trip(Outcome::ALL, Outcome::parse);
     round_trip(Code::ALL, Code::parse);
@@ -52,7 +52,7 @@ fn an_unknown_code_reads_as_internal() {
 
 /// The table as a map: from every state the rest is reached, and no move is listed twice.
 #[test]
-fn every_state_leads_to_rest() {
+fn every_state_leads_to_an_end() {
     let distinct: BTreeSet<_> = MOVES.iter().collect();
     assert_eq!(distinct.len(), MOVES.len());
     for state in State::ALL {
@@ -75,14 +75,14 @@ proptest! {
     }
 
     #[test]
-    fn an_execution_id_is_read_back(number: u128) {
+    fn an_execution_id_survives_a_round_trip(number: u128) {
         let id = ExecutionId(uuid::Uuid::from_u128(number));
         prop_assert_eq!(ExecutionId::parse(&id.to_string()), Some(id));
     }
 }
 
 #[test]
-fn fresh_ids_sort_in_the_order_in_which_they_were_made() {
+fn new_ids_sort_by_creation() {
     let ids: Vec<_> = (0..10_000).map(|_| ExecutionId::fresh()).collect();
     assert!(ids.is_sorted_by(|one, next| one < next));
 }

@@ -20,7 +20,7 @@ async fn world(agents: &[(&str, &str)]) -> World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn agents_of_one_workspace_work_one_after_the_other_in_order_of_arrival() {
+async fn agents_of_one_workspace_run_in_order_of_arrival() {
     let world =
         world(&[("a", "/srv/x"), ("b", "/srv/x/deep"), ("c", "/srv"), ("d", "/srv-aside")]).await;
     for (agent, text) in [("b", "one"), ("c", "two"), ("a", "three"), ("d", "aside")] {
@@ -37,7 +37,7 @@ async fn agents_of_one_workspace_work_one_after_the_other_in_order_of_arrival() 
 
 /// It is the request that has a place, not the moment in which its agent had a slot for it.
 #[tokio::test(start_paused = true)]
-async fn who_arrived_first_goes_first_though_its_agent_was_busy_for_longer() {
+async fn workspace_order_follows_the_arrival_of_requests() {
     let world = world(&[("a", "/srv/x"), ("b", "/srv/y"), ("c", "/srv/x")]).await;
     for (text, seconds) in [("long", 20), ("short", 5), ("early", 10), ("late", 10)] {
         world.script(text, [Act::ok(seconds)]);
@@ -53,7 +53,7 @@ async fn who_arrived_first_goes_first_though_its_agent_was_busy_for_longer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_only_reads_is_not_held_up() {
+async fn read_only_agents_do_not_wait_for_a_workspace() {
     let world = World::of([writer("writes"), spec("reads")]).await;
     world.driver.settle("writes", "/srv/x");
     world.driver.settle("reads", "/srv/x");
@@ -67,7 +67,7 @@ async fn who_only_reads_is_not_held_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_workspace_is_the_one_of_the_moment_in_which_its_turn_comes() {
+async fn the_workspace_is_resolved_when_the_turn_comes() {
     let world = world(&[("a", "/srv/x"), ("b", "/srv/x"), ("c", "/srv/y")]).await;
     for (agent, text) in [("a", "one"), ("b", "two"), ("c", "three")] {
         world.script(text, [Act::ok(100)]);
@@ -82,9 +82,9 @@ async fn the_workspace_is_the_one_of_the_moment_in_which_its_turn_comes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_called_off_or_waits_too_long_lets_the_next_go_first() {
+async fn cancelled_and_timed_out_waiters_leave_the_workspace_queue() {
     let mut specs = ["a", "b", "c", "d"].map(writer);
-    specs[2].capacity.patience = Duration::from_secs(7);
+    specs[2].limits.capacity.patience = Duration::from_secs(7);
     let world = World::of(specs).await;
     let mut ids = Vec::new();
     for (agent, text) in [("a", "one"), ("b", "two"), ("c", "three"), ("d", "four")] {
@@ -103,9 +103,9 @@ async fn who_is_called_off_or_waits_too_long_lets_the_next_go_first() {
 
 /// What was waited in the line of the agent counts.
 #[tokio::test(start_paused = true)]
-async fn patience_is_one_for_the_line_and_the_workspace() {
+async fn one_queue_timeout_covers_the_queue_and_the_workspace() {
     let mut specs = ["a", "b"].map(writer);
-    specs[1].capacity.patience = Duration::from_secs(25);
+    specs[1].limits.capacity.patience = Duration::from_secs(25);
     let world = World::of(specs).await;
     world.driver.settle("a", "/srv/x");
     world.driver.settle("b", "/srv/y");
@@ -125,7 +125,7 @@ async fn patience_is_one_for_the_line_and_the_workspace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_workspace_is_free_between_two_attempts_and_after_a_crash() {
+async fn a_workspace_is_free_between_attempts_and_after_a_crash() {
     let world = world(&[("a", "/srv/x"), ("b", "/srv/x"), ("c", "/srv/x")]).await;
     let fails = Act::stillborn(Code::NoResources);
     world.script("one", [fails, Act::ok(10)]);
@@ -142,7 +142,7 @@ async fn a_workspace_is_free_between_two_attempts_and_after_a_crash() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_restart_they_still_work_one_after_the_other() {
+async fn workspaces_are_exclusive_after_a_restart() {
     let mut world = world(&[("a", "/srv/x"), ("b", "/srv/x"), ("c", "/srv/x")]).await;
     let mut ids = Vec::new();
     for (agent, text) in [("c", "one"), ("b", "two"), ("a", "three")] {

@@ -1,10 +1,10 @@
-//! Fills the ledger of a service with executions like one that it made itself.
+//! Fills the ledger of a service with copies of an execution that the service made itself.
 
 use std::path::Path;
 
 use rusqlite::{Connection, params};
 
-/// What differs from one execution to the next; `i` counts them, one a second up to the template's.
+/// Columns that differ between the executions; `i` counts them, one per second up to the template's.
 const OWN: [(&str, &str); 8] = [
     ("id", "unhex(printf('%012x7%03x8%015x', ?2 + i * 1000, i & 4095, i))"),
     ("request_key", "randomblob(32)"),
@@ -16,7 +16,7 @@ const OWN: [(&str, &str); 8] = [
     ("ended_at", "(?2 + i * 1000) * 1000 + 250000"),
 ];
 
-/// Puts so many finished executions before the one that is there.
+/// Inserts this many finished executions before the existing one.
 pub(crate) fn fill(database: &Path, count: i64) {
     let ledger = Connection::open(database).expect("the ledger");
     let (id, at) = template(&ledger);
@@ -34,7 +34,7 @@ fn template(ledger: &Connection) -> (Vec<u8>, i64) {
     row.expect("one that the service made")
 }
 
-/// The columns that are written, not computed.
+/// Returns the stored columns, without generated ones.
 fn columns(ledger: &Connection) -> Vec<String> {
     let text = "SELECT name FROM pragma_table_xinfo('executions') WHERE hidden = 0";
     let mut query = ledger.prepare(text).expect("columns");

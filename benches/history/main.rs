@@ -1,6 +1,6 @@
-//! How long the newest fifty executions take by HTTP, in a short history and in a long one.
+//! Time of a request for the newest fifty executions, with a short history and with a long one.
 //!
-//! `benches/README.md` says how to read what it prints.
+//! `benches/README.md` explains the output.
 #![expect(clippy::expect_used, reason = "a bench that cannot measure must not print numbers")]
 
 mod fill;
@@ -19,7 +19,7 @@ use tokio::runtime::Builder;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_algonius");
 
-/// What is asked: the newest fifty, and the same of one agent, of those that failed not, of a context.
+/// Queries: the newest fifty; those of one agent, of one outcome, and of one context.
 const PAGES: [(&str, &str); 4] = [
     ("newest 50", "limit=50"),
     ("newest 50 of an agent", "limit=50&agent=cat"),
@@ -27,7 +27,7 @@ const PAGES: [(&str, &str); 4] = [
     ("those of a conversation", "limit=50&context=context-7"),
 ];
 
-/// Requests of each kind in a round.
+/// Requests of each kind per round.
 const EACH: usize = 40;
 
 fn main() {
@@ -95,7 +95,7 @@ fn tell(report: &mut Report, rounds: &Rounds, page: &str, [short, _, long]: [i64
     ));
 }
 
-/// A service with so many executions in its ledger.
+/// Starts a service with this many executions in its ledger.
 async fn filled(count: i64) -> Service {
     let rest = "[retention]\nenabled = false\n[agents.cat]\ncommand = \"cat\"\n";
     let service = Service::start(PROGRAM, "drain_timeout = 0\n", rest).await;

@@ -12,7 +12,7 @@ use tokio::task::{LocalSet, spawn_local};
 
 use super::{PROGRAM, SERVER};
 
-/// How many agents there are.
+/// Number of agents.
 const AGENTS: usize = 10;
 
 /// Measures row 10.
@@ -39,7 +39,7 @@ pub(crate) async fn measure(report: &mut Report) {
     });
 }
 
-/// What the first so many agents take, each asked one thing after the other.
+/// Returns the times of the first agents, each with sequential requests.
 async fn at_once(service: &Service, agents: usize, each: usize) -> Run {
     let all = LocalSet::new();
     let runs = all.run_until(async {

@@ -1,4 +1,4 @@
-//! A thousand requests at once.
+//! Burst of a thousand requests.
 
 use algonius_gauge::client::Client;
 use algonius_gauge::limit::{Limit, cores};
@@ -11,7 +11,7 @@ use algonius_gauge::service::Service;
 
 use super::{BYTES, PROGRAM, SERVER, cat};
 
-/// How many come at once, each on a connection of its own.
+/// Number of simultaneous requests, each on a connection of its own.
 const COUNT: usize = 1000;
 
 /// Measures row 6.
@@ -20,7 +20,7 @@ pub(crate) async fn measure(report: &mut Report) {
         (Limit::of_cat(BYTES), Rounds::default(), Vec::new(), 0);
     for _ in 0..Rounds::count().min(3) {
         rounds.take("L", limit.run(cores(), Rounds::lasting()));
-        let service = Service::start(PROGRAM, SERVER, &cat(COUNT)).await; // Its peak is that of this.
+        let service = Service::start(PROGRAM, SERVER, &cat(COUNT)).await; // A new service, so that its peak memory belongs to this burst.
         let asked = service.rpc("cat", BYTES);
         Client::to(service.address).await.ask(&(asked.request)(1)).await;
         let (run, failed) = burst(service.address, &asked, COUNT).await;
@@ -30,7 +30,7 @@ pub(crate) async fn measure(report: &mut Report) {
     }
     let limit = rounds.of("L", Run::rate);
     let told = rounds.whole("burst").told();
-    // The makespan against that of L is L's rate against this one.
+    // The ratio of the makespan to that of L equals the ratio of L's rate to this one.
     report.row(Row {
         number: 6,
         what: format!("burst of {COUNT}: all of it, against {COUNT} / L"),

@@ -1,4 +1,4 @@
-//! A long queue of short jobs.
+//! Long queue of short jobs.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use algonius_gauge::service::Service;
 
 use super::{PROGRAM, SERVER};
 
-/// How many jobs go on at once.
+/// Number of concurrent jobs.
 const AT_ONCE: usize = 10;
 
-/// How long each takes.
+/// Duration of each job.
 const JOB: Duration = Duration::from_millis(20);
 
 /// Measures row 7.

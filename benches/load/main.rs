@@ -1,6 +1,6 @@
-//! More work than can be done at once: bursts, queues, and many agents side by side.
+//! Overload: bursts, queues, and many concurrent agents.
 //!
-//! `benches/README.md` says how to read what it prints.
+//! `benches/README.md` explains the output.
 #![expect(clippy::expect_used, reason = "a bench that cannot measure must not print numbers")]
 
 mod agents;
@@ -12,13 +12,13 @@ use algonius_gauge::report::Report;
 use algonius_gauge::{part, process};
 use tokio::runtime::Builder;
 
-/// The program under measurement.
+/// Program under measurement.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_algonius");
 
 /// Bytes of each message, and of its answer.
 const BYTES: usize = 1024;
 
-/// As many connections, and as long a queue, as is needed here.
+/// Settings with enough connections, and a long enough queue.
 const SERVER: &str = "max_connections = 20000\ndrain_timeout = 0\n";
 
 fn main() {
@@ -26,7 +26,7 @@ fn main() {
         return;
     }
     let descriptors = process::descriptors();
-    // One thread: the client leaves the processors to what it measures.
+    // One thread: the client leaves the processors to the service.
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let mut report = Report::of("load");
     runtime.block_on(async {
@@ -48,7 +48,7 @@ fn main() {
     }
 }
 
-/// `cat` with room for so many who wait.
+/// Returns an agent `cat` with a queue of this length.
 fn cat(waiting: usize) -> String {
     format!(
         "[limits]\nqueue_depth_max = 20000\n\

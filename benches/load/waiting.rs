@@ -1,4 +1,4 @@
-//! Ten thousand who wait, against ten; two thousand where it has to be quick.
+//! Ten thousand waiting requests, against ten; two thousand in a quick run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,33 +14,33 @@ use tokio::time::{Instant, sleep};
 
 use super::{BYTES, PROGRAM, SERVER, cat};
 
-/// How few the others are measured against.
+/// Number of waiting requests in the baseline.
 const FEW: usize = 10;
 
-/// How many are let in at once.
+/// Number of concurrent executions.
 const AT_ONCE: usize = 10;
 
-/// Descriptors for what is not a connection.
+/// Descriptors that are not for connections.
 const SPARE: usize = 500;
 
-/// How long the next of them may take to be accepted.
+/// Time limit for the next requests to be accepted.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// After so long another round is not begun.
+/// Time after which no further round starts.
 const ENOUGH: Duration = Duration::from_secs(60);
 
-/// What was measured with each number that waits.
+/// Results for each number of waiting requests.
 #[derive(Default)]
 struct Measured {
     rounds: Rounds,
-    /// Resident bytes of service and warden.
+    /// Resident bytes of service and process holder.
     memory: BTreeMap<usize, Vec<f64>>,
-    /// What came instead of good answers.
+    /// First bad answer, if there was one.
     bad: Option<String>,
 }
 
 impl Measured {
-    /// Throughput against that with ten.
+    /// Returns the throughput relative to that with ten waiting requests.
     fn rate(&self, waiting: usize) -> f64 {
         self.rounds.ratio(&kind(waiting), &kind(FEW), Run::rate)
     }
@@ -108,12 +108,12 @@ fn kind(waiting: usize) -> String {
     format!("{waiting} waiting")
 }
 
-/// Lets ever more wait for one service.
+/// Measures growing numbers of waiting requests at one service.
 async fn round(along: &[usize], measured: &mut Measured) {
     let service = Service::start(PROGRAM, SERVER, &cat(20_000)).await;
     let asked = service.rpc("cat", BYTES);
     for &waiting in along {
-        while service.queued("cat", 10).await > 0 {} // What nobody waits for any more goes first.
+        while service.queued("cat", 10).await > 0 {} // Abandoned requests leave the queue first.
         let (target, settled) = ((service.address, &asked), |there| until_there(&service, there));
         match window(target, waiting + AT_ONCE, settled, Rounds::lasting()).await {
             Ok(run) => measured.rounds.take(&kind(waiting), run),
@@ -126,7 +126,7 @@ async fn round(along: &[usize], measured: &mut Measured) {
     }
 }
 
-/// Waits until nearly all of so many are in the queue; the others run, or are on their way.
+/// Waits until nearly all of the requests are in the queue; the others run, or are on their way.
 async fn until_there(service: &Service, there: usize) -> Result<(), String> {
     let (begin, wanted) = (Instant::now(), there.saturating_sub(AT_ONCE + 5) * 95 / 100);
     while service.queued("cat", 0).await < wanted as u64 {

@@ -1,4 +1,4 @@
-//! Many who follow one execution.
+//! Many followers of one execution.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout};
 
 use super::PROGRAM;
 
-/// Says a hundred things once the file is there that it was told of.
+/// Agent that writes a hundred events after the file named in its input exists.
 const AGENT: &str = r#"[agents.teller]
 command = "sh"
 args = ["-c", '''
@@ -30,10 +30,10 @@ while [ $i -lt 100 ]; do echo "{\"type\":\"text\",\"text\":\"thing number $i. \"
 output = "events"
 "#;
 
-/// How long all of them may take to come.
+/// Time limit for all followers to connect.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Draws how the time until all have heard all grows with those who follow.
+/// Measures how the time until all followers have received everything grows with their number.
 pub(crate) async fn measure(descriptors: usize, report: &mut Report) {
     let service = Service::start(PROGRAM, "max_connections = 5000", AGENT).await;
     let most = descriptors.saturating_sub(200).min(1000);
@@ -57,7 +57,7 @@ pub(crate) async fn measure(descriptors: usize, report: &mut Report) {
     });
 }
 
-/// Who has come, and who waits for that.
+/// Barrier that counts the connected followers.
 #[derive(Default)]
 struct Hall {
     present: Cell<usize>,
@@ -73,7 +73,7 @@ impl Hall {
     }
 }
 
-/// How long it takes from the first event until all have heard the last.
+/// Returns the time from the first event until all followers have received the last.
 async fn heard(service: &Service, gate: &str, followers: usize) -> Duration {
     let gate = service.home().join(gate);
     let task = begun(service, &gate.display().to_string()).await;
@@ -101,7 +101,7 @@ async fn heard(service: &Service, gate: &str, followers: usize) -> Duration {
     begin.elapsed()
 }
 
-/// Begins an execution that waits for this file; its task.
+/// Starts an execution that waits for this file, and returns its task.
 async fn begun(service: &Service, gate: &str) -> Value {
     let message = json!({"kind": "message", "role": "user",
         "messageId": algonius_gauge::ask::MARK, "parts": [{"kind": "text", "text": gate}]});

@@ -1,6 +1,6 @@
-//! What agents say: large outputs, streams, and how soon a result can be read.
+//! Output of agents: large outputs, streams, and the delay until a result is readable.
 //!
-//! `benches/README.md` says how to read what it prints.
+//! `benches/README.md` explains the output.
 #![expect(clippy::expect_used, reason = "a bench that cannot measure must not print numbers")]
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 
@@ -13,7 +13,7 @@ use algonius_gauge::report::Report;
 use algonius_gauge::{part, process};
 use tokio::runtime::Builder;
 
-/// The program under measurement.
+/// Program under measurement.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_algonius");
 
 fn main() {
@@ -21,7 +21,7 @@ fn main() {
         return;
     }
     let descriptors = process::descriptors();
-    // One thread: the client leaves the processors to what it measures.
+    // One thread: the client leaves the processors to the service.
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let mut report = Report::of("output");
     runtime.block_on(async {

@@ -1,4 +1,4 @@
-//! How soon after its program's end a result can be read.
+//! Delay between the end of a program and the readability of its result.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 
 use super::PROGRAM;
 
-/// Bytes of the result.
+/// Size of the result in bytes.
 const BYTES: usize = 100_000;
 
-/// The last that it says is what time it is, in nanoseconds.
+/// Agent that prints the time in nanoseconds at the end of its output.
 const AGENT: &str = "[agents.one]\ncommand = \"sh\"\n\
     args = [\"-c\", \"cat HERE/result; exec date +%s%N\"]\n";
 
@@ -52,7 +52,7 @@ fn task(answer: &Answer<'_>) -> Value {
     serde_json::from_slice(answer.body).expect("JSON")
 }
 
-/// When its program said its last word.
+/// Returns the time at which the program wrote the end of its output.
 fn ended(task: &Value) -> u64 {
     let text = task.pointer("/result/artifacts/0/parts/0/text").and_then(Value::as_str);
     let is_other = |char: char| !char.is_ascii_digit();

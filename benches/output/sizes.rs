@@ -1,4 +1,4 @@
-//! Outputs of several sizes, against a bare server that neither redacts nor keeps them.
+//! Outputs of several sizes, against a bare server that neither redacts nor stores them.
 
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -16,10 +16,10 @@ use algonius_gauge::spawn::text;
 
 use super::PROGRAM;
 
-/// Bytes of the outputs.
+/// Sizes of the outputs in bytes.
 const SIZES: [usize; 5] = [1000, 10_000, 100_000, 1_000_000, 10_000_000];
 
-/// The largest.
+/// Largest size in bytes.
 const MOST: usize = 10_000_000;
 
 /// Measures rows 11 and 12.
@@ -89,13 +89,13 @@ fn other(bytes: usize) -> String {
     format!("bare {bytes}")
 }
 
-/// How often an output of this size is asked for in a round.
+/// Returns the number of requests for an output of this size per round.
 fn often(bytes: usize) -> usize {
     let often = if bytes < MOST { 100 } else { 10 };
     if is_quick() { often / 5 } else { often }
 }
 
-/// A service with an agent and a file for each size.
+/// Starts a service with an agent and a file for each size.
 async fn start() -> Service {
     let mut agents = String::new();
     for bytes in SIZES {
@@ -109,7 +109,7 @@ async fn start() -> Service {
     service
 }
 
-/// The same output, asked of the service and of the bare server.
+/// Returns the requests for the same output, to the service and to the bare server.
 fn both(service: &Service, bytes: usize) -> (Rc<Asked>, Rc<Asked>) {
     let asked = service.call(&format!("o{bytes}"), "message/send", &message(1));
     let file = service.home().join(bytes.to_string());
@@ -118,7 +118,7 @@ fn both(service: &Service, bytes: usize) -> (Rc<Asked>, Rc<Asked>) {
     (Rc::new(above), same(&plain(&format!("/?{}", file.display()), "", "{}"), bytes))
 }
 
-/// The most memory that one output of the largest size takes, each of a service that did nothing else.
+/// Returns the median peak memory of one output of the largest size, each in a new service.
 async fn peaks() -> f64 {
     let mut peaks = Vec::new();
     for _ in 0..3 {

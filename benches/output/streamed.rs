@@ -1,4 +1,4 @@
-//! A stream of server-sent events, against one answer.
+//! Stream of server-sent events, against a single answer.
 
 use algonius_gauge::ask::{is_completed, message, stamped};
 use algonius_gauge::client::Client;

@@ -1,6 +1,6 @@
-//! How fast ordinary text is masked: with the rules as they come, and with ten times as many.
+//! Speed of redacting ordinary text: with the default rules, and with ten times as many.
 //!
-//! `benches/README.md` says how to read what it prints.
+//! `benches/README.md` explains the output.
 #![expect(clippy::expect_used, reason = "a bench that cannot measure must not print numbers")]
 
 mod text;
@@ -8,22 +8,22 @@ mod text;
 use std::hint::black_box;
 use std::sync::Arc;
 
-use algonius_actors::decide::redact::{Redactor, Stream};
-use algonius_actors::model::redaction::{Pattern, Redaction};
 use algonius_gauge::part::is_quick;
 use algonius_gauge::report::{Curve, Goal, Report, Row};
 use algonius_gauge::round::Rounds;
 use algonius_gauge::run::Run;
+use algonius_redact::{Pattern, Redaction};
+use algonius_redact::{RedactionStream, Redactor};
 use tokio::time::Instant;
 
-/// Bytes that come from a program at a time.
+/// Bytes that a program writes at a time.
 const PIECE: usize = 64 << 10;
 
-/// Patterns of the configuration, as many as it may have.
+/// Number of configured patterns: the maximum.
 const PATTERNS: usize = 64;
 
-/// Registered values. With the patterns they are nine times the rules that come with the program: the
-/// shapes of some sixty kinds of tokens, and a dozen families of key words.
+/// Number of registered values. Together with the patterns they are nine times the built-in rules: the formats of some
+/// sixty kinds of tokens, and a dozen families of key words.
 const VALUES: usize = 640;
 
 type Masks = fn(&Arc<Redactor>, &str) -> usize;
@@ -79,7 +79,7 @@ fn tell(rounds: &Rounds, bytes: usize) {
     report.keep();
 }
 
-/// Speed by the number of registered values.
+/// Returns the speed by the number of registered values.
 fn curve(bytes: usize) -> Curve {
     let text = text::ordinary(bytes.min(1 << 20));
     let point = |values: usize| {
@@ -96,7 +96,7 @@ fn curve(bytes: usize) -> Curve {
     }
 }
 
-/// A redactor with so many registered values and patterns of the configuration.
+/// Returns a redactor with this many registered values and configured patterns.
 fn redactor((values, patterns): (usize, usize)) -> Arc<Redactor> {
     let value = |number: usize| format!("{:016x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let pattern = |number: usize| {
@@ -117,7 +117,7 @@ fn whole(redactor: &Arc<Redactor>, text: &str) -> usize {
 }
 
 fn streamed(redactor: &Arc<Redactor>, text: &str) -> usize {
-    let mut stream = Stream::new(Arc::clone(redactor));
+    let mut stream = RedactionStream::new(Arc::clone(redactor));
     let said: usize = text.as_bytes().chunks(PIECE).map(|piece| stream.push(piece).len()).sum();
     said + stream.finish().len()
 }

@@ -1,4 +1,4 @@
-//! Ordinary text: what programs say about their work, without a secret.
+//! Ordinary text: log lines of programs, without a secret.
 
 use std::fmt::Write as _;
 
@@ -29,7 +29,7 @@ const WORDS: [&str; 24] = [
     "file",
 ];
 
-/// Lines of a log of so many bytes, the same each time.
+/// Returns log lines of this many bytes, the same at each call.
 pub(crate) fn ordinary(bytes: usize) -> String {
     let mut text = String::with_capacity(bytes + 256);
     let mut draw = 0x2545_f491_4f6c_dd1d_usize;

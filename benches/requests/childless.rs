@@ -1,4 +1,4 @@
-//! Answers for which nothing is started, against a bare server's answers of the same size.
+//! Answers without a program, against a bare server's answers of the same size.
 
 use std::rc::Rc;
 
@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 
 use super::BYTES;
 
-/// How many are in flight.
+/// Number of requests in flight.
 const WIDE: usize = 10;
 
-/// One kind of answer.
+/// Kind of answer.
 struct Kind {
     name: &'static str,
     asked: Rc<Asked>,
-    /// How long its answer is.
+    /// Length of the answer in bytes.
     bytes: usize,
 }
 
@@ -66,7 +66,7 @@ async fn kinds(service: &Service) -> Vec<Kind> {
     let status = service.request("GET /status", "", "");
     let refused = sent.replace(&service.token, "").replace("authorization: Bearer \r\n", "");
     let of = async |client: &mut Client, name, request: &str, is_good: fn(&Answer<'_>) -> bool| {
-        // The mark stays what it is: it is the same message each time.
+        // The mark is not replaced: the message is the same each time.
         let bytes = request.to_owned().into_bytes();
         let length = client.ask(&bytes).await.body.len();
         let request = Box::new(move |_| bytes.clone());

@@ -1,4 +1,4 @@
-//! A service whose commits survive a power failure.
+//! Throughput of a service whose commits survive a power failure.
 
 use algonius_gauge::limit::{Limit, cores};
 use algonius_gauge::load::{Until, run};

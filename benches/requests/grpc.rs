@@ -1,4 +1,4 @@
-//! The same over gRPC, with the client that was generated.
+//! The same requests over gRPC, with the generated client.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -9,11 +9,12 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use a2a::a2a_service_client::A2aServiceClient;
+use algonius_a2a::grpc::proto::lf_a2a_v1 as a2a;
 use algonius_gauge::load::number;
 use algonius_gauge::run::{Run, nanoseconds};
 use algonius_gauge::service::Service;
 use algonius_gauge::spawn::text;
-use algonius_supervisor::serve::grpc::proto::lf_a2a_v1 as a2a;
 use axum::http::Uri;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -23,13 +24,11 @@ use tokio::time::Instant;
 use tonic::metadata::AsciiMetadataValue;
 use tonic::{Request, body::Body};
 
-use a2a::a2a_service_client::A2aServiceClient;
-
 use super::BYTES;
 
 type Http2 = Client<Connector, Body>;
 
-/// A caller with one connection, on which all that is in flight goes.
+/// Caller with one connection for all requests in flight.
 #[derive(Clone)]
 pub(crate) struct Caller {
     client: A2aServiceClient<Http2>,
@@ -47,9 +46,9 @@ impl Caller {
         Self { client, credential, text: text(BYTES) }
     }
 
-    /// Sends with so many in flight for so long.
+    /// Sends with this many requests in flight for this time.
     pub(crate) async fn run(&mut self, in_flight: usize, lasting: Duration) -> Run {
-        self.send().await; // The connection is there before the first that counts.
+        self.send().await; // Opens the connection before the first measured request.
         let (begin, times) = (Instant::now(), Rc::new(RefCell::new(Vec::new())));
         let all = LocalSet::new();
         for _ in 0..in_flight {
@@ -87,7 +86,7 @@ impl Caller {
     }
 }
 
-/// Connects to the service.
+/// Connector to the service.
 #[derive(Clone)]
 struct Connector(SocketAddr);
 

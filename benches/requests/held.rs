@@ -1,21 +1,21 @@
-//! The program as a warden starts and holds it, without the rest of the service.
+//! Program in a process holder, without the rest of the service.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::model::execution::Stamp;
+use algonius_actors::model::execution::AttemptId;
+use algonius_actors::model::host::resources::Resources;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::program::Exit;
-use algonius_actors::model::resources::Resources;
 use algonius_gauge::limit::{Limit, cores, found};
 use algonius_gauge::report::{Goal, Report, Row};
 use algonius_gauge::round::Rounds;
 use algonius_gauge::run::{Run, nanoseconds};
 use algonius_gauge::spawn::text;
-use algonius_supervisor::warden::wardens::{Origin, Terms, Wardens};
-use algonius_supervisor::warden::{Launch, Stdin, Warden as _};
+use algonius_warden::wardens::{HolderCommand, LaunchOptions, ProcessHolders};
+use algonius_warden::{Launch, OutputMemory, RootCapabilities, Stdin, Warden as _};
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinSet;
@@ -24,10 +24,10 @@ use uuid::Uuid;
 
 use super::{BYTES, PROGRAM};
 
-/// How many are in flight.
+/// Number of concurrent programs.
 const WIDE: usize = 10;
 
-/// Tells how near to L a warden comes by itself.
+/// Measures the throughput of a process holder alone, relative to L.
 pub(crate) async fn measure(report: &mut Report) {
     let hold = Arc::new(Hold::start(found("cat"), text(BYTES)).await);
     let (limit, mut rounds) = (Limit::of_cat(BYTES), Rounds::default());
@@ -65,10 +65,10 @@ async fn wide(hold: &Arc<Hold>) -> Run {
     Run::of(times, begin.elapsed())
 }
 
-/// A warden without a service.
+/// Process holder without a service.
 struct Hold {
     _home: TempDir,
-    wardens: Arc<Wardens>,
+    wardens: Arc<ProcessHolders>,
     program: PathBuf,
     text: String,
 }
@@ -76,22 +76,23 @@ struct Hold {
 impl Hold {
     async fn start(program: PathBuf, text: String) -> Self {
         let home = tempfile::tempdir().expect("a home");
-        let terms = Terms {
-            origin: Origin::of(PROGRAM),
+        let terms = LaunchOptions {
+            origin: HolderCommand::of(PROGRAM),
             runtime_dir: home.path().to_owned(),
             instance: Uuid::new_v4(),
             patience: Duration::from_secs(1),
             groups: None,
+            memory: OutputMemory::of(256 << 20),
         };
-        let wardens = Wardens::start(terms).await.expect("a warden");
+        let wardens = ProcessHolders::start(terms).await.expect("a warden");
         Self { _home: home, wardens, program, text }
     }
 
-    /// Starts the program, reads all it writes, waits for its end and sees that nothing is left.
+    /// Starts the program, reads its whole output, waits for its exit and sweeps its processes.
     async fn run(&self) {
         let launch = Launch {
             execution: ExecutionId::fresh(),
-            stamp: Stamp::FIRST,
+            stamp: AttemptId::FIRST,
             program: self.program.clone(),
             args: Vec::new(),
             env: BTreeMap::new(),
@@ -101,6 +102,9 @@ impl Hold {
             dies_alone: false,
             limits: Vec::new(),
             ruleset: None,
+            scratch: None,
+            rights: RootCapabilities::All,
+            user: None,
             wrapper: None,
             resources: Resources::default(),
         };

@@ -1,6 +1,6 @@
-//! Requests end to end, against L: how many this machine starts, feeds and reads at most.
+//! End-to-end requests, against L: the maximum of programs that this machine starts, feeds and reads.
 //!
-//! `benches/README.md` says how to read what it prints.
+//! `benches/README.md` explains the output.
 #![expect(clippy::expect_used, reason = "a bench that cannot measure must not print numbers")]
 #![expect(clippy::print_stdout, reason = "a bench says what it leaves out")]
 
@@ -16,20 +16,20 @@ use algonius_gauge::round::Rounds;
 use algonius_gauge::{part, service::Service};
 use tokio::runtime::Builder;
 
-/// The program under measurement.
+/// Program under measurement.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_algonius");
 
 /// Bytes of each message, and of its answer.
 const BYTES: usize = 1024;
 
-/// An agent that is read-only, as the one of the shipped configuration, with a longer queue.
+/// Read-only agent, like that of the shipped configuration, with a longer queue.
 const CAT: &str = "[agents.cat]\ncommand = \"cat\"\nmax_concurrent = 10\nqueue_depth = 1000\n";
 
 fn main() {
     if part::is_played() {
         return;
     }
-    // One thread: the client leaves the processors to what it measures.
+    // One thread: the client leaves the processors to the service.
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let mut report = Report::of("requests");
     runtime.block_on(async {
@@ -55,7 +55,7 @@ fn main() {
     }
 }
 
-/// L itself, against the same in C.
+/// Compares L with the same spawner in C.
 fn in_c(report: &mut Report) {
     let (limit, mut rounds) = (Limit::of_cat(BYTES), Rounds::default());
     for _ in 0..Rounds::count() {

@@ -1,4 +1,4 @@
-//! `cat` over each transport, at several numbers in flight.
+//! `cat` over each transport, at several numbers of requests in flight.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ use algonius_gauge::service::Service;
 
 use super::{BYTES, grpc};
 
-/// How many are in flight along the curve.
+/// Numbers of requests in flight along the curve.
 const ALONG: [usize; 7] = [1, 2, 5, 10, 20, 50, 100];
 
 /// Measures rows 1 to 4 and 19.
@@ -87,7 +87,7 @@ fn throughput(rounds: &Rounds, kind: &str, in_flight: usize, report: &mut Report
     });
 }
 
-/// Processor time of the service and its warden, in milliseconds.
+/// Processor time of the service and its process holder, in milliseconds.
 #[derive(Default)]
 struct Cost {
     service: f64,
@@ -111,7 +111,7 @@ async fn rounds(service: &Service) -> (Rounds, Cost) {
     let (rpc, rest) = (service.rpc("cat", BYTES), service.rest("cat", BYTES));
     let (limit, lasting) = (Limit::of_cat(BYTES), Rounds::lasting());
     let mut caller = grpc::Caller::to(service);
-    again(service, &rpc, 10).await; // What is only done once was done before.
+    again(service, &rpc, 10).await; // One-time initialization happens before the measurement.
     for _ in 0..Rounds::count() {
         rounds.take("L", limit.run(cores(), lasting));
         rounds.take("L 1", limit.run(1, lasting));

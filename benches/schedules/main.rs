@@ -1,7 +1,6 @@
-//! What 100,000 schedules cost: while none is due, when some are, in memory, and by how much they
-//! are late.
+//! Cost of 100,000 schedules: while none is due, when some are, in memory, and their lateness.
 //!
-//! `benches/README.md` says how to read what it prints.
+//! `benches/README.md` explains the output.
 #![expect(clippy::expect_used, reason = "a bench that cannot measure must not print numbers")]
 
 mod firing;
@@ -17,17 +16,17 @@ use tokio::time::sleep;
 
 use tree::{Standing, quiet};
 
-/// How many there are.
+/// Number of schedules.
 const MANY: usize = 100_000;
 
-/// A pace of naps at which their cost can be seen; a service takes one of twenty seconds.
+/// Interval between evaluations at which their cost is measurable; a service uses twenty seconds.
 const NAP: Duration = Duration::from_millis(4);
 
-/// Longer than this runs.
+/// Time beyond the duration of this bench.
 const FOREVER: Duration = Duration::from_secs(86_400);
 
 fn main() {
-    // A thread that ended would take what it had spent out of the account.
+    // The processor time of an ended thread would be missing from the sum.
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)
         .thread_keep_alive(FOREVER)
@@ -42,13 +41,13 @@ fn main() {
     report.keep();
 }
 
-/// What they cost while none is due.
+/// Cost of schedules while none is due.
 struct Cost {
-    /// Microseconds of processor time for each nap.
+    /// Microseconds of processor time per evaluation.
     tick: f64,
-    /// Bytes of the process.
+    /// Resident bytes of the process.
     resident: f64,
-    /// Seconds until the tree stood.
+    /// Seconds until the tree was started.
     took: f64,
 }
 
@@ -100,23 +99,23 @@ async fn cost(count: usize) -> Cost {
     Cost { tick, resident, took }
 }
 
-/// Microseconds of processor time for each nap, while nothing else is done.
+/// Returns the microseconds of processor time per evaluation in an idle process.
 async fn tick() -> f64 {
     let own = std::process::id();
     let lasting = if is_quick() { 2 } else { 10 };
     let before = awake(own);
-    sleep(Duration::from_secs(lasting)).await; // What is measured.
+    sleep(Duration::from_secs(lasting)).await; // The measured interval.
     let spent = awake(own) - before;
-    // It sleeps a millisecond longer than its nap, and wakes up to another one later.
+    // The timer adds a millisecond to each interval, and the wakeup up to another one.
     let ticks = lasting as f64 * 1e3 / (NAP.as_secs_f64() * 1e3 + 2.0);
     spent * 1e3 / ticks
 }
 
-/// The same for a task that sleeps as long and does nothing else: what nobody can leave out.
+/// Returns the same for a task that only sleeps for this interval: the unavoidable cost.
 async fn bare() -> f64 {
     let sleeper = tokio::spawn(async {
         loop {
-            sleep(NAP + Duration::from_millis(1)).await; // What is measured.
+            sleep(NAP + Duration::from_millis(1)).await; // The measured operation.
         }
     });
     let tick = tick().await;
@@ -124,7 +123,7 @@ async fn bare() -> f64 {
     tick
 }
 
-/// Waits until nothing is done any more: each schedule was looked at once by then.
+/// Waits until the process is idle: each schedule was evaluated once by then.
 async fn settled() {
     let own = std::process::id();
     loop {

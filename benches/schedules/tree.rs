@@ -1,33 +1,35 @@
-//! The tree with schedules, on a ledger of its own.
+//! Supervision tree with schedules, on a ledger of its own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::decide::key::Keyring;
-use algonius_actors::decide::redact::Redactor;
-use algonius_actors::door::Gateway;
-use algonius_actors::kit::{Circuits, Kit, Masking, Pens, Purses, Room};
-use algonius_actors::lookout::Lookout;
-use algonius_actors::model::principal::{Right, Scope, TokenSeed};
+use algonius_actors::api::Api;
+use algonius_actors::api::supervision_tree::{Tree, TreePlan};
+use algonius_actors::decide::admission::dedup_key::Keyring;
+use algonius_actors::model::access::principal::{Right, Scope, TokenSeed};
+use algonius_actors::model::schedule::recurrence::Timetable;
 use algonius_actors::model::schedule::{Configured, Overlap, ScheduleSpec};
-use algonius_actors::model::timetable::Timetable;
 use algonius_actors::ports::clock::Clock as _;
 use algonius_actors::ports::ledger::Ledger as _;
 use algonius_actors::ports::observer::Nobody;
-use algonius_actors::ports::wording::Wording;
-use algonius_actors::root::Seat;
-use algonius_actors::scheduler::Agenda;
+use algonius_actors::ports::schedule_template::Wording;
+use algonius_actors::root::AgentDefinition;
+use algonius_actors::scheduler::SchedulerConfig;
+use algonius_actors::services::monitor_handle::MonitorHandle;
+use algonius_actors::services::{
+    ActiveWriters, AttemptResources, BudgetUsages, CredentialBreakers, InputSealer, Masking,
+    RecordStores, Services,
+};
 use algonius_actors::testing::{ScriptedDriver, WORKER, every, spec};
-use algonius_actors::tree::{Plan, Tree};
-use algonius_actors::turns::Turns;
-use algonius_supervisor::clock::WallClock;
-use algonius_supervisor::store::{Durability, Store};
+use algonius_redact::Redactor;
+use algonius_store::{Durability, Store};
+use algonius_supervisor::platform::clock::WallClock;
 use chrono::{DateTime, Utc};
 use tempfile::TempDir;
 use tokio::time::Instant;
 
-/// Whose the schedules are that may ask.
+/// Owner of the schedules that may create executions.
 pub(crate) const OWNER: &str = "operator";
 
 struct Plainly;
@@ -38,7 +40,7 @@ impl Wording for Plainly {
     }
 }
 
-/// A tree, what it stands on, and how long it took to grow.
+/// Tree with its ledger, and the duration of its start.
 pub(crate) struct Standing {
     tree: Tree,
     pub(crate) store: Arc<Store>,
@@ -47,7 +49,7 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
-    /// Grows a tree with these schedules, which sleeps no longer than `nap`.
+    /// Starts a tree with these schedules, which sleeps no longer than `nap`.
     pub(crate) async fn with(configured: Vec<Configured>, nap: Duration) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let store = Store::open(&folder.path().join("data"), Durability::Process).await;
@@ -55,22 +57,25 @@ impl Standing {
         let scope = Scope { rights: vec![Right::Read, Right::Run], agents: None };
         let seed = TokenSeed { name: OWNER.to_owned(), hash: [9; 32], scope, expires: None };
         store.seed(vec![seed], WallClock.now()).await.expect("an owner");
-        let agenda = Agenda {
-            timebook: Arc::clone(&store) as _,
+        let agenda = SchedulerConfig {
+            schedule_store: Arc::clone(&store) as _,
             wording: Arc::new(Plainly),
             configured: Some(configured),
             history: Duration::from_secs(90 * 86_400),
             nap,
         };
         let begin = Instant::now();
-        let tree =
-            Tree::start(kit(&store), seats(), Plan { agenda: Some(agenda), ..Plan::default() });
+        let tree = Tree::start(
+            kit(&store),
+            seats(),
+            TreePlan { agenda: Some(agenda), ..TreePlan::default() },
+        );
         let tree = tree.await.expect("a tree");
         Self { tree, store, took: begin.elapsed(), _folder: folder }
     }
 
-    pub(crate) fn door(&self) -> &Gateway {
-        self.tree.gateway()
+    pub(crate) fn door(&self) -> &Api {
+        self.tree.api()
     }
 
     pub(crate) async fn end(self) {
@@ -79,32 +84,35 @@ impl Standing {
     }
 }
 
-fn seats() -> Vec<Seat> {
+fn seats() -> Vec<AgentDefinition> {
     let mut worker = spec(WORKER);
-    worker.capacity.running = None;
-    worker.capacity.waiting = 10_000;
+    worker.limits.capacity.running = None;
+    worker.limits.capacity.waiting = 10_000;
     let driver = Arc::new(ScriptedDriver::default());
-    vec![Seat { spec: Arc::new(worker), driver }]
+    vec![AgentDefinition { spec: Arc::new(worker), driver }]
 }
 
-fn kit(store: &Arc<Store>) -> Kit {
-    Kit {
+fn kit(store: &Arc<Store>) -> Services {
+    Services {
+        inputs: InputSealer::in_memory(),
         ledger: Arc::clone(store) as _,
-        history: Arc::clone(store) as _,
+        stores: RecordStores {
+            history: Arc::clone(store) as _,
+            interactions: Arc::clone(store) as _,
+        },
         clock: Arc::new(WallClock),
         redactor: Masking::fixed(Arc::new(Redactor::new([]))),
         keyring: Keyring::new([7; 32]),
         observer: Arc::new(Nobody),
-        lookout: Lookout::default(),
-        turns: Turns::default(),
-        pens: Pens::default(),
-        circuits: Circuits::default(),
-        purses: Purses::default(),
-        room: Room::default(),
+        monitor: MonitorHandle::default(),
+        resources: AttemptResources::default(),
+        active_writers: ActiveWriters::default(),
+        breakers: CredentialBreakers::default(),
+        budget_usages: BudgetUsages::default(),
     }
 }
 
-/// Schedules of which none is due soon, each with a time and words of its own.
+/// Returns schedules of which none is due soon, each with a time and an input text of its own.
 pub(crate) fn quiet(count: usize) -> Vec<Configured> {
     let month = (WallClock.now() + chrono::TimeDelta::days(60)).format("%-m").to_string();
     let one = |number: usize| {
@@ -116,7 +124,7 @@ pub(crate) fn quiet(count: usize) -> Vec<Configured> {
     (0..count).map(one).collect()
 }
 
-/// Schedules that are due once in so many seconds each, spread over these by their jitter.
+/// Returns schedules with this period in seconds, spread over it by their jitter.
 pub(crate) fn busy(count: usize, seconds: usize, owner: &str) -> Vec<Configured> {
     let timetable = Timetable::new(&format!("@every {seconds}s"), "UTC", true).expect("a pace");
     let one = |number: usize| {

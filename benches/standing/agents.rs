@@ -1,4 +1,4 @@
-//! Row 14: memory with one agent and with many, and how long a start with very many takes.
+//! Row 14: memory with one agent and with many, and the duration of a start with very many.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use tokio::time::{Instant, sleep};
 
 use super::PROGRAM;
 
-/// What the start has left is put in order meanwhile.
+/// Time for the service to settle after its start.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// The most agents that are tried.
+/// Greatest number of agents in the bench.
 const MANY: usize = 10_000;
 
 /// Measures row 14.
@@ -61,7 +61,7 @@ pub(crate) async fn measure(report: &mut Report) {
     });
 }
 
-/// A configuration with so many agents, none like another.
+/// Returns a configuration with this many different agents.
 fn config(agents: usize) -> String {
     let mut text = "[server]\nlisten = \"127.0.0.1:0\"\n".to_owned();
     for number in 0..agents {
@@ -74,14 +74,14 @@ fn config(agents: usize) -> String {
     text
 }
 
-/// Bytes with so many agents, none of which was ever asked.
+/// Returns the memory in bytes with this many agents, none of which has run.
 async fn memory(agents: usize) -> f64 {
     let service = Service::on(PROGRAM, &config(agents)).await;
     sleep(SETTLED).await;
     service.sum(share)
 }
 
-/// Milliseconds to the first answer.
+/// Returns the milliseconds until the first answer.
 async fn start(agents: usize) -> f64 {
     let text = config(agents);
     let begin = Instant::now();

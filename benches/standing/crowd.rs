@@ -1,5 +1,5 @@
-//! Row 9: one request after the other, each with a program of its own, while thousands of connections
-//! stand around, and while the service has gigabytes in memory.
+//! Row 9: sequential requests, each with a program of its own, beside thousands of idle connections, and beside
+//! gigabytes of memory in the service.
 
 use algonius_gauge::client::Client;
 use algonius_gauge::load::{Until, run};
@@ -13,16 +13,16 @@ use serde_json::json;
 
 use super::PROGRAM;
 
-/// Descriptors that nobody but the clients of this bench and the service itself needs.
+/// Descriptors for everything except client connections.
 const SPARE: usize = 500;
 
-/// Bytes of each request that waits.
+/// Size in bytes of each waiting request.
 const LARGE: usize = 4_000_000;
 
 const SERVER: &str = "max_connections = 20000\nheader_timeout = 600\ndrain_timeout = 0\n\
     max_body_bytes = 8_000_000\n";
 
-/// One agent that is asked, and one that is busy for as long as this takes.
+/// Agent of the measured requests, and an agent that is busy during the whole bench.
 const AGENTS: &str = "[limits]\nqueue_depth_max = 20000\nmax_input_bytes_max = 8_000_000\n\
     [agents.cat]\ncommand = \"cat\"\n\
     [agents.held]\ncommand = \"sleep\"\nargs = [\"3000\"]\nmax_concurrent = 1\nqueue_depth = 2000\n\
@@ -90,15 +90,15 @@ fn standing(service: &Service) -> String {
     service.request("GET /api/v1/agents/cat", "", "")
 }
 
-/// A connection on which something was asked once.
+/// Returns a connection with one completed request.
 async fn connected(service: &Service) -> Client {
     let mut client = Client::to(service.address).await;
     assert_eq!(client.ask(standing(service).as_bytes()).await.status, 200);
     client
 }
 
-/// Lets so many bytes of requests wait: what was asked is in memory until it is done, and the
-/// programs are started while it is there.
+/// Queues requests of this many bytes together: their inputs stay in memory until they are done, and the programs start
+/// meanwhile.
 async fn weigh_down(service: &Service, bytes: usize) {
     let mut client = Client::to(service.address).await;
     let text = "what is asked is held in memory, and this is a long question. ".repeat(LARGE / 62);

@@ -1,7 +1,6 @@
-//! What the service takes while it does nothing, and what much that stands around costs who does
-//! something: agents, connections, memory.
+//! Idle cost of the service, and the effect of many idle agents, connections and bytes on active requests.
 //!
-//! `benches/README.md` says how to read what it prints.
+//! `benches/README.md` explains the output.
 #![expect(clippy::expect_used, reason = "a bench that cannot measure must not print numbers")]
 
 mod agents;
@@ -12,7 +11,7 @@ use algonius_gauge::report::Report;
 use algonius_gauge::{part, process};
 use tokio::runtime::Builder;
 
-/// The program under measurement.
+/// Program under measurement.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_algonius");
 
 fn main() {
@@ -20,7 +19,7 @@ fn main() {
         return;
     }
     let descriptors = process::descriptors();
-    // One thread: the client leaves the processors to what it measures.
+    // One thread: the client leaves the processors to the service.
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let mut report = Report::of("standing");
     runtime.block_on(async {

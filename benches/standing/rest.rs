@@ -1,4 +1,4 @@
-//! Row 15: wake-ups and processor time of the service and its warden while nobody asks for anything.
+//! Row 15: wakeups and processor time of an idle service and its process holder.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use tokio::time::sleep;
 
 use super::PROGRAM;
 
-/// How long it settles first.
+/// Time for the service to settle first.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// Measures row 15, with everything on that is on by default: the machine is watched, and the file of
-/// the configuration.
+/// Measures row 15, with everything that is enabled by default: the monitoring of the machine, and of the configuration
+/// file.
 pub(crate) async fn measure(report: &mut Report) {
     let text = "[server]\nlisten = \"127.0.0.1:0\"\n[agents.cat]\ncommand = \"cat\"\n";
     let service = Service::on(PROGRAM, text).await;
     sleep(SETTLED).await;
     let seconds = if is_quick() { 5 } else { 30 };
     let (woken, spent) = (service.sum(wakings), service.sum(awake));
-    sleep(Duration::from_secs(seconds)).await; // What is measured.
+    sleep(Duration::from_secs(seconds)).await; // The measured interval.
     let (woken, spent) = (service.sum(wakings) - woken, service.sum(awake) - spent);
     let seconds = seconds as f64;
     let row = |what: &str, value, unit: &str, goal, behind| Row {

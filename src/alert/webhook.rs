@@ -1,4 +1,4 @@
-//! Tells an address, under the policy that holds for push notifications too.
+//! Alert webhook, under the same policy as push notifications.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -9,61 +9,61 @@ use algonius_actors::model::push::Secret;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-use crate::push::{Courier, CourierError, Letter, Policy, check_url};
+use crate::push::{AddressPolicy, CourierError, WebhookClient, WebhookRequest, check_url};
 
-/// The header by which the receiver knows who tells.
+/// Header with the signature, by which the receiver authenticates the service.
 const SIGNATURE: &str = "x-algonius-signature";
 
-/// How long one try may take.
+/// Time limit of one attempt.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// An address that is told.
+/// Webhook that receives alerts.
 pub(super) struct Webhook {
     url: Secret,
     secret: Option<Secret>,
-    courier: Courier,
+    client: WebhookClient,
 }
 
 impl Webhook {
-    /// An address that may be told.
+    /// Returns the webhook of a permitted URL.
     ///
     /// # Errors
-    /// When it may not.
+    /// Fails if the URL is not permitted.
     pub(super) fn new(
         url: Secret,
         secret: Option<Secret>,
-        policy: Policy,
+        policy: AddressPolicy,
     ) -> Result<Self, Failure> {
         check_url(&url.0, &policy)?;
-        let courier = Courier::new(Policy { timeout: TIMEOUT, ..policy });
+        let courier = WebhookClient::new(AddressPolicy { timeout: TIMEOUT, ..policy });
         let courier = courier.map_err(|error| {
             tracing::error!(%error, "TLS could not be set up");
             Failure::new(Code::Internal, "TLS could not be set up")
         })?;
-        Ok(Self { url, secret, courier })
+        Ok(Self { url, secret, client: courier })
     }
 
-    /// Tells it once.
-    pub(super) async fn tell(&self, body: &[u8]) -> Result<(), CourierError> {
+    /// Sends the body once.
+    pub(super) async fn send(&self, body: &[u8]) -> Result<(), CourierError> {
         let signed = self.secret.as_ref().and_then(|secret| signature(secret, body));
         let headers = signed.map(|signature| (SIGNATURE.to_owned(), Secret(signature)));
-        let letter = Letter {
+        let letter = WebhookRequest {
             url: self.url.clone(),
             media: "application/json",
             headers: headers.into_iter().collect(),
             body: body.to_vec().into(),
         };
-        self.courier.bring(&letter).await
+        self.client.send(&letter).await
     }
 }
 
-/// `sha256=` and the HMAC of the body in hexadecimal digits.
+/// Returns `sha256=` and the HMAC of the body in hexadecimal digits.
 fn signature(secret: &Secret, body: &[u8]) -> Option<String> {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.0.as_bytes()).ok()?;
     mac.update(body);
     let mut text = "sha256=".to_owned();
     for byte in mac.finalize().into_bytes() {
-        _ = write!(text, "{byte:02x}"); // To memory.
+        _ = write!(text, "{byte:02x}"); // Writing to memory does not fail.
     }
     Some(text)
 }
@@ -72,9 +72,9 @@ fn signature(secret: &Secret, body: &[u8]) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Case 2 of RFC 4231.
+    /// Test with case 2 of RFC 4231.
     #[test]
-    fn a_body_is_signed_as_the_standard_says() {
+    fn a_webhook_body_is_signed_by_the_standard() {
         let signed = signature(&Secret("Jefe".to_owned()), b"what do ya want for nothing?");
         let expected = "sha256=5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
         assert_eq!(signed.as_deref(), Some(expected));

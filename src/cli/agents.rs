@@ -1,43 +1,68 @@
-//! `algonius agents`: who can be asked, how each is, on or off, and whether it works.
+//! `algonius agents`: lists, shows, enables, disables, adds and tests agents.
 
 mod add;
 mod draft;
-pub(super) mod fault;
-pub(super) mod look;
 mod presets;
 mod probe;
 
-use algonius_actors::model::status::AgentStatus;
+use algonius_actors::model::host::sandbox::Confinement;
+use algonius_actors::model::observation::status::AgentStatus;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::args::agents::AgentsCommand;
-use super::client::Client;
-use super::fault::CliError;
-use super::out::Out;
-use super::status::{ago, life};
+use super::client::ServiceClient;
+use super::client::query::escaped;
+use super::error::CliError;
+use super::output::Out;
+use super::output::time_text::ago;
+use super::status::life;
 use crate::wire::admin::Switched;
 use crate::wire::api::agent::{AgentDetail, AgentLimits};
 use crate::wire::api::{AgentEntry, AgentList, ServiceStatus};
 
-/// Does what was asked. What needs no service does without a client.
+/// Runs the command. Commands that need no service run without a client.
 pub(super) async fn run(
-    client: Result<Client, CliError>,
+    client: Result<ServiceClient, CliError>,
     command: AgentsCommand,
     out: &Out,
 ) -> Result<(), CliError> {
     match command {
         AgentsCommand::List => list(&client?, out).await,
-        AgentsCommand::Show { id } => show(&client?, &id, out).await,
-        AgentsCommand::Enable { id } => switch(&client?, &id, "enable", out).await,
-        AgentsCommand::Disable { id } => switch(&client?, &id, "disable", out).await,
+        AgentsCommand::Show { id } => {
+            let client = client?;
+            known(&client, &id, show(&client, &id, out).await).await
+        }
+        AgentsCommand::Enable { id } => {
+            let client = client?;
+            known(&client, &id, switch(&client, &id, "enable", out).await).await
+        }
+        AgentsCommand::Disable { id } => {
+            let client = client?;
+            known(&client, &id, switch(&client, &id, "disable", out).await).await
+        }
         AgentsCommand::Add(wanted) => add::run(client, wanted, out).await,
         AgentsCommand::Presets { config } => presets::run(config.as_deref(), out).await,
-        AgentsCommand::Test { id, input } => probe::run(&client?, &id, input, out).await,
+        AgentsCommand::Test { id, input } => {
+            let client = client?;
+            known(&client, &id, probe::run(&client, &id, input, out).await).await
+        }
     }
 }
 
-async fn list(client: &Client, out: &Out) -> Result<(), CliError> {
+/// Adds a suggestion to the error of an unknown agent.
+async fn known(
+    client: &ServiceClient,
+    id: &str,
+    done: Result<(), CliError>,
+) -> Result<(), CliError> {
+    match done {
+        Err(error) => Err(client.suggesting(error, id).await),
+        done => done,
+    }
+}
+
+async fn list(client: &ServiceClient, out: &Out) -> Result<(), CliError> {
     let list: AgentList = client.get("/api/v1/agents").await?;
     let tree = client.get::<ServiceStatus>("/status").await?.tree;
     let of = |entry: &AgentEntry| tree.agents.iter().find(|agent| agent.id.as_str() == entry.id);
@@ -58,7 +83,7 @@ async fn list(client: &Client, out: &Out) -> Result<(), CliError> {
 }
 
 fn row(entry: &AgentEntry, status: Option<&AgentStatus>, at: DateTime<Utc>) -> [String; 7] {
-    let last = status.and_then(|status| status.last.as_ref());
+    let last = status.and_then(|status| status.work.last_execution.as_ref());
     [
         entry.id.clone(),
         state(entry, status, at),
@@ -70,26 +95,37 @@ fn row(entry: &AgentEntry, status: Option<&AgentStatus>, at: DateTime<Utc>) -> [
     ]
 }
 
-/// Whether it takes work, who said so, and what its actor does where that is not the usual.
+/// Returns whether the agent accepts work, by which setting, and the health of its actor if that is unusual.
 fn state(entry: &AgentEntry, status: Option<&AgentStatus>, at: DateTime<Utc>) -> String {
     let word = if entry.enabled { "enabled" } else { "disabled" };
     let by = if entry.switched { " (switched)" } else { "" };
-    let health = status
-        .map_or(String::new(), |status| life(status.health, status.since, status.restarts, at));
+    let health = status.map_or(String::new(), |status| {
+        life(status.health, status.starts.since, status.starts.restarts, at)
+    });
     format!("{word}{by}{health}")
 }
 
 fn running(status: &AgentStatus) -> String {
-    let most = status.capacity.map_or("∞".to_owned(), |capacity| capacity.to_string());
-    format!("{}/{most}", status.running.len())
+    let most = status.work.capacity.map_or("∞".to_owned(), |capacity| capacity.to_string());
+    format!("{}/{most}", status.work.running.len())
 }
 
+/// Returns the queued executions, and the earliest end of a deferral.
 fn queue(status: &AgentStatus) -> String {
-    format!("{}/{}", status.queued.len(), status.queue_depth)
+    let deferred = status.work.queued.iter().filter_map(|one| Some((one.until?, one.reason)));
+    let deferred = deferred.min_by_key(|(until, _)| *until).map(|(until, reason)| {
+        format!(" {} until {}", reason.as_str(), until.format("%Y-%m-%d %H:%M:%SZ"))
+    });
+    format!(
+        "{}/{}{}",
+        status.work.queued.len(),
+        status.work.queue_depth,
+        deferred.unwrap_or_default()
+    )
 }
 
-async fn show(client: &Client, id: &str, out: &Out) -> Result<(), CliError> {
-    let detail: AgentDetail = client.get(&format!("/api/v1/agents/{id}")).await?;
+async fn show(client: &ServiceClient, id: &str, out: &Out) -> Result<(), CliError> {
+    let detail: AgentDetail = client.get(&format!("/api/v1/agents/{}", escaped(id))).await?;
     if out.is_json() {
         out.shape(&detail);
         return Ok(());
@@ -99,29 +135,34 @@ async fn show(client: &Client, id: &str, out: &Out) -> Result<(), CliError> {
     let at = client.get::<ServiceStatus>("/status").await?.tree.at;
     let mut rows = vec![
         ("agent", format!("{} ({} {})", entry.id, entry.name, entry.version)),
-        ("what", entry.description.clone()),
+        ("kind", entry.kind.as_str().to_owned()),
+        ("description", entry.description.clone()),
         ("skills", skills.join(", ")),
         ("state", state(entry, Some(status), at)),
         ("running", format!("{}, at most {} so far", running(status), pool.peak)),
         ("queue", queue(status)),
-        ("begun", format!("{}, after {} ms on average", pool.begun, pool.mean_wait_ms)),
+        ("started", format!("{}, after {} ms on average", pool.started, pool.mean_wait_ms)),
         ("refused", pool.refused.to_string()),
     ];
     rows.extend(bounds(limits));
-    let means = entry.isolation.map_or(String::new(), |it| format!(" by {}", it.as_str()));
     rows.push(("access", entry.access.clone()));
-    rows.push(("sandbox", format!("{}{means}", entry.enforcement.as_str())));
+    if let Some(Confinement { enforcement, isolation, boundary }) = &entry.confinement {
+        let means = isolation.map_or(String::new(), |it| format!(" by {}", it.as_str()));
+        rows.push(("sandbox", format!("{}{means}", enforcement.as_str())));
+        rows.push(("boundary", boundary.to_string()));
+    }
     if !status.resources.is_empty() {
         rows.push(("resources", status.resources.to_string()));
     }
-    rows.extend(status.last_fault.clone().map(|fault| ("fault", fault)));
-    rows.push(("door", entry.url.clone()));
+    rows.extend(status.unavailable.clone().map(|why| ("unavailable", why)));
+    rows.extend(status.starts.last_fault.clone().map(|fault| ("fault", fault)));
+    rows.push(("url", entry.url.clone()));
     rows.push(("card", entry.card.clone()));
     rows.iter().for_each(|(name, value)| out.line(&format!("{name:<13} {value}")));
     Ok(())
 }
 
-/// What an agent's requests are bound by.
+/// Returns the limits of an agent's requests.
 fn bounds(limits: &AgentLimits) -> Vec<(&'static str, String)> {
     let idle = limits.idle_timeout.map_or("none".to_owned(), |idle| format!("{idle} s"));
     let dedup = limits.dedup_window.map_or("none".to_owned(), |window| format!("{window} s"));
@@ -136,8 +177,8 @@ fn bounds(limits: &AgentLimits) -> Vec<(&'static str, String)> {
     ]
 }
 
-async fn switch(client: &Client, id: &str, how: &str, out: &Out) -> Result<(), CliError> {
-    let path = format!("/api/v1/agents/{id}/{how}");
+async fn switch(client: &ServiceClient, id: &str, how: &str, out: &Out) -> Result<(), CliError> {
+    let path = format!("/api/v1/agents/{}/{how}", escaped(id));
     let switched: Switched = client.post(&path, json!({})).await?;
     if out.is_json() {
         out.shape(&switched);

@@ -1,4 +1,4 @@
-//! What can be typed.
+//! Arguments of the command line.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,247 +8,382 @@ use chrono::{DateTime, Utc};
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
+/// Text after the help of a command: two command lines.
+macro_rules! examples {
+    ($first:literal, $second:literal) => {
+        concat!("Examples:\n  ", $first, "\n  ", $second)
+    };
+}
+
 pub mod agents;
+pub mod approvals;
+pub mod filters;
 pub mod presets;
+pub mod quota;
 pub mod schedule;
 pub mod send;
 pub mod service;
+pub mod usage;
 
-use super::filters::Filters;
 use agents::AgentsCommand;
+use approvals::{AnswerArgs, ApprovalsArgs, DenyArgs};
+use filters::Filters;
 pub use presets::AddAgent;
+use quota::QuotaCommand;
 use schedule::ScheduleCommand;
 use send::Send;
 use service::ServiceCommand;
+use usage::UsageArgs;
+
+/// Search order of configurations, as `configuration` implements it.
+const ORDER: &str = "\
+Configuration, for `serve`, `check`, `doctor`, `agents add` and `agents presets`: the first of
+  1. the file that the command names (--config FILE, or FILE with `check` and `doctor`)
+  2. the file that ALGONIUS_CONFIG names
+  3. the file on which the unit of `algonius service install` starts the service
+  4. $XDG_CONFIG_HOME/algonius/supervisor.toml (~/.config/algonius/supervisor.toml)
+  5. /etc/algonius/supervisor.toml
+  6. the shipped configuration";
+
+/// Text after the help: order of configurations and exit codes.
+fn after_help() -> String {
+    format!("{ORDER}\n\n{EXIT_CODES}")
+}
+
+/// Heading of the options that all commands have.
+const GLOBAL: &str = "Global options";
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  done
-  1  the service could not be reached, or something else went wrong
-  2  the token is missing, wrong, or does not allow this
-  3  there is no such agent, task or schedule
-  4  the command line or the configuration is wrong
-  5  the agent was asked and did not succeed";
+  0  success
+  1  the service cannot be reached, or another error occurred
+  2  the token is missing, invalid or lacks the scope
+  3  the agent, task or schedule does not exist
+  4  the command line or the configuration is invalid
+  5  the execution did not succeed";
 
-/// Serves command-line AI agents as supervised A2A agents.
+/// Serve command-line AI agents as supervised A2A agents.
 #[derive(Debug, Parser)]
-#[command(name = "algonius", version, arg_required_else_help = true, after_help = EXIT_CODES)]
+#[command(name = "algonius", version, arg_required_else_help = true, after_help = after_help())]
 pub struct Args {
-    /// Where the service is.
-    #[arg(long, global = true, env = "ALGONIUS_URL", default_value = "http://127.0.0.1:8080")]
+    /// URL of the service.
+    #[arg(long, global = true, help_heading = GLOBAL, env = "ALGONIUS_URL", default_value = "http://127.0.0.1:8080")]
     pub url: String,
-    /// The file with the token [default: the one that a service of this user made].
-    #[arg(long, global = true, env = "ALGONIUS_TOKEN_FILE", value_name = "FILE")]
+    /// File that contains the token [default: the token file that a service of this user wrote].
+    #[arg(long, global = true, help_heading = GLOBAL, env = "ALGONIUS_TOKEN_FILE", value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// The authorities to trust when the address is `https://` [default: the usual ones].
-    #[arg(long, global = true, env = "ALGONIUS_CA", value_name = "FILE")]
+    /// File with root certificates for `https://` [default: the built-in root certificates].
+    #[arg(long, global = true, help_heading = GLOBAL, env = "ALGONIUS_CA", value_name = "FILE")]
     pub ca: Option<PathBuf>,
     /// Print JSON for programs.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL)]
     pub json: bool,
-    /// What to do.
+    /// Print texts of agents unchanged, with control characters. Without this option, colours reach a terminal and
+    /// all other control characters are shown as text.
+    #[arg(long, global = true, help_heading = GLOBAL)]
+    pub raw: bool,
+    /// Command to run.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: CliCommand,
 }
 
-/// What to do.
+/// Commands.
 #[derive(Debug, Subcommand)]
-pub enum Command {
-    /// Write a configuration of your own and a token.
+pub enum CliCommand {
+    /// Write a new configuration and a token.
+    #[command(after_help = examples!("algonius init", "algonius init --force ./configuration"))]
     Init {
-        /// The folder to write into; made if it is not there.
-        #[arg(default_value = ".")]
-        folder: PathBuf,
-        /// Write over what is there.
+        /// Folder for the files, created if it is missing [default: ~/.config/algonius, where all commands look for
+        /// the configuration].
+        folder: Option<PathBuf>,
+        /// Overwrite existing files.
         #[arg(long)]
         force: bool,
     },
     /// Start the service.
+    #[command(after_help = examples!("algonius serve", "algonius serve --config ./supervisor.toml --listen 127.0.0.1:9090"))]
     Serve {
-        /// The configuration [default: the shipped one].
+        /// Configuration file [default: the first file of the order that `algonius --help` prints].
         #[arg(long, short, env = "ALGONIUS_CONFIG", value_name = "FILE")]
         config: Option<PathBuf>,
-        /// Listen here instead of where the configuration says.
+        /// Listen on this address instead of the configured one.
         #[arg(long, value_name = "ADDRESS:PORT")]
         listen: Option<SocketAddr>,
     },
-    /// Check a configuration and tell every fault in it.
+    /// Check a configuration and report all errors.
+    #[command(after_help = examples!("algonius check --strict", "algonius check --schema > schema.json"))]
     Check {
-        /// Print the JSON schema of configurations instead, for editors.
+        /// Print the JSON schema of configurations, for editors.
         #[arg(long)]
         schema: bool,
-        /// Print the OpenAPI description of the API for programs instead.
+        /// Print the OpenAPI description of the API for programs.
         #[arg(long, conflicts_with = "schema")]
         openapi: bool,
-        /// The configuration [default: the shipped one].
+        /// Also fail if the program of an enabled agent is not installed.
+        #[arg(long)]
+        strict: bool,
+        /// Configuration file [default: the first file of the order that `algonius --help` prints].
         #[arg(env = "ALGONIUS_CONFIG", value_name = "FILE")]
         config: Option<PathBuf>,
     },
-    /// Look at this machine: what keeps the service from working, and how to mend it.
+    /// Diagnose problems and suggest fixes.
     Doctor {
-        /// The configuration [default: that of the installed service, or the shipped one].
+        /// Configuration file [default: the first file of the order that `algonius --help` prints].
         #[arg(env = "ALGONIUS_CONFIG", value_name = "FILE")]
         config: Option<PathBuf>,
     },
-    /// Have systemd start the service, and look whether it does.
+    /// Explain an error code, or list all codes.
+    Explain {
+        /// Code of the error, such as queue-full.
+        code: Option<String>,
+    },
+    /// Manage the systemd unit of the service.
     #[command(subcommand)]
     Service(ServiceCommand),
-    /// Mask the secrets in a text, from standard input to standard output.
+    /// Redact secrets in a text, from standard input to standard output.
+    #[command(after_help = examples!("algonius redact < agent.log", "algonius redact --ndjson --config ./supervisor.toml < events.ndjson"))]
     Redact {
-        /// Each line is one JSON document, and stays one.
+        /// Treat each line as a JSON document and keep it valid.
         #[arg(long)]
         ndjson: bool,
-        /// Mask what this configuration has masked besides, and its secrets.
+        /// Also apply the redaction rules and secrets of this configuration.
         #[arg(long, short, value_name = "FILE")]
         config: Option<PathBuf>,
-        /// A file with further secrets, one on a line of eight characters or more.
+        /// File with further secrets, one per line, each at least eight characters long.
         #[arg(long = "secret-file", value_name = "FILE")]
         secret_files: Vec<PathBuf>,
     },
-    /// Have the service read its configuration again, and tell what came of it.
+    /// Reload the configuration of the service.
     Reload,
-    /// Tokens: make one, list them, revoke one, rotate the operator's own.
+    /// Manage tokens.
     #[command(subcommand)]
     Token(TokenCommand),
     /// Send a message to an agent and print its answer.
+    #[command(after_help = examples!("algonius send reviewer \"Review the last commit\"", "algonius send fixer --param branch=main --no-wait < task.md"))]
     Send(Send),
-    /// Look into the supervision tree.
+    /// Show the supervision tree.
+    #[command(after_help = examples!("algonius status", "algonius status --watch --every 5"))]
     Status {
-        /// Go on looking, until Ctrl-C.
+        /// Refresh until Ctrl-C.
         #[arg(long, short)]
         watch: bool,
-        /// Seconds from one look to the next.
+        /// Seconds between refreshes.
         #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
         every: Duration,
     },
-    /// Look at agents, switch them on or off, try whether they work.
+    /// Manage agents.
     #[command(subcommand)]
     Agents(AgentsCommand),
+    /// Show accounts with an exhausted quota or a rate limit, and reopen one.
+    #[command(subcommand)]
+    Quota(QuotaCommand),
+    /// List questions of agents to people, and the verdicts about tool calls.
+    #[command(after_help = examples!("algonius approvals", "algonius approvals show 4f2a"))]
+    Approvals(ApprovalsArgs),
+    /// Allow a tool call once.
+    Approve {
+        /// Id of the interaction, or the start or the end of it.
+        id: String,
+    },
+    /// Deny a tool call.
+    #[command(after_help = examples!("algonius deny 4f2a", "algonius deny 4f2a --reason \"use the staging database\""))]
+    Deny(DenyArgs),
+    /// Answer a question of an agent.
+    #[command(after_help = examples!("algonius answer 4f2a \"the blue one\"", "algonius answer 4f2a --option second"))]
+    Answer(AnswerArgs),
     /// Show the output and the events of the latest tasks, line by line.
+    #[command(after_help = examples!("algonius logs --follow", "algonius logs --agent reviewer --tasks 3"))]
     Logs {
-        /// Go on with what comes.
+        /// Follow new output and events.
         #[arg(long, short)]
         follow: bool,
-        /// Only those of this agent.
+        /// Show this agent only.
         #[arg(long)]
         agent: Option<String>,
-        /// Of so many tasks.
+        /// Number of tasks.
         #[arg(long, default_value_t = 10)]
         tasks: u32,
+        /// Show standard output of the program unchanged, even if it consists of JSON events.
+        #[arg(long)]
+        output: bool,
     },
-    /// Look at tasks, follow, repeat, call off, remove or export them.
+    /// Manage tasks.
     #[command(subcommand)]
     Tasks(TasksCommand),
-    /// Look at what is asked for at set times, or change it.
+    /// Show tokens and cost of agents by day, or of single tasks.
+    #[command(after_help = examples!("algonius usage --days 30", "algonius usage --agent reviewer --tasks"))]
+    Usage(UsageArgs),
+    /// Manage schedules.
     #[command(subcommand)]
     Schedule(ScheduleCommand),
-    /// Print what a shell needs to complete these commands.
+    /// Print the completion script for a shell.
     Completions {
-        /// The shell.
+        /// Shell.
         shell: Shell,
     },
-    /// Print the manual page, or write one for each command.
+    /// Print the manual page, or write the pages of all commands.
     Man {
-        /// The folder to write them into; made if it is not there.
+        /// Folder for the pages, created if it is missing.
         folder: Option<PathBuf>,
     },
 }
 
-/// What to do with tasks.
+/// Commands on tasks.
 #[derive(Debug, Subcommand)]
 pub enum TasksCommand {
     /// List tasks, newest first.
+    #[command(after_help = examples!("algonius tasks list --agent reviewer --unfinished", "algonius tasks list --outcome failed --since 2h"))]
     List {
-        /// Which.
+        /// Filters.
         #[command(flatten)]
         filters: Filters,
-        /// At most so many.
+        /// Maximum number of tasks.
         #[arg(long, default_value_t = 20)]
         limit: u32,
-        /// Those that follow a page, by the word that it ended with.
+        /// Continue after a page: the cursor that the page ended with.
         #[arg(long)]
         cursor: Option<String>,
     },
     /// Show one task with its history.
+    #[command(after_help = examples!("algonius tasks show 01a20a46", "algonius tasks show 01a20a46 --events"))]
     Show {
-        /// The task's id.
+        /// Id of the task, or its unique beginning or end.
         id: String,
+        /// Show all recorded events with their numbers and fields.
+        #[arg(long)]
+        events: bool,
     },
-    /// Follow a task to its end: its output and its events. The exit code says how it ended.
+    /// Follow a task until it ends: its answer and its events. The exit code reports the outcome.
+    #[command(after_help = examples!("algonius tasks watch 01a20a46", "algonius tasks watch 01a20a46 --output"))]
     Watch {
-        /// The task's id.
+        /// Id of the task, or its unique beginning or end.
         id: String,
+        /// Show standard output of the program unchanged, even if it consists of JSON events.
+        #[arg(long)]
+        output: bool,
     },
-    /// Ask once more what a task was asked; prints the id of the new task.
+    /// Retry a task, and print the id of the new task.
     Retry {
-        /// The task's id.
+        /// Id of the task, or its unique beginning or end.
         id: String,
     },
-    /// Call a task off.
+    /// Cancel a task.
     Cancel {
-        /// The task's id.
+        /// Id of the task, or its unique beginning or end.
         id: String,
     },
-    /// Remove a task that has ended, with its history.
+    /// Delete an ended task with its history.
     Delete {
-        /// The task's id.
+        /// Complete id of the task.
         id: String,
     },
-    /// Write tasks with their events to standard output, one JSON document a line.
+    /// Export tasks with their events, one JSON document per line.
+    #[command(after_help = examples!("algonius tasks export --since 24h > tasks.ndjson", "algonius tasks export --agent reviewer --text --limit 100"))]
     Export {
-        /// Which.
+        /// Filters.
         #[command(flatten)]
         filters: Filters,
-        /// With all texts: input, output, standard error.
+        /// Include all texts: input, standard output, standard error.
         #[arg(long)]
         text: bool,
-        /// At most so many.
+        /// Maximum number of tasks.
         #[arg(long)]
         limit: Option<u32>,
     },
 }
 
-/// What to do with tokens.
+/// Commands on tokens.
 #[derive(Debug, Subcommand)]
 pub enum TokenCommand {
-    /// Make a token and print its text, which is shown this once.
+    /// Create a token and print its secret, which is shown only once.
+    #[command(after_help = examples!("algonius token create ci --scope run --agent reviewer", "algonius token create dashboard --scope read --expires 2030-01-31T12:00:00Z"))]
     Create(NewToken),
-    /// List tokens, never their texts.
+    /// List tokens without their secrets.
     List,
-    /// Revoke a token that was made by `create`; it counts no longer.
+    /// Revoke a token that `create` made.
     Revoke {
-        /// The token's name.
+        /// Name of the token.
         name: String,
     },
-    /// Give the operator's token another text, in the file where the service keeps it.
+    /// Replace the operator's token in its file.
     Rotate,
 }
 
-/// A token that is wanted.
+/// Arguments of `token create`.
 #[derive(Debug, clap::Args)]
 pub struct NewToken {
-    /// The name of who it is for. What that name owns stays its own, whatever its token.
+    /// Name of the principal. It keeps ownership of its tasks when the token is replaced.
     pub name: String,
-    /// What it allows: read, run, approve, admin [default: read,run].
+    /// Scopes: read, run, admin [default: read,run].
     #[arg(long = "scope", value_name = "SCOPE", value_delimiter = ',')]
     pub scopes: Vec<String>,
-    /// An agent that it is good for; may be given several times [default: all].
+    /// Agent that the token may use; repeatable [default: all].
     #[arg(long = "agent", value_name = "ID")]
     pub agents: Vec<String>,
-    /// When it stops to count, such as 2030-01-31T12:00:00Z [default: never].
+    /// Time of expiry, such as 2030-01-31T12:00:00Z [default: never].
     #[arg(long, value_name = "TIME")]
     pub expires: Option<DateTime<Utc>>,
-    /// Take the place of the token of that name.
+    /// Replace the existing token of this name.
     #[arg(long)]
     pub replace: bool,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
-    seconds.map(Duration::from_secs_f64).ok_or_else(|| "it must be 0.1 to 3600 seconds".to_owned())
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| "must be 0.1 to 3600 seconds".to_owned())
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("it must be NAME=VALUE")?;
+    let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Command, CommandFactory};
+
+    use super::Args;
+
+    /// Calls `check` with each command that has no commands of its own, and with its words.
+    fn each(command: &Command, words: &str, check: &mut impl FnMut(&Command, &str)) {
+        for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
+            let words = format!("{words} {}", inner.get_name());
+            match inner.has_subcommands() {
+                true => each(inner, &words, check),
+                false => check(inner, &words),
+            }
+        }
+    }
+
+    #[test]
+    fn a_command_with_options_has_two_examples_that_can_be_parsed() {
+        let mut seen = 0;
+        each(&Args::command(), "algonius", &mut |command, words| {
+            if !command.get_opts().any(|option| !option.is_global_set()) {
+                return;
+            }
+            let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let examples: Vec<_> = text.lines().skip(1).map(str::trim).collect();
+            assert_eq!(examples.len(), 2, "{words}: {text}");
+            for example in examples {
+                assert!(example.starts_with(words), "{example}");
+                let line = example.split(" < ").next().unwrap_or_default();
+                let line = line.split(" > ").next().unwrap_or_default();
+                let parsed = Args::command().try_get_matches_from(arguments(line));
+                assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
+                seen += 1;
+            }
+        });
+        assert!(seen > 40, "{seen}");
+    }
+
+    /// Arguments of a command line with double quotes.
+    fn arguments(line: &str) -> Vec<String> {
+        let parts = line.split('"').enumerate();
+        let words = parts.flat_map(|(number, part)| match number % 2 {
+            0 => part.split_whitespace().map(str::to_owned).collect(),
+            _ => vec![part.to_owned()],
+        });
+        words.collect()
+    }
 }

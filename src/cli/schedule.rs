@@ -1,21 +1,26 @@
-//! `algonius schedule`: what is asked for at set times.
+//! `algonius schedule`: manages schedules.
 
+use algonius_actors::model::schedule::statistics::Statistics;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
-use super::args::schedule::{ScheduleCommand, Terms};
-use super::client::Client;
-use super::fault::CliError;
-use super::out::Out;
+use super::args::schedule::{ScheduleCommand, ScheduleOptions};
+use super::client::ServiceClient;
+use super::error::CliError;
+use super::output::Out;
+use super::output::screen::cut;
+use super::output::time_text::took;
 use crate::wire::api::schedules::{
     OccurrenceEntry, OccurrenceList, Preview, ScheduleDetail, ScheduleEntry, ScheduleList, Upcoming,
 };
 
 const ROOT: &str = "/api/v1/schedules";
+/// Maximum number of characters of an input that are shown.
+const INPUT: usize = 200;
 
-/// Does what was asked.
+/// Runs the command.
 pub(super) async fn run(
-    client: &Client,
+    client: &ServiceClient,
     command: ScheduleCommand,
     out: &Out,
 ) -> Result<(), CliError> {
@@ -24,7 +29,7 @@ pub(super) async fn run(
         ScheduleCommand::Show { id } => show(client, &id, out).await,
         ScheduleCommand::Create { id, terms } => {
             let body = terms.over(json!({"id": id}))?;
-            said(&client.post(ROOT, body).await?, out);
+            print_entry(&client.post(ROOT, body).await?, out);
             Ok(())
         }
         ScheduleCommand::Update { id, terms } => update(client, &id, terms, out).await,
@@ -50,13 +55,13 @@ pub(super) async fn run(
             preview(&client.post(&format!("{ROOT}/preview"), body).await?, out);
             Ok(())
         }
-        ScheduleCommand::History { id, verdict, limit } => {
+        ScheduleCommand::History { id, status: verdict, limit } => {
             history(client, &id, verdict, limit, out).await
         }
     }
 }
 
-async fn list(client: &Client, out: &Out) -> Result<(), CliError> {
+async fn list(client: &ServiceClient, out: &Out) -> Result<(), CliError> {
     let mut all = ScheduleList { schedules: Vec::new(), next: None };
     let mut path = format!("{ROOT}?limit=1000");
     loop {
@@ -82,46 +87,96 @@ fn row(entry: &ScheduleEntry) -> [String; 7] {
         body.agent.clone(),
         body.cron.clone(),
         body.timezone.clone().unwrap_or_default(),
-        word(&entry.standing),
+        as_word(&entry.state),
         entry.next.map_or("-".to_owned(), at),
-        word(&entry.origin),
+        as_word(&entry.origin),
     ]
 }
 
-async fn show(client: &Client, id: &str, out: &Out) -> Result<(), CliError> {
+async fn show(client: &ServiceClient, id: &str, out: &Out) -> Result<(), CliError> {
     let detail: ScheduleDetail = client.get(&format!("{ROOT}/{id}")).await?;
     if out.is_json() {
         out.shape(&detail);
         return Ok(());
     }
-    said(&detail.entry, out);
-    out.line(&format!("means     {}", detail.words));
-    out.line(&format!("30 days   {}", json!(detail.statistics)));
+    print_entry(&detail.entry, out);
+    out.line(&format!("means     {}", detail.description));
+    let input = cut(detail.entry.body.input.trim(), INPUT);
+    out.line(&format!("input     {input}"));
+    statistics(&detail.statistics).iter().for_each(|line| out.line(line));
+    out.line("next times:");
     upcoming(&detail.upcoming, out);
     Ok(())
 }
 
-/// Gets what it says, puts what is given over it, and writes it back.
-async fn update(client: &Client, id: &str, terms: Terms, out: &Out) -> Result<(), CliError> {
+/// Returns the statistics of the last thirty days in sentences.
+fn statistics(told: &Statistics) -> Vec<String> {
+    let times: Vec<_> = told
+        .times
+        .iter()
+        .filter(|(_, count)| **count > 0)
+        .map(|(verdict, count)| format!("{count} {}", verdict.as_str()))
+        .collect();
+    if times.is_empty() {
+        return vec!["30 days   no time has passed yet".to_owned()];
+    }
+    let mut lines = vec![format!("30 days   {} times", times.join(", "))];
+    if told.ended > 0 {
+        let retried = match told.recovered {
+            0 => String::new(),
+            count => format!(", {count} of them after a failed attempt"),
+        };
+        let share = told.success_permille.map_or(String::new(), |it| format!(" ({})", percent(it)));
+        lines.push(format!(
+            "results   {} of {} tasks succeeded{share}{retried}",
+            told.succeeded, told.ended
+        ));
+    }
+    let failed: Vec<_> =
+        told.failed.iter().map(|(class, count)| format!("{count} {}", as_word(class))).collect();
+    if !failed.is_empty() {
+        lines.push(format!("failures  {}", failed.join(", ")));
+    }
+    if let Some(punctual) = told.punctual_permille {
+        let latest = told.delay_max_ms.map_or(String::new(), |late| {
+            format!("; the latest was {} late", took(late.saturating_mul(1000)))
+        });
+        lines.push(format!("on time   {} within 30 s{latest}", percent(punctual)));
+    }
+    lines
+}
+
+/// Formats thousandths as a percentage.
+fn percent(permille: u64) -> String {
+    format!("{}.{} %", permille / 10, permille % 10)
+}
+
+/// Reads the definition of a schedule, overrides the given fields, and writes it back.
+async fn update(
+    client: &ServiceClient,
+    id: &str,
+    terms: ScheduleOptions,
+    out: &Out,
+) -> Result<(), CliError> {
     let detail: ScheduleDetail = client.get(&format!("{ROOT}/{id}")).await?;
     let body = serde_json::to_value(&detail.entry.body).unwrap_or_default();
-    said(&client.put(&format!("{ROOT}/{id}"), terms.over(body)?).await?, out);
+    print_entry(&client.put(&format!("{ROOT}/{id}"), terms.over(body)?).await?, out);
     Ok(())
 }
 
-async fn order(client: &Client, id: &str, verb: &str, out: &Out) -> Result<(), CliError> {
-    said(&client.post(&format!("{ROOT}/{id}/{verb}"), json!({})).await?, out);
+async fn order(client: &ServiceClient, id: &str, verb: &str, out: &Out) -> Result<(), CliError> {
+    print_entry(&client.post(&format!("{ROOT}/{id}/{verb}"), json!({})).await?, out);
     Ok(())
 }
 
 async fn history(
-    client: &Client,
+    client: &ServiceClient,
     id: &str,
     verdict: Option<String>,
     limit: u32,
     out: &Out,
 ) -> Result<(), CliError> {
-    let verdict = verdict.map_or(String::new(), |verdict| format!("&verdict={verdict}"));
+    let verdict = verdict.map_or(String::new(), |verdict| format!("&status={verdict}"));
     let path = format!("{ROOT}/{id}/occurrences?limit={limit}{verdict}");
     let list: OccurrenceList = client.get(&path).await?;
     if out.is_json() {
@@ -139,24 +194,27 @@ fn occurrence(entry: &OccurrenceEntry) -> [String; 6] {
     let code = entry.code.map(|code| code.as_str().to_owned());
     [
         at(entry.planned),
-        format!("{}{times}", word(&entry.verdict)),
-        entry.deviation_ms.map_or(String::new(), |late| format!("{late} ms")),
+        format!("{}{times}", as_word(&entry.status)),
+        entry.delay_ms.map_or(String::new(), |late| format!("{late} ms")),
         entry.outcome.map_or(String::new(), |outcome| outcome.to_string()),
         entry.execution.clone().unwrap_or_default(),
         entry.reason.clone().or(code).unwrap_or_default(),
     ]
 }
 
-fn said(entry: &ScheduleEntry, out: &Out) {
+fn print_entry(entry: &ScheduleEntry, out: &Out) {
     if out.is_json() {
         return out.shape(entry);
     }
     let body = &entry.body;
     let zone = body.timezone.as_deref().unwrap_or_default();
-    out.line(&format!("schedule  {} ({})", body.id, word(&entry.standing)));
+    out.line(&format!("schedule  {} ({})", body.id, as_word(&entry.state)));
     out.line(&format!("asks      {}", body.agent));
     out.line(&format!("when      {} in {zone}", body.cron));
     out.line(&format!("next      {}", entry.next.map_or("-".to_owned(), at)));
+    if entry.input_lost {
+        out.line("input     lost: it was sealed and the key is gone; its times are refused until it is given again");
+    }
     if entry.alert {
         out.line(&format!("alert     failed {} times in a row", entry.failures_in_a_row));
     }
@@ -169,7 +227,7 @@ fn preview(told: &Preview, out: &Out) {
     if out.is_json() {
         return out.shape(told);
     }
-    out.line(&told.words);
+    out.line(&told.description);
     upcoming(&told.upcoming, out);
 }
 
@@ -183,14 +241,14 @@ fn at(time: DateTime<Utc>) -> String {
     time.format("%Y-%m-%d %H:%M:%SZ").to_string()
 }
 
-/// A published word as it is written.
-fn word(value: &impl serde::Serialize) -> String {
+/// Returns a public word as text.
+fn as_word(value: &impl serde::Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()
 }
 
-impl Terms {
-    /// What is given, in the place of what stands in a body.
+impl ScheduleOptions {
+    /// Overrides fields of a request body.
     fn over(self, body: Value) -> Result<Value, CliError> {
         let mut body = match body {
             Value::Object(body) => body,
@@ -212,12 +270,12 @@ impl Terms {
             ("name", self.name.map(Value::from)),
             ("timezone", self.timezone.map(Value::from)),
             ("params", (!params.is_empty()).then_some(Value::Object(params))),
-            ("missed", self.missed.map(Value::from)),
-            ("missedWindow", self.missed_window.map(Value::from)),
-            ("missedMax", self.missed_max.map(Value::from)),
-            ("overlap", self.overlap.map(Value::from)),
-            ("jitter", self.jitter.map(Value::from)),
-            ("deadline", self.deadline.map(Value::from)),
+            ("missed", self.missed.missed.map(Value::from)),
+            ("missedWindow", self.missed.missed_window.map(Value::from)),
+            ("missedMax", self.missed.missed_max.map(Value::from)),
+            ("overlap", self.runs.overlap.map(Value::from)),
+            ("jitter", self.runs.jitter.map(Value::from)),
+            ("deadline", self.runs.deadline.map(Value::from)),
             ("alertAfter", self.alert_after.map(Value::from)),
             ("enabled", self.enabled.map(Value::from)),
         ];

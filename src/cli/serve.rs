@@ -1,29 +1,34 @@
-//! `algonius serve`: starts the service, says where it is, stops or hands over when it is told to.
+//! `algonius serve`: starts the service, prints its address, and stops or hands over on a signal.
+
+mod notify;
 
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use algonius_actors::model::agent::AgentSpec;
 use nix::unistd::geteuid;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 
-use super::fault::CliError;
-use super::notify::Notifier;
-use super::out::Out;
-use crate::config::{Checked, Fault, LogFormat, Server, Settings, Source};
-use crate::telemetry::{self, Form, Tap};
+use super::configuration::{ConfigOrigin, Configuration};
+use super::error::CliError;
+use super::output::Out;
+use crate::config::{Checked, ConfigFault, ConfigSource, LogFormat, Server, Settings};
+use crate::observe::logging::{self, LineFormat, Tap};
 use crate::{Running, start_as};
+use notify::Notifier;
 
-/// Serves until SIGTERM or SIGINT, then drains; a second signal ends it at once. SIGHUP has the
-/// configuration read again. SIGUSR2 ends it for the binary that is started next, which takes up what runs.
+/// Serves until SIGTERM or SIGINT, then drains; a second signal kills running executions. SIGHUP reloads the
+/// configuration. SIGUSR2 stops the service for the next binary, which takes over the running executions.
 pub(super) async fn run(
-    file: Option<&Path>,
+    configuration: &Configuration,
     listen: Option<SocketAddr>,
     out: &Out,
 ) -> Result<(), CliError> {
-    let source = Source::new(file).listening(listen);
+    let source = ConfigSource::new(configuration.file.as_deref()).listening(listen);
     let Checked { settings, warnings } = source.read().map_err(CliError::Configuration)?;
-    let tap = begin_to_log(&settings, &warnings);
+    let tap = init_logging(&settings, &warnings);
     if listen.is_some() {
         warn_of_listeners(&settings.server);
     }
@@ -32,17 +37,17 @@ pub(super) async fn run(
     let mut upgrade = on(SignalKind::user_defined2())?;
     let mut hangup = on(SignalKind::hangup())?;
     let drain = settings.server.drain_timeout;
-    let agents: Vec<_> = settings.agents.iter().map(|agent| agent.spec.id.to_string()).collect();
+    let agents: Vec<_> = settings.agents.iter().map(|agent| shown(&agent.spec)).collect();
     let token_file = settings.server.token_file.clone();
     let running = start_as(source, settings).await?;
-    tap.lead_to(running.observatory());
+    tap.set_target(running.instruments());
     let mut levels = running.levels();
-    out.note(&banner(&running, file, &token_file, &agents));
+    out.note(&banner(&running, configuration, &token_file, &agents));
     let notifier = Notifier::of_environment();
     notifier.ready(running.scheme(), running.address());
     loop {
         tokio::select! {
-            () = asked_to_stop(&mut signals) => {
+            () = stop_requested(&mut signals) => {
                 notifier.stopping();
                 drain_or_stop(running, drain, &mut signals).await;
                 return Ok(());
@@ -59,38 +64,47 @@ pub(super) async fn run(
 
 fn warn_of_root() {
     if geteuid().is_root() {
-        tracing::warn!("runs as root, and so do the agents: nothing keeps them from anything");
+        tracing::warn!(
+            "the service runs as root; give agents users of their own (`user`), or run it as another user"
+        );
     }
 }
 
-/// The configuration says so of its own address; here another was given.
+/// Warns about plain HTTP on the address of the command line; the configuration warns about its own address.
 fn warn_of_listeners(server: &Server) {
     let is_secured = server.tls.is_some() || !server.entry.trusted_proxies.is_empty();
     if !server.listen.ip().is_loopback() && !is_secured {
         let address = server.listen;
-        tracing::warn!(%address, "what is said there can be overheard; give `server.tls`");
+        tracing::warn!(%address, "connections are not encrypted; set `server.tls`");
     }
 }
 
-fn begin_to_log(settings: &Settings, warnings: &[Fault]) -> Tap {
-    let form = match settings.log.format {
-        LogFormat::Auto => Form::Auto,
-        LogFormat::Human => Form::Human,
-        LogFormat::Json => Form::Json,
+fn init_logging(settings: &Settings, warnings: &[ConfigFault]) -> Tap {
+    let form = match settings.observability.log.format {
+        LogFormat::Auto => LineFormat::Auto,
+        LogFormat::Human => LineFormat::Human,
+        LogFormat::Json => LineFormat::Json,
     };
-    let tap = telemetry::begin(form, settings.log.level);
+    let tap = logging::init(form, settings.observability.log.level);
     for warning in warnings {
         tracing::warn!(%warning, "configuration");
     }
     tap
 }
 
-/// A second signal ends what the first began.
+/// Lets running executions finish. A second signal kills them.
 async fn drain_or_stop(running: Running, deadline: Duration, signals: &mut [Signal; 2]) {
     tracing::info!(deadline_s = deadline.as_secs_f64(), "draining");
+    let (second, at_once) = watch::channel(false);
+    let hurry = async {
+        stop_requested(signals).await;
+        tracing::warn!("second signal: killing all running programs");
+        second.send_replace(true);
+        std::future::pending::<()>().await;
+    };
     tokio::select! {
-        () = running.stop(deadline) => tracing::info!("stopped"),
-        () = asked_to_stop(signals) => tracing::warn!("stopped at once"),
+        () = running.stop_until(deadline, at_once) => tracing::info!("stopped"),
+        () = hurry => {}
     }
 }
 
@@ -102,7 +116,7 @@ fn on(kind: SignalKind) -> Result<Signal, CliError> {
     signal(kind).map_err(|source| CliError::Input { source })
 }
 
-/// Says what was left to the next service, and for how long it stays.
+/// Reports the executions that remain for the next service, and for how long.
 async fn hand_over(running: Running, out: &Out) {
     tracing::info!("handing over");
     let left = running.hand_over().await;
@@ -115,20 +129,36 @@ async fn hand_over(running: Running, out: &Out) {
     ));
 }
 
-async fn asked_to_stop([terminate, interrupt]: &mut [Signal; 2]) {
+async fn stop_requested([terminate, interrupt]: &mut [Signal; 2]) {
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
     }
 }
 
-fn banner(running: &Running, file: Option<&Path>, token: &Path, agents: &[String]) -> String {
+/// Returns the description of an agent in the first lines of the service.
+fn shown(spec: &AgentSpec) -> String {
+    let id = &spec.id;
+    match spec.unavailability() {
+        Some(reason) => format!("{id} (unavailable: {reason})"),
+        None => id.to_string(),
+    }
+}
+
+fn banner(
+    running: &Running,
+    configuration: &Configuration,
+    token: &Path,
+    agents: &[String],
+) -> String {
     let (url, token) = (format!("{}://{}", running.scheme(), running.address()), token.display());
-    let config = file
-        .map_or("shipped (`algonius init` writes one of your own)".to_owned(), |file| {
-            file.display().to_string()
-        });
-    let agent = agents.first().map_or("echo", String::as_str);
+    let config = match &configuration.file {
+        Some(file) if configuration.origin == ConfigOrigin::Named => file.display().to_string(),
+        Some(_) => configuration.describe(),
+        None => "shipped (`algonius init` writes one of your own)".to_owned(),
+    };
+    let able = agents.iter().find(|agent| !agent.contains(' ')).or_else(|| agents.first());
+    let agent = able.and_then(|agent| agent.split(' ').next()).unwrap_or("echo");
     format!(
         r#"algonius {version} is ready on {url}{public}
   agents  {agents}

@@ -1,8 +1,7 @@
-//! `algonius service`: has systemd start the service, as a user's own or as the machine's.
+//! `algonius service`: installs the service under systemd, for a user or for the machine.
 
-mod fault;
+pub(super) mod install_paths;
 pub(super) mod installed;
-mod place;
 mod systemd;
 mod unit;
 
@@ -11,17 +10,17 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::args::service::{Scope, ServiceCommand, Wish};
-use super::fault::CliError;
-use super::out::Out;
-use crate::config;
+use super::args::service::{InstallScope, ServiceCommand, UnitScope};
+use super::error::CliError;
+use super::error::service::ServiceError;
+use super::output::Out;
+use crate::config::{self, Severity};
 
-pub(super) use fault::ServiceError;
-use place::{Environment, Owner};
+use install_paths::{DirectoryVariables, Owner};
 use systemd::Systemd;
 use unit::Unit;
 
-/// Installs, removes or looks.
+/// Installs, removes or shows the unit.
 pub(super) fn run(command: ServiceCommand, out: &Out) -> Result<(), CliError> {
     match command {
         ServiceCommand::Install { scope, wish, dry_run: true, force: _ } => {
@@ -36,13 +35,13 @@ pub(super) fn run(command: ServiceCommand, out: &Out) -> Result<(), CliError> {
     }
 }
 
-fn owner(scope: &Scope) -> Owner {
+fn owner(scope: &InstallScope) -> Owner {
     if scope.system { Owner::Machine } else { Owner::User }
 }
 
-/// The unit that is asked for.
-fn wanted(owner: &Owner, wish: Wish) -> Result<Unit, ServiceError> {
-    let here = Environment::of_this_process();
+/// Returns the requested unit.
+fn wanted(owner: &Owner, wish: UnitScope) -> Result<Unit, ServiceError> {
+    let here = DirectoryVariables::of_this_process();
     let program = match wish.program {
         Some(program) => absolute(&program)?,
         None => std::env::current_exe().map_err(|source| ServiceError::Unknown { source })?,
@@ -59,19 +58,19 @@ fn absolute(file: &Path) -> Result<PathBuf, ServiceError> {
     std::path::absolute(file).map_err(|source| ServiceError::Unknown { source })
 }
 
-/// Nothing is written unless the service could start by it.
-fn install(owner: &Owner, wish: Wish, force: bool, out: &Out) -> Result<(), CliError> {
+/// Installs the unit, but writes nothing if the service could not start with it.
+fn install(owner: &Owner, wish: UnitScope, force: bool, out: &Out) -> Result<(), CliError> {
     let systemd = Systemd::of(owner)?;
     let unit = wanted(owner, wish)?;
     sound(&unit)?;
     owner.exists()?;
-    let file = owner.unit_file(&Environment::of_this_process())?;
+    let file = owner.unit_file(&DirectoryVariables::of_this_process())?;
     if !force {
         ours(&file)?;
     }
     write(&file, &unit.text())?;
-    systemd.ask(&["daemon-reload"])?;
-    systemd.ask(&["enable", "--now", place::NAME])?;
+    systemd.query(&["daemon-reload"])?;
+    systemd.query(&["enable", "--now", install_paths::NAME])?;
     if out.is_json() {
         let unit_file = file.display().to_string();
         out.shape(
@@ -88,7 +87,7 @@ fn install(owner: &Owner, wish: Wish, force: bool, out: &Out) -> Result<(), CliE
     Ok(())
 }
 
-/// The configuration is there and without a fault, seen with the path that the service will have.
+/// Checks that the configuration exists and is valid, with the search path of the service.
 fn sound(unit: &Unit) -> Result<(), CliError> {
     let file = Path::new(unit.config());
     if !file.exists() {
@@ -97,10 +96,14 @@ fn sound(unit: &Unit) -> Result<(), CliError> {
     let env = |name: &str| {
         if name == "PATH" { Some(unit.path().to_owned()) } else { std::env::var(name).ok() }
     };
-    config::load(file, &env).map(|_| ()).map_err(CliError::Configuration)
+    let checked = config::load(file, &env).map_err(CliError::Configuration)?;
+    // The user can first install the program or set another path.
+    let missing = checked.warnings.iter().filter(|it| it.severity == Severity::Unavailable);
+    let missing: Vec<_> = missing.map(ToString::to_string).collect();
+    if missing.is_empty() { Ok(()) } else { Err(CliError::NotInstalled(missing)) }
 }
 
-/// A file that is there was written by this command.
+/// Checks that an existing file was written by this command.
 fn ours(file: &Path) -> Result<(), CliError> {
     match fs::read_to_string(file) {
         Ok(text) if unit::is_ours(&text) => Ok(()),
@@ -110,12 +113,12 @@ fn ours(file: &Path) -> Result<(), CliError> {
     }
 }
 
-/// At once or not at all: systemd may read at any time.
+/// Replaces the file atomically, because systemd may read it at any time.
 fn write(file: &Path, text: &str) -> Result<(), CliError> {
     let fault = |source| CliError::File { what: "cannot write", file: file.to_owned(), source };
     let folder = file.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(folder).map_err(fault)?;
-    let fresh = folder.join(format!(".{}.new", place::NAME));
+    let fresh = folder.join(format!(".{}.new", install_paths::NAME));
     fs::write(&fresh, text).and_then(|()| fs::rename(&fresh, file)).map_err(fault)
 }
 
@@ -123,12 +126,12 @@ fn uninstall(owner: &Owner, out: &Out) -> Result<(), CliError> {
     let systemd = Systemd::of(owner)?;
     let file = installed(owner)?;
     ours(&file)?;
-    systemd.ask(&["disable", "--now", place::NAME])?;
+    systemd.query(&["disable", "--now", install_paths::NAME])?;
     fs::remove_file(&file).map_err(|source| {
         let (what, file) = ("cannot remove", file.clone());
         CliError::File { what, file, source }
     })?;
-    systemd.ask(&["daemon-reload"])?;
+    systemd.query(&["daemon-reload"])?;
     if out.is_json() {
         out.shape(&json!({"removed": file.display().to_string()}));
     } else {
@@ -137,9 +140,9 @@ fn uninstall(owner: &Owner, out: &Out) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Where the unit is.
+/// Returns the path of the installed unit.
 fn installed(owner: &Owner) -> Result<PathBuf, ServiceError> {
-    let file = owner.unit_file(&Environment::of_this_process())?;
+    let file = owner.unit_file(&DirectoryVariables::of_this_process())?;
     if file.exists() { Ok(file) } else { Err(ServiceError::NotInstalled { file }) }
 }
 

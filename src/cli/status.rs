@@ -1,20 +1,20 @@
-//! `algonius status`: the tree, once or again and again.
+//! `algonius status`: prints the tree, once or repeatedly.
 
 mod tree;
 
 use std::pin::pin;
 use std::time::Duration;
 
-use super::client::Client;
-use super::fault::CliError;
-use super::out::Out;
-use super::screen::{Screen, asked_to_stop};
+use super::client::ServiceClient;
+use super::error::CliError;
+use super::output::Out;
+use super::output::screen::{Screen, stop_requested};
 use crate::wire::api::ServiceStatus;
 
-pub(super) use tree::{ago, life};
+pub(super) use tree::life;
 
-/// Asks and prints.
-pub(super) async fn run(client: &Client, out: &Out) -> Result<(), CliError> {
+/// Requests the status and prints it.
+pub(super) async fn run(client: &ServiceClient, out: &Out) -> Result<(), CliError> {
     let status: ServiceStatus = client.get("/status").await?;
     if out.is_json() {
         out.shape(&status);
@@ -24,11 +24,15 @@ pub(super) async fn run(client: &Client, out: &Out) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Asks and prints again and again, until it is told to stop or nobody reads any more. A terminal has
-/// one tree that changes; anything else one after the other, or one JSON document on a line. A service
-/// that has answered once may be away for a while.
-pub(super) async fn watch(client: &Client, pace: Duration, out: &Out) -> Result<(), CliError> {
-    let mut stop = pin!(asked_to_stop());
+/// Requests and prints the status repeatedly, until a signal or until the reader has gone. A terminal shows one tree
+/// that changes; other outputs get one tree after another, or one JSON document per line. After a first response the
+/// service may be unavailable for a while.
+pub(super) async fn watch(
+    client: &ServiceClient,
+    pace: Duration,
+    out: &Out,
+) -> Result<(), CliError> {
+    let mut stop = pin!(stop_requested());
     let mut screen = Screen::of_stdout().filter(|_| !out.is_json());
     let mut last: Option<ServiceStatus> = None;
     loop {
@@ -55,7 +59,7 @@ pub(super) async fn watch(client: &Client, pace: Duration, out: &Out) -> Result<
     }
 }
 
-/// Whether a service that is started again answers then.
+/// True if a restart of the service resolves the error.
 const fn is_passing(error: &CliError) -> bool {
     matches!(error, CliError::Unreachable { .. } | CliError::Broken { .. })
 }
@@ -76,7 +80,7 @@ fn show(
             out.note(&format!("{away}; looking again"));
             Ok(())
         }
-        (None, None) if out.is_json() => out.lines(&[serde_json::to_string(status)?]),
+        (None, None) if out.is_json() => out.lines(&[out.json(&serde_json::to_string(status)?)]),
         (None, None) => out.lines(&[tree::lines(status), vec![String::new()]].concat()),
     }
 }

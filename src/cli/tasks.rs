@@ -1,24 +1,34 @@
-//! `algonius tasks`: what was asked, and what became of it.
+//! `algonius tasks`: lists, shows, cancels, retries, removes and exports tasks.
 
-use algonius_actors::model::event::Event;
+pub(super) mod approvals;
+mod event_text;
+pub(super) mod lookup;
+pub(super) mod send;
+pub(super) mod watch;
+
+use algonius_actors::model::agent::queue::Queued;
+use algonius_actors::model::execution::event::{Event, EventKind};
 use serde_json::json;
 
-use super::client::Client;
-use super::fault::CliError;
-use super::filters::Filters;
-use super::out::Out;
+use super::args::filters::Filters;
+use super::client::ServiceClient;
+use super::error::CliError;
+use super::output::Out;
+use super::output::screen::cut;
+use super::output::time_text::{self, took};
+use super::output::usage_text;
 use crate::wire::api::history::{AttemptEntry, ExecutionDetail};
 use crate::wire::api::{ExecutionEntry, ExecutionList};
 
 /// Lists tasks.
 pub(super) async fn list(
-    client: &Client,
+    client: &ServiceClient,
     filters: &Filters,
     (limit, cursor): (u32, Option<String>),
     out: &Out,
 ) -> Result<(), CliError> {
-    let limit = Some(("limit", limit.to_string()));
-    let further: Vec<_> = limit.into_iter().chain(cursor.map(|place| ("cursor", place))).collect();
+    let asked = [("limit", limit.to_string()), ("summary", "true".to_owned())];
+    let further: Vec<_> = asked.into_iter().chain(cursor.map(|place| ("cursor", place))).collect();
     let list: ExecutionList =
         client.get(&format!("/api/v1/executions?{}", filters.query(&further))).await?;
     if out.is_json() {
@@ -26,14 +36,27 @@ pub(super) async fn list(
         return Ok(());
     }
     let rows = list.executions.iter().map(row).collect();
-    out.table(["TASK", "AGENT", "STATE", "ATTEMPT", "ACCEPTED", "TOOK", "WHY"], rows, "no tasks");
+    let head =
+        ["TASK", "AGENT", "STATE", "ATTEMPT", "ACCEPTED", "TOOK", "CALLER", "REQUEST", "WHY"];
+    out.table(head, rows, "no tasks");
+    if list.executions.is_empty() {
+        lookup::remark(client, filters).await.into_iter().for_each(|remark| out.note(&remark));
+    }
     if let Some(next) = &list.next {
         out.note(&format!("there are more: --cursor {next}"));
     }
     Ok(())
 }
 
-fn row(entry: &ExecutionEntry) -> [String; 7] {
+/// Maximum number of characters of a request in a table.
+const REQUEST: usize = 40;
+/// Maximum number of last lines of standard error that are shown.
+const ERRORS: usize = 40;
+
+fn row(entry: &ExecutionEntry) -> [String; 9] {
+    let summary = entry.summary.as_ref();
+    let caller = summary.and_then(|summary| summary.caller.clone());
+    let request = summary.map(|summary| cut(&summary.request, REQUEST));
     [
         entry.id.clone(),
         entry.agent.clone(),
@@ -41,39 +64,88 @@ fn row(entry: &ExecutionEntry) -> [String; 7] {
         entry.stamp.attempt.to_string(),
         entry.accepted_at.format("%Y-%m-%d %H:%M:%SZ").to_string(),
         entry.duration_us.map_or("-".to_owned(), took),
+        caller.unwrap_or_else(|| "-".to_owned()),
+        request.unwrap_or_default(),
         why(entry),
     ]
 }
 
-/// Why it waits, or why it did not work. Who is parked has failed once, and that is not its end.
+/// Returns the reason of the wait, and its end if that is known.
+fn waits(queued: &Queued) -> String {
+    let until = queued.until.map(|until| format!(" until {}", until.format("%Y-%m-%d %H:%M:%SZ")));
+    format!("{}{}", queued.reason.as_str(), until.unwrap_or_default())
+}
+
+/// Returns the reason for which a task waits or failed. A deferred task has failed once and has not ended.
 fn why(entry: &ExecutionEntry) -> String {
-    let waits = entry.queue.as_ref().map(|queue| queue.queued.reason.as_str().to_owned());
+    let waits = entry.queue.as_ref().map(|queue| waits(&queue.queued));
+    let waits = waits.or_else(|| entry.interruption.map(|reason| reason.as_str().to_owned()));
     waits.or_else(|| entry.error.as_ref().map(|error| error.code.clone())).unwrap_or_default()
 }
 
-pub(super) fn took(microseconds: i64) -> String {
-    let took = std::time::Duration::from_micros(microseconds.unsigned_abs());
-    match took.as_secs() {
-        0 => format!("{microseconds} µs"),
-        1..60 => format!("{:.1} s", took.as_secs_f64()),
-        seconds => format!("{} min", seconds / 60),
-    }
-}
-
 /// Shows one task.
-pub(super) async fn show(client: &Client, id: &str, out: &Out) -> Result<(), CliError> {
+pub(super) async fn show(
+    client: &ServiceClient,
+    id: &str,
+    has_events: bool,
+    out: &Out,
+) -> Result<(), CliError> {
     let detail: ExecutionDetail = client.get(&format!("/api/v1/executions/{id}")).await?;
     if out.is_json() {
         out.shape(&detail);
         return Ok(());
     }
+    head(&detail, out);
+    out.line("── what happened ──");
+    if has_events {
+        detail.events.iter().for_each(|event| out.line(&event_line(event)));
+    } else {
+        // Events of the program are recorded with the events that follow them, so their numbers are not in the order
+        // of time.
+        let mut events: Vec<_> = detail.events.iter().collect();
+        events.sort_by_key(|event| event.at);
+        for event in events {
+            event_text::line(client, id, event).await.into_iter().for_each(|line| out.line(&line));
+        }
+    }
+    for (name, text) in [("input", Some(&detail.input)), ("output", detail.output.as_ref())] {
+        if let Some(text) = text.filter(|text| !text.is_empty()) {
+            out.line(&format!("── {name} ──"));
+            out.line(text.trim_end_matches('\n'));
+        }
+    }
+    errors(&detail, out);
+    if detail.events_after.is_some() {
+        out.note("there are more events than shown; `tasks export` has all of them");
+    }
+    for name in &detail.cut {
+        out.note(&format!("{name} is longer than shown; `tasks export --text` has all of it"));
+    }
+    Ok(())
+}
+
+/// Prints the facts about a task, one per line.
+fn head(detail: &ExecutionDetail, out: &Out) {
     let entry = &detail.entry;
     out.line(&format!("task     {}", entry.id));
     out.line(&format!("agent    {}", entry.agent));
     out.line(&format!("state    {} (attempt {})", entry.state, entry.stamp.attempt));
-    out.line(&format!("asked    {} by {}", entry.accepted_at.to_rfc3339(), asker(&detail)));
+    out.line(&format!("asked    {} by {}", time_text::time(entry.accepted_at), requester(detail)));
     if let Some(queue) = &entry.queue {
         out.line(&format!("queue    {}", queue.message));
+    }
+    if let Some(amounts) = usage_text::line(entry.usage) {
+        out.line(&format!("used     {amounts}"));
+    }
+    if let Some(message) = lost_context(&detail.events) {
+        out.line(&format!("context  lost: {message}"));
+    }
+    if let Some(interruption) = entry.interruption {
+        let request = detail.request.as_deref().unwrap_or_default().trim_end();
+        let request = request.replace('\n', "\n         ");
+        out.line(&format!("request  {}: {request}", interruption.as_str()));
+        let (agent, id) = (&entry.agent, &entry.id);
+        out.line(&format!("hint     answer by `algonius send {agent} --task {id} TEXT`"));
     }
     if let Some(error) = &entry.error {
         out.line(&format!("why      {} ({})", error.message, error.code));
@@ -82,26 +154,35 @@ pub(super) async fn show(client: &Client, id: &str, out: &Out) -> Result<(), Cli
     for attempt in &detail.attempts {
         out.line(&attempt_line(attempt));
     }
-    for event in &detail.events {
-        out.line(&event_line(event));
-    }
-    for (name, text) in [
-        ("input", Some(&detail.input)),
-        ("output", detail.output.as_ref()),
-        ("stderr", Some(&detail.stderr)),
-    ] {
-        if let Some(text) = text.filter(|text| !text.is_empty()) {
-            out.line(&format!("── {name} ──"));
-            out.line(text.trim_end_matches('\n'));
-        }
-    }
-    for name in &detail.cut {
-        out.note(&format!("{name} is longer than shown; `tasks export --text` has all of it"));
-    }
-    Ok(())
 }
 
-fn asker(detail: &ExecutionDetail) -> &str {
+/// Returns the reason why the agent lost the context of its conversation in this task, if it did.
+fn lost_context(events: &[Event]) -> Option<&str> {
+    events.iter().rev().find_map(|event| match &event.data {
+        EventKind::SessionLost { message } => Some(message.as_str()),
+        _ => None,
+    })
+}
+
+/// Prints the last lines of standard error, and the command that shows all of it.
+fn errors(detail: &ExecutionDetail, out: &Out) {
+    if detail.stderr.is_empty() {
+        return;
+    }
+    let lines: Vec<_> = detail.stderr.lines().collect();
+    let hidden = lines.len().saturating_sub(ERRORS);
+    out.line("── stderr ──");
+    lines.iter().skip(hidden).for_each(|line| out.line(line));
+    if hidden > 0 {
+        let id = &detail.entry.id;
+        out.note(&format!(
+            "{hidden} earlier lines of standard error are not shown; `algonius tasks show {id} --json` \
+             has them"
+        ));
+    }
+}
+
+fn requester(detail: &ExecutionDetail) -> &str {
     detail.caller.as_deref().unwrap_or(&detail.owner)
 }
 
@@ -111,21 +192,21 @@ fn attempt_line(attempt: &AttemptEntry) -> String {
     let told = [
         attempt.ended_in.map(|state| state.to_string()),
         took.map(|took| format!("after {took}")),
-        attempt.pid.map(|pid| format!("pid {pid}")),
         attempt.exit_code.map(|code| format!("exit code {code}")),
         attempt.error.as_ref().map(|error| error.code.clone()),
-        attempt.spent.map(|spent| format!("{} ms of processor", spent.cpu_ms)),
     ];
     let told: Vec<_> = told.into_iter().flatten().collect();
-    format!("try      {}.{} {}", stamp.turn, stamp.attempt, told.join(", "))
+    let turn = if stamp.turn > 1 { format!(" of turn {}", stamp.turn) } else { String::new() };
+    let told = if told.is_empty() { "running".to_owned() } else { told.join(", ") };
+    format!("attempt  {}{turn}: {told}", stamp.attempt)
 }
 
-/// An event for people.
-pub(super) fn event_line(event: &Event) -> String {
-    let mut fact = serde_json::to_value(&event.fact).unwrap_or_default();
+/// Formats an event with its number and all its fields, for the analysis of the service.
+fn event_line(event: &Event) -> String {
+    let mut fact = serde_json::to_value(&event.data).unwrap_or_default();
     let kind = fact.get("kind").and_then(|kind| kind.as_str()).unwrap_or_default().to_owned();
     if let Some(fields) = fact.as_object_mut() {
-        for name in ["kind", "at", "stamp"] {
+        for name in ["kind", "at", "attemptId"] {
             fields.remove(name);
         }
     }
@@ -133,8 +214,8 @@ pub(super) fn event_line(event: &Event) -> String {
     format!("{:>7}  {at} {kind} {fact}", event.number)
 }
 
-/// Calls a task off.
-pub(super) async fn cancel(client: &Client, id: &str, out: &Out) -> Result<(), CliError> {
+/// Cancels a task.
+pub(super) async fn cancel(client: &ServiceClient, id: &str, out: &Out) -> Result<(), CliError> {
     let path = format!("/api/v1/executions/{id}/cancel");
     let entry: ExecutionEntry = client.post(&path, json!({})).await?;
     if out.is_json() {
@@ -145,8 +226,8 @@ pub(super) async fn cancel(client: &Client, id: &str, out: &Out) -> Result<(), C
     Ok(())
 }
 
-/// Asks once more what a task was asked.
-pub(super) async fn retry(client: &Client, id: &str, out: &Out) -> Result<(), CliError> {
+/// Retries a task.
+pub(super) async fn retry(client: &ServiceClient, id: &str, out: &Out) -> Result<(), CliError> {
     let path = format!("/api/v1/executions/{id}/retry");
     let detail: ExecutionDetail = client.post(&path, json!({})).await?;
     if out.is_json() {
@@ -158,7 +239,7 @@ pub(super) async fn retry(client: &Client, id: &str, out: &Out) -> Result<(), Cl
 }
 
 /// Removes a task.
-pub(super) async fn delete(client: &Client, id: &str, out: &Out) -> Result<(), CliError> {
+pub(super) async fn delete(client: &ServiceClient, id: &str, out: &Out) -> Result<(), CliError> {
     client.remove(&format!("/api/v1/executions/{id}")).await?;
     if out.is_json() {
         out.shape(&json!({"removed": id}));
@@ -168,14 +249,15 @@ pub(super) async fn delete(client: &Client, id: &str, out: &Out) -> Result<(), C
     Ok(())
 }
 
-/// Writes tasks to standard output as they come.
+/// Writes tasks to standard output as they arrive.
 pub(super) async fn export(
-    client: &Client,
+    client: &ServiceClient,
     filters: &Filters,
     (text, limit): (bool, Option<u32>),
+    out: &Out,
 ) -> Result<(), CliError> {
     let limit = limit.map(|limit| ("limit", limit.to_string()));
     let further: Vec<_> = limit.into_iter().chain([("text", text.to_string())]).collect();
     let path = format!("/api/v1/executions/export?{}", filters.query(&further));
-    client.copy(&path, &mut std::io::stdout()).await
+    client.copy(&path, &mut out.documents()).await
 }

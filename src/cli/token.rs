@@ -1,20 +1,24 @@
-//! `algonius token`: who may ask, while the service runs.
+//! `algonius token`: manages tokens at run time.
 
 use serde_json::{Value, json};
 
 use super::args::NewToken;
-use super::client::Client;
-use super::fault::CliError;
-use super::out::Out;
-use crate::wire::admin::{TokenEntry, TokenList, TokenMade, TokenOrder};
+use super::client::ServiceClient;
+use super::error::CliError;
+use super::output::Out;
+use crate::wire::admin::{CreatedToken, TokenEntry, TokenList, TokenRequest};
 
-/// Makes a token. Its text is the only line on standard output.
-pub(super) async fn create(client: &Client, new: NewToken, out: &Out) -> Result<(), CliError> {
+/// Creates a token. Its text is the only line on standard output.
+pub(super) async fn create(
+    client: &ServiceClient,
+    new: NewToken,
+    out: &Out,
+) -> Result<(), CliError> {
     let NewToken { name, scopes, agents, expires, replace } = new;
     let given = |words: Vec<String>| (!words.is_empty()).then_some(words);
     let (scopes, agents) = (given(scopes), given(agents));
-    let order = json!(TokenOrder { name, scopes, agents, expires, replace });
-    let made: TokenMade = client.post("/api/v1/tokens", order).await?;
+    let order = json!(TokenRequest { name, scopes, agents, expires, replace });
+    let made: CreatedToken = client.post("/api/v1/tokens", order).await?;
     if out.is_json() {
         out.shape(&made);
         return Ok(());
@@ -25,7 +29,7 @@ pub(super) async fn create(client: &Client, new: NewToken, out: &Out) -> Result<
 }
 
 /// Lists tokens.
-pub(super) async fn list(client: &Client, out: &Out) -> Result<(), CliError> {
+pub(super) async fn list(client: &ServiceClient, out: &Out) -> Result<(), CliError> {
     let list: TokenList = client.get("/api/v1/tokens").await?;
     if out.is_json() {
         out.shape(&list);
@@ -44,17 +48,17 @@ fn row(entry: &TokenEntry) -> [String; 5] {
 }
 
 /// Revokes a token.
-pub(super) async fn revoke(client: &Client, name: &str, out: &Out) -> Result<(), CliError> {
+pub(super) async fn revoke(client: &ServiceClient, name: &str, out: &Out) -> Result<(), CliError> {
     let name: String = name.bytes().map(escaped).collect();
     let told: Value = client.delete(&format!("/api/v1/tokens/{name}")).await?;
     done(&told, "revoked", out);
     Ok(())
 }
 
-/// Has the service give the operator's token another text.
-pub(super) async fn rotate(client: &Client, out: &Out) -> Result<(), CliError> {
+/// Replaces the text of the operator's token.
+pub(super) async fn rotate(client: &ServiceClient, out: &Out) -> Result<(), CliError> {
     let told: Value = client.post("/api/v1/operator/rotate", json!({})).await?;
-    done(&told, "the operator's token has another text, in its file", out);
+    done(&told, "rotated the operator token in its file", out);
     Ok(())
 }
 
@@ -66,7 +70,7 @@ fn done(told: &Value, text: &str, out: &Out) {
     }
 }
 
-/// A byte as it stands in a path.
+/// Escapes a byte for a path.
 fn escaped(byte: u8) -> String {
     if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
         char::from(byte).to_string()

@@ -1,32 +1,31 @@
-//! Presets: tables of agents that are known, laid under the tables of the file.
+//! Presets: tables of known agents, merged under the tables of the file.
 //!
-//! A preset is a file with `[about]`, which says what it is, and `[agent]`, a part of an agent's table.
-//! Those that come with the program can be replaced, and others added, by files in a folder.
+//! A preset is a file with `[about]`, which describes it, and `[agent]`, a part of an agent's table. Files in a folder
+//! can replace the built-in presets and add others.
 
-mod about;
-mod lay;
+mod preset_merge;
+mod preset_metadata;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use toml::de::{DeTable, DeValue};
 
-use super::reader::Reader;
+use super::table::ConfigReader;
 
-pub use about::About;
-pub(super) use lay::{Behind, Laid, lay};
+pub(super) use preset_merge::{Behind, MergedDocument, merge};
+pub use preset_metadata::About;
 
-/// Where presets of one's own are when no configuration says, beside the configuration.
+/// Default folder of custom presets, beside the configuration.
 pub(super) const FOLDER: &str = "presets";
-/// What a file of a preset ends in.
+/// File extension of a preset.
 const ENDING: &str = "toml";
-/// Longest file of a preset, in bytes.
+/// Greatest size of a preset file in bytes.
 const LONGEST: u64 = 256 << 10;
 
-/// The presets that come with the program.
+/// Presets that are built into the program.
 const BUILT_IN: [(&str, &str); 12] = [
     ("aider", include_str!("../../config/presets/aider.toml")),
     ("claude-code", include_str!("../../config/presets/claude-code.toml")),
@@ -42,31 +41,32 @@ const BUILT_IN: [(&str, &str); 12] = [
     ("qwen", include_str!("../../config/presets/qwen.toml")),
 ];
 
-/// A preset as written.
+/// Preset as written.
 struct Preset {
-    /// As faults name it.
+    /// Path that faults name.
     file: PathBuf,
     text: Cow<'static, str>,
 }
 
-/// The presets that can be named: those of the program, and those of a folder over them.
-pub(super) struct Shelf {
+/// Available presets: the built-in ones, overridden by those of a folder.
+pub(super) struct PresetSource {
     presets: BTreeMap<String, Preset>,
-    /// The folder, with the files that were read, or could not be.
+    /// Folder of the files that were read, or could not be.
     folder: PathBuf,
     unread: BTreeMap<String, (PathBuf, io::Error)>,
 }
 
-impl Shelf {
-    /// What the document says of the folder, seen from `beside`. Reads all that is there.
+impl PresetSource {
+    /// Opens the folder that the document names, relative to `beside`, and reads all presets.
     pub(super) fn open(document: &DeTable<'_>, beside: &Path) -> Self {
+        // The document is not checked yet: the presets are merged into it before any key is read.
         let server = document.get("server").and_then(|server| server.get_ref().as_table());
         let named = server.and_then(|server| server.get("presets"));
         let named = named.and_then(|named| named.get_ref().as_str()).unwrap_or(FOLDER);
         Self::read(beside.join(named))
     }
 
-    /// The presets of the program, and those of a folder.
+    /// Returns the built-in presets, and those of a folder.
     fn read(folder: PathBuf) -> Self {
         let built_in = BUILT_IN.iter().map(|(name, text)| {
             let file = PathBuf::from(format!("{name}.{ENDING} (built in)"));
@@ -89,9 +89,9 @@ impl Shelf {
         self.presets.keys().map(String::as_str)
     }
 
-    /// Has changes of the folder seen as changes of the configuration.
-    pub(super) fn watched(&self, reader: &Reader<'_>) {
-        // One that is made later is seen too.
+    /// Registers the folder, so that its changes count as changes of the configuration.
+    pub(super) fn watched(&self, reader: &ConfigReader<'_>) {
+        // The folder is registered too, so that a new file is noticed.
         reader.keep_file(self.folder.clone());
         for (_, file) in files(&self.folder) {
             reader.keep_file(file);
@@ -99,7 +99,7 @@ impl Shelf {
     }
 }
 
-/// The presets of a folder, by their names.
+/// Returns the presets of a folder by name.
 fn files(folder: &Path) -> Vec<(String, PathBuf)> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let files = entries.map(|entry| entry.path()).filter_map(|file| {
@@ -117,24 +117,24 @@ fn text(file: &Path) -> io::Result<String> {
     fs::read_to_string(file)
 }
 
-/// A preset, as it is shown to whoever looks for one.
+/// Available preset, for display.
 #[derive(Debug, Clone)]
 pub struct Offer {
-    /// Its name.
+    /// Name of the preset.
     pub name: String,
-    /// What it says of itself.
+    /// Description of the preset.
     pub about: About,
-    /// The program, where it names one.
+    /// Program, if the preset names one.
     pub command: Option<String>,
-    /// Where it is from, unless it came with the program.
+    /// Path of its file, unless it is built in.
     pub file: Option<PathBuf>,
 }
 
-/// Every preset that a configuration could name: `folder` is where its own are. One that cannot be read
-/// is left out; whoever names it is told why.
+/// Returns every preset that a configuration could name: `folder` is the folder of custom ones. An unreadable preset is
+/// omitted; a configuration that names it gets the reason.
 #[must_use]
 pub fn offers(folder: Option<&Path>) -> Vec<Offer> {
-    let shelf = Shelf::read(folder.map_or_else(PathBuf::new, Path::to_owned));
+    let shelf = PresetSource::read(folder.map_or_else(PathBuf::new, Path::to_owned));
     let offer = |(name, preset): (&String, &Preset)| {
         let document = DeTable::parse(&preset.text).ok()?;
         let about = document.get_ref().get("about").and_then(|about| about.get_ref().as_table());
@@ -142,7 +142,7 @@ pub fn offers(folder: Option<&Path>) -> Vec<Offer> {
         let command = agent.and_then(|agent| agent.get("command"));
         Some(Offer {
             name: name.clone(),
-            about: about::quietly(about),
+            about: preset_metadata::quietly(about),
             command: command.and_then(|it| it.get_ref().as_str()).map(str::to_owned),
             file: matches!(preset.text, Cow::Owned(_)).then(|| preset.file.clone()),
         })
@@ -150,7 +150,7 @@ pub fn offers(folder: Option<&Path>) -> Vec<Offer> {
     shelf.presets.iter().filter_map(offer).collect()
 }
 
-/// A table below a key.
+/// Returns a table below a key.
 fn table<'t, 'i>(of: &'t DeTable<'i>, key: &str) -> Option<&'t DeTable<'i>> {
     of.get(key).and_then(|value| DeValue::as_table(value.get_ref()))
 }

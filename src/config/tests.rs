@@ -1,4 +1,4 @@
-//! What the loader says of whole files; the helper of all its tests.
+//! Tests of the loader with whole files, and their common functions.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -8,41 +8,37 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use algonius_actors::model::access::principal::Right;
 use algonius_actors::model::agent::{
-    Access, AgentSpec, Allowance, Capacity, Deadlines, RetrySpec, Sizes, Skill,
+    Access, AgentProfile, AgentSpec, Allowance, Capacity, Deadlines, ProgramFacts, RetrySpec,
+    Sizes, Skill, WorkLimits, WorkerFacts,
 };
-use algonius_actors::model::principal::Right;
+use algonius_actors::model::id::AgentId;
 use algonius_actors::model::program::{InputPattern, OutputPattern, Secrecy};
-use algonius_actors::model::resources::Holding;
-use algonius_actors::model::sandbox::Enforcement;
 use proptest::prelude::*;
 
-use super::environment::{ExpandError, expand};
+use super::keys::agent::program::environment::{ExpandError, expand};
 use super::*;
 
 mod access;
-mod agents;
-mod allowance;
-mod contract;
-mod dialogues;
+mod agent;
+mod inputs;
 mod machine;
 mod presets;
 mod pressure;
 mod redaction;
-mod resources;
 mod retention;
-mod sandbox;
 mod schedules;
 mod schema;
 mod tls;
 mod whole;
 
-/// The agent that most tests add a line to.
+/// Agent to which most tests add a line.
 const CAT: &str = "[agents.a]\ncommand = \"cat\"\n";
-/// A text that may be printed nowhere.
+/// Text that must not be printed anywhere.
 const CANARY: &str = "canary-canary-canary-canary-canary-1";
 
-/// The environment of the tests.
+/// Environment of the tests.
 fn env(name: &str) -> Option<String> {
     let value = match name {
         "HOME" => "/people/me",
@@ -58,19 +54,19 @@ fn env(name: &str) -> Option<String> {
 }
 
 /// Loads a text as `supervisor.toml` of a folder of its own.
-fn load_text(text: &str) -> Result<Checked, Faults> {
+fn load_text(text: &str) -> Result<Checked, ConfigFaults> {
     let folder = tempfile::tempdir().unwrap();
     load_in(folder.path(), text)
 }
 
 /// Loads a text as `supervisor.toml` of a folder.
-fn load_in(folder: &Path, text: &str) -> Result<Checked, Faults> {
+fn load_in(folder: &Path, text: &str) -> Result<Checked, ConfigFaults> {
     let file = folder.join("supervisor.toml");
     fs::write(&file, text).unwrap();
     load(&file, &env)
 }
 
-/// The lines said about a text, each from its position on.
+/// Returns the faults of a text, each from its position on.
 fn said_of(text: &str) -> Vec<String> {
     let faults = match load_text(text) {
         Ok(checked) => checked.warnings,
@@ -79,12 +75,12 @@ fn said_of(text: &str) -> Vec<String> {
     faults.iter().map(short).collect()
 }
 
-/// A fault's line without the path of the file, which differs from test to test.
-fn short(fault: &Fault) -> String {
-    Fault { file: PathBuf::from("c"), ..fault.clone() }.to_string()
+/// Returns a fault's line without the path of the file, which differs from test to test.
+fn short(fault: &ConfigFault) -> String {
+    ConfigFault { file: PathBuf::from("c"), ..fault.clone() }.to_string()
 }
 
-/// The settings of a text without an error.
+/// Returns the settings of a text without an error.
 fn settings(text: &str) -> Settings {
     match load_text(text) {
         Ok(checked) => checked.settings,
@@ -92,7 +88,7 @@ fn settings(text: &str) -> Settings {
     }
 }
 
-/// Checks what is said of `cat` with further lines; the first of them is line 3.
+/// Checks the faults of `cat` with further lines; the first of them is line 3.
 fn check_agent(rows: &[(&str, &[&str])]) {
     for (lines, wanted) in rows {
         assert_eq!(said_of(&format!("{CAT}{lines}\n")), *wanted, "{lines}");
@@ -100,70 +96,89 @@ fn check_agent(rows: &[(&str, &[&str])]) {
 }
 
 #[test]
-fn a_short_file_is_served_on_loopback_from_the_usual_places() {
-    let Settings { server, log, default_agent, tokens, secrets, .. } = settings(CAT);
+fn a_minimal_file_gives_the_default_settings() {
+    let Settings { server, default_agent, callers, secrecy, observability, .. } = settings(CAT);
     let data_dir = PathBuf::from("/people/me/.local/state/algonius");
     let wanted = Server {
         tls: None,
         listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
-        public_url: None,
-        public_card: true,
+        public: PublicSettings { url: None, card: true },
         token_file: data_dir.join("token"),
         runtime_dir: server.runtime_dir.clone(),
         data_dir,
-        max_body_bytes: 4 << 20,
-        max_connections: 1024,
-        header_timeout: Duration::from_secs(10),
-        body_timeout: Duration::from_secs(30),
-        write_timeout: Duration::from_secs(30),
+        requests: RequestLimits {
+            max_body_bytes: 4 << 20,
+            max_connections: 1024,
+            header_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(30),
+        },
         drain_timeout: Duration::from_secs(30),
-        reattach_grace: Duration::from_secs(60),
-        durability: Durability::Process,
-        watch: true,
-        presets: server.presets.clone(),
-        entry: Entry::default(),
+        programs: ProgramSettings {
+            output_memory: 256 << 20,
+            reattach_grace: Duration::from_secs(60),
+            agent_users: None,
+        },
+        durability: DurabilitySetting::Process,
+        configuration: SourceSettings {
+            watch: true,
+            presets: server.configuration.presets.clone(),
+        },
+        entry: AccessSettings::default(),
     };
     assert_eq!(server, wanted);
-    assert_eq!(log, Log { level: tracing::Level::INFO, format: LogFormat::Auto });
+    assert_eq!(
+        observability.log,
+        LogSettings { level: tracing::Level::INFO, format: LogFormat::Auto }
+    );
     assert_eq!(default_agent, AgentId::new("a").ok());
-    assert!(tokens.is_empty() && secrets.is_empty());
+    assert!(callers.tokens.is_empty() && secrecy.secrets.is_empty());
 }
 
 #[test]
 fn an_agent_of_one_line_gets_every_default() {
-    let Agent { spec, program, .. } = settings(CAT).agents.remove(0);
+    let agent = settings(CAT).agents.remove(0);
+    let (spec, program) = (agent.spec.clone(), agent.program().unwrap().clone());
     let seconds = Duration::from_secs;
     let skill = Skill {
         id: "a".into(),
         name: "a".into(),
         description: "The agent `a`.".into(),
         tags: vec!["a".into()],
+        ..Skill::default()
     };
     let wanted = AgentSpec {
         id: AgentId::new("a").unwrap(),
-        name: "a".into(),
-        description: skill.description.clone(),
-        version: "1.0.0".into(),
-        skills: vec![skill],
+        profile: AgentProfile {
+            name: "a".into(),
+            description: skill.description.clone(),
+            version: "1.0.0".into(),
+            skills: vec![skill],
+        },
         enabled: true,
         access: Access::ReadOnly,
-        enforcement: Enforcement::Unneeded,
-        isolation: None,
-        holding: Holding::default(),
-        expects: None,
-        capacity: Capacity { running: NonZeroU32::new(10), waiting: 10, patience: seconds(1800) },
-        deadlines: Deadlines {
-            start: seconds(30),
-            run: seconds(300),
-            idle: None,
-            grace: seconds(5),
-            answer: seconds(86_400),
+        worker: WorkerFacts::Program(ProgramFacts {
+            heartbeat: Some(seconds(30)),
+            ..ProgramFacts::default()
+        }),
+        limits: WorkLimits {
+            capacity: Capacity {
+                running: NonZeroU32::new(10),
+                waiting: 10,
+                patience: seconds(1800),
+            },
+            deadlines: Deadlines {
+                start: seconds(30),
+                run: seconds(300),
+                idle: None,
+                grace: seconds(5),
+                answer: seconds(86_400),
+            },
+            sizes: Sizes { input: 1 << 20, output: 10 << 20 },
         },
-        heartbeat: Some(seconds(30)),
         retry: RetrySpec::default(),
         quota: Default::default(),
         budget: Default::default(),
-        sizes: Sizes { input: 1 << 20, output: 10 << 20 },
         dedup_window: None,
         allowance: Allowance::default(),
         exposure: Arc::default(),
@@ -180,7 +195,7 @@ fn an_agent_of_one_line_gets_every_default() {
 }
 
 #[test]
-fn every_fault_is_reported_at_once_in_the_order_of_the_file() {
+fn all_errors_are_reported_in_the_order_of_the_file() {
     let text = r#"
 [server]
 listen = "localhost"
@@ -214,7 +229,7 @@ timeout_max = 5
             "c:11:9: error: agents.echo.args[0]: `inptu` is not known to templates; did you mean `input`?",
             "c:11:24: error: agents.echo.args[1] = 7: must be text in quotes, not a whole number",
             "c:13:9: error: agents.no id: `no id` is not an id: 1 to 64 of the characters A-Z a-z 0-9 _ -",
-            "c:17:11: error: agents.gone.command = \"no-such-program\": no such program on the PATH",
+            "c:17:11: warning: agents.gone.command = \"no-such-program\": no such program on the PATH; install it; the agent is unavailable until then",
             "c:18:18: error: agents.gone.max_concurrent: must be a whole number, not text",
             "c:20:2: error: limit: unknown key; did you mean `limits`?",
         ]
@@ -222,7 +237,7 @@ timeout_max = 5
 }
 
 #[test]
-fn errors_of_syntax_are_all_reported_and_nothing_is_guessed_from_the_rest() {
+fn all_syntax_errors_are_reported_without_follow_up_errors() {
     let lines = said_of("[agents.a]\ncommand = cat\ntimeout = \n[agents.a]\n");
     let places: Vec<_> =
         lines.iter().map(|line| line.rsplit(": ").nth(2).unwrap_or(line)).collect();
@@ -232,7 +247,7 @@ fn errors_of_syntax_are_all_reported_and_nothing_is_guessed_from_the_rest() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_named_as_a_whole() {
+fn an_unreadable_file_is_reported_as_a_whole() {
     let faults = load(Path::new("/no/such.toml"), &env).unwrap_err();
     let wanted = "/no/such.toml: error: cannot be read: No such file or directory (os error 2)";
     assert_eq!((faults.to_string().as_str(), faults.errors()), (wanted, 1));

@@ -1,5 +1,5 @@
-//! Sends what happened to a collector: in batches, from a queue that is bounded, and nobody waits for
-//! it. What does not fit, or does not arrive, is dropped and counted.
+//! Exporter to an OTLP collector: it sends batches from a bounded queue, and no other task waits for it. Items that
+//! do not fit or do not arrive are dropped and counted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,85 +11,90 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::metrics::Metrics;
 use super::otlp;
-use crate::push::{Courier, Letter};
+use crate::push::{WebhookClient, WebhookRequest};
 
-/// What may wait to be sent.
+/// Maximum number of queued items.
 const WAITING: usize = 2048;
 
-/// The most of one batch.
+/// Maximum number of items in a batch.
 const BATCH: usize = 512;
 
-/// How long a batch is gathered.
+/// Maximum time for which a batch is collected.
 const GATHERING: Duration = Duration::from_secs(1);
 
-/// How often a batch is tried.
+/// Maximum number of attempts to send a batch.
 const TRIES: u32 = 3;
 
-/// The pause before it is tried again, which grows with each try.
+/// Pause before the next attempt, which grows with each attempt.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How long the rest may take at the end.
+/// Maximum time for the remaining items at the end.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Where to send to.
+/// Collector that receives the items.
 #[derive(Debug, Clone)]
 pub struct Collector {
-    /// The address before `/v1/traces`.
+    /// Base URL before `/v1/traces`.
     pub endpoint: String,
-    /// Further headers.
+    /// Additional headers.
     pub headers: Vec<(String, Secret)>,
-    /// Whether lines of the log are sent too.
+    /// True if log lines are also sent.
     pub logs: bool,
 }
 
-/// Something to be sent.
-pub(super) enum Item {
-    /// A span.
+/// Item to export.
+pub(super) enum ExportItem {
+    /// Span of a trace.
     Span(Value),
-    /// A line of the log.
+    /// Log line.
     Line(Value),
-    /// Nothing more will come: the answer comes when all before is sent.
+    /// End of the items: the channel is answered after all earlier items were sent.
     Last(oneshot::Sender<()>),
 }
 
-/// The way to the collector.
+/// Handle of the exporter.
 pub(super) struct Exporter {
-    items: mpsc::Sender<Item>,
-    /// Whether lines of the log are wanted.
+    items: mpsc::Sender<ExportItem>,
+    /// True if log lines are exported.
     pub(super) logs: bool,
 }
 
 impl Exporter {
-    /// Begins to send what comes.
-    pub(super) fn begin(collector: Collector, courier: Courier, metrics: Arc<Metrics>) -> Self {
+    /// Starts the task that sends items.
+    pub(super) fn begin(
+        collector: Collector,
+        courier: WebhookClient,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         let (items, coming) = mpsc::channel(WAITING);
         let logs = collector.logs;
-        tokio::spawn(Sender { collector, courier, metrics }.work(coming));
+        tokio::spawn(Sender { collector, client: courier, metrics }.work(coming));
         Self { items, logs }
     }
 
-    /// Takes something to be sent; `false` when there is no room.
-    pub(super) fn take(&self, item: Item) -> bool {
+    /// Queues an item; returns `false` if the queue is full.
+    pub(super) fn take(&self, item: ExportItem) -> bool {
+        // The caller may be an actor, which must not wait for a collector.
         self.items.try_send(item).is_ok()
     }
 
-    /// Sends what waits, as far as there is time.
+    /// Sends the queued items within a time limit.
     pub(super) async fn flush(&self) {
         let (done, sent) = oneshot::channel();
-        if self.items.send_timeout(Item::Last(done), FAREWELL).await.is_ok() {
+        if self.items.send_timeout(ExportItem::Last(done), FAREWELL).await.is_ok() {
             _ = timeout(FAREWELL, sent).await; // Who watches waits for nothing else.
         }
     }
 }
 
-/// Works off the queue.
+/// Task that sends the queued items.
 struct Sender {
     collector: Collector,
-    courier: Courier,
+    client: WebhookClient,
     metrics: Arc<Metrics>,
 }
 
-/// What is sent together.
+/// Items that are sent together.
 #[derive(Default)]
 struct Batch {
     spans: Vec<Value>,
@@ -98,16 +103,16 @@ struct Batch {
 }
 
 impl Batch {
-    fn take(&mut self, item: Item) {
+    fn take(&mut self, item: ExportItem) {
         match item {
-            Item::Span(span) => self.spans.push(span),
-            Item::Line(line) => self.lines.push(line),
-            Item::Last(done) => self.last = Some(done),
+            ExportItem::Span(span) => self.spans.push(span),
+            ExportItem::Line(line) => self.lines.push(line),
+            ExportItem::Last(done) => self.last = Some(done),
         }
     }
 
-    /// Gathers what comes within a while; nothing when nothing will come.
-    async fn gather(coming: &mut mpsc::Receiver<Item>) -> Option<Self> {
+    /// Collects the items of a batch; returns `None` after the end of the queue.
+    async fn gather(coming: &mut mpsc::Receiver<ExportItem>) -> Option<Self> {
         let mut batch = Self::default();
         batch.take(coming.recv().await?);
         let until = Instant::now() + GATHERING;
@@ -122,10 +127,10 @@ impl Batch {
 }
 
 impl Sender {
-    async fn work(self, mut coming: mpsc::Receiver<Item>) {
+    async fn work(self, mut coming: mpsc::Receiver<ExportItem>) {
         let mut is_well = true;
         while let Some(Batch { spans, lines, last }) = Batch::gather(&mut coming).await {
-            // At the end there is no time to try again.
+            // At the end there is no time for another attempt.
             let tries = if last.is_some() { 1 } else { TRIES };
             let counts = [("spans", spans.len()), ("lines", lines.len())];
             let bodies = [("traces", otlp::traces(spans)), ("logs", otlp::logs(lines))];
@@ -140,15 +145,15 @@ impl Sender {
         }
     }
 
-    /// Sends one batch; answers whether it arrived. That the collector cannot be reached is said once,
-    /// and while that is so each batch is tried once.
+    /// Sends one batch; returns true if it arrived. An unreachable collector is logged once, and each batch is sent
+    /// only once while it is unreachable.
     async fn send(
         &self,
         (what, count): (&str, usize),
         (path, body): (&str, Value),
         (tries, was_well): (u32, bool),
     ) -> bool {
-        let letter = Letter {
+        let letter = WebhookRequest {
             url: Secret(format!("{}/v1/{path}", self.collector.endpoint)),
             media: "application/json",
             headers: self.collector.headers.clone(),
@@ -158,10 +163,10 @@ impl Sender {
             if attempt > 1 {
                 tokio::time::sleep(PAUSE * attempt).await;
             }
-            match self.courier.bring(&letter).await {
+            match self.client.send(&letter).await {
                 Ok(()) => return true,
                 Err(error) if attempt == 1 && was_well => {
-                    tracing::warn!(%error, "telemetry did not reach the collector");
+                    tracing::warn!(%error, "failed to export telemetry");
                 }
                 Err(_) => {}
             }

@@ -1,12 +1,9 @@
-//! What is counted while it happens.
+//! Counters and histograms.
 //!
-//! Labels are names of the configuration, templates of paths and published words, so that there are
-//! never more of them than those.
+//! Labels are names of the configuration, path templates and public words, so that their number is bounded.
 
-use std::borrow::Cow;
-
-use algonius_actors::model::alert::{Alert, Turn};
-use algonius_actors::model::news::{Attempted, Ended};
+use algonius_actors::model::observation::alert::{Alert, AlertPhase};
+use algonius_actors::model::observation::telemetry_events::{Attempted, EndedExecution};
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -14,24 +11,19 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::Requested;
-use super::scene::Scene;
+use super::gauges::GaugeValues;
+use super::labels::{LabelValue, Labels};
 
-/// A value: of the service itself, or of the configuration.
-type Word = Cow<'static, str>;
-
-/// Names and values.
-pub(super) type Labels = Vec<(&'static str, Word)>;
-
-/// Seconds of requests.
+/// Buckets for requests, in seconds.
 const QUICK: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
 
-/// Seconds of executions.
+/// Buckets for executions, in seconds.
 const LONG: [f64; 12] = [0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 1800.0, 3600.0];
 
 /// Histograms of one name.
 type Times = Family<Labels, Histogram, fn() -> Histogram>;
 
-/// The counters, and the page that has them.
+/// Counters and histograms with their registry.
 pub(super) struct Metrics {
     page: Registry,
     requests: Family<Labels, Counter>,
@@ -45,7 +37,7 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// Counters at zero.
+    /// Creates the metrics with zero values.
     pub(super) fn new() -> Self {
         let metrics = Self {
             page: Registry::with_prefix("algonius"),
@@ -63,22 +55,22 @@ impl Metrics {
 
     fn written_down(mut self) -> Self {
         let page = &mut self.page;
-        page.register("requests", "Requests that were answered.", self.requests.clone());
-        let help = "Seconds until the head of the answer.";
+        page.register("requests", "Answered requests.", self.requests.clone());
+        let help = "Seconds from a request to the head of its response.";
         page.register("request_duration_seconds", help, self.request_times.clone());
-        page.register("executions", "Executions that have ended.", self.executions.clone());
+        page.register("executions", "Ended executions.", self.executions.clone());
         let help = "Seconds from the acceptance of an execution to its end.";
         page.register("execution_duration_seconds", help, self.execution_times.clone());
-        page.register("attempts", "Attempts that have ended.", self.attempts.clone());
-        let help = "Tokens of language models, as agents count them.";
+        page.register("attempts", "Ended attempts.", self.attempts.clone());
+        let help = "Tokens of language models, as agents report them.";
         page.register("tokens", help, self.tokens.clone());
-        page.register("alerts", "Alerts that were raised.", self.alerts.clone());
-        let help = "What was to be sent to those who watch, and was too much.";
+        page.register("alerts", "Raised alerts.", self.alerts.clone());
+        let help = "Telemetry records that were dropped because the exporter was too slow.";
         page.register("dropped", help, self.dropped.clone());
         self
     }
 
-    /// So many of something were too much.
+    /// Counts dropped items.
     pub(super) fn dropped(&self, what: &str, count: u64) {
         self.dropped.get_or_create(&vec![("what", what.to_owned().into())]).inc_by(count);
     }
@@ -99,9 +91,10 @@ impl Metrics {
         self.attempts.get_or_create(&labels).inc();
     }
 
-    pub(super) fn ended(&self, ended: &Ended) {
-        let Ended { of, outcome, code, tokens, .. } = ended;
-        let (agent, outcome) = (Word::from(of.agent.to_string()), Word::from(outcome.to_string()));
+    pub(super) fn ended(&self, ended: &EndedExecution) {
+        let EndedExecution { of, outcome, code, tokens, .. } = ended;
+        let (agent, outcome) =
+            (LabelValue::from(of.agent.to_string()), LabelValue::from(outcome.to_string()));
         let class = code.map(|code| code.category().as_str()).unwrap_or_default();
         let code = code.map(|code| code.as_str()).unwrap_or_default();
         let whose = vec![("agent", agent.clone()), ("outcome", outcome)];
@@ -117,26 +110,26 @@ impl Metrics {
         }
     }
 
-    pub(super) fn alerted(&self, turn: Turn, alert: &Alert) {
-        if turn == Turn::Opened {
+    pub(super) fn alerted(&self, turn: AlertPhase, alert: &Alert) {
+        if turn == AlertPhase::Opened {
             let labels = vec![("cause", alert.cause.as_str().to_owned().into())];
             self.alerts.get_or_create(&labels).inc();
         }
     }
 
-    /// What was counted, and what is to be seen just now.
-    pub(super) fn text(&self, scene: &Scene) -> String {
+    /// Returns the recorded metrics and the current gauges as text.
+    pub(super) fn text(&self, values: &GaugeValues) -> String {
         let mut text = String::new();
         // Writing to memory does not fail.
         _ = encode_registry(&mut text, &self.page);
-        _ = encode_registry(&mut text, &scene.page());
+        _ = encode_registry(&mut text, &values.page());
         _ = encode_eof(&mut text);
         text
     }
 }
 
-/// The class of a status.
-fn class(status: u16) -> Word {
+/// Returns the class of an HTTP status.
+fn class(status: u16) -> LabelValue {
     match status {
         100..200 => "1xx".into(),
         200..300 => "2xx".into(),

@@ -1,22 +1,24 @@
-//! What happened, in the JSON of OTLP. The names are those of OpenTelemetry's conventions, those for
-//! generative AI among them.
+//! Spans and log lines in the JSON of OTLP. The names follow the semantic conventions of OpenTelemetry, including
+//! those for generative AI.
 
-use algonius_actors::model::news::{Attempted, Ended, Subject};
-use algonius_actors::model::trace::{SpanId, Trace};
+use algonius_actors::model::execution::trace::{SpanId, Trace};
+use algonius_actors::model::observation::telemetry_events::{
+    Attempted, EndedExecution, TelemetrySubject,
+};
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::{Line, Requested};
+use super::{ExportedLogLine, Requested};
 
-/// The kinds of spans.
+/// Kinds of spans.
 const INTERNAL: u8 = 1;
 const SERVER: u8 = 2;
 
-/// The status of a span that failed.
+/// Status of a failed span.
 const FAILED: u8 = 2;
 
-/// A span before it is written.
-struct Span {
+/// Span before it is written.
+struct OtlpSpan {
     place: Trace,
     parent: Option<SpanId>,
     name: String,
@@ -26,7 +28,7 @@ struct Span {
     has_failed: bool,
 }
 
-/// A name and what it stands for.
+/// Returns an attribute with a name and a value.
 fn attribute(key: &str, value: impl Into<Value>) -> Value {
     let value = match value.into() {
         Value::Number(number) if number.is_f64() => json!({"doubleValue": number}),
@@ -42,8 +44,8 @@ fn nanos(at: DateTime<Utc>) -> String {
     at.timestamp_nanos_opt().unwrap_or_default().to_string()
 }
 
-impl Span {
-    /// The `tracestate` is left out: it is the caller's text.
+impl OtlpSpan {
+    /// Writes the span. The `tracestate` is left out, because it is text of the caller.
     fn write(self) -> Value {
         let mut span = json!({
             "traceId": self.place.id.to_string(),
@@ -66,7 +68,7 @@ impl Span {
     }
 }
 
-/// The span of a request.
+/// Returns the span of a request.
 pub(super) fn requested(requested: &Requested<'_>) -> Value {
     let Requested { method, endpoint, status, begun, took, trace, parent } = requested;
     let ended = *begun + *took;
@@ -78,12 +80,12 @@ pub(super) fn requested(requested: &Requested<'_>) -> Value {
     let name = endpoint.map_or_else(|| (*method).to_owned(), |route| format!("{method} {route}"));
     let (times, has_failed) = ((*begun, ended), *status >= 500);
     let (place, parent) = (trace.clone(), *parent);
-    Span { place, parent, name, kind: SERVER, times, attributes, has_failed }.write()
+    OtlpSpan { place, parent, name, kind: SERVER, times, attributes, has_failed }.write()
 }
 
-/// The span of an execution.
-pub(super) fn ended(ended: &Ended) -> Value {
-    let Ended { of, stamp, accepted, at, outcome, code, tokens } = ended;
+/// Returns the span of an execution.
+pub(super) fn ended(ended: &EndedExecution) -> Value {
+    let EndedExecution { of, stamp, accepted, at, outcome, code, tokens } = ended;
     let place = Trace::of_execution(of.asked.as_ref(), of.execution);
     let mut attributes = whose(of);
     attributes.push(attribute("algonius.outcome", outcome.to_string()));
@@ -98,10 +100,10 @@ pub(super) fn ended(ended: &Ended) -> Value {
     let (parent, name) =
         (of.asked.as_ref().map(|asked| asked.span), format!("invoke_agent {}", of.agent));
     let (times, has_failed) = ((*accepted, *at), code.is_some());
-    Span { place, parent, name, kind: INTERNAL, times, attributes, has_failed }.write()
+    OtlpSpan { place, parent, name, kind: INTERNAL, times, attributes, has_failed }.write()
 }
 
-/// The span of an attempt.
+/// Returns the span of an attempt.
 pub(super) fn attempted(attempted: &Attempted) -> Value {
     let Attempted { of, stamp, begun, at, code, exit_code } = attempted;
     let place = Trace::of_attempt(of.asked.as_ref(), of.execution, *stamp);
@@ -113,10 +115,10 @@ pub(super) fn attempted(attempted: &Attempted) -> Value {
     let (parent, name) =
         (Some(SpanId::of_execution(of.execution)), format!("attempt {}", of.agent));
     let (times, has_failed) = ((*begun, *at), code.is_some());
-    Span { place, parent, name, kind: INTERNAL, times, attributes, has_failed }.write()
+    OtlpSpan { place, parent, name, kind: INTERNAL, times, attributes, has_failed }.write()
 }
 
-fn whose(of: &Subject) -> Vec<Value> {
+fn whose(of: &TelemetrySubject) -> Vec<Value> {
     vec![
         attribute("gen_ai.operation.name", "invoke_agent"),
         attribute("gen_ai.agent.id", of.agent.as_str()),
@@ -126,8 +128,8 @@ fn whose(of: &Subject) -> Vec<Value> {
     ]
 }
 
-/// A line of the log.
-pub(super) fn line(line: &Line) -> Value {
+/// Returns a log line as a log record.
+pub(super) fn line(line: &ExportedLogLine) -> Value {
     let severity = match line.level {
         tracing::Level::TRACE => 1,
         tracing::Level::DEBUG => 5,
@@ -153,14 +155,14 @@ pub(super) fn line(line: &Line) -> Value {
     })
 }
 
-/// Spans as they are sent.
+/// Returns the request body for spans.
 pub(super) fn traces(spans: Vec<Value>) -> Value {
     json!({"resourceSpans": [{
         "resource": resource(), "scopeSpans": [{"scope": scope(), "spans": spans}],
     }]})
 }
 
-/// Lines as they are sent.
+/// Returns the request body for log records.
 pub(super) fn logs(lines: Vec<Value>) -> Value {
     json!({"resourceLogs": [{
         "resource": resource(), "scopeLogs": [{"scope": scope(), "logRecords": lines}],

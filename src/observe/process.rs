@@ -1,4 +1,4 @@
-//! What this process itself takes, under the names that all exporters use.
+//! Resource usage of this process, under the usual names of Prometheus exporters.
 
 use std::fs;
 use std::sync::atomic::AtomicU64;
@@ -7,13 +7,11 @@ use nix::unistd::{SysconfVar, sysconf};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use sysinfo::System;
 
-use super::scene::rounded;
-
-/// Adds the figures of this process. What the system does not tell is left out.
+/// Adds the metrics of this process. Values that the system does not report are left out.
 pub(super) fn figures(page: &mut Registry) {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let boot = fs::read_to_string("/proc/stat").unwrap_or_default();
     let ticks = setting(SysconfVar::CLK_TCK);
     if let Some(seconds) = cpu_seconds(&stat, ticks) {
         let cpu = Counter::<f64, AtomicU64>::default();
@@ -21,14 +19,15 @@ pub(super) fn figures(page: &mut Registry) {
         page.register("process_cpu_seconds", "Processor time, in seconds.", cpu);
     }
     let bytes = field(&stat, 24).map(|pages| pages * setting(SysconfVar::PAGE_SIZE));
-    gauge(page, "process_resident_memory_bytes", "Memory in use.", bytes);
+    gauge(page, "process_resident_memory_bytes", "Resident memory.", bytes);
     let files = fs::read_dir("/proc/self/fd")
         .ok()
         .and_then(|files| u64::try_from(files.count()).ok().map(rounded));
     gauge(page, "process_open_fds", "Open files.", files);
     gauge(page, "process_threads", "Threads.", field(&stat, 20));
-    let begun = boot_time(&boot).zip(field(&stat, 22)).map(|(boot, since)| boot + since / ticks);
-    gauge(page, "process_start_time_seconds", "When it was started, in seconds of Unix.", begun);
+    let boot = System::boot_time().ok().map(rounded);
+    let begun = boot.zip(field(&stat, 22)).map(|(boot, since)| boot + since / ticks);
+    gauge(page, "process_start_time_seconds", "Start time in seconds since the Unix epoch.", begun);
 }
 
 fn gauge(page: &mut Registry, name: &str, help: &str, value: Option<f64>) {
@@ -44,8 +43,8 @@ fn setting(name: SysconfVar) -> f64 {
     found.map_or(1.0, rounded)
 }
 
-/// A field of `/proc/self/stat` by its number in the manual. The name, which may hold anything, is
-/// the second.
+/// Returns a field of `/proc/self/stat` by its number in the manual page. The process name, which may contain any
+/// characters, is the second field.
 fn field(stat: &str, number: usize) -> Option<f64> {
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(number.checked_sub(3)?)?.parse().ok()
@@ -55,8 +54,9 @@ fn cpu_seconds(stat: &str, ticks: f64) -> Option<f64> {
     Some((field(stat, 14)? + field(stat, 15)?) / ticks)
 }
 
-fn boot_time(stat: &str) -> Option<f64> {
-    stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
+#[expect(clippy::cast_precision_loss, reason = "sixteen digits are enough for a gauge")]
+pub(super) const fn rounded(count: u64) -> f64 {
+    count as f64
 }
 
 #[cfg(test)]
@@ -64,11 +64,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_counted_after_the_name_whatever_it_is() {
+    fn fields_after_a_process_name_with_blanks_are_parsed() {
         let rest = (3..=30).map(|number| number.to_string()).collect::<Vec<_>>().join(" ");
         let stat = format!("17 (a ) b) {rest}\n");
         assert_eq!((field(&stat, 14), field(&stat, 24)), (Some(14.0), Some(24.0)));
         assert_eq!(cpu_seconds(&stat, 100.0), Some(0.29));
-        assert_eq!((field("", 14), boot_time("cpu 1\nbtime 77\n")), (None, Some(77.0)));
+        assert_eq!(field("", 14), None);
     }
 }

@@ -1,10 +1,10 @@
-//! Which addresses may be told: those of the public internet, and those that the operator allows.
+//! Allowed addresses: those of the public internet, and those that the operator lists.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// What of IPv4 does not lead to a machine of the public internet, after the IANA registry.
+/// Networks of IPv4 that do not belong to the public internet, from the IANA registry.
 const SPECIAL_V4: &[(Ipv4Addr, u8)] = &[
     (Ipv4Addr::new(0, 0, 0, 0), 8),       // This network.
     (Ipv4Addr::new(10, 0, 0, 0), 8),      // Private.
@@ -23,11 +23,10 @@ const SPECIAL_V4: &[(Ipv4Addr, u8)] = &[
     (Ipv4Addr::new(240, 0, 0, 0), 4),     // Reserved, and everybody.
 ];
 
-/// Where machines of the public internet are. What translates to IPv4 or is of one site or link
-/// lies outside.
+/// Network of public IPv6 addresses. Translated IPv4 addresses and addresses of one site or link lie outside.
 const PUBLIC_V6: (Ipv6Addr, u8) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
-/// What in there is not one.
+/// Networks within it that are not public.
 const SPECIAL_V6: &[(Ipv6Addr, u8)] = &[
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23), // Of protocols: Teredo, ORCHID, benchmarks.
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32), // Of documents.
@@ -35,14 +34,13 @@ const SPECIAL_V6: &[(Ipv6Addr, u8)] = &[
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20), // Of documents.
 ];
 
-/// Whether the operator allows an address, public or not. What is IPv4 written as IPv6 is judged
-/// as IPv4.
+/// True if the operator allows the address, public or not. An IPv4 address in IPv6 form is checked as IPv4.
 pub(super) fn is_listed(address: IpAddr, allow: &[IpNet]) -> bool {
     let address = address.to_canonical();
     allow.iter().any(|net| net.contains(&address))
 }
 
-/// Whether an address is one machine of the public internet.
+/// True if the address is one host of the public internet.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => !SPECIAL_V4.iter().any(|net| holds_v4(*net, address)),
@@ -64,9 +62,9 @@ fn holds_v6((start, length): (Ipv6Addr, u8), address: Ipv6Addr) -> bool {
 mod tests {
     use super::*;
 
-    /// First and last of each block that must be refused, and the neighbours that may be told.
+    /// First and last address of each special block, and the public addresses next to the block.
     #[test]
-    fn only_machines_of_the_public_internet_are_public() {
+    fn only_public_addresses_are_public() {
         let special = "0.0.0.0 0.255.255.255 10.0.0.0 10.255.255.255 100.64.0.0 100.127.255.255 \
             127.0.0.0 127.255.255.255 169.254.0.0 169.254.169.254 169.254.255.255 172.16.0.0 \
             172.31.255.255 192.0.0.0 192.0.0.255 192.0.2.1 192.88.99.1 192.168.0.0 192.168.255.255 \
@@ -90,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_listed_is_listed_in_each_of_its_forms() {
+    fn a_listed_address_matches_in_every_notation() {
         let allow = ["127.0.0.0/8".parse().unwrap(), "fd00:1::/32".parse().unwrap()];
         for text in ["127.0.0.1", "127.9.9.9", "::ffff:127.0.0.1", "fd00:1::5"] {
             assert!(is_listed(text.parse().unwrap(), &allow), "{text}");

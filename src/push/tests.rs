@@ -1,4 +1,5 @@
-//! Real receivers on loopback, a real store: what arrives, in which order, and what never does.
+//! Tests with real receivers on loopback and a real store: delivered notifications, their order, and those that must
+//! not be sent.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -7,13 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::model::agent::Access;
-use algonius_actors::model::event::Fact;
-use algonius_actors::model::execution::{Fence, Move, Outcome, Stamp, State};
+use algonius_actors::model::execution::event::EventKind;
+use algonius_actors::model::execution::request::{Keys, Trigger};
+use algonius_actors::model::execution::trace::Trace;
+use algonius_actors::model::execution::{AttemptId, Fence, Outcome, State, StateChange};
 use algonius_actors::model::id::{AgentId, ContextId, MessageId, PrincipalId};
 use algonius_actors::model::push::{PushCredentials, Secret};
-use algonius_actors::model::request::{Keys, Trigger};
-use algonius_actors::model::trace::Trace;
-use algonius_actors::ports::ledger::{Accept, Claim, ClaimOrder, Lines, Settlement};
+use algonius_actors::ports::ledger::{Accept, Claim, ClaimOrder, Settlement, WriteBatch};
+use algonius_store::{Durability, Store};
 use chrono::{DateTime, Utc};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -23,19 +25,18 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use super::*;
-use crate::store::{Durability, Store};
 
 mod stories;
 mod tls;
 
-/// The longest that anything here takes.
+/// Maximum duration of a test step.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 fn moment() -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000, 0).unwrap()
 }
 
-/// Time that passes as it does outside, from a fixed moment on.
+/// Clock that advances in real time from a fixed moment.
 struct Passing(tokio::time::Instant);
 
 impl Clock for Passing {
@@ -44,7 +45,7 @@ impl Clock for Passing {
     }
 }
 
-/// What a receiver got.
+/// Request that a receiver got.
 #[derive(Debug)]
 struct Got {
     head: String,
@@ -60,7 +61,7 @@ impl Got {
     }
 }
 
-/// What a receiver answers: a head, or nothing for ever.
+/// Response of a receiver: a head, or no response at all.
 #[derive(Clone)]
 enum Answer {
     Head(&'static str),
@@ -70,7 +71,7 @@ enum Answer {
 const OK: Answer = Answer::Head("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
 const BROKEN: Answer = Answer::Head("HTTP/1.1 500 Oops\r\ncontent-length: 4\r\n\r\noops");
 
-/// A receiver on loopback that plays its answers in turn, then says yes.
+/// Receiver on loopback that gives its responses in turn, then success.
 struct Listener {
     address: SocketAddr,
     got: mpsc::UnboundedReceiver<Got>,
@@ -106,7 +107,7 @@ impl Listener {
         tokio::time::timeout(DEADLINE, self.got.recv()).await.unwrap().unwrap()
     }
 
-    /// The bodies of the next so many notices.
+    /// Returns the bodies of the next notifications.
     async fn bodies(&mut self, count: usize) -> Vec<String> {
         let mut bodies = Vec::new();
         for _ in 0..count {
@@ -115,7 +116,7 @@ impl Listener {
         bodies
     }
 
-    /// Waits long enough for anything more to have come.
+    /// Waits long enough for another notification to arrive.
     async fn is_quiet(&mut self) -> bool {
         tokio::time::timeout(Duration::from_millis(1500), self.got.recv()).await.is_err()
     }
@@ -140,29 +141,30 @@ async fn read<S: tokio::io::AsyncRead + Unpin>(stream: &mut S) -> Option<Got> {
     Some(Got { body: String::from_utf8(body).unwrap(), ..got })
 }
 
-/// A store with a postman.
+/// Store with a push worker.
 struct World {
     folder: TempDir,
     store: Arc<Store>,
     clock: Arc<dyn Clock>,
-    desk: Desk,
-    postman: Postman,
+    desk: PushRegistry,
+    worker: PushWorker,
 }
 
-fn policy() -> Policy {
-    Policy {
+fn policy() -> AddressPolicy {
+    AddressPolicy {
         allow: vec!["127.0.0.0/8".parse().unwrap()],
         insecure_http: false,
         timeout: Duration::from_millis(500),
         max_age: Duration::from_secs(3600),
+        authorities: Vec::new(),
     }
 }
 
-/// Writes the version and the number of the event; 1.0 has nothing to say about artifacts.
+/// Writes the version and the number of the event; 1.0 has no update for artifacts.
 fn scripted() -> Render {
-    Arc::new(|_, version: Version, event| {
+    Arc::new(|_, version: ProtocolVersion, event| {
         let body = format!("{} {event}", version.as_str());
-        let is_told = version == Version::V0_3 || event != 4;
+        let is_told = version == ProtocolVersion::V0_3 || event != 4;
         Box::pin(async move { Ok(is_told.then(|| body.into_bytes())) })
     })
 }
@@ -172,23 +174,23 @@ async fn opened(folder: &Path) -> Arc<Store> {
 }
 
 impl World {
-    async fn new(policy: Policy) -> Self {
+    async fn new(policy: AddressPolicy) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(Passing(tokio::time::Instant::now()));
         let folder = TempDir::new().unwrap();
         Self::over(folder, clock, policy).await
     }
 
-    async fn over(folder: TempDir, clock: Arc<dyn Clock>, policy: Policy) -> Self {
+    async fn over(folder: TempDir, clock: Arc<dyn Clock>, policy: AddressPolicy) -> Self {
         let store = opened(folder.path()).await;
-        let desk = Desk::new(store.clone(), Arc::clone(&clock), policy);
-        let postman = desk.open(post(&store, &clock)).unwrap();
-        Self { folder, store, clock, desk, postman }
+        let desk = PushRegistry::new(store.clone(), Arc::clone(&clock), policy);
+        let worker = desk.open(post(&store, &clock)).unwrap();
+        Self { folder, store, clock, desk, worker }
     }
 
-    /// Ends and starts again over the same folder.
+    /// Stops the worker and starts it again over the same directory.
     async fn restarted(self) -> Self {
-        let Self { folder, store, clock, desk, postman } = self;
-        postman.stop().await;
+        let Self { folder, store, clock, desk, worker } = self;
+        worker.stop().await;
         store.close().await;
         drop((store, desk));
         Self::over(folder, clock, policy()).await
@@ -215,47 +217,50 @@ impl World {
             params: Default::default(),
             overrides: Default::default(),
             replayable: true,
+            sealed: None,
             at: moment(),
         };
         self.store.accept(accept).await.unwrap();
         id
     }
 
-    /// After what the caller said, event 1: 2 is told, 3 is not, 4 is the artifact and told.
+    /// Adds events after the caller's message, event 1: 2 is notified, 3 is not, 4 is the artifact and notified.
     async fn begun(&self, id: ExecutionId) {
         let moved = moved(State::Idle, State::Starting);
         let (agent, fence) = (agent(), Fence(0));
         let (limit, workspace) = (None, None);
         let order = ClaimOrder { id, agent, limit, workspace, in_turn: false, fence, moved };
         assert!(matches!(self.store.claim(order).await.unwrap(), Claim::Granted(Fence(1))));
-        self.record(id, Fact::Moved(self::moved(State::Starting, State::Running))).await;
+        self.record(id, EventKind::StateChanged(self::moved(State::Starting, State::Running)))
+            .await;
         let (artifact, name, description) = ("answer".to_owned(), None, None);
         let (pieces, append, last) = (Vec::new(), false, true);
-        let made = Fact::Artifact { id: artifact, name, description, pieces, append, last };
+        let made = EventKind::Artifact { id: artifact, name, description, pieces, append, last };
         self.record(id, made).await;
     }
 
-    async fn record(&self, id: ExecutionId, fact: Fact) {
+    async fn record(&self, id: ExecutionId, fact: EventKind) {
         assert!(self.store.record(id, Fence(1), vec![(moment(), fact)]).await.unwrap());
     }
 
-    /// Events 5 and 6, of which the last is told; 7 comes after the end.
+    /// Adds events 5 and 6, of which the last is notified; 7 follows the end.
     async fn ended(&self, id: ExecutionId) {
         let settlement = Settlement {
             id,
             fence: Fence(1),
-            stamp: Stamp::FIRST,
+            stamp: AttemptId::FIRST,
             outcome: Outcome::Completed,
             failure: None,
             exit_code: Some(0),
-            lines: Lines::of_moves([
+            lines: WriteBatch::of_moves([
                 moved(State::Running, State::Completed),
                 moved(State::Completed, State::Cleanup),
             ]),
+            keeps_input: false,
             at: moment(),
         };
         assert!(self.store.settle(settlement).await.unwrap());
-        self.record(id, Fact::Moved(moved(State::Cleanup, State::Idle))).await;
+        self.record(id, EventKind::StateChanged(moved(State::Cleanup, State::Idle))).await;
     }
 
     async fn ran(&self) -> ExecutionId {
@@ -275,7 +280,7 @@ impl World {
                 .unwrap()
                 .any_open
             {
-                // The outbox tells nobody when it has nothing left.
+                // The outbox does not signal when it has nothing left.
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
@@ -283,9 +288,9 @@ impl World {
     }
 }
 
-fn post(store: &Arc<Store>, clock: &Arc<dyn Clock>) -> Post {
+fn post(store: &Arc<Store>, clock: &Arc<dyn Clock>) -> PushContext {
     let (ledger, outbox) = (store.clone() as _, store.clone() as _);
-    Post {
+    PushContext {
         ledger,
         outbox,
         clock: Arc::clone(clock),
@@ -298,12 +303,12 @@ fn agent() -> AgentId {
     AgentId::new("reviewer").unwrap()
 }
 
-fn moved(from: State, to: State) -> Move {
-    Move { from, to, stamp: Stamp::FIRST, at: moment(), reason: "because".to_owned() }
+fn moved(from: State, to: State) -> StateChange {
+    StateChange::new((from, to), AttemptId::FIRST, moment(), "because".to_owned())
 }
 
-/// A target of the execution at an address.
-fn target(execution: ExecutionId, version: Version, url: &str) -> PushTarget {
+/// Returns a target of the execution at an address.
+fn target(execution: ExecutionId, version: ProtocolVersion, url: &str) -> PushTarget {
     PushTarget {
         id: "first".to_owned(),
         execution,

@@ -1,43 +1,43 @@
-//! Addresses of receivers: one strict spelling, so that nobody reads them in two ways.
+//! Addresses of receivers in one strict spelling, so that no two programs read them differently.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 
-use super::Policy;
+use super::AddressPolicy;
 use super::address::{is_listed, is_public};
 
-/// The longest address, in bytes.
+/// Maximum length of an address, in bytes.
 const LONGEST: usize = 2048;
 
-/// Who is at the other end.
+/// Host of a receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Host {
-    /// A machine by its number.
+    /// IP address.
     Number(IpAddr),
-    /// A machine by its name, in lower case and without a dot at its end.
+    /// Host name in lower case and without a dot at its end.
     Name(String),
 }
 
-/// The address of a receiver, taken apart.
+/// Parts of the address of a receiver.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Receiver {
-    /// Whether it is reached over TLS.
+    /// True if the receiver uses TLS.
     pub(super) is_secure: bool,
-    /// Who it is.
+    /// Host of the receiver.
     pub(super) host: Host,
-    /// At which port.
+    /// Port of the receiver.
     pub(super) port: u16,
     /// Path and query.
     pub(super) path: String,
 }
 
 impl Receiver {
-    /// Takes an address apart.
+    /// Parses an address.
     ///
     /// # Errors
-    /// When it is not spelled in the one way. The sentence does not repeat it.
+    /// Fails if the address does not have the strict spelling. The message does not contain the address.
     pub(super) fn parse(url: &str) -> Result<Self, Failure> {
         if url.len() > LONGEST {
             return Err(wrong("is too long"));
@@ -68,7 +68,7 @@ impl Receiver {
         Ok(Self { is_secure, host: known(host)?, port, path })
     }
 
-    /// The value of the `Host` header.
+    /// Returns the value of the `Host` header.
     pub(super) fn authority(&self) -> String {
         let host = match &self.host {
             Host::Number(IpAddr::V6(address)) => format!("[{address}]"),
@@ -82,12 +82,12 @@ impl Receiver {
     }
 }
 
-/// Whether an address may be told, as far as it can be said without looking its name up. What a
-/// name leads to is judged again whenever something is sent.
+/// Checks that an address is allowed, as far as that is possible without a name lookup. The resolved addresses are
+/// checked again before each request.
 ///
 /// # Errors
-/// `invalid-params` with what is wrong with it.
-pub fn check_url(url: &str, policy: &Policy) -> Result<(), Failure> {
+/// `invalid-params` with the fault.
+pub fn check_url(url: &str, policy: &AddressPolicy) -> Result<(), Failure> {
     let receiver = Receiver::parse(url)?;
     let is_allowed = match &receiver.host {
         Host::Number(address) if is_listed(*address, &policy.allow) => return Ok(()),
@@ -113,7 +113,7 @@ fn wrong(what: &str) -> Failure {
     Failure::new(Code::InvalidParams, format!("the url {what}"))
 }
 
-/// Host and port of an authority.
+/// Splits an authority into host and port.
 fn apart(authority: &str) -> Result<(&str, Option<&str>), Failure> {
     let no_host = || wrong("has no host that can be read");
     if authority.starts_with('[') {
@@ -136,7 +136,7 @@ fn number(port: &str) -> Result<u16, Failure> {
     port.ok_or_else(|| wrong("must have a port from 1 to 65535, or none"))
 }
 
-/// Who a host is. What might be a number in another spelling is refused: readers differ in it.
+/// Parses a host. A host that some programs read as a number in another spelling is rejected.
 fn known(host: &str) -> Result<Host, Failure> {
     let unclear = || wrong("has no host that can be read");
     if let Some(inner) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
@@ -158,7 +158,7 @@ fn is_label(label: &str) -> bool {
     (1..=63).contains(&label.len()) && label.bytes().all(plain) && ends_well
 }
 
-/// Whether a name that ends with this label would be read as a number somewhere.
+/// True if some programs read a name with this last label as a number.
 fn is_numeric(label: &str) -> bool {
     let is_hex = label
         .strip_prefix("0x")

@@ -1,34 +1,78 @@
-//! The API for programs and for the command line: `/api/v1`, and what is told of the service itself.
+//! The API for programs and for the command line: `/api/v1`, and the state of the service.
 
 pub mod agents;
-mod attempts;
-pub mod detail;
+mod endpoint;
+mod endpoints;
 pub mod executions;
-pub mod export;
-mod line;
-mod live;
-pub mod openapi;
-mod operation;
-pub mod order;
-pub mod parts;
-pub mod query;
+pub mod interactions;
+mod openapi;
+pub mod quota;
 pub mod schedules;
-mod table;
+pub mod usage;
 
+use algonius_actors::model::access::principal::Right;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::id::ExecutionId;
 use axum::Router;
+use axum::extract::Request;
+use axum::response::Response;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 use super::App;
+use super::auth::caller::AuthenticatedCaller;
+use super::http::body;
+use super::http::response::{ProblemBody, ok};
+use endpoint::ApiEndpoint;
 
-/// The paths.
+/// Returns the routes of the API.
 pub(super) fn routes() -> Router<App> {
-    operation::routes(table::operations())
+    endpoint::routes(operations())
 }
 
-/// The id of an execution, as it stands in a path.
-fn execution_id(id: &str) -> Result<ExecutionId, Failure> {
-    ExecutionId::parse(id)
-        .ok_or_else(|| Failure::new(Code::ExecutionUnknown, "there is no such execution"))
+/// Generates the OpenAPI document of the API.
+#[must_use]
+pub fn document() -> Value {
+    openapi::document(&operations(), endpoints::TAGS)
+}
+
+/// Returns all operations: those of the table, and the one that returns the description of all.
+fn operations() -> Vec<ApiEndpoint> {
+    let description = ApiEndpoint::get("/api/v1/openapi.json", describe)
+        .with_id("getOpenApi", "Get this description.")
+        .with_tag("service")
+        .requires(Right::Read)
+        .with_response::<Map<String, Value>>(200, "Description in OpenAPI 3.1.");
+    endpoints::operations().into_iter().chain([description]).collect()
+}
+
+/// Returns the OpenAPI document.
+///
+/// # Errors
+/// `forbidden`.
+async fn describe(caller: AuthenticatedCaller) -> Result<Response, ProblemBody> {
+    caller.may(Right::Read, None)?;
+    Ok(ok(&document()))
+}
+
+/// Creates the failure of a request with an invalid parameter.
+fn invalid_params(text: &str) -> Failure {
+    Failure::new(Code::InvalidParams, text)
+}
+
+/// Reads the JSON body of a request.
+///
+/// # Errors
+/// `malformed-json`, or `invalid-params` for a body of another shape.
+async fn json_body<T: DeserializeOwned>(app: &App, request: Request) -> Result<T, Failure> {
+    let bytes = body::json(app, request).await?;
+    // In two steps, because bytes that are no JSON and a body of another shape have different codes.
+    let value: serde_json::Value = serde_json::from_slice(&bytes)
+        .map_err(|_unread| Failure::new(Code::MalformedJson, "the body is not JSON"))?;
+    // A list would be read as the fields in their order.
+    if !value.is_object() {
+        return Err(invalid_params("the body must be a JSON object"));
+    }
+    serde_json::from_value(value)
+        .map_err(|error| invalid_params(&format!("the body cannot be read: {error}")))
 }

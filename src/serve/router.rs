@@ -1,62 +1,95 @@
-//! Every path of the service: those of A2A here, all others by the table of operations; and what each
-//! request goes through before it comes to one.
+//! Router of the service: the paths of A2A, all other paths from the table of operations, and the layers through
+//! which each request passes.
+
+pub mod gate;
+pub mod hot_swap;
+mod instrumentation;
+mod rejection;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use axum::Router;
 use axum::extract::Request;
+use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::routing::{any, get, post};
 use tower::ServiceExt;
 use tower::layer::layer_fn;
 use tracing::Instrument;
 
-use super::answer::Problem;
-use super::beside::extensions;
-use super::observed::{Led, Observed};
-use super::{App, api, card, extension, gate, grpc, jsonrpc, rest, unread};
+use super::a2a::request_headers::extensions;
+use super::a2a::{card, extension, grpc, jsonrpc, rest};
+use super::http::body_drain;
+use super::http::connections::ClientConnection;
+use super::http::response::ProblemBody;
+use super::{App, api};
+use instrumentation::Endpoint;
+use instrumentation::{Led, Observed};
+use rejection::Format;
 
-/// The paths, behind the gate.
+/// Builds the routes.
 pub fn router(app: &App) -> Router {
     let paths = Router::new()
         .route("/agents/{agent}/v1", post(jsonrpc::call))
         .route("/agents/{agent}/v1/", post(jsonrpc::call))
+        .route("/agents/{agent}/v1/jsonrpc", post(jsonrpc::call))
         .route("/agents/{agent}/v1/{*rest}", any(rest::call))
         .route("/.well-known/agent-card.json", get(card::of_host))
+        .route("/.well-known/agent-cards/{file}", get(card::of_file))
         .route("/agents/{agent}/.well-known/agent-card.json", get(card::of_agent))
         .route("/agents/{agent}/v1/.well-known/agent-card.json", get(card::of_agent))
         .merge(api::routes())
-        .fallback(async || Problem(Failure::new(Code::PathUnknown, "there is nothing here")))
+        .fallback(nothing)
+        // The default answer of the router is an empty body without a code.
         .method_not_allowed_fallback(async || {
-            Problem(Failure::new(Code::MethodNotAllowed, "this path takes another method"))
+            ProblemBody(Failure::new(
+                Code::MethodNotAllowed,
+                "this path does not accept this method",
+            ))
         })
         .with_state(app.clone());
     paths.merge(grpc::routes(app)).layer(layer_fn(Led))
 }
 
-/// Answers a request: known by an id, heard out, let in by the gate, counted.
-pub async fn answer(app: &App, paths: Router, mut request: Request) -> Response {
+/// Answers a request to an unknown path. A gRPC client expects a separate error for an unknown method.
+async fn nothing(headers: HeaderMap) -> ProblemBody {
+    if grpc::is_call(&headers) {
+        return ProblemBody(Failure::new(Code::MethodUnknown, "there is no such method"));
+    }
+    ProblemBody(Failure::new(Code::PathUnknown, "there is nothing at this path"))
+}
+
+/// Answers a request: assigns an id, checks the gate, routes, drains the body and counts.
+pub async fn answer(
+    app: &App,
+    paths: Router,
+    (mut request, connection): (Request, ClientConnection),
+) -> Response {
     let observed = Observed::begin(app, request.headers_mut());
     let method = request.method().clone();
+    // Copied before the request is moved into the router.
     let wanted = extensions(request.headers());
+    // Before the gate, which consumes the request and replaces an alias by the usual path.
+    let format = Format::of(&request, &app.agents.aliases);
     let span = observed.span();
     let answering = async {
-        let (request, rest) = unread::lend(request);
-        // The path is a copy: the address would keep the buffer of the connection while somebody waits.
-        let (response, path) = match gate::pass(app, request).await {
+        let (request, rest) = body_drain::take_body(request, &connection);
+        // The path is a copy: the original address would keep the connection buffer in memory while the request
+        // waits.
+        let (response, path) = match gate::admit(app, request, connection) {
             Ok(request) => {
                 let path = request.uri().path().to_owned();
                 let Ok(response) = paths.oneshot(request).await;
                 (response, Some(path))
             }
-            Err(refused) => (refused, None),
+            Err(refused) => (*refused, None),
         };
-        (unread::hear_out(rest, response).await, path)
+        (body_drain::drain_body(rest, format.render(response)).await, path)
     };
     let (mut response, path) = answering.instrument(span).await;
     let endpoint = observed.end(app, &method, path.as_deref(), &mut response);
-    if let Some(endpoint) = endpoint.filter(|_| !wanted.is_empty()) {
-        extension::tell(&endpoint, &wanted, &mut response);
+    if let Some(spec) = endpoint.and_then(Endpoint::called_agent).filter(|_| !wanted.is_empty()) {
+        extension::name(&mut response, &wanted, &extension::offered(&spec));
     }
     response
 }

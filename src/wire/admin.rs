@@ -1,50 +1,50 @@
-//! Shapes of what an administrator does while the service runs: the configuration and tokens.
+//! Shapes of the administration interface: configuration, agent switches, tokens and environment.
 
 use std::fmt;
 
+use algonius_a2a::problem::Problem;
+use algonius_actors::model::access::principal::Right;
 use algonius_actors::model::id::AgentId;
-use algonius_actors::model::principal::Right;
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::api::order::NAME;
-use super::problem::Problem;
+use super::NAME;
 
-/// The names of what is other than it was.
+/// Names of the changed items of one kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Changes {
-    /// What is new.
+    /// Items that are new.
     pub added: Vec<String>,
-    /// What is other than it was.
+    /// Items that exist as before but with other content.
     pub changed: Vec<String>,
-    /// What is there no longer.
+    /// Items that no longer exist.
     pub removed: Vec<String>,
 }
 
 impl Changes {
-    /// Whether all is as it was.
+    /// True if nothing has changed.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty()
     }
 }
 
-/// What a reload has changed.
+/// Changes that a reload has applied.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Applied {
-    /// Agents, by their ids.
+    /// Changed agents, by their ids.
     pub agents: Changes,
-    /// Tokens of the configuration, by their names.
+    /// Changed tokens of the configuration, by their names.
     pub tokens: Changes,
-    /// Schedules of the configuration, by their ids.
+    /// Changed schedules of the configuration, by their ids.
     pub schedules: Changes,
-    /// Keys of the configuration beside those.
+    /// Other changed keys of the configuration.
     pub settings: Vec<String>,
 }
 
 impl Applied {
-    /// Whether all is as it was.
+    /// True if the reload has changed nothing.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.agents.is_empty()
@@ -54,30 +54,30 @@ impl Applied {
     }
 }
 
-/// One thing wrong with a configuration.
+/// Error or warning about the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Wrong {
-    /// The name of the file.
+pub struct ConfigurationError {
+    /// Name of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The line, from 1.
+    /// Line number; the first line is 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// The column in characters, from 1.
+    /// Column in characters; the first column is 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<usize>,
-    /// The key with its tables.
+    /// Key with the names of its tables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// What can be done.
+    /// Hint for the correction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
-impl fmt::Display for Wrong {
-    /// One line, as compilers write it.
+impl fmt::Display for ConfigurationError {
+    /// Writes the error on one line in the form of compiler messages.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, line, column, key, message, hint } = self;
         if let (Some(file), Some(line), Some(column)) = (file, line, column) {
@@ -91,128 +91,153 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// What came of a reload.
+/// Result of a reload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reloaded {
-    /// The number of the configuration in force; 1 is the one of the start.
+    /// Generation of the configuration in force; the configuration of the start is generation 1.
     pub generation: u64,
-    /// What is in force since this reload.
+    /// Changes that this reload has applied.
     pub applied: Applied,
-    /// Keys that are written otherwise than they are in force, until the service is started again.
+    /// Keys whose new value takes effect only after a restart of the service.
     pub pending: Vec<String>,
-    /// Why nothing was applied.
-    pub rejected: Vec<Wrong>,
-    /// What its writer should know.
-    pub warnings: Vec<Wrong>,
+    /// Errors because of which the service has applied nothing.
+    pub rejected: Vec<ConfigurationError>,
+    /// Warnings about the configuration.
+    pub warnings: Vec<ConfigurationError>,
 }
 
-/// Why a reload has changed nothing.
+/// Reload that the service has rejected without any change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReloadRejected {
-    /// As for every refusal.
+    /// Problem document, as for every error.
     #[serde(flatten)]
     pub problem: Problem,
-    /// What came of it.
+    /// Result of the reload.
     #[serde(flatten)]
     pub told: Reloaded,
 }
 
-/// The configuration in force.
+/// Configuration in force.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct ConfigurationStatus {
-    /// Its number; 1 is the one of the start.
+    /// Generation of the configuration; the configuration of the start is generation 1.
     pub generation: u64,
-    /// When it came into force.
+    /// Time at which this generation took effect.
     pub since: DateTime<Utc>,
-    /// When the file was last read.
+    /// Time at which the service last read the file.
     pub read_at: DateTime<Utc>,
-    /// Whether a change is taken up by itself.
+    /// True if the service applies changed files automatically.
     pub watched: bool,
-    /// Keys that are written otherwise than they are in force, until the service is started again.
+    /// Reason why changed files are not applied automatically although the configuration enables it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unwatched_reason: Option<String>,
+    /// Keys whose new value takes effect only after a restart of the service.
     pub pending: Vec<String>,
-    /// Why what was last read is not in force; empty when it is.
-    pub rejected: Vec<Wrong>,
-    /// The agents that were switched on or off otherwise than the configuration says.
+    /// Errors because of which the last read configuration is not in force; empty if it is in force.
+    pub rejected: Vec<ConfigurationError>,
+    /// Agents that an administrator has enabled or disabled contrary to the configuration.
     #[serde(default)]
     pub switched: Vec<String>,
 }
 
-/// An agent that could not be switched on.
+/// Failure to enable an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SwitchRejected {
-    /// As for every refusal.
+    /// Problem document, as for every error.
     #[serde(flatten)]
     pub problem: Problem,
-    /// What is wrong with it.
-    pub rejected: Vec<Wrong>,
+    /// Errors in the configuration of the agent.
+    pub rejected: Vec<ConfigurationError>,
 }
 
-/// An agent that was switched on or off.
+/// Agent that an administrator has enabled or disabled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Switched {
-    /// Its id.
+    /// Id of the agent.
     pub id: String,
-    /// Whether it takes work now, until it is switched again.
+    /// True if the agent accepts work now.
     pub enabled: bool,
-    /// Whether it does by the configuration.
+    /// True if the agent is enabled in the configuration.
     pub configured: bool,
 }
 
-/// A token that is wanted.
+/// Request for a new token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct TokenOrder {
-    /// The name of the principal that it is for.
+pub struct TokenRequest {
+    /// Name of the principal to which the token belongs.
     #[schemars(length(min = 1, max = 64), regex(pattern = NAME))]
     pub name: String,
-    /// `read`, `run`, `approve`, `admin`; to read and to run when nothing is said.
+    /// Scopes of the token: `read`, `run`, `admin`; by default `read` and `run`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<Right>>", length(min = 1))]
     pub scopes: Option<Vec<String>>,
-    /// The agents that it is good for; all of them when nothing is said.
+    /// Agents for which the token is valid; if absent, all agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<AgentId>>")]
     pub agents: Option<Vec<String>>,
-    /// When it stops to count; never when nothing is said.
+    /// Time at which the token expires; if absent, never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<DateTime<Utc>>,
-    /// Whether it takes the place of one of the same name.
+    /// True if the new token replaces one with the same name.
     #[serde(default)]
     pub replace: bool,
 }
 
-/// A token, without its text.
+/// Token without its secret text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TokenEntry {
-    /// The name of its principal.
+    /// Name of the principal to which the token belongs.
     pub name: String,
-    /// What it allows.
+    /// Scopes of the token.
     pub scopes: Vec<String>,
-    /// The agents that it is good for; all of them when absent.
+    /// Agents for which the token is valid; if absent, all agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<Vec<String>>,
-    /// When it stops to count.
+    /// Time at which the token expires; if absent, never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<DateTime<Utc>>,
-    /// Whence it is: `config` or `api`.
+    /// Origin of the token: `config` or `api`.
     pub origin: String,
-    /// When it was made; for one of the configuration, when that was last read.
+    /// Time at which the token was created; for a token of the configuration, the time of the last reading.
     pub created: DateTime<Utc>,
 }
 
-/// Every token that there is.
+/// List of all tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TokenList {
-    /// In the order of their names.
+    /// Tokens in the order of their names.
     pub tokens: Vec<TokenEntry>,
 }
 
-/// A token that was made. Its text is told this once.
+/// Token that the service has created. This is the only response that contains its secret text.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TokenMade {
-    /// What a list has.
+pub struct CreatedToken {
+    /// Token as in a list.
     #[serde(flatten)]
     pub entry: TokenEntry,
-    /// Its text.
+    /// Secret text of the token.
     pub token: String,
+}
+
+/// Environment of the service: the names of the requested variables and which of them are set. It contains no value
+/// of a variable.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvironmentStatus {
+    /// Requested variables, in the order of the request.
+    pub variables: Vec<VariableEntry>,
+    /// True if the service reads its configuration from the requested file or, without a requested file, if the
+    /// service runs on the shipped configuration.
+    pub reads_file: bool,
+}
+
+/// Environment variable without its value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VariableEntry {
+    /// Name of the variable.
+    pub name: String,
+    /// True if the variable is set.
+    pub set: bool,
 }

@@ -1,223 +1,269 @@
-//! Shapes of `/api/v1`, the API for programs; the command line speaks it too.
+//! Shapes of `/api/v1`, the API for programs; the command line uses it too.
 
 pub mod agent;
+pub mod create_execution;
 pub mod history;
-pub mod order;
+pub mod interactions;
+pub mod quota;
 pub mod schedules;
 pub mod service;
+pub mod usage;
 
-use algonius_actors::model::execution::{Outcome, Stamp, State};
+use algonius_actors::model::agent::AgentKind;
+use algonius_actors::model::agent::queue::Queued;
+use algonius_actors::model::execution::record::Record;
+use algonius_actors::model::execution::{AttemptId, Interruption, Outcome, State};
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::queue::Queued;
-use algonius_actors::model::record::Record;
-use algonius_actors::model::rungs::Rungs;
-use algonius_actors::model::sandbox::{Enforcement, Isolation};
-use algonius_actors::model::stock::Stock;
+use algonius_actors::model::host::host_capabilities::HostCapabilities;
+use algonius_actors::model::host::sandbox::Confinement;
+use algonius_actors::model::host::storage_stats::StorageStats;
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::admin::ConfigurationStatus;
+use usage::Amounts;
 
-/// An agent in the directory.
+/// Agent in the directory.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentEntry {
-    /// Its id.
+    /// Id of the agent.
     pub id: String,
-    /// Its name.
+    /// Kind of the agent. Absent in answers of earlier releases, which knew programs alone.
+    #[serde(default)]
+    pub kind: AgentKind,
+    /// Name of the agent.
     pub name: String,
-    /// What it does.
+    /// Description of the agent.
     pub description: String,
-    /// Its own version.
+    /// Version of the agent.
     pub version: String,
-    /// Whether it takes work.
+    /// True if the agent accepts work.
     pub enabled: bool,
-    /// Whether it does or does not because it was switched, and not by configuration.
+    /// True if an administrator has set `enabled` at run time, contrary to the configuration.
     #[serde(default)]
     pub switched: bool,
-    /// `read-only` or `read-write`.
-    pub access: String,
-    /// Whether the system refuses what the agent may not do.
-    pub enforcement: Enforcement,
-    /// By what means.
+    /// Reason why the agent refuses all work now, in one sentence that names the program to install.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub isolation: Option<Isolation>,
-    /// Where its JSON-RPC door is.
+    pub unavailable: Option<String>,
+    /// Access of the agent to files: `read-only` or `read-write`.
+    pub access: String,
+    /// Confinement of the agent's processes; absent if the agent runs nothing on this machine.
+    #[serde(flatten)]
+    pub confinement: Option<Confinement>,
+    /// Address of the agent's JSON-RPC endpoint.
     pub url: String,
-    /// Where its card is.
+    /// Address of the agent's card.
     pub card: String,
 }
 
-/// The directory.
+/// Directory of agents.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct AgentList {
-    /// The agents the caller may use.
+    /// Agents that the caller may use.
     pub agents: Vec<AgentEntry>,
 }
 
-/// Why something did not work.
+/// Error of an execution.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct Trouble {
-    /// The stable code.
+pub struct ErrorBody {
+    /// Stable error code.
     pub code: String,
-    /// Whose turn it is.
+    /// Category of the error: who can act on it.
     pub category: String,
-    /// One sentence.
+    /// Description of the error in one sentence.
     pub message: String,
-    /// What the reader can do.
+    /// Hint for the reader of the error.
     pub hint: String,
 }
 
-/// Where an execution waits, and why.
+/// Queue position of an execution and the reason why the execution waits.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct QueueEntry {
-    /// The place and the reason.
+pub struct QueuePosition {
+    /// Position and reason.
     #[serde(flatten)]
     pub queued: Queued,
-    /// The same in words.
+    /// Position and reason as a sentence.
     pub message: String,
 }
 
-/// An execution in a list.
+/// Execution in a list.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionEntry {
-    /// Its id, which is also the A2A task's.
+    /// Id of the execution, which is also the id of the A2A task.
     pub id: String,
-    /// Who was asked.
+    /// Id of the agent.
     pub agent: String,
-    /// The conversation.
+    /// Id of the conversation.
     pub context_id: String,
-    /// What made it.
+    /// Source of the execution, such as a caller or a schedule.
     #[serde(default)]
     pub trigger: String,
-    /// How it ended, or where it is.
+    /// Outcome of an ended execution, otherwise its phase.
     pub state: State,
-    /// Where it is, also after its end.
+    /// Phase of the execution; it remains visible after the end.
     pub phase: State,
-    /// How it ended.
+    /// Outcome of an ended execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// What it waits for before it goes on, at this moment.
+    /// Queue position and the reason for which the execution waits now.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub queue: Option<QueueEntry>,
-    /// The latest attempt.
+    pub queue: Option<QueuePosition>,
+    /// Reason why the execution waits for its caller, while it does.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub interruption: Option<Interruption>,
+    /// Latest attempt.
     #[serde(flatten)]
-    pub stamp: Stamp,
-    /// When it was accepted.
+    pub stamp: AttemptId,
+    /// Time at which the service accepted the execution.
     pub accepted_at: DateTime<Utc>,
-    /// When its first attempt began.
+    /// Time at which the first attempt started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<DateTime<Utc>>,
-    /// When it ended.
+    /// Time at which the execution ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<DateTime<Utc>>,
-    /// From its first attempt to its end, in microseconds.
+    /// Time from the start of the first attempt to the end, in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_us: Option<i64>,
-    /// Its living process.
+    /// Id of the running process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// The exit code of its last process.
+    /// Exit code of the last process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// Why it did not work.
+    /// Error of the execution.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<Trouble>,
+    pub error: Option<ErrorBody>,
+    /// Resources that the execution has used, as far as its agent reports them.
+    #[serde(skip_serializing_if = "Amounts::is_nothing", default)]
+    pub usage: Amounts,
+    /// Caller and start of the request, if the caller of the list requested them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub summary: Option<RequestSummary>,
 }
 
-/// Executions, newest first.
+/// Caller and start of a request.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RequestSummary {
+    /// Name of the caller, if known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub caller: Option<String>,
+    /// First line of the request, shortened.
+    pub request: String,
+}
+
+/// Page of executions, newest first.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ExecutionList {
-    /// This page.
+    /// Executions on this page.
     pub executions: Vec<ExecutionEntry>,
-    /// Pass it as `cursor` for the next page; absent on the last. It means nothing to callers.
+    /// Opaque cursor of the next page, for the query parameter `cursor`; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 
-/// What the service tells about itself, beside its tree.
+/// State of the service and its supervision tree.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ServiceStatus {
-    /// The release.
+    /// Version of the service.
     pub version: String,
-    /// The configuration in force.
+    /// Configuration in force.
     #[serde(default)]
     pub configuration: ConfigurationStatus,
-    /// What the machine offers to hold programs with.
+    /// Capabilities of the machine for the confinement of programs.
     pub machine: MachineStatus,
-    /// How much is kept.
+    /// Size of the stored data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ledger: Option<Stock>,
-    /// The tree.
+    pub ledger: Option<StorageStats>,
+    /// Supervision tree.
     #[serde(flatten)]
-    pub tree: algonius_actors::model::status::TreeStatus,
+    pub tree: algonius_actors::model::observation::status::TreeStatus,
 }
 
-/// What the agents' programs are held by.
+/// Confinement of the agents' programs on this machine.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct MachineStatus {
-    /// As it was when the service started.
+    /// Capabilities of the machine at the start of the service.
     #[serde(flatten)]
-    pub rungs: Rungs,
-    /// The living wardens, by their process ids.
+    pub rungs: HostCapabilities,
+    /// Process ids of the running process holders.
     pub wardens: Vec<u32>,
+    /// Memory for output that programs have written and the service has not read yet (`server.output_memory`).
+    #[serde(default, rename = "outputMemory", skip_serializing_if = "Option::is_none")]
+    pub output_memory: Option<OutputMemoryStatus>,
 }
 
-/// What is spoken, and how each agent is.
+/// Memory for the output of programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OutputMemoryStatus {
+    /// Maximum number of bytes for all programs together.
+    pub limit_bytes: u64,
+    /// Bytes in use now.
+    pub used_bytes: u64,
+    /// Number of output streams that wait for memory.
+    pub waiting: usize,
+}
+
+/// Supported versions and bindings of the A2A protocol and the state of each agent.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct A2aStatus {
-    /// Versions of the protocol.
+    /// Supported versions of the protocol.
     pub versions: Vec<String>,
-    /// Ways for calls to travel.
+    /// Supported protocol bindings.
     pub bindings: Vec<String>,
-    /// The agents the caller may use.
+    /// Agents that the caller may use.
     pub agents: Vec<A2aAgent>,
 }
 
-/// How an agent can be reached, and how it is.
+/// Interfaces and state of an agent.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct A2aAgent {
-    /// Its id.
+    /// Id of the agent.
     pub id: String,
-    /// Whether it takes work by configuration.
+    /// True if the agent is enabled in the configuration.
     pub enabled: bool,
-    /// How its actor is.
-    pub health: algonius_actors::model::status::Health,
-    /// Executions that hold a slot.
+    /// Health of the agent.
+    pub health: algonius_actors::model::observation::status::Health,
+    /// Number of executions that hold a slot.
     pub running: usize,
-    /// Executions that wait.
+    /// Number of executions that wait in the queue.
     pub queued: usize,
-    /// The ways in.
-    pub interfaces: Vec<A2aWay>,
+    /// Interfaces by which callers can reach the agent.
+    pub interfaces: Vec<A2aInterface>,
 }
 
-/// One way in.
+/// Address and protocol by which callers can reach an agent.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct A2aWay {
-    /// Where.
+pub struct A2aInterface {
+    /// Address of the interface.
     pub url: String,
-    /// How calls travel.
+    /// Protocol binding of the interface.
     pub binding: String,
-    /// Which version is spoken.
+    /// Protocol version of the interface.
     pub version: String,
-    /// What a call must name where the address does not.
+    /// Tenant that a request must name if the address does not identify the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
 }
 
 impl ExecutionEntry {
-    /// An execution that waits in this place, or in none.
+    /// Creates the entry of an execution, with its queue position if it waits.
     #[must_use]
     pub fn of(record: &Record, queued: Option<Queued>) -> Self {
-        let queue = queued.map(|queued| QueueEntry { queued, message: queued.to_string() });
+        let queue = queued.map(|queued| QueuePosition { queued, message: queued.to_string() });
         Self { queue, ..Self::from(record) }
     }
 }
 
 impl From<&Record> for ExecutionEntry {
     fn from(record: &Record) -> Self {
+        // From the first start, so that the time of all attempts and of the pauses between them counts.
         let duration = record.started_at.zip(record.ended_at).map(|(begin, end)| end - begin);
         Self {
             id: record.id.to_string(),
@@ -228,6 +274,7 @@ impl From<&Record> for ExecutionEntry {
             phase: record.state,
             outcome: record.outcome,
             queue: None,
+            interruption: record.open_interruption(),
             stamp: record.stamp,
             accepted_at: record.accepted_at,
             started_at: record.started_at,
@@ -235,12 +282,14 @@ impl From<&Record> for ExecutionEntry {
             duration_us: duration.and_then(|duration| duration.num_microseconds()),
             pid: record.pid,
             exit_code: record.exit_code,
-            error: record.failure.as_ref().map(Trouble::from),
+            error: record.failure.as_ref().map(ErrorBody::from),
+            usage: record.spent.into(),
+            summary: None,
         }
     }
 }
 
-impl From<&Failure> for Trouble {
+impl From<&Failure> for ErrorBody {
     fn from(failure: &Failure) -> Self {
         Self {
             code: failure.code.to_string(),

@@ -1,48 +1,50 @@
-//! The envelope of older clients: `protocol`, `version`, `id`, `type`, `context` and `payload`.
+//! Envelope of older clients: `protocol`, `version`, `id`, `type`, `context` and `payload`.
 //!
-//! No version of A2A knows it. It is translated here, and answered in kind, so that nothing of it
-//! reaches the protocol's own paths.
+//! No version of A2A defines the envelope. This module translates requests and answers, so that the protocol's own
+//! code paths do not contain any of it.
 
+use algonius_a2a::json_object::{Object, ObjectFields, invalid, time};
+use algonius_a2a::problem;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use super::a2a::PARAMETERS;
-use super::a2a::v1::{Content, History, Message, Metadata, Part, Role, SendRequest, Wait};
-use super::fields::{Fields, Object, invalid, time};
-use super::problem;
+use algonius_a2a::PARAMETERS;
+use algonius_a2a::v1::{
+    A2aPart, HistoryLength, Message, Metadata, PartContent, Role, SendRequest, Wait,
+};
 
-/// One request in its envelope.
+/// Request in its envelope.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Envelope {
-    /// Its id, which the answer names.
+    /// Id of the request, which the answer repeats.
     pub id: String,
-    /// Who sends it, in its own words; who it is, its credentials say.
+    /// Sender of the request, in its own words; the credentials alone identify the caller.
     pub from: Option<String>,
-    /// The agent it is for.
+    /// Id of the agent.
     pub to: Option<String>,
-    /// The conversation.
+    /// Id of the conversation.
     pub conversation_id: Option<String>,
-    /// The id of the message in it.
+    /// Id of the message.
     pub message_id: Option<String>,
     version: String,
     method: String,
     params: Value,
 }
 
-/// What an envelope asks for.
+/// Operation that an envelope requests.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Call {
-    /// `execute-agent`: send a message.
+pub enum EnvelopeCall {
+    /// `execute-agent`: sends a message.
     Execute(Box<SendRequest>),
-    /// `status`: tell how the agent is.
+    /// `status`: returns the state of the agent.
     Status,
-    /// `list-capabilities`: tell what the agent can do; its card does.
+    /// `list-capabilities`: returns the card of the agent.
     Capabilities,
 }
 
-/// Whether a body is an envelope.
+/// True if a body is an envelope.
 #[must_use]
 pub fn is_envelope(body: &Value) -> bool {
     body.get("protocol").and_then(Value::as_str) == Some("a2a")
@@ -56,54 +58,57 @@ impl Envelope {
     /// the wrong kind.
     pub fn read(body: Value) -> Result<Self, Failure> {
         let refused = |text: &str| Failure::new(Code::InvalidRequest, text);
-        let mut fields = Fields::of(body)?;
+        let mut fields = ObjectFields::of(body)?;
+        // The caller checked this before; here it keeps the function correct for every body.
         if fields.text("protocol")?.as_deref() != Some("a2a") {
             return Err(refused("`protocol` must be \"a2a\""));
         }
-        if fields.word("type")?.is_some_and(|kind| kind != "request") {
+        if fields.string("type")?.is_some_and(|kind| kind != "request") {
             return Err(refused("`type` must be \"request\""));
         }
+        // Checked and not used: the service's own clock counts.
         fields.time("timestamp")?;
         let mut context = fields.object("context")?.unwrap_or_default();
         let mut payload = fields.inner("payload")?;
         Ok(Self {
             id: fields.needed("id")?,
-            from: context.word("from")?,
-            to: context.word("to")?,
-            conversation_id: context.word("conversationId")?,
-            message_id: context.word("messageId")?,
-            version: fields.word("version")?.unwrap_or_else(|| "0.3.0".to_owned()),
+            from: context.string("from")?,
+            to: context.string("to")?,
+            conversation_id: context.string("conversationId")?,
+            message_id: context.string("messageId")?,
+            // Envelopes are older than 1.0.
+            version: fields.string("version")?.unwrap_or_else(|| "0.3.0".to_owned()),
             method: payload.needed("method")?,
             params: payload.value("params").unwrap_or_default(),
         })
     }
 
-    /// The version of the protocol that it names.
+    /// Returns the protocol version that the envelope names.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// What it asks for.
+    /// Returns the operation that the envelope requests.
     ///
     /// # Errors
     /// `method-unknown`, or `invalid-params`, naming the field.
-    pub fn call(&self) -> Result<Call, Failure> {
+    pub fn call(&self) -> Result<EnvelopeCall, Failure> {
         match self.method.as_str() {
-            "execute-agent" => self.send().map(Box::new).map(Call::Execute),
-            "status" => Ok(Call::Status),
-            "list-capabilities" => Ok(Call::Capabilities),
+            "execute-agent" => self.send().map(Box::new).map(EnvelopeCall::Execute),
+            "status" => Ok(EnvelopeCall::Status),
+            "list-capabilities" => Ok(EnvelopeCall::Capabilities),
             _ => Err(Failure::new(Code::MethodUnknown, "there is no such method in the envelope")),
         }
     }
 
-    /// `input` is a text or any data, `parameters` are for the templates, and `wait = false` asks
-    /// for an answer at once.
+    /// Reads `execute-agent`: `input` is a text or an object, `parameters` are the values for the templates, and
+    /// `wait = false` requests an immediate answer.
     fn send(&self) -> Result<SendRequest, Failure> {
-        let mut params = Fields::of(self.params.clone())?;
+        let mut params = ObjectFields::of(self.params.clone())?;
         let content = match params.value("input").or_else(|| params.value("message")) {
-            Some(Value::String(text)) => Content::Text(text),
-            Some(data @ Value::Object(_)) => Content::Data(data),
+            Some(Value::String(text)) => PartContent::Text(text),
+            Some(data @ Value::Object(_)) => PartContent::Data(data),
             _ => return Err(invalid("`payload.params.input` must be a text or an object")),
         };
         let parameters = params.data("parameters")?;
@@ -114,32 +119,35 @@ impl Envelope {
         let waits = params.truth("wait")?.unwrap_or(true);
         Ok(SendRequest {
             message: Message {
+                // A repeated envelope has the same id, so it finds the same execution.
                 message_id: self.message_id.clone().unwrap_or_else(|| self.id.clone()),
                 context_id: self.conversation_id.clone(),
-                task_id: params.word("taskId")?,
+                task_id: params.string("taskId")?,
                 role: Role::User,
-                parts: vec![Part::of(content)],
+                parts: vec![A2aPart::of(content)],
                 metadata,
                 extensions: Vec::new(),
                 reference_task_ids: Vec::new(),
             },
             wait: if waits { Wait::ForTheEnd } else { Wait::ForAcceptance },
-            history: History::All,
+            history: HistoryLength::All,
             accepted_output_modes: Vec::new(),
             push: None,
             metadata: Metadata::new(),
         })
     }
 
-    /// The answer when it worked. A task tells its conversation, if the request told none.
+    /// Writes the answer of a successful request. If the request names no conversation, the answer names that of the
+    /// task.
     #[must_use]
     pub fn response(&self, id: &str, at: DateTime<Utc>, result: Value) -> Value {
+        // A new conversation gets its id from the service, and the client must be able to continue it.
         let told = result.get("contextId").and_then(Value::as_str).map(str::to_owned);
         let conversation = self.conversation_id.clone().or(told);
         self.answer("response", (id, at), conversation, Object::of("result", result))
     }
 
-    /// The answer when it did not work.
+    /// Writes the answer of a failed request.
     #[must_use]
     pub fn error(&self, id: &str, at: DateTime<Utc>, failure: &Failure) -> Value {
         let conversation = self.conversation_id.clone();
@@ -154,6 +162,7 @@ impl Envelope {
         payload: Object,
     ) -> Value {
         let context = Object::default()
+            // The answer goes back, so sender and receiver are exchanged.
             .some("from", self.to.clone())
             .some("to", self.from.clone())
             .some("conversation_id", conversation)
@@ -170,10 +179,11 @@ impl Envelope {
     }
 }
 
-/// The answer to an envelope that could not be read.
+/// Writes the answer to an envelope that could not be read.
 #[must_use]
 pub fn refusal(id: &str, at: DateTime<Utc>, failure: &Failure) -> Value {
     Object::of("protocol", "a2a")
+        // The version of the request is unknown, because the envelope could not be read.
         .with("version", "0.3.0")
         .with("id", id)
         .with("type", "error")
@@ -190,8 +200,38 @@ fn error(failure: &Failure) -> Object {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use proptest::prelude::*;
     use serde_json::json;
+
+    use super::*;
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            "[a-z]{0,6}".prop_map(Value::from),
+        ];
+        let key = prop_oneof!["[a-z]{0,4}", Just("context".to_owned()), Just("payload".to_owned())];
+        leaf.prop_recursive(4, 24, 4, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::vec((key.clone(), inner), 0..6)
+                    .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_json_value_causes_a_panic(value in any_json(), field in any_json()) {
+            _ = Envelope::read(value);
+            let mut whole = body(&field);
+            _ = Envelope::read(whole.clone());
+            whole["context"] = field;
+            _ = Envelope::read(whole);
+        }
+    }
 
     fn body(payload: &Value) -> Value {
         json!({
@@ -202,26 +242,26 @@ mod tests {
         })
     }
 
-    fn called(payload: &Value) -> Result<Call, Failure> {
+    fn called(payload: &Value) -> Result<EnvelopeCall, Failure> {
         assert!(is_envelope(&body(payload)));
         Envelope::read(body(payload))?.call()
     }
 
     #[test]
-    fn what_is_to_be_executed_becomes_a_message() {
+    fn an_execute_call_in_an_envelope_becomes_a_message() {
         let params = json!({"input": "x", "parameters": {"a": 1}});
         let call = called(&json!({"method": "execute-agent", "params": params}));
-        let Ok(Call::Execute(send)) = call else { panic!("{call:?}") };
+        let Ok(EnvelopeCall::Execute(send)) = call else { panic!("{call:?}") };
         let SendRequest { message, wait, .. } = *send;
         assert_eq!((message.message_id.as_str(), message.context_id.as_deref()), ("m", Some("c")));
-        assert_eq!((message.parts, wait), (vec![Part::text("x")], Wait::ForTheEnd));
+        assert_eq!((message.parts, wait), (vec![A2aPart::text("x")], Wait::ForTheEnd));
         assert_eq!(message.metadata[PARAMETERS], json!({"a": 1}));
-        assert_eq!(called(&json!({"method": "status"})), Ok(Call::Status));
-        assert_eq!(called(&json!({"method": "list-capabilities"})), Ok(Call::Capabilities));
+        assert_eq!(called(&json!({"method": "status"})), Ok(EnvelopeCall::Status));
+        assert_eq!(called(&json!({"method": "list-capabilities"})), Ok(EnvelopeCall::Capabilities));
     }
 
     #[test]
-    fn the_answer_is_an_envelope_that_names_the_request() {
+    fn an_envelope_response_names_its_request() {
         let envelope = Envelope::read(body(&json!({"method": "status"}))).expect("an envelope");
         let at = "2030-01-31T12:00:01Z".parse().expect("a time");
         let answer = envelope.response("e-2", at, json!({"x": 1}));
@@ -242,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_in_an_envelope_is_refused_with_its_reason() {
+    fn invalid_envelopes_are_refused_by_their_reason() {
         let code = |body| Envelope::read(body).and_then(|read| read.call()).map_err(|no| no.code);
         for (body, refused) in [
             (json!({}), Code::InvalidRequest),

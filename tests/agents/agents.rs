@@ -1,9 +1,9 @@
-//! The agents: where each comes from, how it is configured, and how it takes trouble.
+//! Agents under test: their packages, their configuration, and their expected behaviour in failures.
 //!
-//! In a configuration `HERE` is the folder of the run, in which `work` and `key` are, and `ADDRESS` the address
-//! of the model. The program is put in place of the one that the preset names.
+//! In a configuration, `HERE` is the folder of the run, which contains `work` and `key`, and `ADDRESS` the address of
+//! the model. The installed program replaces the one that the preset names.
 
-/// Where an agent comes from, with its exact version.
+/// Package of an agent, with its exact version.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Package {
     Npm(&'static str),
@@ -22,64 +22,62 @@ impl Package {
     }
 }
 
-/// A state of a task, and the code of why it made nothing; without a code, for any reason.
+/// State of a task, and the code of its failure; an empty code stands for any.
 type End = (&'static str, &'static str);
 
 const COMPLETED: End = ("completed", "");
 const REFUSED: End = ("failed", "not-authenticated");
-const QUOTA: End = ("failed", "quota-exceeded");
+const LIMITED: End = ("failed", "agent-rate-limited");
 const TRANSIENT: End = ("failed", "agent-transient");
 
-/// How what an agent used is known.
+/// Accuracy of an agent's reported usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Count {
-    /// It tells what the model told.
+    /// Usage equals the model's numbers.
     Exact,
-    /// It asks the model more than once, and tells all of it.
+    /// Usage exceeds the model's numbers, because the agent sends more than one request.
     More,
 }
 
 const GB: u64 = 1_000_000_000;
 
-/// One agent.
+/// Agent under test.
 #[derive(Debug)]
 pub(crate) struct Agent {
     pub(crate) name: &'static str,
-    /// The test that drives it.
+    /// Name of its test.
     pub(crate) test: &'static str,
     pub(crate) package: Package,
-    /// The program, below the folder that it is installed in.
+    /// Path of the program, below the folder of its installation.
     pub(crate) program: &'static str,
-    /// Its table in the configuration.
+    /// Table of the agent in the configuration.
     pub(crate) settings: &'static str,
-    /// Whether its answer is the model's word for word.
+    /// True if its answer equals the model's word for word.
     pub(crate) is_exact: bool,
-    /// After so many seconds of silence it hangs.
+    /// Seconds of silence after which it counts as hung.
     pub(crate) patience: u32,
-    /// Memory that ten runs at once take at most, in bytes; so much must be free for them.
+    /// Greatest memory of ten concurrent runs in bytes; this much must be free for them.
     pub(crate) ten: u64,
-    /// A call of a tool that reads a file, `WORK` being the folder.
+    /// Call of a tool that reads a file, with `WORK` as the folder.
     pub(crate) reads: Option<(&'static str, &'static str)>,
-    /// A call of a tool that writes a file, which it may not.
+    /// Call of a tool that writes a file, which is forbidden.
     pub(crate) writes: Option<(&'static str, &'static str)>,
     pub(crate) when_denied: End,
-    /// Whether it says that it was denied something, where it answers all the same.
+    /// True if it reports the denial although it answers.
     pub(crate) is_warned: bool,
     pub(crate) when_unauthorised: End,
     pub(crate) when_limited: End,
     pub(crate) when_dropped: End,
+    /// True if its answer is shown while the model writes it.
+    pub(crate) is_streamed: bool,
     pub(crate) counts: Count,
-    /// Cases that are not played, and why.
+    /// Cases that are skipped, with the reasons.
     pub(crate) left_out: &'static [(&'static str, &'static str)],
 }
 
-/// The program goes on with no session that it could be given by its id.
-const FORGETFUL: (&str, &str) = ("session", "goes on with no session by its id");
-const COUNTLESS: (&str, &str) = ("usage", "tells no tokens");
-
-/// What those cannot do that only talk.
+/// Skipped cases of agents without tools.
 const TALKERS: &[(&str, &str)] =
-    &[FORGETFUL, COUNTLESS, ("a tool", "has no tools"), ("permission denied", "has no tools")];
+    &[("a tool", "has no tools"), ("permission denied", "has no tools")];
 
 pub(crate) const CLAUDE: Agent = Agent {
     name: "claude",
@@ -98,8 +96,9 @@ pub(crate) const CLAUDE: Agent = Agent {
     when_denied: COMPLETED,
     is_warned: false,
     when_unauthorised: REFUSED,
-    when_limited: QUOTA,
+    when_limited: LIMITED,
     when_dropped: TRANSIENT,
+    is_streamed: true,
     counts: Count::Exact,
     left_out: &[],
 };
@@ -118,8 +117,9 @@ pub(crate) const CODEX: Agent = Agent {
     when_denied: COMPLETED,
     is_warned: false,
     when_unauthorised: REFUSED,
-    when_limited: QUOTA,
+    when_limited: LIMITED,
     when_dropped: TRANSIENT,
+    is_streamed: false,
     counts: Count::Exact,
     left_out: &[],
 };
@@ -138,8 +138,9 @@ pub(crate) const GEMINI: Agent = Agent {
     when_denied: COMPLETED,
     is_warned: true,
     when_unauthorised: REFUSED,
-    when_limited: QUOTA,
+    when_limited: LIMITED,
     when_dropped: TRANSIENT,
+    is_streamed: true,
     counts: Count::Exact,
     left_out: &[],
 };
@@ -158,10 +159,11 @@ pub(crate) const COPILOT: Agent = Agent {
     when_denied: COMPLETED,
     is_warned: true,
     when_unauthorised: REFUSED,
-    when_limited: QUOTA,
+    when_limited: LIMITED,
     when_dropped: TRANSIENT,
+    is_streamed: true,
     counts: Count::Exact,
-    left_out: &[COUNTLESS],
+    left_out: &[],
 };
 
 pub(crate) const CONTINUE: Agent = Agent {
@@ -178,10 +180,11 @@ pub(crate) const CONTINUE: Agent = Agent {
     when_denied: ("failed", "empty-answer"),
     is_warned: false,
     when_unauthorised: REFUSED,
-    when_limited: QUOTA,
+    when_limited: LIMITED,
     when_dropped: TRANSIENT,
+    is_streamed: true,
     counts: Count::Exact,
-    left_out: &[FORGETFUL, COUNTLESS],
+    left_out: &[],
 };
 
 pub(crate) const OPENCODE: Agent = Agent {
@@ -201,8 +204,9 @@ pub(crate) const OPENCODE: Agent = Agent {
     when_denied: COMPLETED,
     is_warned: false,
     when_unauthorised: REFUSED,
-    when_limited: QUOTA,
+    when_limited: LIMITED,
     when_dropped: TRANSIENT,
+    is_streamed: true,
     counts: Count::Exact,
     left_out: &[],
 };
@@ -221,8 +225,9 @@ pub(crate) const QWEN: Agent = Agent {
     when_denied: COMPLETED,
     is_warned: true,
     when_unauthorised: REFUSED,
-    when_limited: QUOTA,
+    when_limited: LIMITED,
     when_dropped: COMPLETED,
+    is_streamed: true,
     counts: Count::More,
     left_out: &[],
 };
@@ -241,8 +246,9 @@ pub(crate) const LLM: Agent = Agent {
     when_denied: COMPLETED,
     is_warned: false,
     when_unauthorised: REFUSED,
-    when_limited: QUOTA,
+    when_limited: LIMITED,
     when_dropped: TRANSIENT,
+    is_streamed: true,
     counts: Count::Exact,
     left_out: TALKERS,
 };
@@ -261,8 +267,9 @@ pub(crate) const AIDER: Agent = Agent {
     when_denied: COMPLETED,
     is_warned: false,
     when_unauthorised: REFUSED,
-    when_limited: QUOTA,
+    when_limited: LIMITED,
     when_dropped: TRANSIENT,
+    is_streamed: false,
     counts: Count::Exact,
     left_out: TALKERS,
 };

@@ -1,18 +1,20 @@
-//! What every agent has to go through.
+//! Cases for every agent.
 
 use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::agents::Count;
 use crate::door::{answer, outcome};
-use crate::stage::{AGENT, IMPATIENT, PATIENT, SECRET_WORD, Stage};
+use crate::limits::MOST_REQUESTS;
+use crate::stage::{AGENT, AS_PRESET, IMPATIENT, PATIENT, SECRET_WORD, Stage};
 
-/// What is played on a stage.
-type Case = fn(&Stage<'_>);
+/// Case on a stage.
+pub(crate) type Case = fn(&Stage<'_>);
 
-/// The cases by name, in the order in which they are played.
+/// Cases by name, in their order.
 pub(crate) const CASES: &[(&str, Case)] = &[
     ("version", version),
     ("three commands", three_commands),
@@ -23,6 +25,8 @@ pub(crate) const CASES: &[(&str, Case)] = &[
     ("429 then success", parked),
     ("500 then success", recovered),
     ("dropped stream", dropped),
+    ("cut answer", cut),
+    ("streamed", streamed),
     ("hang", hang),
     ("cancel", cancel),
     ("2 MB", large),
@@ -32,104 +36,150 @@ pub(crate) const CASES: &[(&str, Case)] = &[
     ("session", session),
 ];
 
-/// The case that takes the most of the machine.
+/// Case with the greatest memory usage.
 pub(crate) const TEN: &str = "ten at once";
 
-/// In the prompt of which the answer is that the quota is used up.
+/// Text in the prompt that is answered with an exhausted quota.
 const LIMITED: &str = "too much";
-/// How that is answered.
+/// Directive of that answer.
 const USED_UP: &str = "status=429 retry_after=1 reset=1";
 
-/// It is the version that was installed, and one that its preset was tested with.
+/// Case: the version is the installed one, and one that its preset was tested with.
 fn version(stage: &Stage<'_>) {
-    for id in [AGENT, IMPATIENT, PATIENT] {
+    for id in [AGENT, IMPATIENT, PATIENT, AS_PRESET] {
         let program = stage.door.program(id);
         assert_eq!(program["version"], stage.agent.package.version(), "{program}");
         assert!(program["warning"].is_null(), "{program}");
     }
 }
 
-/// Three requests, one of them with everything that a shell would trip over.
+/// Case: three requests, one of them with all characters that a shell would interpret.
 fn three_commands(stage: &Stage<'_>) {
+    let begun = Instant::now();
     for text in
         ["say hello", "count to three", "first \"line\"\nsecond $HOME `id` 'ünïcode' & done"]
     {
         let task = stage.door.send(AGENT, text);
         stage.completed(&task, &format!("ECHO: {text}"));
     }
+    stage.row("short answer", &format!("{:.1} s", begun.elapsed().as_secs_f64() / 3.0));
 }
 
-/// A tool reads a file of the working folder, and the model is told what it read.
+/// Case: a tool reads a file of the working directory, and the model receives its contents.
 fn a_tool(stage: &Stage<'_>) {
     let tool = stage.agent.reads.expect("an agent with tools");
     let prompt = format!("read it {}", stage.directive(tool));
     stage.completed(&stage.door.send(AGENT, &prompt), "a note for the test");
 }
 
-/// What the agent may not do it does not do, however the model asks.
+/// Case: the agent does not do what it may not, however the model requests it.
 fn permission_denied(stage: &Stage<'_>) {
     let tool = stage.agent.writes.expect("an agent with tools");
     let task = stage.door.send(AGENT, &format!("write it {}", stage.directive(tool)));
     assert!(!stage.work.join("denied.txt").exists(), "it wrote what it may not: {task}");
     stage.ended(&task, stage.agent.when_denied);
-    let is_warned = stage.facts(&task, "warned").iter().any(|fact| {
+    let is_warned = stage.facts(&task, "warning").iter().any(|fact| {
         fact["message"].as_str().is_some_and(|said| said.starts_with("it answered, but was not"))
     });
     assert_eq!(is_warned, stage.agent.is_warned, "{}", stage.door.execution(&task));
 }
 
-/// A key that is refused is told at once: no other attempt is made.
+/// Case: a refused key is reported at once, without another attempt.
 fn unauthorised(stage: &Stage<'_>) {
     let task = stage.door.send(AGENT, "not for you [[mock status=401]]");
     stage.ended(&task, stage.agent.when_unauthorised);
     assert_eq!(stage.attempts(&task), 1, "{task}");
 }
 
-/// A quota that is used up is not tried again where nothing may wait for it.
+/// Case: an exhausted quota is not retried if no deferral is permitted.
 fn limited(stage: &Stage<'_>) {
     let task = stage.door.send(AGENT, &format!("{LIMITED} [[mock {USED_UP}]]"));
     stage.ended(&task, stage.agent.when_limited);
     assert_eq!(stage.attempts(&task), 1, "{task}");
 }
 
-/// Where it may be waited for, the work goes on when the quota is renewed. It is used up for as many
-/// questions as the agent asked before.
+/// Case: with deferral permitted, the execution continues after the quota is renewed. The quota is exhausted for as
+/// many requests as the agent sent before.
 fn parked(stage: &Stage<'_>) {
     let times = stage.model.asked(LIMITED).len();
     let task = stage.door.send(PATIENT, &format!("go on then [[mock {USED_UP} times={times}]]"));
     stage.completed(&task, "ECHO: go on then");
-    assert_eq!(stage.facts(&task, "parked").len(), 1, "{}", stage.door.execution(&task));
+    assert_eq!(stage.facts(&task, "deferred").len(), 1, "{}", stage.door.execution(&task));
     assert_eq!(stage.attempts(&task), 2, "{task}");
 }
 
-/// A failure that passes is got over, by the agent itself or by another attempt.
+/// Case: a transient failure is overcome, by the agent itself or by another attempt.
 fn recovered(stage: &Stage<'_>) {
     let task = stage.door.send(AGENT, "try again [[mock status=500 times=1]]");
     stage.completed(&task, "ECHO: try again");
     assert!(stage.model.asked("try again").len() > 1, "nobody tried again");
 }
 
-/// The connection breaks in the middle of every answer.
+/// Case: the connection breaks in the middle of every answer.
 fn dropped(stage: &Stage<'_>) {
     let task = stage.door.send(AGENT, "some words that will be broken off [[mock drop]]");
     stage.ended(&task, stage.agent.when_dropped);
 }
 
-/// Silence is ended.
+/// Case: the stream of every answer ends in the middle without an error. Half an answer is never a success, and the
+/// number of requests is bounded.
+fn cut(stage: &Stage<'_>) {
+    let prompt = "words that will be cut off, so that nobody takes them for all [[mock cut]]";
+    let task = stage.door.send(AGENT, prompt);
+    let (state, why) = outcome(&task);
+    assert_eq!(state, "failed", "{task}");
+    let asked = stage.model.asked("words that will be cut off").len();
+    assert!(asked <= MOST_REQUESTS, "{asked} requests");
+    stage.row("cut answer", &format!("`{why}` after {asked} calls of the model"));
+}
+
+/// Case: a follower has the start of the answer long before the model has written its end, and the pieces together are
+/// the answer.
+fn streamed(stage: &Stage<'_>) {
+    let text = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen";
+    let events = stage.door.follow(AGENT, &format!("[[mock text=\"{text}\" piece=6 drip=0.25]]"));
+    let (end, last) = events.last().expect("an end");
+    assert_eq!(last.pointer("/status/state"), Some(&"completed".into()), "{last}");
+    let pieces: Vec<_> =
+        events.iter().filter(|(_, event)| event["kind"] == "artifact-update").collect();
+    // Some programs write lines of their own before the model's first text.
+    let (mut whole, mut first) = (String::new(), None);
+    for (at, piece) in &pieces {
+        if piece["append"] != true {
+            whole.clear();
+        }
+        whole += piece.pointer("/artifact/parts/0/text").and_then(Value::as_str).unwrap_or("");
+        first = first.or_else(|| whole.contains("one two").then_some(*at));
+    }
+    let id = last["taskId"].as_str().expect("a task");
+    let task = stage.door.task(AGENT, id);
+    assert_eq!(whole, answer(&task), "the pieces are another text: {pieces:?}");
+    stage.completed(&task, text);
+    // The model writes 14 pieces, with a quarter of a second after each. Some programs work for a second after their
+    // answer.
+    let before = end.saturating_sub(first.expect("the beginning of the answer"));
+    let is_streamed = pieces.len() > 3 && before > Duration::from_secs(2);
+    assert_eq!(is_streamed, stage.agent.is_streamed, "{} pieces, {before:?}", pieces.len());
+    stage.row("stream", if is_streamed { "while the model writes" } else { "at the end" });
+}
+
+/// Case: a silent program is ended.
 fn hang(stage: &Stage<'_>) {
     let task = stage.door.send(IMPATIENT, "are you there? [[mock hang]]");
     assert_eq!(outcome(&task).1, "idle-timeout", "{task}");
 }
 
-/// Called off while the model thinks, it is gone when the caller is told so.
+/// Case: a program that is cancelled while the model thinks is gone when the caller gets the answer.
 fn cancel(stage: &Stage<'_>) {
     let id = stage.door.begin(AGENT, "call this off [[mock hang]]");
     stage.model.wait_for("call this off");
+    let begun = Instant::now();
     let task = stage.door.cancel(AGENT, &id);
     assert_eq!(outcome(&task).0, "canceled", "{task}");
+    stage.row("cancel", &format!("after {} ms, no process is left", begun.elapsed().as_millis()));
 }
 
-/// An answer of two million bytes comes whole.
+/// Case: an answer of two million bytes arrives whole.
 fn large(stage: &Stage<'_>) {
     let task = stage.door.send(AGENT, "at length [[mock size=2000000]]");
     assert_eq!(outcome(&task).0, "completed", "{:?}", outcome(&task));
@@ -138,9 +188,9 @@ fn large(stage: &Stage<'_>) {
     assert!(answer.len() >= 2_000_000 && lines > 40_000, "{} bytes, {lines} lines", answer.len());
 }
 
-/// Ten runs are at work at once, for the model answers none before an eleventh question comes, and each has
-/// its own answer. What they take is bounded; how much longer they take than one alone is told, for the
-/// processors of the machine decide that.
+/// Case: ten runs are active at once, because the model answers none before an eleventh request arrives, and each has
+/// its own answer. Their memory is bounded; their slowdown is only reported, because it depends on the processors of
+/// the machine.
 fn ten_at_once(stage: &Stage<'_>) {
     const TOGETHER: &str = "[[mock together=11]]";
     let begun = Instant::now();
@@ -171,7 +221,7 @@ fn ten_at_once(stage: &Stage<'_>) {
     ));
 }
 
-/// What is asked is in no file outside the home of the agent; that is looked up in the end.
+/// Case: no file outside the home of the agent contains the prompt; the check follows at the end.
 fn secret_prompt(stage: &Stage<'_>) {
     let task =
         stage.door.send(AGENT, &format!("keep {SECRET_WORD} [[mock text=\"no word of it\"]]"));
@@ -179,7 +229,7 @@ fn secret_prompt(stage: &Stage<'_>) {
     assert!(!stage.model.asked(SECRET_WORD).is_empty(), "the model was not asked");
 }
 
-/// What was used is told as the model told it.
+/// Case: the reported usage matches the model's numbers.
 fn usage(stage: &Stage<'_>) {
     let task = stage.door.send(AGENT, "count this [[mock usage=1000,50]]");
     let execution = stage.door.execution(&task);
@@ -190,10 +240,17 @@ fn usage(stage: &Stage<'_>) {
         Count::Exact => assert_eq!(counted, told, "{execution}"),
         Count::More => assert!(counted[0] > told[0] && counted[1] > told[1], "{execution}"),
     }
+    stage.row(
+        "tokens",
+        match stage.agent.counts {
+            Count::Exact => "as the model counts them",
+            Count::More => "as the model counts them, with those of further calls",
+        },
+    );
 }
 
-/// A second message of the same conversation goes on with the agent's own session: the model is told
-/// of the first one too.
+/// Case: a second message of the same conversation resumes the agent's own session: the model receives the first one
+/// too.
 fn session(stage: &Stage<'_>) {
     let first = stage.door.send(AGENT, "the first turn");
     let context = first["contextId"].as_str().expect("a task has a context");
@@ -202,11 +259,12 @@ fn session(stage: &Stage<'_>) {
     let asked = stage.model.asked("the second turn");
     let turns = asked.last().and_then(|line| line["turns"].as_u64());
     assert!(turns >= Some(2), "the agent began anew: {asked:?}");
+    stage.row("session", "the second turn knows the first");
 }
 
 impl Stage<'_> {
-    /// Asserts that a task was completed, and that its answer has this.
-    fn completed(&self, task: &Value, text: &str) {
+    /// Asserts that a task was completed, and that its answer contains this text.
+    pub(crate) fn completed(&self, task: &Value, text: &str) {
         assert_eq!(outcome(task).0, "completed", "{task}");
         let answer = answer(task);
         let is_right = if self.agent.is_exact && text.starts_with("ECHO") {
@@ -223,20 +281,20 @@ impl Stage<'_> {
         assert!(ended == state && is_why, "expected {state} {code}, got {ended} {why}: {task}");
     }
 
-    /// What is known of this kind about a task.
+    /// Returns the events of this kind of a task.
     fn facts(&self, task: &Value, kind: &str) -> Vec<Value> {
         let execution = self.door.execution(task);
         let events = execution["events"].as_array().unwrap_or_else(|| panic!("{execution}"));
-        let facts = events.iter().map(|event| &event["fact"]);
+        let facts = events.iter().map(|event| &event["data"]);
         facts.filter(|fact| fact["kind"] == kind).cloned().collect()
     }
 
-    fn attempts(&self, task: &Value) -> usize {
+    pub(crate) fn attempts(&self, task: &Value) -> usize {
         let execution = self.door.execution(task);
         execution["attempts"].as_array().unwrap_or_else(|| panic!("{execution}")).len()
     }
 
-    /// A directive to call this tool, in the working folder.
+    /// Returns a directive to call this tool, in the working directory.
     fn directive(&self, (name, arguments): (&str, &str)) -> String {
         let arguments = arguments.replace("WORK", &self.work.display().to_string());
         format!("[[mock tool={name} args={arguments}]]")

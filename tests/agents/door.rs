@@ -1,54 +1,110 @@
-//! A client of the service: A2A over a socket of its own for each request.
+//! Client of the service: A2A over a new connection for each request.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
-/// An agent that takes its time, on a machine that does too, has answered by then.
+/// Time limit that suffices for a slow agent on a slow machine.
 const DEADLINE: Duration = Duration::from_secs(400);
 
-/// Between two looks at what nobody tells.
+/// Polling interval for changes without a notification.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The agents of one service.
+/// Address and token of one service.
 pub(crate) struct Door {
     pub(crate) address: String,
     pub(crate) token: String,
 }
 
 impl Door {
-    /// Sends a text and waits for the end; the task.
+    /// Sends a text and waits for the end; returns the task.
     pub(crate) fn send(&self, agent: &str, text: &str) -> Value {
         self.call(agent, "message/send", &message(text, true))
     }
 
-    /// The same in a conversation that is there already.
+    /// Sends a text in an existing conversation, and waits for the end.
     pub(crate) fn send_in(&self, agent: &str, text: &str, context: &str) -> Value {
         let mut params = message(text, true);
         params["message"]["contextId"] = json!(context);
         self.call(agent, "message/send", &params)
     }
 
-    /// Sends a text without waiting; the id of the task.
+    /// Sends a text and follows its task to the end: returns each event with its time after the request.
+    pub(crate) fn follow(&self, agent: &str, text: &str) -> Vec<(Duration, Value)> {
+        let params = message(text, true);
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "message/stream", "params": params});
+        let (body, token) = (body.to_string(), &self.token);
+        let mut stream = TcpStream::connect(&self.address).expect("a connection");
+        stream.set_read_timeout(Some(DEADLINE)).expect("a socket");
+        let head = format!(
+            "POST /agents/{agent}/v1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             Authorization: Bearer {token}\r\nContent-Type: application/json\r\n\
+             Accept: text/event-stream\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let begun = Instant::now();
+        stream.write_all(head.as_bytes()).expect("a request");
+        let mut events = Vec::new();
+        for line in BufReader::new(stream).lines() {
+            let line = line.unwrap_or_else(|error| panic!("message/stream: {error}"));
+            let Some(data) = line.strip_prefix("data:") else { continue };
+            let mut event: Value = serde_json::from_str(data).expect("an event");
+            assert!(event["error"].is_null(), "message/stream: {event}");
+            events.push((begun.elapsed(), event["result"].take()));
+        }
+        events
+    }
+
+    /// Sends a text without waiting; returns the id of the task.
     pub(crate) fn begin(&self, agent: &str, text: &str) -> String {
         let task = self.call(agent, "message/send", &message(text, false));
         task["id"].as_str().expect("a task has an id").to_owned()
+    }
+
+    /// Returns the present task.
+    pub(crate) fn task(&self, agent: &str, id: &str) -> Value {
+        self.call(agent, "tasks/get", &json!({"id": id}))
     }
 
     pub(crate) fn cancel(&self, agent: &str, id: &str) -> Value {
         self.call(agent, "tasks/cancel", &json!({"id": id}))
     }
 
-    /// What is known about the execution behind a task.
+    /// Returns the execution behind a task.
     pub(crate) fn execution(&self, task: &Value) -> Value {
         let id = task["id"].as_str().expect("a task has an id");
         let text = self.request("GET", &format!("/api/v1/executions/{id}"), "");
         serde_json::from_str(&text).unwrap_or_else(|_| panic!("no JSON: {text}"))
     }
 
-    /// What is known of the program of an agent, once it was asked for its version.
+    /// Returns an agent.
+    pub(crate) fn agent(&self, id: &str) -> Value {
+        let text = self.request("GET", &format!("/api/v1/agents/{id}"), "");
+        serde_json::from_str(&text).unwrap_or_else(|_| panic!("no JSON: {text}"))
+    }
+
+    /// Waits for the first event of a kind in the history of an execution, and returns it.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "an execution that is deferred has no stream to follow"
+    )]
+    pub(crate) fn event(&self, id: &str, kind: &str) -> Value {
+        for _ in 0..DEADLINE.as_millis() / LOOK.as_millis() {
+            let execution = self.execution(&json!({"id": id}));
+            let events = execution["events"].as_array().unwrap_or_else(|| panic!("{execution}"));
+            if let Some(event) = events.iter().find(|event| event["data"]["kind"] == kind) {
+                return event.clone();
+            }
+            assert!(execution["outcome"].is_null(), "it ended without {kind}: {execution}");
+            std::thread::sleep(LOOK); // Between two looks; the loop ends at the deadline.
+        }
+        panic!("{id}: no event {kind} in {DEADLINE:?}")
+    }
+
+    /// Waits for the version of an agent's program, and returns the facts about the program.
     #[expect(clippy::disallowed_methods, reason = "nobody tells when a program was asked")]
     pub(crate) fn program(&self, agent: &str) -> Value {
         for _ in 0..DEADLINE.as_millis() / LOOK.as_millis() {
@@ -67,7 +123,7 @@ impl Door {
         panic!("{agent}: its program was not asked for its version in {DEADLINE:?}")
     }
 
-    /// One JSON-RPC call that works; its result.
+    /// Makes one JSON-RPC call that must succeed; returns its result.
     fn call(&self, agent: &str, method: &str, params: &Value) -> Value {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let text = self.request("POST", &format!("/agents/{agent}/v1"), &body.to_string());
@@ -84,7 +140,7 @@ impl Door {
     }
 }
 
-/// One request and the body of its answer.
+/// Sends one request, and returns the body of its answer.
 pub(crate) fn exchange(address: &str, line: &str, headers: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("a connection");
     stream.set_read_timeout(Some(DEADLINE)).expect("a socket");
@@ -99,7 +155,7 @@ pub(crate) fn exchange(address: &str, line: &str, headers: &str, body: &str) -> 
     text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{line}: {text}")).1.to_owned()
 }
 
-/// The parameters of `message/send`.
+/// Returns the parameters of `message/send`.
 fn message(text: &str, is_blocking: bool) -> Value {
     let id = uuid::Uuid::new_v4().to_string();
     let parts = json!([{"kind": "text", "text": text}]);
@@ -109,14 +165,14 @@ fn message(text: &str, is_blocking: bool) -> Value {
     })
 }
 
-/// The state of a task, and the code of why it made nothing.
+/// Returns the state of a task, and the code of its failure.
 pub(crate) fn outcome(task: &Value) -> (String, String) {
     let text =
         |place: &str| task.pointer(place).and_then(Value::as_str).unwrap_or_default().to_owned();
     (text("/status/state"), text("/status/message/metadata/code"))
 }
 
-/// What a task answered.
+/// Returns the answer of a task.
 pub(crate) fn answer(task: &Value) -> String {
     let text = task.pointer("/artifacts/0/parts/0/text").and_then(Value::as_str);
     text.unwrap_or_default().to_owned()

@@ -1,4 +1,4 @@
-//! What others wrote, in folders of its own: made once for each version.
+//! Installation of the agents, in folders of their own: once for each version.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -6,18 +6,17 @@ use std::process::Command;
 
 use crate::agents::{Agent, Package};
 
-/// Several of them want this Node, and npm takes older releases of them without a word when it runs
-/// on an older one.
+/// Node version that several agents require; on an older one npm silently installs older releases of them.
 const NODE: &str = "22";
 
-/// Where an agent and what it runs on were put.
+/// Folders of an agent and of its runtime.
 pub(crate) struct Folders {
     pub(crate) agent: PathBuf,
-    /// Goes before the path.
+    /// Folder that is prepended to the search path.
     pub(crate) programs: PathBuf,
 }
 
-/// Why an agent cannot be installed here, when it cannot.
+/// Returns the reason why an agent cannot be installed here, if there is one.
 pub(crate) fn missing(agent: &Agent) -> Option<String> {
     let runs = |program: &str| Command::new(program).arg("--version").output();
     let needed: &[&str] = match agent.package {
@@ -28,11 +27,11 @@ pub(crate) fn missing(agent: &Agent) -> Option<String> {
     needed.iter().find(lacks).map(|program| format!("{program} is not installed"))
 }
 
-/// The folders of an agent, which are made when they are not there or of another version.
+/// Returns the folders of an agent, which are created if they are missing or of another version.
 pub(crate) fn folders(agent: &Agent) -> Folders {
     match agent.package {
         Package::Npm(package) => {
-            // As it is called in the names of packages.
+            // The name of the machine in package names.
             let machine = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
             let name = format!("node-linux-{machine}");
             let programs = made("node", &format!("{name}@{NODE}"), npm(None));
@@ -50,7 +49,7 @@ pub(crate) fn folders(agent: &Agent) -> Folders {
     }
 }
 
-/// Installs a package on the Node of this folder. Its scripts are not run.
+/// Installs a package with the Node of this folder, without running its scripts.
 fn npm(programs: Option<&Path>) -> impl Fn(&Path, &str) {
     let before = programs.map(|programs| format!("{}:", programs.display())).unwrap_or_default();
     move |folder, package| {
@@ -63,7 +62,7 @@ fn npm(programs: Option<&Path>) -> impl Fn(&Path, &str) {
     }
 }
 
-/// The folder of this name with this package in it.
+/// Returns the folder of this name with this package in it.
 fn made(name: &str, package: &str, make: impl Fn(&Path, &str)) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("agents-{name}"));
     fs::create_dir_all(env!("CARGO_TARGET_TMPDIR")).expect("a folder for what tests make");

@@ -1,8 +1,8 @@
-//! Real command-line agents, driven over A2A with no way out, against a model that runs nowhere.
+//! Tests of real command-line agents, driven over A2A without a network, against a simulated model.
 //!
-//! They come from package registries, so they run only where `ALGONIUS_AGENTS=1` asks for all of
-//! them, or `ALGONIUS_AGENTS=claude,codex` for these. Each has a namespace of its own with loopback
-//! alone, in which the real service and the fake model are started too.
+//! The agents come from package registries, so they run only if `ALGONIUS_AGENTS=1` selects all of them, or
+//! `ALGONIUS_AGENTS=claude,codex` these. Each has a namespace of its own with loopback alone, in which the real service
+//! and the fake model run too.
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -14,6 +14,8 @@ mod agents;
 mod cases;
 mod door;
 mod install;
+mod limits;
+mod measured;
 mod model;
 mod processes;
 #[path = "../clients/service.rs"]
@@ -25,8 +27,9 @@ mod traces;
 use std::io::Write as _;
 
 use agents::Agent;
+use algonius_skips::skip;
 
-/// Installs an agent and plays every case with it, where it is wanted and can be.
+/// Installs an agent and runs every case with it, if it is selected and available.
 fn drive(agent: &Agent) {
     if space::is_inside() {
         stage::play(agent);
@@ -40,13 +43,13 @@ fn drive(agent: &Agent) {
         Ok(_) => install::missing(agent).or_else(space::missing),
     };
     match why_not {
-        Some(why) => tell(&format!("SKIPPED: {}: {why}", agent.name)),
-        None => tell(&space::enter(agent.test, &install::folders(agent))),
+        Some(why) => skip(&format!("{}: {why}", agent.name)),
+        None => report(&space::enter(agent.test, &install::folders(agent))),
     }
 }
 
-/// Says it past the capture of test output.
-fn tell(text: &str) {
+/// Prints the report of an agent past the capture of test output.
+fn report(text: &str) {
     _ = writeln!(std::io::stderr(), "{text}");
 }
 

@@ -1,4 +1,4 @@
-//! The fake model beside the agents, and what they said to it.
+//! Fake model beside the agents, and its log of their requests.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -7,18 +7,18 @@ use serde_json::{Value, json};
 
 use crate::door::exchange;
 
-/// Where agents find it. The namespace is theirs alone, so nobody else has these.
+/// Address of the model. The namespace belongs to the agents alone, so the port is free.
 pub(crate) const ADDRESS: &str = "127.0.0.1:4010";
 const NAMES: &str = "127.0.0.1:53";
 
-/// A model that runs. It is killed when it is dropped.
+/// Running model. It is killed when it is dropped.
 pub(crate) struct Model {
     child: Child,
     key: String,
 }
 
 impl Model {
-    /// Starts one that knows this key alone.
+    /// Starts a model that accepts this key only.
     pub(crate) fn start(key: &str) -> Self {
         let beside = std::env::current_exe().expect("this executable");
         let mut command = Command::new(algonius_fakes::mock_model_path(&beside));
@@ -30,7 +30,7 @@ impl Model {
         Self { child, key: key.to_owned() }
     }
 
-    /// The questions with this in the text.
+    /// Returns the requests with this in the text.
     pub(crate) fn asked(&self, text: &str) -> Vec<Value> {
         let log: Vec<Value> =
             serde_json::from_str(&exchange(ADDRESS, "GET /_mock/log", "", "")).expect("a log");
@@ -38,12 +38,12 @@ impl Model {
         log.into_iter().filter(has).collect()
     }
 
-    /// Waits until somebody asks with this in the text.
+    /// Waits for a request with this in the text.
     pub(crate) fn wait_for(&self, text: &str) {
         exchange(ADDRESS, "POST /_mock/wait", "", text);
     }
 
-    /// Asks it something, as an agent would.
+    /// Sends a request to the model, as an agent would.
     pub(crate) fn ask(&self, text: &str) {
         let body = json!({"model": "mock-1", "messages": [{"role": "user", "content": text}]});
         let key =
@@ -51,7 +51,7 @@ impl Model {
         exchange(ADDRESS, "POST /v1/chat/completions", &key, &body.to_string());
     }
 
-    /// The names that were looked up, with how often.
+    /// Returns the names that were looked up, with their counts.
     pub(crate) fn names(&self) -> Vec<String> {
         let names: Value = serde_json::from_str(&exchange(ADDRESS, "GET /_mock/names", "", ""))
             .expect("an object of names");

@@ -1,14 +1,14 @@
-//! Processes as the system shows them, found by their environment.
+//! Processes of the system, found by their environment.
 
 use std::fs;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// What is in the environment of an agent and of all that it starts.
+/// Variable in the environment of an agent and of all its descendants.
 pub(crate) const MARK: &str = "AGENTS_MARK";
 
-/// The command lines of the processes that are alive and have this mark, by their ids.
+/// Returns the living processes with this mark: their ids and command lines.
 pub(crate) fn marked(mark: &str) -> Vec<(i32, String)> {
     let entry = format!("{MARK}={mark}");
     let pids = fs::read_dir("/proc").expect("the processes").flatten();
@@ -21,21 +21,20 @@ pub(crate) fn marked(mark: &str) -> Vec<(i32, String)> {
     alive.map(|pid| (pid, command(pid))).collect()
 }
 
-/// Ends everything that has this mark.
+/// Kills all processes with this mark.
 pub(crate) fn sweep(mark: &str) {
     for (pid, _) in marked(mark) {
-        _ = kill(Pid::from_raw(pid), Signal::SIGKILL); // It may have ended meanwhile.
+        _ = kill(Pid::from_raw(pid), Signal::SIGKILL); // The process may have ended meanwhile.
     }
 }
 
-/// Memory of the machine that can be had, in bytes.
+/// Returns the available memory of the machine in bytes.
 pub(crate) fn free() -> u64 {
     let facts = fs::read_to_string("/proc/meminfo").expect("the memory");
     bytes(&facts, "MemAvailable:").expect("what is available")
 }
 
-/// Memory that a process takes, in bytes, with its share of what it has in common with others. One that has
-/// ended takes none.
+/// Returns the proportional set size of a process in bytes; zero for one that has ended.
 pub(crate) fn taken(pid: i32) -> u64 {
     let facts = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
     bytes(&facts, "Pss:").unwrap_or_default()

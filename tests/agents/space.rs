@@ -1,4 +1,4 @@
-//! A namespace with loopback alone, and what was asked of the world from within.
+//! Namespace with loopback alone, and the network attempts from within.
 
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use crate::install::Folders;
 
-/// Says in the environment where the report goes; whoever has it is inside.
+/// Variable with the path of the report, which is set only inside the namespace.
 const REPORT: &str = "AGENTS_REPORT";
 const FOLDER: &str = "AGENTS_FOLDER";
 
-/// Nobody can be reached here: the range is for examples.
+/// Unreachable address: the range is reserved for documentation.
 const NOWHERE: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)), 443);
 
-/// Brings loopback up, gives a temporary folder that nobody else writes to, hides the sockets of the
-/// machine's services, and makes loopback the name server. Then runs what follows.
+/// Script that enables loopback, mounts a private temporary folder, hides the sockets of the machine's services, and
+/// makes loopback the name server. Then it runs its arguments.
 const ENTRANCE: &str = r#"
 set -e
 ip link set lo up
@@ -30,12 +30,12 @@ if [ -e "$names" ]; then mount --bind "$0" "$names"; fi
 exec "$@"
 "#;
 
-/// Whether this process is in such a namespace.
+/// Returns true if this process is in such a namespace.
 pub(crate) fn is_inside() -> bool {
     std::env::var_os(REPORT).is_some()
 }
 
-/// Why there can be none here, when there cannot.
+/// Returns the reason why there can be no namespace here, if there is one.
 pub(crate) fn missing() -> Option<String> {
     let hidden = ["/tmp", "/run"]
         .iter()
@@ -56,10 +56,10 @@ pub(crate) fn missing() -> Option<String> {
     }
 }
 
-/// Runs a test of this executable inside; what it reported.
+/// Runs a test of this executable inside; returns its report.
 pub(crate) fn enter(test: &str, folders: &Folders) -> String {
     let report = scratch(test).with_extension("report");
-    _ = fs::remove_file(&report); // Of an earlier run.
+    _ = fs::remove_file(&report); // The file may be left over from an earlier run.
     let this = std::env::current_exe().expect("this executable");
     let path = std::env::var("PATH").unwrap_or_default();
     let status = unshare(&scratch(test), &this)
@@ -74,19 +74,19 @@ pub(crate) fn enter(test: &str, folders: &Folders) -> String {
     fs::read_to_string(report).expect("a report from inside")
 }
 
-/// Leaves the report for who waits outside.
+/// Writes the report for the process outside.
 pub(crate) fn report(text: &str) {
     let place = std::env::var_os(REPORT).expect("this is inside");
     fs::write(place, text).expect("a report");
 }
 
-/// Where the agent was installed.
+/// Returns the folder in which the agent was installed.
 pub(crate) fn folder() -> String {
     std::env::var(FOLDER).expect("this is inside")
 }
 
-/// How many packets the kernel refused since the namespace was made, because they were for somewhere
-/// else: with loopback alone no such address has a route.
+/// Returns the number of packets that the kernel has refused since the creation of the namespace: with loopback alone
+/// no external address has a route.
 pub(crate) fn refused() -> u64 {
     let four = fs::read_to_string("/proc/net/snmp").unwrap_or_default();
     let mut lines = four.lines().filter_map(|line| line.strip_prefix("Ip: "));
@@ -98,7 +98,7 @@ pub(crate) fn refused() -> u64 {
     four + six.and_then(|number| number.trim().parse::<u64>().ok()).unwrap_or_default()
 }
 
-/// Asserts that there is no way out, and that the kernel counts who tries.
+/// Asserts that there is no route out, and that the kernel counts the attempts.
 pub(crate) fn is_closed() {
     let before = refused();
     let reached = TcpStream::connect_timeout(&NOWHERE, Duration::from_secs(2));
@@ -115,7 +115,7 @@ fn unshare(names: &Path, program: &Path) -> Command {
     command
 }
 
-/// A file that is this test's own.
+/// Returns the path of a file of this test.
 fn scratch(test: &str) -> std::path::PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     fs::create_dir_all(folder).expect("a folder for what tests make");

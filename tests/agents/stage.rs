@@ -1,6 +1,7 @@
-//! What a case stands on: one agent, the real service around it, and the model that it asks.
+//! Environment of a case: one agent, the real service, and the fake model.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,51 +12,59 @@ use tokio::time::Instant;
 use crate::agents::Agent;
 use crate::cases::{CASES, TEN};
 use crate::door::Door;
+use crate::limits::LIMITS;
 use crate::model::{ADDRESS, Model};
 use crate::processes::{MARK, marked, sweep};
 use crate::service::Service;
-use crate::{processes, space, traces};
+use crate::{measured, processes, space, traces};
 
-/// What the configuration has around the agents.
+/// Configuration around the agents.
 const AROUND: &str = "[server]\ndata_dir = 'HERE/data'\ndrain_timeout = 1\n[lockout]\nenabled = false\n\
     [pressure]\nenabled = false\n[limits]\ntimeout_min = 0.1\n";
 
-/// The id of the agent in the service.
+/// Id of the agent in the service.
 pub(crate) const AGENT: &str = "agent";
-/// The same agent, of which silence is not borne.
+/// Id of the same agent with a short idle limit.
 pub(crate) const IMPATIENT: &str = "impatient";
 
-/// And the same agent, which waits until a quota is renewed. Nobody tells it when.
+/// Id of the same agent with deferral until a quota is renewed, without a reported time.
 pub(crate) const PATIENT: &str = "patient";
 
-/// What they have in common. One that is refused would keep the others waiting.
-const SHARED: &str =
-    "working_dir = 'HERE/work'\nretry = { max = 1, base = 0.2 }\nquota.breaker = false\n";
+/// Id of the same agent as its preset, except that a limit in one case does not block the account for the next.
+pub(crate) const AS_PRESET: &str = "as-preset";
 
-/// Where the service keeps what it accepted, which is what was said with its secrets masked.
+/// Settings of all agents. Without them, one refused credential would block the others.
+const SHARED: &str = "working_dir = 'HERE/work'\nquota.breaker = false\n";
+
+/// Retry settings of the agents that differ from their preset.
+const RETRY: &str = "retry = { max = 1, base = 0.2 }";
+
+/// Folder of the service's accepted data, which contains prompts with their secrets redacted.
 const DATA: &str = "data";
-/// Where agents keep what they like.
+/// Folder in which agents may store anything.
 const HOMES: &str = "data/homes";
 
-/// One agent in its namespace.
+/// Agent in its namespace.
 pub(crate) struct Stage<'a> {
     pub(crate) agent: &'a Agent,
     pub(crate) door: Door,
     pub(crate) model: Model,
-    /// Where it works.
+    /// Working directory of the agent.
     pub(crate) work: PathBuf,
-    /// In every environment and in no other text.
+    /// Mark in every environment, and in no other text.
     mark: String,
-    /// What a case found out besides.
+    /// Additional finding of a case.
     note: RefCell<String>,
+    /// Measurements for the page of the agent.
+    rows: RefCell<BTreeMap<String, String>>,
 }
 
-/// Plays every case with an agent, and reports.
+/// Runs every case with an agent, and reports.
 pub(crate) fn play(agent: &Agent) {
     space::is_closed();
     let refused = space::refused();
     let here = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("agents-run-{}", agent.name));
-    _ = fs::remove_dir_all(&here); // Of an earlier run.
+    _ = fs::remove_dir_all(&here); // The folder may be left over from an earlier run.
     let work = here.join("work");
     write(&work.join("notes.txt"), "a note for the test\n");
     let (key, mark) = (unlike("key"), unlike("mark"));
@@ -65,7 +74,8 @@ pub(crate) fn play(agent: &Agent) {
     let service = Service::start(&configuration(agent, &here, &mark), &unlike("stranger"));
     let address = service.url().trim_start_matches("http://").trim_end_matches('/').to_owned();
     let door = Door { address, token: service.token().to_owned() };
-    let stage = Stage { agent, door, model, work, mark, note: RefCell::default() };
+    let (note, rows) = (RefCell::default(), RefCell::default());
+    let stage = Stage { agent, door, model, work, mark, note, rows };
     let played = stage.cases(&service);
     let names = stage.model.names();
     let places = [Path::new("/tmp"), &here];
@@ -83,24 +93,25 @@ pub(crate) fn play(agent: &Agent) {
     ));
     let failed = played.iter().filter(|line| line.contains(FAILED)).count();
     assert_eq!(failed, 0, "{}", played.join("\n"));
+    measured::keep(agent, stage.rows.take());
 }
 
-/// What is said of a case that did not go as it should.
+/// Verdict of a case that failed.
 const FAILED: &str = "FAILED";
 
-/// Stands in a prompt that no answer repeats.
+/// Word in a prompt that no answer repeats.
 pub(crate) const SECRET_WORD: &str = "xylophonist-in-the-rafters";
 
 impl Stage<'_> {
     fn cases(&self, service: &Service) -> Vec<String> {
         let mut played = Vec::new();
-        for (name, case) in CASES {
+        for (name, case) in CASES.iter().chain(LIMITS) {
             if let Some(why) = self.lacking(name) {
                 played.push(format!("{name}: LEFT OUT, {why}"));
                 continue;
             }
             let begun = Instant::now();
-            // The other cases tell more of what a release of the agent does differently.
+            // The other cases show more about the changes of an agent's release.
             let ended = catch_unwind(AssertUnwindSafe(|| {
                 let _shown = Shown { name, service };
                 case(self);
@@ -113,7 +124,7 @@ impl Stage<'_> {
         played
     }
 
-    /// Why a case is not played.
+    /// Returns the reason why a case is skipped.
     fn lacking(&self, case: &str) -> Option<String> {
         let left_out = self.agent.left_out.iter().find(|(left, _)| *left == case);
         let (wanted, free) = (self.agent.ten, processes::free());
@@ -123,17 +134,22 @@ impl Stage<'_> {
             .or_else(|| (case == TEN && free < wanted).then(lack))
     }
 
-    /// Memory that is taken by all that runs here, in bytes.
+    /// Returns the memory of all processes of the stage in bytes.
     pub(crate) fn memory(&self) -> u64 {
         marked(&self.mark).into_iter().map(|(pid, _)| processes::taken(pid)).sum()
     }
 
-    /// Is told in the report behind the present case.
+    /// Adds a note to the report of the present case.
     pub(crate) fn note(&self, what: String) {
         self.note.replace(format!(", {what}"));
     }
 
-    /// When an execution has ended, nothing that its program started is left running.
+    /// Adds a row with this name to the page of the agent.
+    pub(crate) fn row(&self, name: &str, text: &str) {
+        self.rows.borrow_mut().insert(name.to_owned(), text.to_owned());
+    }
+
+    /// Asserts that no process of a program runs after its execution has ended.
     pub(crate) fn nothing_is_left(&self, after: &str) {
         let left = marked(&self.mark);
         assert!(left.is_empty(), "{after}: these were left running: {left:?}");
@@ -146,7 +162,7 @@ impl Drop for Stage<'_> {
     }
 }
 
-/// Says which case it was and what the service said, when a case fails.
+/// Guard that prints the case and the service's log if the case fails.
 struct Shown<'a> {
     name: &'a str,
     service: &'a Service,
@@ -156,35 +172,38 @@ impl Drop for Shown<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let said = self.service.said();
-            crate::tell(&format!("in the case `{}` the service said:\n{said}", self.name));
+            crate::report(&format!("in the case `{}` the service said:\n{said}", self.name));
         }
     }
 }
 
-/// The configuration: the agent as it is, without patience for silence, and with patience for quotas.
+/// Returns the configuration: the agent as it is, with a short idle limit, and with deferral for quotas.
 fn configuration(agent: &Agent, here: &Path, mark: &str) -> String {
     let program = Path::new(&space::folder()).join(agent.program).display().to_string();
     let common =
         format!("command = '{program}'\nenv.{MARK} = \"{mark}\"\n{SHARED}{}", agent.settings);
-    let patience = format!("idle_timeout = {}\nquota.park_max = 0", agent.patience);
+    let patience = format!("idle_timeout = {}\nquota.max_wait = 0\n{RETRY}", agent.patience);
+    let (plain, patient) =
+        (format!("quota.max_wait = 0\n{RETRY}"), format!("quota.first_wait = 1\n{RETRY}"));
     let kinds = [
-        (AGENT, "quota.park_max = 0"),
+        (AGENT, plain.as_str()),
         (IMPATIENT, patience.as_str()),
-        (PATIENT, "quota.park_default = 1"),
+        (PATIENT, patient.as_str()),
+        (AS_PRESET, ""),
     ];
     let agents = kinds.map(|(id, own)| format!("[agents.{id}]\n{own}\n{common}\n"));
     let whole = format!("{AROUND}{}", agents.concat());
     whole.replace("ADDRESS", ADDRESS).replace("HERE", &here.display().to_string())
 }
 
-/// Writes a file that its owner alone can read, in a folder that may not be there yet.
+/// Writes a file that only its owner can read, and creates its folder if necessary.
 fn write(file: &Path, text: &str) {
     fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
     fs::write(file, text).expect("a file");
     fs::set_permissions(file, fs::Permissions::from_mode(0o600)).expect("a file of our own");
 }
 
-/// A word that is nowhere else.
+/// Returns a unique word.
 fn unlike(word: &str) -> String {
     format!("{word}-{}", uuid::Uuid::new_v4())
 }

@@ -1,9 +1,9 @@
-//! What was left on disk.
+//! Traces on disk.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The files below these folders that hold this text; what ends as one of `hidden` is not looked into.
+/// Returns the files below these folders that contain this text; paths that end as one of `hidden` are skipped.
 pub(crate) fn holding(folders: &[&Path], hidden: &[&Path], text: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut left: Vec<PathBuf> = folders.iter().map(|folder| (*folder).to_owned()).collect();

@@ -191,6 +191,20 @@ async def input_required(service):
         same(output(found), "going left")
 
 
+async def auth_required(service):
+    for streaming in [False, True]:
+        client = await service.agent("guard", streaming=streaming)
+        task, _ = await sent(client, message("go"))
+        same(task.status.state, TaskState.auth_required)
+        text, page = task.status.message.parts
+        same((text.root.text, page.root.file.uri), ("Sign in.", "https://login.example.org/device"))
+        more = message("done", task_id=task.id, context_id=task.context_id)
+        done, _ = await sent(client, more)
+        same(done.id, task.id)
+        found = await client.get_task(TaskQueryParams(id=task.id))
+        same(output(found), "signed in: done")
+
+
 async def push(service):
     async with Webhook() as webhook:
         client, task = await running(service)
@@ -234,6 +248,7 @@ SCENARIOS = [
     cancel,
     resubscribe,
     input_required,
+    auth_required,
     push,
     refused_tokens,
     extended_card,

@@ -48,6 +48,7 @@ COMPLETED = TaskState.TASK_STATE_COMPLETED
 WORKING = TaskState.TASK_STATE_WORKING
 CANCELED = TaskState.TASK_STATE_CANCELED
 INPUT_REQUIRED = TaskState.TASK_STATE_INPUT_REQUIRED
+AUTH_REQUIRED = TaskState.TASK_STATE_AUTH_REQUIRED
 
 
 def request(text, **fields):
@@ -92,15 +93,13 @@ class Service:
             card = await A2ACardResolver(http, f"{self.base}/agents/{agent}").get_agent_card()
         if self.version == "0.3":
             # The SDK takes 1.0 where it is offered, so that only this makes it speak 0.3.
+            older = [way for way in card.supported_interfaces if way.protocol_version == "0.3"]
+            if agent != "talk":
+                # Without a host name of its own only metadata names such an agent over gRPC.
+                url = self.base.removeprefix("http://")
+                older.append(AgentInterface(protocol_binding="GRPC", protocol_version="0.3", url=url))
             del card.supported_interfaces[:]
-            urls = {
-                "JSONRPC": f"{self.base}/agents/{agent}/v1",
-                "HTTP+JSON": f"{self.base}/agents/{agent}",
-                "GRPC": self.base.removeprefix("http://"),
-            }
-            url = urls[self.binding]
-            older = AgentInterface(protocol_binding=self.binding, protocol_version="0.3", url=url)
-            card.supported_interfaces.append(older)
+            card.supported_interfaces.extend(older)
         config = ClientConfig(
             # The factory marks the client that it is given as one of 1.0.
             httpx_client=httpx.AsyncClient(headers=self.headers, timeout=DEADLINE),
@@ -222,6 +221,23 @@ async def input_required(service):
     same(events[-1].status_update.status.state, COMPLETED)
 
 
+async def auth_required(service):
+    client = await service.agent("guard", streaming=False)
+    task = await sent(client, request("go"))
+    same(task.status.state, AUTH_REQUIRED)
+    text, page = task.status.message.parts
+    same((text.text, page.url), ("Sign in.", "https://login.example.org/device"))
+    waiting = ListTasksRequest(context_id=task.context_id, status=AUTH_REQUIRED)
+    same([one.id for one in (await client.list_tasks(waiting)).tasks], [task.id])
+    done = await sent(client, request("done", task_id=task.id, context_id=task.context_id))
+    same((done.id, output(done)), (task.id, "signed in: done"))
+    streaming = await service.agent("guard")
+    asked = (await events_of(streaming, request("go")))[-1].status_update
+    same(asked.status.state, AUTH_REQUIRED)
+    events = await events_of(streaming, request("done", task_id=asked.task_id))
+    same(events[-1].status_update.status.state, COMPLETED)
+
+
 async def push(service):
     async with Webhook() as webhook:
         client, task = await running(service)
@@ -285,6 +301,7 @@ SCENARIOS = [
     cancel,
     subscribe,
     input_required,
+    auth_required,
     push,
     refused_tokens,
     extended_card,

@@ -18,7 +18,9 @@ const DEADLINE = 20_000;
 
 // --- What the two versions of the SDK say differently ------------------------------------------
 
-const STATES = { submitted: 1, working: 2, completed: 3, failed: 4, canceled: 5, "input-required": 6 };
+const STATES = {
+  submitted: 1, working: 2, completed: 3, failed: 4, canceled: 5, "input-required": 6, "auth-required": 8,
+};
 
 const state = (name) => (isNew ? STATES[name] : name);
 
@@ -68,19 +70,23 @@ const grpcMetadata = (agent, token) => ({
   after: async () => {},
 });
 
-const client = async (binding, agent, { token: shown = token, polling = false } = {}) => {
+const client = async (binding, agent, { token: shown = token, polling = false, older = false } = {}) => {
   const fetchImpl = bearer(shown);
   const { JsonRpcTransportFactory, RestTransportFactory } = sdk;
+  const legacyCompat = { enabled: older };
   const transports = [
-    new JsonRpcTransportFactory({ fetchImpl }),
-    new RestTransportFactory({ fetchImpl }),
-    new GrpcTransportFactory({}),
+    new JsonRpcTransportFactory({ fetchImpl, legacyCompat }),
+    new RestTransportFactory({ fetchImpl, legacyCompat }),
+    new GrpcTransportFactory(isNew ? { legacyCompat } : {}),
   ];
   const resolver = new sdk.DefaultAgentCardResolver();
   const card = await resolver.resolve(`${base}/agents/${agent}/`);
   if (!isNew && binding === "GRPC") {
     // Not in the card: without a host name of its own only metadata names the agent.
     card.additionalInterfaces.push({ transport: "GRPC", url: base.replace("http://", "") });
+  }
+  if (older) {
+    card.supportedInterfaces = card.supportedInterfaces.filter((way) => way.protocolVersion === "0.3");
   }
   const interceptors = binding === "GRPC" ? [grpcMetadata(agent, shown)] : [];
   const clientConfig = { polling, interceptors };
@@ -172,6 +178,18 @@ const scenarios = {
     assert.deepEqual([done.id, output(done)], [task.id, "going left"]);
   },
 
+  async authRequired(binding) {
+    const asker = await client(binding, "guard");
+    const task = await sent(asker, request("go"));
+    assert.equal(task.status.state, state("auth-required"));
+    const [text, page] = task.status.message.parts;
+    assert.equal(texts([text]), "Sign in.");
+    assert.equal(isNew ? page.content.value : page.file.uri, "https://login.example.org/device");
+    const more = { taskId: task.id, contextId: task.contextId };
+    const done = await sent(asker, request("done", more));
+    assert.deepEqual([done.id, output(done)], [task.id, "signed in: done"]);
+  },
+
   async refusedTokens(binding) {
     for (const shown of ["0".repeat(64), ""]) {
       const stranger = await client(binding, "talk", { token: shown });
@@ -189,6 +207,15 @@ if (isNew) {
     const wanted = { tenant: "", contextId, status: 0, pageToken: "", statusTimestampAfter: undefined };
     const page = await talker.listTasks(wanted);
     assert.deepEqual(page.tasks.map((task) => task.id), [second.id, first.id]);
+  };
+}
+
+if (isNew) {
+  // 0.3, as the SDK of 1.x speaks it: it is chosen from the list of the card.
+  scenarios.compatible = async (binding) => {
+    const talker = await client(binding, "talk", { older: true });
+    assert.equal(output(await sent(talker, request("older"))), "you said: older");
+    await assert.rejects(talker.getTask(named(randomUUID())), { name: "TaskNotFoundError" });
   };
 }
 

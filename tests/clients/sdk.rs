@@ -11,6 +11,10 @@ pub(crate) enum Sdk {
     Python10,
     JavaScript03,
     JavaScript10,
+    /// Frameworks that support A2A 0.3.
+    Frameworks03,
+    /// Frameworks and tools that support A2A 1.0.
+    Frameworks10,
     /// The client of Prometheus.
     Prometheus,
     /// What validates and drives descriptions in OpenAPI.
@@ -21,18 +25,22 @@ impl Sdk {
     /// Runs a script of the tests on it; gives its verdict on each scenario.
     pub(crate) fn report(&self, script: &str, arguments: &[&str]) -> BTreeMap<String, String> {
         let folder = self.folder();
-        let mut client = match self {
-            Self::Python03 | Self::Python10 | Self::Prometheus | Self::OpenApi => {
-                Command::new(folder.join("bin/python"))
-            }
-            Self::JavaScript03 | Self::JavaScript10 => Command::new("node"),
+        let script = tests().join(script);
+        let mut client = if self.is_python() {
+            let mut python = Command::new(folder.join("bin/python"));
+            python.args(["-I", "-B"]).arg(script);
+            python
+        } else {
+            let mut node = Command::new("node");
+            node.arg(script);
+            node
         };
         match self {
-            Self::Python03 | Self::Python10 | Self::Prometheus | Self::OpenApi => {
-                client.args(["-I", "-B"]).arg(tests().join(script))
-            }
-            Self::JavaScript03 => client.arg(tests().join(script)).arg("0.3").arg(folder),
-            Self::JavaScript10 => client.arg(tests().join(script)).arg("1.0").arg(folder),
+            Self::JavaScript03 => client.arg("0.3").arg(folder),
+            Self::JavaScript10 => client.arg("1.0").arg(folder),
+            Self::Frameworks03 => client.arg("0.3"),
+            Self::Frameworks10 => client.arg("1.0"),
+            Self::Python03 | Self::Python10 | Self::Prometheus | Self::OpenApi => &mut client,
         };
         serde_json::from_str(&answer(client.args(arguments))).expect("the client prints an object")
     }
@@ -48,24 +56,26 @@ impl Sdk {
         if fs::read_to_string(&stamp).is_ok_and(|made| made == wanted) {
             return folder;
         }
-        match self {
-            Self::Python03 | Self::Python10 | Self::Prometheus | Self::OpenApi => {
-                answer(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder));
-                let list = folder.join("wanted.txt");
-                fs::write(&list, wanted).expect("a list");
-                let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"];
-                answer(Command::new(folder.join("bin/python")).args(pip).arg(list));
-            }
-            Self::JavaScript03 | Self::JavaScript10 => {
-                _ = fs::remove_dir_all(&folder); // It may not be there.
-                fs::create_dir_all(&folder).expect("a folder");
-                fs::write(folder.join("package.json"), wanted).expect("a list");
-                let npm = ["install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix"];
-                answer(Command::new("npm").args(npm).arg(&folder));
-            }
+        if self.is_python() {
+            answer(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder));
+            let list = folder.join("wanted.txt");
+            fs::write(&list, wanted).expect("a list");
+            let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"];
+            answer(Command::new(folder.join("bin/python")).args(pip).arg(list));
+        } else {
+            _ = fs::remove_dir_all(&folder); // It may not be there.
+            fs::create_dir_all(&folder).expect("a folder");
+            fs::write(folder.join("package.json"), wanted).expect("a list");
+            let npm = ["install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix"];
+            answer(Command::new("npm").args(npm).arg(&folder));
         }
         fs::write(&stamp, wanted).expect("a stamp");
         folder
+    }
+
+    /// Returns whether the package comes from `PyPI`, and not from npm.
+    const fn is_python(&self) -> bool {
+        !matches!(self, Self::JavaScript03 | Self::JavaScript10)
     }
 
     /// A name for its folder, and what is installed, by exact version.
@@ -73,6 +83,8 @@ impl Sdk {
         match self {
             Self::Python03 => ("python03", include_str!("python03.txt")),
             Self::Python10 => ("python10", include_str!("python10.txt")),
+            Self::Frameworks03 => ("frameworks03", include_str!("frameworks03.txt")),
+            Self::Frameworks10 => ("frameworks10", include_str!("frameworks10.txt")),
             Self::Prometheus => ("prometheus", include_str!("metrics.txt")),
             Self::OpenApi => ("openapi", include_str!("api.txt")),
             Self::JavaScript03 => ("javascript03", include_str!("javascript03.json")),

@@ -3,13 +3,14 @@
 
 pub mod conversions;
 pub mod envelope;
-#[path = "../../src/wire/a2a/tests/losses.rs"]
+#[path = "../../crates/a2a/src/tests/losses.rs"]
 mod losses;
 mod reading;
 pub mod rest;
 pub mod rpc;
 mod telling;
 
+use algonius_a2a::v1;
 use algonius_supervisor::wire;
 
 /// A check: it panics when something does not hold for these bytes.

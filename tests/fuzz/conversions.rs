@@ -1,13 +1,14 @@
 //! From one dialect to another: nothing gets lost but what is known to.
 
+use algonius_a2a::placed;
+use algonius_a2a::v0_3::{self, rest};
+use algonius_a2a::v1::{PushConfig, StreamEvent};
+use algonius_a2a::v1_json as json;
 use algonius_actors::model::failure::Failure;
 use chrono::{DateTime, SubsecRound, Utc};
 use serde_json::Value;
 
 use super::losses::{Losses, OF_0_3, OF_1_0, OF_REST};
-use super::wire::a2a::v0_3::{self, rest};
-use super::wire::a2a::v1::{PushConfig, StreamEvent, json};
-use super::wire::placed;
 
 /// How a dialect tells and hears, and what is lost then.
 struct Dialect {

@@ -1,14 +1,14 @@
 //! The envelope of older clients.
 
+use algonius_a2a::PARAMETERS;
+use algonius_a2a::v1::SendRequest;
 use algonius_actors::model::code::Code;
 use chrono::DateTime;
 use serde_json::{Value, json};
 
 use super::reading::sound_send;
 use super::telling::refused;
-use super::wire::a2a::PARAMETERS;
-use super::wire::a2a::v1::SendRequest;
-use super::wire::envelope::{Call, Envelope, is_envelope, refusal};
+use super::wire::envelope::{Envelope, EnvelopeCall, is_envelope, refusal};
 
 /// The id of each answer.
 const ANSWER: &str = "answer";
@@ -28,8 +28,8 @@ pub fn check(bytes: &[u8]) {
     assert!(is_envelope(&body), "{body}");
     assert!(!envelope.id.is_empty(), "{body}");
     match envelope.call() {
-        Ok(Call::Execute(send)) => executed(&envelope, &send),
-        Ok(Call::Status | Call::Capabilities) => {}
+        Ok(EnvelopeCall::Execute(send)) => executed(&envelope, &send),
+        Ok(EnvelopeCall::Status | EnvelopeCall::Capabilities) => {}
         Err(failure) => {
             refused(&failure, &[Code::MethodUnknown, Code::InvalidParams]);
             let error = envelope.error(ANSWER, DateTime::UNIX_EPOCH, &failure);

@@ -31,27 +31,27 @@ fn replay(target: &str, check: Check) {
 }
 
 #[test]
-fn what_one_dialect_hears_every_dialect_tells() {
+fn events_read_in_one_dialect_are_written_in_every_dialect() {
     replay("conversions", conversions::check);
 }
 
 #[test]
-fn an_envelope_is_answered_by_one_that_is_no_request() {
+fn fuzzed_envelopes_get_valid_responses() {
     replay("envelope", envelope::check);
 }
 
 #[test]
-fn a_body_over_http_is_about_the_task_of_the_path() {
+fn fuzzed_http_bodies_concern_the_task_of_the_path() {
     replay("rest", rest::check);
 }
 
 #[test]
-fn a_call_is_answered_with_its_id() {
+fn fuzzed_calls_are_answered_with_their_id() {
     replay("rpc", rpc::check);
 }
 
 #[test]
-fn every_target_has_a_corpus_that_is_replayed() {
+fn every_fuzz_target_has_a_replayed_corpus() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz");
     let names = |folder: &str| {
         let entries = fs::read_dir(root.join(folder)).expect("the folder is there").flatten();

@@ -3,12 +3,13 @@
 use algonius_actors::model::failure::Failure;
 use serde_json::Value;
 
-use super::wire::a2a::v0_3::{self, rest};
-use super::wire::a2a::v1::{
-    Content, History, ListRequest, PushConfig, PushQuery, SendRequest, TaskQuery, json,
+use algonius_a2a::base64;
+use algonius_a2a::v0_3::{self, rest};
+use algonius_a2a::v1::{
+    HistoryLength, ListRequest, PartContent, PushConfig, PushQuery, SendRequest, TaskQuery,
 };
-use super::wire::a2a::{Method, PARAMETERS};
-use super::wire::base64;
+use algonius_a2a::v1_json as json;
+use algonius_a2a::{Method, PARAMETERS};
 
 /// What was asked for.
 #[derive(Debug, Clone, PartialEq)]
@@ -133,7 +134,7 @@ pub(super) fn sound_send(send: &SendRequest) {
     let filled = |id: &Option<String>| id.as_ref().is_none_or(|id| !id.is_empty());
     assert!(filled(&send.message.context_id) && filled(&send.message.task_id), "{send:?}");
     for part in &send.message.parts {
-        if let Content::Raw(text) = &part.content {
+        if let PartContent::Raw(text) = &part.content {
             let bytes = base64::decode(text).map(|bytes| base64::encode(&bytes));
             assert_eq!(bytes.as_ref(), Some(text), "not in the standard spelling");
         }
@@ -143,8 +144,8 @@ pub(super) fn sound_send(send: &SendRequest) {
     send.push.iter().for_each(sound_push);
 }
 
-fn sound_history(history: History) {
-    if let History::Last(count) = history {
+fn sound_history(history: HistoryLength) {
+    if let HistoryLength::Last(count) = history {
         assert!(i32::try_from(count).is_ok(), "{count} is more than the protocol can ask for");
     }
 }

@@ -1,13 +1,13 @@
 //! Bodies over HTTP, of both versions.
 
+use algonius_a2a::Method;
+use algonius_a2a::placed;
+use algonius_a2a::v0_3::rest::read::body;
 use algonius_actors::model::code::Code;
 use serde_json::Value;
 
 use super::reading::{Asked, OF_1_0, REST_0_3};
 use super::telling::refused;
-use super::wire::a2a::Method;
-use super::wire::a2a::v0_3::rest::read::body;
-use super::wire::placed;
 
 /// The ids that the path has.
 const TASK: &str = "T1";

@@ -1,22 +1,22 @@
 //! Bodies of JSON-RPC, of both versions.
 
+use algonius_a2a::Method;
+use algonius_a2a::jsonrpc::{JsonRpcCall, RejectedCall, parse, success};
+use algonius_a2a::v1_json as json;
 use algonius_actors::model::code::Code;
 use serde_json::Value;
 
 use super::reading::{OF_1_0, RPC_0_3};
 use super::telling::{answered, refused};
-use super::wire::a2a::Method;
-use super::wire::a2a::v1::json;
-use super::wire::jsonrpc::{Call, Refusal, parse, success};
 
 /// A body is one call, or it is refused for a reason; the answer has its id in either case. A name
 /// belongs to one version, and parameters that it cannot take are the caller's fault.
 pub fn check(bytes: &[u8]) {
     let body: Option<Value> = serde_json::from_slice(bytes).ok();
     let (call, id) = (parse(bytes), wanted_id(body.as_ref()));
-    let Call { id: given, method, params } = match call {
+    let JsonRpcCall { id: given, method, params } = match call {
         Ok(call) => call,
-        Err(Refusal { id: given, failure }) => {
+        Err(RejectedCall { id: given, failure }) => {
             let code = if body.is_some() { Code::InvalidRequest } else { Code::MalformedJson };
             refused(&failure, &[code]);
             return answered(&given, &failure, &id);

@@ -1,9 +1,8 @@
 //! What stands beside a message: in metadata.
 
-use tonic::{Code, Streaming};
-
-use algonius_supervisor::serve::grpc::proto::lf_a2a_v1 as new;
+use algonius_a2a::grpc::proto::lf_a2a_v1 as new;
 use new::stream_response::Payload;
+use tonic::{Code, Streaming};
 
 use crate::messages::{new_task, new_text};
 use crate::world::{World, id, soon, with};
@@ -34,7 +33,7 @@ fn cursor(event: &Payload) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_is_taken_up_after_an_event_whose_number_it_told() {
+async fn a_grpc_stream_resumes_after_an_event_number() {
     let world = World::begin(|settings| settings.default_agent = Some(id("echo"))).await;
     let mut client = world.client_of_1_0("service");
     let call = with(world.call(new_text("", "tea")), "a2a-extensions", CURSOR);
@@ -56,7 +55,7 @@ async fn a_stream_is_taken_up_after_an_event_whose_number_it_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_its_caller_named_is_known_by_that_name() {
+async fn an_idempotency_key_identifies_a_grpc_request() {
     let world = World::begin(|settings| settings.default_agent = Some(id("echo"))).await;
     let mut client = world.client_of_1_0("service");
     let mut ids = Vec::new();
@@ -73,7 +72,7 @@ async fn a_request_that_its_caller_named_is_known_by_that_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_goes_on_in_the_trace_of_its_caller_and_has_an_id() {
+async fn a_grpc_call_continues_its_trace_and_has_a_request_id() {
     const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let world = World::begin(|settings| settings.default_agent = Some(id("env"))).await;
     let mut client = world.client_of_1_0("service");

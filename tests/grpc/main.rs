@@ -8,25 +8,28 @@
 
 mod beside;
 mod messages;
+mod outputs;
 mod raw;
 mod strange;
 mod world;
 
-use algonius_actors::model::exposure::{Binding, Credential, Version};
+use std::sync::Arc;
+
+use algonius_a2a::grpc::proto::a2a_v1 as old;
+use algonius_a2a::grpc::proto::lf_a2a_v1 as new;
+use algonius_actors::model::access::endpoint_config::{
+    Binding, CardDetails, Credential, ProtocolVersion, Provider,
+};
 use axum::http::StatusCode;
 use http_body_util::{BodyExt, Empty};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
-use std::sync::Arc;
-use tonic::{Code, Request};
-
-use algonius_supervisor::serve::grpc::proto::a2a_v1 as old;
-use algonius_supervisor::serve::grpc::proto::lf_a2a_v1 as new;
 use messages::{ask_new, new_answer, new_task, new_text, old_answer, old_task, old_text, reason};
-use world::{Connector, READER, World, id, soon, with};
+use tonic::{Code, Request};
+use world::{Connector, READER, World, http2, id, soon, with};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_sent_is_answered_and_can_be_looked_up_in_both_versions() {
+async fn a_sent_message_is_answered_and_found_in_both_versions() {
     let world = World::begin(|settings| settings.default_agent = Some(id("echo"))).await;
     let mut client = world.client_of_0_3("service");
     let sent = soon(client.send_message(world.call(old_text("tea")))).await.expect("an answer");
@@ -53,7 +56,41 @@ async fn what_is_sent_is_answered_and_can_be_looked_up_in_both_versions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_can_be_called_off_once() {
+async fn a_task_requires_authentication_and_continues() {
+    let world = World::begin(|settings| settings.default_agent = Some(id("guarded"))).await;
+    let mut client = world.client_of_0_3("service");
+    let sent = soon(client.send_message(world.call(old_text("start")))).await.expect("an answer");
+    let sent = old_task(sent.into_inner());
+    let status = sent.status.expect("a status");
+    assert_eq!(status.state(), old::TaskState::AuthRequired);
+    assert_eq!(status.update.expect("a message").content.len(), 2);
+    let mut answer = old_text("done");
+    answer.request.as_mut().expect("a message").task_id = sent.id;
+    let told = soon(client.send_message(world.call(answer))).await.expect("an answer");
+    assert_eq!(old_answer(&old_task(told.into_inner())), "done");
+
+    let mut client = world.client_of_1_0("service");
+    let call = world.call(new_text("guarded", "start"));
+    let sent = soon(client.send_message(call)).await.expect("an answer");
+    let sent = new_task(sent.into_inner());
+    let status = sent.status.clone().expect("a status");
+    assert_eq!(status.state(), new::TaskState::AuthRequired);
+    let parts = status.message.expect("a message").parts;
+    let url = new::part::Content::Url("https://login.example.org".to_owned());
+    assert_eq!(parts[1].content, Some(url));
+    let wanted = new::TaskState::AuthRequired.into();
+    let list = new::ListTasksRequest { status: wanted, ..new::ListTasksRequest::default() };
+    let found = soon(client.list_tasks(world.call(list))).await.expect("a list").into_inner();
+    assert_eq!((found.tasks.len(), &found.tasks[0].id), (1, &sent.id));
+    let mut answer = new_text("guarded", "done");
+    answer.message.as_mut().expect("a message").task_id = sent.id;
+    let told = soon(client.send_message(world.call(answer))).await.expect("an answer");
+    assert_eq!(new_answer(&new_task(told.into_inner())), "done");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_can_be_cancelled_once() {
     let world = World::begin(|_| {}).await;
     let mut client = world.client_of_1_0("service");
     let mut asked = new_text("slow", "x");
@@ -78,7 +115,7 @@ async fn a_task_can_be_called_off_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_begins_with_the_task_and_ends_with_its_end_in_both_versions() {
+async fn a_stream_begins_with_the_task_and_closes_with_its_end() {
     let world = World::begin(|settings| settings.default_agent = Some(id("echo"))).await;
     let call = world.call(old_text("tea"));
     let mut events = soon(world.client_of_0_3("service").send_streaming_message(call))
@@ -125,7 +162,7 @@ const OLD_DONE: old::TaskState = old::TaskState::Completed;
 const NOT_CANCELABLE: &str = "TASK_NOT_CANCELABLE";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_is_named_by_tenant_then_metadata_then_host_then_default() {
+async fn an_agent_is_chosen_by_tenant_metadata_host_or_default() {
     let world = World::begin(|settings| settings.default_agent = Some(id("echo"))).await;
     assert_eq!(ask_new(&world, "slow.example.org", "Greet", Some("slow")).await, "hello you");
     assert_eq!(ask_new(&world, "slow.example.org", "", Some("Greet")).await, "hello you");
@@ -146,7 +183,7 @@ async fn an_agent_is_named_by_tenant_then_metadata_then_host_then_default() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_names_no_agent_is_told_how_to() {
+async fn a_call_without_an_agent_names_the_ways_to_choose_one() {
     let world = World::begin(|settings| settings.default_agent = None).await;
     let call = world.call(old_text("you"));
     let status =
@@ -159,7 +196,7 @@ async fn a_call_that_names_no_agent_is_told_how_to() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_one_valid_token_lets_a_call_in_and_only_as_far_as_it_goes() {
+async fn a_grpc_call_needs_one_valid_token_with_its_scope() {
     let world = World::begin(|settings| settings.default_agent = Some(id("echo"))).await;
     let good = format!("Bearer {}", world.token);
     for tokens in [vec![], vec!["Bearer x"], vec![&*good, &*good]] {
@@ -192,7 +229,69 @@ async fn only_one_valid_token_lets_a_call_in_and_only_as_far_as_it_goes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_is_good_at_the_door_of_its_agent_however_that_is_named() {
+async fn a_grpc_card_shows_its_details_and_may_omit_grpc() {
+    let provider = || Provider { organization: "Us".to_owned(), url: "https://us".to_owned() };
+    let world = World::begin(|settings| {
+        settings.default_agent = Some(id("echo"));
+        for agent in settings.agents.iter_mut().filter(|agent| agent.spec.id == id("echo")) {
+            let spec = Arc::make_mut(&mut agent.spec);
+            spec.profile.skills[0].examples = vec!["do".to_owned()];
+            let exposure = Arc::make_mut(&mut spec.exposure);
+            exposure.card_bindings = vec![Binding::JsonRpc];
+            exposure.details = CardDetails {
+                provider: Some(provider()),
+                documentation_url: Some("https://us/docs".to_owned()),
+                icon_url: None,
+            };
+        }
+    })
+    .await;
+    let mut client = world.client_of_0_3("service");
+    let call = world.call(old::GetAgentCardRequest::default());
+    let card = soon(client.get_agent_card(call)).await.expect("a card").into_inner();
+    let ways: Vec<_> = card.additional_interfaces.iter().map(|way| &*way.transport).collect();
+    assert_eq!((card.preferred_transport.as_str(), ways), ("JSONRPC", vec!["JSONRPC"]));
+    let named = card.provider.expect("a provider");
+    assert_eq!((named.organization, named.url), ("Us".to_owned(), "https://us".to_owned()));
+    assert_eq!((card.documentation_url.as_str(), card.icon_url.as_str()), ("https://us/docs", ""));
+    assert_eq!(card.skills[0].examples, ["do"]);
+
+    let mut client = world.client_of_1_0("service");
+    let call = world.call(new::GetExtendedAgentCardRequest::default());
+    let card = soon(client.get_extended_agent_card(call)).await.expect("a card").into_inner();
+    let ways = card.supported_interfaces.iter();
+    let ways: Vec<_> = ways.map(|way| (&*way.protocol_binding, &*way.protocol_version)).collect();
+    assert_eq!(ways, [("JSONRPC", "1.0"), ("JSONRPC", "0.3")]);
+    assert_eq!(card.provider.expect("a provider").organization, "Us");
+    assert_eq!((card.documentation_url.as_deref(), card.icon_url), (Some("https://us/docs"), None));
+    assert_eq!(card.skills[0].examples, ["do"]);
+
+    let sent = soon(client.send_message(world.call(new_text("", "tea")))).await.expect("an answer");
+    assert_eq!(new_answer(&new_task(sent.into_inner())), "tea");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_method_is_unimplemented() {
+    let world = World::begin(|_| {}).await;
+    let client = http2(world.running.address());
+    for path in ["/lf.a2a.v1.A2AService/SingMessage", "/nobody.v1.Service/Method", "/status"] {
+        let request = axum::http::Request::post(format!("http://service{path}"))
+            .header("content-type", "application/grpc")
+            .header("authorization", format!("Bearer {}", world.token))
+            .body(tonic::body::Body::empty())
+            .expect("a request");
+        let response = soon(client.request(request)).await.expect("a response");
+        let headers = response.headers();
+        let number = (Code::Unimplemented as i32).to_string();
+        assert_eq!(headers["grpc-status"], number, "{path} {headers:?}");
+        assert_eq!(headers["content-type"], "application/grpc", "{path}");
+    }
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_works_for_its_agent_however_it_is_addressed() {
     let world = World::begin(|settings| {
         settings.default_agent = Some(id("echo"));
         for agent in settings.agents.iter_mut().filter(|agent| agent.spec.id == id("Greet")) {
@@ -214,14 +313,14 @@ async fn a_key_is_good_at_the_door_of_its_agent_however_that_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_agent_does_not_offer_over_grpc_is_refused() {
+async fn operations_not_offered_over_grpc_are_refused() {
     let world = World::begin(|settings| {
         for agent in &mut settings.agents {
             let spec = Arc::make_mut(&mut agent.spec);
             let exposure = Arc::make_mut(&mut spec.exposure);
             match spec.id.as_str() {
                 "echo" => exposure.bindings.retain(|binding| *binding != Binding::Grpc),
-                _ => exposure.versions.retain(|version| *version != Version::V0_3),
+                _ => exposure.versions.retain(|version| *version != ProtocolVersion::V0_3),
             }
         }
     })
@@ -239,7 +338,7 @@ async fn what_an_agent_does_not_offer_over_grpc_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn faults_of_a_call_have_their_numbers() {
+async fn call_errors_have_their_grpc_codes() {
     let world = World::begin(|settings| settings.default_agent = Some(id("echo"))).await;
     let (mut old, mut new) = (world.client_of_0_3("service"), world.client_of_1_0("service"));
     let unknown = uuid::Uuid::now_v7().to_string();
@@ -270,7 +369,7 @@ async fn faults_of_a_call_have_their_numbers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_grpc_stays_what_it_was() {
+async fn requests_that_are_not_grpc_are_unaffected() {
     let world = World::begin(|_| {}).await;
     let address = world.running.address();
     let one: Client<_, Empty<bytes::Bytes>> =

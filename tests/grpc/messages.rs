@@ -1,7 +1,7 @@
 //! What is sent over gRPC and what is read from the answers, in both versions.
 
-use algonius_supervisor::serve::grpc::proto::a2a_v1 as old;
-use algonius_supervisor::serve::grpc::proto::lf_a2a_v1 as new;
+use algonius_a2a::grpc::proto::a2a_v1 as old;
+use algonius_a2a::grpc::proto::lf_a2a_v1 as new;
 use prost::Message as _;
 use tonic::Status;
 

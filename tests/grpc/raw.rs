@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use algonius_supervisor::serve::grpc::proto::a2a_v1 as old;
-use algonius_supervisor::serve::grpc::proto::lf_a2a_v1 as new;
+use algonius_a2a::grpc::proto::a2a_v1 as old;
+use algonius_a2a::grpc::proto::lf_a2a_v1 as new;
 
 use crate::messages::{new_answer, new_task, new_text, old_answer, old_task, old_text};
 use crate::world::{World, id, soon};
@@ -12,7 +12,7 @@ const RAW: &str = "write to someone@mail.example";
 const MASKED: &str = "write to s***@mail.example";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_waits_gets_the_answer_as_it_was_given_and_a_look_gets_it_masked() {
+async fn a_waiting_caller_gets_raw_text_and_a_lookup_masked_text() {
     let world = World::begin(|settings| {
         settings.default_agent = Some(id("echo"));
         for agent in &mut settings.agents {

@@ -4,12 +4,12 @@ use crate::messages::{new_answer, new_task, new_text, old_answer, old_task, old_
 use crate::world::{World, id, soon};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bytes_that_are_no_text_are_shown_as_text_in_both_versions() {
+async fn invalid_utf_8_is_shown_as_text_in_both_versions() {
     let world = World::begin(|settings| {
         settings.default_agent = Some(id("Greet"));
         for agent in settings.agents.iter_mut().filter(|agent| agent.spec.id == id("Greet")) {
             let bytes = r"\033[1m\377\000\303\251 half \342\202";
-            std::sync::Arc::make_mut(&mut agent.program).args =
+            agent.program_mut().expect("a program").args =
                 vec![bytes.to_owned(), "{{ input }}".to_owned()];
         }
     })

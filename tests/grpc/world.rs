@@ -5,24 +5,23 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::model::principal::{Right, Scope, TokenSeed};
-use algonius_supervisor::clock::WallClock;
+use algonius_a2a::grpc::proto::a2a_v1 as old;
+use algonius_a2a::grpc::proto::lf_a2a_v1 as new;
+use algonius_actors::model::access::principal::{Right, Scope, TokenSeed};
 use algonius_supervisor::config::{self, Settings};
-use algonius_supervisor::serve::grpc::proto::a2a_v1 as old;
-use algonius_supervisor::serve::grpc::proto::lf_a2a_v1 as new;
-use algonius_supervisor::warden::wardens::Origin;
+use algonius_supervisor::platform::clock::WallClock;
 use algonius_supervisor::{Running, start_with};
+use algonius_warden::wardens::HolderCommand;
 use axum::http::Uri;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use new::a2a_service_client::A2aServiceClient as NewClient;
+use old::a2a_service_client::A2aServiceClient as OldClient;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tonic::Request;
 use tonic::metadata::AsciiMetadataValue;
-
-use new::a2a_service_client::A2aServiceClient as NewClient;
-use old::a2a_service_client::A2aServiceClient as OldClient;
 
 /// Longer than any step takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -58,6 +57,29 @@ input = "args"
 [agents.env]
 command = "env"
 
+[agents.flood]
+name = "Flood"
+description = "Says more than it may."
+command = "sh"
+args = ["-c", "yes 123456789 | head -n 10000"]
+max_output_bytes = 10000
+
+[agents.lines]
+name = "Lines"
+description = "Waits between its lines for the file that it is told."
+command = "sh"
+args = ["-c", "read gate; echo one; echo err one >&2; until [ -e \"$gate\" ]; do sleep 0.01; done; echo two"]
+[agents.guarded]
+command = "sh"
+args = ["-c", '''
+read -r word || true
+case "$word" in
+start) echo '{"type":"auth_required","text":"sign in","url":"https://login.example.org"}' ;;
+*) printf '{"type":"text","text":"%s"}\n' "$word" ;;
+esac
+''']
+output = "events"
+
 [agents.slow]
 name = "Slow"
 description = "Takes its time."
@@ -79,17 +101,20 @@ impl World {
         std::fs::write(&file, CONFIG).expect("the configuration is written");
         let env = |name: &str| std::env::var(name).ok();
         let mut settings = config::load(&file, &env).expect("a sound configuration").settings;
-        settings.tokens.push(TokenSeed {
+        settings.callers.tokens.push(TokenSeed {
             name: "reader".to_owned(),
             hash: Sha256::digest(READER).into(),
             scope: Scope { rights: vec![Right::Read], agents: Some(vec![id("echo")]) },
             expires: None,
         });
         adapt(&mut settings);
-        let running =
-            start_with(settings, Arc::new(WallClock), Origin::of(env!("CARGO_BIN_EXE_algonius")))
-                .await
-                .expect("the service starts");
+        let running = start_with(
+            settings,
+            Arc::new(WallClock),
+            HolderCommand::of(env!("CARGO_BIN_EXE_algonius")),
+        )
+        .await
+        .expect("the service starts");
         let token = std::fs::read_to_string(folder.path().join("token")).expect("a token");
         Self { running, token: token.trim().to_owned(), _folder: folder }
     }

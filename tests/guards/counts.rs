@@ -58,7 +58,7 @@ fn instructions(name: &str, rounds: usize) -> u64 {
 }
 
 #[test]
-fn no_routine_takes_more_instructions_than_it_did() {
+fn no_routine_exceeds_its_recorded_instructions() {
     if !is_there("valgrind") {
         return;
     }

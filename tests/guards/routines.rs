@@ -3,15 +3,15 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use algonius_actors::decide::admission::{self, Line};
-use algonius_actors::decide::due::look;
-use algonius_actors::decide::execution::{self, Phase, Policy};
-use algonius_actors::decide::redact::{Redactor, Stream};
+use algonius_a2a::jsonrpc::parse;
+use algonius_a2a::v0_3;
+use algonius_a2a::v1_json as json;
+use algonius_actors::decide::admission::{self, Queue};
+use algonius_actors::decide::execution::{self, ExecutionPhase, ExecutionPolicy};
+use algonius_actors::decide::schedule::due::evaluate;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::testing::{WORKER, every, spec};
-use algonius_supervisor::wire::a2a::v0_3;
-use algonius_supervisor::wire::a2a::v1::json;
-use algonius_supervisor::wire::jsonrpc::parse;
+use algonius_redact::{RedactionStream, Redactor};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json as written};
 use uuid::Uuid;
@@ -41,10 +41,12 @@ const TELLING: &str = "export API_KEY=sk-proj-0a1B2c3D4e5F6g7H8i9J and password:
 fn admission() -> Routine {
     let ids: Vec<_> = (1..=10).map(|number| ExecutionId(Uuid::from_u128(number))).collect();
     Box::new(move || {
-        let mut line = Line::new(Some(4), 100);
-        for event in
-            [admission::Event::Arrived, admission::Event::Recorded, admission::Event::Ended]
-        {
+        let mut line = Queue::new(Some(4), 100);
+        for event in [
+            admission::AdmissionEvent::Arrived,
+            admission::AdmissionEvent::Recorded,
+            admission::AdmissionEvent::Ended,
+        ] {
             for id in &ids {
                 (line, _) = black_box(admission::step(line, event(*id)));
             }
@@ -53,11 +55,15 @@ fn admission() -> Routine {
 }
 
 fn beginning() -> Routine {
-    let policy = Policy::of(&spec(WORKER));
+    let policy = ExecutionPolicy::of(&spec(WORKER));
     Box::new(move || {
         // Often enough that what the harness does beside it does not show.
         for _ in 0..200 {
-            black_box(execution::step(Phase::Idle, execution::Event::Begin, &policy));
+            black_box(execution::step(
+                ExecutionPhase::Idle,
+                execution::ExecutionEvent::Begin,
+                &policy,
+            ));
         }
     })
 }
@@ -66,7 +72,7 @@ fn due() -> Routine {
     let spec = every("daily", "*/15 8-18 * * 1-5");
     let cursor: DateTime<Utc> = DateTime::from_timestamp(1_795_000_000, 0).unwrap();
     Box::new(move || {
-        black_box(look((&spec).into(), cursor, cursor + TimeDelta::days(1)));
+        black_box(evaluate((&spec).into(), cursor, cursor + TimeDelta::days(1)));
     })
 }
 
@@ -84,7 +90,7 @@ fn redacting(line: &'static str) -> Routine {
 fn streaming() -> Routine {
     let (redactor, text) = (Arc::new(Redactor::new([])), text(PLAIN));
     Box::new(move || {
-        let mut stream = Stream::new(Arc::clone(&redactor));
+        let mut stream = RedactionStream::new(Arc::clone(&redactor));
         for piece in text.as_bytes().chunks(1000) {
             black_box(stream.push(piece));
         }

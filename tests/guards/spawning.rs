@@ -112,7 +112,7 @@ fn is_shared(birth: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_process_is_made_by_copying_one() {
+async fn no_process_is_created_by_fork() {
     let Some(Trace { lines, own, requests }) = traced().await else { return };
     let births = births(&lines, own);
     assert!(births.len() > requests, "{births:#?}");
@@ -121,7 +121,7 @@ async fn no_process_is_made_by_copying_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_said_to_a_caller_is_not_held_back() {
+async fn every_accepted_connection_sets_tcp_nodelay() {
     let Some(Trace { lines, .. }) = traced().await else { return };
     let mut accepted = 0;
     for (at, line) in lines.iter().enumerate() {

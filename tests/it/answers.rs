@@ -16,7 +16,7 @@ fn with_parameters(text: &str, parameters: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn the_shipped_agents_answer_with_the_shipped_configuration_unchanged() {
+async fn the_shipped_agents_answer_with_the_shipped_configuration() {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/supervisor.toml");
     let service = Setup::file(&shipped).start().await;
     for (agent, text, answer) in [
@@ -33,7 +33,7 @@ async fn the_shipped_agents_answer_with_the_shipped_configuration_unchanged() {
 }
 
 #[tokio::test]
-async fn a_caller_who_does_not_wait_gets_the_task_and_looks_it_up_until_it_is_completed() {
+async fn a_task_that_was_not_waited_for_is_polled_until_it_completes() {
     let service = Service::start(&gated("one", "")).await;
     let task = service.submit("one", message("ann")).await;
     assert!(["submitted", "working"].contains(&state(&task).as_str()), "{task}");
@@ -48,7 +48,7 @@ async fn a_caller_who_does_not_wait_gets_the_task_and_looks_it_up_until_it_is_co
 }
 
 #[tokio::test]
-async fn a_caller_who_waits_gets_the_program_s_own_output_and_what_was_asked() {
+async fn a_waiting_caller_gets_the_output_and_the_request() {
     let service = Service::start(&fake("echo", "echo", "")).await;
     let task = service.send("echo", "grüße\tan alle\n").await;
     assert_eq!(outcome(&task), completed("grüße\tan alle\n"));
@@ -59,7 +59,7 @@ async fn a_caller_who_waits_gets_the_program_s_own_output_and_what_was_asked() {
 }
 
 #[tokio::test]
-async fn only_the_agent_that_is_asked_runs_and_different_agents_run_at_once() {
+async fn only_the_named_agent_runs_and_agents_run_in_parallel() {
     let service = Service::start(&[gated("one", ""), gated("two", "")].concat()).await;
     let first = service.begin("one", "ann").await;
     service.setup.written("log", "start ann\n").await;
@@ -85,7 +85,7 @@ async fn half_a_megabyte_goes_in_and_three_come_out() {
 }
 
 #[tokio::test]
-async fn an_argument_reaches_the_program_as_one_word_whatever_is_in_it() {
+async fn an_input_argument_is_one_argument_for_any_text() {
     let settings = "input = 'args'";
     let service = Service::start(&fake("args", "args {{input}} --", settings)).await;
     let text = "a \"b\" $HOME; rm -rf ~ 'c'\n{{ input }}";
@@ -95,7 +95,7 @@ async fn an_argument_reaches_the_program_as_one_word_whatever_is_in_it() {
 }
 
 #[tokio::test]
-async fn input_and_answer_can_be_files_that_are_gone_afterwards() {
+async fn input_and_answer_files_are_removed_afterwards() {
     let agent = r#"
 [agents.file]
 command = "sh"
@@ -119,7 +119,7 @@ output_file = "answer to {{ agent_id }}.md"
 }
 
 #[tokio::test]
-async fn a_program_sees_its_folder_and_its_variables_and_nothing_of_the_service_s_own() {
+async fn a_program_gets_its_folder_and_its_variables_only() {
     let place = "working_dir = 'HERE/home'\n";
     let env = "[agents.env.env]\nCOLOUR = 'blue ${SHADE}'\n";
     let agents = [fake("cwd", "cwd", place), fake("env", "env", env)].concat();
@@ -140,14 +140,14 @@ async fn a_program_sees_its_folder_and_its_variables_and_nothing_of_the_service_
 }
 
 #[tokio::test]
-async fn events_of_the_program_make_the_answer() {
+async fn events_of_the_program_form_the_answer() {
     let output = "output = 'events'";
     let service = Service::start(&fake("events", "events one unknown two", output)).await;
     assert_eq!(outcome(&service.send("events", "").await), completed("onetwo"));
 }
 
 #[tokio::test]
-async fn parts_are_put_one_under_the_other_and_files_are_refused() {
+async fn text_parts_are_joined_and_files_are_refused() {
     let service = Service::start(&fake("echo", "echo", "")).await;
     let mut params = message("first");
     let parts = json!([{"kind": "text", "text": "a"}, {"kind": "data", "data": {"b": 1}}]);
@@ -161,7 +161,7 @@ async fn parts_are_put_one_under_the_other_and_files_are_refused() {
 }
 
 #[tokio::test]
-async fn an_execution_is_recorded_with_all_that_is_known_of_it() {
+async fn the_record_of_an_execution_is_complete() {
     let agent = gated("one", "").replace("echo \"$word\"\n'''", "echo aside >&2; echo $word\n'''");
     let service = Service::start(&agent).await;
     let mut params = message("ann");
@@ -194,16 +194,17 @@ async fn an_execution_is_recorded_with_all_that_is_known_of_it() {
     assert!(times.is_sorted(), "{times:?}");
     assert!(record["durationUs"].as_i64().unwrap() > 0);
     let events = record["events"].as_array().unwrap();
-    let moves = events.iter().map(|event| &event["fact"]).filter(|fact| fact["kind"] == "moved");
+    let moves =
+        events.iter().map(|event| &event["data"]).filter(|fact| fact["kind"] == "state-changed");
     let moves: Vec<_> = moves.map(|fact| format!("{} {}", fact["from"], fact["to"])).collect();
     let path = ["idle", "starting", "running", "completed", "cleanup", "idle"];
     let told: Vec<_> = path.windows(2).map(|two| format!("{:?} {:?}", two[0], two[1])).collect();
     assert!(told.starts_with(&moves) && moves.len() >= 3, "{moves:?}");
-    assert!(events.iter().any(|event| event["fact"]["pid"].as_u64().is_some()));
+    assert!(events.iter().any(|event| event["data"]["pid"].as_u64().is_some()));
 }
 
 #[tokio::test]
-async fn executions_are_listed_newest_first_and_by_pages() {
+async fn executions_are_listed_newest_first_over_http() {
     let agents = [fake("echo", "echo", ""), gated("one", "")].concat();
     let service = Service::start(&agents).await;
     let mut ids = Vec::new();

@@ -11,10 +11,10 @@ fn canceled() -> (String, String) {
 }
 
 #[tokio::test]
-async fn what_runs_is_called_off_with_all_that_it_started() {
+async fn a_running_task_is_cancelled_with_all_its_processes() {
     let service = Service::start(&gated("one", "")).await;
-    let door = service.door.clone();
-    let caller = tokio::spawn(async move { door.send("one", "ann").await });
+    let client = service.client.clone();
+    let caller = tokio::spawn(async move { client.send("one", "ann").await });
     service.setup.written("log", "start ann\n").await;
     let list = service.get("/api/v1/executions").await.json();
     let id = list["executions"][0]["id"].as_str().unwrap();
@@ -26,7 +26,7 @@ async fn what_runs_is_called_off_with_all_that_it_started() {
 }
 
 #[tokio::test]
-async fn what_waits_is_called_off_and_never_runs() {
+async fn a_queued_task_is_cancelled_and_never_runs() {
     let service = Service::start(&gated("one", "access = 'read-write'")).await;
     let first = service.begin("one", "ann").await;
     let second = service.begin("one", "bob").await;
@@ -39,7 +39,7 @@ async fn what_waits_is_called_off_and_never_runs() {
 }
 
 #[tokio::test]
-async fn what_has_ended_or_never_was_cannot_be_called_off() {
+async fn ended_and_unknown_tasks_cannot_be_cancelled() {
     let service = Service::start(&gated("one", "")).await;
     let id = service.begin("one", "ann").await;
     service.cancel("one", &id).await;
@@ -57,7 +57,7 @@ async fn what_has_ended_or_never_was_cannot_be_called_off() {
 
 /// What is somebody else's, or another agent's, looks like what never was: byte for byte.
 #[tokio::test]
-async fn a_task_of_another_caller_or_of_another_agent_is_not_there() {
+async fn tasks_of_other_callers_and_agents_are_unknown() {
     let (ann, bob) = ("a".repeat(40), "b".repeat(40));
     let agents = [gated("one", ""), gated("two", "")].concat();
     let tokens = "[tokens.ann]\ntoken_env = 'ANN'\n[tokens.bob]\ntoken_env = 'BOB'\n";

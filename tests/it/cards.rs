@@ -17,7 +17,7 @@ fn agents() -> String {
 }
 
 #[tokio::test]
-async fn the_card_stands_at_three_places_open_to_everybody_and_leads_to_the_door() {
+async fn the_public_card_has_three_paths_and_a_working_url() {
     let service = Setup::server("default_agent = 'echo'", &agents()).start().await;
     let mut cards = Vec::new();
     for place in PLACES {
@@ -48,7 +48,7 @@ async fn the_card_stands_at_three_places_open_to_everybody_and_leads_to_the_door
 }
 
 #[tokio::test]
-async fn cards_can_be_closed_and_are_then_shown_to_those_with_a_token() {
+async fn private_cards_need_a_token() {
     let server = "default_agent = 'echo'\npublic_card = false";
     let service = Setup::server(server, &agents()).start().await;
     for place in PLACES {
@@ -66,7 +66,7 @@ async fn without_a_default_agent_the_host_has_no_card() {
 }
 
 #[tokio::test]
-async fn the_directory_names_the_doors_and_cards_of_all_agents() {
+async fn the_directory_lists_urls_and_cards_of_all_agents() {
     let service = Service::start(&agents()).await;
     let list = service.get("/api/v1/agents").await.json();
     let base = format!("http://{}/agents/other", service.address);
@@ -75,4 +75,81 @@ async fn the_directory_names_the_doors_and_cards_of_all_agents() {
     assert_eq!(list["agents"][0]["access"], "read-only");
     assert_eq!(other["url"], format!("{base}/v1"));
     assert_eq!(other["card"], format!("{base}/.well-known/agent-card.json"));
+}
+
+/// The ways in that a card lists, each as `binding version`.
+fn listed(card: &serde_json::Value) -> Vec<String> {
+    let ways = card["supportedInterfaces"].as_array().unwrap();
+    let text = |way: &serde_json::Value, name: &str| way[name].as_str().unwrap().to_owned();
+    ways.iter()
+        .map(|way| format!("{} {}", text(way, "protocolBinding"), text(way, "protocolVersion")))
+        .collect()
+}
+
+#[tokio::test]
+async fn clients_of_1_0_find_every_interface_of_both_versions() {
+    let service = Setup::server("default_agent = 'echo'", &agents()).start().await;
+    let all =
+        ["JSONRPC 1.0", "HTTP+JSON 1.0", "GRPC 1.0", "JSONRPC 0.3", "HTTP+JSON 0.3", "GRPC 0.3"];
+    for version in [None, Some("A2A-Version: 1.0".to_owned())] {
+        let headers: Vec<_> = version.into_iter().collect();
+        let card = service.request(&format!("GET {}", PLACES[0]), &headers, b"").await.json();
+        assert_eq!(listed(&card), all, "{card}");
+        let base = format!("http://{}/agents/echo", service.address);
+        let ways = card["supportedInterfaces"].as_array().unwrap().iter();
+        let urls: Vec<_> = ways.map(|way| way["url"].as_str().unwrap()).collect();
+        let (rpc, host) = (format!("{base}/v1"), service.address.to_string());
+        assert_eq!(urls, [&rpc, &rpc, &host, &rpc, &base, &host]);
+    }
+    // An agent that no client of 0.3 can name over gRPC does not list that.
+    let other = "GET /agents/other/.well-known/agent-card.json";
+    let card = service.request(other, &[], b"").await.json();
+    assert_eq!(listed(&card), all[..5], "{card}");
+}
+
+#[tokio::test]
+async fn a_binding_can_be_served_without_being_published() {
+    let settings = "a2a.card_bindings = ['jsonrpc', 'http+json']";
+    let setup = Setup::server("default_agent = 'echo'", &fake("echo", "echo", settings));
+    let service = setup.start().await;
+    let card = service.request(&format!("GET {}", PLACES[0]), &[], b"").await.json();
+    let ways = ["JSONRPC 1.0", "HTTP+JSON 1.0", "JSONRPC 0.3", "HTTP+JSON 0.3"];
+    assert_eq!(listed(&card), ways, "{card}");
+    assert!(!card.to_string().contains("GRPC"), "{card}");
+    let extended = service.rpc("echo", "agent/getAuthenticatedExtendedCard", &json!({})).await;
+    assert!(!extended.to_string().contains("GRPC"), "{extended}");
+    // The interface is available nevertheless, and operators see it.
+    let status = service.get("/a2a/status").await.json();
+    assert!(status["agents"][0]["interfaces"].to_string().contains("grpc"), "{status}");
+}
+
+#[tokio::test]
+async fn configured_card_details_are_shown_in_both_versions() {
+    let provider = "[server.provider]\norganization = 'Us'\nurl = 'https://us.example'\n";
+    let settings = "a2a.documentation_url = 'https://us.example/docs'\n\
+                    a2a.icon_url = 'https://us.example/icon.png'\n\
+                    skills = [{ id = 'x', examples = ['do x'], input_modes = ['image/*'], \
+                    output_modes = ['text/html'] }]";
+    let agents = [fake("echo", "echo", settings), fake("other", "echo", "")].concat();
+    let service = Setup::new(&format!("{agents}{provider}")).start().await;
+    let card = async |agent: &str, lines: &[String]| {
+        let line = format!("GET /agents/{agent}/.well-known/agent-card.json");
+        service.request(&line, lines, b"").await.json()
+    };
+    let new = ["A2A-Version: 1.0".to_owned()];
+    let cards = [card("echo", &[]).await, card("echo", &new).await];
+    let extended = service.rpc("echo", "agent/getAuthenticatedExtendedCard", &json!({})).await;
+    for card in cards.into_iter().chain([extended]) {
+        let provider = json!({"organization": "Us", "url": "https://us.example"});
+        assert_eq!(card["provider"], provider, "{card}");
+        assert_eq!(card["documentationUrl"], "https://us.example/docs", "{card}");
+        assert_eq!(card["iconUrl"], "https://us.example/icon.png", "{card}");
+        let skill = &card["skills"][0];
+        assert_eq!(skill["examples"], json!(["do x"]), "{card}");
+        assert_eq!(skill["inputModes"], json!(["image/*"]), "{card}");
+        assert_eq!(skill["outputModes"], json!(["text/html"]), "{card}");
+    }
+    let other = card("other", &new).await;
+    assert_eq!(other["provider"]["organization"], "Us", "{other}");
+    assert!(other.get("iconUrl").is_none() && other["skills"][0].get("examples").is_none());
 }

@@ -73,7 +73,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_is_killed_each_message_runs_once_ends_once_and_leaves_nothing() {
+async fn random_kills_leave_every_message_run_and_ended_once() {
     let drawn = uuid::Uuid::new_v4().as_u64_pair().0 >> 32;
     let seed = number("ALGONIUS_CHAOS_SEED").unwrap_or(drawn);
     let rounds = number("ALGONIUS_CHAOS_ROUNDS").unwrap_or(60);
@@ -96,6 +96,8 @@ async fn whatever_is_killed_each_message_runs_once_ends_once_and_leaves_nothing(
     assert!(grown <= MORE_MEMORY, "{grown} bytes more");
     storm.send_all_again().await;
     let judge = Judge::new(storm.case()).await;
+    // Every accepted message starts once for each of its attempts, ends once and leaves no
+    // process, whichever process is killed
     judge.judge().await;
     // A storm in which nothing was completed or nothing was hit would show nothing.
     let counts = judge.counts();

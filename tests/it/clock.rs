@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use algonius_actors::ports::clock::Clock;
-use algonius_supervisor::clock::WallClock;
+use algonius_supervisor::platform::clock::WallClock;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::harness::door::{completed, outcome};
@@ -29,18 +29,19 @@ impl Clock for Set {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_set_ends_nothing_that_runs_and_nothing_that_waits() {
+async fn a_clock_jump_ends_no_running_and_no_queued_task() {
     for seconds in JUMPS {
         let (setup, clock) = (Setup::new(&gated("one", "access = 'read-write'")), Set::by(0));
         let inside = Inside::on_clock(&setup, Arc::clone(&clock) as _).await;
-        let running = inside.door.begin("one", "ann").await;
+        let running = inside.client.begin("one", "ann").await;
         setup.written("log", "start ann\n").await;
-        let waiting = inside.door.begin("one", "bob").await;
+        let waiting = inside.client.begin("one", "bob").await;
         clock.0.store(seconds, Ordering::SeqCst);
-        let later = inside.door.begin("one", "cid").await;
+        let later = inside.client.begin("one", "cid").await;
         setup.open("go");
         for (id, said) in [(running, "ann\n"), (waiting, "bob\n"), (later, "cid\n")] {
-            let ended = inside.door.ended("one", &id).await;
+            let ended = inside.client.ended("one", &id).await;
+            // Deadlines, retries and queue positions follow a clock that does not jump
             assert_eq!(outcome(&ended), completed(said), "{seconds}");
         }
         inside.stop(&setup).await;
@@ -48,7 +49,7 @@ async fn a_clock_that_is_set_ends_nothing_that_runs_and_nothing_that_waits() {
 }
 
 #[tokio::test]
-async fn what_is_taken_up_after_the_clock_was_set_has_its_whole_time_left() {
+async fn a_reattached_task_keeps_its_timeout_after_a_clock_jump() {
     for seconds in JUMPS {
         let mut service = Service::start(&gated("one", "timeout = 3000")).await;
         let id = service.begin("one", "ann").await;
@@ -56,7 +57,9 @@ async fn what_is_taken_up_after_the_clock_was_set_has_its_whole_time_left() {
         service.kill9().await;
         let inside = Inside::on_clock(&service.setup, Set::by(seconds)).await;
         service.setup.open("go");
-        let ended = inside.door.ended("one", &id).await;
+        let ended = inside.client.ended("one", &id).await;
+        // The run time of resumed work is the lifetime of its process, whatever the wall
+        // clock shows
         assert_eq!(outcome(&ended), completed("ann\n"), "{seconds}");
         inside.stop(&service.setup).await;
     }

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use algonius_skips::skip_without;
 use serde_json::{Value, json};
 
 use crate::harness::{Service, Setup, fake, gated, soon, until};
@@ -13,7 +14,7 @@ fn json_of(text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn check_tells_every_fault_with_its_place_and_exits_with_4() {
+async fn check_reports_every_error_and_exits_with_4() {
     let broken = "[server]\nlistn = 'x'\n[agents.one]\ncommand = 'no-such-program'\ntimeout = 1\n\
          acess = 'read-write'\n[agents.two]\ncommand = 'cat'\ninput = 'json-rpc'\n";
     let setup = Setup::bare(broken);
@@ -40,13 +41,15 @@ async fn check_tells_every_fault_with_its_place_and_exits_with_4() {
 }
 
 #[tokio::test]
-async fn check_says_what_is_good_and_warns_of_programs_that_may_ask() {
+async fn check_confirms_a_valid_file_and_warns_of_prompts() {
     let agents =
         [fake("echo", "echo", ""), "[agents.claude]\ncommand = 'HERE/claude'\n".to_owned()];
     let setup = Setup::new(&agents.concat()).executable("claude", "#!/bin/sh\n");
     let file = setup.write().display().to_string();
     let output = setup.run(&["check", &file], "").await;
-    assert_eq!((output.code, output.stdout.trim()), (Some(0), "good: 2 agents (echo, claude)"));
+    let mut lines = output.stdout.lines();
+    assert_eq!((output.code, lines.next()), (Some(0), Some("good: 2 agents (echo, claude)")));
+    assert!(lines.next().unwrap().starts_with("  echo: boundary "), "{}", output.stdout);
     assert!(output.stderr.contains("warning") && output.stderr.contains("-p"), "{}", output.stderr);
     let output = setup.run(&["check", "--json", &file], "").await;
     assert_eq!(json_of(&output.stdout)["agents"], json!(["echo", "claude"]));
@@ -55,7 +58,7 @@ async fn check_says_what_is_good_and_warns_of_programs_that_may_ask() {
 }
 
 #[tokio::test]
-async fn check_prints_the_schema_that_editors_get() {
+async fn check_prints_the_json_schema() {
     let setup = Setup::bare("");
     let output = setup.run(&["check", "--schema"], "").await;
     assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
@@ -64,7 +67,7 @@ async fn check_prints_the_schema_that_editors_get() {
 }
 
 #[tokio::test]
-async fn send_prints_the_answer_and_its_exit_code_says_how_it_went() {
+async fn send_prints_the_answer_and_exits_by_the_outcome() {
     let agents = [fake("echo", "echo", ""), fake("exit", "exit 7", "")].concat();
     let service = Service::start(&agents).await;
     for (words, input, code, printed) in [
@@ -89,8 +92,12 @@ async fn send_prints_the_answer_and_its_exit_code_says_how_it_went() {
 }
 
 #[tokio::test]
-async fn send_takes_parameters_a_message_id_and_a_conversation() {
-    let agent = fake("args", "args {{param.word}}", "input = 'stdin'\nparams.word = 'usual'");
+async fn send_accepts_parameters_a_message_id_and_a_context() {
+    let agent = fake(
+        "args",
+        "args {{param.word}}",
+        "input = 'stdin'\nparams.word = 'usual'\noverrides.params = ['word']",
+    );
     let service = Service::start(&agent).await;
     let usual = service.command(&["send", "args", "x"], "").await;
     assert_eq!(usual.stdout, "\"usual\"\n");
@@ -115,7 +122,7 @@ async fn send_takes_parameters_a_message_id_and_a_conversation() {
 }
 
 #[tokio::test]
-async fn tasks_are_listed_shown_and_called_off() {
+async fn tasks_are_listed_shown_and_cancelled() {
     let service = Service::start(&gated("one", "access = 'read-write'")).await;
     let sent = service.command(&["send", "--no-wait", "one", "ann"], "").await;
     let id = sent.stdout.trim().to_owned();
@@ -142,7 +149,7 @@ async fn tasks_are_listed_shown_and_called_off() {
 }
 
 #[tokio::test]
-async fn status_shows_the_tree_to_people_and_to_programs() {
+async fn status_shows_the_supervision_tree_as_text_and_json() {
     let agents = [fake("echo", "echo", ""), gated("one", "access = 'read-write'")].concat();
     let service = Service::start(&agents).await;
     service.begin("one", "ann").await;
@@ -157,7 +164,7 @@ async fn status_shows_the_tree_to_people_and_to_programs() {
 }
 
 #[tokio::test]
-async fn errors_for_programs_are_json_too() {
+async fn errors_are_json_with_the_json_option() {
     let service = Service::start(&fake("exit", "exit 7", "")).await;
     let output = service.command(&["send", "--json", "nobody", "x"], "").await;
     assert_eq!((output.code, &json_of(&output.stderr)["exitCode"]), (Some(3), &json!(3)));
@@ -168,7 +175,7 @@ async fn errors_for_programs_are_json_too() {
 }
 
 #[tokio::test]
-async fn init_writes_what_serve_then_uses() {
+async fn init_writes_the_file_that_serve_uses() {
     let setup = Setup::bare("");
     let folder = setup.here().join("mine");
     let init = ["init", folder.to_str().unwrap()];
@@ -219,7 +226,7 @@ async fn help_names_every_command_and_exit_code() {
 }
 
 #[tokio::test]
-async fn the_banner_s_request_works_as_it_is_printed() {
+async fn the_request_of_the_banner_works_as_printed() {
     let service = Service::start(&fake("echo", "echo", "")).await;
     let said = service.said();
     let request = said.split("or from any program:\n").nth(1).unwrap();
@@ -229,7 +236,7 @@ async fn the_banner_s_request_works_as_it_is_printed() {
         String::from_utf8(soon("the shell", output).await.unwrap().stdout).unwrap()
     };
     if shell("command -v curl").await.is_empty() {
-        println!("NOT TESTED: this machine has no curl");
+        skip_without("curl");
         return;
     }
     let answer = shell(&script).await;
@@ -237,7 +244,7 @@ async fn the_banner_s_request_works_as_it_is_printed() {
 }
 
 #[tokio::test]
-async fn redact_masks_a_text_and_needs_no_service() {
+async fn redact_masks_a_text_without_a_service() {
     let setup = Setup::bare("");
     fs::write(setup.here().join("secrets"), "correct-horse-battery\n").unwrap();
     let file = setup.here().join("secrets").display().to_string();

@@ -7,7 +7,7 @@ use crate::harness::processes::{is_alive, marked};
 use crate::harness::{Service, Setup, fake, gated, until};
 
 #[tokio::test]
-async fn after_a_kill_the_running_one_goes_on_and_the_waiting_ones_run_in_order() {
+async fn a_kill_keeps_running_work_and_the_order_of_the_queue() {
     let mut service = Service::start(&gated("one", "access = 'read-write'")).await;
     let mut ids = Vec::new();
     for word in ["ann", "bob", "cid"] {
@@ -31,22 +31,24 @@ async fn after_a_kill_the_running_one_goes_on_and_the_waiting_ones_run_in_order(
     let said = service.said();
     assert!(said.contains("goes on") && !said.contains('\u{1b}'), "no plain log: {said}");
     let log = "start ann\nend ann\nstart bob\nend bob\nstart cid\nend cid\n";
+    // Queued executions keep their order after a kill
     assert_eq!(service.setup.read("log"), log);
     let list = service.get("/api/v1/executions").await.json();
     assert_eq!(list["executions"].as_array().unwrap().len(), 3);
 }
 
 #[tokio::test]
-async fn what_was_told_before_a_kill_is_told_after_it() {
+async fn an_answered_task_is_unchanged_after_a_kill() {
     let mut service = Service::start(&fake("echo", "echo", "")).await;
     let before = service.send("echo", "hello").await;
     service.kill9().await;
     service.restart().await;
+    // A task that was answered before a kill has the same answer after it
     assert_eq!(service.task("echo", before["id"].as_str().unwrap()).await, before);
 }
 
 #[tokio::test]
-async fn what_belongs_to_an_agent_that_is_no_longer_configured_is_ended() {
+async fn work_of_a_removed_agent_is_interrupted_at_the_start() {
     let agents = [gated("gone", ""), fake("echo", "echo", "")].concat();
     let mut service = Service::start(&agents).await;
     let id = service.begin("gone", "ann").await;
@@ -64,7 +66,7 @@ async fn what_belongs_to_an_agent_that_is_no_longer_configured_is_ended() {
 }
 
 #[tokio::test]
-async fn a_second_service_on_the_same_ledger_is_refused_with_a_sentence() {
+async fn a_second_service_on_the_same_ledger_is_refused() {
     let service = Service::start(&fake("echo", "echo", "")).await;
     let config = service.setup.write().display().to_string();
     let second = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
@@ -76,7 +78,7 @@ async fn a_second_service_on_the_same_ledger_is_refused_with_a_sentence() {
 }
 
 #[tokio::test]
-async fn a_port_that_is_taken_is_refused_with_a_sentence() {
+async fn an_occupied_port_is_reported() {
     let service = Service::start(&fake("echo", "echo", "")).await;
     let other = Setup::new(&fake("echo", "echo", ""));
     let (config, address) = (other.write().display().to_string(), service.address.to_string());
@@ -86,7 +88,7 @@ async fn a_port_that_is_taken_is_refused_with_a_sentence() {
 }
 
 #[tokio::test]
-async fn what_waited_too_long_while_the_service_was_away_is_rejected() {
+async fn a_task_whose_queue_timeout_passed_offline_is_rejected() {
     let agent = gated("one", "access = 'read-write'\nqueue_timeout = 1.5");
     let mut service = Service::start(&agent).await;
     service.begin("one", "ann").await;
@@ -101,6 +103,7 @@ async fn what_waited_too_long_while_the_service_was_away_is_rejected() {
         (state(&task) == "rejected").then_some(task)
     })
     .await;
+    // A request whose queue timeout passed while the service was down is rejected
     assert_eq!(outcome(&task).1, "queue-timeout");
     assert!(!service.setup.read("log").contains("bob"));
 }

@@ -28,7 +28,9 @@ fn chosen(name: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn whatever_the_service_cannot_write_each_message_ends_once_and_as_it_was_told() {
+async fn every_message_ends_once_whichever_write_fails() {
+    // Every accepted message ends once, whichever system call of the service fails, on a full
+    // disk or a broken one
     explore(&[
         mode("serve", "write", "once:28"),
         mode("serve", "write", "once:5"),
@@ -39,13 +41,16 @@ async fn whatever_the_service_cannot_write_each_message_ends_once_and_as_it_was_
 }
 
 #[tokio::test]
-async fn wherever_the_service_dies_each_message_ends_once_and_as_it_was_told() {
+async fn every_message_ends_once_wherever_the_service_dies() {
     let all = "write,file,spawn,send";
+    // Every accepted message ends once, whichever system call is the last that the service
+    // completes, or half completes
     explore(&[mode("serve", all, "die"), mode("serve", all, "tear")]).await;
 }
 
 #[tokio::test]
-async fn whatever_cannot_be_spawned_each_message_ends_once_and_as_it_was_told() {
+async fn every_message_ends_once_whichever_spawn_fails() {
+    // Every accepted message ends once if processes, descriptors or packet buffers are short
     explore(&[
         mode("serve", "spawn", "once:24"),
         mode("serve", "send", "once:105"),
@@ -57,8 +62,10 @@ async fn whatever_cannot_be_spawned_each_message_ends_once_and_as_it_was_told() 
 }
 
 #[tokio::test]
-async fn wherever_the_warden_dies_each_message_ends_once_and_as_it_was_told() {
+async fn every_message_ends_once_wherever_the_warden_dies() {
     let all = "write,file,spawn,send";
+    // Every accepted message ends once, whichever system call is the last that the warden
+    // completes
     explore(&[mode("warden", all, "die"), mode("warden", all, "tear")]).await;
 }
 

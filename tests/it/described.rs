@@ -5,18 +5,27 @@ mod judge;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Door, Service, Setup, fake, gated, until};
+use crate::harness::{Answer, Service, ServiceClient, Setup, fake, gated, until};
 use crate::reload::text;
 use judge::Judge;
 
-/// A token that may see nothing and do nothing here.
-const POWERLESS: &str = "powerless-0123456789-0123456789-0123456789";
+/// Tokens with one right only.
+const READER: &str = "reader-0123456789-0123456789-0123456789-01";
+const RUNNER: &str = "runner-0123456789-0123456789-0123456789-01";
+
+/// A parameter that callers may set.
+const PARAMETER: &str = "params.a = '0'\noverrides.params = ['a']";
 
 const SCHEDULES: &str = "/api/v1/schedules";
 
 /// A line of a request, whose answer comes without chunks.
-async fn asked(door: &Door, line: &str, headers: &[&str], body: Option<&Value>) -> Answer {
-    let (bearer, body) = (&door.token, body.map(Value::to_string).unwrap_or_default());
+async fn asked(
+    client: &ServiceClient,
+    line: &str,
+    headers: &[&str],
+    body: Option<&Value>,
+) -> Answer {
+    let (bearer, body) = (&client.token, body.map(Value::to_string).unwrap_or_default());
     let mut head = format!("{line} HTTP/1.0\r\nHost: localhost\r\n");
     if !bearer.is_empty() {
         head.push_str(&format!("Authorization: Bearer {bearer}\r\n"));
@@ -26,12 +35,12 @@ async fn asked(door: &Door, line: &str, headers: &[&str], body: Option<&Value>) 
         head.push_str(&format!("Content-Type: application/json\r\nContent-Length: {length}\r\n"));
     }
     headers.iter().for_each(|header| head.push_str(&format!("{header}\r\n")));
-    Answer::read(&door.raw(format!("{head}\r\n{body}").as_bytes()).await).unwrap()
+    Answer::read(&client.raw(format!("{head}\r\n{body}").as_bytes()).await).unwrap()
 }
 
 /// Asks, and holds the answer to what is described of the operation.
 struct Asker<'s> {
-    door: &'s Door,
+    client: &'s ServiceClient,
     judge: Judge,
 }
 
@@ -49,7 +58,7 @@ impl Asker<'_> {
     ) -> Answer {
         let method = operation.split(' ').next().unwrap();
         let line = format!("{method} {path}");
-        let answer = asked(self.door, &line, headers, body.as_ref()).await;
+        let answer = asked(self.client, &line, headers, body.as_ref()).await;
         self.judge.hold(operation, &answer);
         answer
     }
@@ -96,20 +105,20 @@ async fn executions(asker: &mut Asker<'_>, service: &Service) {
     asker.plain("GET /status", None).await; // While something runs and something waits.
     asker.ask("GET /api/v1/agents/{id}", "/api/v1/agents/gate", None).await;
     asker.ask("GET /status/agents/{agent}", "/status/agents/gate", None).await;
-    let stream = async |door: &Door, id: &str| {
+    let stream = async |client: &ServiceClient, id: &str| {
         let line = format!("GET /api/v1/executions/{id}/events");
-        asked(door, &line, &["Accept: text/event-stream"], None).await
+        asked(client, &line, &["Accept: text/event-stream"], None).await
     };
     let cancel = async {
         // Who follows is told its place first.
         let at = format!("/api/v1/executions/{waits}/cancel");
-        asked(asker.door, &format!("POST {at}"), &[], None).await
+        asked(asker.client, &format!("POST {at}"), &[], None).await
     };
-    let (followed, cancelled) = tokio::join!(stream(asker.door, &waits), cancel);
+    let (followed, cancelled) = tokio::join!(stream(asker.client, &waits), cancel);
     asker.judge.hold("GET /api/v1/executions/{id}/events", &followed);
     asker.judge.hold("POST /api/v1/executions/{id}/cancel", &cancelled);
     service.setup.open("go");
-    let followed = stream(asker.door, &runs).await;
+    let followed = stream(asker.client, &runs).await;
     assert!(followed.body.contains("event: rest"), "{followed:?}");
     asker.judge.hold("GET /api/v1/executions/{id}/events", &followed);
     let (retry, at) = ("POST /api/v1/executions/{id}/retry", format!("/api/v1/executions/{done}"));
@@ -125,6 +134,49 @@ async fn executions(asker: &mut Asker<'_>, service: &Service) {
     assert_eq!(gone.status, 404);
 }
 
+async fn interactions(asker: &mut Asker<'_>) {
+    let text = "[[tool Bash kind=execute command=\"make test\"]] [[say done]]";
+    let order = json!({"agent": "coder", "text": text});
+    let task = asker.plain("POST /api/v1/executions", Some(order)).await.json();
+    let open = until("a question", async || {
+        let list = asked(asker.client, "GET /api/v1/interactions?state=open", &[], None).await;
+        list.json()["interactions"][0]["id"].as_str().map(str::to_owned)
+    })
+    .await;
+    let (list, one) = ("GET /api/v1/interactions", "GET /api/v1/interactions/{id}");
+    let (answer, at) =
+        ("POST /api/v1/interactions/{id}/answer", format!("/api/v1/interactions/{open}"));
+    asker.plain(list, None).await;
+    asker.ask(one, &at, None).await;
+    asker
+        .ask(
+            "GET /api/v1/executions/{id}",
+            &format!("/api/v1/executions/{}", task["id"].as_str().unwrap()),
+            None,
+        )
+        .await;
+    for (body, status) in [
+        (json!({"verdict": "ask"}), 400),
+        (json!({"verdict": "allow", "digest": "other"}), 409),
+        (json!({"verdict": "allow"}), 200),
+        (json!({"verdict": "deny"}), 409),
+    ] {
+        let told = asker.ask(answer, &format!("{at}/answer"), Some(body.clone())).await;
+        assert_eq!(told.status, status, "{body}: {told:?}");
+    }
+    asker.ask(one, &at, None).await;
+    for operation in [list, "GET /api/v1/permission-decisions"] {
+        let path = operation.split(' ').nth(1).unwrap();
+        asker.plain(operation, None).await;
+        asker.ask(operation, &format!("{path}?limit=1"), None).await;
+        asker.ask(operation, &format!("{path}?limit=0"), None).await;
+    }
+    let unknown = "/api/v1/interactions/00000000-0000-7000-8000-000000000000";
+    asker.ask(one, unknown, None).await;
+    let body = Some(json!({"verdict": "allow"}));
+    asker.ask(answer, &format!("{unknown}/answer"), body).await;
+}
+
 async fn schedules(asker: &mut Asker<'_>) {
     let at = format!("{SCHEDULES}/beat");
     asker.plain("POST /api/v1/schedules", Some(beat("@daily"))).await;
@@ -137,7 +189,7 @@ async fn schedules(asker: &mut Asker<'_>) {
         asker.ask(&operation, &format!("{at}/{way}"), None).await;
     }
     until("the end of what it asked for", async || {
-        let told = asked(asker.door, &format!("GET {at}/occurrences"), &[], None).await.json();
+        let told = asked(asker.client, &format!("GET {at}/occurrences"), &[], None).await.json();
         told["occurrences"][0]["outcome"].is_string().then_some(())
     })
     .await;
@@ -160,6 +212,11 @@ async fn administration(asker: &mut Asker<'_>, service: &mut Service) {
     asker.plain("GET /api/v1/tokens", None).await;
     asker.ask("DELETE /api/v1/tokens/{name}", "/api/v1/tokens/bob", None).await;
     asker.ask("DELETE /api/v1/tokens/{name}", "/api/v1/tokens/bob", None).await;
+    asker.plain("GET /api/v1/quota", None).await;
+    for account in ["agent:echo", "nobody"] {
+        let at = format!("/api/v1/quota/{account}/reopen");
+        asker.ask("POST /api/v1/quota/{account}/reopen", &at, None).await;
+    }
     asker.plain("POST /api/v1/reload", None).await;
     service.setup.rewrite("[agents.echo]\ncommnd = 'x'\n");
     service.setup.write();
@@ -172,13 +229,24 @@ async fn agents(asker: &mut Asker<'_>) {
     for operation in [
         "GET /health",
         "GET /ready",
+        "GET /errors",
         "GET /metrics",
         "GET /agents",
+        "GET /agents/list.json",
         "GET /a2a/status",
         "GET /api/v1/agents",
         "GET /api/v1/openapi.json",
     ] {
         asker.plain(operation, None).await;
+    }
+    for path in ["", "?agent=echo&days=30", "?days=0"] {
+        asker.ask("GET /api/v1/usage", &format!("/api/v1/usage{path}"), None).await;
+    }
+    for path in ["?names=PATH,NOT_SET", "?names=PATH&file=%2Fno%2Fsuch.toml", "?names="] {
+        asker.ask("GET /api/v1/environment", &format!("/api/v1/environment{path}"), None).await;
+    }
+    for code in ["queue-full", "nonsense"] {
+        asker.ask("GET /errors/{code}", &format!("/errors/{code}"), None).await;
     }
     let wait = "POST /api/v1/agents/{id}/wait";
     asker.ask(wait, "/api/v1/agents/echo/wait?seconds=20", None).await;
@@ -194,22 +262,33 @@ async fn agents(asker: &mut Asker<'_>) {
 }
 
 fn configuration() -> String {
-    let tokens = "[tokens.powerless]\ntoken_env = 'POWERLESS'\nscopes = ['approve']\n";
+    let tokens = "[tokens.reader]\ntoken_env = 'READER'\nscopes = ['read']\n\
+         [tokens.runner]\ntoken_env = 'RUNNER'\nscopes = ['run']\n";
     let gate = gated("gate", "max_concurrent = 1");
-    text(&[fake("echo", "echo", ""), fake("exit", "exit 7", ""), gate, tokens.to_owned()].concat())
+    text(
+        &[
+            fake("echo", "echo", PARAMETER),
+            fake("exit", "exit 7", ""),
+            fake("coder", "acp", "protocol = 'acp'"),
+            gate,
+            tokens.to_owned(),
+        ]
+        .concat(),
+    )
 }
 
 async fn begun() -> Service {
-    Setup::bare(&configuration()).env("POWERLESS", POWERLESS).start().await
+    Setup::bare(&configuration()).env("READER", READER).env("RUNNER", RUNNER).start().await
 }
 
 #[tokio::test]
-async fn every_operation_answers_as_it_is_described() {
+async fn every_operation_responds_as_documented() {
     let mut service = begun().await;
-    let door = service.door.clone();
-    let mut asker = Asker { judge: Judge::of(&door).await, door: &door };
+    let client = service.client.clone();
+    let mut asker = Asker { judge: Judge::of(&client).await, client: &client };
     agents(&mut asker).await;
     executions(&mut asker, &service).await;
+    interactions(&mut asker).await;
     schedules(&mut asker).await;
     administration(&mut asker, &mut service).await;
     asker.plain("POST /api/v1/operator/rotate", None).await;
@@ -228,7 +307,7 @@ fn body(path: &str) -> Option<Value> {
 }
 
 #[tokio::test]
-async fn every_operation_needs_the_right_that_it_is_described_with() {
+async fn every_operation_requires_its_documented_right() {
     let service = begun().await;
     let judge = Judge::of(&service).await;
     let mut open = Vec::new();
@@ -237,8 +316,8 @@ async fn every_operation_needs_the_right_that_it_is_described_with() {
         let at = path.replace("{id}", "echo").replace("{agent}", "echo").replace("{name}", "x");
         let body = body(&path).filter(|_| operation.get("requestBody").is_some());
         let told = async |token: &str| {
-            let door = service.with(token);
-            let answer = asked(&door, &format!("{method} {at}"), &[], body.as_ref()).await;
+            let client = service.with(token);
+            let answer = asked(&client, &format!("{method} {at}"), &[], body.as_ref()).await;
             assert_eq!(judge.faults(&line, &answer), Vec::<String>::new(), "{line}: {answer:?}");
             answer.status
         };
@@ -246,27 +325,29 @@ async fn every_operation_needs_the_right_that_it_is_described_with() {
             open.push(line.clone());
             continue;
         }
+        let needed = operation.pointer("/security/0/token/0").unwrap();
+        let powerless = if needed == "run" { READER } else { RUNNER };
         // A path that is not there would be told to anybody.
-        assert_eq!((told("").await, told(POWERLESS).await), (401, 403), "{line}");
+        assert_eq!((told("").await, told(powerless).await), (401, 403), "{line}");
     }
-    assert_eq!(open, ["GET /health", "GET /ready"]);
+    assert_eq!(open, ["GET /errors", "GET /errors/{code}", "GET /health", "GET /ready"]);
 }
 
 /// A token with one right alone is let in where that one is named, and nowhere else.
 #[tokio::test]
-async fn a_right_that_is_described_is_enough() {
+async fn the_documented_right_is_sufficient() {
     let service = begun().await;
     let judge = Judge::of(&service).await;
-    for right in ["read", "run", "admin"] {
+    for right in ["read", "run", "approve", "admin"] {
         let order = json!({"name": right, "scopes": [right]}).to_string();
         let made = service.post("/api/v1/tokens", &order).await.json();
-        let door = service.with(made["token"].as_str().unwrap());
+        let client = service.with(made["token"].as_str().unwrap());
         for (method, path, operation) in judge.operations() {
             let Some(needed) = operation.pointer("/security/0/token/0") else { continue };
             let at = path.replace("{id}", "echo").replace("{agent}", "echo");
             let at = at.replace("{name}", "nobody");
             let body = body(&path).filter(|_| operation.get("requestBody").is_some());
-            let answer = asked(&door, &format!("{method} {at}"), &[], body.as_ref()).await;
+            let answer = asked(&client, &format!("{method} {at}"), &[], body.as_ref()).await;
             let line = format!("{method} {path} with {right}");
             assert_eq!(answer.status != 403, needed == right, "{line}: {answer:?}");
         }
@@ -274,7 +355,7 @@ async fn a_right_that_is_described_is_enough() {
 }
 
 #[tokio::test]
-async fn a_member_that_is_not_described_is_found_and_so_is_one_that_is_missing() {
+async fn undescribed_and_missing_members_are_detected() {
     let service = begun().await;
     let document = Judge::of(&service).await.document().clone();
     let answer = asked(&service, "GET /status", &[], None).await;

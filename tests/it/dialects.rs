@@ -30,7 +30,7 @@ async fn attempts(service: &Service, task: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn each_kind_of_program_succeeds_where_it_says_so_and_answers() {
+async fn each_known_program_succeeds_only_with_its_final_event() {
     let agents = KINDS.map(|(agent, ..)| {
         let hello = recorded(agent, (agent, "hello"), ("cat", 0));
         let early = format!("{agent}-early");
@@ -48,7 +48,7 @@ async fn each_kind_of_program_succeeds_where_it_says_so_and_answers() {
 }
 
 #[tokio::test]
-async fn credentials_that_are_refused_are_not_shown_again() {
+async fn refused_credentials_are_not_retried() {
     // The exit code of each says that it may work later: that is not asked any more.
     let agents = KINDS.map(|(agent, ..)| recorded(agent, (agent, "401"), ("cat", 75)));
     let service = Service::start(&agents.concat()).await;
@@ -60,11 +60,11 @@ async fn credentials_that_are_refused_are_not_shown_again() {
 }
 
 #[tokio::test]
-async fn a_quota_that_is_renewed_late_fails_the_task_and_says_when() {
+async fn a_long_quota_fails_the_task_with_its_end() {
     let late = "sed 's/rate limit exceeded/&, try again in 1h 20m/; \
                 s/Too Many Requests/&, try again in 1h 20m/; s/\"retry-after\":\"1\"/\"retry-after\":\"4800\"/'";
     let agents = KINDS.map(|(agent, ..)| {
-        recorded(agent, (agent, "429-retry-after"), (late, 1)) + "quota.park_max = '1h'\n"
+        recorded(agent, (agent, "429-retry-after"), (late, 1)) + "quota.max_wait = '1h'\n"
     });
     let service = Service::start(&agents.concat()).await;
     for (agent, ..) in KINDS {
@@ -78,7 +78,7 @@ async fn a_quota_that_is_renewed_late_fails_the_task_and_says_when() {
 }
 
 #[tokio::test]
-async fn a_quota_that_is_renewed_soon_is_waited_for() {
+async fn a_short_rate_limit_is_waited_for() {
     let first = "[ -e HERE/seen ] && cat";
     let again = recorded("again", ("opencode", "hello"), (first, 0));
     let refusal =
@@ -92,14 +92,14 @@ async fn a_quota_that_is_renewed_soon_is_waited_for() {
     assert!(begun.elapsed() >= std::time::Duration::from_millis(900), "{:?}", begun.elapsed());
     let record = service.execution(&id(&task)).await;
     assert_eq!(record["attempt"], 2);
-    let facts = record["events"].as_array().unwrap().iter().map(|event| &event["fact"]);
+    let facts = record["events"].as_array().unwrap().iter().map(|event| &event["data"]);
     let failure = facts.into_iter().find(|fact| fact["kind"] == "attempt-failed").unwrap();
-    assert_eq!(failure["code"], "quota-exceeded");
+    assert_eq!(failure["code"], "agent-rate-limited");
     assert!(failure["until"].is_string(), "{failure}");
 }
 
 #[tokio::test]
-async fn denials_are_a_warning_or_where_nothing_is_answered_a_failure() {
+async fn denials_are_a_warning_or_a_failure_without_an_answer() {
     let denied = ["claude", "gemini", "copilot", "opencode"];
     let agents = denied.map(|agent| recorded(agent, (agent, "permission-denied"), ("cat", 0)));
     let service = Service::start(&agents.concat()).await;
@@ -107,9 +107,9 @@ async fn denials_are_a_warning_or_where_nothing_is_answered_a_failure() {
         let task = service.send(agent, "do it").await;
         assert_eq!(state(&task), "completed", "{agent}");
         let record = service.execution(&id(&task)).await;
-        let facts = record["events"].as_array().unwrap().iter().map(|event| &event["fact"]);
+        let facts = record["events"].as_array().unwrap().iter().map(|event| &event["data"]);
         let warned =
-            facts.filter(|fact| fact["kind"] == "warned").filter_map(|it| it["message"].as_str());
+            facts.filter(|fact| fact["kind"] == "warning").filter_map(|it| it["message"].as_str());
         let warned: Vec<_> =
             warned.filter(|it| it.starts_with("it answered, but was not")).collect();
         assert_eq!(warned.len(), 1, "{agent}: {record}");
@@ -119,7 +119,7 @@ async fn denials_are_a_warning_or_where_nothing_is_answered_a_failure() {
 }
 
 #[tokio::test]
-async fn steps_are_seen_on_the_way_and_not_in_the_answer() {
+async fn steps_are_streamed_and_not_in_the_answer() {
     let service = Service::start(&recorded("claude", ("claude", "file-change"), ("cat", 0))).await;
     let mut stream =
         opened(&service, "claude", "0.3", &ask("message/stream", &message("make a file"))).await;
@@ -140,7 +140,7 @@ async fn steps_are_seen_on_the_way_and_not_in_the_answer() {
 
 /// A program that ends well when it is asked to end does not decide how it ended.
 #[tokio::test]
-async fn our_own_order_decides_how_it_ended_whatever_the_exit_code() {
+async fn a_stop_of_the_service_decides_the_outcome() {
     let script = "args = ['-c', '''trap \"exit 0\" TERM; echo up > HERE/WHO; sleep 600 & wait''']\n\
                   command = 'sh'\nsandbox.writable = ['HERE']\n";
     let agent =

@@ -5,7 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 
 use nix::unistd::Uid;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
+use crate::harness::processes::marked;
 use crate::harness::{Service, Setup, fake, until};
 
 /// The doctor's findings, as JSON.
@@ -22,11 +24,11 @@ fn weight<'r>(report: &'r Value, about: &str) -> &'r Value {
 }
 
 #[tokio::test]
-async fn the_doctor_needs_no_service_and_finds_a_sound_machine_good() {
+async fn the_doctor_approves_a_sound_machine_without_a_service() {
     let setup = Setup::new(&fake("echo", "echo", ""));
     let (code, report) = examined(&setup).await;
     assert_eq!(code, Some(0), "{report}");
-    for about in ["kernel", "labels", "data_dir", "runtime_dir"] {
+    for about in ["kernel", "labels", "server.data_dir", "server.runtime_dir", "server.watch"] {
         assert_eq!(weight(&report, about), "good", "{report}");
     }
     let root = if Uid::effective().is_root() { "warning" } else { "good" };
@@ -56,7 +58,7 @@ pub(crate) async fn install(setup: &Setup, path: &str) {
 }
 
 #[tokio::test]
-async fn agents_are_looked_up_as_the_installed_service_will_look_them_up() {
+async fn the_doctor_uses_the_path_of_the_installed_service() {
     let setup = Setup::new("[agents.tool]\ncommand = 'tool'\n");
     let path = format!("{}:/usr/bin:/bin", setup.here().display());
     let setup = setup.executable("tool", "#!/bin/sh\nexec cat\n").env("PATH", &path);
@@ -75,7 +77,7 @@ async fn agents_are_looked_up_as_the_installed_service_will_look_them_up() {
 }
 
 #[tokio::test]
-async fn a_secret_that_only_the_terminal_has_is_missing_for_the_service() {
+async fn a_secret_known_to_the_terminal_only_is_reported_missing() {
     let agent = "[agents.a]\ncommand = 'cat'\n[agents.a.env_from]\nKEY = 'SECRET_OF_A'\n";
     let setup = Setup::new(agent).env("SECRET_OF_A", "correct-horse-battery");
     assert_eq!(examined(&setup).await.0, Some(0));
@@ -83,7 +85,7 @@ async fn a_secret_that_only_the_terminal_has_is_missing_for_the_service() {
     let (code, report) = examined(&setup).await;
     assert_eq!(code, Some(1), "{report}");
     assert!(report.to_string().contains("env_from.KEY"), "{report}");
-    let file = setup.here().join("environment");
+    let file = setup.beside("environment");
     fs::write(&file, "SECRET_OF_A=correct-horse-battery\n").unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     let (code, report) = examined(&setup).await;
@@ -92,31 +94,31 @@ async fn a_secret_that_only_the_terminal_has_is_missing_for_the_service() {
 }
 
 #[tokio::test]
-async fn known_programs_tell_their_release_and_none_is_waited_for() {
-    let agents = "[agents.one]\ncommand = 'HERE/claude'\nargs = ['-p']\n\
-         [agents.two]\ncommand = 'HERE/codex'\nargs = ['exec']\n\
-         [agents.three]\ncommand = 'HERE/mine'\n";
-    let setup = Setup::new(agents)
+async fn the_doctor_reports_versions_of_known_programs() {
+    let mark = Uuid::new_v4();
+    let agents = format!(
+        "[agents.one]\ncommand = 'HERE/claude'\nargs = ['-p']\n\
+         [agents.two]\ncommand = 'HERE/codex'\nargs = ['exec']\nenv.MARK = '{mark}'\n\
+         [agents.three]\ncommand = 'HERE/mine'\naccess = 'read-write'\n"
+    );
+    let setup = Setup::new(&agents)
         .executable("claude", "#!/bin/sh\necho '2.1.0 (Claude Code)'\n")
-        .executable("codex", "#!/bin/sh\nsleep 600 & echo $! > \"$0.pid\"\nwait\n")
+        .executable("codex", "#!/bin/sh\nsleep 600 &\nwait\n")
         .executable("mine", "#!/bin/sh\ntouch \"$0.asked\"\n");
-    let (code, report) = examined(&setup).await;
+    let asked = tokio::spawn(async move { (examined(&setup).await, setup) });
+    let marked = || marked(&format!("MARK={mark}"));
+    until("the one that tells nothing", async || (marked().len() == 2).then_some(())).await;
+    let ((code, report), setup) = asked.await.unwrap();
     assert_eq!(code, Some(0), "{report}");
     let text = |agent: &str| of(&report, agent)["text"].as_str().unwrap().to_owned();
     assert!(text("agent one").contains("/claude (2.1.0 (Claude Code));"), "{report}");
-    assert!(text("agent two").contains("(it does not tell its version)"), "{report}");
+    assert!(text("agent two").contains("(it does not report its version)"), "{report}");
     assert!(!setup.here().join("mine.asked").exists(), "an unknown program was started");
-    let pid = setup.read("codex.pid").trim().to_owned();
-    // What is killed is gone a moment later.
-    until("the end of what it had started", async || {
-        let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        (state.is_empty() || state.contains(") Z ")).then_some(())
-    })
-    .await;
+    until("the end of what it had started", async || marked().is_empty().then_some(())).await;
 }
 
 #[tokio::test]
-async fn what_is_not_good_can_be_mended_as_it_is_told() {
+async fn suggested_fixes_of_the_doctor_work() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let listen = format!("listen = '{}'", taken.local_addr().unwrap());
     let setup = Setup::server(&listen, &fake("echo", "echo", ""));
@@ -125,13 +127,13 @@ async fn what_is_not_good_can_be_mended_as_it_is_told() {
     fs::set_permissions(setup.token_file(), fs::Permissions::from_mode(0o644)).unwrap();
     let (code, report) = examined(&setup).await;
     assert_eq!(code, Some(1), "{report}");
-    for about in ["address", "token_file"] {
+    for about in ["address", "server.token_file"] {
         assert_eq!(weight(&report, about), "bad", "{report}");
     }
     for finding in report["findings"].as_array().unwrap() {
         assert_eq!(finding["fix"].is_string(), finding["weight"] != "good", "{finding}");
     }
-    let fix = of(&report, "token_file")["fix"].as_str().unwrap().to_owned();
+    let fix = of(&report, "server.token_file")["fix"].as_str().unwrap().to_owned();
     let mended = std::process::Command::new("sh").args(["-c", &fix]).status().unwrap();
     drop(taken);
     let (code, report) = examined(&setup).await;
@@ -143,7 +145,7 @@ async fn what_is_not_good_can_be_mended_as_it_is_told() {
 }
 
 #[tokio::test]
-async fn an_address_where_the_service_answers_is_good() {
+async fn an_address_with_a_running_service_is_good() {
     let service = Service::start(&fake("echo", "echo", "")).await;
     let text = format!("[server]\nlisten = '{}'\n{}", service.address, fake("echo", "echo", ""));
     let setup = Setup::bare(&text);
@@ -152,7 +154,7 @@ async fn an_address_where_the_service_answers_is_good() {
 }
 
 #[tokio::test]
-async fn the_doctor_ends_with_1_when_something_keeps_the_service_from_working() {
+async fn the_doctor_exits_with_1_if_the_service_cannot_work() {
     let setup = Setup::new("[agents.a]\ncommand = 'no-such-program'\n");
     let (code, report) = examined(&setup).await;
     assert_eq!((code, weight(&report, "configuration")), (Some(1), &json!("bad")));
@@ -160,22 +162,24 @@ async fn the_doctor_ends_with_1_when_something_keeps_the_service_from_working() 
 }
 
 #[tokio::test]
-async fn the_doctor_sees_folders_that_others_can_look_into() {
+async fn the_doctor_reports_folders_that_others_can_read() {
     let setup = Setup::new(&fake("echo", "echo", ""));
     let folder = setup.here().join("state/algonius");
     fs::create_dir(&folder).unwrap();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
     let (code, report) = examined(&setup).await;
-    assert_eq!((code, weight(&report, "data_dir")), (Some(0), &json!("warning")));
+    assert_eq!((code, weight(&report, "server.data_dir")), (Some(0), &json!("warning")));
     fs::remove_dir(&folder).unwrap();
     fs::write(&folder, "").unwrap();
     let (code, report) = examined(&setup).await;
-    assert_eq!((code, weight(&report, "data_dir")), (Some(1), &json!("bad")));
+    assert_eq!((code, weight(&report, "server.data_dir")), (Some(1), &json!("bad")));
 }
 
 #[tokio::test]
-async fn bubblewrap_counts_when_it_works() {
-    for (script, word) in [("exit 0", "usable"), ("exit 1", "unusable")] {
+async fn bubblewrap_counts_only_if_it_works() {
+    // A program that another than root can replace does not count, whatever it does.
+    for script in ["exit 0", "exit 1"] {
+        let word = "unusable";
         let setup = Setup::new(&fake("echo", "echo", ""));
         let setup = setup.executable("bwrap", &format!("#!/bin/sh\n{script}\n"));
         let path = format!("{}:/usr/bin:/bin", setup.here().display());
@@ -185,7 +189,7 @@ async fn bubblewrap_counts_when_it_works() {
 }
 
 #[tokio::test]
-async fn the_status_tells_the_rungs_and_the_living_warden() {
+async fn the_status_shows_host_capabilities_and_the_warden() {
     let service = Service::start(&fake("echo", "echo", "")).await;
     let status = service.get("/status").await.json();
     let (_, report) = examined(&service.setup).await;

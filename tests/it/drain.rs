@@ -2,7 +2,8 @@
 
 use std::io::ErrorKind;
 
-use serde_json::json;
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
 
 use crate::harness::door::{completed, outcome, state};
 use crate::harness::{Service, Setup, gated, message, soon, until};
@@ -14,10 +15,10 @@ async fn draining(service: &Service) {
 }
 
 #[tokio::test]
-async fn on_sigterm_what_runs_is_finished_and_what_waits_runs_after_the_next_start() {
+async fn sigterm_finishes_running_work_and_keeps_queued_work() {
     let mut service = Service::start(&gated("one", "access = 'read-write'")).await;
-    let door = service.door.clone();
-    let caller = tokio::spawn(async move { door.send("one", "ann").await });
+    let client = service.client.clone();
+    let caller = tokio::spawn(async move { client.send("one", "ann").await });
     service.setup.written("log", "start ann\n").await;
     let waiting = service.begin("one", "bob").await;
     service.sigterm();
@@ -34,17 +35,19 @@ async fn on_sigterm_what_runs_is_finished_and_what_waits_runs_after_the_next_sta
     service.setup.open("go");
     service.restart().await;
     assert_eq!(outcome(&service.ended("one", &waiting).await), completed("bob\n"));
+    // On SIGTERM and SIGINT, running work may finish, and queued work runs after the next
+    // start
     assert_eq!(service.setup.read("log"), "start ann\nend ann\nstart bob\nend bob\n");
 }
 
 #[tokio::test]
-async fn a_caller_who_waits_in_the_queue_is_answered_when_the_service_stops() {
+async fn a_queued_caller_is_answered_when_the_service_stops() {
     let server = "drain_timeout = 0.3";
     let agent = gated("one", "access = 'read-write'\nstop_grace = 0.1");
     let mut service = Setup::server(server, &agent).start().await;
     service.begin("one", "ann").await;
-    let door = service.door.clone();
-    let caller = tokio::spawn(async move { door.send("one", "bob").await });
+    let client = service.client.clone();
+    let caller = tokio::spawn(async move { client.send("one", "bob").await });
     until("bob in the queue", async || {
         (service.agent("one").await["queued"].as_array().unwrap().len() == 1).then_some(())
     })
@@ -60,28 +63,39 @@ async fn a_caller_who_waits_in_the_queue_is_answered_when_the_service_stops() {
 }
 
 #[tokio::test]
-async fn what_runs_longer_than_the_drain_may_take_is_called_off() {
-    let server = "drain_timeout = 0.3";
-    let agent = gated("one", "stop_grace = 0.1");
-    let mut service = Setup::server(server, &agent).start().await;
-    let door = service.door.clone();
-    let caller = tokio::spawn(async move { door.send("one", "ann").await });
+async fn sigint_finishes_running_work_too() {
+    let mut service = Service::start(&gated("one", "")).await;
+    let client = service.client.clone();
+    let caller = tokio::spawn(async move { client.send("one", "ann").await });
     service.setup.written("log", "start ann\n").await;
-    service.sigterm();
-    let task = soon("the answer", caller).await.unwrap();
-    assert_eq!(outcome(&task), ("canceled".to_owned(), "execution-cancelled".to_owned()));
+    service.signal(Signal::SIGINT);
+    draining(&service).await;
+    service.setup.open("go");
+    assert_eq!(outcome(&soon("the answer", caller).await.unwrap()), completed("ann\n"));
+    // On SIGTERM and SIGINT, running work may finish, and queued work runs after the next
+    // start
     assert_eq!(service.exit().await.code(), Some(0));
-    service.restart().await;
-    assert_eq!(service.task("one", task["id"].as_str().unwrap()).await, task);
 }
 
 #[tokio::test]
-async fn a_second_signal_ends_the_service_at_once() {
-    let mut service = Service::start(&gated("one", "")).await;
-    service.begin("one", "ann").await;
+async fn work_beyond_the_drain_timeout_is_cancelled() {
+    let server = "drain_timeout = 0.3";
+    let agent = gated("one", "stop_grace = 0.1");
+    let mut service = Setup::server(server, &agent).start().await;
+    let client = service.client.clone();
+    let caller = tokio::spawn(async move { client.send("one", "ann").await });
     service.setup.written("log", "start ann\n").await;
     service.sigterm();
-    draining(&service).await;
-    service.sigterm();
-    service.exit().await;
+    let task = soon("the answer", caller).await.unwrap();
+    // Work that runs longer than `drain_timeout` is cancelled
+    assert_eq!(outcome(&task), ("canceled".to_owned(), "execution-cancelled".to_owned()));
+    assert_eq!(service.exit().await.code(), Some(0));
+    service.restart().await;
+    // The next process listens on another port, and so does the address of the page.
+    let without_page = |mut task: Value| {
+        task["status"]["message"]["metadata"]["page"].take();
+        task
+    };
+    let again = service.task("one", task["id"].as_str().unwrap()).await;
+    assert_eq!(without_page(again), without_page(task));
 }

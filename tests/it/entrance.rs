@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::door::{completed, id, outcome};
-use crate::harness::{Answer, Door, Service, Setup, ask, fake, gated, message};
+use crate::harness::{Answer, Service, ServiceClient, Setup, ask, fake, gated, message};
 
 /// Every path that wants a token, with its method. The last ones name nothing that exists.
 const PATHS: &[&str] = &[
@@ -23,6 +23,8 @@ const PATHS: &[&str] = &[
     "GET /agents/echo/v1/tasks/x",
     "GET /agents/echo/v1/nonsense",
     "GET /agents/nobody/v1/tasks",
+    "GET /agents/%ff/v1/tasks",
+    "GET /agents/echo/v1/tasks/%ff",
     "GET /status/agents/nobody",
     "POST /agents/nobody/v1",
     "GET /api/v1/executions?nonsense=1",
@@ -46,17 +48,17 @@ const CARDS: &[&str] = &[
     "/agents/%ff/v1/.well-known/agent-card.json",
 ];
 
-async fn expect_refused(door: &Door, path: &str, headers: &[String]) -> Answer {
+async fn expect_refused(client: &ServiceClient, path: &str, headers: &[String]) -> Answer {
     let body = ask("message/send", &message("hello"));
     let headers = [headers, &["Content-Type: application/json".to_owned()]].concat();
-    let answer = door.request(path, &headers, body.as_bytes()).await;
+    let answer = client.request(path, &headers, body.as_bytes()).await;
     assert_eq!(answer.status, 401, "{path} {headers:?} {answer:?}");
     assert_eq!(answer.header("www-authenticate"), Some("Bearer"), "{path}");
     answer
 }
 
 #[tokio::test]
-async fn without_a_valid_token_every_path_gives_the_same_refusal() {
+async fn every_path_refuses_invalid_tokens_alike() {
     let old = "o".repeat(40);
     let config = [
         fake("echo", "echo", ""),
@@ -84,19 +86,30 @@ async fn without_a_valid_token_every_path_gives_the_same_refusal() {
         vec![format!("Cookie: token={token}")],
         vec![format!("Proxy-Authorization: Bearer {token}")],
     ];
-    let plain = expect_refused(&service, PATHS[0], &[]).await;
-    assert_eq!(plain.json()["code"], "unauthenticated");
-    for headers in &wrong {
-        assert_eq!(expect_refused(&service, PATHS[2], headers).await.body, plain.body);
+    // Each kind of path has a body of its own, which says the same whatever the cause.
+    let kinds = [PATHS[0], "POST /agents/echo/v1", "GET /agents/echo/v1/tasks"];
+    let mut bodies = Vec::new();
+    for path in kinds {
+        let plain = expect_refused(&service, path, &[]).await;
+        assert_eq!(plain.code(), "unauthenticated");
+        for headers in &wrong {
+            assert_eq!(expect_refused(&service, path, headers).await.body, plain.body, "{path}");
+        }
+        bodies.push(plain.body);
     }
     let cards = CARDS.iter().map(|path| format!("GET {path}"));
     for path in PATHS.iter().map(|path| (*path).to_owned()).chain(cards) {
+        let body = match path.split_once("/v1").filter(|(agent, _)| agent.contains("/agents/")) {
+            Some((_, "" | "/")) => &bodies[1],
+            Some((_, rest)) if !rest.contains("well-known") => &bodies[2],
+            _ => &bodies[0],
+        };
         for headers in [&wrong[0], &wrong[3], &wrong[8]] {
-            assert_eq!(expect_refused(&service, &path, headers).await.body, plain.body, "{path}");
+            assert_eq!(expect_refused(&service, &path, headers).await.body, *body, "{path}");
         }
         let sign = if path.contains('?') { '&' } else { '?' };
         let query = format!("{path}{sign}access_token={token}&token={token}");
-        assert_eq!(expect_refused(&service, &query, &[]).await.body, plain.body, "{path}");
+        assert_eq!(expect_refused(&service, &query, &[]).await.body, *body, "{path}");
     }
     let health = service.request("GET /health", &[], b"").await;
     assert_eq!((health.status, health.json()), (200, json!({"status": "ok"})));
@@ -104,24 +117,15 @@ async fn without_a_valid_token_every_path_gives_the_same_refusal() {
 }
 
 #[tokio::test]
-async fn five_wrong_tokens_close_the_door_even_to_a_right_one_and_a_missing_token_does_not_count() {
+async fn a_missing_token_is_no_failed_attempt() {
     let service = Service::start(&fake("echo", "echo", "")).await;
     for _ in 0..10 {
         expect_refused(&service, PATHS[0], &[]).await;
     }
-    assert_eq!(service.get("/status").await.status, 200);
-    for _ in 0..5 {
-        let wrong = format!("Authorization: Bearer {}", "w".repeat(40));
-        expect_refused(&service, PATHS[0], &[wrong]).await;
-    }
-    let answer = service.get("/status").await;
-    let rest = answer.header("retry-after").and_then(|rest| rest.parse::<u32>().ok());
-    assert!(answer.status == 429 && rest.is_some_and(|rest| (800..=900).contains(&rest)));
-    assert_eq!(service.request("GET /health", &[], b"").await.status, 200);
 }
 
 #[tokio::test]
-async fn a_token_is_good_for_its_agents_only() {
+async fn a_token_is_valid_for_its_agents_only() {
     let text = "s".repeat(32);
     let agents = [fake("one", "echo", ""), fake("two", "echo", "")].concat();
     let setup = Setup::new(&format!("{agents}[tokens.ann]\ntoken_env = 'ANN'\nagents = ['one']\n"));
@@ -142,7 +146,7 @@ async fn a_token_is_good_for_its_agents_only() {
 }
 
 #[tokio::test]
-async fn a_token_that_may_read_cannot_run_or_call_off_and_one_that_may_run_cannot_read() {
+async fn read_and_run_scopes_allow_only_their_operations() {
     let (reader, runner) = ("r".repeat(32), "u".repeat(32));
     let tokens = "[tokens.reader]\ntoken_env = 'READER'\nscopes = ['read']\n\
          [tokens.runner]\ntoken_env = 'RUNNER'\nscopes = ['run']\n";
@@ -162,7 +166,7 @@ async fn a_token_that_may_read_cannot_run_or_call_off_and_one_that_may_run_canno
 }
 
 #[tokio::test]
-async fn an_administrator_sees_what_others_asked() {
+async fn an_administrator_sees_tasks_of_others() {
     let text = "a".repeat(32);
     let tokens = "[tokens.ann]\ntoken_env = 'ANN'\n";
     let setup = Setup::new(&[fake("echo", "echo", ""), tokens.to_owned()].concat());
@@ -174,7 +178,7 @@ async fn an_administrator_sees_what_others_asked() {
 }
 
 #[tokio::test]
-async fn an_agent_with_a_limit_takes_no_more_calls_than_it_says_and_only_from_who_may_enter() {
+async fn a_rate_limit_counts_authenticated_calls_of_its_agent() {
     let limit = "a2a.rate_limit = { requests_per_second = 0.001, burst = 2 }";
     let agents = [fake("one", "echo", limit), fake("two", "echo", "")].concat();
     let setup = Setup::new(&format!("{agents}[lockout]\nenabled = false\n"));
@@ -187,7 +191,7 @@ async fn an_agent_with_a_limit_takes_no_more_calls_than_it_says_and_only_from_wh
         assert_eq!(outcome(&service.send("one", "hello").await), completed("hello"));
     }
     let refused = service.call("one", "message/send", &message("hello")).await;
-    assert_eq!((refused.status, &refused.json()["code"]), (429, &json!("rate-limited")));
+    assert_eq!((refused.status, refused.code().as_str()), (429, "rate-limited"));
     let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=1000).contains(&wait), "{wait}");
     assert_eq!(service.get("/agents/one/v1/tasks").await.status, 429);

@@ -14,6 +14,7 @@ command = 'printf'
 input = 'args'
 args = ['%s says %s', '{{ param.name }}', '{{ input }}']
 params = { name = 'nobody' }
+overrides.params = ['name']
 ";
 
 fn envelope(payload: &Value) -> Value {
@@ -32,7 +33,7 @@ async fn sent(service: &Service, body: &Value) -> (Answer, Value) {
 }
 
 #[tokio::test]
-async fn an_execution_is_asked_for_and_answered_in_an_envelope() {
+async fn an_envelope_request_is_executed_and_answered() {
     let service = Service::start(SPEAKER).await;
     let params = json!({"input": "hello", "parameters": {"name": "ann"}});
     let (answer, document) =
@@ -63,7 +64,7 @@ async fn an_execution_is_asked_for_and_answered_in_an_envelope() {
 }
 
 #[tokio::test]
-async fn the_agent_and_what_it_can_do_are_told_in_an_envelope() {
+async fn an_envelope_reports_the_agent_and_its_capabilities() {
     let service = Service::start(&fake("echo", "echo", "name = 'Echo'")).await;
     let (_, status) = sent(&service, &envelope(&json!({"method": "status"}))).await;
     assert_eq!(status["payload"]["result"]["id"], "echo");
@@ -73,7 +74,7 @@ async fn the_agent_and_what_it_can_do_are_told_in_an_envelope() {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_refused_in_an_envelope() {
+async fn envelope_errors_are_returned_in_an_envelope() {
     let text =
         format!("{}[tokens.ann]\ntoken_env = 'ANN'\nscopes = ['read']\n", fake("echo", "echo", ""));
     let token = "t".repeat(40);

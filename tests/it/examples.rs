@@ -32,7 +32,7 @@ fn promises(block: &str) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn the_examples_of_the_pages_run_as_they_are_printed() {
+async fn the_examples_of_the_documentation_run_as_printed() {
     for page in PAGES {
         let blocks = blocks(page);
         assert!(!blocks.is_empty(), "{page} has no example");
@@ -62,6 +62,6 @@ async fn shell(setup: &Setup, url: &str, block: &str) -> Output {
 }
 
 #[test]
-fn blocks_and_their_promises_are_found() {
+fn example_blocks_and_their_expectations_are_found() {
     assert_eq!(promises("a  # prints: b c\nd # e\n"), ["b c"]);
 }

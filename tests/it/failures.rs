@@ -8,7 +8,7 @@ use crate::harness::processes::marked;
 use crate::harness::{Service, Setup, fake, message, until};
 
 #[tokio::test]
-async fn an_exit_code_that_says_failure_fails_the_task_at_once() {
+async fn a_permanent_exit_code_fails_the_task_at_once() {
     let service = Service::start(&fake("exit", "exit 7 sorry", "")).await;
     let task = service.send("exit", "try").await;
     assert_eq!(outcome(&task), failed("agent-exit"));
@@ -23,28 +23,30 @@ async fn an_exit_code_that_says_failure_fails_the_task_at_once() {
 }
 
 #[tokio::test]
-async fn a_program_that_vanished_after_the_start_fails_without_a_retry() {
-    let agent =
-        "[agents.tool]\nsandbox.writable = ['HERE']\ncommand = 'HERE/tool'\nretry.base = 0.01\n";
-    let setup = Setup::new(agent).executable("tool", "#!/bin/sh\n");
-    let service = setup.start().await;
-    std::fs::remove_file(service.setup.here().join("tool")).unwrap();
-    let task = service.send("tool", "").await;
-    assert_eq!(outcome(&task), failed("agent-not-started"));
-    assert_eq!(task["status"]["message"]["metadata"]["category"], "permanent");
-    let record = service.execution(task["id"].as_str().unwrap()).await;
+async fn a_program_removed_after_the_start_fails_without_a_retry() {
+    // The program removes itself, so the next attempt starts before the service has looked for the program
+    // again. If the service does look in between, the wait in the queue ends the same way.
+    let agent = "[agents.tool]\nsandbox.writable = ['HERE']\ncommand = 'HERE/tool'\n\
+        max_concurrent = 1\nqueue_timeout = 2\nretry.base = 0.01\n";
+    let script = "#!/bin/sh\nread word\nsleep 0.5\nrm \"$0\"\n";
+    let service = Setup::new(agent).executable("tool", script).start().await;
+    let (_, next) = (service.begin("tool", "one").await, service.begin("tool", "two").await);
+    let task = service.ended("tool", &next).await;
+    assert_eq!(outcome(&task), failed("agent-unavailable"));
+    assert_eq!(task["status"]["message"]["metadata"]["category"], "system");
+    let record = service.execution(&next).await;
     assert_eq!((&record["attempt"], record.get("exitCode")), (&1.into(), None));
 }
 
 /// The codes of the attempts that failed, as the events of the record tell them.
 fn attempts(record: &Value) -> Vec<String> {
-    let facts = record["events"].as_array().unwrap().iter().map(|event| &event["fact"]);
+    let facts = record["events"].as_array().unwrap().iter().map(|event| &event["data"]);
     let failed = facts.filter(|fact| fact["kind"] == "attempt-failed");
     failed.map(|fact| fact["code"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
 #[tokio::test]
-async fn a_transient_failure_is_tried_again_until_it_has_passed() {
+async fn a_transient_failure_is_retried_until_it_passes() {
     let service = Service::start(&fake(
         "flaky",
         "flaky HERE/runs 2 75",
@@ -60,7 +62,7 @@ async fn a_transient_failure_is_tried_again_until_it_has_passed() {
 }
 
 #[tokio::test]
-async fn a_transient_failure_that_stays_is_tried_four_times_in_all() {
+async fn a_persistent_transient_failure_has_four_attempts() {
     let agent =
         fake("flaky", "flaky HERE/runs 9 75", "sandbox.writable = ['HERE']\nretry.base = 0.01");
     let service = Service::start(&agent).await;
@@ -71,7 +73,7 @@ async fn a_transient_failure_that_stays_is_tried_four_times_in_all() {
 }
 
 #[tokio::test]
-async fn a_task_stays_at_work_between_two_attempts_and_can_be_called_off_there() {
+async fn a_task_between_attempts_is_working_and_can_be_cancelled() {
     let agent =
         fake("flaky", "flaky HERE/runs 9 75", "sandbox.writable = ['HERE']\nretry.base = 60");
     let service = Service::start(&agent).await;
@@ -84,7 +86,7 @@ async fn a_task_stays_at_work_between_two_attempts_and_can_be_called_off_there()
 }
 
 #[tokio::test]
-async fn what_counts_as_success_is_up_to_the_configuration() {
+async fn success_criteria_come_from_the_configuration() {
     let agents = [
         fake("empty", "sleep 0", "success.require_output = true"),
         fake("words", "sleep 0 ERROR:lost", "success.fail_regex = '^ERROR'"),
@@ -107,7 +109,7 @@ async fn what_counts_as_success_is_up_to_the_configuration() {
 }
 
 #[tokio::test]
-async fn a_disabled_agent_is_listed_and_takes_no_work() {
+async fn a_disabled_agent_is_listed_and_refuses_work() {
     let agents = [fake("off", "echo", "enabled = false"), fake("on", "echo", "")].concat();
     let service = Service::start(&agents).await;
     let refused = service.refused("off", "message/send", message("x")).await;
@@ -120,7 +122,7 @@ async fn a_disabled_agent_is_listed_and_takes_no_work() {
 }
 
 #[tokio::test]
-async fn more_input_than_an_agent_takes_is_refused() {
+async fn input_over_the_limit_of_an_agent_is_refused() {
     let service = Service::start(&fake("echo", "echo", "max_input_bytes = 10")).await;
     assert_eq!(outcome(&service.send("echo", "0123456789").await), completed("0123456789"));
     let refused = service.refused("echo", "message/send", message("0123456789a")).await;
@@ -129,7 +131,7 @@ async fn more_input_than_an_agent_takes_is_refused() {
 
 /// The program ignores SIGTERM, has a child that does too, and one in a session of its own.
 #[tokio::test]
-async fn a_timeout_kills_the_program_its_grandchild_and_what_left_its_group() {
+async fn a_timeout_kills_the_whole_process_tree() {
     let agent = r#"
 [agents.stuck]
 command = "sh"
@@ -170,7 +172,7 @@ args = ["-c", "printf 'Overwrite? [y/N] '; sleep 0.1; printf no"]
 "#;
 
 #[tokio::test]
-async fn a_program_that_asks_a_person_fails_with_the_agreed_sentence_and_is_not_tried_again() {
+async fn a_program_that_prompts_fails_without_a_retry() {
     let service = Service::start(ASKERS).await;
     for agent in ["waits", "gives-up", "terminal", "own"] {
         let task = service.send(agent, "").await;
@@ -187,7 +189,7 @@ async fn a_program_that_asks_a_person_fails_with_the_agreed_sentence_and_is_not_
 }
 
 #[tokio::test]
-async fn an_execution_whose_files_find_no_room_is_tried_again_until_there_is_some() {
+async fn an_execution_without_space_for_files_is_retried() {
     let reads = "command = 'cat'\nargs = ['{{ input_file }}']\ninput = 'file'\nretry.base = 0.5\n";
     let setup = Setup::new(&format!("[agents.reads]\n{reads}"));
     let Some(disk) = SmallDisk::at(setup.here().join("run/algonius"), 1) else { return };
@@ -206,7 +208,7 @@ async fn an_execution_whose_files_find_no_room_is_tried_again_until_there_is_som
 
 /// Whoever has to mend the work is told what is wrong with it.
 #[tokio::test]
-async fn what_a_check_says_of_the_work_stands_in_the_history_of_its_task() {
+async fn the_output_of_a_failed_check_is_in_the_task_history() {
     let key = "k3y-0f-the-check-that-n0b0dy-sees";
     let agent = "[agents.a]\ncommand = 'cat'\nenv_from = { API_KEY = 'ACCOUNT' }\n[agents.a.success]\n\
                  check = ['sh', '-c', 'echo 2 of 7 fail; echo with $API_KEY >&2; exit 3']\n";
@@ -214,7 +216,10 @@ async fn what_a_check_says_of_the_work_stands_in_the_history_of_its_task() {
     let task = service.send("a", "work").await;
     assert_eq!(outcome(&task), failed("check-failed"));
     let shown = service.command(&["tasks", "show", &id(&task)], "").await.stdout;
-    let line = shown.lines().find(|line| line.contains(" checked ")).unwrap_or_default();
+    let line = shown
+        .lines()
+        .find(|line| line.contains("the check of the work failed: "))
+        .unwrap_or_default();
     assert!(line.contains("2 of 7 fail") && line.contains("with "), "{shown}");
     assert!(!shown.contains(key), "{shown}");
 }

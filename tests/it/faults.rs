@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use algonius_actors::ports::clock::Clock;
-use algonius_supervisor::clock::WallClock;
+use algonius_supervisor::platform::clock::WallClock;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -17,7 +17,7 @@ use crate::harness::processes::marked;
 use crate::harness::{Inside, Setup, fake, gated, message, until};
 
 /// Where an agent's actor looks at the clock when it takes a message.
-const INTAKE: &str = "agent/intake.rs";
+const INTAKE: &str = "agent/submit.rs";
 /// Where an execution's actor does when it is told something.
 const EXECUTION: &str = "actors/src/execution.rs";
 
@@ -63,14 +63,15 @@ impl World {
     /// Makes the actor of the agent panic; what its caller is told.
     async fn panic_in(&self, agent: &str) -> Value {
         self.clock.lit.send_replace(Some(INTAKE));
-        let answer = self.door.call(agent, "message/send", &message("the last straw")).await.json();
+        let answer =
+            self.client.call(agent, "message/send", &message("the last straw")).await.json();
         assert!(self.clock.lit.borrow().is_none(), "no actor looked at the clock");
         answer
     }
 
     async fn restarts(&self, agent: &str, count: u32) -> Value {
         until("the restart", async || {
-            let status = self.door.agent(agent).await;
+            let status = self.client.agent(agent).await;
             (status["restarts"] == json!(count) && status["health"] == "alive").then_some(status)
         })
         .await
@@ -82,31 +83,32 @@ impl World {
 }
 
 #[tokio::test]
-async fn an_agent_s_actor_that_panics_is_started_again_and_the_others_do_not_notice() {
+async fn a_panicked_agent_actor_restarts_and_others_are_unaffected() {
     let agents = [fake("one", "echo", ""), fake("two", "echo", "")].concat();
     let world = World::start(Setup::new(&agents)).await;
-    let other = world.door.agent("two").await;
+    let other = world.client.agent("two").await;
     assert_eq!(world.panic_in("one").await["error"]["code"], -32603);
     let status = world.restarts("one", 1).await;
-    assert!(status["last_fault"].as_str().unwrap().contains("the fuse has burnt down"), "{status}");
-    assert_eq!(world.door.agent("two").await, other);
+    assert!(status["lastFault"].as_str().unwrap().contains("the fuse has burnt down"), "{status}");
+    assert_eq!(world.client.agent("two").await, other);
     for agent in ["one", "two"] {
-        assert_eq!(outcome(&world.door.send(agent, "hello").await), completed("hello"));
+        assert_eq!(outcome(&world.client.send(agent, "hello").await), completed("hello"));
     }
     world.stop().await;
 }
 
 #[tokio::test]
-async fn what_an_actor_had_when_it_panicked_goes_on_under_the_next_one() {
+async fn work_of_a_panicked_actor_continues_under_the_next_one() {
     let world = World::start(Setup::new(&gated("one", "access = 'read-write'"))).await;
-    let running = world.door.begin("one", "ann").await;
+    let running = world.client.begin("one", "ann").await;
     world.setup.written("log", "start ann\n").await;
-    let waiting = world.door.begin("one", "bob").await;
+    let waiting = world.client.begin("one", "bob").await;
     world.panic_in("one").await;
     world.restarts("one", 1).await;
     world.setup.open("go");
-    assert_eq!(outcome(&world.door.ended("one", &running).await), completed("ann\n"));
-    assert_eq!(outcome(&world.door.ended("one", &waiting).await), completed("bob\n"));
+    assert_eq!(outcome(&world.client.ended("one", &running).await), completed("ann\n"));
+    assert_eq!(outcome(&world.client.ended("one", &waiting).await), completed("bob\n"));
+    // R-46: Work of a failed actor continues under its successor, and its answer is complete
     assert_eq!(world.setup.read("log"), "start ann\nend ann\nstart bob\nend bob\n");
     world.stop().await;
 }
@@ -120,38 +122,40 @@ sandbox.writable = ['HERE']
 "#;
 
 #[tokio::test]
-async fn an_execution_whose_actor_panics_at_its_end_is_told_whole_by_the_next_one() {
+async fn an_actor_panic_at_the_end_loses_no_output() {
     let world = World::start(Setup::new(HALVES)).await;
-    let id = world.door.begin("one", "count").await;
+    let id = world.client.begin("one", "count").await;
     world.setup.written("log", "begun\n").await;
     world.clock.lit.send_replace(Some(EXECUTION));
     world.setup.open("go");
     let whole: String = (1..=100_000).map(|number| format!("{number}\n")).collect();
-    assert!(outcome(&world.door.ended("one", &id).await) == completed(&whole));
+    // R-46: Work of a failed actor continues under its successor, and its answer is complete
+    assert!(outcome(&world.client.ended("one", &id).await) == completed(&whole));
     assert!(world.clock.lit.borrow().is_none(), "no actor looked at the clock");
     assert_eq!(world.setup.read("log"), "begun\n");
-    assert_eq!(world.door.agent("one").await["restarts"], 0);
+    assert_eq!(world.client.agent("one").await["restarts"], 0);
     world.stop().await;
 }
 
 /// What would make every actor panic is not tried for ever.
 #[tokio::test]
-async fn an_execution_whose_actors_panic_twice_is_interrupted_and_nothing_of_it_lives() {
+async fn an_execution_whose_actors_panic_twice_is_interrupted() {
     let world = World::start(Setup::new(&format!(
         "\nheartbeat_min = 0.1\n{}",
         gated("one", "heartbeat = 0.1")
     )))
     .await;
-    let id = world.door.begin("one", "ann").await;
+    let id = world.client.begin("one", "ann").await;
     world.setup.written("log", "start ann\n").await;
     for _ in 0..2 {
         world.clock.lit.send_replace(Some(EXECUTION));
         until("a panic", async || world.clock.lit.borrow().is_none().then_some(())).await;
     }
-    assert_eq!(outcome(&world.door.ended("one", &id).await), failed("interrupted"));
+    // R-47: An execution that makes its actors fail is not retried forever
+    assert_eq!(outcome(&world.client.ended("one", &id).await), failed("interrupted"));
     assert_eq!(marked(&format!("ALGONIUS_EXECUTION_ID={id}")), Vec::<i32>::new());
     world.setup.open("go");
-    assert_eq!(outcome(&world.door.send("one", "bob").await), completed("bob\n"));
+    assert_eq!(outcome(&world.client.send("one", "bob").await), completed("bob\n"));
     assert_eq!(world.setup.read("log"), "start ann\nstart bob\nend bob\n");
     world.stop().await;
 }
@@ -166,12 +170,13 @@ async fn an_agent_that_panics_too_often_is_quarantined_alone() {
     }
     world.panic_in("one").await;
     until("the quarantine", async || {
-        (world.door.agent("one").await["health"] == "quarantined").then_some(())
+        (world.client.agent("one").await["health"] == "quarantined").then_some(())
     })
     .await;
-    let refused = world.door.refused("one", "message/send", message("again")).await;
+    let refused = world.client.refused("one", "message/send", message("again")).await;
     assert_eq!(refused, (-32054, "agent-quarantined".to_owned()));
-    assert_eq!(outcome(&world.door.send("two", "hello").await), completed("hello"));
+    // R-49: An agent that fails too often is quarantined, without an effect on the others
+    assert_eq!(outcome(&world.client.send("two", "hello").await), completed("hello"));
     world.stop().await;
 }
 
@@ -180,11 +185,11 @@ async fn cards_and_the_directory_name_the_public_address() {
     let server = "public_url = 'https://agents.example.org/a/'\ndefault_agent = 'one'";
     let world = World::start(Setup::server(server, &fake("one", "echo", ""))).await;
     let url = "https://agents.example.org/a/agents/one/v1";
-    let card = world.door.get("/.well-known/agent-card.json").await.json();
+    let card = world.client.get("/.well-known/agent-card.json").await.json();
     assert_eq!((&card["url"], &card["additionalInterfaces"][0]["url"]), (&json!(url), &json!(url)));
-    let list = world.door.get("/api/v1/agents").await.json();
+    let list = world.client.get("/api/v1/agents").await.json();
     assert_eq!(list["agents"][0]["url"], url);
-    let task = world.door.send("one", "hello").await;
+    let task = world.client.send("one", "hello").await;
     assert!(!id(&task).is_empty());
     world.stop().await;
 }

@@ -22,13 +22,13 @@ async fn maker(script: &str) -> Service {
 
 /// What is noted in an execution's events about what was not delivered.
 fn warnings(record: &Value) -> Vec<&str> {
-    let facts = record["events"].as_array().unwrap().iter().map(|event| &event["fact"]);
-    let warned = facts.filter(|fact| fact["kind"] == "warned");
+    let facts = record["events"].as_array().unwrap().iter().map(|event| &event["data"]);
+    let warned = facts.filter(|fact| fact["kind"] == "warning");
     warned.filter_map(|fact| fact["message"].as_str()).collect()
 }
 
 #[tokio::test]
-async fn a_file_that_an_agent_makes_and_names_is_a_part_of_the_task() {
+async fn a_file_named_by_an_agent_is_in_the_task() {
     let script = r#"mkdir out; printf 'report %s' "$(cat)" > out/report.txt
         echo '{"type":"artifact","file":{"path":"out/report.txt","media_type":"text/plain"}}'"#;
     let service = maker(script).await;
@@ -42,7 +42,7 @@ async fn a_file_that_an_agent_makes_and_names_is_a_part_of_the_task() {
 }
 
 #[tokio::test]
-async fn a_link_to_a_file_elsewhere_is_not_delivered_and_the_caller_is_told() {
+async fn a_link_to_an_outside_file_is_not_delivered() {
     let script = r#"ln -s ../diary link.txt
         echo '{"type":"artifact","name":"stolen","file":{"path":"link.txt"}}'
         echo '{"type":"artifact","name":"stolen","file":{"path":"../diary"}}'

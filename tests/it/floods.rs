@@ -31,7 +31,7 @@ fn peak(service: &Service) -> u64 {
 }
 
 #[tokio::test]
-async fn two_hundred_megabytes_leave_their_ends_and_no_trace_in_memory() {
+async fn a_flood_of_200_megabytes_keeps_its_ends_and_little_memory() {
     let service = Service::start(&agents()).await;
     let limits = [("lines", 10 << 20), ("words", 1_000_000), ("errors", 1_000_000)];
     let before = peak(&service);

@@ -51,12 +51,12 @@ impl Follower {
 }
 
 #[tokio::test]
-async fn logs_go_on_with_what_comes_each_line_once_and_of_one_agent_where_that_is_asked() {
+async fn followed_logs_show_each_line_once_for_the_chosen_agent() {
     let agents = [gated("one", "max_concurrent = 1"), fake("echo", "echo", "")].concat();
     let service = Service::start(&agents).await;
     let mut logs = Follower::begin(&service, &["logs", "-f", "--agent", "one"]);
     let id = service.begin("one", "ann").await;
-    let begun = logs.hears("starting").await;
+    let begun = logs.hears("attempt 1 starts").await;
     assert!(begun.starts_with(&format!("one {id} ")), "{begun}");
     service.send("echo", "unheard").await;
     service.setup.open("go");
@@ -80,7 +80,7 @@ async fn logs_go_on_with_what_comes_each_line_once_and_of_one_agent_where_that_i
 }
 
 #[tokio::test]
-async fn logs_for_programs_are_one_document_a_line() {
+async fn json_logs_have_one_document_per_line() {
     let service = Service::start(&fake("echo", "echo", "")).await;
     let mut logs = Follower::begin(&service, &["logs", "-f", "--json"]);
     service.send("echo", "hello").await;
@@ -91,7 +91,7 @@ async fn logs_for_programs_are_one_document_a_line() {
 }
 
 #[tokio::test]
-async fn a_watched_status_is_one_snapshot_after_the_other_where_there_is_no_terminal() {
+async fn a_watched_status_without_a_terminal_prints_snapshots() {
     let mut service = Service::start(&gated("one", "access = 'read-write'")).await;
     let mut plain = Follower::begin(&service, &["status", "--watch", "--every", "0.1"]);
     let mut json = Follower::begin(&service, &["status", "--watch", "--every", "0.1", "--json"]);
@@ -110,7 +110,7 @@ async fn a_watched_status_is_one_snapshot_after_the_other_where_there_is_no_term
 }
 
 #[tokio::test]
-async fn a_streamed_answer_is_one_document_a_line_for_programs() {
+async fn a_streamed_json_answer_has_one_document_per_line() {
     let service = Service::start(&fake("echo", "echo", "")).await;
     let output = service.command(&["send", "--json", "echo", "hello"], "").await;
     let events: Vec<Value> =
@@ -123,7 +123,7 @@ async fn a_streamed_answer_is_one_document_a_line_for_programs() {
 }
 
 #[tokio::test]
-async fn an_interrupt_of_a_send_without_a_terminal_calls_the_task_off() {
+async fn an_interrupted_send_without_a_terminal_cancels_the_task() {
     let service = Service::start(&gated("one", "access = 'read-write'")).await;
     let send = Follower::begin(&service, &["send", "one", "ann"]);
     service.setup.written("log", "start ann\n").await;
@@ -161,7 +161,7 @@ async fn cutting(service: &Service, word: &'static [u8]) -> u16 {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_is_taken_up_again_and_the_answer_comes_once() {
+async fn a_broken_stream_is_resumed_and_the_answer_printed_once() {
     let service = Service::start(&gated("one", "access = 'read-write'")).await;
     let port = cutting(&service, b"\"working\"").await;
     let url = format!("http://127.0.0.1:{port}");

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use algonius_skips::skip;
 use serde_json::{Value, json};
 
 use crate::harness::door::{failed, outcome, state};
@@ -10,18 +11,18 @@ use crate::harness::processes::marked;
 use crate::harness::{Service, Setup, fake, until};
 
 /// What the service would find here.
-async fn rungs() -> Value {
+async fn capabilities() -> Value {
     let setup = Setup::new(&fake("echo", "echo", ""));
     let config = setup.write().display().to_string();
     let output = setup.run(&["doctor", &config, "--json"], "").await;
     serde_json::from_str::<Value>(&output.stdout).unwrap()["rungs"].clone()
 }
 
-/// Whether there are no groups here, which is said aloud.
+/// Returns whether this machine has no control groups; records the skip then.
 async fn skips() -> bool {
-    let found = rungs().await;
+    let found = capabilities().await;
     if found["cgroup"] != "usable" {
-        println!("SKIPPED: no control group of version 2 can be made here: {found}");
+        skip(&format!("no control group of version 2 can be made here: {found}"));
     }
     found["cgroup"] != "usable"
 }
@@ -51,20 +52,25 @@ async fn grouped(id: &str, processes: usize) -> PathBuf {
 }
 
 #[tokio::test]
-async fn an_agent_with_limits_has_a_group_for_each_attempt_also_over_a_restart() {
+async fn an_agent_with_limits_has_one_group_per_attempt() {
     if skips().await {
         return;
     }
     let agent = fake("tree", "stubborn", "resources.processes = 50\nstop_grace = 0.2");
     let mut service = Service::start(&agent).await;
     let resources = service.agent("tree").await["resources"].clone();
-    assert_eq!((&resources["group"], &resources["processes"]["most"]), (&json!(true), &json!(50)));
+    assert_eq!(
+        (&resources["controlGroup"], &resources["processes"]["limit"]),
+        (&json!(true), &json!(50))
+    );
     let shown = service.command(&["status"], "").await.stdout;
     assert!(shown.contains("at most 50 processes and threads"), "{shown}");
     let id = service.begin("tree", "x").await;
     let group = grouped(&id, 2).await;
     service.kill9().await;
     service.restart().await;
+    // If the system provides control groups, each attempt of an agent with limits has its own
+    // group, which survives a restart and disappears with the attempt
     assert_eq!(grouped(&id, 2).await, group, "it is left as it was");
     assert_eq!(state(&service.cancel("tree", &id).await), "canceled");
     until("the end of all", async || of(&id).is_empty().then_some(())).await;
@@ -72,7 +78,7 @@ async fn an_agent_with_limits_has_a_group_for_each_attempt_also_over_a_restart()
 }
 
 #[tokio::test]
-async fn what_forks_again_and_again_dies_with_its_group() {
+async fn a_fork_bomb_dies_with_its_group() {
     if skips().await {
         return;
     }
@@ -87,17 +93,20 @@ async fn what_forks_again_and_again_dies_with_its_group() {
     let id = service.begin("bomb", "x").await;
     let task = service.ended("bomb", &id).await;
     assert_eq!(outcome(&task), failed("resources-exceeded"));
+    // A program that forks faster than the service polls dies with its group
     until("the end of all", async || of(&id).is_empty().then_some(())).await;
     assert_eq!(state(&service.send("echo", "hi").await), "completed");
 }
 
 #[tokio::test]
-async fn a_group_that_is_required_and_cannot_be_had_keeps_the_service_from_starting() {
-    let found = rungs().await;
+async fn a_required_but_missing_group_stops_the_start() {
+    let found = capabilities().await;
     let holds = |name: &str| found["cgroup"] == "usable" && found["controllers"][name] == true;
     for (limit, name) in [("memory_bytes = 100_000_000", "memory"), ("processes = 50", "pids")] {
         if holds(name) {
-            println!("SKIPPED: groups have the controller `{name}` here");
+            skip(&format!(
+                "control groups have the controller `{name}` here, so requiring it does not fail"
+            ));
             continue;
         }
         let settings = format!("resources = {{ {limit}, group = 'required' }}");
@@ -105,6 +114,7 @@ async fn a_group_that_is_required_and_cannot_be_had_keeps_the_service_from_start
         let config = setup.write().display().to_string();
         let words = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
         let output = setup.run(&words, "").await;
+        // A service that does not get the group that an agent requires does not start
         assert_eq!(output.code, Some(1), "{output:?}");
         assert!(output.stderr.contains("the agent `tool` requires a control group"), "{output:?}");
         let examined = setup.run(&["doctor", &config], "").await.stdout;
@@ -114,14 +124,14 @@ async fn a_group_that_is_required_and_cannot_be_had_keeps_the_service_from_start
 }
 
 #[tokio::test]
-async fn who_requires_nothing_but_a_group_gets_one_without_limits() {
+async fn a_required_group_may_have_no_limits() {
     if skips().await {
         return;
     }
     let service =
         Service::start(&fake("tree", "stubborn", "resources.group = 'required'\nstop_grace = 0.2"))
             .await;
-    assert_eq!(service.agent("tree").await["resources"], json!({"group": true}));
+    assert_eq!(service.agent("tree").await["resources"], json!({"controlGroup": true}));
     let id = service.begin("tree", "x").await;
     let group = grouped(&id, 2).await;
     service.cancel("tree", &id).await;

@@ -1,6 +1,7 @@
-//! What every story stands on: a service, a door to it, gates for its agents, waits with deadlines.
+//! Basis of the integration tests: a service, a client of it, gates for its agents, waits with deadlines.
 
 pub(crate) mod authority;
+mod begin;
 pub(crate) mod disk;
 pub(crate) mod door;
 pub(crate) mod fault;
@@ -9,10 +10,10 @@ pub(crate) mod processes;
 pub(crate) mod service;
 pub(crate) mod wait;
 
-pub(crate) use door::{Answer, Door, ask, message, messages};
+pub(crate) use door::{Answer, ServiceClient, ask, message, messages};
 pub(crate) use inside::Inside;
 pub(crate) use service::{Service, Setup};
-pub(crate) use wait::{soon, until};
+pub(crate) use wait::{DEADLINE, soon, until};
 
 /// An agent that writes `start WORD` into `HERE/log`, waits for the file `HERE/go-WORD` or
 /// `HERE/go`, writes `end WORD`, and answers with its word.

@@ -33,12 +33,12 @@ fn number(usage: &Value, name: &str) -> u64 {
 
 /// Whether what the child takes is seen: the program itself takes next to nothing.
 fn is_whole(usage: &Value) -> bool {
-    let burns = number(usage, "cpu_ms") >= 200 && number(usage, "processes") >= 2;
-    burns && number(usage, "memory") > MEMORY && number(usage, "memory_peak") > MEMORY
+    let burns = number(usage, "cpuMs") >= 200 && number(usage, "processes") >= 2;
+    burns && number(usage, "memoryBytes") > MEMORY && number(usage, "peakMemoryBytes") > MEMORY
 }
 
 #[tokio::test]
-async fn what_a_program_and_its_children_take_is_told_while_it_runs_and_at_its_end() {
+async fn usage_of_a_process_tree_is_reported_until_its_end() {
     let service = Setup::new(AGENT).start().await;
     let mut stream = opened(&service, "burns", "0.3", &ask("message/stream", &message("go"))).await;
     let shown = until("a reading of all of it", async || {
@@ -46,7 +46,7 @@ async fn what_a_program_and_its_children_take_is_told_while_it_runs_and_at_its_e
         usage.filter(is_whole)
     });
     let shown = shown.await;
-    assert!(number(&shown, "read") > 0 && number(&shown, "written") == 0, "{shown}");
+    assert!(number(&shown, "readBytes") > 0 && number(&shown, "writtenBytes") == 0, "{shown}");
     service.setup.open("go");
 
     let told = read_to(&mut stream, "the end").await;
@@ -64,12 +64,12 @@ async fn what_a_program_and_its_children_take_is_told_while_it_runs_and_at_its_e
     assert_eq!(outcome(&task), completed("over\n"));
     let record = service.execution(&id(&task)).await;
     let facts: Vec<_> =
-        record["events"].as_array().unwrap().iter().map(|event| &event["fact"]).collect();
+        record["events"].as_array().unwrap().iter().map(|event| &event["data"]).collect();
     let beats: Vec<_> = facts.iter().filter(|fact| fact["kind"] == "heartbeat").collect();
-    assert!(beats.is_sorted_by_key(|beat| number(beat, "memory_peak")), "{beats:?}");
+    assert!(beats.is_sorted_by_key(|beat| number(beat, "peakMemoryBytes")), "{beats:?}");
     assert!(beats.iter().any(|beat| is_whole(beat)), "{beats:?}");
-    let spent: Vec<_> = facts.iter().filter(|fact| fact["kind"] == "spent").collect();
+    let spent: Vec<_> = facts.iter().filter(|fact| fact["kind"] == "resource-usage").collect();
     assert_eq!(spent.len(), 1, "{record}");
-    assert!(number(spent[0], "cpu_ms") >= number(&shown, "cpu_ms"), "{spent:?} after {shown}");
-    assert!(number(spent[0], "memory_peak") > MEMORY, "{spent:?}");
+    assert!(number(spent[0], "cpuMs") >= number(&shown, "cpuMs"), "{spent:?} after {shown}");
+    assert!(number(spent[0], "peakMemoryBytes") > MEMORY, "{spent:?}");
 }

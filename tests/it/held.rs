@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, mpsc};
 
-use algonius_actors::model::budget::Charge;
-use algonius_actors::model::event::{Chunk, Event, Span};
-use algonius_actors::model::execution::{Fence, Stamp};
-use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
-use algonius_actors::model::occurrence::{Ending, Occurrence, OccurrenceQuery};
-use algonius_actors::model::principal::{Token, TokenSeed};
-use algonius_actors::model::record::{Filter, Page, PageQuery, Record};
-use algonius_actors::model::schedule::{Schedule, ScheduleId};
+use algonius_actors::model::access::principal::{Token, TokenSeed};
+use algonius_actors::model::agent::budget::Charge;
+use algonius_actors::model::execution::event::{Chunk, Event, TextRange};
+use algonius_actors::model::execution::record::{Filter, Page, PageQuery, Record};
+use algonius_actors::model::execution::{AttemptId, Fence};
+use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId, ScheduleId};
+use algonius_actors::model::schedule::Schedule;
+use algonius_actors::model::schedule::occurrence::{Occurrence, OccurrenceEnding, OccurrenceQuery};
 use algonius_actors::ports::ledger::{
-    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Lines, Resume, Settlement,
+    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Resume, Settlement, WriteBatch,
 };
-use algonius_actors::ports::timebook::{Advance, Settled, Timebook};
-use algonius_supervisor::store::Store;
+use algonius_actors::ports::schedule_store::{Advance, ScheduleStore, Settled};
+use algonius_store::Store;
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, Utc};
 
@@ -43,6 +43,10 @@ impl Ledger for Held {
         held(Ledger::resume(&*self.0, resume)).await
     }
 
+    async fn sealed_input(&self, id: ExecutionId) -> Result<Option<Vec<u8>>, LedgerError> {
+        self.0.sealed_input(id).await
+    }
+
     async fn taken(
         &self,
         owner: PrincipalId,
@@ -60,7 +64,7 @@ impl Ledger for Held {
         &self,
         id: ExecutionId,
         fence: Fence,
-        lines: Lines,
+        lines: WriteBatch,
     ) -> Result<bool, LedgerError> {
         held(Ledger::write(&*self.0, id, fence, lines)).await
     }
@@ -69,7 +73,7 @@ impl Ledger for Held {
         held(Ledger::append(&*self.0, id, chunk)).await
     }
 
-    async fn unwrite(&self, id: ExecutionId, stamp: Stamp) -> Result<(), LedgerError> {
+    async fn unwrite(&self, id: ExecutionId, stamp: AttemptId) -> Result<(), LedgerError> {
         held(Ledger::unwrite(&*self.0, id, stamp)).await
     }
 
@@ -93,7 +97,7 @@ impl Ledger for Held {
         held(Ledger::events(&*self.0, id, after)).await
     }
 
-    async fn text(&self, id: ExecutionId, span: Span) -> Result<String, LedgerError> {
+    async fn text(&self, id: ExecutionId, span: TextRange) -> Result<String, LedgerError> {
         held(Ledger::text(&*self.0, id, span)).await
     }
 
@@ -118,42 +122,42 @@ impl Ledger for Held {
 }
 
 #[async_trait]
-impl Timebook for Held {
+impl ScheduleStore for Held {
     async fn schedules(&self) -> Result<Vec<Schedule>, LedgerError> {
-        held(Timebook::schedules(&*self.0)).await
+        held(ScheduleStore::schedules(&*self.0)).await
     }
 
     async fn put(&self, schedules: Vec<Schedule>) -> Result<(), LedgerError> {
-        held(Timebook::put(&*self.0, schedules)).await
+        held(ScheduleStore::put(&*self.0, schedules)).await
     }
 
     async fn remove(&self, ids: Vec<ScheduleId>) -> Result<(), LedgerError> {
-        held(Timebook::remove(&*self.0, ids)).await
+        held(ScheduleStore::remove(&*self.0, ids)).await
     }
 
     async fn advance(&self, advances: Vec<Advance>) -> Result<Vec<Vec<Occurrence>>, LedgerError> {
-        held(Timebook::advance(&*self.0, advances)).await
+        held(ScheduleStore::advance(&*self.0, advances)).await
     }
 
     async fn settle(&self, settled: Vec<Settled>) -> Result<(), LedgerError> {
-        held(Timebook::settle(&*self.0, settled)).await
+        held(ScheduleStore::settle(&*self.0, settled)).await
     }
 
     async fn end(
         &self,
         schedule: &ScheduleId,
         planned: DateTime<Utc>,
-        ending: Ending,
+        ending: OccurrenceEnding,
     ) -> Result<(), LedgerError> {
-        held(Timebook::end(&*self.0, schedule, planned, ending)).await
+        held(ScheduleStore::end(&*self.0, schedule, planned, ending)).await
     }
 
     async fn open(&self) -> Result<Vec<Occurrence>, LedgerError> {
-        held(Timebook::open(&*self.0)).await
+        held(ScheduleStore::open(&*self.0)).await
     }
 
     async fn occurrences(&self, query: OccurrenceQuery) -> Result<Vec<Occurrence>, LedgerError> {
-        held(Timebook::occurrences(&*self.0, query)).await
+        held(ScheduleStore::occurrences(&*self.0, query)).await
     }
 
     async fn tally(
@@ -161,10 +165,10 @@ impl Timebook for Held {
         schedule: &ScheduleId,
         since: DateTime<Utc>,
     ) -> Result<Vec<Occurrence>, LedgerError> {
-        held(Timebook::tally(&*self.0, schedule, since)).await
+        held(ScheduleStore::tally(&*self.0, schedule, since)).await
     }
 
     async fn forget(&self, before: DateTime<Utc>, limit: u32) -> Result<u64, LedgerError> {
-        held(Timebook::forget(&*self.0, before, limit)).await
+        held(ScheduleStore::forget(&*self.0, before, limit)).await
     }
 }

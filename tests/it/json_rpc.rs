@@ -24,7 +24,7 @@ async fn events(service: &Service, task: &Value) -> String {
 }
 
 #[tokio::test]
-async fn a_server_is_asked_in_either_framing_and_ends_when_it_has_answered() {
+async fn a_json_rpc_server_is_called_in_both_framings() {
     for (options, framing) in [("", ""), (", '--counted'", "framing = 'content-length'\n")] {
         let keys = format!("{framing}usage = '/usage'\n{SAID}");
         let service = Service::start(&server(options, "", &keys)).await;
@@ -39,7 +39,7 @@ async fn a_server_is_asked_in_either_framing_and_ends_when_it_has_answered() {
 }
 
 #[tokio::test]
-async fn a_server_is_made_ready_first_and_tells_its_session() {
+async fn a_json_rpc_server_is_initialized_and_names_its_session() {
     let without = Service::start(&server(", '--init'", "", "")).await;
     assert_eq!(outcome(&without.send("rpc", "hello").await), failed("agent-reported"));
     let keys = "initialize = { method = 'initialize', params = { version = 1 } }\n\
@@ -52,7 +52,7 @@ async fn a_server_is_made_ready_first_and_tells_its_session() {
 }
 
 #[tokio::test]
-async fn an_error_a_missing_answer_and_an_early_end_fail_with_their_codes() {
+async fn json_rpc_errors_and_early_ends_have_their_codes() {
     let keys = "transient_codes = [-32000]";
     let service = Service::start(&server("", "retry.max = 0", keys)).await;
     for (text, code) in [
@@ -70,23 +70,23 @@ async fn an_error_a_missing_answer_and_an_early_end_fail_with_their_codes() {
 }
 
 #[tokio::test]
-async fn what_a_server_asks_for_is_refused_and_noted() {
+async fn requests_of_a_json_rpc_server_are_refused_and_noted() {
     let service = Service::start(&server("", "", "")).await;
     let task = service.send("rpc", "reverse").await;
     assert_eq!(outcome(&task), completed("-32601"));
     let events = events(&service, &task).await;
-    assert!(events.contains("`fs/read`, which is not offered"), "{events}");
+    assert!(events.contains("`fs/read`, which the service does not offer"), "{events}");
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_end_with_its_input_is_ended_and_its_answer_counts() {
+async fn a_json_rpc_server_that_keeps_running_is_ended() {
     let service = Service::start(&server(", '--stays'", "", "")).await;
     assert_eq!(outcome(&service.send("rpc", "hello").await), completed("hello"));
     assert!(living(&service, "rpc").is_empty());
 }
 
 #[tokio::test]
-async fn a_call_that_is_not_answered_can_be_called_off_and_ends_with_its_service() {
+async fn a_hanging_call_can_be_cancelled_and_ends_with_its_service() {
     let mut service = Service::start(&server("", "", "")).await;
     let id = service.begin("rpc", "hang").await;
     let mark = format!("ALGONIUS_EXECUTION_ID={id}");

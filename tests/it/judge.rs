@@ -92,7 +92,7 @@ impl<'a> Judge<'a> {
         let outcome = record["outcome"].as_str().unwrap_or_else(|| panic!("no outcome: {record}"));
         let ends = record["events"].as_array().unwrap().iter();
         let ends = ends
-            .filter(|it| it["fact"]["kind"] == "moved" && it["fact"]["to"] == "cleanup")
+            .filter(|it| it["data"]["kind"] == "state-changed" && it["data"]["to"] == "cleanup")
             .count();
         assert_eq!(ends, 1, "ends of {record}");
         let (started, ended) = (self.attempts(id, "start"), self.attempts(id, "end"));

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::harness::door::{completed, failed, id, outcome, state};
 use crate::harness::processes::{is_alive, kill9, marked};
-use crate::harness::{Door, Service, ask, message, until};
+use crate::harness::{Service, ServiceClient, ask, message, until};
 
 /// An agent whose program is kept, in this part of the fake one.
 fn kept(part: &str, settings: &str, turn: &str) -> String {
@@ -33,19 +33,19 @@ fn of(context: &str, text: &str) -> Value {
     params
 }
 
-async fn say(door: &Door, context: &str, text: &str) -> (String, String) {
-    outcome(&door.rpc("kept", "message/send", &of(context, text)).await)
+async fn say(client: &ServiceClient, context: &str, text: &str) -> (String, String) {
+    outcome(&client.rpc("kept", "message/send", &of(context, text)).await)
 }
 
 /// The process that answers in a conversation.
-async fn pid(door: &Door, context: &str) -> i32 {
-    let (_, text) = say(door, context, "pid").await;
+async fn pid(client: &ServiceClient, context: &str) -> i32 {
+    let (_, text) = say(client, context, "pid").await;
     text.trim().parse().unwrap_or_else(|_| panic!("no process: {text}"))
 }
 
-async fn stream(door: &Door, context: &str, text: &str) -> String {
+async fn stream(client: &ServiceClient, context: &str, text: &str) -> String {
     let body = ask("message/stream", &of(context, text));
-    door.post("/agents/kept/v1", &body).await.body
+    client.post("/agents/kept/v1", &body).await.body
 }
 
 /// The programs of an agent of this service, which others have too.
@@ -61,7 +61,7 @@ async fn gone(pid: i32) {
 }
 
 #[tokio::test]
-async fn one_process_answers_all_messages_of_a_conversation_and_another_those_of_others() {
+async fn each_conversation_has_one_process_of_its_own() {
     for agent in [lines(""), kept("'turns', '--json'", "", JSON), kept("'rpc', '--init'", "", RPC)]
     {
         let service = Service::start(&agent).await;
@@ -84,16 +84,16 @@ async fn one_process_answers_all_messages_of_a_conversation_and_another_those_of
 }
 
 #[tokio::test]
-async fn what_is_kept_is_seen_in_the_status_and_ends_with_the_service() {
+async fn pooled_processes_are_shown_and_end_with_the_service() {
     let mut service = Service::start(&lines("")).await;
     let first = pid(&service, "c").await;
     let seen = until("what it takes", async || {
-        let kept = service.agent("kept").await["kept"].clone();
+        let kept = service.agent("kept").await["pooledProcesses"].clone();
         (!kept[0]["usage"].is_null()).then_some(kept)
     })
     .await;
     assert_eq!((&seen[0]["pid"], &seen[0]["busy"]), (&json!(first), &json!(false)));
-    assert!(seen[0]["usage"]["memory"].as_u64().is_some_and(|bytes| bytes > 0), "{seen}");
+    assert!(seen[0]["usage"]["memoryBytes"].as_u64().is_some_and(|bytes| bytes > 0), "{seen}");
     service.sigterm();
     assert!(service.exit().await.success());
     assert!(living(&service, "kept").is_empty(), "something outlived the drain");
@@ -110,11 +110,13 @@ async fn what_is_kept_is_seen_in_the_status_and_ends_with_the_service() {
 }
 
 #[tokio::test]
-async fn an_idle_program_is_let_go_after_its_time_and_the_one_idle_for_longest_for_another() {
+async fn idle_processes_end_by_timeout_or_least_recent_use() {
     let service = Service::start(&lines("session_timeout = 0.2")).await;
     gone(pid(&service, "c").await).await;
-    until("an empty pool", async || service.agent("kept").await["kept"].is_null().then_some(()))
-        .await;
+    until("an empty pool", async || {
+        service.agent("kept").await["pooledProcesses"].is_null().then_some(())
+    })
+    .await;
     let told = stream(&service, "c", "hello").await;
     assert!(told.contains(r#""continuity":"lost""#), "{told}");
 
@@ -127,12 +129,14 @@ async fn an_idle_program_is_let_go_after_its_time_and_the_one_idle_for_longest_f
 }
 
 #[tokio::test]
-async fn a_program_that_dies_between_turns_is_noticed_and_one_that_dies_in_a_turn_fails_it() {
+async fn a_process_death_loses_context_or_fails_the_running_turn() {
     let service = Service::start(&lines("")).await;
     let first = pid(&service, "c").await;
     kill9(first);
-    until("an empty pool", async || service.agent("kept").await["kept"].is_null().then_some(()))
-        .await;
+    until("an empty pool", async || {
+        service.agent("kept").await["pooledProcesses"].is_null().then_some(())
+    })
+    .await;
     let told = stream(&service, "c", "two").await;
     assert!(told.contains(r#""continuity":"lost""#) && told.contains("two"), "{told}");
     for (text, code) in [("exit 3", "agent-exit"), ("exit 0", "answer-missing")] {
@@ -142,7 +146,7 @@ async fn a_program_that_dies_between_turns_is_noticed_and_one_that_dies_in_a_tur
     }
     let id = id(&service.submit("kept", of("c", "hang")).await);
     let busy = until("it hangs", async || {
-        let kept = service.agent("kept").await["kept"].clone();
+        let kept = service.agent("kept").await["pooledProcesses"].clone();
         (kept[0]["busy"] == true).then_some(kept)
     })
     .await;
@@ -160,7 +164,7 @@ async fn called_off(service: &Service) {
 }
 
 #[tokio::test]
-async fn a_turn_that_is_called_off_is_broken_off_where_the_program_can_and_it_lives_on() {
+async fn cancelling_a_turn_interrupts_it_and_keeps_the_process() {
     for (agent, lives_on) in [
         (lines(""), true),
         (kept("'rpc', '--init'", "", RPC), true),
@@ -178,7 +182,7 @@ async fn a_turn_that_is_called_off_is_broken_off_where_the_program_can_and_it_li
 }
 
 #[tokio::test]
-async fn messages_of_one_conversation_take_turns_and_nothing_of_one_is_heard_in_the_next() {
+async fn turns_of_one_conversation_run_in_order_without_leaks() {
     let service = Service::start(&lines("")).await;
     assert_eq!(say(&service, "c", "late too late").await, completed("in time\n"));
     let hanging = id(&service.submit("kept", of("c", "hang")).await);
@@ -195,7 +199,7 @@ async fn messages_of_one_conversation_take_turns_and_nothing_of_one_is_heard_in_
 }
 
 #[tokio::test]
-async fn a_kept_program_that_takes_too_much_is_ended_also_while_it_is_idle() {
+async fn a_pooled_process_over_its_memory_limit_is_ended() {
     let service = Service::start(&lines("resources.memory_bytes = 50_000_000")).await;
     let first = pid(&service, "c").await;
     // It has answered by the next look at its memory, or has not.
@@ -205,7 +209,7 @@ async fn a_kept_program_that_takes_too_much_is_ended_also_while_it_is_idle() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_kept_alive_goes_on_by_its_session() {
+async fn a_program_without_keep_alive_resumes_by_its_session() {
     let settings = "keep_alive = false\nsandbox.writable = ['HERE']\n[agents.kept.session]\n\
                     resume_args = ['--resume', '{{ session_id }}']\nregex = 'session: (\\S+)'";
     let service = Service::start(&kept("'chat', 'HERE/memory'", settings, "")).await;
@@ -229,7 +233,7 @@ turn = { end_line = "END" }
 "#;
 
 #[tokio::test]
-async fn a_kept_program_that_has_sessions_goes_on_with_them_whatever_it_ended_for() {
+async fn a_pooled_process_with_sessions_resumes_after_any_end() {
     let mut service = Service::start(REMEMBERS).await;
     let first = service.rpc("kept", "message/send", &of("c", "one")).await;
     assert_eq!(outcome(&first), completed("one \n"));
@@ -243,17 +247,19 @@ async fn a_kept_program_that_has_sessions_goes_on_with_them_whatever_it_ended_fo
     service.restart().await;
     let told = stream(&service, "c", "three").await;
     assert!(told.contains("one two three") && !told.contains("continuity"), "{told}");
-    let pid = service.agent("kept").await["kept"][0]["pid"].as_i64().unwrap();
+    let pid = service.agent("kept").await["pooledProcesses"][0]["pid"].as_i64().unwrap();
     kill9(i32::try_from(pid).unwrap());
-    until("an empty pool", async || service.agent("kept").await["kept"].is_null().then_some(()))
-        .await;
+    until("an empty pool", async || {
+        service.agent("kept").await["pooledProcesses"].is_null().then_some(())
+    })
+    .await;
     let told = stream(&service, "c", "four").await;
     assert!(told.contains("one two three four") && !told.contains("continuity"), "{told}");
     assert_eq!(service.setup.read("log"), "start\nstart\nstart\n");
 }
 
 #[tokio::test]
-async fn a_program_that_takes_turns_and_is_not_kept_alive_has_one_and_goes_on_by_its_session() {
+async fn a_process_per_turn_resumes_by_its_session() {
     let agent = REMEMBERS.replace("stop_grace", "keep_alive = false\nstop_grace");
     let service = Service::start(&agent).await;
     for (text, answer) in [("one", "one \n"), ("two", "one two \n"), ("three", "one two three \n")]

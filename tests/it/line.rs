@@ -8,7 +8,7 @@ use crate::harness::{Service, gated, message, soon, until};
 const ALONE: &str = "access = 'read-write'";
 
 #[tokio::test]
-async fn a_read_write_agent_runs_one_at_a_time_in_the_order_of_arrival() {
+async fn a_read_write_agent_runs_one_task_at_a_time_in_order() {
     let service = Service::start(&gated("one", ALONE)).await;
     let mut ids = Vec::new();
     for word in ["ann", "bob", "cid", "dan"] {
@@ -21,11 +21,12 @@ async fn a_read_write_agent_runs_one_at_a_time_in_the_order_of_arrival() {
         assert_eq!(outcome(&service.ended("one", id).await), completed(&answer));
     }
     let turns = ids.iter().map(|(word, _)| format!("start {word}\nend {word}\n"));
+    // A read-write agent runs one execution at a time, in the order of arrival
     assert_eq!(service.setup.read("log"), turns.collect::<String>());
 }
 
 #[tokio::test]
-async fn a_read_only_agent_runs_as_many_as_it_may_at_once_and_the_next_waits() {
+async fn a_read_only_agent_runs_up_to_its_limit_in_parallel() {
     let service = Service::start(&gated("many", "max_concurrent = 2")).await;
     let mut ids = Vec::new();
     for word in ["ann", "bob", "cid"] {
@@ -50,7 +51,7 @@ async fn a_read_only_agent_runs_as_many_as_it_may_at_once_and_the_next_waits() {
 }
 
 #[tokio::test]
-async fn read_only_is_the_usual_access_and_runs_ten_at_once() {
+async fn agents_are_read_only_with_ten_slots_by_default() {
     let service = Service::start(&gated("many", "queue_depth = 1")).await;
     for word in 0..11 {
         service.begin("many", &format!("w{word}")).await;
@@ -63,7 +64,7 @@ async fn read_only_is_the_usual_access_and_runs_ten_at_once() {
 }
 
 #[tokio::test]
-async fn a_full_queue_refuses_with_503_and_a_time_to_come_back() {
+async fn a_full_queue_answers_503_with_retry_after() {
     let service = Service::start(&gated("one", &format!("{ALONE}\nqueue_depth = 1"))).await;
     service.begin("one", "ann").await;
     service.begin("one", "bob").await;
@@ -72,13 +73,13 @@ async fn a_full_queue_refuses_with_503_and_a_time_to_come_back() {
     assert!(answer.header("retry-after").is_some_and(|after| after.parse::<u32>().is_ok()));
     let document = answer.json();
     assert_eq!((&document["id"], &document["error"]["code"]), (&json!(7), &json!(-32050)));
-    assert_eq!(document["error"]["data"]["category"], "transient");
+    assert_eq!(document["error"]["data"][0]["metadata"]["category"], "transient");
     let list = service.get("/api/v1/executions").await.json();
     assert_eq!(list["executions"].as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]
-async fn the_eleventh_that_would_wait_is_refused_where_nothing_else_is_configured() {
+async fn the_default_queue_depth_is_ten() {
     let service = Service::start(&gated("one", ALONE)).await;
     for word in 0..11 {
         service.begin("one", &format!("w{word}")).await;
@@ -88,7 +89,7 @@ async fn the_eleventh_that_would_wait_is_refused_where_nothing_else_is_configure
 }
 
 #[tokio::test]
-async fn who_waits_too_long_in_the_queue_is_told_unavailable_or_finds_the_task_rejected() {
+async fn a_queue_timeout_answers_503_or_rejects_the_task() {
     let service = Service::start(&gated("one", &format!("{ALONE}\nqueue_timeout = 0.3"))).await;
     service.begin("one", "ann").await;
     let later = service.begin("one", "bob").await;
@@ -107,10 +108,10 @@ async fn who_waits_too_long_in_the_queue_is_told_unavailable_or_finds_the_task_r
 }
 
 #[tokio::test]
-async fn a_caller_who_hangs_up_does_not_end_what_it_asked_for() {
+async fn a_disconnected_caller_does_not_end_its_task() {
     let service = Service::start(&gated("one", ALONE)).await;
-    let door = service.door.clone();
-    let caller = tokio::spawn(async move { door.send("one", "ann").await });
+    let client = service.client.clone();
+    let caller = tokio::spawn(async move { client.send("one", "ann").await });
     service.setup.written("log", "start ann\n").await;
     caller.abort();
     assert!(soon("the end of the caller", caller).await.is_err());

@@ -29,7 +29,7 @@ async fn ended(service: &Service, id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn the_line_of_an_end_has_the_execution_its_microseconds_and_no_secret() {
+async fn the_log_line_of_an_end_has_its_duration_and_no_secret() {
     let secret = "q7Rk2vXw9TzLm4Bn8Hs3Jd6Fg1Pc5Ye0";
     let service = Setup::new(AGENTS).env("GIVEN", secret).start().await;
     let task = service.send("leaks", "go").await;
@@ -45,7 +45,7 @@ async fn the_line_of_an_end_has_the_execution_its_microseconds_and_no_secret() {
 }
 
 #[tokio::test]
-async fn what_never_began_took_nothing() {
+async fn an_execution_that_never_began_has_no_duration() {
     let agents = format!("{}[log]\nformat = 'json'\n", gated("one", "max_concurrent = 1"));
     let service = Service::start(&agents).await;
     service.begin("one", "ann").await;
@@ -58,7 +58,7 @@ async fn what_never_began_took_nothing() {
 }
 
 #[tokio::test]
-async fn a_service_that_cannot_write_its_log_goes_on() {
+async fn a_service_that_cannot_write_its_log_continues() {
     let mode = Mode { process: "serve", calls: "log", how: "on:28" };
     let start = async |at| {
         let setup = Setup::new(&fake("echo", "echo", ""));
@@ -67,6 +67,7 @@ async fn a_service_that_cannot_write_its_log_goes_on() {
     let told = Tally::read(start(u64::MAX).await.setup.here()).counted;
     let mut service = start(told + 1).await;
     for word in ["one", "two"] {
+        // The service continues if it cannot write its log, as on a full disk
         assert_eq!(outcome(&service.send("echo", word).await), completed(word));
     }
     service.sigterm();

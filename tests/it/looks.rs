@@ -11,7 +11,7 @@ fn time(value: &Value) -> DateTime<Utc> {
 }
 
 #[tokio::test]
-async fn a_running_execution_shows_its_phase_process_attempt_and_deadline() {
+async fn a_running_execution_shows_its_phase_pid_and_deadline() {
     let service = Service::start(&gated("one", "timeout = 100")).await;
     let id = service.begin("one", "ann").await;
     service.setup.written("log", "start ann\n").await;
@@ -27,7 +27,7 @@ async fn a_running_execution_shows_its_phase_process_attempt_and_deadline() {
     assert_eq!((&agent["id"], &agent["health"]), (&json!("one"), &json!("alive")));
     let one = &agent["running"][0];
     assert_eq!((&one["id"], &one["state"]), (&json!(id), &json!("running")));
-    assert_eq!(one["stamp"], json!({"turn": 1, "attempt": 1}));
+    assert_eq!(one["attemptId"], json!({"turn": 1, "attempt": 1}));
     let pid = i32::try_from(one["pid"].as_i64().unwrap()).unwrap();
     assert!(is_alive(pid) && marked(&format!("ALGONIUS_EXECUTION_ID={id}")).contains(&pid));
     let left = time(&one["deadline"]) - time(&one["since"]);
@@ -36,7 +36,7 @@ async fn a_running_execution_shows_its_phase_process_attempt_and_deadline() {
 }
 
 #[tokio::test]
-async fn the_queue_shows_places_and_the_end_shows_the_last_outcome() {
+async fn the_queue_shows_positions_and_the_last_outcome() {
     let settings = "access = 'read-write'\nqueue_depth = 3\nqueue_timeout = 100";
     let service = Service::start(&gated("one", settings)).await;
     let mut ids = Vec::new();
@@ -44,25 +44,25 @@ async fn the_queue_shows_places_and_the_end_shows_the_last_outcome() {
         ids.push(json!(service.begin("one", word).await));
     }
     let agent = service.agent("one").await;
-    assert_eq!((&agent["capacity"], &agent["queue_depth"]), (&json!(1), &json!(3)));
+    assert_eq!((&agent["capacity"], &agent["queueDepth"]), (&json!(1), &json!(3)));
     assert_eq!(agent["running"][0]["id"], ids[0]);
     let queued = agent["queued"].as_array().unwrap();
     let places: Vec<_> = queued.iter().map(|one| (&one["position"], &one["id"])).collect();
     assert_eq!(places, [(&json!(1), &ids[1]), (&json!(2), &ids[2])]);
     let left = time(&queued[0]["deadline"]) - time(&queued[0]["since"]);
-    assert_eq!((left.num_seconds(), &agent["last"]), (100, &Value::Null));
+    assert_eq!((left.num_seconds(), &agent["lastExecution"]), (100, &Value::Null));
     service.setup.open("go");
     let agent = until("the last", async || {
         let agent = service.agent("one").await;
-        (agent["last"]["id"] == ids[2]).then_some(agent)
+        (agent["lastExecution"]["id"] == ids[2]).then_some(agent)
     })
     .await;
-    assert_eq!(agent["last"]["outcome"], "completed");
+    assert_eq!(agent["lastExecution"]["outcome"], "completed");
     assert_eq!((&agent["running"], &agent["queued"]), (&json!([]), &json!([])));
 }
 
 #[tokio::test]
-async fn one_agent_can_be_looked_at_alone() {
+async fn one_agent_can_be_shown_alone() {
     let agents = [fake("echo", "echo", "name = 'Echo'"), gated("one", "")].concat();
     let service = Service::start(&agents).await;
     let alone = service.get("/status/agents/echo").await.json();

@@ -7,7 +7,7 @@ use crate::harness::{Service, Setup, ask, fake, message};
 const DOOR: &str = "/agents/echo/v1";
 const JSON: &str = "application/json";
 
-/// A body for the door of `echo`, and the id and number of the error it is answered with.
+/// A body for the interface of `echo`, and the id and number of the error it is answered with.
 type Row = (String, Value, i64);
 
 /// A good call with another member.
@@ -124,7 +124,7 @@ fn wrong_parameters() -> Vec<Row> {
 }
 
 #[tokio::test]
-async fn every_wrong_body_has_its_code_and_gets_its_id_back() {
+async fn every_invalid_body_has_its_code_and_its_id() {
     let service = Service::start(&fake("echo", "echo", "")).await;
     for (body, id, code) in [no_calls(), wrong_calls(), wrong_parameters()].concat() {
         let answer = service.post(DOOR, &body).await;
@@ -136,14 +136,17 @@ async fn every_wrong_body_has_its_code_and_gets_its_id_back() {
         assert_eq!((&document["id"], &document["error"]["code"]), (&id, &json!(code)), "{shown}");
         assert!(document.get("result").is_none());
         let told = document["error"]["message"].as_str().unwrap();
-        assert!(!told.is_empty() && !document["error"]["data"]["hint"].is_null(), "{document}");
+        assert!(
+            !told.is_empty() && !document["error"]["data"][0]["metadata"]["hint"].is_null(),
+            "{document}"
+        );
     }
     assert_eq!(service.get("/api/v1/executions").await.json()["executions"], json!([]));
     assert_eq!(service.send("echo", "still here").await["status"]["state"], "completed");
 }
 
 #[tokio::test]
-async fn an_id_comes_back_as_it_was_given() {
+async fn an_id_is_returned_unchanged() {
     let service = Service::start(&fake("echo", "echo", "")).await;
     for id in
         [json!(0), json!(-1), json!(1.5), json!(u64::MAX), json!(""), json!("ü\""), Value::Null]
@@ -156,7 +159,7 @@ async fn an_id_comes_back_as_it_was_given() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_text_are_malformed() {
+async fn invalid_utf_8_is_malformed() {
     let service = Service::start(&fake("echo", "echo", "")).await;
     let good = ask("message/send", &message("MARK"));
     let (before, after) = good.split_once("MARK").unwrap();
@@ -210,7 +213,7 @@ async fn wrong_paths_methods_and_media_types_have_their_status() {
         let headers = [token, format!("Content-Type: {media_type}")];
         let answer = service.request(line, &headers, good.as_bytes()).await;
         let document = answer.json();
-        let told = document.get("code").or(document.pointer("/error/data/code"));
+        let told = document.get("code").or(document.pointer("/error/data/0/metadata/code"));
         assert_eq!((answer.status, told), (status, Some(&json!(code))), "{line} {media_type}");
     }
     for media_type in
@@ -226,12 +229,12 @@ async fn wrong_paths_methods_and_media_types_have_their_status() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_too_large_is_refused_whether_or_not_it_says_so() {
+async fn a_too_large_body_is_refused_with_and_without_a_length() {
     let setup = Setup::server("max_body_bytes = 2048", &fake("echo", "echo", ""));
     let service = setup.start().await;
     let answer = service.post(DOOR, &ask("message/send", &message(&"x".repeat(2048)))).await;
     assert_eq!(answer.status, 413);
-    assert_eq!(answer.json()["error"]["data"]["code"], "body-too-large");
+    assert_eq!(answer.json()["error"]["data"][0]["metadata"]["code"], "body-too-large");
     let chunk = format!("800\r\n{}\r\n", "x".repeat(2048));
     let head = format!(
         "POST {DOOR} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nContent-Type: {JSON}\r\n\

@@ -53,7 +53,7 @@ fn written(service: &Service, name: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_caller_chooses_the_folder_and_the_variables_that_the_agent_lets_it_choose() {
+async fn a_caller_may_choose_allowed_folders_and_variables() {
     let service = start().await;
     let (folder, real) = (written(&service, "repos/in"), place(&service, "repos/a"));
     let choice = json!({"workingDirectory": folder, "environment": {"BRANCH": "next"}});
@@ -70,7 +70,7 @@ async fn a_caller_chooses_the_folder_and_the_variables_that_the_agent_lets_it_ch
 }
 
 #[tokio::test]
-async fn what_is_not_allowed_is_refused_at_the_door_and_a_link_that_leads_astray_at_the_start() {
+async fn forbidden_overrides_are_refused_and_outside_links_fail() {
     let service = start().await;
     let at = |name: &str| json!({"workingDirectory": written(&service, name)});
     for (choice, code) in [
@@ -102,7 +102,7 @@ async fn what_is_not_allowed_is_refused_at_the_door_and_a_link_that_leads_astray
 }
 
 #[tokio::test]
-async fn the_answer_to_a_question_is_worked_on_where_the_question_was_also_after_a_restart() {
+async fn an_answer_keeps_the_overrides_of_its_task() {
     let mut service = start().await;
     let folder = written(&service, "repos/a");
     let choice = json!({"workingDirectory": folder, "environment": {"BRANCH": "next"}});
@@ -135,7 +135,7 @@ async fn the_answer_to_a_question_is_worked_on_where_the_question_was_also_after
 }
 
 #[tokio::test]
-async fn the_command_line_chooses_too() {
+async fn the_command_line_sets_overrides() {
     let service = start().await;
     let folder = written(&service, "repos/a");
     let arguments = ["send", "placed", "go", "--working-dir", &folder, "--env", "BRANCH=next"];

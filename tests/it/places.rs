@@ -28,7 +28,7 @@ async fn until_said(service: &Service, agent: &str, id: &str, words: &str) {
 }
 
 #[tokio::test]
-async fn a_waiting_task_says_its_place_and_why_and_keeps_it_current() {
+async fn a_queued_task_shows_its_current_position_and_reason() {
     let service = Service::start(&gated("one", ALONE)).await;
     let mut ids = Vec::new();
     for word in ["ann", "bob", "cid"] {
@@ -65,7 +65,7 @@ async fn a_waiting_task_says_its_place_and_why_and_keeps_it_current() {
 }
 
 #[tokio::test]
-async fn who_follows_a_waiting_task_hears_of_each_move_of_the_line_and_of_its_beginning() {
+async fn a_follower_of_a_queued_task_sees_every_position() {
     let service = Service::start(&gated("one", ALONE)).await;
     service.begin("one", "ann").await;
     let ahead = service.begin("one", "bob").await;
@@ -96,7 +96,7 @@ async fn who_follows_a_waiting_task_hears_of_each_move_of_the_line_and_of_its_be
 }
 
 #[tokio::test]
-async fn who_waits_for_a_workspace_is_told_so_and_no_path() {
+async fn a_wait_for_a_workspace_is_shown_without_its_path() {
     let agents = ["ann", "bob", "cid"].map(|id| gated(id, ALONE)).concat();
     let service = Service::start(&agents).await;
     service.begin("ann", "ann").await;

@@ -1,7 +1,7 @@
 //! Agents of known programs: two lines each, real children that play the programs, a home of their own.
 
 mod adding;
-mod play;
+pub(crate) mod play;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -18,7 +18,7 @@ fn all() -> String {
 }
 
 #[tokio::test]
-async fn two_lines_make_a_working_agent_of_each_known_program() {
+async fn two_lines_configure_an_agent_of_each_known_program() {
     let service = stage(Setup::new(&all())).start().await;
     for play in PLAYS {
         let (state, answer) = outcome(&service.send(play.preset, "what is it?").await);
@@ -42,7 +42,7 @@ async fn two_lines_make_a_working_agent_of_each_known_program() {
 }
 
 #[tokio::test]
-async fn files_of_a_home_are_written_once_and_are_their_owners_alone() {
+async fn home_files_are_written_once_and_private() {
     let text = "[agents.gemini]\npreset = 'gemini'\nhome_files = { 'of/mine' = 'one' }\n";
     let mut service = stage(Setup::new(text)).start().await;
     let home = service.setup.here().join("state/algonius/homes/gemini");
@@ -58,7 +58,7 @@ async fn files_of_a_home_are_written_once_and_are_their_owners_alone() {
 }
 
 #[tokio::test]
-async fn a_model_and_an_access_become_the_arguments_of_the_program() {
+async fn model_and_access_become_program_arguments() {
     let text = "[agents.codex]\npreset = 'codex'\nmodel = 'large'\naccess = 'read-write'\n";
     let service = stage(Setup::new(text)).start().await;
     assert_eq!(outcome(&service.send("codex", "x").await).0, "completed");
@@ -67,7 +67,7 @@ async fn a_model_and_an_access_become_the_arguments_of_the_program() {
 }
 
 #[tokio::test]
-async fn a_text_that_begins_with_a_dash_is_no_option_of_a_program_that_takes_arguments() {
+async fn a_text_with_a_leading_dash_is_never_an_option() {
     let text = "[agents.continue]\npreset = 'continue'\n\
                 [agents.bare]\npreset = 'continue'\ninput_args = ['{{ input }}']\n";
     let service = stage(Setup::new(text)).start().await;
@@ -81,7 +81,7 @@ async fn a_text_that_begins_with_a_dash_is_no_option_of_a_program_that_takes_arg
 }
 
 #[tokio::test]
-async fn versions_are_told_and_one_that_was_not_tested_is_a_warning_only() {
+async fn an_untested_program_version_is_only_a_warning() {
     let text = "[agents.claude-code]\npreset = 'claude-code'\n[agents.codex]\npreset = 'codex'\n\
                 [agents.goose]\npreset = 'goose'\n[agents.plain]\ncommand = 'cat'\n";
     let setup = stage(Setup::new(text));
@@ -99,6 +99,7 @@ async fn versions_are_told_and_one_that_was_not_tested_is_a_warning_only() {
     .await;
     let claude = json!({
         "preset": "claude-code", "verified": true, "version": "2.1.330", "tested": ">=2.1, <3",
+        "printsEvents": true,
     });
     assert_eq!(program(&tree, "claude-code"), claude);
     let codex = program(&tree, "codex");
@@ -115,10 +116,10 @@ async fn versions_are_told_and_one_that_was_not_tested_is_a_warning_only() {
 
 /// All of them at once would keep each other from telling in time.
 #[tokio::test]
-async fn programs_are_asked_for_their_versions_one_after_the_other() {
+async fn programs_report_their_versions_one_after_the_other() {
     let agent = |id: usize| {
         format!(
-            "[agents.a{id}]\ncommand = 'HERE/slow'\nprogram_version = {{ args = ['--version'] }}\n"
+            "[agents.a{id}]\ncommand = 'HERE/slow'\naccess = 'read-write'\nprogram_version = {{ args = ['--version'] }}\n"
         )
     };
     let script =
@@ -136,9 +137,10 @@ async fn programs_are_asked_for_their_versions_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn a_preset_of_ones_own_comes_into_force_while_the_service_runs() {
-    let setup = stage(Setup::new("[agents.codex]\npreset = 'codex'\n"));
-    let presets = setup.here().join("presets");
+async fn a_custom_preset_is_loaded_while_the_service_runs() {
+    // Without bubblewrap the agent could change the configuration, so nothing would be applied automatically.
+    let setup = stage(Setup::new("[agents.codex]\npreset = 'codex'\nsandbox.nested = false\n"));
+    let presets = setup.beside("presets");
     let service = setup.start().await;
     fs::create_dir(&presets).unwrap();
     let text = "[about]\ntitle = 'Mine'\nverified = true\n\

@@ -4,23 +4,23 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use algonius_actors::model::pressure::{Reading, Stalls};
-use algonius_actors::ports::meter::Meter;
+use algonius_actors::model::host::pressure::{HostReading, StallReading};
+use algonius_actors::ports::host_metrics::HostMetrics;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::harness::disk::SmallDisk;
 use crate::harness::door::{completed, failed, id, outcome};
-use crate::harness::{Answer, Door, Inside, Service, Setup, fake, gated, message, until};
+use crate::harness::{Answer, Inside, Service, ServiceClient, Setup, fake, gated, message, until};
 
 /// Gauges that the story turns.
 #[derive(Default)]
-struct Dials(watch::Sender<Reading>);
+struct Dials(watch::Sender<HostReading>);
 
 #[async_trait]
-impl Meter for Dials {
-    async fn read(&self) -> Reading {
+impl HostMetrics for Dials {
+    async fn read(&self) -> HostReading {
         *self.0.borrow()
     }
 }
@@ -48,10 +48,10 @@ impl World {
     }
 
     /// Turns the gauges, and waits until that is judged.
-    async fn turn(&self, stalls: Stalls, short: Value) {
-        let reading = Reading { cores: 2, stalls: Some(stalls), ..Reading::default() };
+    async fn turn(&self, stalls: StallReading, short: Value) {
+        let reading = HostReading { cores: 2, stalls: Some(stalls), ..HostReading::default() };
         self.dials.0.send_replace(reading);
-        judged(&self.door, &short).await;
+        judged(&self.client, &short).await;
     }
 
     async fn stop(self) {
@@ -60,58 +60,63 @@ impl World {
 }
 
 /// Waits until this is what the machine is found to be short of.
-async fn judged(door: &Door, short: &Value) {
+async fn judged(client: &ServiceClient, short: &Value) {
     until(&format!("a shortage of {short}"), async || {
-        let status = door.get("/status").await.json();
+        let status = client.get("/status").await.json();
         (status["pressure"]["short"] == *short).then_some(())
     })
     .await;
 }
 
 /// Asks for new work.
-async fn ask(door: &Door, agent: &str) -> Answer {
-    door.call(agent, "message/send", &message("new")).await
+async fn ask(client: &ServiceClient, agent: &str) -> Answer {
+    client.call(agent, "message/send", &message("new")).await
 }
 
 /// What a refusal says, wherever it stands.
 fn told(answer: &Answer) -> (u16, String, String) {
     let document = answer.json();
     let error = &document["error"];
-    let code = error["data"]["code"].as_str().unwrap_or_default().to_owned();
-    assert_eq!(error["data"]["category"], if code == "pressure" { "transient" } else { "system" });
+    let code = error["data"][0]["metadata"]["code"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(
+        error["data"][0]["metadata"]["category"],
+        if code == "pressure" { "transient" } else { "system" }
+    );
     assert!(answer.header("retry-after").is_some_and(|wait| wait.parse::<u32>().is_ok()));
     (answer.status, code, error["message"].as_str().unwrap_or_default().to_owned())
 }
 
 #[tokio::test]
-async fn under_pressure_new_work_is_refused_what_runs_goes_on_and_what_waits_waits() {
+async fn pressure_refuses_new_work_and_keeps_running_work() {
     let agent = gated("one", "max_concurrent = 1");
     let world = World::start(Setup::new(&format!("{agent}\n[pressure]\ninterval = 0.02\n"))).await;
-    let running = world.door.begin("one", "ann").await;
+    let running = world.client.begin("one", "ann").await;
     world.setup.written("log", "start ann\n").await;
-    let waiting = world.door.begin("one", "bob").await;
-    world.turn(Stalls { memory_percent: 50.0, ..Stalls::default() }, json!(["memory"])).await;
-    let refused = ask(&world.door, "one").await;
+    let waiting = world.client.begin("one", "bob").await;
+    world
+        .turn(StallReading { memory_percent: 50.0, ..StallReading::default() }, json!(["memory"]))
+        .await;
+    let refused = ask(&world.client, "one").await;
     let words = "the machine is short of memory".to_owned();
     assert_eq!(told(&refused), (503, "pressure".to_owned(), words));
     assert_eq!(refused.json()["error"]["code"], -32061);
     world.setup.open("go");
-    assert_eq!(outcome(&world.door.ended("one", &running).await), completed("ann\n"));
+    assert_eq!(outcome(&world.client.ended("one", &running).await), completed("ann\n"));
     let queued = until("a free slot", async || {
-        let agent = world.door.agent("one").await;
+        let agent = world.client.agent("one").await;
         (agent["running"] == json!([])).then(|| agent["queued"][0]["id"].clone())
     })
     .await;
     assert_eq!(queued, json!(waiting));
     assert_eq!(world.setup.read("log"), "start ann\nend ann\n");
-    world.turn(Stalls::default(), json!([])).await;
-    assert_eq!(outcome(&world.door.ended("one", &waiting).await), completed("bob\n"));
-    assert_eq!(outcome(&world.door.send("one", "cid").await), completed("cid\n"));
+    world.turn(StallReading::default(), json!([])).await;
+    assert_eq!(outcome(&world.client.ended("one", &waiting).await), completed("bob\n"));
+    assert_eq!(outcome(&world.client.send("one", "cid").await), completed("cid\n"));
     world.stop().await;
 }
 
 #[tokio::test]
-async fn a_disk_with_less_room_than_wanted_keeps_new_work_out_from_the_first_request_on() {
+async fn a_disk_below_its_floor_refuses_the_first_request() {
     let floor = "[pressure]\nmin_disk_free_bytes = 1_000_000_000_000_000_000\n";
     let service = Service::start(&format!("{}{floor}", fake("echo", "echo", ""))).await;
     let words = "the machine is short of disk space".to_owned();
@@ -119,7 +124,7 @@ async fn a_disk_with_less_room_than_wanted_keeps_new_work_out_from_the_first_req
     assert_eq!(told(&ask(&service, "echo").await), refusal);
     let status = service.get("/status").await.json();
     assert_eq!(status["pressure"]["short"], json!(["disk"]));
-    assert!(status["pressure"]["reading"]["disk_free_bytes"].as_u64() > Some(0), "{status}");
+    assert!(status["pressure"]["reading"]["diskFreeBytes"].as_u64() > Some(0), "{status}");
     assert_eq!(status["monitor"]["health"], "alive");
     let shown = service.command(&["status"], "").await.stdout;
     assert!(shown.contains("short of disk space"), "{shown}");
@@ -128,7 +133,7 @@ async fn a_disk_with_less_room_than_wanted_keeps_new_work_out_from_the_first_req
 }
 
 #[tokio::test]
-async fn a_disk_that_runs_out_of_room_keeps_new_work_out_until_there_is_room_again() {
+async fn a_full_disk_refuses_new_work_until_it_has_space() {
     let floor = "[pressure]\nmin_disk_free_bytes = 2_000_000\ninterval = 0.02\n";
     let setup = Setup::new(&format!("{}{floor}", fake("echo", "echo", "")));
     let Some(disk) = SmallDisk::below(setup.here(), 16) else { return };
@@ -145,7 +150,7 @@ async fn a_disk_that_runs_out_of_room_keeps_new_work_out_until_there_is_room_aga
 
 /// Nobody looks at the disk here: the ledger itself has no room.
 #[tokio::test]
-async fn a_ledger_without_room_takes_nothing_is_read_all_the_same_and_takes_again() {
+async fn a_full_ledger_is_readable_and_recovers() {
     let agents = [fake("echo", "echo", ""), gated("gate", "")].concat();
     let setup = Setup::new(&format!("{agents}\n[pressure]\nenabled = false\n"));
     let Some(disk) = SmallDisk::below(setup.here(), 16) else { return };
@@ -160,8 +165,11 @@ async fn a_ledger_without_room_takes_nothing_is_read_all_the_same_and_takes_agai
         (answer.status != 200).then_some(answer)
     })
     .await;
-    let words = "the request could not be recorded".to_owned();
-    assert_eq!(told(&refused), (503, "ledger-unavailable".to_owned(), words));
+    let words =
+        "the request was not recorded, because the disk of the ledger is full or cannot be written";
+    assert_eq!(told(&refused), (503, "ledger-unavailable".to_owned(), words.to_owned()));
+    // Reads work while the disk is full, and the ledger accepts writes again when there is
+    // space
     assert_eq!(service.task("echo", &id(&before)).await, before);
     assert_eq!(service.get("/api/v1/executions").await.status, 200);
     service.setup.open("go");

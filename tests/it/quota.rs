@@ -22,17 +22,33 @@ else echo '{{"type":"failed","category":"quota","message":"limit reached","retry
 
 /// The task, once it is parked.
 async fn parked(service: &Service, agent: &str, id: &str) -> Value {
-    until("it is parked", async || {
+    deferred(service, (agent, id), "quota-exhausted").await
+}
+
+/// The task, once it is deferred for this reason.
+async fn deferred(service: &Service, (agent, id): (&str, &str), reason: &str) -> Value {
+    until("it is deferred", async || {
         let task = service.task(agent, id).await;
-        let reason =
-            task.pointer("/status/message/metadata/reason") == Some(&"quota-used-up".into());
-        reason.then_some(task)
+        let shown = task.pointer("/status/message/metadata/reason");
+        shown.is_some_and(|shown| shown == reason).then_some(task)
     })
     .await
 }
 
+/// The same account, of which the provider answers with this status, and names a time or does not.
+fn refused(name: &str, status: u16, after: Option<u32>) -> String {
+    let seconds = after.unwrap_or_default();
+    let whole = account(name, seconds, "");
+    let told = format!(
+        r#"\"category\":\"quota\",\"message\":\"limit reached\",\"retry_after\":{seconds}"#
+    );
+    assert!(whole.contains(&told), "{whole}");
+    let time = after.map_or(String::new(), |after| format!(r#",\"retry_after\":{after}"#));
+    whole.replace(&told, &format!(r#"\"status\":{status},\"message\":\"not now\"{time}"#))
+}
+
 #[tokio::test]
-async fn what_is_parked_is_shown_so_and_goes_on_after_a_kill_when_its_time_has_come() {
+async fn a_deferred_task_is_shown_and_resumes_after_a_kill() {
     let mut service = Service::start(&account("one", 6, "")).await;
     let task = service.begin("one", "ann").await;
     let shown = parked(&service, "one", &task).await;
@@ -43,7 +59,7 @@ async fn what_is_parked_is_shown_so_and_goes_on_after_a_kill_when_its_time_has_c
     assert!(words.contains("quota of the agent's account is used up until"), "{words}");
     let agent = service.agent("one").await;
     assert_eq!(agent["running"].as_array().unwrap().len(), 0, "{agent}");
-    assert_eq!(agent["queued"][0]["reason"], "quota-used-up");
+    assert_eq!(agent["queued"][0]["reason"], "quota-exhausted");
     service.kill9().await;
     service.setup.open("quota");
     service.restart().await;
@@ -58,7 +74,7 @@ async fn what_is_parked_is_shown_so_and_goes_on_after_a_kill_when_its_time_has_c
 }
 
 #[tokio::test]
-async fn what_is_parked_is_called_off_and_its_account_keeps_the_other_agent_waiting() {
+async fn a_deferred_task_is_cancelled_and_its_account_stays_closed() {
     let shared = "quota.credential = 'team'";
     let agents = [account("one", 300, shared), account("two", 300, shared)].concat();
     let service = Service::start(&agents).await;
@@ -68,10 +84,10 @@ async fn what_is_parked_is_called_off_and_its_account_keeps_the_other_agent_wait
     parked(&service, "two", &second).await;
     let tasks = service.command(&["tasks", "list"], "").await;
     let list = tasks.stdout;
-    assert_eq!(list.matches("quota-used-up").count(), 2, "{list}");
+    assert_eq!(list.matches("quota-exhausted").count(), 2, "{list}");
     let metrics = service.get("/metrics").await;
     let page = metrics.body;
-    assert!(page.contains("algonius_credentials_shut{cause=\"used-up\"} 1"), "{page}");
+    assert!(page.contains("algonius_accounts_blocked{cause=\"quota-exhausted\"} 1"), "{page}");
     for (agent, task) in [("one", &first), ("two", &second)] {
         service.cancel(agent, task).await;
         assert_eq!(state(&service.ended(agent, task).await), "canceled");
@@ -80,8 +96,8 @@ async fn what_is_parked_is_called_off_and_its_account_keeps_the_other_agent_wait
 }
 
 #[tokio::test]
-async fn what_lasts_longer_than_it_may_fails_at_once_and_says_so() {
-    let service = Service::start(&account("one", 300, "quota.park_max = '1m'")).await;
+async fn a_quota_beyond_the_maximum_wait_fails_at_once() {
+    let service = Service::start(&account("one", 300, "quota.max_wait = '1m'")).await;
     let task = service.send("one", "ann").await;
     assert_eq!(outcome(&task), failed("quota-exceeded"));
 }
@@ -100,8 +116,7 @@ cost_usd = 1.0
 "#;
 
 #[tokio::test]
-async fn a_run_beyond_its_budget_is_stopped_and_a_day_that_is_used_up_takes_nothing_also_after_a_kill()
- {
+async fn run_and_daily_budgets_hold_over_a_kill() {
     let mut service = Service::start(COUNTS).await;
     let task = service.send("counts", "150").await;
     assert_eq!(outcome(&task), failed("budget-exceeded"));
@@ -113,13 +128,13 @@ async fn a_run_beyond_its_budget_is_stopped_and_a_day_that_is_used_up_takes_noth
     let refused = service.call("counts", "message/send", &message("7")).await.json();
     let error = &refused["error"];
     assert_eq!(
-        (&error["code"], &error["data"]["code"]),
+        (&error["code"], &error["data"][0]["metadata"]["code"]),
         (&(-32066).into(), &"budget-exceeded".into())
     );
-    assert!(error["data"]["until"].is_string(), "{error}");
+    assert!(error["data"][0]["metadata"]["until"].is_string(), "{error}");
     let budget = service.agent("counts").await["budget"].clone();
     assert_eq!(
-        (&budget["spent"]["inputTokens"], &budget["bounds"][0]["left"]),
+        (&budget["spent"]["inputTokens"], &budget["bounds"][0]["remaining"]),
         (&157.into(), &0.into())
     );
     let status = service.command(&["status"], "").await;
@@ -128,7 +143,7 @@ async fn a_run_beyond_its_budget_is_stopped_and_a_day_that_is_used_up_takes_noth
 }
 
 #[tokio::test]
-async fn what_a_parked_one_and_its_account_wait_for_is_let_go_by_no_secret() {
+async fn a_deferred_task_reveals_no_secret_of_its_account() {
     let key = "k3y-0f-an-acc0unt-that-n0b0dy-sees";
     let agents = [
         account("one", 300, "env_from = { API_KEY = 'ACCOUNT' }"),
@@ -149,7 +164,7 @@ async fn what_a_parked_one_and_its_account_wait_for_is_let_go_by_no_secret() {
 
 /// A credential that is refused is tried again by nobody until somebody says that it was mended.
 #[tokio::test]
-async fn whoever_switches_an_agent_on_has_mended_its_credential() {
+async fn enabling_an_agent_reopens_its_credential() {
     let refused = account("one", 300, "").replace("quota\\\"", "authentication\\\"");
     assert!(refused.contains("authentication"), "{refused}");
     let service = Service::start(&refused).await;
@@ -160,7 +175,10 @@ async fn whoever_switches_an_agent_on_has_mended_its_credential() {
         told.contains("credential-refused").then_some(())
     })
     .await;
-    assert_eq!(service.get("/status").await.json()["credentials"][0]["cause"], "refused");
+    assert_eq!(
+        service.get("/status").await.json()["credentials"][0]["cause"],
+        "credential-refused"
+    );
     service.setup.open("quota");
     let on = service.command(&["agents", "enable", "one"], "").await;
     assert_eq!(on.code, Some(0), "{on:?}");
@@ -168,4 +186,143 @@ async fn whoever_switches_an_agent_on_has_mended_its_credential() {
     assert_eq!(service.setup.read("log"), "ann\nbob\n");
     let left = service.get("/status").await.json()["credentials"].clone();
     assert!(left.as_array().is_none_or(Vec::is_empty), "{left}");
+}
+
+/// A limit with a short time is waited for so long, and never counts as a quota that is used up.
+#[tokio::test]
+async fn a_rate_limited_task_shows_its_time_and_is_listed() {
+    let service = Service::start(&refused("one", 429, Some(300))).await;
+    let task = service.begin("one", "ann").await;
+    let shown = deferred(&service, ("one", &task), "rate-limited").await;
+    assert_eq!(state(&shown), "working");
+    let words = shown["status"]["message"]["parts"][0]["text"].as_str().unwrap();
+    assert!(words.contains("limits the rate of requests until "), "{words}");
+    let entry = service.execution(&task).await;
+    assert_eq!(
+        (&entry["state"], &entry["queue"]["reason"]),
+        (&"waiting".into(), &"rate-limited".into())
+    );
+    let list = service.command(&["tasks", "list"], "").await.stdout;
+    assert!(list.contains("waiting") && list.contains("rate-limited until 2"), "{list}");
+    assert!(!list.contains("failed"), "{list}");
+    let agents = service.command(&["agents", "list"], "").await.stdout;
+    assert!(agents.contains("1/10 rate-limited until 2"), "{agents}");
+    let agents = service.get("/status").await.json();
+    assert_eq!(agents["credentials"][0]["cause"], "rate-limited", "{agents}");
+    let accounts = service.command(&["quota", "list"], "").await.stdout;
+    let row = accounts.lines().find(|line| line.contains("agent:one")).unwrap();
+    assert!(row.contains("blocked") && row.contains("the rate of requests is limited"), "{row}");
+}
+
+/// Without a time the first wait is five seconds; the caller hears of it, and of the time, at once.
+#[tokio::test]
+async fn a_rate_limit_without_a_time_backs_off_from_five_seconds() {
+    let service = Service::start(&refused("one", 429, None)).await;
+    let sends = service.command(&["send", "one", "ann"], "");
+    let opens = async {
+        until("it has run once", async || service.setup.read("log").contains("ann").then_some(()))
+            .await;
+        service.setup.open("quota");
+    };
+    let begun = tokio::time::Instant::now();
+    let (sent, ()) = tokio::join!(sends, opens);
+    let took = begun.elapsed().as_secs();
+    assert_eq!((sent.code, sent.stdout.as_str()), (Some(0), "done"), "{sent:?}");
+    assert!(sent.stderr.contains("limits the rate of requests until"), "{sent:?}");
+    assert!(sent.stderr.contains("--no-wait"), "{sent:?}");
+    assert!((4..20).contains(&took), "answered after {took} s");
+}
+
+/// An overload is no limit of the account: other work of the agent begins meanwhile.
+#[tokio::test]
+async fn an_overload_defers_the_task_and_closes_no_account() {
+    let service = Service::start(&refused("one", 529, Some(300))).await;
+    let task = service.begin("one", "ann").await;
+    deferred(&service, ("one", &task), "overloaded").await;
+    let accounts = service.get("/api/v1/quota").await.json();
+    assert_eq!(accounts["accounts"][0]["state"], "available", "{accounts}");
+    service.setup.open("quota");
+    assert_eq!(outcome(&service.send("one", "bob").await), completed("done"));
+}
+
+/// An operator who reopens an account wakes what waits for it, hours before its time.
+#[tokio::test]
+async fn a_reopened_account_resumes_its_tasks_at_once() {
+    let service = Service::start(&account("one", 9000, "")).await;
+    let task = service.begin("one", "ann").await;
+    parked(&service, "one", &task).await;
+    service.setup.open("quota");
+    let unknown = service.command(&["quota", "reopen", "nobody"], "").await;
+    assert_eq!(unknown.code, Some(1), "{unknown:?}");
+    assert!(unknown.stderr.contains("account-unknown"), "{unknown:?}");
+    let reopened = service.command(&["quota", "reopen", "agent:one"], "").await;
+    assert_eq!(reopened.stdout, "account agent:one is available\n", "{reopened:?}");
+    assert_eq!(outcome(&service.ended("one", &task).await), completed("done"));
+}
+
+/// Writes a file that its owner alone can read.
+fn secret(file: &std::path::Path, text: &str) {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::write(file, text).unwrap();
+    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+/// A key that was corrected in its file is noticed without a word of an operator.
+#[tokio::test]
+async fn a_corrected_key_file_reopens_its_account() {
+    let settings = "env_file.API_KEY = 'HERE/key'\nquota.credential = 'team'";
+    let refused = account("one", 300, settings).replace("quota\\\"", "authentication\\\"");
+    let setup = Setup::new(&refused);
+    let file = setup.here().join("key");
+    secret(&file, "wrong-key-of-nobody");
+    let service = setup.start().await;
+    assert_eq!(outcome(&service.send("one", "ann").await), failed("not-authenticated"));
+    let shut = service.get("/api/v1/quota").await.json();
+    assert_eq!(shut["accounts"][0]["cause"], "credential-refused", "{shut}");
+    service.setup.open("quota");
+    secret(&file, "right-key-of-somebody");
+    until("the account is available", async || {
+        let accounts = service.get("/api/v1/quota").await.json();
+        (accounts["accounts"][0]["state"] == "available").then_some(())
+    })
+    .await;
+    assert_eq!(outcome(&service.send("one", "bob").await), completed("done"));
+}
+
+/// A deadline that passes says what the program wrote last, without secrets and folders of the machine.
+#[tokio::test]
+async fn a_hang_is_reported_with_the_last_output_of_the_program() {
+    let agent = "[agents.hangs]\ncommand = 'sh'\n\
+         args = ['-c', 'echo connecting to the model >&2; echo \"waiting for $KEY_OF_IT in /srv/deep/place/file.txt\" >&2; sleep 60']\n\
+         env_from.KEY_OF_IT = 'ACCOUNT'\n";
+    for (setting, code) in
+        [("idle_timeout = 1", "idle-timeout"), ("timeout = 1", "execution-timeout")]
+    {
+        let setup = Setup::new(&format!("{agent}{setting}\n"));
+        let service = setup.env("ACCOUNT", "s3cret-of-this-account").start().await;
+        let task = service.send("hangs", "hello").await;
+        assert_eq!(outcome(&task), failed(code));
+        let words = task["status"]["message"]["parts"][0]["text"].as_str().unwrap();
+        assert!(
+            words.contains("its last output: connecting to the model / waiting for "),
+            "{words}"
+        );
+        assert!(words.ends_with(".../file.txt") && !words.contains("s3cret"), "{words}");
+    }
+}
+
+/// A program that repeats requests by itself is stopped when it has reported enough, and is not run again: four
+/// attempts of three requests would be twelve.
+#[tokio::test]
+async fn retries_inside_a_program_are_bounded_and_counted() {
+    let agent = "[agents.one]\ncommand = 'sh'\nsandbox.writable = ['HERE']\nretry.base = 0.01\n\
+         failures.own_retries.regex = '^Retrying'\n\
+         args = ['-c', 'echo run >> HERE/log; for n in 1 2 3 4 5 6; do echo Retrying after error; sleep 0.2; done; exit 75']\n";
+    for (max, runs) in [("failures.own_retries.max = 3", 2), ("", 1)] {
+        let service = Service::start(&format!("{agent}{max}\n")).await;
+        let task = service.send("one", "hello").await;
+        assert_eq!(outcome(&task), failed("agent-transient"));
+        let attempts = service.execution(&id(&task)).await["attempts"].as_array().unwrap().len();
+        assert_eq!((service.setup.read("log").lines().count(), attempts), (runs, runs), "{max}");
+    }
 }

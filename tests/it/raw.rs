@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::door::{completed, id, outcome};
-use crate::harness::{Door, Service, Setup, message, messages, until};
+use crate::harness::{Service, ServiceClient, Setup, message, messages, until};
 
 const ADDRESS: &str = "someone@mail.example";
 
@@ -11,7 +11,7 @@ const ADDRESS: &str = "someone@mail.example";
 const AGENTS: &str = r#"
 [agents.open]
 command = "cat"
-return_raw = true
+unredacted_response = true
 [agents.shut]
 command = "cat"
 [agents.teller]
@@ -22,7 +22,7 @@ printf '{"type":"text","text":"to %s, "}\n{"type":"status","text":"on the way"}\
 printf '{"type":"text","text":"then home"}\n{"type":"artifact","id":"a","text":"of %s"}\n' "$word"
 ''']
 output = "events"
-return_raw = true
+unredacted_response = true
 [agents.asker]
 command = "sh"
 args = ["-c", '''
@@ -31,7 +31,7 @@ if [ "$ALGONIUS_TURN" = 1 ]; then echo '{"type":"input_required","text":"to whom
 else printf '{"type":"text","text":"to %s"}\n' "$word"; fi
 ''']
 output = "events"
-return_raw = true
+unredacted_response = true
 [tokens.ann]
 token_env = "ANN"
 scopes = ["read", "run", "admin"]
@@ -44,17 +44,17 @@ async fn service() -> Service {
 }
 
 /// The answer of one call over HTTP+JSON that waits.
-async fn rest(door: &Door, agent: &str, text: &str) -> Value {
+async fn rest(client: &ServiceClient, agent: &str, text: &str) -> Value {
     let parts = json!([{"text": text}]);
     let id = uuid::Uuid::new_v4().to_string();
     let body = json!({"message": {"messageId": id, "role": "ROLE_USER", "parts": parts}});
     let headers = [
-        format!("Authorization: Bearer {}", door.token),
+        format!("Authorization: Bearer {}", client.token),
         "Content-Type: application/json".to_owned(),
         "A2A-Version: 1.0".to_owned(),
     ];
     let line = format!("POST /agents/{agent}/v1/message:send");
-    door.request(&line, &headers, body.to_string().as_bytes()).await.json()
+    client.request(&line, &headers, body.to_string().as_bytes()).await.json()
 }
 
 async fn expect_nowhere(service: &Service, secret: &str) {
@@ -65,7 +65,7 @@ async fn expect_nowhere(service: &Service, secret: &str) {
 }
 
 #[tokio::test]
-async fn who_waits_gets_the_answer_as_it_was_given_and_nothing_else_shows_it() {
+async fn only_the_waiting_caller_gets_the_raw_answer() {
     let service = service().await;
     let task = service.send("open", ADDRESS).await;
     assert_eq!(outcome(&task), completed(ADDRESS));
@@ -83,14 +83,14 @@ async fn who_waits_gets_the_answer_as_it_was_given_and_nothing_else_shows_it() {
 }
 
 #[tokio::test]
-async fn an_answer_is_masked_unless_its_agent_is_configured_otherwise() {
+async fn an_answer_is_masked_unless_configured_otherwise() {
     let service = service().await;
     assert_eq!(outcome(&service.send("shut", ADDRESS).await), completed("s***@mail.example"));
 }
 
 /// The text is gone with the actor that held it, which cleans up a moment longer.
 #[tokio::test]
-async fn somebody_else_gets_it_masked_and_so_does_who_comes_after_the_end() {
+async fn other_callers_and_late_lookups_get_masked_text() {
     let service = service().await;
     let sent = messages("m-1", ADDRESS);
     let task = service.rpc("open", "message/send", &sent).await;
@@ -107,9 +107,9 @@ async fn somebody_else_gets_it_masked_and_so_does_who_comes_after_the_end() {
 
 /// An administrator may answer a question that somebody else was asked, and owns nothing by that.
 #[tokio::test]
-async fn who_answers_for_somebody_else_gets_the_text_masked() {
+async fn an_answer_by_another_caller_gets_masked_text() {
     let service = service().await;
-    for (door, wanted) in [
+    for (client, wanted) in [
         (service.with(ANN), "to s***@mail.example"),
         (service.with(&service.token), "to someone@mail.example"),
     ] {
@@ -117,13 +117,13 @@ async fn who_answers_for_somebody_else_gets_the_text_masked() {
         let mut answer = message(ADDRESS);
         answer["message"]["taskId"] = asked["id"].clone();
         answer["message"]["contextId"] = asked["contextId"].clone();
-        let task = door.rpc("asker", "message/send", &answer).await;
+        let task = client.rpc("asker", "message/send", &answer).await;
         assert_eq!(outcome(&task), completed(wanted));
     }
 }
 
 #[tokio::test]
-async fn the_text_of_events_is_given_as_a_whole_and_what_else_was_made_is_masked() {
+async fn the_raw_answer_is_complete_and_other_artifacts_are_masked() {
     let service = service().await;
     let task = service.send("teller", ADDRESS).await;
     let found = service.task("teller", &id(&task)).await;

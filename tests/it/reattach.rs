@@ -33,7 +33,7 @@ fn text(task: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn a_million_lines_are_whole_though_the_service_is_killed_four_times_between_them() {
+async fn a_million_lines_survive_four_kills_of_the_service() {
     let mut service = Service::start(LINES).await;
     let id = service.begin("lines", "go").await;
     let mut parts = String::new();
@@ -47,6 +47,7 @@ async fn a_million_lines_are_whole_though_the_service_is_killed_four_times_betwe
     let task = service.ended("lines", &id).await;
     let whole: String = (1..=1_000_000).map(|number| format!("{number}\n")).collect();
     assert_eq!(state(&task), "completed");
+    // R-11: Output is complete even if the service is killed while the program writes it
     assert!(text(&task) == whole, "{} bytes of {}", text(&task).len(), whole.len());
     assert_eq!(service.setup.read("log"), "start\nend\n", "it was run once");
     let events = service.get(&format!("/api/v1/executions/{id}")).await.json();
@@ -55,7 +56,7 @@ async fn a_million_lines_are_whole_though_the_service_is_killed_four_times_betwe
 }
 
 #[tokio::test]
-async fn what_ended_while_the_service_was_away_is_told_as_it_ended() {
+async fn work_that_ended_offline_keeps_its_outcome() {
     let agents = [gated("one", ""), fake("bad", "exit 3 sorry", "")].concat();
     let mut service = Service::start(&agents).await;
     let id = service.begin("one", "ann").await;
@@ -65,24 +66,27 @@ async fn what_ended_while_the_service_was_away_is_told_as_it_ended() {
     service.setup.written("log", "start ann\nend ann\n").await;
     until("the end", async || of(&id).is_empty().then_some(())).await;
     service.restart().await;
+    // R-37: Work that ended while the service was down keeps its outcome, also if its deadline has
+    // passed since
     assert_eq!(outcome(&service.ended("one", &id).await), completed("ann\n"));
     let again = service.send("one", "bob").await;
     assert_eq!(outcome(&again), completed("bob\n"), "and the service goes on");
 }
 
 #[tokio::test]
-async fn a_task_that_is_cancelled_after_the_restart_is_cancelled_with_all_it_started() {
+async fn a_reattached_task_is_cancelled_with_all_its_processes() {
     let mut service = Service::start(&fake("tree", "stubborn", "stop_grace = 0.2")).await;
     let id = service.begin("tree", "x").await;
     until("its child", async || (of(&id).len() == 2).then_some(())).await;
     service.kill9().await;
     service.restart().await;
     assert_eq!(state(&service.cancel("tree", &id).await), "canceled");
+    // R-38: Resumed work can be cancelled with all that it started
     until("the end of all", async || of(&id).is_empty().then_some(())).await;
 }
 
 #[tokio::test]
-async fn events_that_were_told_before_the_kill_are_not_told_again() {
+async fn events_reported_before_a_kill_are_not_repeated() {
     let agent = "
 [agents.talker]
 command = 'sh'
@@ -114,16 +118,18 @@ output = 'events'
         texts.push(parts.map(|part| part["text"].as_str().unwrap()).collect());
     }
     texts.sort();
+    // R-12: The service delivers no event a second time after a kill
     assert_eq!(texts, ["made", "one two"], "{task}");
 }
 
 #[tokio::test]
-async fn a_warden_that_is_killed_takes_no_service_along() {
+async fn a_killed_warden_leaves_the_service_running() {
     let service = Service::start(&gated("one", "access = 'read-write'")).await;
     let id = service.begin("one", "ann").await;
     let waiting = service.begin("one", "bob").await;
     service.setup.written("log", "start ann\n").await;
     kill9(service.warden());
+    // R-50: Programs of a killed warden end as `interrupted`, and the service continues
     assert_eq!(outcome(&service.ended("one", &id).await), failed("interrupted"));
     assert!(of(&id).is_empty(), "its program lives on");
     service.setup.open("go");
@@ -132,19 +138,21 @@ async fn a_warden_that_is_killed_takes_no_service_along() {
 }
 
 #[tokio::test]
-async fn when_both_are_killed_the_next_start_ends_what_runs() {
+async fn a_kill_of_both_processes_ends_programs_at_the_next_start() {
     let mut service = Service::start(&gated("one", "access = 'read-write'")).await;
     let id = service.begin("one", "ann").await;
     service.setup.written("log", "start ann\n").await;
     let left = of(&id);
     service.kill9_both().await;
     service.restart().await;
+    // R-52: If the service and its warden are killed, the next start ends the running programs
+    // before it starts any other
     assert!(left.iter().all(|pid| !is_alive(*pid)), "what ran was not swept");
     assert_eq!(outcome(&service.ended("one", &id).await), failed("interrupted"));
 }
 
 #[tokio::test]
-async fn a_warden_that_was_taken_over_may_be_killed_too() {
+async fn a_reattached_warden_can_be_killed_too() {
     let mut service = Service::start(&gated("one", "")).await;
     let id = service.begin("one", "ann").await;
     service.setup.written("log", "start ann\n").await;
@@ -154,12 +162,14 @@ async fn a_warden_that_was_taken_over_may_be_killed_too() {
     until("it runs", async || (service.execution(&id).await["state"] == "running").then_some(()))
         .await;
     kill9(first);
+    // R-51: Programs of a killed warden end as `interrupted`, also if the warden belonged to an
+    // earlier instance of the service
     assert_eq!(outcome(&service.ended("one", &id).await), failed("interrupted"));
     assert!(of(&id).is_empty(), "its program lives on");
 }
 
 #[tokio::test]
-async fn kills_in_quick_succession_run_nothing_twice() {
+async fn kills_in_quick_succession_run_no_task_twice() {
     let mut service = Service::start(&gated("one", "access = 'read-write'")).await;
     let id = service.begin("one", "ann").await;
     service.setup.written("log", "start ann\n").await;
@@ -169,23 +179,25 @@ async fn kills_in_quick_succession_run_nothing_twice() {
     }
     service.setup.open("go");
     assert_eq!(outcome(&service.ended("one", &id).await), completed("ann\n"));
+    // R-36: Running work continues while the service is down, and the next start resumes it
     assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
 }
 
 #[tokio::test]
-async fn what_nobody_comes_back_for_is_ended() {
+async fn a_program_without_its_service_ends_after_the_grace() {
     let setup = Setup::server("reattach_grace = 0.3", &gated("one", ""));
     let mut service = setup.start().await;
     let id = service.begin("one", "ann").await;
     service.setup.written("log", "start ann\n").await;
     service.kill9().await;
+    // R-39: If no service returns within `reattach_grace`, running programs are ended
     until("the end of its program", async || of(&id).is_empty().then_some(())).await;
     service.restart().await;
     assert_eq!(outcome(&service.ended("one", &id).await), failed("interrupted"));
 }
 
 #[tokio::test]
-async fn what_no_agent_will_take_up_is_ended_before_anything_works_in_its_folder() {
+async fn orphans_end_before_other_work_uses_their_folder() {
     let shared = "access = 'read-write'\nworking_dir = 'HERE'";
     let agents = [gated("one", shared), gated("two", shared)].concat();
     let mut service = Service::start(&agents).await;
@@ -196,18 +208,20 @@ async fn what_no_agent_will_take_up_is_ended_before_anything_works_in_its_folder
     service.setup.rewrite(&format!("[limits]\ntimeout_min = 0.1\n{}", gated("two", shared)));
     service.restart().await;
     until("the next one", async || service.setup.read("log").contains("bob").then_some(())).await;
+    // R-40: Work that no agent resumes ends before other work starts in its folder
     assert!(of(&id).is_empty(), "two programs work in one folder");
     service.setup.open("go");
     assert_eq!(outcome(&service.ended("two", &waiting).await), completed("bob\n"));
 }
 
 #[tokio::test]
-async fn an_agent_that_shall_not_outlive_the_service_does_not() {
+async fn an_agent_bound_to_its_service_ends_with_it() {
     let agent = gated("one", "on_supervisor_loss = 'kill'");
     let mut service = Service::start(&agent).await;
     let id = service.begin("one", "ann").await;
     service.setup.written("log", "start ann\n").await;
     service.kill9().await;
+    // R-41: With `on_supervisor_loss = "kill"`, an agent ends with its service
     until("the end of its program", async || of(&id).is_empty().then_some(())).await;
     service.restart().await;
     assert_eq!(outcome(&service.ended("one", &id).await), failed("interrupted"));

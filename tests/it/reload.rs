@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::harness::disk::SmallDisk;
 use crate::harness::door::{completed, id, outcome, state};
-use crate::harness::{Door, Service, Setup, fake, gated, message, until};
+use crate::harness::{Service, ServiceClient, Setup, fake, gated, message, until};
 
 /// A configuration that is read again only when that is asked for.
 pub(crate) fn text(agents: &str) -> String {
@@ -47,15 +47,15 @@ pub(crate) async fn reload(service: &mut Service, text: &str) -> Value {
 }
 
 /// Sends a text and does not wait for the end; the id of the task.
-async fn hand_in(door: &Door, agent: &str, text: &str) -> String {
+async fn hand_in(client: &ServiceClient, agent: &str, text: &str) -> String {
     let mut params = message(text);
     params["configuration"] = json!({"blocking": false});
-    id(&door.rpc(agent, "message/send", &params).await)
+    id(&client.rpc(agent, "message/send", &params).await)
 }
 
-async fn ended(door: &Door, id: &str) -> Value {
+async fn ended(client: &ServiceClient, id: &str) -> Value {
     until("the end", async || {
-        let record = door.execution(id).await;
+        let record = client.execution(id).await;
         record["outcome"].is_string().then_some(record)
     })
     .await
@@ -66,18 +66,18 @@ fn answered(record: &Value) -> (&str, &str) {
     (text("outcome"), text("output"))
 }
 
-async fn configuration(door: &Door) -> Value {
-    door.get("/status").await.json()["configuration"].take()
+async fn configuration(client: &ServiceClient) -> Value {
+    client.get("/status").await.json()["configuration"].take()
 }
 
 #[tokio::test]
-async fn what_runs_ends_as_it_began_and_what_waits_begins_as_it_is_configured_now() {
+async fn a_reload_applies_to_queued_but_not_to_running_work() {
     let other = fake("two", "echo", "");
     let mut service = begin(&text(&[saying("old"), other.clone()].concat())).await;
     service.send("two", "hello").await;
     let rests = async || {
         let two = service.agent("two").await;
-        two["last"].is_object().then_some(two)
+        two["lastExecution"].is_object().then_some(two)
     };
     let two = until("the rest of the other agent", rests).await;
     let runs = hand_in(&service, "one", "a").await;
@@ -91,6 +91,8 @@ async fn what_runs_ends_as_it_began_and_what_waits_begins_as_it_is_configured_no
     let queued = &service.agent("one").await["queued"][0]["id"];
     assert_eq!(*queued, json!(waits));
     service.setup.open("go");
+    // R-61: Running work keeps its configuration, queued work starts with the new one, and an agent
+    // with unchanged tables is unchanged
     assert_eq!(answered(&ended(&service, &runs).await), ("completed", "a old"));
     assert_eq!(answered(&ended(&service, &waits).await), ("completed", "b new"));
     assert_eq!(service.agent("two").await, two, "it was touched");
@@ -102,7 +104,7 @@ async fn what_runs_ends_as_it_began_and_what_waits_begins_as_it_is_configured_no
 }
 
 #[tokio::test]
-async fn an_agent_that_is_taken_out_finishes_what_it_has_and_one_that_is_put_in_is_there() {
+async fn a_removed_agent_finishes_its_work_and_a_new_one_serves() {
     let mut service = begin(&text(&[saying("old"), fake("two", "echo", "")].concat())).await;
     let runs = hand_in(&service, "one", "a").await;
     service.setup.written("log", "start a\n").await;
@@ -117,6 +119,8 @@ async fn an_agent_that_is_taken_out_finishes_what_it_has_and_one_that_is_put_in_
     assert_eq!(state(&service.task("one", &runs).await), "working");
     assert_eq!(service.agent("one").await["health"], "draining");
     service.setup.open("go");
+    // R-62: A removed agent accepts no new work, finishes running and queued work, and then
+    // disappears
     assert_eq!(answered(&ended(&service, &runs).await), ("completed", "a old"));
     assert_eq!(answered(&ended(&service, &waits).await), ("completed", "b old"));
     until("the end of the agent", async || {
@@ -138,12 +142,13 @@ output = "events"
 "#;
 
 #[tokio::test]
-async fn a_question_of_an_agent_that_is_taken_out_is_settled() {
+async fn an_open_question_of_a_removed_agent_is_settled() {
     let mut service = begin(&text(&[ASKING, &fake("two", "echo", "")].concat())).await;
     let task = service.send("asking", "hello").await;
     assert_eq!(state(&task), "input-required");
     reload(&mut service, &text(&fake("two", "echo", ""))).await;
     let record = ended(&service, &id(&task)).await;
+    // R-64: An open question of a removed agent is settled
     assert_eq!(
         (&record["outcome"], &record["error"]["code"]),
         (&json!("failed"), &json!("agent-removed"))
@@ -151,7 +156,7 @@ async fn a_question_of_an_agent_that_is_taken_out_is_settled() {
 }
 
 #[tokio::test]
-async fn a_bad_configuration_changes_nothing_and_says_where_it_is_bad() {
+async fn an_invalid_configuration_is_reported_and_not_applied() {
     let good = text(&fake("one", "echo", ""));
     let mut service = begin(&good).await;
     let bad = text("[agents.two]\ncommand = 'sh'\nmax_concurent = 3\n[tokens.x]\n");
@@ -177,19 +182,22 @@ async fn a_bad_configuration_changes_nothing_and_says_where_it_is_bad() {
     assert!(command.stderr.contains(&format!("supervisor.toml:{line}:1: agents.two.max_")));
     let shown = configuration(&service).await;
     assert_eq!((&shown["generation"], &shown["rejected"]), (&json!(1), &told["rejected"]));
+    // R-66: An invalid configuration changes nothing, and the report has the line and column of the
+    // error
     assert_eq!(outcome(&service.send("one", "hello").await), completed("hello"));
     reload(&mut service, &good).await;
     assert_eq!(configuration(&service).await["rejected"], json!([]));
 }
 
 #[tokio::test]
-async fn what_needs_a_restart_is_told_until_it_is_written_as_it_was() {
+async fn settings_that_need_a_restart_are_reported_as_pending() {
     let agents = fake("one", "echo", "");
     let mut service = begin(&text(&agents)).await;
     let lines =
         "watch = false\nmax_connections = 77\ndata_dir = 'HERE/elsewhere'\nmax_body_bytes = 2048";
     let told = reload(&mut service, &with(lines, &agents)).await;
     let pending = ["server.data_dir", "server.token_file", "server.max_connections"];
+    // R-67: Settings that need a restart are reported by their keys
     assert_eq!(told["pending"], json!(pending));
     assert_eq!(told["applied"]["settings"], json!(["server.max_body_bytes"]));
     assert_eq!(service.post("/agents/one/v1", &"x".repeat(3000)).await.status, 413);
@@ -198,7 +206,7 @@ async fn what_needs_a_restart_is_told_until_it_is_written_as_it_was() {
 }
 
 #[tokio::test]
-async fn sighup_has_the_configuration_read_again() {
+async fn sighup_reloads_the_configuration() {
     let mut service = begin(&text(&fake("one", "echo", ""))).await;
     write(&mut service, &text(&[fake("one", "echo", ""), fake("two", "echo", "")].concat()));
     service.signal(Signal::SIGHUP);
@@ -206,12 +214,14 @@ async fn sighup_has_the_configuration_read_again() {
         (configuration(&service).await["generation"] == 2).then_some(())
     })
     .await;
+    // R-69: The service reloads the configuration on SIGHUP, and when it or a file that it names
+    // changes
     assert_eq!(outcome(&service.send("two", "hello").await), completed("hello"));
     assert!(service.said().contains("configuration read"));
 }
 
 #[tokio::test]
-async fn a_file_that_changes_is_read_again_and_so_is_a_file_that_it_names() {
+async fn a_change_of_the_configuration_or_a_named_file_reloads() {
     let agent = "[agents.one.env_file]\nA_TOKEN = 'HERE/secret'\n";
     let agents = fake("one", "env", agent);
     let setup = Setup::bare(&with("", &agents));
@@ -235,11 +245,13 @@ async fn a_file_that_changes_is_read_again_and_so_is_a_file_that_it_names() {
     .await;
     // Texts of the agents' environments are masked, those before and those now.
     let said = outcome(&service.send("two", "first-first-first second-second-second").await).1;
+    // R-69: The service reloads the configuration on SIGHUP, and when it or a file that it names
+    // changes
     assert!(!said.contains("first-first") && !said.contains("second-second"), "{said}");
 }
 
 #[tokio::test]
-async fn tokens_of_the_configuration_come_and_go_and_what_their_owner_has_stays() {
+async fn configured_tokens_change_and_their_owner_keeps_its_tasks() {
     let agents = fake("one", "echo", "");
     let token = |file: &str| format!("[tokens.ann]\ntoken_file = 'HERE/{file}'\n");
     let setup = Setup::bare(&text(&agents));
@@ -255,13 +267,14 @@ async fn tokens_of_the_configuration_come_and_go_and_what_their_owner_has_stays(
     let told = reload(&mut service, &text(&[agents.clone(), token("ann-next")].concat())).await;
     assert_eq!(told["applied"]["tokens"]["changed"], json!(["ann"]));
     assert_eq!((ann.get("/status").await.status, next.get("/status").await.status), (401, 200));
+    // R-71: A configured token that is replaced leaves all tasks to its owner
     assert_eq!(outcome(&next.task("one", &task).await), completed("hello"));
     reload(&mut service, &text(&agents)).await;
     assert_eq!(next.get("/status").await.status, 401);
 }
 
 #[tokio::test]
-async fn who_may_not_administer_all_agents_may_not_reload() {
+async fn a_reload_needs_administration_of_all_agents() {
     let agents = fake("one", "echo", "");
     let tokens = "[tokens.ann]\ntoken_env = 'ANN'\n[tokens.bob]\ntoken_env = 'BOB'\n\
          scopes = ['admin']\nagents = ['one']\n";
@@ -274,7 +287,7 @@ async fn who_may_not_administer_all_agents_may_not_reload() {
 }
 
 #[tokio::test]
-async fn schedules_come_change_and_go_with_the_configuration() {
+async fn configured_schedules_are_added_changed_and_removed() {
     let beat = |cron: &str| {
         format!(
             "[schedules.beat]\nagent = 'echo'\ncron = '{cron}'\ninput = 'x'\ntimezone = 'UTC'\n"
@@ -302,7 +315,7 @@ async fn schedules_come_change_and_go_with_the_configuration() {
 }
 
 #[tokio::test]
-async fn the_log_tells_more_from_the_moment_that_it_is_asked_for_more() {
+async fn a_changed_log_level_applies_at_once() {
     let agents = fake("one", "echo", "");
     let mut service = begin(&text(&agents)).await;
     assert_eq!(outcome(&service.send("one", "quiet").await), completed("quiet"));
@@ -318,7 +331,7 @@ async fn the_log_tells_more_from_the_moment_that_it_is_asked_for_more() {
 
 /// Nothing is wrong with the configuration, so who asked is not told that.
 #[tokio::test]
-async fn a_ledger_that_takes_nothing_is_told_as_such_and_the_next_reload_takes_all() {
+async fn a_reload_with_a_full_ledger_fails_and_can_be_repeated() {
     let echo = fake("echo", "echo", "");
     let beat = "[schedules.beat]\nagent = 'two'\ncron = '0 3 * * *'\ninput = 'x'\n";
     let setup = Setup::bare(&text(&echo));

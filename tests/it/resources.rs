@@ -26,7 +26,7 @@ async fn told(service: &Service, agent: &str, id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_program_that_starts_too_many_processes_is_ended_with_all_of_them() {
+async fn a_program_with_too_many_processes_is_killed() {
     let limits = "resources.processes = 10\nresources.group = 'off'";
     let agents = [fake("crowd", "crowd 50", limits), fake("echo", "echo", "")].concat();
     let service = Service::start(&agents).await;
@@ -35,11 +35,13 @@ async fn a_program_that_starts_too_many_processes_is_ended_with_all_of_them() {
     let said = said.as_str().unwrap();
     let (taken, most) = said.split_once(" processes and threads at once; ").unwrap();
     assert!(taken.strip_prefix("had ").unwrap().parse::<u64>().unwrap() > 10, "{said}");
+    // R-27: A program with more processes than `resources.processes` is killed with all of them,
+    // and the service continues to serve other agents
     assert_eq!(most, "`resources.processes` allows 10");
 }
 
 #[tokio::test]
-async fn a_program_that_takes_too_much_memory_is_ended_and_the_service_lives() {
+async fn a_program_with_too_much_memory_is_killed() {
     let limits = format!("resources.memory_bytes = {MEMORY}\nresources.group = 'off'");
     let hog = fake("hog", &format!("hog {}", 300 << 20), &limits);
     let service = Service::start(&[hog, fake("echo", "echo", "")].concat()).await;
@@ -48,11 +50,13 @@ async fn a_program_that_takes_too_much_memory_is_ended_and_the_service_lives() {
     let said = said.as_str().unwrap();
     let (taken, most) = said.split_once(" bytes of memory; ").unwrap();
     assert!(taken.strip_prefix("took ").unwrap().parse::<u64>().unwrap() > MEMORY, "{said}");
+    // R-28: A program that uses more memory than `resources.memory_bytes` is killed, and the
+    // service survives
     assert_eq!(most, format!("`resources.memory_bytes` allows {MEMORY}"));
 }
 
 #[tokio::test]
-async fn limits_hold_also_over_a_restart_and_count_what_hides() {
+async fn limits_hold_over_a_restart_and_count_detached_processes() {
     let limits = "resources.processes = 3\nresources.group = 'off'\nsandbox.writable = ['HERE']";
     let script = "until [ -e HERE/go ]; do sleep 0.02; done
         for i in 1 2 3 4; do setsid env -i sleep 600 & done; wait";
@@ -65,24 +69,27 @@ async fn limits_hold_also_over_a_restart_and_count_what_hides() {
     service.restart().await;
     service.setup.open("go");
     assert!(told(&service, "late", &id).await.as_str().unwrap().contains("allows 3"));
+    // R-29: A restarted service enforces the limits of the programs that it resumes, also for
+    // processes in another session
     assert!(labels().iter().all(|(_, found)| *found != label), "what hides is left");
 }
 
 #[tokio::test]
-async fn what_keeps_to_its_limits_is_left_alone_and_shown_with_them() {
+async fn a_program_within_its_limits_is_not_stopped() {
     let limits = "resources.processes = 64\nresources.memory_bytes = 104857600\n\
                   resources.group = 'off'";
     let service = Service::start(&fake("calm", "sleep 1.5 done", limits)).await;
-    let watched = |most: u64| json!({"most": most, "held_by": "watch"});
-    let shown = json!({"memory_bytes": watched(MEMORY), "processes": watched(64), "group": false});
+    let watched = |most: u64| json!({"limit": most, "enforcer": "watch"});
+    let shown =
+        json!({"memoryBytes": watched(MEMORY), "processes": watched(64), "controlGroup": false});
     assert_eq!(service.agent("calm").await["resources"], shown);
     assert_eq!(outcome(&service.send("calm", "go").await), completed("done"));
 }
 
 #[tokio::test]
-async fn agents_that_say_what_they_take_begin_when_there_is_so_much_left() {
+async fn expected_memory_delays_agents_until_it_is_free() {
     let bounds = "[pressure]\nmode = 'usage'\ncpu_percent = 100\nmemory_percent = 100\n\
-                  load = 1_000_000\nmin_disk_free_bytes = 0\nagents_memory_bytes = 1_000_000_000\n";
+                  load = 1_000_000\nmin_disk_free_bytes = 0\nmax_reserved_memory_bytes = 1_000_000_000\n";
     let agents = ["one", "two"].map(|id| gated(id, "resources.expected_bytes = 600_000_000"));
     let service = Setup::bare(&[bounds, &agents.concat()].concat()).start().await;
     let first = service.begin("one", "a").await;
@@ -90,7 +97,7 @@ async fn agents_that_say_what_they_take_begin_when_there_is_so_much_left() {
     let second = service.begin("two", "b").await;
     until("its reason", async || {
         let told = service.get("/status/agents/two").await.body;
-        told.contains("memory-short").then_some(())
+        told.contains("insufficient-memory").then_some(())
     })
     .await;
     service.setup.open("go");

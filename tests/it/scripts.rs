@@ -92,7 +92,7 @@ async fn run(service: &Service, step: &Step) -> (Option<i32>, Vec<String>) {
 }
 
 #[tokio::test]
-async fn the_scripts_print_what_they_say() {
+async fn each_script_prints_its_expected_output() {
     let mut faults = Vec::new();
     for (file, text) in scripts() {
         let settings = blocks(&text, "toml").concat();
@@ -142,7 +142,7 @@ async fn every_command_has_a_script() {
 }
 
 #[test]
-fn what_is_left_out_matches_and_nothing_else() {
+fn wildcards_match_omitted_text_only() {
     let text = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
     for (expected, lines, is_good) in [
         ("a\nb", "a\nb", true),

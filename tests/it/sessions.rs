@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::harness::door::{completed, id, outcome, state};
-use crate::harness::{Door, Service, ask, message, until};
+use crate::harness::{Service, ServiceClient, ask, message, until};
 
 /// The fake program that remembers, told to resume by its own id.
 fn chat(options: &str, settings: &str, session: &str) -> String {
@@ -18,7 +18,7 @@ fn chat(options: &str, settings: &str, session: &str) -> String {
 
 /// It tells its id on standard error.
 fn plain() -> String {
-    chat("", "", "regex = 'session: (\\S+)'\nlost_regex = 'no such session'")
+    chat("", "", "regex = 'session: (\\S+)'\nunknown_session_regex = 'no such session'")
 }
 
 async fn started(agents: &str) -> Service {
@@ -34,21 +34,21 @@ fn of(context: &str, text: &str) -> Value {
     params
 }
 
-async fn say(door: &Door, context: &str, text: &str) -> Value {
-    door.rpc("chat", "message/send", &of(context, text)).await
+async fn say(client: &ServiceClient, context: &str, text: &str) -> Value {
+    client.rpc("chat", "message/send", &of(context, text)).await
 }
 
 /// What the service said in the stream of a message.
-async fn stream(door: &Door, context: &str, text: &str) -> String {
+async fn stream(client: &ServiceClient, context: &str, text: &str) -> String {
     let body = ask("message/stream", &of(context, text));
-    door.post("/agents/chat/v1", &body).await.body
+    client.post("/agents/chat/v1", &body).await.body
 }
 
 #[tokio::test]
-async fn a_conversation_goes_on_also_after_a_restart_and_others_know_nothing_of_it() {
+async fn a_conversation_resumes_after_a_restart_in_isolation() {
     for agent in [
         plain(),
-        chat(", '--events'", "output = 'events'", "lost_exit_codes = [3]"),
+        chat(", '--events'", "output = 'events'", "unknown_session_exit_codes = [3]"),
         chat("", "", "new_args = ['--new', '{{ uuid }}']"),
     ] {
         let mut service = started(&agent).await;
@@ -67,7 +67,7 @@ async fn a_conversation_goes_on_also_after_a_restart_and_others_know_nothing_of_
 }
 
 #[tokio::test]
-async fn nobody_goes_on_with_what_another_caller_said() {
+async fn conversations_of_different_callers_are_separate() {
     let service = started(&plain()).await;
     let made = service.post("/api/v1/tokens", &json!({"name": "ann"}).to_string()).await.json();
     let ann = service.with(made["token"].as_str().unwrap());
@@ -77,8 +77,8 @@ async fn nobody_goes_on_with_what_another_caller_said() {
 }
 
 #[tokio::test]
-async fn a_session_that_the_program_has_lost_is_made_anew_once_and_that_is_said() {
-    for lost in ["lost_regex = 'no such session'", "lost_exit_codes = [3]"] {
+async fn a_lost_session_is_replaced_once_and_reported() {
+    for lost in ["unknown_session_regex = 'no such session'", "unknown_session_exit_codes = [3]"] {
         let service = started(&chat("", "", &format!("regex = 'session: (\\S+)'\n{lost}"))).await;
         say(&service, "c", "one").await;
         let memory = service.setup.here().join("memory");
@@ -87,7 +87,7 @@ async fn a_session_that_the_program_has_lost_is_made_anew_once_and_that_is_said(
         forget.for_each(|file| std::fs::remove_file(file.path()).unwrap());
         let told = stream(&service, "c", "two").await;
         assert!(told.contains(r#""continuity":"lost""#), "{told}");
-        assert_eq!(told.matches("does not know its session any more").count(), 1, "{told}");
+        assert_eq!(told.matches("is lost: the agent does not know it").count(), 1, "{told}");
         assert!(told.contains(r#""text":"two""#) && !told.contains("no such session"), "{told}");
         assert_eq!(outcome(&say(&service, "c", "three").await), completed("two three"));
         let log = "start one\nend one\nstart two\nend two\nstart three\nend three\n";
@@ -96,7 +96,7 @@ async fn a_session_that_the_program_has_lost_is_made_anew_once_and_that_is_said(
 }
 
 #[tokio::test]
-async fn a_program_that_fails_otherwise_is_not_run_again_and_its_session_stays() {
+async fn a_failed_program_keeps_its_session_and_is_not_rerun() {
     let service = started(&plain()).await;
     say(&service, "c", "one").await;
     assert_eq!(state(&say(&service, "c", "fail").await), "failed");
@@ -105,7 +105,7 @@ async fn a_program_that_fails_otherwise_is_not_run_again_and_its_session_stays()
 }
 
 #[tokio::test]
-async fn messages_of_one_conversation_go_one_after_the_other_and_others_go_beside() {
+async fn messages_of_one_conversation_run_in_order() {
     let service = started(&plain()).await;
     let first = id(&service.submit("chat", of("c", "gate-a")).await);
     service.setup.written("memory/log", "start gate-a\n").await;
@@ -125,7 +125,7 @@ async fn messages_of_one_conversation_go_one_after_the_other_and_others_go_besid
 }
 
 #[tokio::test]
-async fn a_session_is_forgotten_with_the_last_of_its_conversation_and_when_it_is_too_old() {
+async fn a_session_is_forgotten_with_its_last_task_or_by_age() {
     let service = started(&plain()).await;
     let task = say(&service, "c", "one").await;
     let gone = service.command(&["tasks", "delete", &id(&task)], "").await;
@@ -133,18 +133,20 @@ async fn a_session_is_forgotten_with_the_last_of_its_conversation_and_when_it_is
     let told = stream(&service, "c", "two").await;
     assert!(told.contains(r#""text":"two""#) && !told.contains("continuity"), "{told}");
 
-    let service = started(&plain().replace("lost_regex", "ttl = 0.1\nlost_regex")).await;
+    let service =
+        started(&plain().replace("unknown_session_regex", "ttl = 0.1\nunknown_session_regex"))
+            .await;
     say(&service, "c", "one").await;
     let said = Instant::now();
     until("the end of its time", async || (said.elapsed().as_millis() > 150).then_some(())).await;
     let told = stream(&service, "c", "two").await;
-    assert!(told.contains("nothing was said for too long"), "{told}");
+    assert!(told.contains("it was idle for too long"), "{told}");
     assert!(told.contains(r#""text":"two""#), "{told}");
     assert!(told.contains(r#""continuity":"lost""#), "{told}");
 }
 
 #[tokio::test]
-async fn an_id_that_looks_like_a_secret_is_resumed_and_stands_nowhere_in_the_clear() {
+async fn a_secret_like_session_id_is_resumed_and_stored_encrypted() {
     let secret = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
     let agent = chat(&format!(", '--new', '{secret}'"), "", "regex = 'session: (\\S+)'");
     let service = started(&agent).await;
@@ -157,7 +159,7 @@ async fn an_id_that_looks_like_a_secret_is_resumed_and_stands_nowhere_in_the_cle
 }
 
 #[tokio::test]
-async fn a_program_that_goes_on_while_the_service_is_away_keeps_its_session() {
+async fn a_program_that_outlives_the_service_keeps_its_session() {
     let mut service = started(&chat("", "", "new_args = ['--new', '{{ uuid }}']")).await;
     let first = id(&service.submit("chat", of("c", "gate-a")).await);
     service.setup.written("memory/log", "start gate-a\n").await;
@@ -170,7 +172,7 @@ async fn a_program_that_goes_on_while_the_service_is_away_keeps_its_session() {
 
 /// A program that counts all tokens of its session, and is asked for the second time.
 #[tokio::test]
-async fn what_a_session_had_counted_before_is_not_counted_again() {
+async fn usage_of_earlier_turns_of_a_session_is_not_counted_again() {
     let service = Service::start(
         r#"
 [agents.chat]

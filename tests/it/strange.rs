@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::door::{completed, id, outcome};
-use crate::harness::{Door, Service, fake, message};
+use crate::harness::{Service, ServiceClient, fake, message};
 
 /// One byte at a time, so that each border lies within a character once; and events that are no
 /// text in ways of their own: half of a pair, a byte that is no UTF-8, a control character.
@@ -31,8 +31,8 @@ async fn service() -> Service {
 }
 
 /// The texts that a stream over JSON-RPC shows, put together.
-async fn streamed(door: &Door, agent: &str) -> String {
-    let body = door.call(agent, "message/stream", &message("go")).await.body;
+async fn streamed(client: &ServiceClient, agent: &str) -> String {
+    let body = client.call(agent, "message/stream", &message("go")).await.body;
     let events = body.lines().filter_map(|line| line.strip_prefix("data: "));
     let events: Vec<Value> = events.map(|event| serde_json::from_str(event).unwrap()).collect();
     let texts = events
@@ -42,17 +42,17 @@ async fn streamed(door: &Door, agent: &str) -> String {
 }
 
 /// The answer over HTTP+JSON.
-async fn rest(door: &Door, agent: &str) -> String {
+async fn rest(client: &ServiceClient, agent: &str) -> String {
     let parts = json!([{"text": "go"}]);
     let id = uuid::Uuid::new_v4().to_string();
     let body = json!({"message": {"messageId": id, "role": "ROLE_USER", "parts": parts}});
     let headers = [
-        format!("Authorization: Bearer {}", door.token),
+        format!("Authorization: Bearer {}", client.token),
         "Content-Type: application/json".to_owned(),
         "A2A-Version: 1.0".to_owned(),
     ];
     let line = format!("POST /agents/{agent}/v1/message:send");
-    let answer = door.request(&line, &headers, body.to_string().as_bytes()).await.json();
+    let answer = client.request(&line, &headers, body.to_string().as_bytes()).await.json();
     outcome_of(&answer["task"])
 }
 
@@ -62,7 +62,7 @@ fn outcome_of(task: &Value) -> String {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_text_are_shown_as_text_over_http() {
+async fn invalid_utf_8_is_shown_as_text_over_http() {
     let service = service().await;
     for (agent, wanted) in
         [("noisy", NOISE), ("slow", "é€😀"), ("teller", "a 😀, \u{0} and \u{1b}[1m")]
@@ -77,7 +77,7 @@ async fn bytes_that_are_no_text_are_shown_as_text_over_http() {
 }
 
 #[tokio::test]
-async fn the_record_has_what_was_written_and_says_what_could_not_be_read() {
+async fn the_record_shows_replaced_bytes_and_warns_of_them() {
     let service = service().await;
     let noisy = service.send("noisy", "go").await;
     let record = service.execution(&id(&noisy)).await;
@@ -86,6 +86,6 @@ async fn the_record_has_what_was_written_and_says_what_could_not_be_read() {
     let told = service.send("teller", "go").await;
     let events = service.execution(&id(&told)).await["events"].clone();
     let warned =
-        events.as_array().unwrap().iter().filter(|event| event["fact"]["kind"] == "warned");
+        events.as_array().unwrap().iter().filter(|event| event["data"]["kind"] == "warning");
     assert_eq!(warned.count(), 1, "{events}");
 }

@@ -24,7 +24,7 @@ output = "events"
 "#;
 
 #[tokio::test]
-async fn an_agent_that_is_switched_off_refuses_work_and_finishes_what_it_has() {
+async fn a_disabled_agent_refuses_work_and_finishes_its_own() {
     let service = Service::start(&gated("one", "max_concurrent = 1")).await;
     let (running, waiting) = (service.begin("one", "ann").await, service.begin("one", "bob").await);
     service.setup.written("log", "start ann\n").await;
@@ -44,7 +44,7 @@ async fn an_agent_that_is_switched_off_refuses_work_and_finishes_what_it_has() {
 }
 
 #[tokio::test]
-async fn a_task_that_asks_hears_its_answer_though_the_agent_is_off() {
+async fn a_disabled_agent_accepts_the_answer_to_its_question() {
     let service = Service::start(ASKS).await;
     let asking = service.send("asks", "ask").await;
     assert_eq!(state(&asking), "input-required");
@@ -58,7 +58,7 @@ async fn a_task_that_asks_hears_its_answer_though_the_agent_is_off() {
 }
 
 #[tokio::test]
-async fn a_switch_holds_over_reloads_and_restarts() {
+async fn a_disabled_agent_stays_disabled_over_reloads_and_restarts() {
     let mut service = Service::start(&fake("echo", "echo", "")).await;
     service.command(&["agents", "disable", "echo"], "").await;
     let reload = service.command(&["reload"], "").await;
@@ -85,7 +85,7 @@ async fn a_switch_holds_over_reloads_and_restarts() {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_off_by_configuration_is_switched_on_once_it_has_what_it_needs() {
+async fn a_disabled_agent_is_enabled_once_its_program_exists() {
     let agent = "[agents.late]\nenabled = false\ncommand = 'HERE/late'\n";
     let service = Service::start(&format!("{agent}{}", fake("echo", "echo", ""))).await;
     let refused = service.command(&["agents", "enable", "late"], "").await;
@@ -104,7 +104,7 @@ async fn an_agent_that_is_off_by_configuration_is_switched_on_once_it_has_what_i
 }
 
 #[tokio::test]
-async fn only_an_administrator_of_an_agent_switches_it_or_hears_of_it() {
+async fn only_an_administrator_enables_and_disables_an_agent() {
     let agents = [fake("echo", "echo", ""), fake("other", "echo", "")].concat();
     let service = Service::start(&agents).await;
     let make = async |name: &str, scopes: &str| {
@@ -133,7 +133,7 @@ async fn only_an_administrator_of_an_agent_switches_it_or_hears_of_it() {
 }
 
 #[tokio::test]
-async fn switches_that_cannot_be_read_let_nobody_take_work() {
+async fn unreadable_agent_states_disable_all_agents() {
     let mut service = Service::start(&fake("echo", "echo", "")).await;
     service.sigterm();
     service.exit().await;
@@ -149,7 +149,7 @@ async fn switches_that_cannot_be_read_let_nobody_take_work() {
 }
 
 #[tokio::test]
-async fn a_test_tells_exactly_what_went_wrong() {
+async fn agents_test_reports_exactly_the_failure() {
     let agents = [fake("echo", "echo", ""), fake("exit", "exit 7", ""), ASKS.to_owned()].concat();
     let service = Setup::new(&agents).start().await;
     let good = service.command(&["agents", "test", "echo", "--input", "ping"], "").await;
@@ -159,7 +159,7 @@ async fn a_test_tells_exactly_what_went_wrong() {
     assert_eq!(json_of(&list)["executions"][0]["trigger"], "probe", "{list}");
     let bad = service.command(&["agents", "test", "exit"], "").await;
     assert_eq!(bad.code, Some(5), "{bad:?}");
-    for told in ["hint: ", "(agent-exit, agent)", "page: docs/errors/agent-exit.md"] {
+    for told in ["hint: ", "(agent-exit, agent)", "page: `algonius explain agent-exit`"] {
         assert!(bad.stderr.contains(told), "{told}: {bad:?}");
     }
     let asks = service.command(&["agents", "test", "asks", "--input", "ask", "--json"], "").await;

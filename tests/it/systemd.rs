@@ -5,10 +5,11 @@ use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use algonius_skips::{skip, skip_without};
 use tokio::net::UnixDatagram as Socket;
 
 use crate::harness::processes::wardens;
-use crate::harness::{Door, Setup, gated, soon, until};
+use crate::harness::{ServiceClient, Setup, gated, soon, until};
 
 const SHOWS_ITS_ENVIRONMENT: &str = "[agents.env]\ncommand = 'env'\n";
 
@@ -29,7 +30,7 @@ async fn heard(socket: &Socket) -> String {
 }
 
 #[tokio::test]
-async fn systemd_is_told_when_the_door_is_open_and_when_the_service_drains() {
+async fn systemd_is_notified_of_readiness_and_of_the_drain() {
     let agents = gated("one", "access = 'read-write'");
     let (socket, setup) = listening(&agents);
     let word = setup.here().join("word");
@@ -37,8 +38,8 @@ async fn systemd_is_told_when_the_door_is_open_and_when_the_service_drains() {
     let listener = tokio::spawn(async move {
         let ready = heard(&socket).await;
         let address = ready.split("http://").nth(1).and_then(|rest| rest.lines().next()).unwrap();
-        let door = Door { address: address.parse().unwrap(), token: "none".to_owned() };
-        let health = door.get("/health").await;
+        let client = ServiceClient { address: address.parse().unwrap(), token: "none".to_owned() };
+        let health = client.get("/health").await;
         fs::write(word, &ready).unwrap();
         (socket, ready, health.status)
     });
@@ -49,6 +50,7 @@ async fn systemd_is_told_when_the_door_is_open_and_when_the_service_drains() {
     service.begin("one", "ann").await;
     service.setup.written("log", "start ann\n").await;
     service.sigterm();
+    // The service notifies systemd when it is ready and when it drains
     assert!(heard(&socket).await.starts_with("STOPPING=1\n"));
     assert!(!service.has_exited(), "what runs may finish first");
     service.setup.open("go");
@@ -56,24 +58,25 @@ async fn systemd_is_told_when_the_door_is_open_and_when_the_service_drains() {
 }
 
 #[tokio::test]
-async fn the_socket_of_systemd_reaches_neither_an_agent_nor_the_warden() {
+async fn the_notify_socket_reaches_neither_agent_nor_warden() {
     let (socket, setup) = listening(SHOWS_ITS_ENVIRONMENT);
     let service = setup.start().await;
     assert!(heard(&socket).await.starts_with("READY=1\n"));
     let seen = service.command(&["send", "env", "x"], "").await.stdout;
+    // The notify socket of systemd reaches neither an agent nor the warden
     assert!(seen.contains("A2A_TASK_ID=") && !seen.contains("NOTIFY_SOCKET"), "{seen}");
     let warden = wardens(service.pid()).pop().unwrap();
     match fs::read(format!("/proc/{warden}/environ")) {
         Ok(environment) => assert_eq!(String::from_utf8_lossy(&environment), ""),
-        Err(_) => println!("NOT TESTED: only root sees the environment of a warden"),
+        Err(_) => skip("only root sees the environment of a warden"),
     }
 }
 
 #[tokio::test]
-async fn a_socket_that_is_not_there_keeps_nothing_from_working() {
+async fn a_missing_notify_socket_is_tolerated() {
     let setup = Setup::new(SHOWS_ITS_ENVIRONMENT).env("NOTIFY_SOCKET", "/nowhere/at/all");
     let service = setup.start().await;
-    let is_said = async || service.said().contains("systemd could not be told").then_some(());
+    let is_said = async || service.said().contains("failed to notify systemd").then_some(());
     until("a word about it", is_said).await;
     assert_eq!(service.command(&["send", "env", "x"], "").await.code, Some(0));
 }
@@ -101,7 +104,7 @@ fn unit_file(setup: &Setup) -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_user_s_service_is_installed_told_of_and_removed() {
+async fn a_user_service_is_installed_reported_and_removed() {
     let setup = with_systemd();
     let config = setup.write().display().to_string();
     let missing = setup.run(&["service", "status"], "").await;
@@ -137,7 +140,7 @@ async fn a_user_s_service_is_installed_told_of_and_removed() {
 }
 
 #[tokio::test]
-async fn nothing_is_installed_that_could_not_start_or_that_another_has_written() {
+async fn a_faulty_or_foreign_unit_is_not_installed() {
     let setup = with_systemd();
     let none = setup.run(&["service", "install"], "").await;
     assert_eq!(none.code, Some(4), "{none:?}");
@@ -164,7 +167,7 @@ async fn nothing_is_installed_that_could_not_start_or_that_another_has_written()
 }
 
 #[tokio::test]
-async fn what_systemd_refuses_is_told_in_its_words() {
+async fn errors_of_systemctl_are_shown_verbatim() {
     let script = "#!/bin/sh\necho 'Failed to connect to bus' >&2\nexit 1\n";
     let setup = with_systemd().executable("systemctl", script);
     let config = setup.write().display().to_string();
@@ -175,7 +178,7 @@ async fn what_systemd_refuses_is_told_in_its_words() {
 }
 
 #[tokio::test]
-async fn without_systemd_it_says_so_and_what_to_do() {
+async fn a_machine_without_systemd_gets_instructions() {
     let setup = Setup::bare("[agents.echo]\ncommand = 'cat'\n");
     let config = setup.write().display().to_string();
     let words: [&[&str]; 3] = [&["install", "--config", &config], &["uninstall"], &["status"]];
@@ -191,7 +194,7 @@ async fn without_systemd_it_says_so_and_what_to_do() {
 
 /// What systemd itself says of both units. No start of one under a real systemd is tested.
 #[tokio::test]
-async fn systemd_understands_what_is_printed() {
+async fn systemd_accepts_the_printed_unit() {
     let setup = Setup::bare("");
     for scope in [&[][..], &["--system"]] {
         let dry = ["service", "install", "--dry-run"];
@@ -203,7 +206,7 @@ async fn systemd_understands_what_is_printed() {
         let Ok(output) =
             tokio::time::timeout(Duration::from_secs(60), verify.output()).await.unwrap()
         else {
-            println!("NOT TESTED: systemd-analyze is not installed");
+            skip_without("systemd-analyze");
             return;
         };
         let said = String::from_utf8_lossy(&output.stderr);

@@ -16,6 +16,7 @@ args = ["-c", '''
 read word
 case "$word" in
 ask) echo '{"type":"input_required","text":"which colour?"}'; exit 0 ;;
+guard) echo '{"type":"auth_required","text":"Sign in.","url":"https://login.example.org"}'; exit 0 ;;
 esac
 printf '{"type":"text","text":"first %s,\\n"}\n' "$word"
 until [ -e HERE/go ]; do sleep 0.05; done
@@ -112,7 +113,7 @@ fn screen(text: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_tree_lives_in_its_place_until_ctrl_c() {
+async fn a_watched_status_is_redrawn_in_place_until_ctrl_c() {
     let service = Service::start(&gated("one", "access = 'read-write'")).await;
     let mut terminal = Terminal::open(&service, "status --watch --every 0.1");
     terminal.shows("one up ").await;
@@ -135,7 +136,7 @@ async fn the_tree_lives_in_its_place_until_ctrl_c() {
 }
 
 #[tokio::test]
-async fn an_answer_is_shown_as_it_comes_and_its_progress_goes() {
+async fn an_answer_is_streamed_and_its_progress_removed() {
     let service = Service::start(TALKS).await;
     let terminal = Terminal::open(&service, "send talks word");
     terminal.shows("first word,").await;
@@ -148,7 +149,7 @@ async fn an_answer_is_shown_as_it_comes_and_its_progress_goes() {
 }
 
 #[tokio::test]
-async fn what_it_does_stands_in_one_line_while_there_is_no_answer() {
+async fn progress_is_one_line_until_the_answer_arrives() {
     let service = Service::start(&gated("one", "max_concurrent = 1")).await;
     service.begin("one", "ann").await;
     service.setup.written("log", "start ann\n").await;
@@ -162,7 +163,7 @@ async fn what_it_does_stands_in_one_line_while_there_is_no_answer() {
 }
 
 #[tokio::test]
-async fn a_question_is_put_to_the_person_and_the_same_task_goes_on() {
+async fn a_question_is_shown_at_the_terminal_and_answered() {
     let service = Service::start(TALKS).await;
     service.setup.open("go");
     let mut terminal = Terminal::open(&service, "send talks ask");
@@ -177,7 +178,22 @@ async fn a_question_is_put_to_the_person_and_the_same_task_goes_on() {
 }
 
 #[tokio::test]
-async fn ctrl_c_calls_the_task_off() {
+async fn a_terminal_user_is_shown_the_authentication_page() {
+    let service = Service::start(TALKS).await;
+    service.setup.open("go");
+    let mut terminal = Terminal::open(&service, "send talks guard");
+    let lines = terminal.shows("(authenticate, then answer to continue)").await;
+    for line in ["Sign in.", "https://login.example.org"] {
+        assert!(lines.iter().any(|shown| shown == line), "{lines:#?}");
+    }
+    terminal.types("done\n").await;
+    let (code, last) = terminal.ends().await;
+    assert_eq!(code, Some(0), "{last:#?}");
+    assert_eq!(last[last.len() - 2..], ["first done,", "then the rest"]);
+}
+
+#[tokio::test]
+async fn ctrl_c_cancels_the_task() {
     let service = Service::start(&gated("one", "access = 'read-write'")).await;
     let mut terminal = Terminal::open(&service, "send one ann");
     service.setup.written("log", "start ann\n").await;
@@ -185,14 +201,38 @@ async fn ctrl_c_calls_the_task_off() {
     terminal.types("\x03").await;
     let (code, last) = terminal.ends().await;
     assert_eq!(code, Some(5), "{last:#?}");
-    assert!(last.iter().any(|line| line.contains("calling it off")), "{last:#?}");
+    assert!(last.iter().any(|line| line.contains("cancelling the task")), "{last:#?}");
     let list = service.get("/api/v1/executions").await.json();
     assert_eq!(list["executions"][0]["outcome"], "cancelled", "{list}");
 }
 
 #[test]
-fn a_screen_shows_what_was_written_last() {
+fn a_screen_shows_the_latest_text() {
     assert_eq!(screen("one\r\ntwo\r\n\x1b[2Athree\x1b[K\r\n\x1b[J"), ["three"]);
     assert_eq!(screen("waits (1 s)\r\x1b[Kdone\r\n"), ["done"]);
     assert_eq!(screen("abc\rx"), ["xbc"]);
+}
+
+/// Prints colours in two pieces, and characters that a terminal would interpret.
+const PAINTS: &str = r#"
+[agents.paints]
+command = "sh"
+args = ["-c", '''
+printf '{"type":"text","text":"\\u001b[3"}\n'
+sleep 0.2
+printf '{"type":"text","text":"1mred\\u001b[2J\\u001b]52;c;eA==\\u0007\\u202e over\\rwritten"}\n'
+''']
+output = "events"
+"#;
+
+#[tokio::test]
+async fn only_colours_reach_the_terminal() {
+    let service = Service::start(PAINTS).await;
+    for words in ["send paints x", "send --no-stream paints x"] {
+        let terminal = Terminal::open(&service, words);
+        let (seen, (code, lines)) = (terminal.seen.clone(), terminal.ends().await);
+        let seen = seen.borrow().clone();
+        let wanted = "\x1b[31mred\\x1b[2J\\x1b]52;c;eA==\\x07\\u{202e} over\\rwritten\x1b[0m";
+        assert!(code == Some(0) && seen.contains(wanted), "{words}: {seen:?} {lines:#?}");
+    }
 }

@@ -4,8 +4,8 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use algonius_supervisor::serve::grpc::proto::lf_a2a_v1 as proto;
-use algonius_supervisor::tls;
+use algonius_a2a::grpc::proto::lf_a2a_v1 as proto;
+use algonius_supervisor::platform::tls;
 use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
@@ -40,7 +40,7 @@ impl Secured {
         let issued = authority.issue(&NAMES);
         issued.write(setup.here());
         let trusted = authority.write(setup.here());
-        let mut config = tls::asking(Some(&trusted)).unwrap();
+        let mut config = tls::client_config(Some(&trusted)).unwrap();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         let asking = TlsConnector::from(Arc::new(config));
         Self { service: setup.start().await, authority, issued, asking }
@@ -102,7 +102,7 @@ async fn exchange(mut stream: TlsStream<TcpStream>, request: &[u8]) -> Option<Va
 }
 
 #[tokio::test]
-async fn callers_are_answered_over_tls_and_told_of_it_by_the_card() {
+async fn tls_callers_are_served_and_the_card_has_an_https_url() {
     let secured = Secured::start("", &fake("echo", "echo", "")).await;
     let stream = secured.connect().await.unwrap();
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(b"http/1.1".as_slice()));
@@ -121,9 +121,9 @@ async fn callers_are_answered_over_tls_and_told_of_it_by_the_card() {
 
 /// One port for all: clients of gRPC ask for HTTP/2 while they agree upon TLS.
 #[tokio::test]
-async fn grpc_is_spoken_over_tls() {
+async fn grpc_works_over_tls() {
     let secured = Secured::start("", &fake("echo", "echo", "")).await;
-    let config = tls::asking(Some(&secured.service.setup.here().join("ca.pem"))).unwrap();
+    let config = tls::client_config(Some(&secured.service.setup.here().join("ca.pem"))).unwrap();
     let mut either = config.clone();
     either.alpn_protocols = ["http/1.1", "h2"].map(|name| name.as_bytes().to_vec()).to_vec();
     let stream = connect(&TlsConnector::from(Arc::new(either)), secured.service.address).await;
@@ -154,7 +154,7 @@ async fn grpc_is_spoken_over_tls() {
 }
 
 #[tokio::test]
-async fn the_command_line_trusts_whom_it_is_told_to_and_says_why_it_trusts_nobody_else() {
+async fn the_command_line_explains_untrusted_certificates() {
     let secured = Secured::start("", &fake("echo", "echo", "")).await;
     let (url, ca) = (secured.url(), secured.service.setup.here().join("ca.pem"));
     let ca = ca.to_str().unwrap();
@@ -191,7 +191,7 @@ async fn the_command_line_trusts_whom_it_is_told_to_and_says_why_it_trusts_nobod
 }
 
 #[tokio::test]
-async fn https_to_a_service_in_the_clear_is_told() {
+async fn https_to_a_plain_text_service_is_reported() {
     let service = Service::start(&fake("echo", "echo", "")).await;
     let url = format!("https://{}", service.address);
     let output = service.setup.run(&["status", "--url", &url], "").await;
@@ -201,7 +201,7 @@ async fn https_to_a_service_in_the_clear_is_told() {
 
 /// Each client asks over and over, over a connection of its own each time, while the files change.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_certificate_is_replaced_under_load_and_no_request_fails() {
+async fn a_certificate_is_replaced_under_load_without_an_error() {
     let secured = Secured::start("", &fake("echo", "echo", "max_concurrent = 8")).await;
     let done = Arc::new(AtomicBool::new(false));
     let mut kept = secured.connect().await.unwrap();
@@ -240,12 +240,12 @@ async fn a_certificate_is_replaced_under_load_and_no_request_fails() {
 }
 
 #[tokio::test]
-async fn files_that_are_no_pair_keep_the_last_one_and_are_told_once() {
+async fn a_mismatched_pair_keeps_the_last_one_and_is_reported_once() {
     let secured = Secured::start("", &fake("echo", "echo", "")).await;
     let here = secured.service.setup.here();
     let next = secured.authority.issue(&NAMES);
     fs::write(here.join("key.pem"), &next.key).unwrap();
-    let told = || secured.service.said().matches("the certificate was not replaced").count();
+    let told = || secured.service.said().matches("failed to reload certificate").count();
     until("the complaint", async || (told() == 1).then_some(())).await;
     assert!(secured.service.said().contains("is not that of the first certificate"));
     assert_eq!(secured.shown().await, secured.issued.der);
@@ -260,7 +260,7 @@ async fn files_that_are_no_pair_keep_the_last_one_and_are_told_once() {
 
 /// The only place is free again each time.
 #[tokio::test]
-async fn who_drips_a_handshake_or_speaks_in_the_clear_is_cut_and_leaves_no_line() {
+async fn a_slow_or_plain_text_handshake_is_cut_without_a_log_line() {
     let server = "header_timeout = 0.5\nmax_connections = 1\n";
     let secured = Secured::start(server, &fake("echo", "echo", "")).await;
     let before = secured.service.said();
@@ -297,7 +297,7 @@ max_output_bytes = 40000000
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_follows_over_tls_and_never_reads_is_cut() {
+async fn a_tls_follower_that_never_reads_is_disconnected() {
     let secured = Secured::start("write_timeout = 1\n", TALKER).await;
     let quiet = sockets(secured.service.pid());
     let mut stream = secured.connect().await.unwrap();
@@ -319,7 +319,7 @@ async fn who_follows_over_tls_and_never_reads_is_cut() {
 }
 
 #[tokio::test]
-async fn files_that_do_not_do_keep_the_service_from_starting() {
+async fn unusable_certificate_files_stop_the_start() {
     let setup = Setup::server(TLS, &fake("echo", "echo", ""));
     let (authority, other) = (Authority::new(), Authority::new());
     let Issued { cert, key, .. } = authority.issue(&NAMES);

@@ -56,7 +56,7 @@ const TORN: &[Damage] = &[
 ];
 
 #[tokio::test]
-async fn a_torn_log_costs_at_most_its_last_record_and_all_else_is_settled_as_it_was_told() {
+async fn a_torn_log_costs_at_most_its_last_record() {
     for &torn in TORN {
         let mut service = Service::start(&agents()).await;
         let mut told = Vec::new();
@@ -78,6 +78,8 @@ async fn a_torn_log_costs_at_most_its_last_record_and_all_else_is_settled_as_it_
             assert_eq!(service.task("echo", &id(&task)).await, task);
         }
         let known = id(&service.submit("one", last).await);
+        // A torn write-ahead log of the ledger loses at most its last record, and every other
+        // execution settles
         assert!(known == waits || !torn.0.starts_with("followed"), "what was whole is lost");
         service.setup.open("go");
         assert_eq!(outcome(&service.ended("one", &runs).await), completed("ann\n"));
@@ -95,7 +97,7 @@ const GONE: &[Damage] = &[
 ];
 
 #[tokio::test]
-async fn a_log_that_is_gone_costs_what_was_only_there_and_leaves_nothing_running() {
+async fn a_lost_log_costs_its_records_and_leaves_no_process() {
     for &gone in GONE {
         let mut service = Service::start(&agents()).await;
         let before = service.send("echo", "before").await;
@@ -111,6 +113,8 @@ async fn a_log_that_is_gone_costs_what_was_only_there_and_leaves_nothing_running
         service.restart().await;
         assert_eq!(service.task("echo", &id(&before)).await, before);
         let lost = service.refused("one", "tasks/get", json!({"id": runs})).await;
+        // A missing write-ahead log loses only the records that it alone had, and leaves no
+        // process running
         assert_eq!(lost.1, "execution-unknown");
         let ended = async || marked(&program).is_empty().then_some(());
         until("the end of what nobody knows", ended).await;
@@ -133,7 +137,7 @@ const DAMAGED: &[Damage] = &[
 ];
 
 #[tokio::test]
-async fn a_damaged_database_is_refused_by_its_name_left_as_it_is_and_can_be_moved_away() {
+async fn a_damaged_database_is_refused_and_left_unchanged() {
     for &damaged in DAMAGED {
         let mut service = Service::start(&agents()).await;
         service.send("echo", "before").await;
@@ -145,9 +149,12 @@ async fn a_damaged_database_is_refused_by_its_name_left_as_it_is_and_can_be_move
         let serve = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
         let output = setup.run(&serve, "").await;
         let place = file(setup, "ledger.db");
-        let sentence = format!("error: the ledger `{}` is damaged; put a copy", place.display());
+        let shown = place.canonicalize().unwrap();
+        let sentence = format!("error: the ledger `{}` is damaged; put a copy", shown.display());
         assert!(output.stderr.contains(&sentence), "{output:?}");
         assert!(!output.stderr.contains("panicked"), "{output:?}");
+        // The service refuses a damaged database by name with exit code 1, and leaves it
+        // unchanged
         assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
         assert!(fs::read(&place).unwrap() == bytes, "the damaged file was changed");
         for name in ["ledger.db", "ledger.db-wal", "ledger.db-shm"] {
@@ -162,7 +169,7 @@ async fn a_damaged_database_is_refused_by_its_name_left_as_it_is_and_can_be_move
 
 /// The database while its log has what came last: SQLite may find there what is missing here.
 #[tokio::test]
-async fn a_database_that_is_damaged_beside_its_log_is_mended_from_it_or_refused() {
+async fn a_damaged_database_with_a_log_is_repaired_or_refused() {
     for &damaged in DAMAGED {
         let mut service = Service::start(&agents()).await;
         let mut told = vec![service.send("echo", "before").await];
@@ -177,6 +184,8 @@ async fn a_database_that_is_damaged_beside_its_log_is_mended_from_it_or_refused(
         match setup.attempt().await {
             Ok(service) => {
                 for task in told {
+                    // The service repairs a damaged database from the write-ahead log beside
+                    // it, or refuses it
                     assert_eq!(service.task("echo", &id(&task)).await, task);
                 }
             }

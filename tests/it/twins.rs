@@ -6,11 +6,13 @@ use crate::harness::door::{completed, id, outcome};
 use crate::harness::{Service, Setup, fake, gated, message, messages, soon};
 
 #[tokio::test]
-async fn the_same_message_sent_twice_at_once_and_once_more_later_runs_once() {
+async fn a_message_sent_three_times_runs_once() {
     let service = Service::start(&gated("one", "")).await;
-    let door = service.door.clone();
+    let client = service.client.clone();
     let first =
-        tokio::spawn(async move { door.rpc("one", "message/send", &messages("m-1", "ann")).await });
+        tokio::spawn(
+            async move { client.rpc("one", "message/send", &messages("m-1", "ann")).await },
+        );
     service.setup.written("log", "start ann\n").await;
     let second = service.submit("one", messages("m-1", "ann")).await;
     service.setup.open("go");
@@ -23,15 +25,15 @@ async fn the_same_message_sent_twice_at_once_and_once_more_later_runs_once() {
 }
 
 #[tokio::test]
-async fn a_message_that_comes_again_and_again_is_told_of_its_one_run() {
+async fn a_repeated_message_returns_its_one_task() {
     let service = Service::start(&gated("one", "")).await;
     let first = service.submit("one", messages("m-1", "ann")).await;
     service.setup.written("log", "start ann\n").await;
     let others: Vec<_> = (0..4)
         .map(|_| {
-            let door = service.door.clone();
+            let client = service.client.clone();
             let send =
-                async move { door.rpc("one", "message/send", &messages("m-1", "ann")).await };
+                async move { client.rpc("one", "message/send", &messages("m-1", "ann")).await };
             tokio::spawn(send)
         })
         .collect();
@@ -54,7 +56,7 @@ async fn a_message_that_comes_again_and_again_is_told_of_its_one_run() {
 }
 
 #[tokio::test]
-async fn the_same_message_is_known_after_a_restart() {
+async fn a_repeated_message_is_recognized_after_a_restart() {
     let mut service = Service::start(&gated("one", "")).await;
     service.setup.open("go");
     let first = service.rpc("one", "message/send", &messages("m-1", "ann")).await;
@@ -63,11 +65,12 @@ async fn the_same_message_is_known_after_a_restart() {
     service.restart().await;
     let second = service.rpc("one", "message/send", &messages("m-1", "ann")).await;
     assert_eq!((id(&second), outcome(&second)), (id(&first), completed("ann\n")));
+    // R-10: The same message from the same caller is the same execution, also after a restart
     assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
 }
 
 #[tokio::test]
-async fn a_request_that_its_caller_named_is_known_by_that_name_after_a_restart() {
+async fn an_idempotency_key_is_known_after_a_restart() {
     let mut service = Service::start(&gated("one", "")).await;
     service.setup.open("go");
     let send = async |service: &Service, name: &str, text: &str| {
@@ -84,17 +87,18 @@ async fn a_request_that_its_caller_named_is_known_by_that_name_after_a_restart()
     let again = send(&service, "k-1", "ann").await;
     assert_eq!(id(&again["result"]), id(&first["result"]));
     let refused = send(&service, "k-1", "bob").await;
-    assert_eq!(refused["error"]["data"]["code"], "message-reused");
+    assert_eq!(refused["error"]["data"][0]["metadata"]["code"], "message-reused");
     let other = send(&service, "k-2", "ann").await;
     assert_ne!(id(&other["result"]), id(&first["result"]));
     let nameless = send(&service, "", "ann").await;
-    assert_eq!(nameless["error"]["data"]["code"], "invalid-params");
+    assert_eq!(nameless["error"]["data"][0]["metadata"]["code"], "invalid-params");
     assert_eq!(service.setup.read("log"), "start ann\nend ann\n".repeat(2));
 }
 
 #[tokio::test]
-async fn the_same_message_id_with_another_text_is_refused() {
-    let service = Service::start(&fake("echo", "echo", "")).await;
+async fn an_equal_message_id_with_another_text_is_refused() {
+    let allowed = "params.a = '0'\noverrides.params = ['a']";
+    let service = Service::start(&fake("echo", "echo", allowed)).await;
     let send = async |params| service.refused("echo", "message/send", params).await;
     service.rpc("echo", "message/send", &messages("m-1", "ann")).await;
     let reused = (-32602, "message-reused".to_owned());
@@ -105,7 +109,7 @@ async fn the_same_message_id_with_another_text_is_refused() {
 }
 
 #[tokio::test]
-async fn the_same_message_id_of_another_caller_or_for_another_agent_is_another_execution() {
+async fn equal_message_ids_of_other_callers_or_agents_are_distinct() {
     let token = "t".repeat(40);
     let agents = [fake("echo", "echo", ""), fake("copy", "echo", "")].concat();
     let text = format!("{agents}[tokens.ann]\ntoken_env = 'ANN'\n");
@@ -121,9 +125,9 @@ async fn the_same_message_id_of_another_caller_or_for_another_agent_is_another_e
     assert_eq!(ids.len(), 3);
 }
 
-/// Also where the door knows the message by then.
+/// Also when the service already knows the message.
 #[tokio::test]
-async fn who_may_not_look_is_not_told_of_a_task_however_often_its_message_comes() {
+async fn a_caller_without_read_access_learns_of_no_duplicate() {
     let token = "t".repeat(40);
     let text =
         format!("{}[tokens.ann]\ntoken_env = 'ANN'\nscopes = ['run']\n", fake("echo", "echo", ""));
@@ -137,7 +141,7 @@ async fn who_may_not_look_is_not_told_of_a_task_however_often_its_message_comes(
 }
 
 #[tokio::test]
-async fn the_same_words_within_the_window_are_worked_on_once_where_the_agent_wants_that() {
+async fn equal_content_within_the_window_runs_once_if_configured() {
     let settings = "dedup = 'content'\ndedup_window = '5m'\nmax_concurrent = 3";
     let service = Service::start(&gated("one", settings)).await;
     let first = service.begin("one", "ann").await;
@@ -168,7 +172,7 @@ async fn the_same_words_within_the_window_are_worked_on_once_where_the_agent_wan
 }
 
 #[tokio::test]
-async fn a_result_that_took_a_question_is_not_taken_by_the_same_words() {
+async fn a_result_that_needed_an_answer_is_not_shared() {
     let agent = r#"
 [agents.asking]
 command = "sh"

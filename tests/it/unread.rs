@@ -35,7 +35,7 @@ async fn answer(stream: &mut TcpStream) -> Answer {
 }
 
 #[tokio::test]
-async fn a_refusal_waits_for_the_body_and_the_connection_serves_on() {
+async fn a_refusal_drains_the_body_and_keeps_the_connection() {
     let service = Service::start(AGENTS).await;
     let body = ask("message/send", &message("hello"));
     let mut stream = service.connect().await;
@@ -53,7 +53,7 @@ async fn a_refusal_waits_for_the_body_and_the_connection_serves_on() {
 }
 
 #[tokio::test]
-async fn who_says_too_much_or_nothing_more_is_told_that_the_connection_is_closed() {
+async fn an_unread_long_or_stalled_body_closes_the_connection() {
     let service = Service::start(AGENTS).await;
     for length in [2 << 20, 10] {
         let mut stream = service.connect().await;
@@ -64,7 +64,7 @@ async fn who_says_too_much_or_nothing_more_is_told_that_the_connection_is_closed
 }
 
 #[tokio::test]
-async fn who_asks_first_whether_to_go_on_is_told_without_a_body() {
+async fn an_expect_continue_request_is_refused_without_its_body() {
     let service = Service::start(AGENTS).await;
     let mut stream = service.connect().await;
     let head = head(10, "Expect: 100-continue\r\n");

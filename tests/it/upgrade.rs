@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Command;
 
+use algonius_skips::skip_without;
 use nix::sys::signal::Signal;
 
 use crate::harness::door::{completed, failed, outcome};
@@ -23,7 +24,7 @@ args = ["-c", 'seq 1000; echo lines >> HERE/parts; until [ -e HERE/go ]; do slee
 "#;
 
 #[tokio::test]
-async fn a_new_binary_takes_up_what_the_old_one_left_and_no_byte_is_lost() {
+async fn an_upgrade_of_the_binary_loses_no_work_and_no_byte() {
     let agents = [HALVES, &gated("one", "access = 'read-write'")].concat();
     let mut service = Service::start(&agents).await;
     let mut halves = Vec::new();
@@ -48,6 +49,8 @@ async fn a_new_binary_takes_up_what_the_old_one_left_and_no_byte_is_lost() {
     assert_eq!(fs::read_link(format!("/proc/{}/exe", service.pid())).unwrap(), next);
     let whole: String = (1..=2000).map(|number| format!("{number}\n")).collect();
     for (agent, id) in halves {
+        // R-56: On SIGUSR2, the service exits at once, closes its ledger and leaves running work,
+        // which the next binary resumes to the last byte
         assert!(outcome(&service.ended(agent, &id).await) == completed(&whole), "{agent}");
     }
     assert_eq!(outcome(&service.ended("one", &first).await), completed("ann\n"));
@@ -56,7 +59,7 @@ async fn a_new_binary_takes_up_what_the_old_one_left_and_no_byte_is_lost() {
 }
 
 #[tokio::test]
-async fn what_shall_not_outlive_its_service_ends_with_the_upgrade() {
+async fn an_agent_bound_to_its_service_ends_with_the_upgrade() {
     let mut service = Service::start(&gated("one", "on_supervisor_loss = 'kill'")).await;
     let id = service.begin("one", "ann").await;
     service.setup.written("log", "start ann\n").await;
@@ -64,6 +67,7 @@ async fn what_shall_not_outlive_its_service_ends_with_the_upgrade() {
     assert_eq!(service.exit().await.code(), Some(0));
     until("what it did", async || service.said().contains("1 end").then_some(())).await;
     let mark = format!("ALGONIUS_EXECUTION_ID={id}");
+    // R-57: On SIGUSR2, an agent that must not outlive its service ends with it
     until("the end of its program", async || marked(&mark).is_empty().then_some(())).await;
     service.restart().await;
     assert_eq!(outcome(&service.ended("one", &id).await), failed("interrupted"));
@@ -71,7 +75,7 @@ async fn what_shall_not_outlive_its_service_ends_with_the_upgrade() {
 
 /// What systemd itself finds wrong with the unit that is shipped, for this binary.
 #[test]
-fn the_unit_of_systemd_is_understood_and_spares_the_wardens() {
+fn the_systemd_unit_is_valid_and_spares_the_wardens() {
     let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/config/systemd/algonius.service");
     let unit = fs::read_to_string(unit).unwrap();
     for line in
@@ -89,10 +93,11 @@ fn the_unit_of_systemd_is_understood_and_spares_the_wardens() {
     let verified =
         Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&place).output();
     let Ok(output) = verified else {
-        println!("SKIPPED: systemd-analyze is not installed");
+        skip_without("systemd-analyze");
         return;
     };
     let said = String::from_utf8_lossy(&output.stderr);
     let ours: Vec<_> = said.lines().filter(|line| line.contains("algonius.service")).collect();
+    // R-58: The unit in `config/systemd` is valid for systemd, and does not end the wardens
     assert!(output.status.success() && ours.is_empty(), "{said}");
 }

@@ -32,7 +32,7 @@ async fn logged(service: &Service, line: &str) {
 }
 
 #[tokio::test]
-async fn agents_that_share_a_workspace_never_run_at_once_and_go_in_order_of_arrival() {
+async fn agents_that_share_a_workspace_run_in_order_of_arrival() {
     let agents = [("ann", "shared"), ("bob", "shared/nested"), ("cid", "link"), ("dan", "other")];
     let service = start(&writers(&agents)).await;
     let mut ids = Vec::new();
@@ -54,11 +54,12 @@ async fn agents_that_share_a_workspace_never_run_at_once_and_go_in_order_of_arri
     let shared: Vec<_> = log.lines().filter(|line| !line.ends_with("dan")).collect();
     let one_by_one =
         ["ann", "bob", "cid"].map(|who| [format!("start {who}"), format!("end {who}")]);
+    // Agents whose folders overlap run one after the other in these folders
     assert_eq!(shared, one_by_one.concat());
 }
 
 #[tokio::test]
-async fn a_folder_that_a_caller_chose_is_shared_like_any_other_and_after_a_kill() {
+async fn a_folder_chosen_by_a_caller_is_a_shared_workspace() {
     let allowing = "access = 'read-write'\nworking_dir = 'HERE/other'\noverrides = { working_dirs = ['HERE'] }";
     let agents = [gated("free", allowing), writers(&[("ann", "shared")])].concat();
     let mut service = start(&agents).await;

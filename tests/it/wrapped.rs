@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::harness::door::{completed, failed, outcome, state};
 use crate::harness::processes::{children, marked};
-use crate::harness::{Service, Setup, gated, until};
+use crate::harness::{Service, Setup, gated, message, until};
 use crate::read_only::{WITHOUT, changes_nothing, of_nobody, setup, skips};
 
 /// What is wrapped, and may write its log.
@@ -31,7 +31,7 @@ async fn held_by(service: &Service, agent: &str, means: &str) {
 
 /// It is tried at the start whether bubblewrap works here.
 #[tokio::test]
-async fn a_service_begins_with_its_warden_and_no_other_child() {
+async fn a_service_starts_with_its_warden_as_its_only_child() {
     if !skips("bubblewrap") {
         let service = Service::start(&script(WRAPPED, "cat")).await;
         assert_eq!(children(service.pid()), [service.warden()]);
@@ -39,23 +39,26 @@ async fn a_service_begins_with_its_warden_and_no_other_child() {
 }
 
 #[tokio::test]
-async fn a_wrapped_read_only_agent_cannot_change_its_workspace_in_any_way() {
+async fn a_wrapped_read_only_agent_cannot_change_its_workspace() {
     if !skips("bubblewrap") {
+        // R-72: A read-only agent cannot change its workspace, as root and as a plain user
         held_by(&changes_nothing(setup(WRAPPED)).await, "reader", "bubblewrap").await;
     }
 }
 
 #[tokio::test]
-async fn a_user_without_rights_wraps_its_read_only_agents_too() {
+async fn an_unprivileged_service_wraps_read_only_agents_too() {
     if !skips("bubblewrap") && !skips("root") {
+        // R-72: A read-only agent cannot change its workspace, as root and as a plain user
         let service = changes_nothing(of_nobody(setup(WRAPPED))).await;
         held_by(&service, "reader", "bubblewrap").await;
     }
 }
 
 #[tokio::test]
-async fn without_landlock_bubblewrap_holds_a_read_only_agent_unasked() {
+async fn without_landlock_bubblewrap_is_used_by_default() {
     if !skips("bubblewrap") {
+        // R-73: If the kernel has no Landlock, bubblewrap confines read-only agents by default
         let service = changes_nothing(setup("").through(&["perl", "-e", WITHOUT])).await;
         held_by(&service, "reader", "bubblewrap").await;
         let shown = service.command(&["status"], "").await.stdout;
@@ -109,14 +112,16 @@ async fn sees_and_changes_the_rest_only(setup: Setup) {
 }
 
 #[tokio::test]
-async fn hidden_paths_are_empty_protected_ones_stay_and_the_ledger_is_not_seen() {
+async fn hidden_and_protected_paths_hold_in_a_wrapped_agent() {
     if !skips("bubblewrap") {
+        // R-74: Hidden paths are empty, protected paths can be neither changed nor moved, and the
+        // ledger is invisible
         sees_and_changes_the_rest_only(curious()).await;
     }
 }
 
 #[tokio::test]
-async fn a_user_without_rights_hides_and_protects_paths_too() {
+async fn an_unprivileged_service_hides_and_protects_paths_too() {
     if !skips("bubblewrap") && !skips("root") {
         let setup = curious();
         let owned = Command::new("chown").args(["-R", "65532:65532"]).arg(setup.here()).status();
@@ -127,7 +132,7 @@ async fn a_user_without_rights_hides_and_protects_paths_too() {
 
 /// The service has the rights that its agent lost, and lends them to nobody.
 #[tokio::test]
-async fn what_is_hidden_from_an_agent_is_not_handed_over_for_it_either() {
+async fn hidden_files_are_not_delivered_by_artifact_events() {
     if skips("bubblewrap") {
         return;
     }
@@ -147,17 +152,20 @@ done
     let task = service.send("one", "go").await;
     let made = task["artifacts"].as_array().unwrap();
     assert_eq!((state(&task).as_str(), made.len()), ("completed", 1), "{task}");
+    // R-75: The service does not deliver hidden files or the ledger that an agent names in its
+    // events
     assert_eq!(made[0]["parts"][0]["file"]["name"], "seen");
 }
 
 #[tokio::test]
-async fn what_is_to_be_protected_and_is_not_there_or_can_be_led_elsewhere_starts_nothing() {
+async fn a_missing_or_replaceable_protected_path_stops_the_start() {
     if skips("bubblewrap") {
         return;
     }
     let service = curious().start().await;
     let hooks = service.setup.here().join("site/.git/hooks");
     fs::remove_dir(&hooks).unwrap();
+    // R-77: A protected path that is missing or replaceable stops the start of the program
     assert_eq!(outcome(&service.send("one", "go").await), failed("agent-not-started"));
     assert!(!hooks.exists() && !service.setup.here().join("beside").exists());
     symlink("../../elsewhere", &hooks).unwrap();
@@ -175,7 +183,7 @@ IO::Socket::INET->new(PeerAddr => "127.0.0.1:$ENV{PORT}") and print "connected\n
 "#;
 
 #[tokio::test]
-async fn without_network_neither_tcp_nor_udp_reaches_anybody() {
+async fn without_network_neither_tcp_nor_udp_works() {
     if skips("bubblewrap") {
         return;
     }
@@ -192,6 +200,7 @@ async fn without_network_neither_tcp_nor_udp_reaches_anybody() {
     let setup = Setup::new(&[agent("open", true), agent("shut", false)].concat());
     let service = setup.executable("caller", CALLER).start().await;
     let answer = outcome(&service.send("shut", "go").await).1;
+    // R-78: Without network, neither TCP nor UDP reaches a host
     assert!(!answer.contains("connected"), "{answer}");
     assert!(ear.recv(&mut [0; 9]).is_err(), "it was heard");
     assert_eq!(outcome(&service.send("open", "go").await), completed("sent\nconnected\n"));
@@ -199,7 +208,7 @@ async fn without_network_neither_tcp_nor_udp_reaches_anybody() {
 }
 
 #[tokio::test]
-async fn the_answer_the_exit_code_and_what_a_wrapped_program_knows_pass() {
+async fn output_and_exit_code_pass_through_the_wrapper() {
     if skips("bubblewrap") {
         return;
     }
@@ -215,7 +224,7 @@ async fn the_answer_the_exit_code_and_what_a_wrapped_program_knows_pass() {
 }
 
 #[tokio::test]
-async fn a_wrapped_program_that_is_told_to_end_says_its_last_words() {
+async fn a_wrapped_program_handles_sigterm() {
     if skips("bubblewrap") {
         return;
     }
@@ -228,12 +237,13 @@ async fn a_wrapped_program_that_is_told_to_end_says_its_last_words() {
     assert_eq!(state(&service.cancel("one", &id).await), "canceled");
     let record = service.execution(&id).await;
     let said = record["stderr"].as_str().unwrap();
+    // R-79: A wrapped program that receives SIGTERM can still write within its grace period
     assert!(record["exitCode"] == 3 && said.ends_with("farewell\n"), "{record}");
     assert!(of(&id).is_empty());
 }
 
 #[tokio::test]
-async fn a_wrapped_program_that_does_not_listen_is_killed_with_what_left_its_session() {
+async fn a_wrapped_program_that_ignores_its_stop_is_killed() {
     if skips("bubblewrap") {
         return;
     }
@@ -245,11 +255,13 @@ async fn a_wrapped_program_that_does_not_listen_is_killed_with_what_left_its_ses
     service.setup.written("log", "start\n").await;
     assert!(of(&id).len() >= 4, "the wrapper, its first process, the program and its child");
     assert_eq!(state(&service.cancel("one", &id).await), "canceled");
+    // R-80: A wrapped program is killed after its grace period with all that it started, in any
+    // session
     assert!(of(&id).is_empty());
 }
 
 #[tokio::test]
-async fn a_wrapped_program_goes_on_when_the_service_is_killed_and_is_taken_up() {
+async fn a_wrapped_program_survives_a_kill_of_the_service() {
     if skips("bubblewrap") {
         return;
     }
@@ -259,12 +271,13 @@ async fn a_wrapped_program_goes_on_when_the_service_is_killed_and_is_taken_up() 
     service.kill9().await;
     service.restart().await;
     service.setup.open("go");
+    // R-81: A wrapped program continues when the service is killed, and is resumed
     assert_eq!(outcome(&service.ended("one", &id).await), completed("ann\n"));
     assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
 }
 
 #[tokio::test]
-async fn what_a_wrapped_program_takes_is_seen_from_outside() {
+async fn usage_of_a_wrapped_program_is_measured_from_outside() {
     if skips("bubblewrap") {
         return;
     }
@@ -272,20 +285,24 @@ async fn what_a_wrapped_program_takes_is_seen_from_outside() {
     let agent = script(&format!("{WRAPPED}\nheartbeat = 0.1"), text);
     let service = Setup::new(&format!("heartbeat_min = 0.01\n{agent}")).start().await;
     let id = service.begin("one", "x").await;
+    // R-76: The service measures the usage of a wrapped program from outside
     until("a reading of the program itself", async || {
         let usage = service.agent("one").await.pointer("/running/0/usage").cloned()?;
-        let is_whole = usage["processes"].as_u64()? >= 3 && usage["cpu_ms"].as_u64()? >= 100;
+        let is_whole = usage["processes"].as_u64()? >= 3 && usage["cpuMs"].as_u64()? >= 100;
         is_whole.then_some(())
     })
     .await;
     service.setup.open("go");
     assert_eq!(outcome(&service.ended("one", &id).await), completed("over\n"));
     let record = service.execution(&id).await.to_string();
-    assert!(!record.contains("\"spent\""), "a wrapper does not know it: {record}");
+    assert!(
+        !record.contains("\"spent\"") && !record.contains("resource-usage"),
+        "a wrapper does not know it: {record}"
+    );
 }
 
 #[tokio::test]
-async fn a_wrapped_program_ends_with_its_warden_though_nobody_comes_back() {
+async fn a_wrapped_program_ends_with_its_warden() {
     if skips("bubblewrap") {
         return;
     }
@@ -295,11 +312,12 @@ async fn a_wrapped_program_ends_with_its_warden_though_nobody_comes_back() {
     let id = service.begin("one", "x").await;
     service.setup.written("log", "start\n").await;
     service.kill9_both().await;
+    // R-82: A wrapped program ends with its warden, even if no service returns
     until("the end of all", async || of(&id).is_empty().then_some(())).await;
 }
 
 #[tokio::test]
-async fn a_program_that_cannot_be_started_in_its_wrapper_is_told_as_not_started() {
+async fn a_failed_start_in_the_wrapper_is_reported_as_not_started() {
     if skips("bubblewrap") {
         return;
     }
@@ -308,16 +326,19 @@ async fn a_program_that_cannot_be_started_in_its_wrapper_is_told_as_not_started(
     let service = setup.start().await;
     assert_eq!(outcome(&service.send("one", "x").await), failed("agent-not-started"));
     fs::remove_file(service.setup.here().join("tool")).unwrap();
-    assert_eq!(outcome(&service.send("one", "x").await), failed("agent-not-started"));
+    // The attempt fails, or the request is refused if the service has already noticed the missing program.
+    let told = service.call("one", "message/send", &message("x")).await.body;
+    assert!(told.contains("agent-unavailable"), "{told}");
 }
 
 #[tokio::test]
-async fn where_bubblewrap_does_not_work_what_needs_it_keeps_the_service_from_starting() {
+async fn agents_that_need_a_missing_bubblewrap_stop_the_start() {
     for settings in [WRAPPED, "sandbox.hidden = ['HERE/home']", "sandbox.protected = ['kept']"] {
         let setup = setup(settings).without_bubblewrap();
         let config = setup.write().display().to_string();
         let words = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
         let output = setup.run(&words, "").await;
+        // R-83: If bubblewrap does not work, the service does not start with agents that need it
         assert_eq!(output.code, Some(1), "{output:?}");
         assert!(output.stderr.contains("bubblewrap unusable"), "{output:?}");
         let report = setup.run(&["doctor", &config], "").await;

@@ -1,6 +1,6 @@
 //! The wire of gRPC: what `proto/` says is what the protocol says, and what the code says.
 //!
-//! The code in `src/serve/grpc/proto` is generated and checked in, so that a build needs no
+//! The code in `crates/a2a/src/grpc/proto` is generated and checked in, so that a build needs no
 //! generator. After a change of `proto/`, or of the generator's version, write it anew:
 //!
 //! ```text
@@ -35,7 +35,7 @@ fn compiled(source: &str) -> FileDescriptorSet {
 }
 
 #[test]
-fn our_proto_files_say_what_the_official_sdks_say() {
+fn our_proto_files_match_the_official_sdks() {
     for (source, facts, package, _) in VERSIONS {
         let set = compiled(source);
         let file = set.file.iter().find(|file| file.package() == package).expect("our file");
@@ -52,7 +52,7 @@ fn our_proto_files_say_what_the_official_sdks_say() {
 }
 
 #[test]
-fn the_code_is_what_the_generator_makes_of_our_proto_files() {
+fn the_generated_code_matches_the_proto_files() {
     for (source, _, package, code) in VERSIONS {
         let folder = tempfile::tempdir().expect("a folder");
         tonic_prost_build::configure()
@@ -65,7 +65,7 @@ fn the_code_is_what_the_generator_makes_of_our_proto_files() {
             "//! The messages and the service of `{package}`. Generated from `proto/{source}` by \
              tests/proto; not to be edited.\n\n{made}"
         );
-        let place = root().join("src/serve/grpc/proto").join(code);
+        let place = root().join("crates/a2a/src/grpc/proto").join(code);
         if std::env::var_os("REGENERATE").is_some() {
             fs::write(&place, &made).expect("the code is written");
         }

@@ -1,87 +1,136 @@
-//! Names that say nothing, and the one name that has its place.
+//! Names of items, tests and files: no meaningless words, tests with a subject, and `task` only at the A2A boundary.
 
 use std::path::Path;
 
+use crate::requirements::test_names;
 use crate::rust::{Token, tokens, words};
 use crate::tree::{Faults, files, rust_files};
 
-/// Words that say nothing about what is named, wherever they stand in a name.
-const EMPTY: &[&str] = &["util", "utils", "helper", "helpers", "manager", "handler2"];
+/// Words without meaning in every position of a name.
+const MEANINGLESS: &[&str] = &["util", "utils", "helper", "helpers", "manager", "handler2"];
 
-/// Words that say nothing when they are the whole name.
-const EMPTY_ALONE: &[&str] = &["misc", "common"];
+/// Words without meaning when they are the complete name.
+const MEANINGLESS_ALONE: &[&str] = &["misc", "common"];
 
-/// Beginnings of function names that only repeat that it is a function.
-const STUTTERS: &[&str] = &["get_", "do_"];
+/// Prefixes that add no meaning to the name of a function.
+const REDUNDANT_PREFIXES: &[&str] = &["get_", "do_"];
 
-/// Names that the protocol gives to the methods of its service.
-const GIVEN: &[&str] =
+/// Method names that the A2A protocol prescribes for its service.
+const PRESCRIBED: &[&str] =
     &["get_agent_card", "get_extended_agent_card", "get_task", "get_task_push_notification_config"];
 
-/// What names a thing.
-const NAMERS: &[&str] =
+/// Keywords before the name in a definition.
+const KEYWORDS: &[&str] =
     &["fn", "mod", "struct", "enum", "trait", "type", "union", "static", "const"];
 
-const EVERYWHERE: &[&str] = &["src/", "actors/", "tests/", "benches/"];
+/// Longest name of a test, in characters.
+const LONGEST_TEST_NAME: usize = 60;
+
+/// First words that leave a test without a subject.
+const WITHOUT_SUBJECT: &[&str] = &[
+    "what", "who", "whether", "where", "how", "it", "nothing", "nobody", "whatever", "whoever",
+    "wherever", "why", "which", "whose",
+];
+
+const EVERYWHERE: &[&str] = &["src/", "actors/", "crates/", "tests/", "benches/"];
 
 #[test]
-fn every_name_says_something() {
+fn every_name_has_a_meaning() {
     let mut faults = Faults::default();
     for file in rust_files(EVERYWHERE) {
         let tokens = tokens(&file.text);
         for pair in tokens.windows(2) {
-            let [namer, name] = pair else { continue };
-            if NAMERS.contains(&namer.text.as_str()) && name.is_word() && says_nothing(namer, name)
+            let [keyword, name] = pair else { continue };
+            if KEYWORDS.contains(&keyword.text.as_str())
+                && name.is_word()
+                && is_meaningless(keyword, name)
             {
                 faults.add(&file.path, name.line, format!("`{}`", name.text));
             }
         }
     }
-    faults.settle("name the thing by what it is or does, in the words of the field");
+    faults.settle("name the item by what it is or does, with a term of docs/glossary.md");
 }
 
-fn says_nothing(namer: &Token, name: &Token) -> bool {
-    let given = GIVEN.contains(&name.text.as_str());
-    let stutters = !given && STUTTERS.iter().any(|start| name.text.starts_with(start));
-    has_empty_word(&name.text) || namer.text == "fn" && stutters
+fn is_meaningless(keyword: &Token, name: &Token) -> bool {
+    let prescribed = PRESCRIBED.contains(&name.text.as_str());
+    let redundant =
+        !prescribed && REDUNDANT_PREFIXES.iter().any(|start| name.text.starts_with(start));
+    has_meaningless_word(&name.text) || keyword.text == "fn" && redundant
 }
 
-fn has_empty_word(name: &str) -> bool {
+fn has_meaningless_word(name: &str) -> bool {
     let words = words(name.trim_end_matches(".rs"));
     let alone = words.first().filter(|_| words.len() == 1);
     let is_in = |list: &[&str], word: &String| list.contains(&word.as_str());
-    alone.is_some_and(|word| is_in(EMPTY_ALONE, word))
-        || words.iter().any(|word| is_in(EMPTY, word))
+    alone.is_some_and(|word| is_in(MEANINGLESS_ALONE, word))
+        || words.iter().any(|word| is_in(MEANINGLESS, word))
 }
 
 #[test]
-fn every_file_name_says_something() {
+fn every_test_name_is_short_and_has_a_subject() {
+    let (mut faults, mut count) = (Faults::default(), 0);
+    for file in rust_files(EVERYWHERE) {
+        for (line, name) in test_names(&file) {
+            count += 1;
+            if let Some(fault) = fault_of_test_name(&name) {
+                faults.add(&file.path, line, format!("`{name}` {fault}"));
+            }
+        }
+    }
+    assert!(count > 1000, "only {count} tests were found");
+    faults.settle("state the subject and the effect, as in `a_deleted_target_gets_no_more_pushes`");
+}
+
+fn fault_of_test_name(name: &str) -> Option<String> {
+    let first = name.split('_').next().unwrap_or_default();
+    if name.len() > LONGEST_TEST_NAME {
+        return Some(format!("has {} characters, more than {LONGEST_TEST_NAME}", name.len()));
+    }
+    WITHOUT_SUBJECT.contains(&first).then(|| format!("begins with `{first}`"))
+}
+
+#[test]
+fn long_and_headless_test_names_are_reported() {
+    let long = "a".repeat(LONGEST_TEST_NAME);
+    assert_eq!(fault_of_test_name(&long), None);
+    assert_eq!(fault_of_test_name("items_are_found"), None);
+    for faulty in
+        ["what_is_missing_is_found", "who_waits_is_told", "nobody_is_first", &(long + "a")]
+    {
+        assert!(fault_of_test_name(faulty).is_some(), "{faulty}");
+    }
+}
+
+#[test]
+fn every_file_name_has_a_meaning() {
     let mut faults = Faults::default();
     for file in files() {
         let mut parts = Path::new(&file.path).components();
-        if parts.any(|part| part.as_os_str().to_str().is_some_and(has_empty_word)) {
-            faults.add(&file.path, 1, "a part of the path says nothing");
+        if parts.any(|part| part.as_os_str().to_str().is_some_and(has_meaningless_word)) {
+            faults.add(&file.path, 1, "a part of the path has no meaning");
         }
     }
-    faults.settle("name the file by the decision it holds");
+    faults.settle("name the file after its responsibility");
 }
 
-/// Inside, work is an execution; a task is what an A2A client sees of it.
+/// A task is the view that an A2A client has of an execution. All other modules use the internal terms.
 #[test]
-fn task_is_a_word_of_wire_and_serve_only() {
+fn only_wire_and_serve_use_the_term_task() {
     let mut faults = Faults::default();
-    for file in rust_files(&["src/", "actors/src/"]) {
-        if file.is_in(&["src/wire", "src/serve"]) {
+    for file in rust_files(&["src/", "actors/src/", "crates/"]) {
+        // The driver of remote agents is itself a client.
+        if file.is_in(&["crates/a2a", "src/wire", "src/serve", "src/drivers/remote"]) {
             continue;
         }
         for token in tokens(&file.text).iter().filter(|token| token.is_word()) {
             let is_type = token.text.starts_with(char::is_uppercase);
-            // The command line speaks of tasks to people; `task` alone is tokio's word.
-            let excused = !is_type && (file.is_in(&["src/cli"]) || token.text == "task");
-            if !excused && words(&token.text).iter().any(|word| word == "task") {
+            // Users of the command line know executions as tasks, and `task` alone is a module of tokio.
+            let is_allowed = !is_type && (file.is_in(&["src/cli"]) || token.text == "task");
+            if !is_allowed && words(&token.text).iter().any(|word| word == "task") {
                 faults.add(&file.path, token.line, format!("`{}`", token.text));
             }
         }
     }
-    faults.settle("inside it is an execution, a request or a turn; map it in wire or serve");
+    faults.settle("use execution, request or turn, and convert to a task in wire or serve");
 }

@@ -1,4 +1,4 @@
-//! Pages for people: each error has one, and every link leads somewhere.
+//! Documentation pages: each error code has one, and every relative link points to a file.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,12 +10,12 @@ use crate::tree::{Faults, File, files, root};
 const FOLDER: &str = "docs/errors/";
 const INDEX: &str = "docs/errors/README.md";
 
-/// What each error page says, in this order.
+/// Parts of each error page, in this order.
 const PARTS: &[&str] =
     &["**What happened**", "**Category**", "**Why**", "**What to do**", "**Seen as**"];
 
 #[test]
-fn every_code_has_a_page_and_every_page_a_code() {
+fn every_error_code_has_exactly_one_page() {
     let codes: BTreeSet<_> = Code::ALL.iter().map(|code| page_of(*code)).collect();
     let pages: BTreeSet<_> = files()
         .into_iter()
@@ -29,11 +29,11 @@ fn every_code_has_a_page_and_every_page_a_code() {
     for path in pages.difference(&codes) {
         faults.add(path, 1, "the page has no code");
     }
-    faults.settle("write or remove the page; codes stand in actors/src/model/code.rs");
+    faults.settle("write or remove the page; actors/src/model/code.rs defines the codes");
 }
 
 #[test]
-fn error_pages_are_all_alike_and_in_the_index() {
+fn error_pages_have_all_parts_and_are_in_the_index() {
     let files = files();
     let index = files.iter().find(|file| file.path == INDEX).map_or("", |file| &file.text);
     let mut faults = Faults::default();
@@ -47,15 +47,15 @@ fn error_pages_are_all_alike_and_in_the_index() {
         if !page.contains(&format!("**Category**: {}", code.category().as_str())) {
             faults.add(&path, 1, format!("the category is not `{}`", code.category().as_str()));
         }
-        let places: Vec<_> = PARTS.iter().map(|part| page.find(part)).collect();
-        if places.contains(&None) || !places.is_sorted() {
-            faults.add(&path, 1, format!("the parts are not {}", PARTS.join(", ")));
+        let positions: Vec<_> = PARTS.iter().map(|part| page.find(part)).collect();
+        if positions.contains(&None) || !positions.is_sorted() {
+            faults.add(&path, 1, format!("the parts are not, in this order, {}", PARTS.join(", ")));
         }
         if !index.contains(&format!("({code}.md)")) {
             faults.add(INDEX, 1, format!("`{code}` is not listed"));
         }
     }
-    faults.settle("follow any other page of docs/errors");
+    faults.settle("write the page like the others of docs/errors, and list it in the index");
 }
 
 fn page_of(code: Code) -> String {
@@ -63,21 +63,21 @@ fn page_of(code: Code) -> String {
 }
 
 #[test]
-fn every_link_leads_to_a_file() {
+fn every_relative_link_points_to_a_file() {
     let mut faults = Faults::default();
     for file in files().iter().filter(|file| file.path.ends_with(".md")) {
         for (line, target) in links(file) {
             let folder = root().join(&file.path);
-            let place = folder.parent().unwrap_or(Path::new("")).join(&target);
-            if !place.exists() {
-                faults.add(&file.path, line, format!("`{target}` is not there"));
+            let path = folder.parent().unwrap_or(Path::new("")).join(&target);
+            if !path.exists() {
+                faults.add(&file.path, line, format!("`{target}` does not exist"));
             }
         }
     }
-    faults.settle("correct the link");
+    faults.settle("correct the link, or write the page");
 }
 
-/// The relative links of a page, outside of code, without the part after `#`.
+/// Returns the relative links of a page outside of code, with their lines and without the part after `#`.
 fn links(file: &File) -> Vec<(usize, String)> {
     let mut links = Vec::new();
     let mut in_fence = false;
@@ -97,7 +97,7 @@ fn links(file: &File) -> Vec<(usize, String)> {
 }
 
 #[test]
-fn links_are_read_outside_of_code() {
+fn links_inside_code_are_ignored() {
     let text = "[a](b.md#c) `[d](e)` [f](#g) [`h`](i.md)\n```\n[j](k)\n```\n[l](https://m.n)";
     let page = File { path: "page.md".to_owned(), text: text.to_owned() };
     assert_eq!(links(&page), [(1, "b.md".to_owned()), (1, "i.md".to_owned())]);

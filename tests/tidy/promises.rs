@@ -1,25 +1,190 @@
-//! The page of promises: each names a test that exists.
+//! Promises of `docs/runtime.md`: each has an id and names tests, and each of these tests repeats the promise in a
+//! comment above the assertion that verifies it.
 
-use crate::requirements::{functions, quoted};
-use crate::tree::{Faults, files};
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::requirements::{quoted, tests};
+use crate::rust::tokens;
+use crate::tree::{Faults, File, files, rust_files};
 
 const PAGE: &str = "docs/runtime.md";
-/// From here on nothing is promised.
+/// Heading of the part that follows the promises.
 const END: &str = "## What is not promised";
+/// Macros and methods that make a test fail. A call of a function that contains one of them does so too.
+const ASSERTS: [&str; 5] = ["assert", "assert_eq", "assert_ne", "panic", "expect"];
+const FOLDERS: &[&str] = &["src/", "actors/", "crates/", "tests/", "benches/"];
+
+/// Promise of the page.
+struct Promise {
+    line: usize,
+    id: String,
+    words: String,
+    tests: Vec<String>,
+}
 
 #[test]
-fn every_promise_names_a_test_that_exists() {
-    let (tests, mut faults) = (functions(), Faults::default());
-    let page = files().into_iter().find(|file| file.path == PAGE);
-    let lines = page.iter().flat_map(|page| page.lines());
-    let lines = lines.take_while(|(_, line)| *line != END);
-    let promises: Vec<_> = lines.filter(|(_, line)| line.starts_with("- ")).collect();
-    for (number, line) in &promises {
-        match quoted(line).last() {
-            Some(test) if tests.contains(*test) && line.ends_with("`.") => {}
-            _ => faults.add(PAGE, *number, "does not end in the name of a test that exists"),
+fn every_promise_is_asserted_by_the_tests_that_it_names() {
+    let (known, mut faults) = (tests(), Faults::default());
+    let promises = promises(&mut faults);
+    let comments = promise_comments(&rust_files(FOLDERS));
+    let mut wanted = BTreeSet::new();
+    for promise in &promises {
+        for test in &promise.tests {
+            if !known.contains(test) {
+                faults.add(PAGE, promise.line, format!("the test `{test}` does not exist"));
+                continue;
+            }
+            wanted.insert((promise.id.clone(), test.clone()));
+            match comments.get(&(promise.id.clone(), test.clone())) {
+                None => {
+                    let what = format!("`{test}` has no comment `// {}: …`", promise.id);
+                    faults.add(PAGE, promise.line, what);
+                }
+                Some(comment) if comment.words != promise.words => {
+                    faults.add(
+                        &comment.path,
+                        comment.line,
+                        format!("differs from {PAGE}: {}", promise.words),
+                    );
+                }
+                Some(comment) if !comment.is_asserted => {
+                    faults.add(&comment.path, comment.line, "no assertion follows the comment");
+                }
+                Some(_) => {}
+            }
         }
     }
-    assert!(!promises.is_empty(), "{PAGE} promises nothing");
-    faults.settle("write one line: the promise, a colon and the test in backticks");
+    for ((id, test), comment) in comments.iter().filter(|(key, _)| !wanted.contains(key)) {
+        let what = format!("{PAGE} has no promise {id} that names `{test}`");
+        faults.add(&comment.path, comment.line, what);
+    }
+    assert!(!promises.is_empty(), "{PAGE} has no promises");
+    faults.settle(
+        "write `- **R-N** The promise: `test`.` on one line, and `// R-N: The promise` in the test above the \
+         assertion that fails when the promise is broken",
+    );
+}
+
+fn promises(faults: &mut Faults) -> Vec<Promise> {
+    let page = files().into_iter().find(|file| file.path == PAGE);
+    let lines = page.iter().flat_map(|page| page.lines()).take_while(|(_, line)| *line != END);
+    let (mut all, mut ids) = (Vec::new(), BTreeSet::new());
+    for (number, line) in lines.filter(|(_, line)| line.starts_with("- ")) {
+        match promise(number, line) {
+            Some(promise) if ids.insert(promise.id.clone()) => all.push(promise),
+            Some(promise) => faults.add(PAGE, number, format!("{} occurs twice", promise.id)),
+            None => faults.add(PAGE, number, "the id, the sentence or the tests are missing"),
+        }
+    }
+    all
+}
+
+fn promise(line: usize, text: &str) -> Option<Promise> {
+    let (id, rest) = text.strip_prefix("- **")?.split_once("** ")?;
+    let (words, named) = rest.strip_suffix('.')?.rsplit_once(": ")?;
+    let tests: Vec<_> = quoted(named).into_iter().map(str::to_owned).collect();
+    let (id, words) = (id.to_owned(), words.to_owned());
+    (id.starts_with("R-") && !tests.is_empty()).then_some(Promise { line, id, words, tests })
+}
+
+/// Comment of a test that repeats a promise.
+struct PromiseComment {
+    path: String,
+    line: usize,
+    words: String,
+    is_asserted: bool,
+}
+
+/// Returns the comments, by the id of the promise and the name of the test.
+fn promise_comments(files: &[File]) -> BTreeMap<(String, String), PromiseComment> {
+    let failing = failing_functions(files);
+    let mut comments = BTreeMap::new();
+    for file in files.iter().filter(|file| file.path != "tests/tidy/promises.rs") {
+        let lines: Vec<_> = file.text.lines().map(str::trim).collect();
+        let mut function = String::new();
+        for (index, line) in lines.iter().enumerate() {
+            if let Some(name) = function_of(line) {
+                name.clone_into(&mut function);
+            }
+            let Some((id, first)) = line.strip_prefix("// R-").and_then(|it| it.split_once(": "))
+            else {
+                continue;
+            };
+            let rest = lines.iter().skip(index + 1);
+            let more: Vec<_> = rest.clone().map_while(|line| line.strip_prefix("// ")).collect();
+            let words = [&[first], more.as_slice()].concat().join(" ");
+            let is_asserted = is_asserted(rest.skip(more.len()), &failing);
+            let (path, line) = (file.path.clone(), index + 1);
+            let comment = PromiseComment { path, line, words, is_asserted };
+            comments.insert((format!("R-{id}"), function.clone()), comment);
+        }
+    }
+    comments
+}
+
+fn function_of(line: &str) -> Option<&str> {
+    let (before, rest) = line.split_once("fn ")?;
+    let is_head = before
+        .split_whitespace()
+        .all(|word| matches!(word, "async" | "const" | "pub" | "pub(crate)" | "pub(super)"));
+    rest.split(['(', '<']).next().filter(|_| is_head)
+}
+
+/// Returns whether the first statement of these lines can fail the test.
+fn is_asserted<'l>(lines: impl Iterator<Item = &'l &'l str>, failing: &BTreeSet<String>) -> bool {
+    let mut statement = String::new();
+    for line in lines {
+        statement.push_str(line);
+        statement.push('\n');
+        if line.ends_with([';', '{', '}']) {
+            break;
+        }
+    }
+    tokens(&statement)
+        .iter()
+        .any(|token| ASSERTS.contains(&token.text.as_str()) || failing.contains(&token.text))
+}
+
+/// Wait functions of the test harness. They fail a test when their deadline expires.
+const WAITS: [&str; 2] = ["until", "soon"];
+
+/// Returns the names of the functions in test files that can fail a test: they contain an assertion or a wait, or call
+/// such a function of the same file.
+fn failing_functions(files: &[File]) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let is_test = |file: &&File| file.path.contains("tests") || file.path.contains("testing");
+    for file in files.iter().filter(is_test) {
+        let waits = WAITS.iter().map(|word| format!("{word}("));
+        let asserts: Vec<_> = ASSERTS.iter().map(|word| format!("{word}!(")).chain(waits).collect();
+        let own = functions_with(file, &asserts);
+        let calls: Vec<_> = own.iter().map(|name| format!("{name}(")).collect();
+        names.extend(functions_with(file, &calls));
+        names.extend(own);
+    }
+    names
+}
+
+/// Returns the functions of a file whose body contains one of these texts.
+fn functions_with(file: &File, texts: &[String]) -> BTreeSet<String> {
+    let (mut function, mut found) = (None, BTreeSet::new());
+    for line in file.text.lines() {
+        if let Some(name) = function_of(line.trim()) {
+            function = Some(name.to_owned());
+        } else if texts.iter().any(|text| line.contains(text.as_str())) {
+            found.extend(function.clone());
+        }
+    }
+    found
+}
+
+#[test]
+fn a_promise_comment_without_assertion_is_reported() {
+    let text = "fn a() {\n    // R-1: It holds\n    // always\n    assert_eq!(1, 1);\n\
+        // R-2: It holds\n    let x = 1;\n    // R-3: It holds\n    b();\n}\nfn b() {\n    assert!(true);\n}\n";
+    let file = File { path: "tests/a.rs".to_owned(), text: text.to_owned() };
+    let comments = promise_comments(&[file]);
+    let of = |id: &str| &comments[&(id.to_owned(), "a".to_owned())];
+    assert_eq!(of("R-1").words, "It holds always");
+    let asserted = [of("R-1"), of("R-2"), of("R-3")].map(|comment| comment.is_asserted);
+    assert_eq!(asserted, [true, false, true]);
 }

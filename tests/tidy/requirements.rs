@@ -1,4 +1,4 @@
-//! The table of requirements: what is claimed there is there.
+//! Requirements table: it lists every requirement once, and the files and tests that it names exist.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::tree::{Faults, File, files, root, rust_files};
 
 const PAGE: &str = "docs/requirements.md";
 
-/// A row: its line, its id, where the requirement lives, and the tests that show it.
+/// Row of the table. The cells are the id, the requirement, the files that implement it, and the tests that verify it.
 struct Row {
     line: usize,
     cells: Vec<String>,
@@ -18,54 +18,161 @@ impl Row {
         self.cells.get(at).map_or("", String::as_str)
     }
 
+    fn ids(&self) -> impl Iterator<Item = &str> {
+        self.cell(0).split(", ")
+    }
+
     fn is_open(&self) -> bool {
         self.cell(3) == "-"
     }
+
+    fn is_decided_against(&self) -> bool {
+        self.cell(3).starts_with("decided against: [ADR ")
+    }
 }
 
-/// An id, and three columns: the requirement, where it lives, the test that shows it.
+/// Ids of the first two source documents and of the project card: a prefix, and the greatest number after it.
+const SERIES: &[(&str, u32)] = &[
+    ("S0-", 186),
+    ("S0-O-", 16),
+    ("S1-CL-", 6),
+    ("S1-EC-", 34),
+    ("S1-KE-", 4),
+    ("S1-O-", 23),
+    ("D-", 11),
+];
+
+/// Ids whose numbers have three digits: a prefix, and the greatest number after it.
+const PADDED: &[(&str, u32)] = &[("S1-FR-", 14), ("S1-SC-", 8)];
+
+/// Ids of user stories, which have no consecutive numbers.
+const STORIES: &[&str] = &[
+    "S1-US1.1", "S1-US1.2", "S1-US1.3", "S1-US1.I", "S1-US2.1", "S1-US2.2", "S1-US2.3", "S1-US3.1",
+    "S1-US3.2", "S1-US-P",
+];
+
+/// Folders with tests.
+const TESTED: &[&str] = &["src/", "actors/", "crates/", "tests/", "benches/"];
+
+/// Files with lists of functions, one per line. A macro defines a test for each function and each store.
+const SUITES: &str = "crates/store/src/conformance";
+
+/// Requirements without a test. Their numbers depend on the machine, so benchmarks measure them.
+const OPEN: &[&str] = &["S1-SC-002", "S1-SC-007", "S1-O-21"];
+
+/// Checks the columns of each row: the id, the requirement, the files that implement it, and the tests that verify it.
 #[test]
-fn every_requirement_has_its_columns_and_stands_once() {
+fn every_requirement_has_all_columns_and_one_row() {
     let mut faults = Faults::default();
     let mut seen = BTreeSet::new();
     for row in rows() {
         if row.cells.len() != 4 || row.cells.iter().any(String::is_empty) {
-            faults.add(PAGE, row.line, "not an id, a requirement, a home and a test");
+            faults.add(PAGE, row.line, "the row does not have four cells with text");
         }
-        if !seen.insert(row.cell(0).to_owned()) {
-            faults.add(PAGE, row.line, format!("`{}` stands twice", row.cell(0)));
+        for id in row.ids() {
+            if !seen.insert(id.to_owned()) {
+                faults.add(PAGE, row.line, format!("`{id}` occurs twice"));
+            }
         }
     }
     assert!(!seen.is_empty(), "{PAGE} has no rows");
     faults
-        .settle("write | id | requirement | `home` | `test` |, with - for a test not yet written");
+        .settle("write | id | requirement | `file` | `test` |, with - in place of a missing test");
 }
 
 #[test]
-fn every_test_named_by_a_requirement_exists() {
-    let tests = functions();
+fn every_id_of_the_source_documents_has_a_row() {
+    let rows = rows();
+    let present: BTreeSet<_> = rows.iter().flat_map(Row::ids).collect();
+    let plain = SERIES
+        .iter()
+        .flat_map(|(prefix, last)| (1..=*last).map(move |number| format!("{prefix}{number}")));
+    let padded = PADDED
+        .iter()
+        .flat_map(|(prefix, last)| (1..=*last).map(move |number| format!("{prefix}{number:03}")));
+    let stories = STORIES.iter().map(|&id| id.to_owned());
+    let mut faults = Faults::default();
+    for id in plain.chain(padded).chain(stories).filter(|id| !present.contains(id.as_str())) {
+        faults.add(PAGE, 1, format!("`{id}` has no row"));
+    }
+    faults.settle(
+        "add a row with the test that verifies it, or a link to the ADR that decides against it",
+    );
+}
+
+#[test]
+fn every_test_named_in_the_table_exists() {
+    let tests = tests();
     let mut faults = Faults::default();
     let rows = rows();
     for row in rows.iter().filter(|row| !row.is_open()) {
+        if row.is_decided_against() {
+            continue; // `tests/tidy/pages.rs` checks the link, as those of all pages.
+        }
         let named = quoted(row.cell(3));
         if named.is_empty() {
             faults.add(PAGE, row.line, "the test is not named in backticks");
         }
         for test in named {
             if !tests.contains(test.rsplit("::").next().unwrap_or_default()) {
-                faults.add(PAGE, row.line, format!("there is no `fn {test}`"));
+                faults.add(PAGE, row.line, format!("the test `{test}` does not exist"));
             }
         }
-        for home in quoted(row.cell(2)).into_iter().filter(|home| !root().join(home).exists()) {
-            faults.add(PAGE, row.line, format!("there is no `{home}`"));
+        for file in quoted(row.cell(2)).into_iter().filter(|file| !root().join(file).exists()) {
+            faults.add(PAGE, row.line, format!("`{file}` does not exist"));
         }
     }
-    let open = rows.iter().filter(|row| row.is_open()).count();
-    println!("{PAGE}: {open} of {} requirements are not yet shown by a test", rows.len());
-    faults.settle("name a test and a home that exist, or put - until there is one");
+    faults.settle("name tests and files that exist");
+    let open: Vec<_> = rows.iter().filter(|row| row.is_open()).flat_map(Row::ids).collect();
+    assert_eq!(open, OPEN, "rows without a test: name a test, or add the ids to `OPEN`");
 }
 
-/// The texts between backticks.
+/// Checks that each crate of this list is a dependency, and that code uses it.
+#[test]
+fn every_prescribed_crate_is_in_use() {
+    let prescribed = [
+        "ractor",
+        "tokio",
+        "axum",
+        "serde",
+        "serde_json",
+        "toml",
+        "croner",
+        "tracing",
+        "regex",
+        "uuid",
+        "chrono",
+        "sysinfo",
+        "thiserror",
+    ];
+    let manifest = files().into_iter().find(|file| file.path == "Cargo.toml");
+    let manifest = manifest.map(|file| file.text).unwrap_or_default();
+    let code: BTreeSet<_> = rust_files(&["src/", "actors/src/", "crates/"])
+        .iter()
+        .filter(|file| !file.is_test())
+        .flat_map(|file| tokens(&file.text))
+        .map(|token| token.text)
+        .collect();
+    let mut faults = Faults::default();
+    for name in prescribed {
+        if !manifest.lines().any(|line| line.starts_with(&format!("{name} = "))) {
+            faults.add("Cargo.toml", 1, format!("`{name}` is not a dependency"));
+        }
+        if !code.contains(name) {
+            faults.add("src", 1, format!("no code uses `{name}`"));
+        }
+    }
+    faults.settle("use the crate that the requirements prescribe for this purpose");
+}
+
+#[test]
+fn the_top_level_has_the_prescribed_entries() {
+    for name in ["Cargo.toml", "src", "actors", "config", "tests", "benches", "README.md"] {
+        assert!(root().join(name).exists(), "{name} is missing at the top level");
+    }
+}
+
+/// Returns the texts between backticks.
 pub(crate) fn quoted(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }
@@ -75,27 +182,40 @@ fn rows() -> Vec<Row> {
     page.as_ref().map_or_else(Vec::new, rows_of)
 }
 
-/// The rows of every table, without their heads and rulers.
+/// Returns the rows of all tables, without headers and separators.
 fn rows_of(page: &File) -> Vec<Row> {
-    let read = |(line, text): (usize, &str)| {
+    let row = |(line, text): (usize, &str)| {
         let inner = text.trim().strip_prefix('|')?.strip_suffix('|')?;
         let cells: Vec<_> = inner.split('|').map(|cell| cell.trim().to_owned()).collect();
         let is_row = cells.first().is_some_and(|id| id != "Id" && !id.starts_with("--"));
         is_row.then_some(Row { line, cells })
     };
-    page.lines().filter_map(read).collect()
+    page.lines().filter_map(row).collect()
 }
 
-/// The name of every function in the house.
-pub(crate) fn functions() -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    for file in rust_files(&["src/", "actors/", "tests/", "benches/"]) {
-        let tokens = tokens(&file.text);
-        let named = tokens.windows(2).filter_map(|pair| match pair {
-            [namer, name] if namer.text == "fn" => Some(name.text.clone()),
-            _ => None,
-        });
-        names.extend(named);
+/// Returns the names of all tests.
+pub(crate) fn tests() -> BTreeSet<String> {
+    let files = rust_files(TESTED);
+    files.iter().flat_map(test_names).map(|(_, name)| name).collect()
+}
+
+/// Returns the names of the tests in a file, with their lines.
+pub(crate) fn test_names(file: &File) -> Vec<(usize, String)> {
+    let (mut names, mut is_test) = (Vec::new(), false);
+    for (number, line) in file.lines() {
+        let line = line.trim();
+        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        if file.is_in(&[SUITES]) && line.contains('_') && line.chars().all(is_name) {
+            names.push((number, line.to_owned()));
+        }
+        is_test |= line.starts_with("#[test]") || line.starts_with("#[tokio::test");
+        let Some((before, rest)) = line.split_once("fn ") else { continue };
+        if !matches!(before, "" | "async " | "pub " | "pub(crate) " | "pub(super) ") {
+            continue;
+        }
+        if std::mem::take(&mut is_test) {
+            names.extend(rest.split('(').next().map(|name| (number, name.to_owned())));
+        }
     }
     names
 }

@@ -1,6 +1,6 @@
-//! Reads Rust just well enough: code without comments and literals, its words, its paths.
+//! Minimal lexer for Rust: code without comments and literals, its tokens and its paths, and the words of names.
 
-/// The source with comments and literals blanked. Every line keeps its number.
+/// Returns the source with spaces in place of comments and literals. Every line keeps its number.
 pub(crate) fn code(source: &str) -> String {
     let source: Vec<char> = source.chars().collect();
     let mut code = String::new();
@@ -18,7 +18,7 @@ pub(crate) fn code(source: &str) -> String {
     code
 }
 
-/// How many characters the comment or literal takes that starts here; 0 when none does.
+/// Returns the length of the comment or literal at the start of `rest`, in characters; 0 if `rest` starts with code.
 fn blank_length(rest: &[char], before: Option<char>) -> usize {
     let in_word = before.is_some_and(|char| char.is_alphanumeric() || char == '_');
     match rest {
@@ -73,26 +73,26 @@ fn raw_text(rest: &[char], prefix: usize) -> usize {
     body.windows(hashes + 1).position(ends).map_or(rest.len(), |length| start + length + hashes + 1)
 }
 
-/// A word, `::` or another character of code.
+/// Word, `::`, or any other single character of code.
 pub(crate) struct Token {
-    /// Its line, from 1.
+    /// Line of the token; the first line is 1.
     pub(crate) line: usize,
-    /// Its text.
+    /// Characters of the token.
     pub(crate) text: String,
 }
 
 impl Token {
-    /// Whether it is a name or a keyword.
+    /// Returns whether the token is a name or a keyword.
     pub(crate) fn is_word(&self) -> bool {
         self.text.starts_with(|first: char| first.is_alphabetic() || first == '_')
     }
 }
 
-/// The tokens of a source, without comments and literals.
+/// Returns the tokens of a source, without comments and literals.
 pub(crate) fn tokens(source: &str) -> Vec<Token> {
     let mut tokens: Vec<Token> = Vec::new();
     for (index, line) in code(source).lines().enumerate() {
-        let mut open = false; // Whether the next character may join the last token.
+        let mut open = false; // The next character can extend the last token.
         for char in line.chars() {
             let wordy = char.is_alphanumeric() || char == '_';
             let joins = tokens.last().is_some_and(|last| {
@@ -109,28 +109,28 @@ pub(crate) fn tokens(source: &str) -> Vec<Token> {
     tokens
 }
 
-/// A path such as `crate::model::code`, with the groups of `use` spread out.
+/// Path such as `crate::model::code`. A `use` group gives one path for each of its members.
 pub(crate) struct Path {
-    /// Its line, from 1.
+    /// Line of the path; the first line is 1.
     pub(crate) line: usize,
-    /// Its names.
+    /// Names between the `::`.
     pub(crate) names: Vec<String>,
 }
 
 impl Path {
-    /// Whether it starts with these names, written with `::`.
+    /// Returns whether the path starts with these names, which `::` separates.
     pub(crate) fn starts_with(&self, prefix: &str) -> bool {
         let mut names = self.names.iter();
         prefix.split("::").all(|wanted| names.next().is_some_and(|name| name == wanted))
     }
 
-    /// It, as written.
+    /// Returns the names, separated by `::`.
     pub(crate) fn show(&self) -> String {
         self.names.join("::")
     }
 }
 
-/// Every path of a source. A lone name is a path of one.
+/// Returns every path of a source. A single name is a path with one name.
 pub(crate) fn paths(source: &str) -> Vec<Path> {
     let tokens = tokens(source);
     let mut paths = Vec::new();
@@ -141,7 +141,7 @@ pub(crate) fn paths(source: &str) -> Vec<Path> {
     paths
 }
 
-/// Reads one branch of a tree of paths and tells where the next one may start.
+/// Adds the paths of one branch of a `use` tree; returns the index of the token after the branch.
 fn branch(tokens: &[Token], mut at: usize, prefix: &[String], paths: &mut Vec<Path>) -> usize {
     let word = |at: usize| tokens.get(at).map_or("", |token| token.text.as_str());
     let line = tokens.get(at).map_or(0, |token| token.line);
@@ -175,7 +175,7 @@ fn group(tokens: &[Token], mut at: usize, prefix: &[String], paths: &mut Vec<Pat
     at
 }
 
-/// The words of a name: `XActorMsg`, `x_actor_msg` and `X_ACTOR_MSG` have the same three.
+/// Returns the words of a name in lower case: `XActorMsg` and `x_actor_msg` have the same three.
 pub(crate) fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut after_lower = false;
@@ -203,7 +203,7 @@ fn comments_and_literals_are_not_code() {
 }
 
 #[test]
-fn use_groups_are_spread_out() {
+fn use_groups_are_expanded() {
     let source = "use a::{self, b::{c as x, d::*}, e};\nlet f = g::h::<i>(j);";
     let paths: Vec<_> = paths(source).iter().map(Path::show).collect();
     for wanted in ["a", "a::b::c", "a::b::d::*", "a::e", "g::h", "i", "j"] {
@@ -212,7 +212,7 @@ fn use_groups_are_spread_out() {
 }
 
 #[test]
-fn names_fall_into_words() {
+fn names_are_split_into_words() {
     assert_eq!(words("HttpHandler2"), ["http", "handler2"]);
     assert_eq!(words("get_task_id"), ["get", "task", "id"]);
     assert_eq!(words("A2aTaskState"), ["a2a", "task", "state"]);

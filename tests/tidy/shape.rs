@@ -1,15 +1,15 @@
-//! Sizes, first lines, and exceptions that must not be made.
+//! Form of Rust files: length, first line, lint attributes, sleeps in tests, and `unsafe`.
 
 use crate::rust::{code, tokens};
 use crate::tree::{Faults, rust_files};
 
-/// The longest file, without its tests.
-const LONGEST: usize = 400;
+/// Greatest number of lines of a file, without its tests.
+const MOST_FILE_LINES: usize = 400;
 
-const EVERYWHERE: &[&str] = &["src/", "actors/", "tests/", "benches/"];
+const EVERYWHERE: &[&str] = &["src/", "actors/", "crates/", "tests/", "benches/"];
 
 #[test]
-fn no_file_is_longer_than_a_reader_can_hold() {
+fn no_file_exceeds_the_length_limit() {
     let mut faults = Faults::default();
     for file in rust_files(EVERYWHERE) {
         let lines: Vec<_> = file.text.lines().collect();
@@ -18,26 +18,26 @@ fn no_file_is_longer_than_a_reader_can_hold() {
                 && pair.last().is_some_and(|line| line.trim_start().starts_with("mod "))
         };
         let length = lines.windows(2).position(starts_tests).unwrap_or(lines.len());
-        if length > LONGEST && !file.is_test() {
-            faults.add(&file.path, length, format!("{length} lines, {LONGEST} are allowed"));
+        if length > MOST_FILE_LINES && !file.is_test() {
+            faults.add(&file.path, length, format!("{length} lines, {MOST_FILE_LINES} allowed"));
         }
     }
-    faults.settle("split the file by decision, not by kind");
+    faults.settle("split the file by responsibility, not by kind");
 }
 
 #[test]
-fn line_one_says_what_a_file_is_for() {
+fn the_first_line_states_the_purpose_of_the_file() {
     let mut faults = Faults::default();
-    for file in rust_files(&["src/", "actors/", "tests/"]) {
+    for file in rust_files(&["src/", "actors/", "crates/", "tests/"]) {
         if !file.text.starts_with("//! ") {
             faults.add(&file.path, 1, "does not start with `//! `");
         }
     }
-    faults.settle("say in one sentence what the file is for");
+    faults.settle("state the purpose of the file in one sentence");
 }
 
 #[test]
-fn no_lint_is_silenced_and_no_test_is_skipped() {
+fn no_lint_is_allowed_and_no_test_is_ignored() {
     let mut faults = Faults::default();
     for file in rust_files(EVERYWHERE) {
         let tokens = tokens(&file.text);
@@ -49,12 +49,12 @@ fn no_lint_is_silenced_and_no_test_is_skipped() {
             }
         }
     }
-    faults.settle("write `#[expect(.., reason = \"..\")]`; mend or remove a test that cannot run");
+    faults.settle("write `#[expect(.., reason = \"..\")]`; fix or remove a test that cannot run");
 }
 
-/// The fakes are left out: to sleep is their part, and nobody waits by it.
+/// `tests/fakes` is exempt: a fake agent sleeps to imitate a slow one, not to wait for a condition.
 #[test]
-fn a_test_that_sleeps_says_why() {
+fn a_test_that_sleeps_gives_the_reason() {
     let mut faults = Faults::default();
     for file in rust_files(&["tests/", "actors/tests/"]) {
         if file.is_in(&["tests/fakes/"]) {
@@ -65,26 +65,26 @@ fn a_test_that_sleeps_says_why() {
         for ((number, line), code) in file.lines().zip(code.lines()) {
             let explained = above.trim_start().starts_with("//") || line.contains("//");
             if code.contains("sleep(") && !explained {
-                faults.add(&file.path, number, "sleeps without a reason");
+                faults.add(&file.path, number, "sleeps without a comment");
             }
             above = line;
         }
     }
-    faults.settle("wait for the thing itself, or say in a comment why time must pass");
+    faults.settle("wait for the condition itself, or explain in a comment why time must pass");
 }
 
-/// Where the compiler cannot vouch for memory: the warden, which makes processes and passes
-/// descriptors, and the library that stands between a program and its system.
-const UNSAFE: &[&str] = &["src/warden/", "tests/fault/"];
+/// Folders with `unsafe` code: the warden, which creates processes and passes file descriptors, and the fault injector,
+/// a library that intercepts the system calls of a program.
+const UNSAFE_FOLDERS: &[&str] = &["crates/warden/src/", "tests/fault/"];
 
 #[test]
-fn what_the_compiler_cannot_vouch_for_stands_in_two_places() {
+fn unsafe_code_is_in_two_folders_only() {
     let mut faults = Faults::default();
-    for file in rust_files(EVERYWHERE).iter().filter(|file| !file.is_in(UNSAFE)) {
+    for file in rust_files(EVERYWHERE).iter().filter(|file| !file.is_in(UNSAFE_FOLDERS)) {
         let tokens = tokens(&file.text);
         for token in tokens.iter().filter(|token| token.text == "unsafe") {
             faults.add(&file.path, token.line, "`unsafe`");
         }
     }
-    faults.settle("use a safe wrapper, or let src/warden do it");
+    faults.settle("use a safe wrapper, or move the code to crates/warden");
 }

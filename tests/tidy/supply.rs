@@ -1,8 +1,8 @@
-//! What is built into the program: crates that must stay out.
+//! Supply chain: no banned crates, and no sources other than the registry.
 
 use crate::tree::{Faults, files};
 
-/// Crates that need more than Rust and a C compiler, or do again what we have.
+/// Crates that need more than Rust and a C compiler, or duplicate a crate in use.
 const BANNED: &[&str] = &[
     "aws-lc-rs",
     "aws-lc-sys",
@@ -26,10 +26,12 @@ fn no_banned_crate_is_in_the_lock_file() {
             faults.add("Cargo.lock", number, format!("`{name}`"));
         }
     }
-    faults.settle("`cargo tree -i NAME` tells who brings it; turn that feature off");
+    faults.settle(
+        "run `cargo tree -i NAME` to find the dependent crate; disable the feature that needs it",
+    );
 }
 
-/// A crate from elsewhere cannot be checked by the registry's own sums.
+/// The checksums of the registry cover no crate from another source.
 #[test]
 fn every_crate_comes_from_the_registry() {
     let mut faults = Faults::default();
@@ -41,5 +43,5 @@ fn every_crate_comes_from_the_registry() {
             }
         }
     }
-    faults.settle("depend on a published version");
+    faults.settle("depend on a published version of the crate");
 }

@@ -1,49 +1,49 @@
-//! The files of the house, and the list of what is wrong with them.
+//! Text files of the repository, and the list of faults found in them.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Folders that hold no source; only asked when git cannot tell.
-const NOT_OURS: &[&str] = &[".git", "target", "data"];
+/// Folders without source files. Used only if git is not available.
+const EXCLUDED: &[&str] = &[".git", "target", "data"];
 
-/// Code that a generator writes. Its own test, in `tests/proto`, keeps it as it must be.
-const GENERATED: &str = "src/serve/grpc/proto/";
+/// Generated code. The tests in `tests/proto` compare it with its source.
+const GENERATED: &str = "crates/a2a/src/grpc/proto/";
 
-/// A text file of the house.
+/// Text file of the repository.
 pub(crate) struct File {
-    /// Path from the root of the house, with `/`.
+    /// Path relative to the root of the repository, with `/`.
     pub(crate) path: String,
-    /// Its text.
+    /// Content of the file.
     pub(crate) text: String,
 }
 
 impl File {
-    /// Whether it lies in one of these folders.
+    /// Returns whether the path of the file starts with one of these folders.
     pub(crate) fn is_in(&self, folders: &[&str]) -> bool {
         folders.iter().any(|folder| self.path.starts_with(folder))
     }
 
-    /// Whether it is the test module of a room.
+    /// Returns whether the file is the test module of another module.
     pub(crate) fn is_test(&self) -> bool {
         self.path.ends_with("/tests.rs")
     }
 
-    /// Its numbered lines.
+    /// Returns the lines with their numbers; the first number is 1.
     pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         self.text.lines().enumerate().map(|(index, line)| (index + 1, line))
     }
 }
 
-/// The root of the house.
+/// Returns the root folder of the repository.
 pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Every text file that is tracked or could be, in the order of its path.
+/// Returns every text file that git tracks or does not ignore, sorted by path.
 pub(crate) fn files() -> Vec<File> {
-    let mut paths = known_to_git().unwrap_or_else(|| walked(&root()));
+    let mut paths = git_files().unwrap_or_else(|| walk(&root()));
     paths.sort();
     let read = |path: String| {
         let text = fs::read_to_string(root().join(&path)).ok()?;
@@ -52,7 +52,7 @@ pub(crate) fn files() -> Vec<File> {
     paths.into_iter().filter_map(read).collect()
 }
 
-/// The Rust files below these folders that people write.
+/// Returns the Rust files in these folders, without generated code.
 pub(crate) fn rust_files(folders: &[&str]) -> Vec<File> {
     let wanted = |file: &File| {
         file.path.ends_with(".rs") && file.is_in(folders) && !file.is_in(&[GENERATED])
@@ -60,7 +60,7 @@ pub(crate) fn rust_files(folders: &[&str]) -> Vec<File> {
     files().into_iter().filter(wanted).collect()
 }
 
-fn known_to_git() -> Option<Vec<String>> {
+fn git_files() -> Option<Vec<String>> {
     let listing = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
     let output = Command::new("git").args(listing).current_dir(root()).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
@@ -68,47 +68,47 @@ fn known_to_git() -> Option<Vec<String>> {
     (output.status.success() && !paths.is_empty()).then_some(paths)
 }
 
-fn walked(folder: &Path) -> Vec<String> {
+fn walk(folder: &Path) -> Vec<String> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         let name = entry.file_name();
         if path.is_file() {
             paths.extend(path.strip_prefix(root()).ok().and_then(Path::to_str).map(str::to_owned));
-        } else if !NOT_OURS.iter().any(|ours| name == *ours) {
-            paths.extend(walked(&path));
+        } else if !EXCLUDED.iter().any(|excluded| name == *excluded) {
+            paths.extend(walk(&path));
         }
     }
     paths
 }
 
-/// What is wrong, place by place.
+/// Faults found by one rule, with their locations.
 #[derive(Default)]
 pub(crate) struct Faults(Vec<String>);
 
 impl Faults {
-    /// Adds a place and what is wrong there.
+    /// Adds a fault with its location.
     pub(crate) fn add(&mut self, path: &str, line: usize, what: impl AsRef<str>) {
         self.0.push(format!("{path}:{line}: {}", what.as_ref()));
     }
 
-    /// Fails the test with the whole list and what to do about it.
+    /// Fails the test with the complete list and the remedy, if there are faults.
     pub(crate) fn settle(self, remedy: &str) {
         let mut list = String::new();
         for fault in &self.0 {
             _ = writeln!(list, "  {fault}");
         }
-        assert!(self.0.is_empty(), "{} place(s):\n{list}What to do: {remedy}", self.0.len());
+        assert!(self.0.is_empty(), "{} fault(s):\n{list}Remedy: {remedy}", self.0.len());
     }
 }
 
-/// A tree that cannot be read would pass every rule.
+/// An empty list of files would satisfy every rule.
 #[test]
-fn the_tree_is_found() {
+fn the_files_of_the_repository_are_found() {
     let paths: Vec<_> = files().into_iter().map(|file| file.path).collect();
     for known in ["Cargo.toml", "src/lib.rs", "actors/src/model/code.rs", "tests/tidy.rs"] {
         assert!(paths.iter().any(|path| path == known), "{known} is not among {paths:?}");
     }
-    let by_hand = walked(&root());
-    assert!(by_hand.iter().any(|path| path == "src/lib.rs"), "the walk without git finds nothing");
+    let paths = walk(&root());
+    assert!(paths.iter().any(|path| path == "src/lib.rs"), "the walk misses src/lib.rs");
 }

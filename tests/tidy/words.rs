@@ -1,15 +1,15 @@
-//! Words that no file may hold.
+//! Text that no file may contain: machine paths, registry hosts, unfinished work, ids of source documents.
 
 use crate::tree::{Faults, files};
 
-/// The one page on which the source documents' own numbers stand.
-const CATALOGUE: &str = "docs/requirements.md";
+/// Page with the ids of the source documents.
+const REQUIREMENTS: &str = "docs/requirements.md";
 
-/// Texts that are wrong wherever they stand. In pieces, so that this file passes its own rule.
+/// Forbidden texts and their meanings. `concat!` splits each one, so that this file follows its own rule.
 const TEXTS: &[(&str, &str)] = &[
     (concat!("/wo", "rk/"), "a path of one machine"),
     (concat!("/ro", "ot/"), "a path of one machine"),
-    (concat!("..", "/shared"), "a file that is not part of the house"),
+    (concat!("..", "/shared"), "a file outside of the repository"),
     (concat!("index.", "crates.io"), "a registry's host"),
     (concat!("static.", "crates.io"), "a registry's host"),
     (concat!("pypi", ".org"), "a registry's host"),
@@ -18,17 +18,17 @@ const TEXTS: &[(&str, &str)] = &[
     (concat!("proxy.", "golang.org"), "a registry's host"),
 ];
 
-/// Words that say that something is missing.
+/// Words that mark unfinished work.
 const UNFINISHED: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
 
-/// Beginnings of the numbers of the source documents; a digit follows.
-const NUMBERS: &[&str] = &[
+/// Prefixes of the ids of the source documents. A digit follows each.
+const ID_PREFIXES: &[&str] = &[
     "S0-", "S1-", "S2-", "S3-", "S4-", "S0-O-", "S1-O-", "S2-O-", "S3-O-", "S4-O-", "S1-CL-",
     "S1-EC-", "S1-FR-", "S1-KE-", "S1-SC-", "S1-US", "C-", "D-",
 ];
 
 #[test]
-fn no_text_names_a_machine_or_a_registry() {
+fn no_file_names_a_machine_path_or_a_registry() {
     let mut faults = Faults::default();
     for file in files() {
         for (number, line) in file.lines() {
@@ -37,16 +37,16 @@ fn no_text_names_a_machine_or_a_registry() {
                     faults.add(&file.path, number, format!("`{text}`: {what}"));
                 }
             }
-            if names_a_home(line) {
-                faults.add(&file.path, number, "a home folder: a path of one machine");
+            if names_a_home_folder(line) {
+                faults.add(&file.path, number, "a home folder is a path of one machine");
             }
         }
     }
-    faults.settle("name things by what they are, relative to the house");
+    faults.settle("write a path relative to the root of the repository, or describe the registry");
 }
 
-/// Whether the line has the text, other than as the whole of a quoted literal: a program may know
-/// how paths begin.
+/// Returns whether the line contains the text, except as a complete string literal: the program compares paths with
+/// such prefixes.
 fn has_text(line: &str, text: &str) -> bool {
     line.match_indices(text).any(|(at, _)| {
         let (before, after) = line.split_at(at);
@@ -55,13 +55,13 @@ fn has_text(line: &str, text: &str) -> bool {
     })
 }
 
-fn names_a_home(line: &str) -> bool {
+fn names_a_home_folder(line: &str) -> bool {
     let mut after = line.split(concat!("/ho", "me/")).skip(1);
     after.any(|rest| rest.starts_with(|first: char| first.is_ascii_alphanumeric()))
 }
 
 #[test]
-fn nothing_is_marked_as_unfinished() {
+fn no_file_is_marked_as_unfinished() {
     let mut faults = Faults::default();
     for file in files() {
         for (number, line) in file.lines() {
@@ -71,27 +71,28 @@ fn nothing_is_marked_as_unfinished() {
             }
         }
     }
-    faults.settle("finish it, or open an issue and leave the text without the mark");
+    faults.settle("finish the work, or open an issue and remove the mark");
 }
 
 #[test]
-fn numbers_of_the_source_documents_stand_in_one_place() {
+fn ids_of_the_source_documents_are_on_one_page_only() {
     let mut faults = Faults::default();
     for file in files() {
-        if file.path == CATALOGUE {
+        // The test of the requirements table lists all ids.
+        if file.path == REQUIREMENTS || file.path == "tests/tidy/requirements.rs" {
             continue;
         }
         for (number, line) in file.lines() {
-            if let Some(found) = NUMBERS.iter().find(|start| has_number(line, start)) {
+            if let Some(found) = ID_PREFIXES.iter().find(|start| has_id(line, start)) {
                 faults.add(&file.path, number, format!("`{found}` and a digit"));
             }
         }
     }
-    faults.settle("say the requirement itself; its number stands in docs/requirements.md");
+    faults.settle("describe the requirement; only docs/requirements.md contains its id");
 }
 
-/// Whether `start` begins a word of the line and a digit follows it.
-fn has_number(line: &str, start: &str) -> bool {
+/// Returns whether a word of the line begins with `start` and a digit.
+fn has_id(line: &str, start: &str) -> bool {
     line.match_indices(start).any(|(at, _)| {
         let (before, after) = line.split_at(at);
         let begins = !before.ends_with(|char: char| char.is_alphanumeric() || "-_".contains(char));
@@ -101,7 +102,7 @@ fn has_number(line: &str, start: &str) -> bool {
 }
 
 #[test]
-fn numbers_are_told_from_other_text() {
-    assert!(has_number(concat!("see C", "-12."), "C-") && has_number(concat!("(S", "0-4)"), "S0-"));
-    assert!(!has_number("RFC-822, ABC-1, C-like", "C-"));
+fn ids_are_distinguished_from_other_text() {
+    assert!(has_id(concat!("see C", "-12."), "C-") && has_id(concat!("(S", "0-4)"), "S0-"));
+    assert!(!has_id("RFC-822, ABC-1, C-like", "C-"));
 }

@@ -1,42 +1,42 @@
-//! What an agent may use up in a day: nothing begins once that is used up.
+//! Daily budget of an agent: no execution starts once the budget is exhausted.
 
-use super::{AgentArgs, AgentData};
+use super::AgentArgs;
 use crate::decide::budget::{day, status, today};
-use crate::model::budget::{BudgetStatus, Charge};
+use crate::model::agent::budget::{BudgetStatus, Charge};
 use crate::model::failure::Failure;
 use crate::ports::ledger::LedgerError;
 
-/// Reads what was used up today, unless that is known.
+/// Reads the amounts used today from the ledger, unless they are known.
 pub(super) async fn load(args: &AgentArgs) -> Result<(), LedgerError> {
-    let AgentArgs { spec, kit, .. } = args;
-    let day = today(spec.budget.zone, kit.clock.now());
-    if kit.purses.spent(&spec.id, day).is_none() {
-        let spent = kit.ledger.spent(&spec.id, day).await?;
-        kit.purses.fill(&spec.id, day, spent);
+    let AgentArgs { spec, services, .. } = args;
+    let day = today(spec.budget.zone, services.clock.now());
+    if services.budget_usages.spent(&spec.id, day).is_none() {
+        let spent = services.ledger.spent(&spec.id, day).await?;
+        services.budget_usages.fill(&spec.id, day, spent);
     }
-    kit.tell_spent(spec);
+    services.report_spent(spec);
     Ok(())
 }
 
-impl AgentData {
-    /// Decides whether anything more may begin today.
+impl AgentArgs {
+    /// Checks whether further work may start today.
     pub(super) fn within_budget(&self) -> Result<(), Failure> {
-        let spec = &self.args.spec;
+        let spec = &self.spec;
         if spec.budget.day.is_empty() {
             return Ok(());
         }
-        day(&spec.budget, &spec.id, self.spent(), self.args.kit.clock.now())
+        day(&spec.budget, &spec.id, self.spent(), self.services.clock.now())
     }
 
-    /// What is used up and left, where there is a budget or something was used up.
+    /// Returns the budget status, if the agent has a budget or has used anything.
     pub(super) fn budget(&self) -> Option<BudgetStatus> {
-        let (budget, spent) = (&self.args.spec.budget, self.spent());
-        let is_told = !budget.day.is_empty() || !spent.is_nothing();
-        is_told.then(|| status(budget, spent, self.args.kit.clock.now()))
+        let (budget, spent) = (&self.spec.budget, self.spent());
+        let is_shown = !budget.day.is_empty() || !spent.is_nothing();
+        is_shown.then(|| status(budget, spent, self.services.clock.now()))
     }
 
     fn spent(&self) -> Charge {
-        let day = today(self.args.spec.budget.zone, self.args.kit.clock.now());
-        self.args.kit.purses.spent(&self.args.spec.id, day).unwrap_or_default()
+        let day = today(self.spec.budget.zone, self.services.clock.now());
+        self.services.budget_usages.spent(&self.spec.id, day).unwrap_or_default()
     }
 }

@@ -1,141 +1,145 @@
-//! Who runs, who waits and who is refused: one line of people at one counter.
+//! Admission queue of one agent: decides which execution runs, waits or is rejected.
 //!
-//! A request that is let in must first be recorded. Requests begin in the order in which they
-//! arrived, however long their records take.
+//! An admitted request must be recorded first. Requests start in the order of arrival, however long their records take.
+
+pub mod dedup_key;
+pub mod workspace_fifo;
 
 use std::collections::{BTreeSet, VecDeque};
 
+use crate::model::agent::queue::{QueueReason, Queued};
 use crate::model::id::ExecutionId;
-use crate::model::queue::{Queued, Reason};
 
-/// The line of one agent.
+/// Admission queue of one agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Line {
+pub struct Queue {
     capacity: Option<u32>,
     depth: u32,
-    waiting: VecDeque<Place>,
+    waiting: VecDeque<QueueEntry>,
     running: BTreeSet<ExecutionId>,
-    /// Those who wait for the quota of their account: they hold nothing, and stand in nobody's way.
+    /// Executions that wait for the quota of their account: they hold nothing and block no other execution.
     parked: BTreeSet<ExecutionId>,
-    /// Whether nobody may begin for now.
+    /// True if no execution may start for now.
     held: bool,
-    /// Whether nobody may begin but one who tries.
+    /// True if no execution may start, except one that probes the account.
     shut: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
+struct QueueEntry {
     id: ExecutionId,
-    stage: Stage,
+    stage: AdmissionStage,
 }
 
-/// How far somebody in the line is.
+/// Stage of a queue entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// The record is under way.
+enum AdmissionStage {
+    /// The record is being written.
     Recording,
-    /// Its turn waits for the result of an equal request. Others may go before it.
+    /// The entry waits for the result of an equal request. Other entries may overtake it.
     Leaning,
-    /// It may begin.
+    /// The entry may start.
     Ready,
 }
 
-/// What happened.
+/// Event of the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
-    /// A request came.
+pub enum AdmissionEvent {
+    /// A request arrived.
     Arrived(ExecutionId),
-    /// Its record is committed.
+    /// The record of the request is committed.
     Recorded(ExecutionId),
-    /// Its record is committed, and an equal request is under way, whose result it may take.
+    /// The record is committed, and an equal request is in progress, whose result this request may take.
     Leans(ExecutionId),
     /// The equal request has ended.
     Freed(ExecutionId),
-    /// It turned out to be the same request as another.
+    /// The request proved to be a duplicate of another one.
     Twin(ExecutionId, ExecutionId),
-    /// It was recorded in an earlier life and waits still; it has its place whatever the depth.
+    /// The execution was recorded before a restart and still waits; it is queued regardless of the depth.
     Recovered(ExecutionId),
-    /// It was begun in an earlier life and goes on; it has its slot whatever the capacity.
+    /// The execution was started before a restart and continues; it has its slot regardless of the capacity.
     Resumed(ExecutionId),
-    /// It left the line without running.
+    /// The execution left the queue without running.
     Left(ExecutionId),
-    /// It has ended and gave its slot back.
+    /// The execution ended and released its slot.
     Ended(ExecutionId),
-    /// Nobody may begin for now; who runs goes on.
+    /// No execution may start for now; running executions continue.
     Held,
-    /// They may begin again.
+    /// Executions may start again.
     Released,
-    /// The account of all is of no use for now.
+    /// The account of all executions is unusable for now.
     Shut,
-    /// It is of use again.
+    /// The account is usable again.
     Opened,
-    /// This one, who is [next](Line::next), tries whether it is.
+    /// This execution, which is [next](Queue::next), probes the account.
     Tried(ExecutionId),
-    /// It gave its slot back, and waits for its account.
+    /// The execution released its slot, and waits for its account.
     Parked(ExecutionId),
-    /// It waits for its account no longer: it goes before all who came after it, whatever the depth.
+    /// The execution no longer waits for its account: it overtakes all later arrivals, regardless of the depth.
     Woken(ExecutionId),
-    /// There is room for others now. Who runs or waits already stays.
+    /// The limits changed. Running and waiting executions stay.
     Resized {
-        /// Who may run at once; `None` is unlimited.
+        /// Number of executions that may run at the same time; `None` is unlimited.
         capacity: Option<u32>,
-        /// How many may wait.
+        /// Number of executions that may wait.
         depth: u32,
     },
 }
 
-/// What must be done now.
+/// Effect that the caller must carry out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
-    /// Record it.
+pub enum AdmissionEffect {
+    /// Record the request.
     Record(ExecutionId),
-    /// It holds a slot: begin.
+    /// Start the execution, which holds a slot.
     Run(ExecutionId),
-    /// It waits, as the so-manieth from 1.
+    /// Queue the execution at this position; the first position is 1.
     Queue(ExecutionId, usize),
-    /// The caller gets the other one instead.
+    /// Return the other execution to the caller instead.
     Join(ExecutionId, ExecutionId),
-    /// The line is full.
+    /// Reject the request, because the queue is full.
     Refuse(ExecutionId),
 }
 
-impl Line {
-    /// An empty line.
+impl Queue {
+    /// Creates an empty queue.
     #[must_use]
     pub fn new(capacity: Option<u32>, depth: u32) -> Self {
         Self { capacity, depth, ..Self::default() }
     }
 
-    /// Who waits, in order.
+    /// Iterates over the waiting executions, in order.
     pub fn waiting(&self) -> impl Iterator<Item = ExecutionId> + '_ {
         self.waiting.iter().map(|place| place.id)
     }
 
-    /// Who begins when one more may.
+    /// Returns the execution that starts when one more may start.
     #[must_use]
     pub fn next(&self) -> Option<ExecutionId> {
         let index = self.first()?;
         self.waiting.get(index).filter(|_| self.slots() > 0).map(|place| place.id)
     }
 
-    /// Where each of them is, and why it waits there. Those who are parked stand in a line of their own.
+    /// Iterates over the waiting executions with their positions and reasons. Deferred executions form a queue of their
+    /// own.
     pub fn places(&self) -> impl Iterator<Item = (ExecutionId, Queued)> + '_ {
         let parked = self.parked.iter().zip(1..);
-        let parked = parked.map(|(id, place)| (*id, Queued::new(place, Reason::QuotaUsedUp)));
+        let parked =
+            parked.map(|(id, place)| (*id, Queued::new(place, QueueReason::QuotaExhausted)));
         self.queue().chain(parked)
     }
 
     fn queue(&self) -> impl Iterator<Item = (ExecutionId, Queued)> + '_ {
         self.waiting.iter().zip(1..).map(|(place, position)| {
             let reason = match place.stage {
-                Stage::Leaning => Reason::EqualRequest,
-                Stage::Recording | Stage::Ready => Reason::AgentBusy,
+                AdmissionStage::Leaning => QueueReason::DuplicateInProgress,
+                AdmissionStage::Recording | AdmissionStage::Ready => QueueReason::AgentBusy,
             };
             (place.id, Queued::new(position, reason))
         })
     }
 
-    /// Who holds a slot.
+    /// Returns the executions that hold a slot.
     #[must_use]
     pub const fn running(&self) -> &BTreeSet<ExecutionId> {
         &self.running
@@ -145,7 +149,7 @@ impl Line {
         if self.shut { 0 } else { self.slots() }
     }
 
-    /// Slots that nobody has, whatever the account says.
+    /// Number of free slots, regardless of the account.
     fn slots(&self) -> usize {
         if self.held {
             return 0;
@@ -156,9 +160,9 @@ impl Line {
 
     fn is_full(&self) -> bool {
         if self.waiting.len() < self.depth as usize {
-            return false; // However many lean: nobody is looked at one by one.
+            return false; // Fast path without a scan of the entries.
         }
-        // Free slots serve those who may begin; those who lean need the queue.
+        // Free slots serve entries that may start; coalesced entries need the queue.
         let leaning = self.leaning();
         match (self.waiting.len() - leaning).checked_sub(self.free()) {
             None => false,
@@ -167,11 +171,11 @@ impl Line {
     }
 
     fn leaning(&self) -> usize {
-        self.waiting.iter().filter(|place| place.stage == Stage::Leaning).count()
+        self.waiting.iter().filter(|place| place.stage == AdmissionStage::Leaning).count()
     }
 
-    fn set(&mut self, id: ExecutionId, stage: Stage) {
-        // Who is recorded has just come, mostly.
+    fn set(&mut self, id: ExecutionId, stage: AdmissionStage) {
+        // The most recent entry is searched first, because the recorded request has usually just arrived.
         if let Some(place) = self.waiting.iter_mut().rev().find(|place| place.id == id) {
             place.stage = stage;
         }
@@ -186,114 +190,115 @@ impl Line {
         self.waiting.iter().rposition(|place| place.id == id).map(|index| index + 1)
     }
 
-    /// The first in line who does not lean, if its record is committed.
+    /// Index of the first entry that is not coalesced, if its record is committed.
     fn first(&self) -> Option<usize> {
-        let first = self.waiting.iter().position(|place| place.stage != Stage::Leaning)?;
-        self.waiting.get(first).filter(|place| place.stage == Stage::Ready).map(|_| first)
+        let first = self.waiting.iter().position(|place| place.stage != AdmissionStage::Leaning)?;
+        self.waiting.get(first).filter(|place| place.stage == AdmissionStage::Ready).map(|_| first)
     }
 
-    /// Lets the first in line begin while there are slots and their records are committed.
-    fn advance(&mut self) -> Vec<Effect> {
+    /// Starts the first entries while slots are free and their records are committed.
+    fn advance(&mut self) -> Vec<AdmissionEffect> {
         let mut effects = Vec::new();
         while self.free() > 0 {
             let Some(place) = self.first().and_then(|index| self.waiting.remove(index)) else {
                 break;
             };
             self.running.insert(place.id);
-            effects.push(Effect::Run(place.id));
+            effects.push(AdmissionEffect::Run(place.id));
         }
         effects
     }
 
-    fn hold(&mut self, held: bool) -> Vec<Effect> {
+    fn hold(&mut self, held: bool) -> Vec<AdmissionEffect> {
         self.held = held;
         self.advance()
     }
 
-    fn shut(&mut self, shut: bool) -> Vec<Effect> {
+    fn shut(&mut self, shut: bool) -> Vec<AdmissionEffect> {
         self.shut = shut;
         self.advance()
     }
 
-    fn park(&mut self, id: ExecutionId) -> Vec<Effect> {
+    fn park(&mut self, id: ExecutionId) -> Vec<AdmissionEffect> {
         self.running.remove(&id);
         self.parked.insert(id);
         self.advance()
     }
 
-    /// Puts one that was parked before all who came after it.
-    fn wake(&mut self, id: ExecutionId) -> Vec<Effect> {
+    /// Inserts a deferred execution before all later arrivals.
+    fn wake(&mut self, id: ExecutionId) -> Vec<AdmissionEffect> {
         if self.parked.remove(&id) {
             let before = self.waiting.iter().position(|place| place.id > id);
-            let place = Place { id, stage: Stage::Ready };
+            let place = QueueEntry { id, stage: AdmissionStage::Ready };
             self.waiting.insert(before.unwrap_or(self.waiting.len()), place);
         }
         self.advance()
     }
 
-    /// Lets one begin that nobody else would.
-    fn try_with(&mut self, id: ExecutionId) -> Vec<Effect> {
+    /// Starts the execution that probes the account.
+    fn try_with(&mut self, id: ExecutionId) -> Vec<AdmissionEffect> {
         if self.next() != Some(id) {
             return Vec::new();
         }
         self.leave(id);
         self.running.insert(id);
-        vec![Effect::Run(id)]
+        vec![AdmissionEffect::Run(id)]
     }
 }
 
-/// Decides what the event does to the line.
+/// Decides the effects of an event on the queue.
 #[must_use]
-pub fn step(mut line: Line, event: Event) -> (Line, Vec<Effect>) {
+pub fn step(mut line: Queue, event: AdmissionEvent) -> (Queue, Vec<AdmissionEffect>) {
     let effects = match event {
-        Event::Arrived(id) if line.is_full() => vec![Effect::Refuse(id)],
-        Event::Arrived(id) => {
-            line.waiting.push_back(Place { id, stage: Stage::Recording });
-            vec![Effect::Record(id)]
+        AdmissionEvent::Arrived(id) if line.is_full() => vec![AdmissionEffect::Refuse(id)],
+        AdmissionEvent::Arrived(id) => {
+            line.waiting.push_back(QueueEntry { id, stage: AdmissionStage::Recording });
+            vec![AdmissionEffect::Record(id)]
         }
-        Event::Recorded(id) => recorded(&mut line, id, Stage::Ready),
-        // No more lean than may wait: the others do the work themselves.
-        Event::Leans(id) if line.leaning() >= line.depth as usize => {
-            recorded(&mut line, id, Stage::Ready)
+        AdmissionEvent::Recorded(id) => recorded(&mut line, id, AdmissionStage::Ready),
+        // The number of coalesced entries is limited to the depth: further ones do the work themselves.
+        AdmissionEvent::Leans(id) if line.leaning() >= line.depth as usize => {
+            recorded(&mut line, id, AdmissionStage::Ready)
         }
-        Event::Leans(id) => recorded(&mut line, id, Stage::Leaning),
-        Event::Freed(id) => {
-            let mut leaning = line.waiting.iter_mut().filter(|one| one.stage == Stage::Leaning);
+        AdmissionEvent::Leans(id) => recorded(&mut line, id, AdmissionStage::Leaning),
+        AdmissionEvent::Freed(id) => {
+            let mut leaning =
+                line.waiting.iter_mut().filter(|one| one.stage == AdmissionStage::Leaning);
             if let Some(place) = leaning.find(|place| place.id == id) {
-                place.stage = Stage::Ready;
+                place.stage = AdmissionStage::Ready;
             }
             line.advance()
         }
-        Event::Recovered(id) => {
-            line.waiting.push_back(Place { id, stage: Stage::Ready });
+        AdmissionEvent::Recovered(id) => {
+            line.waiting.push_back(QueueEntry { id, stage: AdmissionStage::Ready });
             line.advance()
         }
-        Event::Resumed(id) => {
+        AdmissionEvent::Resumed(id) => {
             line.running.insert(id);
             Vec::new()
         }
-        Event::Twin(id, twin) => {
+        AdmissionEvent::Twin(id, twin) => {
             line.leave(id);
-            let mut effects = vec![Effect::Join(id, twin)];
+            let mut effects = vec![AdmissionEffect::Join(id, twin)];
             effects.extend(line.advance());
             effects
         }
-        Event::Left(id) => {
+        AdmissionEvent::Left(id) => {
             line.leave(id);
             line.advance()
         }
-        Event::Ended(id) => {
+        AdmissionEvent::Ended(id) => {
             line.running.remove(&id);
             line.advance()
         }
-        Event::Held => line.hold(true),
-        Event::Released => line.hold(false),
-        Event::Shut => line.shut(true),
-        Event::Opened => line.shut(false),
-        Event::Tried(id) => line.try_with(id),
-        Event::Parked(id) => line.park(id),
-        Event::Woken(id) => line.wake(id),
-        Event::Resized { capacity, depth } => {
+        AdmissionEvent::Held => line.hold(true),
+        AdmissionEvent::Released => line.hold(false),
+        AdmissionEvent::Shut => line.shut(true),
+        AdmissionEvent::Opened => line.shut(false),
+        AdmissionEvent::Tried(id) => line.try_with(id),
+        AdmissionEvent::Parked(id) => line.park(id),
+        AdmissionEvent::Woken(id) => line.wake(id),
+        AdmissionEvent::Resized { capacity, depth } => {
             (line.capacity, line.depth) = (capacity, depth);
             line.advance()
         }
@@ -301,9 +306,9 @@ pub fn step(mut line: Line, event: Event) -> (Line, Vec<Effect>) {
     (line, effects)
 }
 
-fn recorded(line: &mut Line, id: ExecutionId, stage: Stage) -> Vec<Effect> {
+fn recorded(line: &mut Queue, id: ExecutionId, stage: AdmissionStage) -> Vec<AdmissionEffect> {
     line.set(id, stage);
     let mut effects = line.advance();
-    effects.extend(line.position(id).map(|position| Effect::Queue(id, position)));
+    effects.extend(line.position(id).map(|position| AdmissionEffect::Queue(id, position)));
     effects
 }

@@ -1,97 +1,103 @@
-//! What was used up, and whether that is too much.
+//! Budgets: counts used amounts and compares them with the limits.
+
+pub mod cumulative_usage;
+pub mod tokens;
 
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
 
-use crate::decide::alert::Sighting;
-use crate::model::budget::{BoundStatus, Bounds, BudgetSpec, BudgetStatus, Charge, Measure};
+use crate::decide::notification::alert::AlertInput;
+use crate::model::agent::budget::{
+    BoundStatus, BudgetLimits, BudgetMeasure, BudgetSpec, BudgetStatus, Charge,
+};
 use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::id::AgentId;
 
-/// What an attempt has counted once it says this, and what of that is new.
+/// Adds a usage report to the count of an attempt. Returns the new count and the new part of it.
 ///
-/// Numbers that are `cumulative` are of the whole attempt: they replace what was counted before, and
-/// add what they are beyond it. Others are added as they are. Nothing is ever taken back.
+/// A `cumulative` report covers the whole attempt: it replaces the count, and the excess over the old count is new.
+/// Another report is added. The count never decreases.
 #[must_use]
 pub const fn count(counted: Charge, said: Charge, cumulative: bool) -> (Charge, Charge) {
     let new = if cumulative { said.beyond(counted) } else { said };
     (counted.plus(new), new)
 }
 
-/// Decides whether one execution has used up more than it may.
+/// Checks the amounts of one execution against its limits.
 ///
 /// # Errors
-/// The failure with which it ends.
-pub fn run(bounds: &Bounds, spent: Charge) -> Result<(), Failure> {
-    let over =
-        |(of, limit): (&Measure, &u64)| Some((*of, *limit, of.of(spent).checked_sub(*limit)?));
+/// Returns the failure that ends the execution.
+pub fn run(bounds: &BudgetLimits, spent: Charge) -> Result<(), Failure> {
+    let over = |(of, limit): (&BudgetMeasure, &u64)| {
+        Some((*of, *limit, of.of(spent).checked_sub(*limit)?))
+    };
     match bounds.iter().filter_map(over).find(|(.., beyond)| *beyond > 0) {
         None => Ok(()),
         Some((of, limit, beyond)) => Err(exceeded(of, limit, beyond)),
     }
 }
 
-/// The failure of an execution that exceeds one of its bounds.
+/// Returns the failure of an execution that exceeds a limit.
 #[must_use]
-pub fn exceeded(of: Measure, limit: u64, beyond: u64) -> Failure {
-    let (limit, beyond) = (of.told(limit), of.told(beyond));
+pub fn exceeded(of: BudgetMeasure, limit: u64, beyond: u64) -> Failure {
+    let (limit, beyond) = (of.display(limit), of.display(beyond));
     let message = match of {
-        Measure::WallTime => format!("it has run for as long as its budget of {limit} lets it"),
+        BudgetMeasure::WallTime => {
+            format!("it has used its run time budget of {limit}")
+        }
         _ => format!("its budget of {limit} is exceeded by {beyond}"),
     };
     Failure::new(Code::BudgetExceeded, message)
 }
 
-/// Decides whether an agent may begin anything more in a day in which it has used up so much.
+/// Checks whether an agent may start further work on a day on which it has used these amounts.
 ///
 /// # Errors
-/// The failure with which a request is refused, until the next day begins.
+/// Returns the failure that rejects requests until the next day starts.
 pub fn day(
     spec: &BudgetSpec,
     agent: &AgentId,
     spent: Charge,
     now: DateTime<Utc>,
 ) -> Result<(), Failure> {
-    let is_spent = |(of, limit): &(&Measure, &u64)| of.of(spent) >= **limit;
+    let is_spent = |(of, limit): &(&BudgetMeasure, &u64)| of.of(spent) >= **limit;
     let Some((of, limit)) = spec.day.iter().find(is_spent) else { return Ok(()) };
-    let (limit, used) = (of.told(*limit), of.told(of.of(spent)));
+    let (limit, used) = (of.display(*limit), of.display(of.of(spent)));
     let message = format!("agent `{agent}` has used {used} of its {limit} for today");
     Err(Failure::new(Code::BudgetExceeded, message)
         .until(renewal(today(spec.zone, now), spec.zone)))
 }
 
-/// How much of a day's budget is used up, in percent: of the bound of which most is.
+/// Returns the used share of a day's budget in percent: the highest share of all limits; `None` without limits.
 #[must_use]
-pub fn percent(bounds: &Bounds, spent: Charge) -> Option<u64> {
-    let share = |(of, limit): (&Measure, &u64)| {
+pub fn percent(bounds: &BudgetLimits, spent: Charge) -> Option<u64> {
+    let share = |(of, limit): (&BudgetMeasure, &u64)| {
         u64::try_from(u128::from(of.of(spent)) * 100 / u128::from((*limit).max(1))).ok()
     };
     bounds.iter().filter_map(share).max()
 }
 
-/// What whoever watches is told of a day in which an agent has used up so much; `None` where it has no
-/// bounds.
+/// Returns the alert input for the used amounts of an agent's day; `None` if the day has no limits.
 #[must_use]
 pub fn sighting(
     spec: &BudgetSpec,
     agent: &AgentId,
     spent: Charge,
     now: DateTime<Utc>,
-) -> Option<Sighting> {
+) -> Option<AlertInput> {
     let left = renewal(today(spec.zone, now), spec.zone) - now;
     let left = left.to_std().unwrap_or_default();
-    percent(&spec.day, spent).map(|percent| Sighting::Spent(agent.clone(), percent, left))
+    percent(&spec.day, spent).map(|percent| AlertInput::Spent(agent.clone(), percent, left))
 }
 
-/// The day in a zone.
+/// Returns the present day in a time zone.
 #[must_use]
 pub fn today(zone: Tz, now: DateTime<Utc>) -> NaiveDate {
     now.with_timezone(&zone).date_naive()
 }
 
-/// When the day after this one begins in a zone. Where its clocks leave midnight out it begins after
-/// the gap.
+/// Returns the start of the next day in a time zone. If the clock change skips midnight, the day starts after the gap.
 #[must_use]
 pub fn renewal(day: NaiveDate, zone: Tz) -> DateTime<Utc> {
     let next = day.checked_add_days(Days::new(1)).unwrap_or(day);
@@ -103,13 +109,13 @@ pub fn renewal(day: NaiveDate, zone: Tz) -> DateTime<Utc> {
     begins.map_or_else(|| midnight.and_utc(), |begins| begins.to_utc())
 }
 
-/// A day's budget as it is shown.
+/// Returns the status of a day's budget.
 #[must_use]
 pub fn status(spec: &BudgetSpec, spent: Charge, now: DateTime<Utc>) -> BudgetStatus {
     let day = today(spec.zone, now);
-    let bound = |(of, limit): (&Measure, &u64)| {
+    let bound = |(of, limit): (&BudgetMeasure, &u64)| {
         let left = limit.saturating_sub(of.of(spent));
-        BoundStatus { of: *of, limit: *limit, left }
+        BoundStatus { measure: *of, limit: *limit, remaining: left }
     };
     let bounds = spec.day.iter().map(bound).collect();
     BudgetStatus { day, renews: renewal(day, spec.zone), spent, bounds }
@@ -124,17 +130,17 @@ mod tests {
         Charge { input_tokens: input, output_tokens: output, ..Charge::default() }
     }
 
-    fn bounds(of: Measure, limit: u64) -> Bounds {
-        Bounds::from([(of, limit)])
+    fn bounds(of: BudgetMeasure, limit: u64) -> BudgetLimits {
+        BudgetLimits::from([(of, limit)])
     }
 
-    fn charge(of: Measure, amount: u64) -> Charge {
+    fn charge(of: BudgetMeasure, amount: u64) -> Charge {
         match of {
-            Measure::Turns => Charge { turns: amount, ..Charge::default() },
-            Measure::InputTokens | Measure::Tokens => tokens(amount, 0),
-            Measure::OutputTokens => tokens(0, amount),
-            Measure::CostUsd => Charge { cost_micros: amount, ..Charge::default() },
-            Measure::WallTime => Charge { wall_ms: amount, ..Charge::default() },
+            BudgetMeasure::Turns => Charge { turns: amount, ..Charge::default() },
+            BudgetMeasure::InputTokens | BudgetMeasure::Tokens => tokens(amount, 0),
+            BudgetMeasure::OutputTokens => tokens(0, amount),
+            BudgetMeasure::CostUsd => Charge { cost_micros: amount, ..Charge::default() },
+            BudgetMeasure::WallTime => Charge { wall_ms: amount, ..Charge::default() },
         }
     }
 
@@ -143,30 +149,31 @@ mod tests {
     }
 
     #[test]
-    fn a_run_may_use_up_its_budget_and_nothing_more() {
-        for of in Measure::ALL {
+    fn a_run_may_spend_exactly_its_budget() {
+        for of in BudgetMeasure::ALL {
             let bounds = bounds(*of, 1000);
             assert_eq!(run(&bounds, charge(*of, 1000)), Ok(()), "{of:?}");
             let failure = run(&bounds, charge(*of, 1001)).unwrap_err();
             assert_eq!((failure.code, failure.until), (Code::BudgetExceeded, None), "{of:?}");
         }
-        assert_eq!(run(&Bounds::new(), tokens(u64::MAX, 1)), Ok(()));
+        assert_eq!(run(&BudgetLimits::new(), tokens(u64::MAX, 1)), Ok(()));
     }
 
     #[test]
-    fn the_sentence_says_which_budget_and_by_how_much() {
-        let told =
-            |of: Measure, limit, spent| run(&bounds(of, limit), charge(of, spent)).unwrap_err();
-        let tokens = told(Measure::Tokens, 1000, 1200);
+    fn a_budget_error_states_the_budget_and_the_excess() {
+        let told = |of: BudgetMeasure, limit, spent| {
+            run(&bounds(of, limit), charge(of, spent)).unwrap_err()
+        };
+        let tokens = told(BudgetMeasure::Tokens, 1000, 1200);
         assert_eq!(tokens.message, "its budget of 1000 tokens is exceeded by 200 tokens");
-        let cost = told(Measure::CostUsd, 1_500_000, 1_750_000);
+        let cost = told(BudgetMeasure::CostUsd, 1_500_000, 1_750_000);
         let sentence = "its budget of 1.500000 US dollars is exceeded by 0.250000 US dollars";
         assert_eq!(cost.message, sentence);
     }
 
     #[test]
-    fn a_day_is_over_when_its_budget_is_used_up_and_until_the_next_begins() {
-        let spec = BudgetSpec { day: bounds(Measure::Tokens, 100), ..BudgetSpec::default() };
+    fn a_spent_daily_budget_blocks_until_the_next_day() {
+        let spec = BudgetSpec { day: bounds(BudgetMeasure::Tokens, 100), ..BudgetSpec::default() };
         let (agent, now) = (AgentId::new("helper").unwrap(), at("2027-01-15T08:00:00Z"));
         assert_eq!(day(&spec, &agent, tokens(50, 49), now), Ok(()));
         let failure = day(&spec, &agent, tokens(50, 50), now).unwrap_err();
@@ -178,13 +185,13 @@ mod tests {
     }
 
     #[test]
-    fn days_begin_where_the_agent_is_also_when_the_clocks_change() {
+    fn days_follow_the_time_zone_of_the_agent() {
         let cases = [
             (chrono_tz::Europe::Berlin, "2027-01-15T22:59:59Z", "2027-01-15T23:00:00Z"),
             (chrono_tz::Europe::Berlin, "2027-01-15T23:00:00Z", "2027-01-16T23:00:00Z"),
             (chrono_tz::Europe::Berlin, "2027-03-28T12:00:00Z", "2027-03-28T22:00:00Z"),
             (chrono_tz::Asia::Kolkata, "2027-01-15T12:00:00Z", "2027-01-15T18:30:00Z"),
-            // In Cairo midnight of that day is left out.
+            // In Cairo the clock change skips midnight of that day.
             (chrono_tz::Africa::Cairo, "2027-04-29T12:00:00Z", "2027-04-29T22:00:00Z"),
         ];
         for (zone, now, begins) in cases {
@@ -193,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_published_names_and_others_are_none() {
+    fn usage_fields_have_fixed_names_and_unknown_ones_are_ignored() {
         let numbers = [
             ("input_tokens", serde_json::json!(7)),
             ("output_tokens", serde_json::json!(5)),
@@ -212,20 +219,24 @@ mod tests {
         let expected =
             Charge { turns: 2, cached_input_tokens: 3, cost_micros: 250_000, ..tokens(7, 5) };
         assert_eq!(counted, expected);
-        assert_eq!([-1.0, f64::NAN, 1e300].map(crate::model::budget::micros), [0, 0, u64::MAX]);
+        assert_eq!(
+            [-1.0, f64::NAN, 1e300].map(crate::model::agent::budget::micros),
+            [0, 0, u64::MAX]
+        );
     }
 
     #[test]
-    fn a_share_is_that_of_which_most_is_used_up() {
-        let bounds = Bounds::from([(Measure::Tokens, 1000), (Measure::Turns, 10)]);
+    fn the_most_used_limit_gives_the_budget_percentage() {
+        let bounds =
+            BudgetLimits::from([(BudgetMeasure::Tokens, 1000), (BudgetMeasure::Turns, 10)]);
         assert_eq!(percent(&bounds, Charge { turns: 8, ..tokens(100, 0) }), Some(80));
-        assert_eq!(percent(&Bounds::new(), tokens(1, 1)), None);
+        assert_eq!(percent(&BudgetLimits::new(), tokens(1, 1)), None);
     }
 
     proptest! {
-        /// However an agent counts, the sum of what is new is what it counted, and never less.
+        /// For any sequence of reports, the sum of the new parts equals the count, which never decreases.
         #[test]
-        fn what_is_new_adds_up(said in proptest::collection::vec((0u64..1000, 0u64..1000, any::<bool>()), 0..30)) {
+        fn usage_deltas_add_up_to_the_total(said in proptest::collection::vec((0u64..1000, 0u64..1000, any::<bool>()), 0..30)) {
             let (mut counted, mut sum) = (Charge::default(), Charge::default());
             for (input, output, cumulative) in said {
                 let (after, new) = count(counted, tokens(input, output), cumulative);

@@ -1,4 +1,4 @@
-//! Drives one execution from acceptance to exactly one outcome.
+//! State machine of one execution, from acceptance to exactly one outcome.
 
 mod after;
 mod before;
@@ -7,248 +7,260 @@ mod work;
 
 use std::time::Duration;
 
+use crate::model::agent::quota::{AccountCause, Parking};
 use crate::model::agent::{Access, AgentSpec, Deadlines, RetrySpec};
-use crate::model::event::Limit;
-use crate::model::execution::{Outcome, Stamp, State};
+use crate::model::execution::event::DeadlineKind;
+use crate::model::execution::{AttemptId, Interruption, Outcome, State};
 use crate::model::failure::Failure;
-use crate::model::quota::Parking;
 
-pub use after::way_out;
+pub use self::after::way_out;
 
-/// What of the agent's configuration matters here. A running execution keeps the one it began with.
+/// Settings of the agent that apply to an execution. A running execution keeps the settings of its start.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Policy {
-    /// How long each part may take.
+pub struct ExecutionPolicy {
+    /// Time limits of the phases.
     pub deadlines: Deadlines,
-    /// What is tried again.
+    /// Retry policy.
     pub retry: RetrySpec,
-    /// What is parked when its account has used up what it may.
+    /// Limits of the deferral.
     pub parking: Parking,
-    /// How often it was parked before in this turn.
+    /// Number of earlier deferrals in this turn.
     pub parks: u32,
-    /// How often it is looked at what the work takes.
+    /// Number of requests that the program retried itself, up to the end of the present attempt.
+    pub own_retries: u32,
+    /// Number of requests that an overloaded model rejected before the latest deferral in this turn.
+    pub overloads: u32,
+    /// Interval of the resource usage readings.
     pub heartbeat: Option<Duration>,
-    /// How long it may wait before an attempt.
+    /// Longest wait before an attempt.
     pub patience: Duration,
-    /// Whether the agent changes things.
+    /// Access type of the agent.
     pub access: Access,
 }
 
-impl Policy {
-    /// What an agent's configuration says.
+impl ExecutionPolicy {
+    /// Returns the settings of an agent.
     #[must_use]
-    pub const fn of(spec: &AgentSpec) -> Self {
+    pub fn of(spec: &AgentSpec) -> Self {
         Self {
-            deadlines: spec.deadlines,
-            heartbeat: spec.heartbeat,
+            deadlines: spec.limits.deadlines,
+            heartbeat: spec.heartbeat(),
             retry: spec.retry,
             parking: spec.quota.parking,
             parks: 0,
-            patience: spec.capacity.patience,
+            own_retries: 0,
+            overloads: 0,
+            patience: spec.limits.capacity.patience,
             access: spec.access,
         }
     }
 }
 
-/// How long what is held is left alone before it is asked for again.
+/// Pause before the next claim of a busy resource.
 pub const BUSY: Duration = Duration::from_secs(1);
 
-/// What a driver may take for its end beyond the grace, before it is given up.
+/// Time beyond the grace period after which a driver that does not stop is given up.
 pub const OBDURACY: Duration = Duration::from_secs(10);
 
-/// How much of a deadline may pass before it is warned of: nine tenths.
+/// Returns the time of the warning before a deadline: nine tenths of the limit.
 fn warning(limit: Duration) -> Duration {
     limit - limit / 10
 }
 
-/// Where the execution is, with what is true there and nothing else.
+/// Phase of the execution with the data of that phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Phase {
-    /// Nothing was done yet.
+pub enum ExecutionPhase {
+    /// No action was taken yet.
     Idle,
-    /// The ledger was asked for a slot; until it answers, an end can only be noted.
+    /// The claim of a slot is pending; until the ledger answers, an end can only be noted.
     Claiming {
-        /// The attempt that is to begin.
-        stamp: Stamp,
-        /// The state that is left by it.
+        /// Attempt that starts after the claim.
+        stamp: AttemptId,
+        /// State before the claim.
         from: State,
-        /// The end that was asked for meanwhile.
+        /// End that was requested meanwhile.
         off: Option<Ending>,
     },
-    /// The driver was told to start.
+    /// The driver was requested to start.
     Starting {
-        /// The attempt.
-        stamp: Stamp,
+        /// Id of the attempt.
+        stamp: AttemptId,
     },
-    /// The work lives.
+    /// The work runs.
     Running {
-        /// The attempt.
-        stamp: Stamp,
+        /// Id of the attempt.
+        stamp: AttemptId,
     },
-    /// The work was told to end, and its end is awaited.
+    /// The work was requested to stop, and its end is pending.
     Stopping {
-        /// The attempt.
-        stamp: Stamp,
-        /// The state from which it ends.
+        /// Id of the attempt.
+        stamp: AttemptId,
+        /// State from which the execution ends.
         from: State,
-        /// How it will have ended, whatever the work says.
+        /// End of the execution, whatever the work reports.
         ending: Ending,
     },
-    /// It asked for input and holds nothing.
+    /// The agent requested input, and the execution holds no resources.
     Waiting {
-        /// The turn that asked.
-        stamp: Stamp,
+        /// Turn of the question.
+        stamp: AttemptId,
     },
-    /// The attempt failed; what it left is removed before the pause.
+    /// The attempt failed; its leftovers are removed before the pause.
     Clearing {
-        /// The attempt that failed.
-        stamp: Stamp,
-        /// The pause to come.
+        /// Attempt that failed.
+        stamp: AttemptId,
+        /// Pause before the next attempt.
         pause: Duration,
     },
-    /// Between two attempts, in a pause or parked.
+    /// The execution is between two attempts, in a pause or deferred.
     Paused {
-        /// The attempt that failed.
-        stamp: Stamp,
+        /// Attempt that failed.
+        stamp: AttemptId,
     },
-    /// It has ended; its record and its clean-up are on their way.
+    /// The execution has ended; its record and its clean-up are in progress.
     Ended {
-        /// The last attempt.
-        stamp: Stamp,
-        /// How.
+        /// Last attempt.
+        stamp: AttemptId,
+        /// Outcome of the execution.
         outcome: Outcome,
-        /// Whether the ledger has it.
+        /// True if the ledger has recorded the outcome.
         settled: bool,
-        /// Whether nothing is left of it.
+        /// True if the clean-up is complete.
         cleaned: bool,
     },
-    /// Nothing is left to do.
+    /// No action is left.
     Rest {
-        /// How it ended; `None` when somebody else settled it.
+        /// Outcome; `None` if another actor settled the execution.
         outcome: Option<Outcome>,
     },
 }
 
-/// How something ends.
+/// End of an execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ending {
-    /// Which way.
+    /// Outcome of the execution.
     pub outcome: Outcome,
-    /// Why; `None` only when it ends well.
+    /// Failure; `None` only for a success.
     pub failure: Option<Failure>,
 }
 
-/// Which deadline passed.
+/// Kind of deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deadline {
-    /// To start.
+    /// Deadline of the start.
     Start,
-    /// To run.
+    /// Deadline of the run time.
     Run,
-    /// To show that it lives.
+    /// Deadline for the next output.
     Idle,
-    /// To end after it was told to.
+    /// Deadline for the end after a stop request.
     Stop,
-    /// To be answered.
+    /// Deadline for the answer to a question.
     Answer,
 }
 
-/// What happened. `at` is the attempt to which it happened.
+/// Event of an execution. `at` is the attempt to which the event belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each variant's sentence speaks of its fields")]
-pub enum Event {
-    /// A slot is free for it.
+pub enum ExecutionEvent {
+    /// A slot is free for the execution.
     Begin,
-    /// The ledger gave the slot.
-    Claimed { at: Stamp },
-    /// An earlier life began it so long ago, and it goes on.
-    TakenUp { at: Stamp, ran: Duration },
-    /// What the attempt needs is held by others, and it has waited for so long.
-    Busy { at: Stamp, waited: Duration },
-    /// The busy pause is over.
-    ClaimDue { at: Stamp },
-    /// The ledger could not be asked.
-    ClaimFailed { at: Stamp },
-    /// Somebody else has settled it.
+    /// The ledger granted the slot.
+    Claimed { at: AttemptId },
+    /// An earlier process of the service started the attempt `ran` ago, and the attempt continues.
+    TakenUp { at: AttemptId, ran: Duration },
+    /// A resource that the attempt needs is in use, and the attempt has waited for `waited`.
+    Busy { at: AttemptId, waited: Duration },
+    /// The pause after a busy claim is over.
+    ClaimDue { at: AttemptId },
+    /// The claim failed, because the ledger is unavailable.
+    ClaimFailed { at: AttemptId },
+    /// Another actor has settled the execution.
     Gone,
-    /// The work lives.
-    Started { at: Stamp },
+    /// The work runs.
+    Started { at: AttemptId },
     /// The work has ended.
-    Ended { at: Stamp, verdict: Result<(), Failure> },
-    /// The work has ended badly, and would do so again for so long.
-    Failed { at: Stamp, failure: Failure, lasts: Duration },
-    /// The work took more than it may.
-    Overspent { at: Stamp, failure: Failure },
-    /// The work asked for input and has ended.
-    Asked { at: Stamp },
-    /// The input that was asked for is there.
+    Ended { at: AttemptId, verdict: Result<(), Failure> },
+    /// The work has failed, and a retry would fail again during `lasts`.
+    Failed { at: AttemptId, failure: Failure, lasts: Duration },
+    /// The work exceeded a limit.
+    Overspent { at: AttemptId, failure: Failure },
+    /// The work needs input of the caller and has ended.
+    Asked { at: AttemptId, interruption: Interruption },
+    /// The requested input is available.
     Answered,
-    /// It has run for nearly as long as it may.
-    Nearing { at: Stamp },
-    /// It has been silent for so long.
-    Quiet { at: Stamp, quiet: Duration },
-    /// It is time to look what the work takes.
-    BeatDue { at: Stamp },
+    /// The run deadline is near.
+    Nearing { at: AttemptId },
+    /// The work has been silent for `quiet`.
+    Quiet { at: AttemptId, quiet: Duration },
+    /// A resource usage reading is due.
+    BeatDue { at: AttemptId },
     /// A deadline passed.
-    Overdue { at: Stamp, deadline: Deadline },
-    /// The pause is over.
-    RetryDue { at: Stamp },
-    /// It waited in the queue for too long.
+    Overdue { at: AttemptId, deadline: Deadline },
+    /// The pause before a retry is over.
+    RetryDue { at: AttemptId },
+    /// The queue timeout expired.
     QueueExpired,
-    /// It may not begin.
+    /// The execution may not start.
     Denied { failure: Failure },
-    /// Somebody called it off.
+    /// A caller or the service cancelled the execution.
     Cancel { why: String },
-    /// The ledger has the outcome.
+    /// The ledger has recorded the outcome.
     Settled,
-    /// Nothing is left of the attempt.
-    Cleaned { at: Stamp },
+    /// The clean-up of the attempt is complete.
+    Cleaned { at: AttemptId },
 }
 
-/// What the actor must do now.
+/// Effect that the actor must carry out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each variant's sentence speaks of its fields")]
-pub enum Effect {
-    /// Ask the ledger for the slot.
-    Claim { stamp: Stamp, from: State },
-    /// Send `ClaimDue` when something may be free, and at the latest after a while.
-    AskAgain { at: Stamp, within: Duration },
-    /// Let the driver start.
-    Start { stamp: Stamp },
-    /// Let the driver go on with what an earlier life began.
-    TakeUp { stamp: Stamp },
-    /// Ask the work to end.
+pub enum ExecutionEffect {
+    /// Claim the slot from the ledger.
+    Claim { stamp: AttemptId, from: State },
+    /// Send `ClaimDue` when a resource may be free, and at the latest after `within`.
+    AskAgain { at: AttemptId, within: Duration },
+    /// Start the attempt with the driver.
+    Start { stamp: AttemptId },
+    /// Resume with the driver an attempt of an earlier process.
+    TakeUp { stamp: AttemptId },
+    /// Request the work to stop.
     Stop,
-    /// Send `with` after a while.
-    Wake { after: Duration, with: Event },
-    /// Send `Quiet` after a while, with how long it has been silent then.
-    Look { at: Stamp, after: Duration },
-    /// Look what the work takes, and record it.
-    Measure { at: Stamp },
-    /// Record that little is left until a deadline.
-    Warn { limit: Limit, left: Duration, message: String },
-    /// Record a move; the claim records its own.
-    Move { from: State, to: State, stamp: Stamp, why: String },
-    /// Record why an attempt failed that is not the last.
+    /// Send `with` after a delay.
+    Wake { after: Duration, with: ExecutionEvent },
+    /// Send `Quiet` after a delay, with the duration of the silence at that time.
+    Look { at: AttemptId, after: Duration },
+    /// Read the resource usage, and record it.
+    Measure { at: AttemptId },
+    /// Record that a deadline is near.
+    Warn { limit: DeadlineKind, left: Duration, message: String },
+    /// Record a transition; the claim records its own.
+    Move { from: State, to: State, stamp: AttemptId, why: String },
+    /// Record the transition from running to waiting, with its reason.
+    Interrupt { stamp: AttemptId, interruption: Interruption },
+    /// Record the failure of an attempt that is not the last.
     Note { failure: Failure },
-    /// Remove what the attempt left, then send `Cleaned`.
-    Clean { stamp: Stamp },
+    /// Remove the leftovers of the attempt, then send `Cleaned`.
+    Clean { stamp: AttemptId },
     /// Record the end, then send `Settled`.
-    Settle { stamp: Stamp, ending: Ending },
-    /// Let go: it waits for input without an actor.
+    Settle { stamp: AttemptId, ending: Ending },
+    /// Stop the actor: the execution waits for input without an actor.
     Park,
-    /// Record that it is parked for so long, and let go.
-    ParkFor { stamp: Stamp, wait: Duration },
-    /// Let go: nothing is left to do.
+    /// Record the deferral with its duration and cause, and stop the actor.
+    ParkFor { stamp: AttemptId, wait: Duration, cause: AccountCause, overloads: u32 },
+    /// Stop the actor: no action is left.
     Rest,
-    /// Nothing: the event is late or meaningless here.
-    Ignore { event: Event },
+    /// Do nothing: the event is late or meaningless in this phase.
+    Ignore { event: ExecutionEvent },
 }
 
-/// Decides the next phase and the effects that lead to it.
+/// Decides the next phase and the effects for an event.
 #[must_use]
-pub fn step(phase: Phase, event: Event, policy: &Policy) -> (Phase, Vec<Effect>) {
-    use Phase as P;
+pub fn step(
+    phase: ExecutionPhase,
+    event: ExecutionEvent,
+    policy: &ExecutionPolicy,
+) -> (ExecutionPhase, Vec<ExecutionEffect>) {
+    use ExecutionPhase as P;
     match phase {
         P::Idle => before::idle(event),
         P::Claiming { stamp, from, off } => before::claiming(stamp, from, off, event, policy),
@@ -261,6 +273,6 @@ pub fn step(phase: Phase, event: Event, policy: &Policy) -> (Phase, Vec<Effect>)
         P::Ended { stamp, outcome, settled, cleaned } => {
             after::ended(stamp, outcome, settled, cleaned, event)
         }
-        P::Rest { outcome } => (P::Rest { outcome }, vec![Effect::Ignore { event }]),
+        P::Rest { outcome } => (P::Rest { outcome }, vec![ExecutionEffect::Ignore { event }]),
     }
 }

@@ -1,78 +1,121 @@
-//! What becomes of an execution that a former supervisor, or a crashed actor, left unfinished.
+//! Recovery of an execution that an earlier supervisor, or a crashed actor, left unfinished.
+
+pub mod restart;
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use crate::model::agent::quota::Deferral;
 use crate::model::code::Code;
 use crate::model::execution::State;
+use crate::model::execution::record::Record;
 use crate::model::failure::Failure;
-use crate::model::quota::Parked;
-use crate::model::record::Record;
 
-/// What becomes of it.
+/// Reason why the raw input of an execution is unavailable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lost {
+    /// Redaction changed the input, and no sealed copy exists: the execution has ended since, or an earlier release
+    /// accepted it.
+    NotStored,
+    /// The key of the sealed input no longer exists.
+    KeyGone,
+    /// The sealed input is damaged.
+    Damaged,
+}
+
+impl Lost {
+    /// Returns the reason as a clause without text of the input.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::NotStored => "its input held secrets that are not stored",
+            Self::KeyGone => {
+                "its input was sealed and the key is gone; a key in `inputs.key_file` outlives a reboot"
+            }
+            Self::Damaged => "its sealed input is damaged",
+        }
+    }
+}
+
+/// Decision about the execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// It never began and its input is whole: it takes its place in the queue again.
+pub enum RecoveryDecision {
+    /// The execution was not started and its input is available: it returns to its position in the queue.
     Requeue,
-    /// It waits for input, which it can do without any process.
+    /// The execution waits for input, which needs no process.
     Keep,
-    /// It waits for the quota of its account, and its input is whole: it waits on.
-    Park(Parked),
-    /// Its work is held: it goes on.
+    /// The execution waits for the quota of its account, and its input is available: it continues to wait.
+    Park(Deferral),
+    /// The process holder still holds the work of the execution: the execution continues.
     Resume,
-    /// It ends here.
+    /// The execution fails now.
     Fail(Failure),
 }
 
 /// Decides about one unfinished execution.
 ///
-/// What began is never begun again by itself: nobody can tell how far it came. But where its work
-/// `is_held`, it goes on.
+/// An execution that was started is never started again automatically, because its progress is unknown. If
+/// its work `is_held`, the execution continues. An execution that was not started needs its raw input, unless
+/// the input is `lost`.
 #[must_use]
-pub fn recover(record: &Record, now: DateTime<Utc>, patience: Duration, is_held: bool) -> Verdict {
+pub fn recover(
+    record: &Record,
+    now: DateTime<Utc>,
+    patience: Duration,
+    is_held: bool,
+    lost: Option<Lost>,
+) -> RecoveryDecision {
     if let Some(parked) = record.is_parked() {
-        return if record.replayable { Verdict::Park(parked) } else { Verdict::Fail(masked()) };
+        return lost.map_or(RecoveryDecision::Park(parked), |lost| {
+            RecoveryDecision::Fail(parked_and_lost(lost))
+        });
     }
     match record.state {
-        State::Starting | State::Running if is_held => Verdict::Resume,
-        State::Waiting if !record.answered => Verdict::Keep,
-        State::Idle | State::Waiting if waited_too_long(record, now, patience) => Verdict::Fail(
-            Failure::new(Code::QueueTimeout, "it waited in the queue for longer than allowed"),
-        ),
-        State::Idle | State::Waiting if record.replayable => Verdict::Requeue,
-        State::Idle | State::Waiting => Verdict::Fail(Failure::new(
-            Code::InterruptedNotRun,
-            "the service stopped before it ran, and its input held secrets that are not stored",
-        )),
+        State::Starting | State::Running if is_held => RecoveryDecision::Resume,
+        State::Waiting if !record.requested.answered => RecoveryDecision::Keep,
+        State::Idle | State::Waiting if waited_too_long(record, now, patience) => {
+            RecoveryDecision::Fail(Failure::new(
+                Code::QueueTimeout,
+                "it waited in the queue for longer than allowed",
+            ))
+        }
+        State::Idle | State::Waiting => {
+            lost.map_or(RecoveryDecision::Requeue, |lost| RecoveryDecision::Fail(not_run(lost)))
+        }
         State::Starting
         | State::Running
         | State::Completed
         | State::Failed
         | State::Timeout
         | State::Cancelled
-        | State::Cleanup => Verdict::Fail(interrupted()),
+        | State::Cleanup => RecoveryDecision::Fail(interrupted()),
     }
 }
 
-/// The failure of what was cut off.
+/// Returns the failure of an interrupted execution.
 #[must_use]
 pub fn interrupted() -> Failure {
     Failure::new(Code::Interrupted, "the service was interrupted while it ran")
 }
 
-/// The failure of what was parked and cannot be asked again.
-fn masked() -> Failure {
-    let why = "the service stopped while it waited for a quota, and its input held secrets that \
-               are not stored";
+/// Returns the failure of an execution that did not run and can no longer run.
+fn not_run(lost: Lost) -> Failure {
+    let why = format!("the service stopped before it ran, and {}", lost.reason());
+    Failure::new(Code::InterruptedNotRun, why)
+}
+
+/// Returns the failure of a deferred execution whose input is unavailable.
+fn parked_and_lost(lost: Lost) -> Failure {
+    let why = format!("the service stopped while it waited for a quota, and {}", lost.reason());
     Failure::new(Code::NotReplayable, why)
 }
 
 fn waited_too_long(record: &Record, now: DateTime<Utc>, patience: Duration) -> bool {
-    (now - begin(record)).to_std().is_ok_and(|waited| waited > patience)
+    (now - started_at(record)).to_std().is_ok_and(|waited| waited > patience)
 }
 
-/// Since when it waits in the queue.
-fn begin(record: &Record) -> DateTime<Utc> {
-    if record.answered { record.changed_at } else { record.accepted_at }
+/// Returns the start time of the wait in the queue.
+fn started_at(record: &Record) -> DateTime<Utc> {
+    if record.requested.answered { record.changed_at } else { record.accepted_at }
 }

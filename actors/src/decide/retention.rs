@@ -1,36 +1,35 @@
-//! What of the history is removed next: by age, by number, by size; and whether the clock may be
-//! believed.
+//! Retention: selects the executions to remove by age, number and size, and checks whether the clock is reliable.
 
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::model::stock::{Keep, Stock, Sweep};
+use crate::model::host::storage_stats::{KeepPolicy, RetentionBatch, StorageStats};
 
-/// By how much the wall clock and a clock that does not jump may disagree.
+/// Maximum disagreement between the wall clock and the monotonic clock.
 const JUMP: TimeDelta = TimeDelta::hours(1);
-/// For how long age does not count after the wall clock was set: a day, in which somebody may see it.
+/// Time for which the age limit is suspended after the wall clock was set: a day, in which an operator may notice.
 const DOUBT: Duration = Duration::from_secs(24 * 3600);
-/// What ended so long after now ended before the clock was set back.
+/// End times that lie further in the future than this come from before the clock was set back.
 const FUTURE: TimeDelta = TimeDelta::days(1);
-/// Executions of one turn, at most.
+/// Maximum number of executions in one transaction.
 const BATCH: u32 = 50;
-/// Of those that have ended, one pass removes this part by age, and `BATCH` at least: a clock that is
-/// wrong from the start removes a history in hours, not at once.
+/// Divisor of the number of ended executions that one pass removes by age, at least `BATCH`: a clock that is wrong from
+/// the start removes a history in hours, not at once.
 const PART: u64 = 20;
 
-/// What is known of the wall clock, from one pass to the next.
+/// Confidence in the wall clock, kept from one pass to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Trust {
+pub struct ClockConfidence {
     last: Option<(DateTime<Utc>, Duration)>,
     doubted_until: Option<Duration>,
 }
 
-impl Trust {
-    /// Looks at the wall clock, beside the time since the beginning by a clock that does not jump.
-    /// Answers whether age counts.
+impl ClockConfidence {
+    /// Compares the wall clock with the time since the start on a monotonic clock. Returns true if the age limit
+    /// applies.
     #[must_use]
-    pub fn look(self, wall: DateTime<Utc>, since: Duration) -> (Self, bool) {
+    pub fn evaluate(self, wall: DateTime<Utc>, since: Duration) -> (Self, bool) {
         let has_jumped = self.last.is_some_and(|(wall_then, then)| {
             let passed = TimeDelta::from_std(since.saturating_sub(then)).unwrap_or(TimeDelta::MAX);
             ((wall - wall_then) - passed).abs() > JUMP
@@ -41,65 +40,72 @@ impl Trust {
     }
 }
 
-/// Why something is removed, and from where.
+/// Reason of a removal, and the range of executions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// It is older than it may be.
+pub enum RemovalRange {
+    /// The execution exceeds the age limit.
     Age,
-    /// There is too much, and it ended before the clock was set back: nobody knows how old it is, but
-    /// it is older than what came since.
+    /// The number or the size exceeds its limit, and the execution ended before the clock was set back: its age is
+    /// unknown, but it is older than all later ones.
     Future,
-    /// There is too much, and it ended first.
+    /// The number or the size exceeds its limit, and the execution ended first.
     Past,
 }
 
-/// One pass, as far as it has come.
+/// Progress of one pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Progress {
+pub struct RetentionProgress {
     now: DateTime<Utc>,
-    /// How many may still go by age.
+    /// Number of executions that may still be removed by age.
     by_age: u64,
-    /// Where nothing more is found.
-    dry: Vec<Source>,
+    /// Sources without further executions.
+    dry: Vec<RemovalRange>,
 }
 
-impl Progress {
-    /// Begins a pass.
+impl RetentionProgress {
+    /// Starts a pass.
     #[must_use]
-    pub fn begin(now: DateTime<Utc>, age_counts: bool, stock: &Stock) -> Self {
+    pub fn new_pass(now: DateTime<Utc>, age_counts: bool, stock: &StorageStats) -> Self {
         let part = (stock.ended / PART).max(BATCH.into());
         Self { now, by_age: if age_counts { part } else { 0 }, dry: Vec::new() }
     }
 
-    /// What is removed next; `None` when the pass is over.
+    /// Returns the next batch to remove; `None` when the pass is complete.
     #[must_use]
-    pub fn next(&self, keep: &Keep, stock: &Stock) -> Option<(Source, Sweep)> {
-        let is_open = |source: &Source| !self.dry.contains(source);
-        if let Some(max) = keep.max_age.filter(|_| self.by_age > 0 && is_open(&Source::Age)) {
+    pub fn next(
+        &self,
+        keep: &KeepPolicy,
+        stock: &StorageStats,
+    ) -> Option<(RemovalRange, RetentionBatch)> {
+        let is_open = |source: &RemovalRange| !self.dry.contains(source);
+        if let Some(max) = keep.max_age.filter(|_| self.by_age > 0 && is_open(&RemovalRange::Age)) {
             let most = u32::try_from(self.by_age).unwrap_or(BATCH).min(BATCH);
             let before = self.before(max.max(keep.min_age))?;
-            return Some((Source::Age, Sweep { from: None, before: Some(before), most }));
+            return Some((
+                RemovalRange::Age,
+                RetentionBatch { from: None, before: Some(before), most },
+            ));
         }
         let most = excess(keep, stock)?;
-        match [Source::Future, Source::Past].into_iter().find(is_open)? {
-            Source::Future => {
+        match [RemovalRange::Future, RemovalRange::Past].into_iter().find(is_open)? {
+            RemovalRange::Future => {
                 let from = Some(self.now.checked_add_signed(FUTURE)?);
-                Some((Source::Future, Sweep { from, before: None, most }))
+                Some((RemovalRange::Future, RetentionBatch { from, before: None, most }))
             }
             source => {
                 let before = Some(self.before(keep.min_age)?);
-                Some((source, Sweep { from: None, before, most }))
+                Some((source, RetentionBatch { from: None, before, most }))
             }
         }
     }
 
-    /// Notes how many were removed.
+    /// Records the number of removed executions.
     #[must_use]
-    pub fn removed(mut self, source: Source, removed: u64) -> Self {
+    pub fn removed(mut self, source: RemovalRange, removed: u64) -> Self {
         if removed == 0 {
             self.dry.push(source);
         }
-        if source == Source::Age {
+        if source == RemovalRange::Age {
             self.by_age = self.by_age.saturating_sub(removed);
         }
         self
@@ -110,12 +116,12 @@ impl Progress {
     }
 }
 
-/// How many are too many; when it is their size, some.
-fn excess(keep: &Keep, stock: &Stock) -> Option<u32> {
+/// Returns the number of excess executions; for an excess of size, a small number.
+fn excess(keep: &KeepPolicy, stock: &StorageStats) -> Option<u32> {
     let over = keep.max_executions.map_or(0, |max| stock.executions.saturating_sub(max));
     let is_large = keep.max_bytes.is_some_and(|max| stock.used() > max);
     match u32::try_from(over).unwrap_or(BATCH).min(BATCH) {
-        0 if is_large => Some(BATCH / 10), // Sizes differ: it is measured again soon.
+        0 if is_large => Some(BATCH / 10), // Sizes differ, so the size is measured again soon.
         0 => None,
         over => Some(over),
     }

@@ -1,4 +1,4 @@
-//! Whether a program goes on with a conversation, and what it said of its session.
+//! Session resume: decides whether a program continues its session, and finds the session id in its output.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -6,28 +6,28 @@ use serde_json::Value;
 use crate::model::program::Exit;
 use crate::model::session::{Continuity, Session, SessionId};
 
-/// What is done with the session that is known of a conversation.
+/// Decision about the known session of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Opening {
-    /// There is none.
+    /// No session is known.
     New,
-    /// It is resumed.
+    /// The session is resumed.
     Resume(SessionId),
-    /// It is too old, and another is begun in its place.
+    /// The session is too old, and a new one replaces it.
     Expired,
 }
 
-/// Decides what is done with what is known of a conversation.
+/// Decides whether the known session of a conversation is resumed.
 #[must_use]
 pub fn opening(continuity: &Continuity, known: Option<Session>, now: DateTime<Utc>) -> Opening {
     let Some(Session { id, used, .. }) = known else { return Opening::New };
-    // Of a clock that was set back nothing follows.
+    // A clock that was set back yields a negative age, which counts as 0.
     let age = (now - used).to_std().unwrap_or_default();
     let is_fresh = continuity.ttl.is_none_or(|ttl| age < ttl);
     if is_fresh { Opening::Resume(id) } else { Opening::Expired }
 }
 
-/// Whether a run that failed did so because the program does not know the session.
+/// Returns true if a run failed because the program does not know the session.
 #[must_use]
 pub fn is_lost(continuity: &Continuity, exit: Exit, texts: [&str; 2]) -> bool {
     let lost = &continuity.lost;
@@ -35,7 +35,7 @@ pub fn is_lost(continuity: &Continuity, exit: Exit, texts: [&str; 2]) -> bool {
         || lost.regex.as_ref().is_some_and(|regex| texts.iter().any(|text| regex.is_match(text)))
 }
 
-/// The id of its session that a program wrote among other things; the last one counts.
+/// Returns the session id that a program wrote within other output; the last one counts.
 #[must_use]
 pub fn named(continuity: &Continuity, texts: [&str; 2]) -> Option<SessionId> {
     let by_regex = |text: &&str| {
@@ -47,7 +47,7 @@ pub fn named(continuity: &Continuity, texts: [&str; 2]) -> Option<SessionId> {
     texts.iter().find_map(by_regex).or_else(|| texts.iter().find_map(by_pointer))
 }
 
-/// The text at a place of a JSON document, or of the last line that is a document with such a place.
+/// Returns the text at a location of a JSON document, or of the last line that is a document with such a location.
 fn at(text: &str, pointer: &str) -> Option<SessionId> {
     let of = |document: &str| {
         let document: Value = serde_json::from_str(document).ok()?;
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_resumed_until_it_is_too_old() {
+    fn a_session_is_resumed_until_it_expires() {
         let resumed = Opening::Resume(SessionId::new("a").unwrap());
         assert_eq!((opened(59), opened(60)), (resumed.clone(), Opening::Expired));
         assert_eq!(opened(-3600), resumed, "the clock was set back");
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_session_is_told_by_the_exit_code_or_by_either_output() {
+    fn a_lost_session_is_detected_by_exit_code_or_output() {
         let lost = |code, out, err| is_lost(&continuity(), Exit::Code(code), [out, err]);
         assert!(lost(42, "", ""));
         assert!(lost(1, "no such session", "") && lost(1, "", "sorry, no such session"));
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_id_that_was_written_counts_and_a_pattern_before_a_place() {
+    fn the_last_session_id_counts_and_patterns_come_first() {
         let named = |out: &str, err: &str| {
             named(&continuity(), [out, err]).map(|id| id.expose().to_owned()).unwrap_or_default()
         };

@@ -1,76 +1,82 @@
-//! Where an execution's actor takes up from.
+//! Starting point of an execution's actor.
 
-use crate::decide::execution::Phase;
-use crate::model::budget::Charge;
-use crate::model::event::Fact;
-use crate::model::execution::{Fence, Stamp, State};
-use crate::model::progress::Stay;
-use crate::model::record::Record;
+use crate::decide::execution::ExecutionPhase;
+use crate::model::agent::budget::Charge;
+use crate::model::agent::quota::Deferral;
+use crate::model::execution::event::EventKind;
+use crate::model::execution::progress::Stay;
+use crate::model::execution::record::Record;
+use crate::model::execution::{AttemptId, Fence, State};
 
-/// Where an execution's actor takes up from.
+/// Starting point of an execution's actor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resumption {
-    /// Its phase.
-    pub phase: Phase,
-    /// Its state, which is that of the phase.
+    /// Phase of the execution.
+    pub phase: ExecutionPhase,
+    /// State that corresponds to the phase.
     pub state: State,
-    /// Its latest attempt.
-    pub stamp: Stamp,
-    /// The generation of its last claim.
+    /// Id of the latest attempt.
+    pub stamp: AttemptId,
+    /// Generation of the last claim.
     pub fence: Fence,
-    /// How often it was parked in its turn.
+    /// Number of deferrals in the turn.
     pub parks: u32,
-    /// What it has used up.
+    /// Number of requests of the turn that an overloaded model rejected.
+    pub overloads: u32,
+    /// Amounts that the execution has used.
     pub spent: Charge,
-    /// What an earlier life wrote of the attempt that goes on.
-    pub known: Vec<Fact>,
-    /// Whether its request is as it was asked; what was masked is never tried again.
+    /// Events that an earlier process recorded about the resumed attempt.
+    pub known: Vec<EventKind>,
+    /// True if its request is the original one; an execution whose input is lost is never retried.
     pub is_whole: bool,
 }
 
 impl Resumption {
-    /// Nothing was done yet.
+    /// Creates the starting point of a new execution.
     #[must_use]
     pub fn fresh() -> Self {
-        let (stamp, fence) = (Stamp::FIRST, Fence::default());
+        let (stamp, fence) = (AttemptId::FIRST, Fence::default());
         Self {
-            phase: Phase::Idle,
+            phase: ExecutionPhase::Idle,
             state: State::Idle,
             stamp,
             fence,
             parks: 0,
+            overloads: 0,
             spent: Charge::default(),
             known: Vec::new(),
             is_whole: true,
         }
     }
 
-    /// It asked for input in its latest turn.
+    /// Creates the starting point of an execution with a question in its latest turn.
     #[must_use]
-    pub fn asked(record: &Record) -> Self {
+    pub fn waiting_for_input(record: &Record) -> Self {
         let Record { stamp, fence, spent, .. } = *record;
-        let (phase, state) = (Phase::Waiting { stamp }, State::Waiting);
+        let (phase, state) = (ExecutionPhase::Waiting { stamp }, State::Waiting);
         Self { phase, state, stamp, fence, spent, ..Self::fresh() }
     }
 
-    /// It was parked here.
+    /// Creates the starting point of a deferred execution.
     #[must_use]
     pub fn parked(stay: Stay) -> Self {
         let Stay { parked, stamp, fence, spent } = stay;
-        let (phase, state, parks) = (Phase::Paused { stamp }, State::Failed, parked.times);
-        Self { phase, state, stamp, fence, parks, spent, ..Self::fresh() }
+        let (phase, state) = (ExecutionPhase::Paused { stamp }, State::Failed);
+        let Deferral { times: parks, overloads, .. } = parked;
+        Self { phase, state, stamp, fence, parks, overloads, spent, ..Self::fresh() }
     }
 
-    /// Its work is held, and goes on; an earlier life has told these facts of it.
+    /// Creates the starting point of held work that continues, with the events that an earlier process recorded.
     #[must_use]
-    pub fn held(record: &Record, known: Vec<Fact>) -> Self {
+    pub fn held(record: &Record, known: Vec<EventKind>, is_whole: bool) -> Self {
         let (state, stamp, fence) = (record.state, record.stamp, record.fence);
         let phase = match state {
-            State::Starting => Phase::Starting { stamp },
-            _ => Phase::Running { stamp },
+            State::Starting => ExecutionPhase::Starting { stamp },
+            _ => ExecutionPhase::Running { stamp },
         };
-        let parks = record.parked.map_or(0, |parked| parked.times);
-        let (spent, is_whole) = (record.spent, record.replayable);
-        Self { phase, state, stamp, fence, parks, spent, known, is_whole }
+        let (parks, overloads) =
+            record.parked.map_or((0, 0), |parked| (parked.times, parked.overloads));
+        let spent = record.spent;
+        Self { phase, state, stamp, fence, parks, overloads, spent, known, is_whole }
     }
 }

@@ -1,67 +1,89 @@
-//! One configured thing that can be asked, whatever does its work.
+//! Configured agent: its access type, its capacity, its deadlines and its limits.
+
+pub mod budget;
+pub mod queue;
+pub mod quota;
+pub mod remote;
+pub mod success_criteria;
+pub mod workspace;
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::budget::BudgetSpec;
-use super::exposure::Exposure;
+use self::budget::BudgetSpec;
+use self::quota::QuotaSpec;
+pub use super::access::Access;
+use super::access::endpoint_config::Exposure;
+use super::code::Code;
+use super::failure::Failure;
+use super::host::resources::LimitEnforcement;
+use super::host::sandbox::Confinement;
 use super::id::AgentId;
-use super::quota::QuotaSpec;
-use super::resources::Holding;
-use super::sandbox::{Enforcement, Isolation};
+use super::permission::PermissionPolicy;
 
-/// Whether an agent changes what it works on.
+/// Kind of an agent: what performs its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Access {
-    /// Retrieves only; many may run at once.
+pub enum AgentKind {
+    /// A program on this machine.
     #[default]
-    ReadOnly,
-    /// Modifies files, system state or external resources; exactly one runs at a time.
-    ReadWrite,
+    Program,
+    /// An A2A agent of another service.
+    Remote,
 }
 
-/// How many may run and wait, and for how long.
+impl AgentKind {
+    /// Returns the published name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Program => "program",
+            Self::Remote => "remote",
+        }
+    }
+}
+
+/// Limits of the slots and of the queue of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
-    /// Executions at once; `None` is unlimited.
+    /// Number of executions that may run at the same time; `None` is unlimited.
     pub running: Option<NonZeroU32>,
-    /// Executions that may wait.
+    /// Number of executions that may wait in the queue.
     pub waiting: u32,
-    /// How long one may wait before it fails with `queue-timeout`.
+    /// Longest time in the queue; an execution that waits longer fails with `queue-timeout`.
     pub patience: Duration,
 }
 
-/// How long each part of an attempt may take.
+/// Time limits of the phases of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deadlines {
-    /// From the order to start to a living process.
+    /// Longest time from the start request to a running process.
     pub start: Duration,
-    /// From a living process to its end, for each attempt.
+    /// Longest run time of the process, for each attempt.
     pub run: Duration,
-    /// From one sign of life to the next, while it runs; `None` is as long as it may run.
+    /// Longest time without output while the process runs; `None` applies the run deadline only.
     pub idle: Option<Duration>,
-    /// From the polite request to end to the kill.
+    /// Time between the polite termination request and the kill.
     pub grace: Duration,
-    /// From a question of the agent to its answer.
+    /// Longest time from a question of the agent to its answer.
     pub answer: Duration,
 }
 
-/// Which failures are tried again, and when.
+/// Retry policy: number of retries and the pauses between them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RetrySpec {
-    /// Retries after the first attempt; 0 turns retry off.
+    /// Maximum number of retries after the first attempt; 0 disables retries.
     pub max: u32,
     /// Pause before the first retry.
     pub base: Duration,
-    /// What the pause is multiplied by from one retry to the next.
+    /// Factor by which the pause grows from one retry to the next.
     pub factor: f64,
-    /// Whether a read-write agent is retried although it had its input already.
+    /// True if a read-write agent is retried even after it received its input.
     pub after_start: bool,
 }
 
@@ -72,89 +94,220 @@ impl Default for RetrySpec {
     }
 }
 
-/// How much text goes in and out.
+/// Limits of the text that an agent receives and returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
-    /// Longest input in bytes; a longer one is refused.
+    /// Longest input in bytes; a longer input is rejected.
     pub input: usize,
-    /// Longest output kept for each stream in bytes; of a longer one the ends are kept, with a line
-    /// between them that tells how many bytes are missing.
+    /// Longest output kept for each stream, in bytes. Of a longer output the service keeps the start and the end, with
+    /// a line between them that states how many bytes are missing.
     pub output: usize,
 }
 
-/// What a caller may choose for one request beside the input. By default that is nothing.
+/// Overrides that a caller may choose for one request beside the input. The default allows none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Allowance {
-    /// Absolute folders, below which a caller may choose one to start in.
+    /// Absolute folders below which a caller may choose the working folder.
     pub folders: Vec<PathBuf>,
-    /// Names of the environment that a caller may set.
+    /// Names of the environment variables that a caller may set.
     pub variables: Vec<String>,
+    /// Parameters of the agent's templates that a caller may set.
+    pub params: Vec<String>,
 }
 
 impl Allowance {
-    /// Whether there is anything to choose.
+    /// Returns true if a caller can choose neither a folder nor a variable.
     #[must_use]
-    pub const fn is_empty(&self) -> bool {
+    pub const fn has_no_overrides(&self) -> bool {
         self.folders.is_empty() && self.variables.is_empty()
     }
 }
 
-/// One thing an agent can do, as shown on its card.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// Skill of an agent, as shown on its card.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Skill {
-    /// Id, unique on the card.
+    /// Id of the skill, unique on the card.
     pub id: String,
-    /// Name for people.
+    /// Display name of the skill.
     pub name: String,
-    /// What it does.
+    /// Description of what the skill does.
     pub description: String,
-    /// Words to find it by.
+    /// Keywords for search.
     pub tags: Vec<String>,
+    /// Example requests that the skill can answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<String>,
+    /// Media types that the skill reads, if they differ from those of the agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub input_modes: Vec<String>,
+    /// Media types that the skill writes, if they differ from those of the agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub output_modes: Vec<String>,
 }
 
-/// A checked agent: what the tree and the card need to know, not how the work is done.
+/// Presentation of an agent on its card and in lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentProfile {
+    /// Unique display name.
+    pub name: String,
+    /// Description in one or two sentences, for people and for other agents.
+    pub description: String,
+    /// Version of the agent itself.
+    pub version: String,
+    /// Skills; never empty.
+    pub skills: Vec<Skill>,
+}
+
+/// Limits of the work of an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkLimits {
+    /// Limits of the slots and of the queue.
+    pub capacity: Capacity,
+    /// Deadlines of an attempt.
+    pub deadlines: Deadlines,
+    /// Size limits of input and output.
+    pub sizes: Sizes,
+}
+
+/// Facts about the program of an agent on this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ProgramFacts {
+    /// File name of the program while the program is not installed. The agent accepts no work meanwhile.
+    pub missing: Option<Box<str>>,
+    /// Confinement of the processes.
+    pub confinement: Confinement,
+    /// Resource limits of the processes, and the enforcer of each limit.
+    pub resources: LimitEnforcement,
+    /// Expected memory of an attempt in bytes, if known.
+    pub expected_memory: Option<u64>,
+    /// Interval between two measurements of the resource usage of the processes; `None` disables them.
+    pub heartbeat: Option<Duration>,
+    /// Permission policy, for a program that asks before it acts.
+    pub permissions: Option<Arc<PermissionPolicy>>,
+}
+
+/// Worker of an agent: its kind, with the facts that only agents of this kind have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorkerFacts {
+    /// Program on this machine.
+    Program(ProgramFacts),
+    /// A2A agent of another service.
+    Remote,
+}
+
+/// Validated definition of an agent of any kind: the data for the supervision tree and the card.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentSpec {
     /// Unique id, part of every path of the agent.
     pub id: AgentId,
-    /// Unique name for people.
-    pub name: String,
-    /// One or two sentences for people and for other agents.
-    pub description: String,
-    /// The agent's own version, as shown on its card.
-    pub version: String,
-    /// Skills on the card; never empty.
-    pub skills: Vec<Skill>,
-    /// A disabled agent is listed and refuses work.
+    /// Presentation on the card and in lists.
+    pub profile: AgentProfile,
+    /// True if the agent accepts work; a disabled agent is listed and rejects work.
     pub enabled: bool,
-    /// Read-only or read-write.
+    /// Access type: read-only or read-write.
     pub access: Access,
-    /// Whether the system holds it to that, and to what else it may not do.
-    pub enforcement: Enforcement,
-    /// By what means, where it is held at all.
-    pub isolation: Option<Isolation>,
-    /// What it may take of the machine, and what holds it to that.
-    pub holding: Holding,
-    /// Bytes of memory that an attempt takes, where that is known; it begins when there is so much left.
-    pub expects: Option<u64>,
-    /// Concurrency and queue.
-    pub capacity: Capacity,
-    /// Deadlines of an attempt.
-    pub deadlines: Deadlines,
-    /// From one look at what running work takes of the machine to the next; `None` is never.
-    pub heartbeat: Option<Duration>,
+    /// Worker behind the agent.
+    pub worker: WorkerFacts,
+    /// Limits of slots, queue, time and size.
+    pub limits: WorkLimits,
     /// Retry policy.
     pub retry: RetrySpec,
-    /// What it does when its account has used up what it may.
+    /// Behaviour when the quota of the agent's account is exhausted.
     pub quota: QuotaSpec,
-    /// What it may use up.
+    /// Budget of the agent.
     pub budget: BudgetSpec,
-    /// Sizes of input and output.
-    pub sizes: Sizes,
-    /// For how long after a request an equal one takes its result; `None` is never.
+    /// Time after a request during which an equal request takes its result; `None` disables coalescing.
     pub dedup_window: Option<Duration>,
-    /// What callers may choose.
+    /// Overrides that callers may choose.
     pub allowance: Allowance,
-    /// What others can reach of it. Agents that are exposed as usual share it.
+    /// Endpoint settings of the agent: what callers can reach. Agents with the default settings share one value.
     pub exposure: Arc<Exposure>,
+}
+
+impl AgentSpec {
+    /// Returns the kind of the agent.
+    #[must_use]
+    pub const fn kind(&self) -> AgentKind {
+        match self.worker {
+            WorkerFacts::Program(_) => AgentKind::Program,
+            WorkerFacts::Remote => AgentKind::Remote,
+        }
+    }
+
+    /// Returns the facts about the agent's program, or `None` for an agent of another kind.
+    #[must_use]
+    pub const fn program(&self) -> Option<&ProgramFacts> {
+        match &self.worker {
+            WorkerFacts::Program(program) => Some(program),
+            WorkerFacts::Remote => None,
+        }
+    }
+
+    /// Returns the facts about the agent's program to change them, or `None` for an agent of another kind.
+    pub const fn program_mut(&mut self) -> Option<&mut ProgramFacts> {
+        match &mut self.worker {
+            WorkerFacts::Program(program) => Some(program),
+            WorkerFacts::Remote => None,
+        }
+    }
+
+    /// Returns the reason why an enabled agent can start nothing, as a clause; `None` if the agent can start work.
+    #[must_use]
+    pub fn unavailability(&self) -> Option<String> {
+        let program = self.program()?.missing.as_deref().filter(|_| self.enabled)?;
+        Some(not_installed(program))
+    }
+
+    /// Returns the failure of an enabled agent that can start nothing; `None` if the agent can start work.
+    #[must_use]
+    pub fn unavailable(&self) -> Option<Failure> {
+        self.unavailability().map(|reason| unavailable(&self.id, &reason))
+    }
+
+    /// Returns the confinement of the agent's work on this machine; `None` if the agent runs nothing here.
+    #[must_use]
+    pub fn confinement(&self) -> Option<&Confinement> {
+        self.program().map(|program| &program.confinement)
+    }
+
+    /// Returns the enforced resource limits; there are none for an agent that runs nothing on this machine.
+    #[must_use]
+    pub fn resources(&self) -> LimitEnforcement {
+        self.program().map(|program| program.resources).unwrap_or_default()
+    }
+
+    /// Returns the expected memory of an attempt in bytes, if known; it starts once that much of the memory budget is
+    /// free.
+    #[must_use]
+    pub fn expected_memory(&self) -> Option<u64> {
+        self.program()?.expected_memory
+    }
+
+    /// Returns the permission policy; an agent without one asks for everything that it asks at all.
+    #[must_use]
+    pub fn permissions(&self) -> &PermissionPolicy {
+        static ASK: LazyLock<PermissionPolicy> = LazyLock::new(PermissionPolicy::default);
+        self.program().and_then(|program| program.permissions.as_deref()).unwrap_or(&ASK)
+    }
+
+    /// Returns the interval between two measurements of the resource usage of running work, if it is measured.
+    #[must_use]
+    pub fn heartbeat(&self) -> Option<Duration> {
+        self.program()?.heartbeat
+    }
+}
+
+/// Returns the failure of an agent whose program is not installed. The message names the program without its folder.
+#[must_use]
+pub fn program_missing(agent: &AgentId, program: &str) -> Failure {
+    unavailable(agent, &not_installed(program))
+}
+
+fn not_installed(program: &str) -> String {
+    format!("its program `{program}` is not installed")
+}
+
+fn unavailable(agent: &AgentId, reason: &str) -> Failure {
+    Failure::new(Code::AgentUnavailable, format!("agent `{agent}` is unavailable: {reason}"))
 }

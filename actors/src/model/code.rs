@@ -1,7 +1,7 @@
-//! Every error there is: its stable code, its category and what the reader can do about it.
+//! Error codes: each with its category and a hint for the reader.
 //!
-//! One table. Each code has a page of the same name in `docs/errors/`, and a test compares the
-//! two lists. Numbers on the wire are chosen in the edge's `wire::problem` and nowhere else.
+//! This table is the only one. Each code has a page of the same name in `docs/errors/`, and a test compares the two
+//! lists. The edge's `wire::problem` alone chooses the numbers on the wire.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,17 +9,17 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// Whose turn it is after an error.
+/// Category of an error: who can act on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Category {
-    /// May pass by itself: network, a busy machine.
+    /// Temporary condition, such as a network failure or a busy machine; a retry may succeed.
     Transient,
-    /// Will not pass until somebody changes something: configuration, the request.
+    /// Permanent condition: the request or the configuration must change first.
     Permanent,
-    /// The wrapped agent's own.
+    /// Failure of the wrapped agent.
     Agent,
-    /// The supervisor's own.
+    /// Failure of the supervisor.
     System,
 }
 
@@ -27,13 +27,13 @@ impl Category {
     /// Every category.
     pub const ALL: &[Self] = &[Self::Transient, Self::Permanent, Self::Agent, Self::System];
 
-    /// Reads the published word.
+    /// Parses the published name.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|category| category.as_str() == word)
     }
 
-    /// The published word.
+    /// Returns the published name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ impl Category {
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $category:ident, $hint:literal;)*) => {
-        /// A stable code. Published; never renamed.
+        /// Stable error code. Published; never renamed.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Code { $($(#[$doc])* $name,)* }
 
@@ -55,19 +55,29 @@ macro_rules! codes {
             /// Every code.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// The published word, which is also the name of its page.
+            /// Returns the published name, which is also the name of the code's page.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $code,)* }
             }
 
-            /// Whose turn it is.
+            /// Returns the category of the error.
             #[must_use]
             pub const fn category(self) -> Category {
                 match self { $(Self::$name => Category::$category,)* }
             }
 
-            /// What the reader can do. Names no path and no input.
+            /// Page about the code, in Markdown.
+            #[must_use]
+            pub const fn page(self) -> &'static str {
+                match self {
+                    $(Self::$name => {
+                        include_str!(concat!("../../../docs/errors/", $code, ".md"))
+                    })*
+                }
+            }
+
+            /// Returns the hint for the reader. The hint contains no path and no input.
             #[must_use]
             pub const fn hint(self) -> &'static str {
                 match self { $(Self::$name => $hint,)* }
@@ -77,223 +87,265 @@ macro_rules! codes {
 }
 
 codes! {
-    /// The queue has no place left.
+    /// The queue is full.
     QueueFull = "queue-full", Transient,
         "wait for a running execution to finish, then send the message again";
-    /// It waited too long.
+    /// The execution waited in the queue for too long.
     QueueTimeout = "queue-timeout", Transient,
         "send the message again when the agent is less busy, or raise `queue_timeout`";
-    /// The agent is switched off.
+    /// The agent is disabled.
     AgentDisabled = "agent-disabled", Permanent,
         "switch it on by `algonius agents enable`, or by `enabled = true` in the configuration";
-    /// No such agent.
+    /// The agent does not exist.
     AgentUnknown = "agent-unknown", Permanent,
         "choose one of the agents that `algonius status` lists";
-    /// The agent is configured no longer.
+    /// The agent is no longer configured.
     AgentRemoved = "agent-removed", Permanent,
         "choose one of the agents that `algonius status` lists, or configure it again";
+    /// The program of the agent is not installed.
+    AgentUnavailable = "agent-unavailable", System,
+        "install the program that the sentence names, or correct `command` of the agent; no restart is needed";
     /// The agent's actor failed too often.
     AgentQuarantined = "agent-quarantined", System,
         "look at `/status` for the reason, then start the service again";
-    /// The machine has too little of something.
+    /// A resource of the machine is short.
     Pressure = "pressure", Transient,
         "send the message again when the machine is less busy; `/status` shows what is short";
     /// The service is stopping.
     Draining = "draining", Transient,
         "send the message again when the service is back";
-    /// The ledger did not take a record.
+    /// The ledger rejected a record.
     LedgerUnavailable = "ledger-unavailable", System,
         "see that the disk of the data folder has room and can be written, then try again";
-    /// More input than the agent takes.
+    /// The ledger took too long to record a request.
+    AcceptTimeout = "accept-timeout", Transient,
+        "send the same message with the same id again: it is not run twice; see that the disk of the data folder is fast enough";
+    /// The input is larger than the agent allows.
     InputTooLarge = "input-too-large", Permanent,
         "send less text, or raise `max_input_bytes`";
-    /// Input that cannot be handed to the program.
+    /// The input cannot be passed to the program.
     InputRejected = "input-rejected", Permanent,
         "change the message as the sentence says, or let the agent read standard input instead";
-    /// A choice that the agent does not leave to callers.
+    /// The agent does not allow this override.
     OverrideRefused = "override-refused", Permanent,
         "leave the choice out, or allow it in `overrides` of the agent";
-    /// The same message id with another body.
+    /// The message id was used before with another body.
     MessageReused = "message-reused", Permanent,
         "give each new message an id of its own";
+    /// Too many services passed the message on.
+    TooManyHops = "too-many-hops", Permanent,
+        "look for remote agents that call each other, and change the `remote.url` of one of them";
     /// The program could not be started.
     NotStarted = "agent-not-started", Permanent,
         "run `algonius check`, and see that the program exists and may be executed";
-    /// The machine could not start another process.
+    /// The machine could not start another process (resource limit).
     NoResources = "no-resources", Transient,
         "let other programs end, or lower `max_concurrent`";
-    /// An exit code that says failure.
+    /// The program ended with an exit code that means failure.
     Exit = "agent-exit", Agent,
         "read the agent's standard error in the execution's record";
-    /// Killed by a signal that we did not send.
+    /// The program was killed by a signal that the service did not send.
     Killed = "agent-killed", Agent,
         "look for a crash or for the out-of-memory killer in the system's log";
-    /// The transient contract matched.
+    /// The program's failure matched the `transient` conditions.
     TransientFailure = "agent-transient", Transient,
         "it was tried again as configured; see why the agent cannot reach what it needs";
-    /// The account behind the agent has used up what it may.
+    /// The quota of the agent's account is exhausted.
     QuotaExceeded = "quota-exceeded", Transient,
-        "wait until the account's quota is renewed, or give the agent another account";
-    /// The agent has used up what it may.
+        "wait until the account's quota is renewed, or give the agent another account; `algonius quota list` says until when the account is shut";
+    /// The service behind the agent limits the rate of its requests.
+    AgentRateLimited = "agent-rate-limited", Transient,
+        "send the message again after the time that the sentence names; where this happens often, lower `max_concurrent` or ask the provider for a higher rate";
+    /// The service behind the agent is overloaded.
+    AgentOverloaded = "agent-overloaded", Transient,
+        "send the message again later; the provider's status page says how long it lasts";
+    /// The budget of the agent is exhausted.
     BudgetExceeded = "budget-exceeded", Permanent,
         "wait until the day ends, ask for less in one message, or raise `budget` of the agent";
-    /// The permanent contract matched.
+    /// The program's failure matched the `permanent` conditions.
     PermanentFailure = "agent-permanent", Permanent,
         "read the agent's own message, and change what it complains of";
-    /// What is behind the agent does not know it.
+    /// The service behind the agent rejected the agent's credential.
     NotAuthenticated = "not-authenticated", Permanent,
-        "log the agent in as the user of the service, or give it a valid key by `env_from` or `env_file`";
-    /// It ended without the word that its output ends with.
+        "log the agent in as the user of the service, or give it a valid key: a changed `env_file` is noticed within seconds; after a login run `algonius quota reopen ACCOUNT`";
+    /// The program ended before it wrote the final event of its output.
     EndedEarly = "ended-early", Agent,
         "look for what ended the agent, and see that `output` is what it writes";
-    /// It was not let do what it wanted, and answered nothing.
+    /// The agent was denied a tool that it needed, and answered nothing.
     Denied = "denied", Agent,
         "allow the agent the tools that it needs, or ask for something that needs none";
-    /// Nothing but white space came out.
+    /// The answer is empty or consists of white space.
     EmptyAnswer = "empty-answer", Agent,
         "read the agent's standard error, or set `success.require_output = false`";
-    /// The failure pattern matched.
+    /// The output matched the failure pattern.
     FailPattern = "failure-pattern", Agent,
         "read the agent's output; it matched `success.fail_regex`";
-    /// The answer was not where it should be.
+    /// The configured file or JSON location contains no answer.
     AnswerMissing = "answer-missing", Agent,
         "see that the agent writes its answer to the configured file or JSON place";
-    /// The file that it has to make is not there.
+    /// The file that the program must create does not exist.
     ArtifactMissing = "artifact-missing", Agent,
         "see where the agent writes the file that `success.artifact` names";
-    /// The answer does not fit its schema.
+    /// The answer does not match its schema.
     SchemaMismatch = "schema-mismatch", Agent,
         "ask the agent for JSON alone, or widen `success.schema`";
-    /// What looks at its work found fault with it.
+    /// The check command rejected the result.
     CheckFailed = "check-failed", Agent,
         "run the command of `success.check` by hand in the agent's folder, and see what it says";
-    /// It waited for a person.
+    /// The program waited for input from a person.
     Interactive = "interactive-input", Agent,
         "let the program ask nothing: give it a flag such as `--yes`, or narrow `interactive_prompts`";
-    /// The agent itself said that it failed.
+    /// The agent reported its own failure.
     Reported = "agent-reported", Agent,
         "read the agent's own message";
-    /// The agent itself refused the work.
+    /// The agent rejected the work.
     Rejected = "agent-rejected", Agent,
         "read the agent's own message, and ask for something that it does";
     /// The run deadline passed.
     Timeout = "execution-timeout", Agent,
         "give the agent less to do, or raise `timeout`";
-    /// It was silent for too long.
+    /// The program wrote nothing for too long.
     IdleTimeout = "idle-timeout", Agent,
         "see why the agent writes nothing, or raise `idle_timeout`";
-    /// It took more of the machine than it may.
+    /// The program exceeded its resource limits.
     ResourcesExceeded = "resources-exceeded", Agent,
         "give the agent less to do, or raise what its `resources` allow";
     /// The start deadline passed.
     StartTimeout = "start-timeout", System,
         "see whether the machine is overloaded, or raise `start_timeout`";
-    /// Called off.
+    /// The execution was cancelled.
     Cancelled = "execution-cancelled", Permanent,
         "send the message again if it was called off by mistake";
-    /// The supervisor went away while it ran.
+    /// The supervisor stopped while the execution ran.
     Interrupted = "interrupted", System,
         "look at what the agent had done, then send the message again";
-    /// The supervisor went away before it ran, and the input was not kept.
+    /// The supervisor stopped before the execution ran, and the input can no longer be read.
     InterruptedNotRun = "interrupted-not-run", System,
-        "send the message again; it was never given to the agent";
-    /// No such execution, or not the caller's.
+        "send the message again; it was never given to the agent. `inputs.key_file` keeps such inputs";
+    /// The execution does not exist, or belongs to another caller.
     ExecutionUnknown = "execution-unknown", Permanent,
         "use an id that this service gave to you";
-    /// It has ended already.
+    /// The interaction does not exist, or belongs to another caller.
+    InteractionUnknown = "interaction-unknown", Permanent,
+        "choose one of the interactions that `algonius approvals` lists";
+    /// The interaction is closed.
+    InteractionClosed = "interaction-closed", Permanent,
+        "nothing is left to answer; `algonius approvals --all` shows who answered";
+    /// The question is not the one that the answer names.
+    InteractionChanged = "interaction-changed", Permanent,
+        "read the interaction again, and answer with the digest that it shows now";
+    /// The answer does not fit the question.
+    AnswerInvalid = "answer-invalid", Permanent,
+        "answer with one of the options, or with values that fit the schema of the question";
+    /// The agent began more tool calls in a turn than it may.
+    ToolLimit = "tool-limit", Agent,
+        "ask for less in one message, or raise `consent.max_tool_calls` of the agent";
+    /// The agent made a tool call without permission.
+    UnauthorizedTool = "unauthorized-tool", Agent,
+        "look at what the agent did; allow the tool by a rule of `consent`, or set a mode in which the agent requests permission";
+    /// The agent did not confirm the mode that the service sets.
+    ModeRefused = "mode-refused", Agent,
+        "set `session.mode` to a mode that the agent offers; the sentence names the modes";
+    /// The execution has already ended.
     ExecutionEnded = "execution-ended", Permanent,
         "only executions that have not ended can be cancelled";
-    /// No such schedule, or not the caller's.
+    /// The schedule does not exist, or belongs to another caller.
     ScheduleUnknown = "schedule-unknown", Permanent,
         "choose one of the schedules that `algonius schedule list` names";
-    /// A schedule has this id or this name already.
+    /// A schedule with this id or this name already exists.
     ScheduleExists = "schedule-exists", Permanent,
         "give the schedule an id and a name of its own";
-    /// The configuration says what it is.
+    /// The schedule comes from the configuration and can only be changed there.
     ScheduleFixed = "schedule-fixed", Permanent,
         "change it in the configuration, and let the service read it again";
-    /// It has not ended yet.
+    /// The execution has not ended yet.
     ExecutionUnfinished = "execution-unfinished", Permanent,
         "wait for its end, or cancel it first";
-    /// What was asked is not kept as it was.
+    /// The input of the execution is not stored in its original form.
     NotReplayable = "not-replayable", Permanent,
-        "send the message itself again";
-    /// No or no valid credentials.
+        "send the message itself again; `inputs.retry_window` says for how long a sealed one is kept";
+    /// The input of the schedule is sealed, and its key no longer exists.
+    InputSealed = "input-sealed", System,
+        "give the schedule its input again, and keep the key in `inputs.key_file`";
+    /// The request has no credentials, or invalid ones.
     Unauthenticated = "unauthenticated", Permanent,
         "send `Authorization: Bearer` with a valid token";
-    /// Valid credentials without the right.
+    /// The credentials are valid and do not grant the required right.
     Forbidden = "forbidden", Permanent,
         "use a token whose scopes allow this";
-    /// Too many wrong credentials from this address.
+    /// The credential is wrong, after too many wrong ones from this address.
     LockedOut = "locked-out", Transient,
-        "wait for as long as `Retry-After` says, then send valid credentials";
-    /// More calls than the agent takes in a time.
+        "send a valid token, which is accepted at once, or wait for as long as `Retry-After` says";
+    /// The caller exceeded the rate limit of the agent.
     RateLimited = "rate-limited", Transient,
         "wait for as long as `Retry-After` says, then send the request again";
-    /// A host name that is not the service's.
+    /// The `Host` header names a host that is not the service's.
     HostUnknown = "host-unknown", Permanent,
         "use the service's own address, or add the name to `server.allowed_hosts`";
-    /// A page of another site asked.
+    /// The request comes from a web page of another origin.
     OriginForeign = "origin-foreign", Permanent,
         "ask from a program, or add the site to `server.allowed_origins`";
     /// The body is not JSON.
     MalformedJson = "malformed-json", Permanent,
         "send one JSON document in UTF-8";
-    /// The body is JSON, but not a request.
+    /// The body is JSON but not a JSON-RPC request.
     InvalidRequest = "invalid-request", Permanent,
         "send one JSON-RPC 2.0 request object";
-    /// No such method.
+    /// The method does not exist.
     MethodUnknown = "method-unknown", Permanent,
         "use a method that this protocol version names";
-    /// Wrong parameters.
+    /// The parameters are invalid.
     InvalidParams = "invalid-params", Permanent,
         "correct the field that the sentence names";
-    /// No such path.
+    /// The path does not exist.
     PathUnknown = "path-unknown", Permanent,
         "see the README for the paths of this service";
-    /// A path with another method.
+    /// The path does not support this HTTP method.
     MethodNotAllowed = "method-not-allowed", Permanent,
         "use the HTTP method that the `Allow` header names";
-    /// The body is larger than the service takes.
+    /// The body is larger than the service allows.
     BodyTooLarge = "body-too-large", Permanent,
         "send a smaller body, or raise `server.max_body_bytes`";
     /// The body did not arrive in time.
     BodyTimeout = "body-timeout", Transient,
         "send the whole body without pauses";
-    /// A media type that cannot be read.
+    /// The media type is not supported.
     ContentType = "content-type-unsupported", Permanent,
         "send `application/json`, and parts of a type that the agent's card names";
-    /// The protocol knows it, this agent does not do it.
+    /// The protocol defines the operation, and this agent does not support it.
     Unsupported = "operation-unsupported", Permanent,
         "see the agent's card for what it can do";
     /// The agent does not send push notifications.
     PushUnsupported = "push-unsupported", Permanent,
         "ask with `tasks/get` instead";
-    /// There is no card for authenticated callers.
+    /// The agent has no card for authenticated callers.
     ExtendedCardMissing = "extended-card-missing", Permanent,
         "use the public card; it says all there is";
-    /// The agent needs an extension that the request does not name.
+    /// The agent requires an extension that the request does not name.
     ExtensionRequired = "extension-required", Permanent,
         "support the extensions that the agent's card requires, and name them in the request";
-    /// A protocol version that is not served.
+    /// The protocol version is not supported.
     VersionUnsupported = "version-unsupported", Permanent,
         "use a protocol version that the agent's card names";
-    /// The configuration is wrong, and the one before stays in force.
+    /// The configuration is invalid, and the previous one stays in force.
     ConfigurationRejected = "configuration-rejected", Permanent,
         "correct the places that are named, run `algonius check`, and reload";
-    /// There is a token of that name.
+    /// A token with this name already exists.
     TokenExists = "token-exists", Permanent,
         "choose another name, or replace the token";
-    /// There is no token of that name.
+    /// No agent uses an account with this name.
+    AccountUnknown = "account-unknown", Permanent,
+        "choose one of the accounts that `algonius quota list` shows";
+    /// No token with this name exists.
     TokenUnknown = "token-unknown", Permanent,
         "choose one of the names that `algonius token list` shows";
-    /// A fault in the supervisor.
+    /// Internal error of the supervisor.
     Internal = "internal", System,
         "report it with the execution's id; the service's log has the cause";
 }
 
 impl Code {
-    /// Reads the published word.
+    /// Parses the published name.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|code| code.as_str() == word)
@@ -328,7 +380,7 @@ impl JsonSchema for Code {
 }
 
 impl<'de> Deserialize<'de> for Code {
-    /// An unknown word, from a later release, reads as `internal`.
+    /// Parses a code; an unknown name, from a later release, becomes `internal`.
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let word = String::deserialize(deserializer)?;
         Ok(Self::parse(&word).unwrap_or(Self::Internal))

@@ -1,4 +1,14 @@
-//! The states of one execution, and the only moves between them.
+//! States of an execution, and the only transitions between them.
+
+pub mod content;
+pub mod event;
+pub mod followers;
+pub mod progress;
+pub mod record;
+pub mod request;
+pub mod text_range;
+pub mod trace;
+pub mod usage;
 
 use std::fmt;
 
@@ -6,39 +16,41 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use super::id::AttemptId;
+
 use State::{Cancelled, Cleanup, Completed, Failed, Idle, Running, Starting, Timeout, Waiting};
 
-/// The published name of where an execution is: `/status`, history, documents.
+/// State of an execution, as published in `/status`, in the history and in documents.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// Accepted, perhaps queued; after the clean-up, at rest.
+    /// Accepted and possibly queued; also the final state after the clean-up.
     Idle,
-    /// Told to start.
+    /// The start was requested.
     Starting,
-    /// Its work goes on.
+    /// The program works.
     Running,
-    /// Asked for input; holds no process, slot or lease.
+    /// The execution waits for input; it holds no process, slot or lease.
     Waiting,
-    /// Ended well.
+    /// The execution succeeded.
     Completed,
-    /// Ended badly, or waits for a retry.
+    /// The execution failed, or waits for a retry.
     Failed,
-    /// Ended because its time was over.
+    /// The execution exceeded a deadline.
     Timeout,
-    /// Ended because somebody said so.
+    /// The execution was cancelled.
     Cancelled,
-    /// What it left behind is removed.
+    /// The execution's leftovers are being removed.
     Cleanup,
 }
 
-/// Every move there is. No other place lists moves.
+/// Every transition. No other place lists transitions.
 pub const MOVES: &[(State, State)] = &[
     (Idle, Starting),
     (Idle, Cancelled),
-    (Idle, Failed), // Waited too long in the queue, or was interrupted before it ran.
+    (Idle, Failed), // The queue timeout expired, or the service stopped before the start.
     (Starting, Running),
     (Starting, Failed),
     (Starting, Cancelled),
@@ -53,7 +65,7 @@ pub const MOVES: &[(State, State)] = &[
     (Waiting, Timeout),
     (Waiting, Failed),
     (Failed, Starting),  // A retry.
-    (Failed, Cancelled), // Called off between two attempts.
+    (Failed, Cancelled), // Cancelled between two attempts.
     (Completed, Cleanup),
     (Failed, Cleanup),
     (Timeout, Cleanup),
@@ -66,13 +78,13 @@ impl State {
     pub const ALL: &[Self] =
         &[Idle, Starting, Running, Waiting, Completed, Failed, Timeout, Cancelled, Cleanup];
 
-    /// Whether the table of moves has this one.
+    /// Returns true if the table of transitions contains this one.
     #[must_use]
     pub fn may_become(self, next: Self) -> bool {
         MOVES.contains(&(self, next))
     }
 
-    /// The published word.
+    /// Returns the published name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -88,7 +100,7 @@ impl State {
         }
     }
 
-    /// Reads the published word.
+    /// Parses the published name.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|state| state.as_str() == word)
@@ -101,17 +113,17 @@ impl fmt::Display for State {
     }
 }
 
-/// How an execution ended. Four values, and no way back.
+/// Outcome of an execution. An outcome is final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// It answered.
+    /// The execution answered.
     Completed,
-    /// It did not, for the reason in its failure.
+    /// The execution failed; its failure states the reason.
     Failed,
-    /// Its time was over.
+    /// The execution exceeded a deadline.
     Timeout,
-    /// It was called off.
+    /// The execution was cancelled.
     Cancelled,
 }
 
@@ -119,7 +131,7 @@ impl Outcome {
     /// Every outcome.
     pub const ALL: &[Self] = &[Self::Completed, Self::Failed, Self::Timeout, Self::Cancelled];
 
-    /// The state in which it is reached.
+    /// Returns the state that corresponds to the outcome.
     #[must_use]
     pub const fn state(self) -> State {
         match self {
@@ -130,13 +142,13 @@ impl Outcome {
         }
     }
 
-    /// The published word.
+    /// Returns the published name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         self.state().as_str()
     }
 
-    /// Reads the published word.
+    /// Parses the published name.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|outcome| outcome.state().as_str() == word)
@@ -149,49 +161,87 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// To which try of which turn a report belongs. A report with another stamp changes nothing.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-pub struct Stamp {
-    /// The prompt it answers, from 1.
-    pub turn: u32,
-    /// The try at that prompt, from 1.
-    pub attempt: u32,
-}
-
-impl Stamp {
-    /// The first try of the first turn.
-    pub const FIRST: Self = Self { turn: 1, attempt: 1 };
-
-    /// The next try of the same turn.
-    #[must_use]
-    pub const fn retried(self) -> Self {
-        Self { turn: self.turn, attempt: self.attempt + 1 }
-    }
-
-    /// The first try of the next turn.
-    #[must_use]
-    pub const fn continued(self) -> Self {
-        Self { turn: self.turn + 1, attempt: 1 }
-    }
-}
-
-/// The generation of a claim. What carries an old one changes nothing.
+/// Generation of a claim (fencing token). A write with an outdated generation has no effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Fence(pub i64);
 
-/// One move that was made.
+/// Reason why an execution waits for its caller: the interrupted states of A2A.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Interruption {
+    /// The agent needs further input.
+    InputRequired,
+    /// The agent needs the caller to authenticate somewhere, or to authorize something.
+    AuthRequired,
+}
+
+impl Interruption {
+    /// Every reason.
+    pub const ALL: &[Self] = &[Self::InputRequired, Self::AuthRequired];
+
+    /// Returns the published name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::InputRequired => "input-required",
+            Self::AuthRequired => "auth-required",
+        }
+    }
+
+    /// Parses the published name.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|reason| reason.as_str() == word)
+    }
+}
+
+/// State transition of an execution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Move {
-    /// The state before.
+#[serde(rename_all = "camelCase")]
+pub struct StateChange {
+    /// Previous state.
     pub from: State,
-    /// The state after.
+    /// New state.
     pub to: State,
-    /// The attempt in which it was made.
-    pub stamp: Stamp,
-    /// When.
+    /// Attempt during which the transition happened.
+    pub attempt_id: AttemptId,
+    /// Time of the transition.
     pub at: DateTime<Utc>,
-    /// Why, as a short clause.
+    /// Reason as a short clause.
     pub reason: String,
+    /// Reason for the wait, on a transition to `waiting` only. Absent in events of earlier releases, which knew
+    /// `input-required` alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interruption: Option<Interruption>,
+}
+
+impl StateChange {
+    /// Creates a transition without an interruption.
+    #[must_use]
+    pub const fn new(
+        (from, to): (State, State),
+        stamp: AttemptId,
+        at: DateTime<Utc>,
+        reason: String,
+    ) -> Self {
+        Self { from, to, attempt_id: stamp, at, reason, interruption: None }
+    }
+
+    /// Creates the transition from running to waiting for the caller.
+    #[must_use]
+    pub fn interrupted(stamp: AttemptId, at: DateTime<Utc>, interruption: Interruption) -> Self {
+        let reason = match interruption {
+            Interruption::InputRequired => "it asked for input",
+            Interruption::AuthRequired => "it needs its caller to authenticate",
+        };
+        let interruption = Some(interruption);
+        Self {
+            from: Running,
+            to: Waiting,
+            attempt_id: stamp,
+            at,
+            reason: reason.to_owned(),
+            interruption,
+        }
+    }
 }

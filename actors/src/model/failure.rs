@@ -1,4 +1,4 @@
-//! Why something did not work, in a form that may be shown to the caller.
+//! Failures, in a form that may be shown to the caller.
 
 use std::fmt;
 
@@ -8,40 +8,54 @@ use serde::{Deserialize, Serialize};
 
 use super::code::{Category, Code};
 
-/// A failure: a stable code and one clear sentence.
+/// Failure: a stable code and one clear sentence.
 ///
-/// The sentence holds no input, no secret and no path of the machine.
+/// The sentence contains no input, no secret and no path of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Failure {
-    /// The stable code.
+    /// Stable error code.
     pub code: Code,
-    /// One clause in lower case, without a full stop.
+    /// Explanation as one clause in lower case, without a full stop.
     pub message: String,
-    /// Before this time it would fail again; `None` when nobody said so.
+    /// Time before which a retry would fail again; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<DateTime<Utc>>,
+    /// Number of times that the program itself retried a request to its model before the failure, as far as the program
+    /// reports retries.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub own_retries: u32,
+    /// Last lines of the program's output, redacted. They are reported only if a deadline ended the program.
+    #[serde(skip)]
+    pub last_words: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Failure {
-    /// A failure with its sentence.
+    /// Creates a failure with its sentence.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), until: None }
+        let (message, last_words) = (message.into(), String::new());
+        Self { code, message, until: None, own_retries: 0, last_words }
     }
 
-    /// The same, which will not pass before this time.
+    /// Returns the failure with the time before which a retry would fail again.
     #[must_use]
     pub fn until(self, time: DateTime<Utc>) -> Self {
         Self { until: Some(time), ..self }
     }
 
-    /// Whose turn it is.
+    /// Returns the category of the error.
     #[must_use]
     pub const fn category(&self) -> Category {
         self.code.category()
     }
 
-    /// What the reader can do.
+    /// Returns the hint for the reader.
     #[must_use]
     pub const fn hint(&self) -> &'static str {
         self.code.hint()

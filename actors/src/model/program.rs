@@ -1,4 +1,8 @@
-//! A command-line program, as configured: how it is started, fed, read and judged.
+//! Configured command-line program: its start, its input, its output and its success criteria.
+
+pub mod program_runtime;
+pub mod stdio_protocol;
+pub mod version;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,45 +11,45 @@ use std::time::Duration;
 
 use regex::Regex;
 
-use super::contract::{FailureContract, SuccessContract, written};
-use super::dialogue::{Dialogue, Keeping};
-use super::outfit::Outfit;
-use super::resources::Resources;
-use super::sandbox::Sandbox;
+use self::program_runtime::ProgramRuntime;
+use self::stdio_protocol::{ControlSpec, PoolSettings, StdioProtocol};
+use super::agent::success_criteria::{FailureContract, SuccessContract, UsageContract, written};
+use super::host::resources::Resources;
+use super::host::sandbox::Sandbox;
 use super::session::Continuity;
 
-/// How the program receives its input.
+/// Method by which the program receives its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputPattern {
-    /// On standard input, which is then closed.
+    /// Standard input, which is then closed.
     Stdin,
-    /// In a file of mode 0600 whose path is `{{ input_file }}`.
+    /// File of mode 0600 whose path is `{{ input_file }}`.
     File,
-    /// In an argument that names `{{ input }}`.
+    /// Argument that contains `{{ input }}`.
     Args,
-    /// In a call of JSON-RPC on standard input, which stays open until the call is answered.
+    /// JSON-RPC call on standard input, which stays open until the program answers the call.
     JsonRpc,
 }
 
-/// How the program gives its answer.
+/// Method by which the program returns its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputPattern {
     /// Standard output is the answer.
     Stdout,
     /// The file whose path is `{{ output_file }}` is the answer.
     File,
-    /// Each line of standard output is one JSON event.
+    /// Standard output with one JSON event per line.
     Events,
-    /// Each line of standard output is one JSON event of the program's own kind.
-    Native(Dialect),
-    /// In messages of JSON-RPC on standard output.
+    /// Standard output with one JSON event per line, in the program's own format.
+    Native(EventDialect),
+    /// JSON-RPC messages on standard output.
     JsonRpc,
 }
 
-/// The events of a program that has its own kind of them.
+/// Event format of a program with its own format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dialect {
-    /// `claude --output-format stream-json`, and what writes like it.
+pub enum EventDialect {
+    /// `claude --output-format stream-json`, and compatible programs.
     Claude,
     /// `codex exec --json`.
     Codex,
@@ -57,36 +61,36 @@ pub enum Dialect {
     Opencode,
 }
 
-/// What becomes of the program when the service is killed while it runs.
+/// Handling of a running program when the service is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnLoss {
-    /// It goes on, and the next life of the service takes it up.
+    /// The program continues, and the next process of the service reattaches to it.
     #[default]
     Reattach,
-    /// It is killed at once.
+    /// The program is killed at once.
     Kill,
 }
 
-/// Where the value of one environment variable comes from.
+/// Secrecy of the value of an environment variable.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Secrecy {
-    /// May be shown.
+    /// The value may be shown.
     Plain,
-    /// Came from the service's environment or a file; masked wherever it turns up.
+    /// The value comes from the service's environment or a file; it is redacted wherever it appears.
     Secret,
 }
 
-/// One variable of the program's environment.
+/// Environment variable of a program.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Variable {
-    /// The value the program sees.
+    /// Value of the variable.
     pub value: String,
-    /// Whether the value is registered for redaction.
+    /// Secrecy, which determines whether the value is registered for redaction.
     pub secrecy: Secrecy,
 }
 
 impl std::fmt::Debug for Variable {
-    /// Hides the value: a specification must be printable without giving a secret away.
+    /// Hides the value: a specification must be printable without its secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self.secrecy {
             Secrecy::Plain => "Variable(plain)",
@@ -95,62 +99,83 @@ impl std::fmt::Debug for Variable {
     }
 }
 
-/// How a program's question to a person looks.
+/// User as which a program runs, if it is not the service's own. It has no supplementary groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct User {
+    /// Numeric id of the user.
+    pub uid: u32,
+    /// Numeric id of the user's group.
+    pub gid: u32,
+}
+
+/// Detection of a program's question to a person.
 #[derive(Debug, Clone)]
 pub struct PromptContract {
-    /// A match in the last line of an output, which has no end, is a question. Without any, nothing
-    /// is one.
+    /// Patterns that match a question in the last, unterminated line of an output. Without a pattern, no line is a
+    /// question.
     pub patterns: Arc<[Regex]>,
-    /// So long a silence after a question says that the program waits for its answer.
+    /// Silence after a question that means that the program waits for its answer.
     pub silence: Duration,
 }
 
-/// A checked program. Templates are strict: an unknown variable was refused at load. Two that are
-/// equal are written alike.
+/// Validated program. Templates are strict: loading rejects an unknown variable. Two equal programs have the same
+/// source text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProgramSpec {
     /// Absolute path of the executable.
     pub command: PathBuf,
     /// Templates of the arguments, in order.
     pub args: Vec<String>,
-    /// Values of `{{ param.x }}` when the request gives none.
+    /// Default values of `{{ param.x }}`.
     pub params: BTreeMap<String, String>,
-    /// Variables besides the allow-list.
+    /// Environment variables besides the allow-list.
     pub env: BTreeMap<String, Variable>,
-    /// Absolute folder to start in.
+    /// User as which the program runs; `None` is the user of the service.
+    pub user: Option<User>,
+    /// True if the service picks the user from its configured range.
+    pub has_dynamic_user: bool,
+    /// Absolute path of the working folder.
     pub working_dir: PathBuf,
-    /// How input goes in.
+    /// Method by which the program receives its input.
     pub input: InputPattern,
-    /// How the answer comes out.
+    /// Method by which the program returns its answer.
     pub output: OutputPattern,
-    /// File name of the input within the execution's own folder, as a template.
+    /// File name template of the input within the execution's own folder.
     pub input_file: String,
-    /// File name of the output within the execution's own folder, as a template.
+    /// File name template of the output within the execution's own folder.
     pub output_file: String,
-    /// When it is a success.
+    /// Success criteria of an attempt.
     pub success: SuccessContract,
-    /// What its failures mean.
+    /// Classification of failures.
     pub failures: FailureContract,
-    /// What becomes of it when the service is killed.
+    /// Format of the usage report.
+    pub usage: UsageContract,
+    /// Handling of the running program when the service is killed.
     pub on_loss: OnLoss,
-    /// When it waits for a person.
+    /// Detection of questions to a person.
     pub prompts: PromptContract,
-    /// What it may change and reach.
+    /// Sandbox of the program: the files and networks that it may use.
     pub sandbox: Sandbox,
-    /// How much it may take of the machine.
+    /// Resource limits.
     pub resources: Resources,
-    /// What it is given beside its arguments.
-    pub outfit: Outfit,
-    /// How it goes on with a conversation, where it does.
+    /// Runtime settings beside the arguments.
+    pub outfit: ProgramRuntime,
+    /// Session resume, if the program supports it.
     pub session: Option<Box<Continuity>>,
-    /// How it is spoken to while it runs; `None` where it reads its input to the end.
-    pub dialogue: Option<Dialogue>,
-    /// How it is kept between messages, where it is.
-    pub keeping: Option<Keeping>,
+    /// Protocol of a program that reads several messages; `None` if the program reads its input to the end.
+    pub dialogue: Option<StdioProtocol>,
+    /// Pooling of the program between messages, if configured.
+    pub keeping: Option<PoolSettings>,
 }
 
 impl ProgramSpec {
-    /// Whether what was said before matters to it.
+    /// Returns the control protocol of an interactive agent; `None` for every other program.
+    #[must_use]
+    pub fn control(&self) -> Option<&ControlSpec> {
+        self.dialogue.as_ref().and_then(StdioProtocol::control)
+    }
+
+    /// Returns true if earlier messages of the conversation influence the program.
     #[must_use]
     pub const fn remembers(&self) -> bool {
         self.session.is_some() || self.keeping.is_some()
@@ -164,17 +189,17 @@ impl PartialEq for PromptContract {
     }
 }
 
-/// How a process ended.
+/// Exit status of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// By itself, with this code.
+    /// Exit with this code.
     Code(i32),
-    /// By this signal.
+    /// Termination by this signal.
     Signal(i32),
 }
 
 impl Exit {
-    /// The exit code, where there is one.
+    /// Returns the exit code; `None` after a signal.
     #[must_use]
     pub const fn code(self) -> Option<i32> {
         match self {

@@ -1,4 +1,4 @@
-//! Where to tell about an execution, and how far the telling has come.
+//! Push targets of an execution, and the state of their delivery.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::exposure::Version;
+use super::access::endpoint_config::ProtocolVersion;
 use super::id::{ExecutionId, PrincipalId};
 
-/// A text that must not be shown.
+/// Secret text that must not be shown.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(pub String);
@@ -21,51 +21,51 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// How a push proves who sends it: `Authorization: <scheme> <credentials>`.
+/// Credentials of a push: `Authorization: <scheme> <credentials>`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushCredentials {
-    /// The scheme.
+    /// Authentication scheme.
     pub scheme: String,
-    /// What follows it; without it no header is sent.
+    /// Text after the scheme; without it the push has no header.
     pub credentials: Option<Secret>,
 }
 
-/// Where to tell about an execution. Its address is a secret too: many hold a key.
+/// Push target of an execution. The address is a secret too: many addresses contain a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PushTarget {
-    /// Its id within the execution.
+    /// Id of the target within the execution.
     pub id: String,
-    /// The execution.
+    /// Id of the execution.
     pub execution: ExecutionId,
-    /// Who registered it.
+    /// Principal that registered the target.
     pub owner: PrincipalId,
-    /// In which version.
-    pub version: Version,
-    /// This registration. Setting the same id again makes another.
+    /// Protocol version of the notifications.
+    pub version: ProtocolVersion,
+    /// Id of this registration. Setting the same target id again creates another registration.
     pub registration: Uuid,
-    /// The address.
+    /// Address of the receiver.
     pub url: Secret,
-    /// Sent along, so that the receiver knows that it is meant.
+    /// Token in each notification, by which the receiver recognizes its own notifications.
     pub token: Option<Secret>,
-    /// Sent along, so that the receiver knows who sends.
+    /// Credentials in each notification, by which the receiver authenticates the sender.
     pub authentication: Option<PushCredentials>,
-    /// When it was registered.
+    /// Time of the registration.
     pub created_at: DateTime<Utc>,
 }
 
-/// Whether a target is still told.
+/// Stage of the delivery to a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PushStage {
-    /// It is.
+    /// The target receives notifications.
     Open,
-    /// It knows how the execution ended.
+    /// The target has received the outcome of the execution.
     Finished,
-    /// It could not be reached for too long.
+    /// The target was unreachable for too long.
     GivenUp,
 }
 
 impl PushStage {
-    /// The stored word.
+    /// Returns the stored name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -75,41 +75,41 @@ impl PushStage {
         }
     }
 
-    /// Reads the stored word.
+    /// Parses the stored name.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         [Self::Open, Self::Finished, Self::GivenUp].into_iter().find(|it| it.as_str() == word)
     }
 }
 
-/// How far a target has been told.
+/// Delivery state of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
-    /// The number of the last event that it knows.
+pub struct DeliveryState {
+    /// Number of the last delivered event.
     pub delivered: u64,
-    /// How often the next one has failed.
+    /// Number of failed deliveries of the next event.
     pub failures: u32,
-    /// Since when it fails.
+    /// Time of the first failed delivery of the next event.
     pub failing_since: Option<DateTime<Utc>>,
-    /// When it may be told next.
+    /// Time of the next delivery.
     pub due: DateTime<Utc>,
-    /// Whether it still is.
+    /// Stage of the delivery.
     pub stage: PushStage,
 }
 
-/// A target that there may be something to tell.
+/// Target for which an event may be pending.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pending {
-    /// The execution.
+pub struct PendingTarget {
+    /// Id of the execution.
     pub execution: ExecutionId,
-    /// The target's id within it.
+    /// Id of the target within the execution.
     pub id: String,
-    /// The registration that this is about.
+    /// Id of the registration.
     pub registration: Uuid,
-    /// Whose it is.
+    /// Owner of the target.
     pub owner: PrincipalId,
-    /// How far it has been told.
-    pub standing: Standing,
-    /// Whether the execution has ended, so that no event to tell will come.
+    /// Delivery state of the target.
+    pub state: DeliveryState,
+    /// True if the execution has ended, so that no further events follow.
     pub ended: bool,
 }

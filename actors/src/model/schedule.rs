@@ -1,95 +1,39 @@
-//! Work that is asked for at set times, and the account of each time.
+//! Schedules: work that is submitted at planned times.
 
-use std::borrow::Cow;
+pub mod occurrence;
+pub mod recurrence;
+pub mod statistics;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use self::recurrence::Timetable;
 use super::agent::Access;
-use super::id::{AgentId, ExecutionId, IdError, PATTERN, PrincipalId};
-use super::timetable::Timetable;
+use super::id::{AgentId, ExecutionId, PrincipalId, ScheduleId};
 
-/// A schedule's id: 1 to 64 of the characters `A-Z a-z 0-9 _ -`, so that it fits in a path.
-///
-/// Copies of one id share its text.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct ScheduleId(Arc<str>);
-
-impl ScheduleId {
-    /// Checks a text and takes it as an id.
-    ///
-    /// # Errors
-    /// When the text is empty, longer than 64 bytes, or has another character.
-    pub fn new(text: impl Into<String>) -> Result<Self, IdError> {
-        AgentId::new(text).map(|id| Self(id.as_str().into())) // The same characters.
-    }
-
-    /// The id of no schedule.
-    pub(crate) fn blank() -> Self {
-        Self(Arc::default())
-    }
-
-    /// The id as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl From<ScheduleId> for String {
-    fn from(id: ScheduleId) -> Self {
-        id.as_str().to_owned()
-    }
-}
-
-impl TryFrom<String> for ScheduleId {
-    type Error = IdError;
-
-    fn try_from(text: String) -> Result<Self, IdError> {
-        Self::new(text)
-    }
-}
-
-impl fmt::Display for ScheduleId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl JsonSchema for ScheduleId {
-    fn schema_name() -> Cow<'static, str> {
-        "ScheduleId".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let description = "The id of a schedule.";
-        json_schema!({"type": "string", "pattern": PATTERN, "description": description})
-    }
-}
-
-/// What becomes of an occurrence whose time passed while nobody looked: the service was down, the
-/// machine slept, or its clock was set forward.
+/// Policy for an occurrence whose planned time passed unnoticed: the service was down, the machine slept, or the clock
+/// was set forward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "policy")]
 pub enum Missed {
-    /// It is noted as missed.
+    /// The occurrence is recorded as missed.
     Skip,
-    /// The latest of those within the window is made up for; it stands for the others.
+    /// The latest missed occurrence within the window is caught up; it represents the others.
     Once {
-        /// How late it may be.
+        /// Longest delay of an occurrence that is caught up.
         window: Duration,
     },
-    /// Each of those within the window is made up for, but no more than `max`, the latest of them.
+    /// Each missed occurrence within the window is caught up, but at most the `max` latest ones.
     All {
-        /// How many.
+        /// Maximum number of occurrences.
         max: u32,
-        /// How late they may be.
+        /// Longest delay of an occurrence that is caught up.
         window: Duration,
     },
 }
@@ -101,7 +45,7 @@ impl Default for Missed {
 }
 
 impl Missed {
-    /// How late an occurrence may be and still be made up for.
+    /// Returns the longest delay of an occurrence that is still caught up.
     #[must_use]
     pub const fn window(self) -> Duration {
         match self {
@@ -111,23 +55,23 @@ impl Missed {
     }
 }
 
-/// What becomes of an occurrence while the one before it is still worked on.
+/// Policy for an occurrence while the previous run is still in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
-    /// It is noted as skipped.
+    /// The occurrence is recorded as skipped.
     Skip,
-    /// It waits for the end of the one before.
+    /// The occurrence waits for the end of the previous run.
     Queue,
-    /// The one before is called off; it begins when that has ended.
+    /// The previous run is cancelled; the occurrence starts when that run has ended.
     CancelPrevious,
-    /// It is asked for beside the other.
+    /// The occurrence runs in parallel with the previous run.
     Allow,
 }
 
 impl Overlap {
-    /// What is right where nobody says: what changes things is not heaped up, what only reads is
-    /// not lost, and all that is to be made up for must be able to wait.
+    /// Returns the default policy: modifying work does not pile up, reading work is not lost, and occurrences that must
+    /// be caught up can wait.
     #[must_use]
     pub const fn usual(missed: Missed, access: Access) -> Self {
         match (missed, access) {
@@ -136,13 +80,13 @@ impl Overlap {
         }
     }
 
-    /// Whether it loses what `missed` makes up for.
+    /// Returns true if the policy loses occurrences that `missed` catches up.
     #[must_use]
     pub const fn loses(self, missed: Missed) -> bool {
         matches!(missed, Missed::All { .. }) && matches!(self, Self::Skip | Self::CancelPrevious)
     }
 
-    /// The published word.
+    /// Returns the published name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -154,114 +98,147 @@ impl Overlap {
     }
 }
 
-/// A schedule as it is written.
+/// Specification of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ScheduleSpec {
-    /// Its id.
+    /// Id of the schedule.
     pub id: ScheduleId,
-    /// Its name, which no other schedule has.
+    /// Name, unique among schedules.
     pub name: String,
-    /// The agent that is asked.
+    /// Agent that executes the work.
     pub agent: AgentId,
-    /// When.
+    /// Recurrence of the schedule.
     #[serde(flatten)]
     pub timetable: Timetable,
-    /// What is said: a template, in which `{{ planned }}` and the like have values.
+    /// Input of the request: a template in which `{{ planned }}` and similar variables have values.
     pub input: String,
     /// Parameters of the request.
     #[serde(default)]
     pub params: BTreeMap<String, String>,
-    /// What becomes of times that nobody saw.
+    /// Policy for occurrences whose planned time passed unnoticed.
     pub missed: Missed,
-    /// What becomes of times at which it is still busy.
+    /// Policy for occurrences while the previous run is in progress.
     pub overlap: Overlap,
-    /// By how much each occurrence is put off at most, by a measure of its own that never changes.
+    /// Maximum delay of each occurrence. The delay of an occurrence is deterministic.
     #[serde(default)]
     pub jitter: Duration,
-    /// How long after it was due its work may go on; then it is called off.
+    /// Time after the due time at which unfinished work is cancelled.
     #[serde(default)]
     pub deadline: Option<Duration>,
-    /// Failures in a row that are told as an alert; 0 is never.
+    /// Number of consecutive failures that raises an alert; 0 disables the alert.
     pub alert_after: u32,
-    /// Whether it is due at all.
+    /// True if the schedule is enabled.
     pub enabled: bool,
 }
 
-/// A schedule of the configuration, and the name of whose it is.
+/// Schedule from the configuration with the name of its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Configured {
-    /// What it says.
+    /// Specification of the schedule.
     pub spec: ScheduleSpec,
-    /// The name of a principal.
+    /// Name of a principal.
     pub owner: String,
 }
 
-/// Where a schedule comes from.
+/// Origin of a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ScheduleOrigin")]
 #[serde(rename_all = "kebab-case")]
-pub enum Origin {
-    /// The configuration, which alone can change what it says.
+pub enum ScheduleOrigin {
+    /// The configuration; the specification can only be changed there.
     Configuration,
     /// A caller of the API.
     Api,
 }
 
-/// A schedule, who it belongs to, and how far it has come.
+/// Encrypted form of a schedule's name, input and parameters.
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
+pub enum SealedTexts {
+    /// Redaction leaves the texts unchanged.
+    #[default]
+    Plain,
+    /// The texts were not searched for secrets: an earlier release stored them.
+    Unchecked,
+    /// The texts of the schedule are redacted, and these bytes hold the raw ones.
+    Sealed(Arc<[u8]>),
+}
+
+impl fmt::Debug for SealedTexts {
+    /// Writes sizes only.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plain => f.write_str("Plain"),
+            Self::Unchecked => f.write_str("Unchecked"),
+            Self::Sealed(bytes) => write!(f, "Sealed({} bytes)", bytes.len()),
+        }
+    }
+}
+
+/// Schedule with its owner and its progress.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Schedule {
-    /// What it says.
+    /// Specification. The ledger stores the texts redacted; the scheduler holds them raw.
     pub spec: ScheduleSpec,
-    /// Whose executions its occurrences are.
+    /// Sealed texts, in the ledger; in the scheduler only if no key opens them.
+    pub sealed: SealedTexts,
+    /// Owner of the executions.
     pub owner: PrincipalId,
-    /// Where it comes from.
-    pub origin: Origin,
-    /// Whether somebody holds it back.
+    /// Origin of the schedule.
+    pub origin: ScheduleOrigin,
+    /// True if the schedule is paused.
     pub paused: bool,
-    /// Up to when each of its times is decided.
+    /// Time up to which every occurrence is decided.
     pub cursor: DateTime<Utc>,
-    /// When it was made.
+    /// Creation time.
     pub created_at: DateTime<Utc>,
-    /// When it was last changed.
+    /// Time of the latest change.
     pub changed_at: DateTime<Utc>,
 }
 
 impl Schedule {
-    /// Whether it is due at its times.
+    /// Returns true if the texts are redacted because no key opens the raw ones.
+    #[must_use]
+    pub const fn is_locked(&self) -> bool {
+        matches!(self.sealed, SealedTexts::Sealed(_))
+    }
+
+    /// Returns true if the schedule is enabled and not paused.
     #[must_use]
     pub const fn is_active(&self) -> bool {
         self.spec.enabled && !self.paused
     }
 }
 
-/// Where a schedule is.
+/// State of a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ScheduleStanding")]
 #[serde(rename_all = "kebab-case")]
-pub enum Standing {
-    /// It is written, and switched off.
+pub enum ScheduleState {
+    /// The schedule exists and is disabled.
     Created,
-    /// It waits for its time.
+    /// The schedule waits for its next time.
     Active,
-    /// Work that it asked for is not over.
+    /// An execution of the schedule has not ended.
     Executing,
-    /// Somebody holds it back.
+    /// The schedule is paused.
     Paused,
 }
 
-/// A schedule as it is at one moment.
+/// Snapshot of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduleView {
-    /// What it says, whose it is, how far it has come.
+    /// Schedule with its owner and its progress.
     pub schedule: Schedule,
-    /// Where it is.
-    pub standing: Standing,
-    /// When it is due next.
+    /// State of the schedule.
+    pub standing: ScheduleState,
+    /// Next due time.
     pub next: Option<DateTime<Utc>>,
-    /// The executions of it that have not ended.
+    /// Executions of the schedule that have not ended.
     pub working: Vec<ExecutionId>,
-    /// Its occurrences that wait.
+    /// Number of waiting occurrences.
     pub waiting: usize,
-    /// Failures in a row, as far as they are known since the start.
+    /// Number of consecutive failures, as far as known since the start of the service.
     pub streak: u32,
+    /// True if a part of the texts is shown redacted.
+    pub redacted: bool,
 }

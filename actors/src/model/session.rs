@@ -1,4 +1,4 @@
-//! Sessions: in what a program remembers a conversation, and how it is asked to go on with it.
+//! Sessions: a program's own record of a conversation, and the configuration of its resumption.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,41 +8,42 @@ use chrono::{DateTime, Utc};
 use regex::Regex;
 use serde_json::Number;
 
-use super::contract::written;
+use super::agent::success_criteria::written;
+use super::execution::request::Request;
 use super::id::{AgentId, ContextId, ExecutionId, PrincipalId};
-use super::request::Request;
 
-/// The longest id of a session that is kept, in bytes.
+/// Longest session id that is stored, in bytes.
 pub const LONGEST: usize = 512;
 
-/// What one caller and one agent say to each other under one context.
+/// Conversation of one caller with one agent under one context.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Conversation {
-    /// Who asks. Nobody goes on with what another began.
+    /// Owner of the conversation. No other principal can continue it.
     pub owner: PrincipalId,
-    /// Who is asked.
+    /// Agent of the conversation.
     pub agent: AgentId,
-    /// The context.
+    /// Id of the context.
     pub context: ContextId,
 }
 
 impl Conversation {
-    /// The conversation to which a request belongs.
+    /// Returns the conversation of a request.
     #[must_use]
     pub fn of(request: &Request) -> Self {
-        let Request { owner, agent, context, .. } = request;
-        Self { owner: *owner, agent: agent.clone(), context: context.clone() }
+        let Request { origin, agent, context, .. } = request;
+        Self { owner: origin.owner, agent: agent.clone(), context: context.clone() }
     }
 }
 
-/// The id by which a program knows a conversation, as the program wrote it.
+/// Session id of a program, as written by the program.
 ///
-/// It is raw: a masked one would open nothing. So it is never shown, and stored sealed.
+/// The id is raw, because a redacted id would not resume the session. For this reason it is never shown, and it is
+/// stored sealed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SessionId(String);
 
 impl SessionId {
-    /// Takes a text as an id; `None` where no program would have meant it as one.
+    /// Creates an id from a text; `None` if the text is empty, too long or contains control characters.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -50,7 +51,7 @@ impl SessionId {
         is_one.then(|| Self(text.to_owned()))
     }
 
-    /// The id for the program. Not for a log.
+    /// Returns the id for the program. Do not log it.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -58,41 +59,41 @@ impl SessionId {
 }
 
 impl fmt::Debug for SessionId {
-    /// Hides the id: whoever has it may be able to read the conversation.
+    /// Hides the id: its holder may be able to read the conversation.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SessionId")
     }
 }
 
-/// A session of a program.
+/// Session of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
-    /// How the program knows it.
+    /// Session id of the program.
     pub id: SessionId,
-    /// The execution that used it last. When that is removed, the session is forgotten.
+    /// Execution that used the session last. When that execution is removed, the session is forgotten.
     pub execution: ExecutionId,
-    /// When that was.
+    /// Time of the latest use.
     pub used: DateTime<Utc>,
-    /// What the program had counted in it by then, where it counts so.
+    /// Counters that the program had reported by then, if it counts per session.
     pub counted: BTreeMap<String, Number>,
 }
 
-/// How a program that ends with its answer goes on with a conversation.
+/// Session resume of a program that ends with its answer.
 #[derive(Debug, Clone)]
 pub struct Continuity {
     /// Templates of all arguments for the first message of a conversation.
     pub begin: Vec<String>,
-    /// Templates of all arguments for a later one.
+    /// Templates of all arguments for a later message.
     pub resume: Vec<String>,
-    /// Whether the program is given the id of a new session, instead of telling it.
+    /// True if the service generates the id of a new session; false if the program reports it.
     pub gives_id: bool,
-    /// How long after its last message a session is still resumed; `None` for as long as it is known.
+    /// Time after the last message during which a session is resumed; `None` for as long as the session is known.
     pub ttl: Option<Duration>,
-    /// Finds the id in what the program wrote: its first group, or all of the match.
+    /// Pattern that finds the id in the program's output: its first group, or the whole match.
     pub regex: Option<Regex>,
-    /// Where the id stands in the JSON that the program wrote.
+    /// Location of the id in the JSON that the program wrote.
     pub json_pointer: Option<String>,
-    /// How the program says that it does not know a session.
+    /// Conditions under which the program reports an unknown session.
     pub lost: LostContract,
 }
 
@@ -109,12 +110,12 @@ impl PartialEq for Continuity {
     }
 }
 
-/// How a failed program says that it does not know the session which it was to resume.
+/// Conditions that identify a program that failed because it does not know the session.
 #[derive(Debug, Clone, Default)]
 pub struct LostContract {
-    /// By one of these exit codes.
+    /// Exit codes that mean an unknown session.
     pub exit_codes: Vec<i32>,
-    /// By a match in its output or in standard error.
+    /// Pattern that matches in the output or in standard error.
     pub regex: Option<Regex>,
 }
 
@@ -130,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_a_short_line_and_is_not_printed() {
+    fn a_session_id_is_one_short_line_and_is_not_printed() {
         let id = SessionId::new(" ses_4711\n").unwrap();
         assert_eq!((id.expose(), format!("{id:?}").as_str()), ("ses_4711", "SessionId"));
         for text in ["", " \n", "a\nb", "a\0b", &"x".repeat(LONGEST + 1)] {

@@ -1,9 +1,9 @@
-//! Wall time, for what people read. Timers use tokio's clock, which tests can pause.
+//! Wall clock for timestamps that people read. Timers use tokio's clock, which tests can pause.
 
 use chrono::{DateTime, Utc};
 
-/// Tells the wall time.
+/// Wall clock.
 pub trait Clock: Send + Sync + 'static {
-    /// Now. May jump; never used to measure how long something took.
+    /// Returns the present time. The time may jump; never measure durations with it.
     fn now(&self) -> DateTime<Utc>;
 }

@@ -1,41 +1,41 @@
-//! What is kept of executions: read in parts of bounded size, measured, and taken out again.
+//! History of executions: bounded reads, statistics, and removal.
 //!
-//! An implementation commits before it answers. What is removed is removed with all that belongs to
-//! it, or not at all.
+//! An implementation commits before it returns. It removes an execution with all its data, or not at all.
 
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 
 use super::ledger::LedgerError;
-use crate::model::event::{Event, Span};
+use crate::model::execution::event::{Event, TextRange};
+use crate::model::host::storage_stats::{Deletion, RetentionBatch, StorageStats};
 use crate::model::id::{ExecutionId, PrincipalId};
-use crate::model::stock::{Removal, Stock, Sweep};
 
-/// A part of a text that begins and ends with whole characters.
+/// Slice of a text that begins and ends with whole characters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Passage {
-    /// Its first byte.
+pub struct TextSlice {
+    /// Offset of the first byte.
     pub from: u64,
-    /// The text.
+    /// Text of the slice.
     pub text: String,
 }
 
-impl Passage {
-    /// The byte after its last.
+impl TextSlice {
+    /// Returns the offset of the byte after the last one.
     #[must_use]
     pub fn to(&self) -> u64 {
         self.from + self.text.len() as u64
     }
 }
 
-/// The history.
+/// History of executions.
 #[async_trait]
 pub trait History: Send + Sync + 'static {
-    /// At most so many events of an execution after the given number, in order.
+    /// Returns at most `most` events of an execution after the given number, in order.
     ///
     /// # Errors
-    /// When they could not be read.
+    /// Returns an error if the events could not be read.
     async fn some_events(
         &self,
         id: ExecutionId,
@@ -43,47 +43,53 @@ pub trait History: Send + Sync + 'static {
         most: u32,
     ) -> Result<Vec<Event>, LedgerError>;
 
-    /// Every text of an execution, from its first byte to its last so far.
+    /// Returns every text of an execution, from its first byte to its last byte so far.
     ///
     /// # Errors
-    /// When they could not be read.
-    async fn texts(&self, id: ExecutionId) -> Result<Vec<Span>, LedgerError>;
+    /// Returns an error if the texts could not be read.
+    async fn texts(&self, id: ExecutionId) -> Result<Vec<TextRange>, LedgerError>;
 
-    /// The whole characters within a range of a text.
+    /// Returns the whole characters within a range of a text.
     ///
     /// # Errors
-    /// When it could not be read.
-    async fn passage(&self, id: ExecutionId, span: Span) -> Result<Passage, LedgerError>;
+    /// Returns an error if the text could not be read.
+    async fn text_range(&self, id: ExecutionId, span: TextRange) -> Result<TextSlice, LedgerError>;
 
-    /// The names of all principals.
+    /// Returns the names of all principals.
     ///
     /// # Errors
-    /// When they could not be read.
+    /// Returns an error if the names could not be read.
     async fn callers(&self) -> Result<BTreeMap<PrincipalId, String>, LedgerError>;
 
-    /// How much there is.
+    /// Returns the storage statistics.
     ///
     /// # Errors
-    /// When it could not be read.
-    async fn stock(&self) -> Result<Stock, LedgerError>;
+    /// Returns an error if the statistics could not be read.
+    async fn stock(&self) -> Result<StorageStats, LedgerError>;
 
     /// Removes an execution that has ended.
     ///
     /// # Errors
-    /// When nothing was committed.
-    async fn remove(&self, id: ExecutionId) -> Result<Removal, LedgerError>;
+    /// Returns an error if nothing was committed.
+    async fn remove(&self, id: ExecutionId) -> Result<Deletion, LedgerError>;
 
-    /// Removes some of those that have ended, in one turn that is short. Answers how many; none when
-    /// there are no more.
+    /// Removes some executions that have ended, in one short transaction. Returns the number of removed executions; 0
+    /// when there are no more.
     ///
     /// # Errors
-    /// When nothing was committed.
-    async fn sweep(&self, sweep: Sweep) -> Result<u64, LedgerError>;
+    /// Returns an error if nothing was committed.
+    async fn sweep(&self, sweep: RetentionBatch) -> Result<u64, LedgerError>;
 
-    /// Gives some bytes that hold nothing back to the system, in one turn that is short. Answers how
-    /// many; none when there are few left.
+    /// Erases the sealed inputs of executions that ended before this time. Returns their number.
     ///
     /// # Errors
-    /// When nothing was committed.
+    /// Returns an error if nothing was committed.
+    async fn erase_inputs(&self, before: DateTime<Utc>) -> Result<u64, LedgerError>;
+
+    /// Returns some unused bytes to the system, in one short transaction. Returns the number of bytes; 0 when few
+    /// unused bytes are left.
+    ///
+    /// # Errors
+    /// Returns an error if nothing was committed.
     async fn shrink(&self) -> Result<u64, LedgerError>;
 }

@@ -1,89 +1,88 @@
-//! The truth: every accepted execution, its moves, events, text and outcome.
+//! Ledger: the durable record of every accepted execution, its transitions, events, text and outcome.
 //!
-//! An implementation commits before it answers. Calls that carry a [`Fence`] change nothing when
-//! the execution was claimed again or settled since; only the moves into and out of the clean-up
-//! are still recorded after the end.
+//! An implementation commits before it returns. A call with a [`Fence`] changes nothing if the execution was claimed
+//! again or settled since; only the transitions into and out of the clean-up are still recorded after the end.
 
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, Utc};
 
+use crate::model::access::principal::{Token, TokenSeed};
 use crate::model::agent::Access;
-use crate::model::budget::Charge;
-use crate::model::content::Piece;
-use crate::model::event::{Chunk, Event, Fact, Span};
-use crate::model::execution::{Fence, Move, Outcome, Stamp};
+use crate::model::agent::budget::Charge;
+use crate::model::agent::queue::QueueReason;
+use crate::model::agent::workspace::Workspace;
+use crate::model::execution::content::Piece;
+use crate::model::execution::event::{Chunk, Event, EventKind, TextRange};
+use crate::model::execution::record::{Filter, Page, PageQuery, Record};
+use crate::model::execution::request::{Keys, Overrides, Trigger};
+use crate::model::execution::trace::Trace;
+use crate::model::execution::{AttemptId, Fence, Outcome, StateChange};
 use crate::model::failure::Failure;
 use crate::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
-use crate::model::principal::{Token, TokenSeed};
-use crate::model::queue::Reason;
-use crate::model::record::{Filter, Page, PageQuery, Record};
-use crate::model::request::{Keys, Overrides, Trigger};
-use crate::model::trace::Trace;
-use crate::model::workspace::Workspace;
 
-/// Why the ledger did not do what was asked.
+/// Error of a ledger operation.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum LedgerError {
-    /// The store is full, closed or broken. Nothing of the call was committed.
+    /// The store is full, closed or broken. The call committed nothing.
     #[error("the ledger could not commit: {cause}")]
     Unavailable {
-        /// For the log; never shown to a caller.
+        /// Cause for the log; never shown to a caller.
         cause: String,
     },
-    /// A row cannot be read as what it should be.
+    /// A row cannot be decoded.
     #[error("the ledger holds a row that cannot be read: {cause}")]
     Unreadable {
-        /// For the log; never shown to a caller.
+        /// Cause for the log; never shown to a caller.
         cause: String,
     },
 }
 
-/// A request to be accepted. All text in it is redacted.
+/// Request to be accepted. All its text is redacted.
 #[derive(Debug, Clone)]
 pub struct Accept {
-    /// The id it will have.
+    /// Id of the new execution.
     pub id: ExecutionId,
-    /// Who is asked.
+    /// Agent that receives the request.
     pub agent: AgentId,
-    /// Who asks.
+    /// Owner: the principal that sends the request.
     pub owner: PrincipalId,
-    /// The caller's id of the message.
+    /// Message id of the caller.
     pub message: MessageId,
-    /// Under what it is known: the same key is the same execution.
+    /// Deduplication keys: the same key identifies the same execution.
     pub keys: Keys,
-    /// Digest of what was asked: the same key with another digest is refused.
+    /// Digest of the content: a request with the same key and another digest is rejected.
     pub digest: [u8; 32],
-    /// The key of what is asked, and since when an equal request may give it its result; `None`
-    /// where requests give each other nothing.
+    /// Key of the content, and the time since when an equal request may share its result; `None` disables coalescing.
     pub content: Option<([u8; 32], DateTime<Utc>)>,
-    /// The conversation.
+    /// Id of the conversation.
     pub context: ContextId,
-    /// What made it.
+    /// Trigger of the request.
     pub trigger: Trigger,
-    /// Where in a trace it is asked.
+    /// Trace context of the request.
     pub trace: Option<Trace>,
-    /// Whether the agent changes things.
+    /// Access type of the agent.
     pub access: Access,
     /// Redacted text of all parts of the input.
     pub input: String,
-    /// Where each part stands in it.
+    /// Location of each part in the text.
     pub pieces: Vec<Piece>,
     /// Redacted parameters.
     pub params: BTreeMap<String, String>,
-    /// What the caller chose.
+    /// Overrides of the caller.
     pub overrides: Overrides,
-    /// Whether redaction left the input as it was.
+    /// True if redaction left the input unchanged.
     pub replayable: bool,
-    /// When it was accepted.
+    /// Raw input in encrypted form, if redaction changed it.
+    pub sealed: Option<Vec<u8>>,
+    /// Time of acceptance.
     pub at: DateTime<Utc>,
 }
 
 impl Accept {
-    /// The key of what is asked, and after and before when an equal request was accepted that gives
-    /// it its result. What was accepted long after now was so before the clock was set back, and
-    /// nobody knows how long ago that is.
+    /// Returns the key of the content, and the time range in which an equal request must have been accepted to share
+    /// its result. A request accepted long after now was accepted before the clock was set back, so its age is unknown.
     #[must_use]
     pub fn window(&self) -> Option<([u8; 32], DateTime<Utc>, DateTime<Utc>)> {
         let (key, since) = self.content?;
@@ -91,46 +90,48 @@ impl Accept {
     }
 }
 
-/// The answer to a question. All text in it is redacted.
+/// Answer to a question of the agent. All its text is redacted.
 #[derive(Debug, Clone)]
 pub struct Resume {
-    /// The execution that asked.
+    /// Execution that waits for the answer.
     pub id: ExecutionId,
-    /// Its agent.
+    /// Agent of the execution.
     pub agent: AgentId,
-    /// Who answers, and owns it.
+    /// Principal that answers; the owner of the execution.
     pub owner: PrincipalId,
-    /// The generation the answerer knows.
+    /// Generation of the claim that the answering actor knows.
     pub fence: Fence,
-    /// The turn that the answer begins.
-    pub stamp: Stamp,
-    /// The caller's id of the message.
+    /// Turn that the answer starts.
+    pub stamp: AttemptId,
+    /// Message id of the caller.
     pub message: MessageId,
-    /// Under what it is known.
+    /// Deduplication keys.
     pub keys: Keys,
-    /// Digest of what was said.
+    /// Digest of the content.
     pub digest: [u8; 32],
     /// Redacted text of all parts.
     pub input: String,
-    /// Where each part stands in it.
+    /// Location of each part in the text.
     pub pieces: Vec<Piece>,
     /// Redacted parameters.
     pub params: BTreeMap<String, String>,
-    /// What the caller chose.
+    /// Overrides of the caller.
     pub overrides: Overrides,
-    /// Whether redaction left it as it was.
+    /// True if redaction left the answer unchanged.
     pub replayable: bool,
-    /// When.
+    /// Raw answer in encrypted form, if redaction changed it. It replaces the input of the previous turn.
+    pub sealed: Option<Vec<u8>>,
+    /// Time of the answer.
     pub at: DateTime<Utc>,
 }
 
-/// What became of an [`Accept`].
+/// Result of an [`Accept`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acceptance {
-    /// It is a new row.
+    /// The request became a new row.
     Fresh,
-    /// It is a new row, and this execution was asked the same by the same caller: it has completed
-    /// since the time that was given, or is under way.
+    /// The request became a new row, and this execution of the same caller has the same content: it has completed since
+    /// the given time, or is in progress.
     Equal(ExecutionId),
     /// The same request was accepted before, as this execution.
     Twin(ExecutionId),
@@ -139,8 +140,8 @@ pub enum Acceptance {
 }
 
 impl Acceptance {
-    /// What a request is when these executions are known under its keys, each with the digest of
-    /// what was asked; `None` when none is. Keys that name two executions are a conflict.
+    /// Returns the result for a request whose keys identify these executions, each with the digest of its content;
+    /// `None` if no key is known. Keys that identify two executions are a conflict.
     #[must_use]
     pub fn of_known(found: &[(ExecutionId, [u8; 32])], digest: [u8; 32]) -> Option<Self> {
         let (first, _) = found.first()?;
@@ -149,100 +150,104 @@ impl Acceptance {
     }
 }
 
-/// An order to start an attempt.
+/// Request to start an attempt.
 #[derive(Debug, Clone)]
 pub struct ClaimOrder {
-    /// The execution.
+    /// Id of the execution.
     pub id: ExecutionId,
-    /// Its agent.
+    /// Agent of the execution.
     pub agent: AgentId,
-    /// Executions of that agent that may hold a slot; `None` is unlimited.
+    /// Maximum number of the agent's executions that hold a slot; `None` is unlimited.
     pub limit: Option<u32>,
-    /// The folder that it changes, if it does. While it starts or runs nothing else is granted that
-    /// overlaps with it, of whatever agent.
+    /// Folder that the execution modifies, if any. While it starts or runs, the ledger grants no claim on an
+    /// overlapping folder, for any agent.
     pub workspace: Option<Workspace>,
-    /// Whether the messages of a conversation go one after the other: it waits for every earlier one of
-    /// the same owner, agent and context that has a turn or waits for one.
+    /// True if the messages of a conversation run one after the other: the claim waits for every earlier message of the
+    /// same owner, agent and context that has a turn or waits for one.
     pub in_turn: bool,
-    /// The generation the claimer knows.
+    /// Generation of the claim that the caller knows.
     pub fence: Fence,
-    /// The move to Starting.
-    pub moved: Move,
+    /// Transition to `Starting`.
+    pub moved: StateChange,
 }
 
-/// What became of a [`ClaimOrder`].
+/// Result of a [`ClaimOrder`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
     /// The slot is held under this new generation.
     Granted(Fence),
-    /// What it needs is held; try later.
-    Busy(Reason),
-    /// It was settled or claimed by somebody else.
+    /// A required resource is in use; try again later.
+    Busy(QueueReason),
+    /// Another actor has settled or claimed the execution.
     Gone,
 }
 
-/// What is written of an execution in one go.
+/// Batch of text and events of an execution, written in one transaction.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Lines {
-    /// Redacted text, of which the facts may speak.
+pub struct WriteBatch {
+    /// Redacted text, to which the events may refer.
     pub chunks: Vec<Chunk>,
-    /// What happened, in its order, and when.
-    pub facts: Vec<(DateTime<Utc>, Fact)>,
+    /// Events in their order, each with its time.
+    pub facts: Vec<(DateTime<Utc>, EventKind)>,
 }
 
-impl Lines {
-    /// Moves alone, each at its time.
+impl WriteBatch {
+    /// Creates a batch of transitions, each at its time.
     #[must_use]
-    pub fn of_moves(moves: impl IntoIterator<Item = Move>) -> Self {
-        let facts = moves.into_iter().map(|moved| (moved.at, Fact::Moved(moved)));
+    pub fn of_moves(moves: impl IntoIterator<Item = StateChange>) -> Self {
+        let facts = moves.into_iter().map(|moved| (moved.at, EventKind::StateChanged(moved)));
         Self { chunks: Vec::new(), facts: facts.collect() }
     }
 
-    /// Whether there is nothing to write.
+    /// Returns true if there is nothing to write.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.chunks.is_empty() && self.facts.is_empty()
     }
 
-    /// Takes what comes after these.
+    /// Appends a later batch.
     pub fn extend(&mut self, more: Self) {
         self.chunks.extend(more.chunks);
         self.facts.extend(more.facts);
     }
 }
 
-/// The end of an execution.
+/// End of an execution.
 #[derive(Debug, Clone)]
 pub struct Settlement {
-    /// The execution.
+    /// Id of the execution.
     pub id: ExecutionId,
-    /// The generation under which it ran; the last one known for what never ran.
+    /// Generation under which the execution ran; the last known one for an execution that never ran.
     pub fence: Fence,
-    /// The latest attempt.
-    pub stamp: Stamp,
-    /// How it ended.
+    /// Id of the latest attempt.
+    pub stamp: AttemptId,
+    /// Outcome of the execution.
     pub outcome: Outcome,
-    /// Why it did not work.
+    /// Failure, if the execution failed.
     pub failure: Option<Failure>,
-    /// The exit code of the last process.
+    /// Exit code of the last process.
     pub exit_code: Option<i32>,
-    /// The last that was written of it, with the moves that led to the end.
-    pub lines: Lines,
-    /// When.
+    /// Last text and events of the execution, with the transitions that lead to the end.
+    pub lines: WriteBatch,
+    /// True if the sealed input stays for a retry, until [`History::erase_inputs`]; otherwise it is erased.
+    ///
+    /// [`History::erase_inputs`]: crate::ports::history::History::erase_inputs
+    pub keeps_input: bool,
+    /// End time.
     pub at: DateTime<Utc>,
 }
 
-/// The ledger.
+/// Ledger of executions.
 #[async_trait]
 pub trait Ledger: Send + Sync + 'static {
-    /// Records a request, unless the same one was recorded before.
+    /// Records a request, unless the same request was recorded before.
     ///
     /// # Errors
-    /// When nothing was committed.
+    /// Returns an error if nothing was committed.
     async fn accept(&self, accept: Accept) -> Result<Acceptance, LedgerError>;
 
-    /// As [`Ledger::taken`], for a message that came more than once before: from memory, where it is there.
-    /// `None` says nothing.
+    /// Returns the same as [`Ledger::taken`] from memory, for a message that was repeated more than once. `None` means
+    /// that the memory has no entry.
     async fn again(
         &self,
         _owner: PrincipalId,
@@ -252,16 +257,16 @@ pub trait Ledger: Send + Sync + 'static {
         None
     }
 
-    /// Records the answer to a question, if it is still open. Answers whether it was.
+    /// Records the answer to a question, if the question is still open. Returns true if it was.
     ///
     /// # Errors
-    /// When nothing was committed.
+    /// Returns an error if nothing was committed.
     async fn resume(&self, resume: Resume) -> Result<bool, LedgerError>;
 
-    /// The execution that is known under this key, and the digest under which it did.
+    /// Returns the execution with this key, and the digest of its content.
     ///
     /// # Errors
-    /// When it could not be read.
+    /// Returns an error if the execution could not be read.
     async fn taken(
         &self,
         owner: PrincipalId,
@@ -269,128 +274,120 @@ pub trait Ledger: Send + Sync + 'static {
         key: [u8; 32],
     ) -> Result<Option<(ExecutionId, [u8; 32])>, LedgerError>;
 
-    /// Takes a slot and the workspace for an attempt, by compare-and-set.
+    /// Claims a slot and the workspace for an attempt, by compare-and-set.
     ///
     /// # Errors
-    /// When nothing was committed.
+    /// Returns an error if nothing was committed.
     async fn claim(&self, order: ClaimOrder) -> Result<Claim, LedgerError>;
 
-    /// Appends text, which needs no fence, then facts in their order, and lets the row follow the
-    /// moves among them. Answers whether the fence still held.
+    /// Appends text, which requires no fence, then events in their order, and applies the transitions among them to the
+    /// row. Returns true if the fence was still valid.
     ///
     /// # Errors
-    /// When nothing was committed.
-    async fn write(&self, id: ExecutionId, fence: Fence, lines: Lines)
-    -> Result<bool, LedgerError>;
+    /// Returns an error if nothing was committed.
+    async fn write(
+        &self,
+        id: ExecutionId,
+        fence: Fence,
+        lines: WriteBatch,
+    ) -> Result<bool, LedgerError>;
 
-    /// Appends facts alone, as [`Ledger::write`] does.
+    /// Appends events alone, as [`Ledger::write`] does.
     ///
     /// # Errors
-    /// When nothing was committed.
+    /// Returns an error if nothing was committed.
     async fn record(
         &self,
         id: ExecutionId,
         fence: Fence,
-        facts: Vec<(DateTime<Utc>, Fact)>,
+        facts: Vec<(DateTime<Utc>, EventKind)>,
     ) -> Result<bool, LedgerError> {
-        self.write(id, fence, Lines { chunks: Vec::new(), facts }).await
+        self.write(id, fence, WriteBatch { chunks: Vec::new(), facts }).await
     }
 
-    /// Appends redacted text. A chunk that does not follow one that is there changes nothing: the end of a
-    /// text may be missing, and never its middle.
+    /// Appends redacted text. A chunk that does not follow a stored chunk changes nothing: the end of a text may be
+    /// missing, but never its middle.
     ///
     /// # Errors
-    /// When nothing was committed.
+    /// Returns an error if nothing was committed.
     async fn append(&self, id: ExecutionId, chunk: Chunk) -> Result<(), LedgerError>;
 
-    /// Removes the text that an attempt wrote, which will be written again from its beginning.
-    /// What was asked stays.
+    /// Deletes the output of an attempt, which will be written again from its start. The input stays.
     ///
     /// # Errors
-    /// When nothing was committed.
-    async fn unwrite(&self, id: ExecutionId, stamp: Stamp) -> Result<(), LedgerError>;
+    /// Returns an error if nothing was committed.
+    async fn unwrite(&self, id: ExecutionId, stamp: AttemptId) -> Result<(), LedgerError>;
 
-    /// Ends an execution once. Answers whether this call ended it.
+    /// Settles an execution once. Returns true if this call settled it.
     ///
     /// # Errors
-    /// When nothing was committed.
+    /// Returns an error if nothing was committed.
     async fn settle(&self, settlement: Settlement) -> Result<bool, LedgerError>;
 
-    /// One execution.
+    /// Returns one execution.
     ///
     /// # Errors
-    /// When it could not be read.
+    /// Returns an error if the execution could not be read.
     async fn execution(&self, id: ExecutionId) -> Result<Option<Record>, LedgerError>;
 
-    /// Executions, newest first.
+    /// Returns the sealed input of the latest turn of an execution, if there is one.
     ///
     /// # Errors
-    /// When they could not be read.
+    /// Returns an error if the input could not be read.
+    async fn sealed_input(&self, id: ExecutionId) -> Result<Option<Vec<u8>>, LedgerError>;
+
+    /// Returns the matching executions, newest first.
+    ///
+    /// # Errors
+    /// Returns an error if the executions could not be read.
     async fn executions(&self, filter: Filter) -> Result<Vec<Record>, LedgerError>;
 
-    /// Executions of an agent, by the time of their status and then by id, latest first. Times
-    /// are compared in microseconds.
+    /// Returns a page of an agent's executions, sorted by status time and id, latest first. Times are compared in
+    /// microseconds.
     ///
     /// # Errors
-    /// When they could not be read.
+    /// Returns an error if the executions could not be read.
     async fn page(&self, query: PageQuery) -> Result<Page, LedgerError>;
 
-    /// Events of an execution after the given number, in order.
+    /// Returns the events of an execution after the given number, in order.
     ///
     /// # Errors
-    /// When they could not be read.
+    /// Returns an error if the events could not be read.
     async fn events(&self, id: ExecutionId, after: u64) -> Result<Vec<Event>, LedgerError>;
 
-    /// The redacted text of a range.
+    /// Returns the redacted text of a range.
     ///
     /// # Errors
-    /// When it could not be read.
-    async fn text(&self, id: ExecutionId, span: Span) -> Result<String, LedgerError>;
+    /// Returns an error if the text could not be read.
+    async fn text(&self, id: ExecutionId, span: TextRange) -> Result<String, LedgerError>;
 
-    /// What an agent has used up in a day: the sum of what was [charged](Fact::Charged).
+    /// Returns the amounts that an agent has used on a day: the sum of the [charged](EventKind::BudgetCharged) amounts.
     ///
     /// # Errors
-    /// When it could not be read.
+    /// Returns an error if the amounts could not be read.
     async fn spent(&self, agent: &AgentId, day: NaiveDate) -> Result<Charge, LedgerError>;
 
-    /// What all agents have used up in some days; one that has used up nothing is left out.
+    /// Returns the amounts that all agents have used on the given days; an agent that has used nothing is omitted.
     ///
     /// # Errors
-    /// When it could not be read.
+    /// Returns an error if the amounts could not be read.
     async fn spent_by_all(
         &self,
         days: &[NaiveDate],
     ) -> Result<BTreeMap<(AgentId, NaiveDate), Charge>, LedgerError>;
 
-    /// Makes or keeps the principals of the configuration and replaces their seeded tokens.
+    /// Creates or keeps the principals of the configuration and replaces their seeded tokens.
     ///
     /// # Errors
-    /// When nothing was committed.
+    /// Returns an error if nothing was committed.
     async fn seed(&self, tokens: Vec<TokenSeed>, at: DateTime<Utc>) -> Result<(), LedgerError>;
 
-    /// Every token that counts.
+    /// Returns every valid token.
     ///
     /// # Errors
-    /// When they could not be read.
+    /// Returns an error if the tokens could not be read.
     async fn tokens(&self) -> Result<Vec<Token>, LedgerError>;
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_must_agree_on_one_execution_and_on_what_was_asked() {
-        let (one, other) = (ExecutionId::fresh(), ExecutionId::fresh());
-        let asked = [1; 32];
-        assert_eq!(Acceptance::of_known(&[], asked), None);
-        assert_eq!(Acceptance::of_known(&[(one, asked)], asked), Some(Acceptance::Twin(one)));
-        assert_eq!(
-            Acceptance::of_known(&[(one, asked), (one, asked)], asked),
-            Some(Acceptance::Twin(one))
-        );
-        for found in [vec![(one, [2; 32])], vec![(one, asked), (other, asked)]] {
-            assert_eq!(Acceptance::of_known(&found, asked), Some(Acceptance::Conflict));
-        }
-    }
-}
+mod tests;

@@ -1,18 +1,17 @@
-//! Who counts, traces and raises alarms.
+//! Observer for metrics, traces and alerts.
 
-use crate::model::news::News;
+use crate::model::observation::telemetry_events::TelemetryEvent;
 
-/// Is told what happens. It returns at once and keeps nothing that grows: what it cannot take it
-/// drops.
+/// Receiver of telemetry events. It returns at once and stores nothing unbounded: it drops events beyond its capacity.
 pub trait Observer: Send + Sync + 'static {
-    /// Hears it.
-    fn tell(&self, news: News);
+    /// Receives an event.
+    fn record(&self, news: TelemetryEvent);
 }
 
-/// Hears nothing.
+/// Observer that ignores every event.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Nobody;
 
 impl Observer for Nobody {
-    fn tell(&self, _: News) {}
+    fn record(&self, _: TelemetryEvent) {}
 }

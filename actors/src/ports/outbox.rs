@@ -1,6 +1,6 @@
-//! Who is to be told about executions, and how far the telling has come.
+//! Outbox: push targets of executions, and the state of their delivery.
 //!
-//! An implementation commits before it answers, and keeps addresses and credentials sealed.
+//! An implementation commits before it returns, and stores addresses and credentials sealed.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -8,73 +8,73 @@ use uuid::Uuid;
 
 use super::ledger::LedgerError;
 use crate::model::id::ExecutionId;
-use crate::model::push::{Pending, PushTarget, Standing};
+use crate::model::push::{DeliveryState, PendingTarget, PushTarget};
 
-/// What became of a registration.
+/// Result of a registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placing {
-    /// It is recorded.
+    /// The registration is recorded.
     Placed,
-    /// The execution has as many targets as it may.
+    /// The execution already has the maximum number of targets.
     Full,
-    /// There is no such execution.
+    /// The execution does not exist.
     Unknown,
 }
 
-/// What there is to tell now.
+/// Targets with pending events.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Due {
-    /// The targets, the one that waits longest first.
-    pub pending: Vec<Pending>,
-    /// Whether any target is open, now due or not.
+pub struct DueTargets {
+    /// Targets, the one that waits for longest first.
+    pub pending: Vec<PendingTarget>,
+    /// True if any target is open, whether it is due or not.
     pub any_open: bool,
 }
 
-/// The outbox.
+/// Outbox of push notifications.
 #[async_trait]
 pub trait Outbox: Send + Sync + 'static {
-    /// Registers a target that knows the events up to `known`. A target of the same id is
-    /// replaced; what the old one knows, the new one knows. At most `limit` of an execution.
+    /// Registers a target that has received the events up to `known`. It replaces a target with the same id and keeps
+    /// that target's delivery state. At most `limit` targets for each execution.
     ///
     /// # Errors
-    /// When nothing was committed.
+    /// Returns an error if nothing was committed.
     async fn set(&self, target: PushTarget, known: u64, limit: u32)
     -> Result<Placing, LedgerError>;
 
-    /// One target.
+    /// Returns one target.
     ///
     /// # Errors
-    /// When it could not be read.
+    /// Returns an error if the target could not be read.
     async fn get(&self, id: ExecutionId, target: &str) -> Result<Option<PushTarget>, LedgerError>;
 
-    /// All targets of an execution, the oldest first.
+    /// Returns all targets of an execution, the oldest first.
     ///
     /// # Errors
-    /// When they could not be read.
+    /// Returns an error if the targets could not be read.
     async fn list(&self, id: ExecutionId) -> Result<Vec<PushTarget>, LedgerError>;
 
-    /// Forgets a target. Answers whether there was one.
+    /// Deletes a target. Returns true if it existed.
     ///
     /// # Errors
-    /// When nothing was committed.
+    /// Returns an error if nothing was committed.
     async fn delete(&self, id: ExecutionId, target: &str) -> Result<bool, LedgerError>;
 
-    /// Open targets with unknown events, or of executions that have ended, that may be told by
-    /// `now`. One that may be told only after more than `patience` may be told too, since only a
-    /// clock that was set back explains it. Of each owner at most `share`.
+    /// Returns the open targets that are due at `now` and have undelivered events, or whose executions have ended. A
+    /// target whose due time lies more than `patience` in the future is due too, because only a clock that was set back
+    /// explains it. At most `share` targets for each owner.
     ///
     /// # Errors
-    /// When they could not be read.
+    /// Returns an error if the targets could not be read.
     async fn due(
         &self,
         now: DateTime<Utc>,
         patience: chrono::TimeDelta,
         share: u32,
-    ) -> Result<Due, LedgerError>;
+    ) -> Result<DueTargets, LedgerError>;
 
-    /// Notes how far a registration has been told. Answers whether it is still there.
+    /// Records the delivery state of a registration. Returns true if the registration still exists.
     ///
     /// # Errors
-    /// When nothing was committed.
-    async fn note(&self, registration: Uuid, standing: Standing) -> Result<bool, LedgerError>;
+    /// Returns an error if nothing was committed.
+    async fn note(&self, registration: Uuid, standing: DeliveryState) -> Result<bool, LedgerError>;
 }

@@ -1,31 +1,50 @@
-//! Which session of its program belongs to which conversation.
+//! Store of the program sessions of conversations.
 //!
-//! An implementation commits before it answers, and keeps ids sealed.
+//! An implementation commits before it returns, and stores ids sealed.
 
 use async_trait::async_trait;
 
 use super::ledger::LedgerError;
 use crate::model::session::{Conversation, Session};
 
-/// The sessions that are known.
+/// Store of the known sessions.
 #[async_trait]
 pub trait Sessions: Send + Sync + 'static {
-    /// The session of a conversation, however old.
+    /// Returns the session of a conversation, regardless of its age.
     ///
     /// # Errors
-    /// When it could not be read.
+    /// Returns an error if the session could not be read.
     async fn session(&self, of: &Conversation) -> Result<Option<Session>, LedgerError>;
 
-    /// Keeps the session of a conversation in place of an older one, for as long as the execution that
-    /// used it last is in the ledger.
+    /// Stores the session of a conversation in place of an older one, for as long as the execution that used it last is
+    /// in the ledger.
     ///
     /// # Errors
-    /// When nothing was committed.
-    async fn keep(&self, of: Conversation, session: Session) -> Result<(), LedgerError>;
+    /// Returns an error if nothing was committed.
+    async fn store(&self, of: Conversation, session: Session) -> Result<(), LedgerError>;
 
-    /// Forgets the session of a conversation.
+    /// Deletes the session of a conversation.
     ///
     /// # Errors
-    /// When nothing was committed.
+    /// Returns an error if nothing was committed.
     async fn forget(&self, of: Conversation) -> Result<(), LedgerError>;
+}
+
+/// Store that keeps no session, for programs without conversations.
+#[derive(Debug, Clone, Copy)]
+pub struct NoSessions;
+
+#[async_trait]
+impl Sessions for NoSessions {
+    async fn session(&self, _: &Conversation) -> Result<Option<Session>, LedgerError> {
+        Ok(None)
+    }
+
+    async fn store(&self, _: Conversation, _: Session) -> Result<(), LedgerError> {
+        Ok(())
+    }
+
+    async fn forget(&self, _: Conversation) -> Result<(), LedgerError> {
+        Ok(())
+    }
 }

@@ -1,81 +1,268 @@
-//! The agents among the root's children: started, started again, given up.
+//! Agents among the root's children: start, restart and quarantine.
 
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
-use ractor::{ActorRef, SpawnErr};
+use ractor::{ActorCell, ActorRef, RpcReplyPort, SpawnErr};
 
-use super::{RootData, RootMsg, Seat, first_line, quarantined};
-use crate::agent::{AgentActor, AgentArgs};
-use crate::alarm::alarmed;
-use crate::decide::alert::Sighting;
-use crate::decide::restart::{Intensity, Verdict, step};
+use super::context::{RootContext, count_failure};
+use super::{AgentDefinition, RootMsg, SeatView};
+use crate::agent::{AgentActor, AgentArgs, AgentMsg};
+use crate::decide::notification::alert::AlertInput;
+use crate::decide::recovery::restart::{Intensity, RestartDecision, Restarts, pause};
+use crate::execution::recover::settle_all;
+use crate::gateway::{AgentRoute, GatewayMsg};
+use crate::model::code::Code;
+use crate::model::failure::Failure;
 use crate::model::id::AgentId;
-use crate::recover::settle_all;
+use crate::ports::ledger::LedgerError;
+use crate::services::panic_guard::alarmed;
 
-impl RootData {
-    /// Starts an agent; `begins_anew` tells that the ledger has nothing of it that has not ended.
-    pub(super) async fn start_agent(
-        &mut self,
-        me: &ActorRef<RootMsg>,
-        id: &AgentId,
-        begins_anew: bool,
-    ) -> Result<(), SpawnErr> {
-        let Some(part) = self.parts.get_mut(id) else {
-            return Ok(());
+/// Fault of an agent that cannot be started because of the ledger.
+const UNAVAILABLE: &str = "agent not started: the disk of the ledger cannot be read or written";
+
+/// Agents of the service, with their actors.
+#[derive(Default)]
+pub(super) struct AgentChildren {
+    children: BTreeMap<AgentId, AgentChild>,
+    /// Number of removals of agents.
+    pub(super) removals: u64,
+}
+
+/// Agent with its actor.
+pub(super) struct AgentChild {
+    pub(super) definition: AgentDefinition,
+    pub(super) actor: Option<ActorRef<AgentMsg>>,
+    pub(super) restarts: Restarts,
+    /// Present pause before the restart of the agent.
+    pub(super) pause: Option<Duration>,
+    last_fault: Option<String>,
+    pub(super) removal: Option<AgentRemoval>,
+}
+
+/// Removal of an agent with unfinished work.
+pub(super) struct AgentRemoval {
+    /// Number of the removal: the agent may be added and removed again.
+    pub(super) number: u64,
+    /// Reply ports of the callers that wait for the end.
+    pub(super) replies: Vec<RpcReplyPort<()>>,
+}
+
+impl AgentChild {
+    fn new(definition: AgentDefinition) -> Self {
+        let restarts = Restarts::default();
+        Self { definition, actor: None, restarts, pause: None, last_fault: None, removal: None }
+    }
+
+    fn route(&self) -> AgentRoute {
+        let id = &self.definition.spec.id;
+        match &self.actor {
+            Some(actor) => AgentRoute::Open(actor.clone()),
+            None if self.pause.is_some() => AgentRoute::Shut(restarting(id)),
+            None => AgentRoute::Shut(quarantined(id)),
+        }
+    }
+
+    fn view(&self) -> SeatView {
+        SeatView {
+            spec: Arc::clone(&self.definition.spec),
+            actor: self.actor.clone(),
+            is_restarting: self.pause.is_some(),
+            restarts: self.restarts.total(),
+            last_fault: self.last_fault.clone(),
+        }
+    }
+}
+
+impl AgentChildren {
+    pub(super) fn new(definitions: Vec<AgentDefinition>) -> Self {
+        let child = |it: AgentDefinition| (it.spec.id.clone(), AgentChild::new(it));
+        Self { children: definitions.into_iter().map(child).collect(), ..Self::default() }
+    }
+
+    pub(super) fn get(&self, id: &AgentId) -> Option<&AgentChild> {
+        self.children.get(id)
+    }
+
+    pub(super) fn child_mut(&mut self, id: &AgentId) -> Option<&mut AgentChild> {
+        self.children.get_mut(id)
+    }
+
+    pub(super) fn take(&mut self, id: &AgentId) -> Option<AgentChild> {
+        self.children.remove(id)
+    }
+
+    /// Sets the definition of a new or an existing agent, and returns the agent.
+    pub(super) fn define(&mut self, definition: AgentDefinition) -> &mut AgentChild {
+        let id = definition.spec.id.clone();
+        let new = || AgentChild::new(definition.clone());
+        let child = self.children.entry(id).or_insert_with(new);
+        child.definition = definition;
+        child
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &AgentChild> {
+        self.children.values()
+    }
+
+    /// Iterates over the running actors.
+    pub(super) fn actors(&self) -> impl Iterator<Item = &ActorRef<AgentMsg>> {
+        self.iter().filter_map(|child| child.actor.as_ref())
+    }
+
+    /// Returns the agent of an actor.
+    pub(super) fn of_actor(&self, actor: &ActorCell) -> Option<AgentId> {
+        let is_it = |child: &&AgentChild| {
+            child.actor.as_ref().is_some_and(|present| present.get_id() == actor.get_id())
         };
-        let Seat { spec, driver } = part.seat.clone();
-        let (kit, pressure) = (self.kit.clone(), self.pressure.subscribe());
-        let args = AgentArgs { spec, driver, kit, begins_anew, draining: self.draining, pressure };
-        let spawned = ractor::ActorRuntime::spawn_linked(None, AgentActor, args, me.get_cell());
-        part.actor = None;
-        let (actor, _) = spawned.await?;
-        part.actor = Some(actor);
-        self.tell_route(id);
-        self.ask_to_leave(id);
+        self.iter().find(is_it).map(|child| child.definition.spec.id.clone())
+    }
+
+    /// Returns the displayed agents, in the order of their ids.
+    pub(super) fn views(&self) -> Vec<SeatView> {
+        self.iter().map(AgentChild::view).collect()
+    }
+
+    /// Returns the routes to all agents, for a new gateway.
+    pub(super) fn routes(&self) -> HashMap<AgentId, AgentRoute> {
+        self.children.iter().map(|(id, child)| (id.clone(), child.route())).collect()
+    }
+
+    fn publish_route(&self, id: &AgentId, context: &RootContext) {
+        if let (Some(child), Some(gateway)) = (self.get(id), &*context.gateway.borrow()) {
+            _ = gateway.cast(GatewayMsg::Routed(id.clone(), child.route())); // A new gateway receives all routes.
+        }
+    }
+
+    /// Starts every agent; `unfinished` are those with unfinished executions in the ledger.
+    pub(super) async fn start_all(
+        &mut self,
+        unfinished: &BTreeSet<AgentId>,
+        context: &mut RootContext,
+    ) -> Result<(), SpawnErr> {
+        for id in self.children.keys().cloned().collect::<Vec<_>>() {
+            self.start(&id, !unfinished.contains(&id), context).await?;
+        }
         Ok(())
     }
 
-    /// Starts a failed agent again until that was done too often.
-    pub(super) async fn agent_failed(&mut self, me: &ActorRef<RootMsg>, id: &AgentId, fault: &str) {
-        let now = self.born.elapsed();
+    /// Starts an agent; `begins_anew` means that the ledger has no unfinished execution of it.
+    pub(super) async fn start(
+        &mut self,
+        id: &AgentId,
+        begins_anew: bool,
+        context: &mut RootContext,
+    ) -> Result<(), SpawnErr> {
+        let Some(child) = self.children.get_mut(id) else { return Ok(()) };
+        let AgentDefinition { spec, driver } = child.definition.clone();
+        let args = AgentArgs {
+            spec,
+            driver,
+            services: context.services.clone(),
+            begins_anew,
+            draining: context.draining,
+            pressure: context.pressure.subscribe(),
+        };
+        child.actor = None; // If the start fails, no request may reach the failed actor.
+        let actor = context.spawn_child(AgentActor, args).await?;
+        (child.actor, child.pause) = (Some(actor), None);
+        self.publish_route(id, context);
+        self.request_shutdown(id, context);
+        Ok(())
+    }
+
+    /// Restarts a failed agent until the restart limit is reached.
+    pub(super) async fn failed(&mut self, id: &AgentId, fault: &str, context: &mut RootContext) {
+        // All failures of one loop count for the same time: slow starts must not lift the restart limit.
+        let now = context.elapsed();
+        let mut fault = fault.to_owned();
         loop {
-            let Some(part) = self.parts.get_mut(id) else {
-                return;
-            };
+            let Some(child) = self.children.get_mut(id) else { return };
             tracing::error!(agent = %id, fault, "agent failed");
-            part.last_fault = Some(first_line(&self.kit.redactor.now().redact(fault)));
-            let restarts = std::mem::take(&mut part.restarts);
-            let (restarts, verdict) = step(restarts, now, Intensity::default());
-            part.restarts = restarts;
-            if verdict == Verdict::Quarantine {
-                return self.quarantine(id);
+            let redactor = context.services.redactor.now();
+            child.last_fault = Some(first_line(&redactor.redact(&fault)));
+            let decision = count_failure(&mut child.restarts, now, Intensity::default());
+            if decision == RestartDecision::Quarantine {
+                return self.quarantine(id, context);
             }
-            if self.start_agent(me, id, false).await.is_ok() {
-                return;
+            match self.start(id, false, context).await {
+                Ok(()) => return,
+                Err(error) if is_of_ledger(&error) => return self.restart_later(id, context),
+                Err(error) => fault = error.to_string(),
             }
         }
     }
 
-    /// Leaves an agent dead, and ends what it had: nobody will take it up.
-    fn quarantine(&mut self, id: &AgentId) {
+    /// Retries the start of an agent that failed because of the ledger.
+    pub(super) async fn restart(&mut self, id: &AgentId, context: &mut RootContext) {
+        // The agent may have been reconfigured, removed or started during the pause. Executions that are left
+        // when the service stops continue after the next start.
+        let is_waiting = self.get(id).is_some_and(|child| child.pause.is_some());
+        if !is_waiting || context.draining {
+            return;
+        }
+        match self.start(id, false, context).await {
+            Ok(()) => tracing::info!(agent = %id, "agent restarted"),
+            Err(error) if is_of_ledger(&error) => self.restart_later(id, context),
+            Err(error) => self.failed(id, &error.to_string(), context).await,
+        }
+    }
+
+    /// Waits for the ledger before an agent is started again. This does not count as a restart: the fault is
+    /// not the agent's, and its executions must not fail because a disk is full for a minute.
+    pub(super) fn restart_later(&mut self, id: &AgentId, context: &mut RootContext) {
+        let Some(child) = self.children.get_mut(id) else { return };
+        let wait = pause(child.pause);
+        child.pause = Some(wait);
+        child.last_fault = Some(UNAVAILABLE.to_owned());
+        tracing::error!(agent = %id, retry_in_s = wait.as_secs(), UNAVAILABLE);
+        context.send_after(wait, RootMsg::Restart(id.clone()));
+        self.publish_route(id, context);
+    }
+
+    /// Quarantines an agent, and settles its executions, because no actor will recover them.
+    fn quarantine(&mut self, id: &AgentId, context: &mut RootContext) {
         tracing::error!(agent = %id, "agent quarantined");
-        self.kit.lookout.see(Sighting::Quarantined(id.clone()));
-        self.settle(id.clone());
-        if let Some(part) = self.parts.get_mut(id) {
-            part.actor = None;
+        context.services.monitor.observe(AlertInput::Quarantined(id.clone()));
+        self.settle(id.clone(), context);
+        if let Some(child) = self.children.get_mut(id) {
+            (child.actor, child.pause) = (None, None);
         }
-        self.tell_route(id);
-        self.ask_to_leave(id);
+        self.publish_route(id, context);
+        self.request_shutdown(id, context);
     }
 
-    /// Ends what an agent in quarantine had; again, when the task that does it panics.
-    pub(super) fn settle(&mut self, id: AgentId) {
-        let Some(driver) = self.parts.get(&id).map(|part| Arc::clone(&part.seat.driver)) else {
+    /// Settles the executions of a quarantined agent; the root repeats this if the task panics.
+    pub(super) fn settle(&self, id: AgentId, context: &mut RootContext) {
+        let Some(driver) = self.get(&id).map(|child| Arc::clone(&child.definition.driver)) else {
             return;
         };
-        let (kit, agent, me) = (self.kit.clone(), id.clone(), self.me.clone());
+        let (services, agent, root) = (context.services.clone(), id.clone(), context.root.clone());
         let settling =
-            async move { settle_all(&kit, &*driver, &agent, &quarantined(&agent)).await };
-        self.tasks.spawn(alarmed(settling, move || _ = me.cast(RootMsg::Unsettled(id))));
+            async move { settle_all(&services, &*driver, &agent, &quarantined(&agent)).await };
+        context.spawn(alarmed(settling, move || _ = root.cast(RootMsg::Unsettled(id))));
     }
+}
+
+/// Returns true if an actor did not start because the ledger could not be read or written.
+pub(super) fn is_of_ledger(error: &SpawnErr) -> bool {
+    matches!(error, SpawnErr::StartupFailed(cause) if cause.is::<LedgerError>())
+}
+
+fn quarantined(agent: &AgentId) -> Failure {
+    let message = format!("agent `{agent}` failed too often and is quarantined");
+    Failure::new(Code::AgentQuarantined, message)
+}
+
+fn restarting(agent: &AgentId) -> Failure {
+    let message = format!(
+        "agent `{agent}` failed, and is started again when the disk of the ledger can be read and written"
+    );
+    Failure::new(Code::LedgerUnavailable, message)
+}
+
+/// Returns the first line of a fault: the rest of a panic message does not help readers of `/status`.
+fn first_line(fault: &str) -> String {
+    fault.lines().next().unwrap_or_default().to_owned()
 }

@@ -1,103 +1,91 @@
-//! The scheduler among the root's children.
+//! Scheduler among the root's children.
 
 use std::time::Duration;
 
-use ractor::{ActorCell, ActorRef};
+use ractor::{ActorCell, ActorRef, SpawnErr};
 use tokio::sync::watch;
 
-use super::{RootData, RootMsg};
-use crate::alarm::alarmed;
-use crate::decide::restart::{Intensity, Restarts, Verdict, step};
-use crate::door::Gateway;
-use crate::kit::Kit;
-use crate::scheduler::{Agenda, SchedulerActor, SchedulerArgs, SchedulerMsg};
+use super::RootMsg;
+use super::context::RootContext;
+use crate::decide::recovery::restart::{RestartDecision, Restarts};
+use crate::gateway::link::GatewayLink;
+use crate::gateway::reader::Reader;
+use crate::gateway::requests::Requests;
+use crate::scheduler::{SchedulerActor, SchedulerArgs, SchedulerConfig, SchedulerMsg};
+use crate::services::Services;
 
-/// How long a scheduler that fails again and again is left alone: nobody wants a night without it.
-const RESPITE: Duration = Duration::from_secs(60);
+/// Pause before the restart of a scheduler that fails repeatedly: it is never given up.
+const RESTART_PAUSE: Duration = Duration::from_secs(60);
 
-/// What the root needs for its scheduler.
-pub struct Scheduling {
-    /// What there is to do; `None` when nothing ever is.
-    pub agenda: Option<Agenda>,
-    /// Where the present scheduler is told.
+/// Arguments of the scheduler.
+pub struct SchedulerInputs {
+    /// Configuration of the scheduler; `None` if there is nothing to schedule.
+    pub agenda: Option<SchedulerConfig>,
+    /// Sender of the present scheduler.
     pub actor: watch::Sender<Option<ActorRef<SchedulerMsg>>>,
-    /// Whether the service is stopping.
+    /// Receiver of the shutdown state.
     pub draining: watch::Receiver<bool>,
 }
 
-/// The same, with what happened to it.
-pub(super) struct Scheduled {
-    pub(super) args: Scheduling,
-    pub(super) restarts: Restarts,
+/// Scheduler with its restarts.
+pub(super) struct SchedulerChild {
+    inputs: SchedulerInputs,
+    restarts: Restarts,
 }
 
-impl Scheduled {
+impl SchedulerChild {
+    pub(super) fn new(inputs: SchedulerInputs) -> Self {
+        Self { inputs, restarts: Restarts::default() }
+    }
+
+    /// Returns the scheduler with the number of its restarts.
     pub(super) fn view(&self) -> Option<(ActorRef<SchedulerMsg>, u32)> {
-        let actor = self.args.actor.borrow().clone()?;
+        let actor = self.inputs.actor.borrow().clone()?;
         Some((actor, self.restarts.total()))
     }
-}
 
-impl RootData {
-    pub(super) async fn start_scheduler(&mut self) -> Result<(), ractor::SpawnErr> {
-        let Some(agenda) = &mut self.scheduled.args.agenda else {
-            return Ok(());
-        };
-        // It is taken up once: by a later scheduler it may have been changed since.
-        let configured = agenda.configured.take();
-        let agenda = Agenda { configured, ..agenda.clone() };
-        let door = Gateway {
-            root: self.me.clone(),
-            gateway: self.gateway.subscribe(),
-            draining: self.scheduled.args.draining.clone(),
-            pressure: self.pressure.subscribe(),
-            scheduler: self.scheduled.args.actor.subscribe(),
-            timebook: Some(agenda.timebook.clone()),
-            kit: Kit::clone(&self.kit),
-        };
-        let args = SchedulerArgs { kit: Kit::clone(&self.kit), agenda, door };
-        let me = self.me.get_cell();
-        let spawned = ractor::ActorRuntime::spawn_linked(None, SchedulerActor, args, me);
-        let (actor, _) = spawned.await?;
-        if self.draining {
-            _ = actor.cast(SchedulerMsg::Drain);
-        }
-        self.scheduled.args.actor.send_replace(Some(actor));
-        Ok(())
-    }
-
-    pub(super) fn is_scheduler(&self, child: &ActorCell) -> bool {
-        let scheduler = self.scheduled.args.actor.borrow();
+    /// Returns true if the scheduler is this actor.
+    pub(super) fn is_actor(&self, child: &ActorCell) -> bool {
+        let scheduler = self.inputs.actor.borrow();
         scheduler.as_ref().is_some_and(|scheduler| scheduler.get_id() == child.get_id())
     }
 
-    /// Starts it again: at once, or after a while where that was done too often.
-    pub(super) async fn scheduler_failed(&mut self, fault: &str) {
+    /// Starts the scheduler, if there is something to schedule.
+    pub(super) async fn start(&mut self, context: &RootContext) -> Result<(), SpawnErr> {
+        let Some(config) = &mut self.inputs.agenda else { return Ok(()) };
+        // The configured schedules are applied once: callers may have changed them before a later start.
+        let configured = config.configured.take();
+        let config = SchedulerConfig { configured, ..config.clone() };
+        let draining = self.inputs.draining.clone();
+        let link = GatewayLink { gateway: context.gateway.subscribe(), draining };
+        let services = Services::clone(&context.services);
+        let requests = Requests { reader: Reader { link, services: services.clone() } };
+        let args = SchedulerArgs { services, config, requests };
+        let actor = context.spawn_child(SchedulerActor, args).await?;
+        // Before callers can reach it: a scheduler that starts late must not submit while the service stops.
+        if context.draining {
+            _ = actor.cast(SchedulerMsg::Drain);
+        }
+        self.inputs.actor.send_replace(Some(actor));
+        Ok(())
+    }
+
+    /// Restarts the scheduler: at once, or after a pause if it failed too often.
+    pub(super) async fn failed(&mut self, fault: &str, context: &mut RootContext) {
         tracing::error!(fault, "scheduler failed");
-        let restarts = std::mem::take(&mut self.scheduled.restarts);
-        let (restarts, verdict) = step(restarts, self.born.elapsed(), Intensity::default());
-        self.scheduled.restarts = restarts;
-        self.scheduled.args.actor.send_replace(None);
-        match verdict {
-            Verdict::Restart => self.reschedule().await,
-            Verdict::Quarantine => self.reschedule_later(),
+        let decision = context.decide_restart(&mut self.restarts);
+        self.inputs.actor.send_replace(None);
+        match decision {
+            RestartDecision::Restart => self.restart(context).await,
+            RestartDecision::Quarantine => context.send_after(RESTART_PAUSE, RootMsg::Reschedule),
         }
     }
 
-    /// Starts it again; later, when it does not start.
-    pub(super) async fn reschedule(&mut self) {
-        if let Err(error) = self.start_scheduler().await {
+    /// Restarts the scheduler; if the start fails, retries later.
+    pub(super) async fn restart(&mut self, context: &mut RootContext) {
+        if let Err(error) = self.start(context).await {
             tracing::error!(%error, "scheduler did not start");
-            self.reschedule_later();
+            context.send_after(RESTART_PAUSE, RootMsg::Reschedule);
         }
-    }
-
-    fn reschedule_later(&mut self) {
-        let (me, again) = (self.me.clone(), self.me.clone());
-        let later = async move {
-            tokio::time::sleep(RESPITE).await; // A respite; nothing waits for it.
-            _ = me.cast(RootMsg::Reschedule);
-        };
-        self.tasks.spawn(alarmed(later, move || _ = again.cast(RootMsg::Reschedule)));
     }
 }

@@ -1,122 +1,144 @@
-//! One schedule in memory: how far it has come, and what of it is not over.
+//! Schedule in memory, and its open occurrences.
 
-use std::collections::BTreeMap;
+use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
-use super::kept::Kept;
-use super::{SchedulerData, Slot};
-use crate::model::occurrence::{Occurrence, Verdict};
-use crate::model::schedule::{ScheduleId, ScheduleView, Standing};
-use crate::model::status::Due;
+use super::OccurrenceKey;
+use super::interned::InternedSchedule;
+use crate::decide::schedule::due::ON_TIME;
+use crate::model::id::ExecutionId;
+use crate::model::observation::status::NextDue;
+use crate::model::schedule::occurrence::{Occurrence, OccurrenceCause, OccurrenceStatus};
+use crate::model::schedule::{ScheduleState, ScheduleView};
 
-/// A schedule.
-pub(super) struct Entry {
-    pub(super) kept: Kept,
-    /// When it is looked at next.
+/// Longest pause before a request is repeated, in seconds.
+const LONGEST: u32 = 30;
+
+/// Schedule in memory.
+pub(super) struct LoadedSchedule {
+    pub(super) schedule: InternedSchedule,
+    /// Time of the next evaluation.
     pub(super) next: Option<DateTime<Utc>>,
-    /// Its occurrences that are not over, by time.
-    pub(super) open: BTreeMap<DateTime<Utc>, Open>,
-    /// Failures in a row, as far as this life knows.
+    /// Number of consecutive failures since the start of the process.
     pub(super) streak: u32,
 }
 
-/// An occurrence that is not over.
-pub(super) struct Open {
+/// Open occurrence.
+pub(super) struct OpenOccurrence {
     pub(super) occurrence: Occurrence,
-    pub(super) phase: Phase,
-    /// How often it was asked for.
+    pub(super) phase: OccurrencePhase,
+    /// Number of submissions.
     pub(super) tries: u32,
-    pub(super) how: How,
+    pub(super) mode: SubmissionMode,
+    /// True once the scheduler has started to check whether the agent would accept
+    /// it, before it replaces others.
+    pub(super) is_checked: bool,
 }
 
-/// How an occurrence is asked for.
+/// Mode of a submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum How {
-    /// For the first time.
-    Fresh,
-    /// It may have been asked for before.
-    Again,
-    /// It is only looked for: its time is over.
-    Find,
+pub(super) enum SubmissionMode {
+    /// First submission.
+    First,
+    /// The request may have been submitted before.
+    Repeated,
+    /// Only an existing execution is searched for: the time of the occurrence is over.
+    FindOnly,
 }
 
-/// How far an occurrence has come.
+/// Phase of an open occurrence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// It waits for those before it.
+pub(super) enum OccurrencePhase {
+    /// The occurrence waits for earlier ones.
     Waiting,
-    /// It is asked for, or will be again.
-    Asking,
-    /// It is an execution.
-    Working,
+    /// The request is pending, or will be repeated.
+    Submitting,
+    /// The occurrence is an execution.
+    Running,
 }
 
-impl Entry {
-    pub(super) const fn new(kept: Kept) -> Self {
-        Self { kept, next: None, open: BTreeMap::new(), streak: 0 }
+/// Numbers of the open occurrences of a schedule.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct OpenCounts {
+    /// Occurrences that are being submitted, or run.
+    pub(super) busy: usize,
+    /// Occurrences that wait for earlier ones.
+    pub(super) waiting: usize,
+}
+
+impl LoadedSchedule {
+    pub(super) const fn new(schedule: InternedSchedule) -> Self {
+        Self { schedule, next: None, streak: 0 }
     }
 
-    pub(super) fn count(&self, phase: Phase) -> usize {
-        self.open.values().filter(|open| open.phase == phase).count()
-    }
-
-    fn standing(&self) -> Standing {
-        let is_busy = self.open.values().any(|open| open.phase != Phase::Waiting);
-        match (self.kept.alike().spec.enabled, self.kept.paused) {
-            _ if is_busy => Standing::Executing,
-            (false, _) => Standing::Created,
-            (true, true) => Standing::Paused,
-            (true, false) => Standing::Active,
+    fn state(&self, open: OpenCounts) -> ScheduleState {
+        match (self.schedule.alike().spec.enabled, self.schedule.paused) {
+            _ if open.busy > 0 => ScheduleState::Executing,
+            (false, _) => ScheduleState::Created,
+            (true, true) => ScheduleState::Paused,
+            (true, false) => ScheduleState::Active,
         }
     }
 
-    /// What it is due to ask for next.
-    pub(super) fn due(&self) -> Option<Due> {
-        let at = self.next.filter(|_| self.kept.is_active())?;
-        let agent = self.kept.alike().spec.agent.clone();
-        Some(Due { schedule: self.kept.id.clone(), agent, at })
+    /// Returns the next due time with its agent.
+    pub(super) fn due(&self) -> Option<NextDue> {
+        let at = self.next.filter(|_| self.schedule.is_active())?;
+        let agent = self.schedule.alike().spec.agent.clone();
+        Some(NextDue { schedule: self.schedule.id.clone(), agent, at })
     }
 
-    pub(super) fn view(&self) -> ScheduleView {
-        let working = self.open.values().filter_map(|open| open.occurrence.execution);
+    /// Returns the displayed schedule, with its open occurrences and their executions.
+    pub(super) fn view(&self, open: OpenCounts, executions: Vec<ExecutionId>) -> ScheduleView {
         ScheduleView {
-            schedule: self.kept.whole(),
-            standing: self.standing(),
-            next: self.next.filter(|_| self.kept.is_active()),
-            working: working.collect(),
-            waiting: self.count(Phase::Waiting),
+            schedule: self.schedule.whole(),
+            standing: self.state(open),
+            next: self.next.filter(|_| self.schedule.is_active()),
+            working: executions,
+            waiting: open.waiting,
             streak: self.streak,
+            redacted: false,
         }
     }
 }
 
-impl Open {
+impl OpenOccurrence {
     pub(super) fn of(occurrence: Occurrence) -> Self {
         let phase = match occurrence.verdict {
-            Verdict::Fired => Phase::Working,
-            _ => Phase::Waiting,
+            OccurrenceStatus::Fired => OccurrencePhase::Running,
+            _ => OccurrencePhase::Waiting,
         };
-        Self { occurrence, phase, tries: 0, how: How::Fresh }
+        let mode = SubmissionMode::First;
+        Self { occurrence, phase, tries: 0, mode, is_checked: false }
     }
 
-    pub(super) fn slot(&self) -> Slot {
-        (self.occurrence.schedule.clone(), self.occurrence.planned)
-    }
-}
-
-impl SchedulerData {
-    pub(super) fn show(&self, id: &ScheduleId) -> Option<ScheduleView> {
-        self.entries.get(id).map(Entry::view)
+    pub(super) fn key(&self) -> OccurrenceKey {
+        OccurrenceKey::of(&self.occurrence)
     }
 
-    pub(super) fn list(&self, after: Option<ScheduleId>, limit: usize) -> Vec<ScheduleView> {
-        use std::ops::Bound::{Excluded, Unbounded};
-        let from = after.map_or(Unbounded, Excluded);
-        self.entries.range((from, Unbounded)).take(limit).map(|(_, entry)| entry.view()).collect()
+    /// Records the execution that the occurrence became.
+    pub(super) fn fired(&mut self, execution: ExecutionId, now: DateTime<Utc>) {
+        self.phase = OccurrencePhase::Running;
+        self.occurrence.verdict = OccurrenceStatus::Fired;
+        self.occurrence.fired_at = Some(now);
+        self.occurrence.execution = Some(execution);
     }
 
-    pub(super) fn open_mut(&mut self, (id, planned): &Slot) -> Option<&mut Open> {
-        self.entries.get_mut(id)?.open.get_mut(planned)
+    /// Returns the pause in seconds before the request is repeated; `None` when its time is over.
+    pub(super) fn retry_pause(&mut self, window: Duration, now: DateTime<Utc>) -> Option<u32> {
+        if self.mode == SubmissionMode::First {
+            self.mode = SubmissionMode::Repeated; // The agent may have recorded the request before the failure.
+        }
+        let pause = (1 << self.tries.saturating_sub(1).min(6)).min(LONGEST);
+        let is_over = self.occurrence.deadline.is_some_and(|deadline| deadline <= now);
+        (!is_over && self.is_in_time(window, now)).then_some(pause)
+    }
+
+    /// Returns true if the occurrence may still be submitted.
+    pub(super) fn is_in_time(&self, window: Duration, now: DateTime<Utc>) -> bool {
+        let Occurrence { cause, due, .. } = &self.occurrence;
+        let window = if *cause == OccurrenceCause::Manual { ON_TIME } else { window };
+        let last = due.checked_add_signed(TimeDelta::from_std(window).unwrap_or_default());
+        last.is_none_or(|last| now <= last)
     }
 }

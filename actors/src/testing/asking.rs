@@ -1,50 +1,87 @@
-//! Callers who ask and wait by themselves, while the world goes on.
+//! Callers that submit and wait independently of the test.
+
+use tokio::sync::watch;
 
 use super::parts::{asked, caller};
 use super::{FOR_EVER, World};
-use crate::agent::Ticket;
+use crate::agent::SubmitReply;
+use crate::gateway::requests::Requests;
 use crate::model::code::Code;
+use crate::model::execution::progress::Progress;
+use crate::model::execution::record::Record;
+use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::ports::ledger::Ledger;
 
-/// What a caller got, who asks and waits for the end.
+/// Result of a caller that submits and waits for the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
-    /// It was refused.
+pub enum CallerResult {
+    /// The request was rejected.
     Refused(Code),
-    /// It was let in, and has ended.
+    /// The request was accepted, and the execution has ended.
     Ended(ExecutionId),
-    /// It was let in, and then a promise was broken.
+    /// The request was accepted, and then a guarantee was violated.
     Broken(ExecutionId, &'static str),
 }
 
 impl World {
-    /// A caller who submits a text under a message id and waits for the end, as a future of its own.
+    /// Returns a future that submits a text under a message id and waits for the end.
     pub fn asking(
         &self,
         agent: &str,
         message: &str,
         text: &str,
-    ) -> impl Future<Output = Answer> + Send + use<> {
-        let (door, ledger) = (self.door.clone(), self.ledger.clone());
+    ) -> impl Future<Output = CallerResult> + Send + use<> {
+        let (requests, ledger) = (self.api.requests.clone(), self.ledger.clone());
         let (caller, request) = (caller(), asked(agent, message, text));
         async move {
-            let Ticket { execution, progress, .. } = match door.submit(&caller, request).await {
-                Ok(ticket) => ticket,
-                Err(failure) => return Answer::Refused(failure.code),
-            };
+            let SubmitReply { execution, progress, .. } =
+                match requests.submit(&caller, request).await {
+                    Ok(ticket) => ticket,
+                    Err(failure) => return CallerResult::Refused(failure.code),
+                };
             let row = async || ledger.execution(execution).await.ok().flatten();
             let Some(record) = row().await else {
-                return Answer::Broken(execution, "its id was given before it was recorded");
+                return CallerResult::Broken(execution, "its id was given before it was recorded");
             };
-            let settled = door.settled(&record.agent, record.id, progress);
+            let settled = settled_for_good(&requests, &record, progress);
             if tokio::time::timeout(FOR_EVER, settled).await.is_err() {
-                return Answer::Broken(execution, "nobody tells of its end");
+                return CallerResult::Broken(execution, "nobody tells of its end");
             }
             match row().await.and_then(|record| record.outcome) {
-                Some(_) => Answer::Ended(execution),
-                None => Answer::Broken(execution, "its end was told before it was recorded"),
+                Some(_) => CallerResult::Ended(execution),
+                None => CallerResult::Broken(execution, "its end was told before it was recorded"),
             }
         }
     }
+}
+
+impl World {
+    /// Returns a future that submits a text and waits once.
+    ///
+    /// # Errors
+    /// Returns the rejection, or the reason why the wait failed.
+    pub fn asking_once(
+        &self,
+        agent: &str,
+        message: &str,
+        text: &str,
+    ) -> impl Future<Output = Result<(), Failure>> + Send + use<> {
+        let requests = self.api.requests.clone();
+        let (caller, request) = (caller(), asked(agent, message, text));
+        async move {
+            let agent = request.agent.clone();
+            let ticket = requests.submit(&caller, request).await?;
+            requests.settled(&agent, ticket.execution, ticket.progress).await.map(drop)
+        }
+    }
+}
+
+/// Waits like a caller that retries while the end cannot be recorded.
+pub(super) async fn settled_for_good(
+    requests: &Requests,
+    record: &Record,
+    progress: Option<watch::Receiver<Progress>>,
+) {
+    while requests.settled(&record.agent, record.id, progress.clone()).await.is_err() {}
 }

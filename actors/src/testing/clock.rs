@@ -1,4 +1,4 @@
-//! Wall time that follows tokio's clock, which a test can pause.
+//! Wall clock that follows tokio's clock, which a test can pause.
 
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
@@ -7,12 +7,12 @@ use tokio::time::Instant;
 
 use crate::ports::clock::Clock;
 
-/// Tells 2027-01-15 08:00:00 UTC when it is made, and goes on with tokio's clock.
+/// Clock that starts at 2027-01-15 08:00:00 UTC, and follows tokio's clock.
 pub struct VirtualClock {
     born: Instant,
-    /// Readings until one panics; 0 is never.
+    /// Number of readings until one panics; 0 is never.
     fuse: AtomicU32,
-    /// Seconds by which somebody has set it forward.
+    /// Seconds by which the clock was set forward.
     jumped: AtomicI64,
 }
 
@@ -23,17 +23,17 @@ impl Default for VirtualClock {
 }
 
 impl VirtualClock {
-    /// Lets the so-manieth reading from now panic: a fault in whichever actor reads then.
+    /// Makes the reading with this number from now on panic: a fault in the actor that reads then.
     pub fn arm(&self, reading: u32) {
         self.fuse.store(reading, Ordering::SeqCst);
     }
 
-    /// Sets it forward, or back, by so many seconds.
+    /// Sets the clock forward, or back, by this many seconds.
     pub fn jump(&self, seconds: i64) {
         self.jumped.fetch_add(seconds, Ordering::SeqCst);
     }
 
-    /// When it began.
+    /// Returns the creation time.
     #[must_use]
     pub const fn born(&self) -> Instant {
         self.born

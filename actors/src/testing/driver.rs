@@ -1,187 +1,40 @@
-//! Work that follows a script: one [`Act`] for each attempt.
+//! Driver that follows a script: one [`Act`] for each attempt.
+
+mod act;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use super::stage::{Alive, Held, Stage};
-use crate::decide::grow::Made;
+use super::questions::Asking;
+use super::stage::{Alive, LeaseCounter, StageState};
+use crate::driver::{Claimed, Driver, Hold, Lease, UsageFuture, Work};
+use crate::model::agent::workspace::Workspace;
 use crate::model::agent::{Access, AgentSpec};
-use crate::model::code::Code;
-use crate::model::content::Part;
-use crate::model::event::{Channel, Fact};
-use crate::model::execution::Stamp;
+use crate::model::execution::event::{EventKind, TextChannel};
+use crate::model::execution::request::Request;
+use crate::model::execution::usage::UsageReading;
+use crate::model::execution::{AttemptId, Interruption};
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
-use crate::model::request::Request;
-use crate::model::usage::Usage;
-use crate::model::workspace::Workspace;
-use crate::ports::driver::{Claimed, Driver, Hold, Lease, Reading, Work};
+use crate::model::interaction::{AnswerValue, WireId};
 use crate::report::Reporter;
 
-/// What one attempt does. Made by [`Act::ok`], [`Act::fail`] and their kin, then refined.
-#[derive(Debug, Clone)]
-pub struct Act {
-    starts_after: Duration,
-    runs_for: Duration,
-    verdict: Result<(), Code>,
-    says: String,
-    murmurs: Vec<Duration>,
-    makes: Vec<Made<Part>>,
-    uses: Vec<Used>,
-    lasts: Option<Duration>,
-    manner: Manner,
-    ends_after_stop: Duration,
-    clears_for: Duration,
-}
+pub use self::act::Act;
+use self::act::Manner;
 
-/// Input and output tokens, and whether they are of the whole attempt.
-type Used = (u64, u64, bool);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Manner {
-    Proper,
-    /// Never hears a stop.
-    Deaf,
-    /// Lives, but does not say so.
-    Mute,
-    /// Ends without starting.
-    Stillborn,
-    /// Drops its reporter.
-    Deserter,
-    /// Panics in `start`.
-    Bomb,
-}
-
-impl Act {
-    const fn new(seconds: u64, verdict: Result<(), Code>, manner: Manner) -> Self {
-        Self {
-            starts_after: Duration::ZERO,
-            runs_for: Duration::from_secs(seconds),
-            verdict,
-            says: String::new(),
-            murmurs: Vec::new(),
-            makes: Vec::new(),
-            uses: Vec::new(),
-            lasts: None,
-            manner,
-            ends_after_stop: Duration::ZERO,
-            clears_for: Duration::ZERO,
-        }
-    }
-
-    /// Runs so long, then succeeds. When stopped, it says that it succeeded.
-    #[must_use]
-    pub const fn ok(seconds: u64) -> Self {
-        Self::new(seconds, Ok(()), Manner::Proper)
-    }
-
-    /// Runs so long, then fails.
-    #[must_use]
-    pub const fn fail(seconds: u64, code: Code) -> Self {
-        Self::new(seconds, Err(code), Manner::Proper)
-    }
-
-    /// Fails before it lives.
-    #[must_use]
-    pub const fn stillborn(code: Code) -> Self {
-        Self::new(0, Err(code), Manner::Stillborn)
-    }
-
-    /// Runs until it is killed, whatever it is told.
-    #[must_use]
-    pub const fn deaf() -> Self {
-        Self::new(u32::MAX as u64, Ok(()), Manner::Deaf)
-    }
-
-    /// Never says that it lives.
-    #[must_use]
-    pub const fn mute() -> Self {
-        Self::new(u32::MAX as u64, Ok(()), Manner::Mute)
-    }
-
-    /// Runs so long, then drops its reporter without a word.
-    #[must_use]
-    pub const fn desert(seconds: u64) -> Self {
-        Self::new(seconds, Ok(()), Manner::Deserter)
-    }
-
-    /// Panics in the driver's `start`, hence in the execution's actor.
-    #[must_use]
-    pub const fn bomb() -> Self {
-        Self::new(0, Ok(()), Manner::Bomb)
-    }
-
-    /// Lives only after a while.
-    #[must_use]
-    pub const fn starting_for(mut self, seconds: u64) -> Self {
-        self.starts_after = Duration::from_secs(seconds);
-        self
-    }
-
-    /// Ends only a while after it is told to stop.
-    #[must_use]
-    pub const fn stopping_for(mut self, seconds: u64) -> Self {
-        self.ends_after_stop = Duration::from_secs(seconds);
-        self
-    }
-
-    /// Needs a while to be cleaned.
-    #[must_use]
-    pub const fn clearing_for(mut self, seconds: u64) -> Self {
-        self.clears_for = Duration::from_secs(seconds);
-        self
-    }
-
-    /// Writes an answer.
-    #[must_use]
-    pub fn saying(mut self, text: &str) -> Self {
-        text.clone_into(&mut self.says);
-        self
-    }
-
-    /// Writes something on its standard error after each of these pauses, before it runs on.
-    #[must_use]
-    pub fn murmuring(mut self, pauses: impl IntoIterator<Item = u64>) -> Self {
-        self.murmurs.extend(pauses.into_iter().map(Duration::from_secs));
-        self
-    }
-
-    /// Counts tokens that it was given and that it answered, before it runs on: each time what is new, or,
-    /// where that is so, what it is by then.
-    #[must_use]
-    pub fn using(mut self, uses: impl IntoIterator<Item = (u64, u64, bool)>) -> Self {
-        self.uses.extend(uses);
-        self
-    }
-
-    /// Says that its failure lasts for so long.
-    #[must_use]
-    pub const fn lasting(mut self, seconds: u64) -> Self {
-        self.lasts = Some(Duration::from_secs(seconds));
-        self
-    }
-
-    /// Makes artifacts, or pieces of them, before it runs on.
-    #[must_use]
-    pub fn making(mut self, made: impl IntoIterator<Item = Made<Part>>) -> Self {
-        self.makes.extend(made);
-        self
-    }
-}
-
-/// A driver whose work is chosen by the input's text. What was not scripted succeeds at once.
+/// Driver whose script is selected by the text of the input. Unscripted work succeeds at once.
 pub struct ScriptedDriver {
     born: Instant,
     acts: watch::Sender<HashMap<String, Vec<Act>>>,
     workspaces: watch::Sender<HashMap<String, Workspace>>,
     held: watch::Sender<HashMap<ExecutionId, Claimed>>,
-    stage: Arc<watch::Sender<Stage>>,
+    stage: Arc<watch::Sender<StageState>>,
 }
 
 impl Default for ScriptedDriver {
@@ -203,27 +56,26 @@ impl ScriptedDriver {
         self.acts.send_modify(|all| _ = all.insert(text.to_owned(), acts));
     }
 
-    /// Lets an agent that changes things work in this folder from its next attempt on, unless its
-    /// caller chose another.
+    /// Sets the workspace of a read-write agent from its next attempt on, unless its caller chooses another one.
     pub fn settle(&self, agent: &str, folder: &str) {
         let workspace = Workspace::new(folder);
         self.workspaces.send_modify(|all| _ = all.insert(agent.to_owned(), workspace));
     }
 
-    /// From the next life on the work of this execution is held.
+    /// Holds the work of this execution from the next process of the service on.
     pub fn hold(&self, execution: ExecutionId) {
         self.held.send_modify(|held| _ = held.insert(execution, Claimed::default()));
     }
 
-    /// As [`hold`](Self::hold), and it is known for how long it will have run then.
+    /// Holds the work like [`hold`](Self::hold), with a known run time.
     pub fn hold_aged(&self, execution: ExecutionId, ran: Duration) {
         let work = Claimed { ran: Some(ran) };
         self.held.send_modify(|held| _ = held.insert(execution, work));
     }
 
-    /// What can be seen now.
+    /// Returns the visible state.
     #[must_use]
-    pub fn stage(&self) -> Stage {
+    pub fn stage(&self) -> StageState {
         self.stage.borrow().clone()
     }
 
@@ -249,7 +101,7 @@ impl Driver for ScriptedDriver {
         self.perform("", &work, report)
     }
 
-    fn claim(&self, execution: ExecutionId, _: Stamp) -> Option<Claimed> {
+    fn claim(&self, execution: ExecutionId, _: AttemptId) -> Option<Claimed> {
         self.held.borrow().get(&execution).copied()
     }
 
@@ -268,18 +120,20 @@ impl ScriptedDriver {
         let act = self.act(text, attempt);
         assert_ne!(act.manner, Manner::Bomb, "the driver panics as scripted");
         let (stop, stopped) = watch::channel(false);
+        let (answers, answered) = mpsc::unbounded_channel();
+        let asking = Asking { of: work.execution, answered, stage: Arc::clone(&self.stage) };
         let alive = Alive::enter(&self.stage, work, !how.is_empty());
-        let held = Held::enter(&self.stage);
+        let held = LeaseCounter::enter(&self.stage);
         let clears_for = act.clears_for;
         let is_again = !how.is_empty();
         let task = tokio::spawn(async move {
             if is_again {
-                _ = report.begin_again().await; // A lost one is seen.
+                _ = report.restart_output().await; // A lost event fails the test.
             }
-            play(act, pid, report, stopped, alive).await;
+            play(act, pid, report, (stopped, asking), alive).await;
         });
         let begun = Instant::now();
-        Box::new(ScriptedLease { stop, task, clears_for, begun, _held: held })
+        Box::new(ScriptedLease { stop, answers, task, clears_for, begun, _held: held })
     }
 }
 
@@ -287,7 +141,7 @@ async fn play(
     act: Act,
     pid: u32,
     report: Reporter,
-    mut stopped: watch::Receiver<bool>,
+    (mut stopped, mut asking): (watch::Receiver<bool>, Asking),
     alive: Alive,
 ) {
     let is_deaf = act.manner == Manner::Deaf;
@@ -300,10 +154,12 @@ async fn play(
     };
     tokio::select! {
         () = stop => {}
-        () = live(&act, pid, &report) => {}
+        () = live(&act, pid, &report, &mut asking) => {}
     }
     drop(alive);
-    if act.manner != Manner::Deserter {
+    if act.manner == Manner::Asker {
+        report.with_interruption(Interruption::InputRequired, Some(0));
+    } else if act.manner != Manner::Deserter {
         let until = act.lasts.map(|lasts| report.now() + lasts);
         let failed = |code| Failure { until, ..Failure::new(code, "it failed as scripted") };
         let verdict = act.verdict.map_err(failed);
@@ -312,31 +168,34 @@ async fn play(
     }
 }
 
-async fn live(act: &Act, pid: u32, report: &Reporter) {
+async fn live(act: &Act, pid: u32, report: &Reporter, asking: &mut Asking) {
     sleep(act.starts_after).await;
     match act.manner {
         Manner::Stillborn => return,
         Manner::Mute => {}
-        Manner::Proper | Manner::Deaf | Manner::Deserter | Manner::Bomb => {
+        _ => {
             report.started(Some(pid));
         }
     }
     if !act.says.is_empty() {
-        let mut scribe = report.scribe(Channel::Stdout);
+        let mut scribe = report.scribe(TextChannel::Stdout);
         let written = scribe.write(act.says.as_bytes()).await;
         if let (Ok(()), Ok(text)) = (written, scribe.close().await) {
-            _ = report.note(Fact::answer(text)).await; // A lost note is seen.
+            _ = report.note(EventKind::answer(text)).await; // A lost event fails the test.
         }
     }
-    let mut scribe = report.scribe(Channel::Parts);
+    let mut scribe = report.scribe(TextChannel::Parts);
     for made in &act.makes {
-        _ = scribe.make(made.clone()).await; // What is lost is seen.
+        _ = scribe.make(made.clone()).await; // A lost write fails the test.
     }
     for (input, output, cumulative) in &act.uses {
         let numbers = [("input_tokens", *input), ("output_tokens", *output)];
         let numbers = numbers.map(|(name, count)| (name.to_owned(), count.into())).into();
-        _ = report.note(Fact::Used { numbers, cumulative: *cumulative }).await; // A lost one is seen.
+        _ = report
+            .note(EventKind::UsageReported { counters: numbers, cumulative: *cumulative })
+            .await; // A lost event fails the test.
     }
+    asking.ask_all(&act.questions, report).await;
     murmur(act, report).await;
     sleep(act.runs_for).await;
     _ = scribe.close().await;
@@ -346,20 +205,21 @@ async fn murmur(act: &Act, report: &Reporter) {
     if act.murmurs.is_empty() {
         return;
     }
-    let mut scribe = report.scribe(Channel::Stderr);
+    let mut scribe = report.scribe(TextChannel::Stderr);
     for pause in &act.murmurs {
         sleep(*pause).await;
-        _ = scribe.write(b"hm\n").await; // What is lost is seen.
+        _ = scribe.write(b"hm\n").await; // A lost write fails the test.
     }
     _ = scribe.close().await;
 }
 
 struct ScriptedLease {
     stop: watch::Sender<bool>,
+    answers: mpsc::UnboundedSender<(WireId, Option<AnswerValue>)>,
     task: JoinHandle<()>,
     clears_for: Duration,
     begun: Instant,
-    _held: Held,
+    _held: LeaseCounter,
 }
 
 impl Drop for ScriptedLease {
@@ -374,10 +234,14 @@ impl Hold for ScriptedLease {
         self.stop.send_replace(true);
     }
 
-    /// It takes all the time there is.
-    fn usage(&self) -> Reading {
+    fn answer(&self, wire: WireId, answer: Option<AnswerValue>) {
+        _ = self.answers.send((wire, answer)); // Ended work needs no answer.
+    }
+
+    /// Reports all elapsed time as processor time.
+    fn usage(&self) -> UsageFuture {
         let cpu_ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let usage = Usage { cpu_ms, processes: 1, ..Usage::default() };
+        let usage = UsageReading { cpu_ms, processes: 1, ..UsageReading::default() };
         Box::pin(std::future::ready(Some(usage)))
     }
 

@@ -1,4 +1,4 @@
-//! Stands before the ledger: lets calls fail, take time, or die with the service.
+//! Gate before the ledger: makes calls fail, take time, or die with the service.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use tokio::sync::watch;
 
 use crate::ports::ledger::LedgerError;
 
-/// A kind of call to the ledger.
+/// Kind of call to the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Call {
+pub enum GatedCall {
     /// `accept`.
     Accept,
     /// `claim`.
@@ -21,59 +21,61 @@ pub enum Call {
     Append,
     /// `settle`.
     Settle,
-    /// `execution`, `events`, `text`, `tokens`.
+    /// `execution`, `events`, `text`, `tokens`, `interaction`.
     Read,
-    /// `executions`, `page`.
+    /// `executions`, `page`, `interactions`, `decisions`.
     List,
     /// `seed`.
     Seed,
-    /// Changes of the timebook.
+    /// Writes to the schedule store.
     Book,
+    /// Writes about interactions.
+    Interaction,
 }
 
 #[derive(Default)]
-struct Fault {
+struct GateFault {
     fails: u32,
     delays: VecDeque<Duration>,
     delay: Duration,
     calls: u32,
 }
 
-/// The faults of a ledger, shared by all lives of a service.
+/// Faults of a ledger, shared by all processes of a service.
 #[derive(Default)]
-pub struct Faults(watch::Sender<HashMap<Call, Fault>>);
+pub struct GateFaults(watch::Sender<HashMap<GatedCall, GateFault>>);
 
-impl Faults {
-    /// Lets the next calls of a kind fail; `u32::MAX` is all of them.
-    pub fn fail(&self, call: Call, times: u32) {
+impl GateFaults {
+    /// Makes the next calls of a kind fail; `u32::MAX` is all of them.
+    pub fn fail(&self, call: GatedCall, times: u32) {
         self.0.send_modify(|faults| faults.entry(call).or_default().fails = times);
     }
 
-    /// Lets the next calls of a kind take so many seconds each before they commit.
-    pub fn slow(&self, call: Call, seconds: impl IntoIterator<Item = u64>) {
+    /// Makes the next calls of a kind take this many seconds each before they commit.
+    pub fn slow(&self, call: GatedCall, seconds: impl IntoIterator<Item = u64>) {
         let delays = seconds.into_iter().map(Duration::from_secs).collect();
         self.0.send_modify(|faults| faults.entry(call).or_default().delays = delays);
     }
 
-    /// Lets every call of a kind take so many seconds before it commits.
-    pub fn slow_all(&self, call: Call, seconds: u64) {
+    /// Makes every call of a kind take this many seconds before it commits.
+    pub fn slow_all(&self, call: GatedCall, seconds: u64) {
         let delay = Duration::from_secs(seconds);
         self.0.send_modify(|faults| faults.entry(call).or_default().delay = delay);
     }
 
-    /// How many calls of a kind there were since faults were ended last.
+    /// Returns the number of calls of a kind since the faults were last cleared.
     #[must_use]
-    pub fn calls(&self, call: Call) -> u32 {
+    pub fn calls(&self, call: GatedCall) -> u32 {
         self.0.borrow().get(&call).map_or(0, |fault| fault.calls)
     }
 
-    /// Ends all faults.
+    /// Clears all faults.
     pub fn heal(&self) {
         self.0.send_modify(HashMap::clear);
     }
 
-    /// Takes what the next call of a kind suffers: a delay, then perhaps a failure.
-    fn take(&self, call: Call) -> (Duration, bool) {
+    /// Returns the fault of the next call of a kind: a delay, and true if it fails.
+    fn take(&self, call: GatedCall) -> (Duration, bool) {
         let mut taken = (Duration::ZERO, false);
         self.0.send_modify(|faults| {
             let fault = faults.entry(call).or_default();
@@ -87,23 +89,23 @@ impl Faults {
     }
 }
 
-/// The way of one life of the service to the ledger.
+/// Access of one process of the service to the ledger.
 pub(super) struct Gate {
-    faults: Arc<Faults>,
+    faults: Arc<GateFaults>,
     dead: watch::Sender<bool>,
 }
 
 impl Gate {
-    pub(super) fn new(faults: Arc<Faults>) -> Self {
+    pub(super) fn new(faults: Arc<GateFaults>) -> Self {
         Self { faults, dead: watch::Sender::new(false) }
     }
 
-    /// Ends this life: whoever calls from it, or is in a call, ends without having changed a row.
+    /// Ends this process: a task that calls from it, or is in a call, ends without having changed a row.
     pub(super) fn shut(&self) {
         self.dead.send_replace(true);
     }
 
-    pub(super) async fn enter(&self, call: Call) -> Result<(), LedgerError> {
+    pub(super) async fn enter(&self, call: GatedCall) -> Result<(), LedgerError> {
         let (delay, fails) = self.faults.take(call);
         let mut dead = self.dead.subscribe();
         tokio::select! {

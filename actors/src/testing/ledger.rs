@@ -1,4 +1,9 @@
-//! The ledger in memory. It keeps what the port promises, and notes every breach by its callers.
+//! In-memory ledger. It fulfils the contract of the port, and records every violation by its callers.
+
+mod history;
+mod interaction_row;
+mod interactions;
+mod rows;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,58 +13,61 @@ use chrono::{DateTime, NaiveDate, Utc};
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
-use super::gate::{Call, Gate};
-use super::rows::{Row, Rows};
-use crate::model::budget::Charge;
-use crate::model::event::{Channel, Chunk, Event, Fact, Span, Speaker};
-use crate::model::execution::{Fence, Stamp, State};
+use self::rows::{LedgerRow, LedgerRows};
+use super::gate::{Gate, GatedCall};
+use crate::model::access::principal::{Token, TokenSeed};
+use crate::model::agent::budget::Charge;
+use crate::model::agent::queue::QueueReason;
+use crate::model::execution::event::{
+    Chunk, Event, EventKind, MessageRole, TextChannel, TextRange,
+};
+use crate::model::execution::record::{Filter, Page, PageQuery, Record};
+use crate::model::execution::{AttemptId, Fence, State};
 use crate::model::id::{AgentId, ExecutionId, PrincipalId};
-use crate::model::principal::{Token, TokenSeed};
-use crate::model::queue::Reason;
-use crate::model::record::{Filter, Page, PageQuery, Record};
+use crate::ports::interactions::reports::{position_before_end, settled};
 use crate::ports::ledger::{
-    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Lines, Resume, Settlement,
+    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Resume, Settlement, WriteBatch,
 };
 
-/// A way to the rows. All ways of one world lead to the same rows.
+/// Access to the rows. All accesses of one environment share the same rows.
 #[derive(Clone, Default)]
 pub struct MemoryLedger {
-    pub(super) rows: Arc<Mutex<Rows>>,
+    rows: Arc<Mutex<LedgerRows>>,
     gate: Option<Arc<Gate>>,
 }
 
 impl MemoryLedger {
-    /// Another way to the same rows, through a gate.
+    /// Returns another access to the same rows, through a gate.
     pub(super) fn through(&self, gate: Arc<Gate>) -> Self {
         Self { rows: Arc::clone(&self.rows), gate: Some(gate) }
     }
 
-    /// Gives a principal of a known id a token.
+    /// Adds a token for a principal with a known id.
     pub(super) async fn admit(&self, principal: PrincipalId, seed: TokenSeed) {
         let TokenSeed { name, hash, scope, expires } = seed;
         let token = Token { principal, name, hash, scope, expires };
         self.rows.lock().await.tokens.push(token);
     }
 
-    /// What callers did that the port forbids: moves that are in no table or do not follow.
+    /// Returns the violations by callers: transitions that are not in the table or do not follow the previous one.
     pub async fn breaches(&self) -> Vec<String> {
         self.rows.lock().await.breaches.clone()
     }
 
-    /// How often the end of an execution was written or tried to be written.
+    /// Returns how many times the end of an execution was written or tried to be written.
     pub async fn settle_calls(&self, id: ExecutionId) -> usize {
         let rows = self.rows.lock().await;
         rows.executions.get(&id).map_or(0, |row| row.settle_calls)
     }
 
-    /// Lets the row of an execution look as if redaction had changed its input.
+    /// Makes the row of an execution look as if redaction had changed its input.
     pub async fn mask(&self, id: ExecutionId) {
         if let Some(row) = self.rows.lock().await.executions.get_mut(&id) {
-            row.record.replayable = false;
+            (row.record.replayable, row.sealed) = (false, None);
         }
     }
 
-    pub(super) async fn enter(&self, call: Call) -> Result<(), LedgerError> {
+    async fn enter(&self, call: GatedCall) -> Result<(), LedgerError> {
         match &self.gate {
             Some(gate) => gate.enter(call).await,
             None => Ok(()),
@@ -70,7 +78,7 @@ impl MemoryLedger {
 #[async_trait]
 impl Ledger for MemoryLedger {
     async fn accept(&self, accept: Accept) -> Result<Acceptance, LedgerError> {
-        self.enter(Call::Accept).await?;
+        self.enter(GatedCall::Accept).await?;
         let mut rows = self.rows.lock().await;
         let found: Vec<_> = accept
             .keys
@@ -81,23 +89,24 @@ impl Ledger for MemoryLedger {
             return Ok(earlier);
         }
         let equal = rows.equal(&accept);
-        let mut row = Row::new(accept);
+        let mut row = LedgerRow::new(accept);
         row.content = row.content.filter(|_| equal.is_none());
         rows.executions.insert(row.record.id, row);
         Ok(equal.map_or(Acceptance::Fresh, Acceptance::Equal))
     }
 
     async fn resume(&self, resume: Resume) -> Result<bool, LedgerError> {
-        self.enter(Call::Accept).await?;
+        self.enter(GatedCall::Accept).await?;
         let mut rows = self.rows.lock().await;
         let mut keys = resume.keys.each();
         let is_taken = keys.any(|key| rows.known(resume.owner, &resume.agent, key).is_some());
-        let Rows { executions, breaches, .. } = &mut *rows;
+        let LedgerRows { executions, breaches, .. } = &mut *rows;
         let Some(row) = executions.get_mut(&resume.id) else {
             return Ok(false);
         };
-        let Record { outcome, fence, state, answered, .. } = row.record;
-        if outcome.is_some() || fence != resume.fence || state != State::Waiting || answered {
+        let Record { outcome, fence, state, requested, .. } = row.record;
+        let is_open = outcome.is_none() && state == State::Waiting && !requested.answered;
+        if fence != resume.fence || !is_open {
             return Ok(false);
         }
         if is_taken {
@@ -105,14 +114,14 @@ impl Ledger for MemoryLedger {
         }
         row.keys.extend(resume.keys.each().map(|key| (key, resume.digest)));
         row.take_input(resume.stamp, &resume.input);
-        row.record.answered = true;
+        row.record.requested.answered = true;
         row.record.parked = None;
         row.record.params = resume.params;
         row.record.overrides = resume.overrides;
-        row.record.replayable = resume.replayable;
+        (row.record.replayable, row.sealed) = (resume.replayable, resume.sealed);
         row.record.changed_at = resume.at;
         let (message, pieces) = (resume.message.0, resume.pieces);
-        let said = Fact::Said { speaker: Speaker::Caller, message, pieces };
+        let said = EventKind::Message { speaker: MessageRole::User, message, pieces };
         row.append(resume.at, said, breaches);
         Ok(true)
     }
@@ -123,12 +132,12 @@ impl Ledger for MemoryLedger {
         agent: &AgentId,
         key: [u8; 32],
     ) -> Result<Option<(ExecutionId, [u8; 32])>, LedgerError> {
-        self.enter(Call::Read).await?;
+        self.enter(GatedCall::Read).await?;
         Ok(self.rows.lock().await.known(owner, agent, key))
     }
 
     async fn claim(&self, order: ClaimOrder) -> Result<Claim, LedgerError> {
-        self.enter(Call::Claim).await?;
+        self.enter(GatedCall::Claim).await?;
         let mut rows = self.rows.lock().await;
         let others = || rows.executions.values().filter(|row| row.is_at_work(order.id));
         let held = others().filter(|row| row.record.agent == order.agent).count();
@@ -136,27 +145,31 @@ impl Ledger for MemoryLedger {
             others().filter_map(|row| row.workspace.as_ref()).any(|held| held.overlaps(wanted))
         });
         let is_later = order.in_turn && rows.has_earlier(order.id);
-        let Rows { executions, breaches, .. } = &mut *rows;
-        let Some(row) = executions.get_mut(&order.id) else {
+        let Some(row) = rows.executions.get(&order.id) else {
             return Ok(Claim::Gone);
         };
         if row.record.outcome.is_some() || row.record.fence != order.fence {
             return Ok(Claim::Gone);
         }
         if order.limit.is_some_and(|limit| held >= limit as usize) {
-            return Ok(Claim::Busy(Reason::AgentBusy));
+            return Ok(Claim::Busy(QueueReason::AgentBusy));
         }
         if is_taken {
-            return Ok(Claim::Busy(Reason::WorkspaceBusy));
+            return Ok(Claim::Busy(QueueReason::WorkspaceBusy));
         }
         if is_later {
-            return Ok(Claim::Busy(Reason::ConversationBusy));
+            return Ok(Claim::Busy(QueueReason::ConversationBusy));
         }
+        rows.close_earlier(order.id, order.moved.attempt_id, order.moved.at);
+        let LedgerRows { executions, breaches, .. } = &mut *rows;
+        let Some(row) = executions.get_mut(&order.id) else {
+            return Ok(Claim::Gone);
+        };
         row.workspace = order.workspace;
         row.record.fence = Fence(row.record.fence.0 + 1);
         row.record.started_at = row.record.started_at.or(Some(order.moved.at));
-        row.record.answered = false;
-        row.append(order.moved.at, Fact::Moved(order.moved), breaches);
+        row.record.requested.answered = false;
+        row.append(order.moved.at, EventKind::StateChanged(order.moved), breaches);
         Ok(Claim::Granted(row.record.fence))
     }
 
@@ -164,15 +177,15 @@ impl Ledger for MemoryLedger {
         &self,
         id: ExecutionId,
         fence: Fence,
-        lines: Lines,
+        lines: WriteBatch,
     ) -> Result<bool, LedgerError> {
-        self.enter(Call::Record).await?;
+        self.enter(GatedCall::Record).await?;
         let mut rows = self.rows.lock().await;
-        let Rows { executions, breaches, .. } = &mut *rows;
+        let LedgerRows { executions, breaches, .. } = &mut *rows;
         let Some(row) = executions.get_mut(&id) else {
             return Ok(false);
         };
-        let Lines { chunks, facts } = lines;
+        let WriteBatch { chunks, facts } = lines;
         row.chunks.extend(chunks);
         let is_over = row.record.outcome.is_some() && !facts.iter().all(|(_, fact)| is_rest(fact));
         if row.record.fence != fence || is_over {
@@ -185,7 +198,7 @@ impl Ledger for MemoryLedger {
     }
 
     async fn append(&self, id: ExecutionId, chunk: Chunk) -> Result<(), LedgerError> {
-        self.enter(Call::Append).await?;
+        self.enter(GatedCall::Append).await?;
         if let Some(row) = self.rows.lock().await.executions.get_mut(&id) {
             let follows = |known: &Chunk| {
                 (known.stamp, known.channel, known.number + 1)
@@ -198,29 +211,39 @@ impl Ledger for MemoryLedger {
         Ok(())
     }
 
-    async fn unwrite(&self, id: ExecutionId, stamp: Stamp) -> Result<(), LedgerError> {
-        self.enter(Call::Append).await?;
+    async fn unwrite(&self, id: ExecutionId, stamp: AttemptId) -> Result<(), LedgerError> {
+        self.enter(GatedCall::Append).await?;
         if let Some(row) = self.rows.lock().await.executions.get_mut(&id) {
-            row.chunks.retain(|chunk| chunk.stamp != stamp || chunk.channel == Channel::Input);
+            row.chunks.retain(|chunk| chunk.stamp != stamp || chunk.channel == TextChannel::Input);
         }
         Ok(())
     }
 
     async fn settle(&self, settlement: Settlement) -> Result<bool, LedgerError> {
-        self.enter(Call::Settle).await?;
+        self.enter(GatedCall::Settle).await?;
         let mut rows = self.rows.lock().await;
-        let Rows { executions, breaches, .. } = &mut *rows;
+        let LedgerRows { executions, breaches, .. } = &mut *rows;
         let Some(row) = executions.get_mut(&settlement.id) else {
             breaches.push(format!("{} was settled and never accepted", settlement.id));
             return Ok(false);
         };
         row.settle_calls += 1;
-        let Lines { chunks, facts } = settlement.lines;
+        let WriteBatch { chunks, mut facts } = settlement.lines;
         row.chunks.extend(chunks);
         if row.record.outcome.is_some() || row.record.fence != settlement.fence {
             return Ok(false);
         }
+        let last = facts.split_off(position_before_end(&facts));
         for (at, fact) in facts {
+            row.append(at, fact, breaches);
+        }
+        let end = settled(settlement.outcome, settlement.at);
+        rows.close_all(settlement.id, &end, |_| true);
+        let LedgerRows { executions, breaches, .. } = &mut *rows;
+        let Some(row) = executions.get_mut(&settlement.id) else {
+            return Ok(false);
+        };
+        for (at, fact) in last {
             row.append(at, fact, breaches);
         }
         row.record.outcome = Some(settlement.outcome);
@@ -229,16 +252,22 @@ impl Ledger for MemoryLedger {
         row.record.exit_code = settlement.exit_code;
         row.record.ended_at = Some(settlement.at);
         row.record.pid = None;
+        row.sealed = row.sealed.take().filter(|_| settlement.keeps_input);
         Ok(true)
     }
 
+    async fn sealed_input(&self, id: ExecutionId) -> Result<Option<Vec<u8>>, LedgerError> {
+        self.enter(GatedCall::Read).await?;
+        Ok(self.rows.lock().await.executions.get(&id).and_then(|row| row.sealed.clone()))
+    }
+
     async fn execution(&self, id: ExecutionId) -> Result<Option<Record>, LedgerError> {
-        self.enter(Call::Read).await?;
+        self.enter(GatedCall::Read).await?;
         Ok(self.rows.lock().await.executions.get(&id).map(|row| row.record.clone()))
     }
 
     async fn executions(&self, filter: Filter) -> Result<Vec<Record>, LedgerError> {
-        self.enter(Call::List).await?;
+        self.enter(GatedCall::List).await?;
         let limit = if filter.limit == 0 { usize::MAX } else { filter.limit as usize };
         let rows = self.rows.lock().await;
         let named = |record: &Record| {
@@ -254,7 +283,7 @@ impl Ledger for MemoryLedger {
     }
 
     async fn page(&self, query: PageQuery) -> Result<Page, LedgerError> {
-        self.enter(Call::List).await?;
+        self.enter(GatedCall::List).await?;
         let rows = self.rows.lock().await;
         let records = rows.executions.values().map(|row| &row.record);
         let mut all: Vec<_> = records.filter(|record| fits(&query, record)).collect();
@@ -266,14 +295,14 @@ impl Ledger for MemoryLedger {
     }
 
     async fn events(&self, id: ExecutionId, after: u64) -> Result<Vec<Event>, LedgerError> {
-        self.enter(Call::Read).await?;
+        self.enter(GatedCall::Read).await?;
         let rows = self.rows.lock().await;
         let events = rows.executions.get(&id).map(|row| row.events.clone()).unwrap_or_default();
         Ok(events.into_iter().filter(|event| event.number > after).collect())
     }
 
-    async fn text(&self, id: ExecutionId, span: Span) -> Result<String, LedgerError> {
-        self.enter(Call::Read).await?;
+    async fn text(&self, id: ExecutionId, span: TextRange) -> Result<String, LedgerError> {
+        self.enter(GatedCall::Read).await?;
         let rows = self.rows.lock().await;
         Ok(rows.executions.get(&id).map(|row| row.text(span)).unwrap_or_default())
     }
@@ -282,12 +311,12 @@ impl Ledger for MemoryLedger {
         &self,
         days: &[NaiveDate],
     ) -> Result<BTreeMap<(AgentId, NaiveDate), Charge>, LedgerError> {
-        self.enter(Call::Read).await?;
+        self.enter(GatedCall::Read).await?;
         let rows = self.rows.lock().await;
         let mut spent = BTreeMap::new();
         for row in rows.executions.values() {
             for event in &row.events {
-                let Fact::Charged { day, charge } = &event.fact else { continue };
+                let EventKind::BudgetCharged { day, charge } = &event.data else { continue };
                 if days.contains(day) {
                     let sum: &mut Charge =
                         spent.entry((row.record.agent.clone(), *day)).or_default();
@@ -299,18 +328,18 @@ impl Ledger for MemoryLedger {
     }
 
     async fn spent(&self, agent: &AgentId, day: NaiveDate) -> Result<Charge, LedgerError> {
-        self.enter(Call::Read).await?;
+        self.enter(GatedCall::Read).await?;
         let rows = self.rows.lock().await;
         let of_agent = rows.executions.values().filter(|row| row.record.agent == *agent);
-        let charges = of_agent.flat_map(|row| &row.events).filter_map(|event| match &event.fact {
-            Fact::Charged { day: on, charge } if *on == day => Some(*charge),
+        let charges = of_agent.flat_map(|row| &row.events).filter_map(|event| match &event.data {
+            EventKind::BudgetCharged { day: on, charge } if *on == day => Some(*charge),
             _ => None,
         });
         Ok(charges.fold(Charge::default(), Charge::plus))
     }
 
     async fn seed(&self, seeds: Vec<TokenSeed>, _: DateTime<Utc>) -> Result<(), LedgerError> {
-        self.enter(Call::Seed).await?;
+        self.enter(GatedCall::Seed).await?;
         let mut rows = self.rows.lock().await;
         let earlier = std::mem::take(&mut rows.tokens);
         let mut kept: BTreeMap<_, _> =
@@ -323,17 +352,17 @@ impl Ledger for MemoryLedger {
     }
 
     async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {
-        self.enter(Call::Read).await?;
+        self.enter(GatedCall::Read).await?;
         Ok(self.rows.lock().await.tokens.clone())
     }
 }
 
-/// Where an execution stands in a list.
+/// Returns the sort key of an execution in a list.
 fn place(record: &Record) -> (i64, ExecutionId) {
     (record.status_at().timestamp_micros(), record.id)
 }
 
-/// Whether an execution is on one of the pages.
+/// Returns true if an execution matches the query.
 fn fits(query: &PageQuery, record: &Record) -> bool {
     let time = record.status_at();
     record.agent == query.agent
@@ -343,7 +372,7 @@ fn fits(query: &PageQuery, record: &Record) -> bool {
         && query.changed_since.is_none_or(|since| time >= since)
 }
 
-/// Whether a fact may come after the end.
-fn is_rest(fact: &Fact) -> bool {
-    matches!(fact, Fact::Moved(moved) if [moved.from, moved.to].contains(&State::Cleanup))
+/// Returns true if an event may follow the end.
+fn is_rest(fact: &EventKind) -> bool {
+    matches!(fact, EventKind::StateChanged(moved) if [moved.from, moved.to].contains(&State::Cleanup))
 }

@@ -1,18 +1,19 @@
-//! Schedules in a world, and what became of their times.
+//! Schedules in an environment, and the results of their occurrences.
 
 use std::time::Duration;
 
 use super::parts::{caller, spec};
 use super::{WORKER, World};
+use crate::model::access::principal::TokenSeed;
 use crate::model::code::Code;
-use crate::model::occurrence::Occurrence;
-use crate::model::principal::TokenSeed;
+use crate::model::id::ScheduleId;
 use crate::model::schedule::Configured;
-use crate::model::schedule::{Missed, Overlap, ScheduleId, ScheduleSpec, ScheduleView};
-use crate::model::timetable::Timetable;
+use crate::model::schedule::occurrence::Occurrence;
+use crate::model::schedule::recurrence::Timetable;
+use crate::model::schedule::{Missed, Overlap, ScheduleSpec, ScheduleView};
 use crate::ports::ledger::Ledger;
 
-/// A schedule that asks the worker: its id, what it says, and when.
+/// Returns a schedule for the worker, with its id, its input and its recurrence.
 #[must_use]
 #[expect(clippy::missing_panics_doc, clippy::expect_used, reason = "a test fails by panicking")]
 pub fn every(id: &str, cron: &str) -> ScheduleSpec {
@@ -33,8 +34,7 @@ pub fn every(id: &str, cron: &str) -> ScheduleSpec {
 }
 
 impl World {
-    /// Lets the configuration have these schedules from the next start on, and them belong to
-    /// whoever asks in a world.
+    /// Sets the configured schedules from the next start on, owned by the caller of the environment.
     pub async fn configure(&mut self, specs: impl IntoIterator<Item = ScheduleSpec>) {
         self.admit().await;
         let owner = caller().name;
@@ -42,7 +42,7 @@ impl World {
         self.configured = specs.into_iter().map(configured).collect();
     }
 
-    /// Gives whoever asks in a world a token.
+    /// Gives the caller of the environment a token.
     #[expect(clippy::missing_panics_doc, clippy::expect_used, reason = "a test fails by panicking")]
     pub async fn admit(&self) {
         let (name, scope) = (caller().name, caller().scope);
@@ -51,31 +51,31 @@ impl World {
         self.ledger.tokens().await.expect("tokens are read");
     }
 
-    /// Makes a schedule, as a caller does.
+    /// Creates a schedule, as a caller does.
     ///
     /// # Errors
-    /// The code of the refusal.
+    /// Returns the code of the rejection.
     pub async fn schedule(&self, spec: ScheduleSpec) -> Result<ScheduleView, Code> {
-        let put = self.door.put_schedule(&caller(), spec, true).await;
+        let put = self.api.schedules.put_schedule(&caller(), spec, true).await;
         put.map_err(|failure| failure.code)
     }
 
-    /// The door, for what has no shorter way.
+    /// Returns the client handle, for operations without a helper.
     #[must_use]
-    pub const fn door(&self) -> &crate::door::Gateway {
-        &self.door
+    pub const fn api(&self) -> &crate::api::Api {
+        &self.api
     }
 
-    /// Whoever asks.
+    /// Returns the caller of the environment.
     #[must_use]
-    pub fn caller(&self) -> crate::model::principal::Caller {
+    pub fn caller(&self) -> crate::model::access::principal::Caller {
         caller()
     }
 
-    /// What became of a schedule's times, in order, such as `08:01 fired`, each with how it ended,
-    /// and how many times it stands for where that is more than one.
+    /// Returns the occurrences of a schedule in order, such as `08:01 fired`, each with its outcome, and the number of
+    /// planned times it represents if that is more than one.
     pub async fn times(&self, id: &str) -> Vec<String> {
-        let all = self.timebook.all().await;
+        let all = self.schedule_store.all().await;
         all.iter().filter(|it| it.schedule.as_str() == id).map(told).collect()
     }
 }

@@ -1,24 +1,24 @@
-//! Agents of a world that come, change and go while it lives.
+//! Agents that an environment adds, changes and removes at run time.
 
 use std::sync::Arc;
 
 use super::World;
 use crate::model::agent::AgentSpec;
-use crate::root::{Seat, Seating};
+use crate::root::{AgentDefinition, Seating};
 
 impl World {
-    /// Takes an agent in, or gives one that is there what it is now.
+    /// Adds an agent, or replaces the definition of an existing one.
     pub async fn seat(&self, spec: AgentSpec) {
-        let seat = Seat { spec: Arc::new(spec), driver: self.driver.clone() };
+        let seat = AgentDefinition { spec: Arc::new(spec), driver: self.driver.clone() };
         self.seating().seat(seat).await;
     }
 
-    /// Lets an agent go; what is returned ends with it, and tells whether it is gone.
+    /// Removes an agent; the returned future completes when its work has ended, and is true if the agent is gone.
     pub fn unseat(&self, agent: &str) -> impl Future<Output = bool> + Send + use<> {
         self.seating().unseat(super::spec(agent).id)
     }
 
     fn seating(&self) -> Seating {
-        Seating(self.door.root.clone())
+        Seating(self.api.tree.root.clone())
     }
 }

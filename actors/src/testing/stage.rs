@@ -1,52 +1,54 @@
-//! What can be seen of scripted work, and the guards that count it.
+//! Visible state of scripted work, and the guards that count it.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::model::execution::Stamp;
+use crate::driver::Work;
+use crate::model::agent::workspace::Workspace;
+use crate::model::execution::AttemptId;
 use crate::model::id::{AgentId, ExecutionId};
-use crate::model::workspace::Workspace;
-use crate::ports::driver::Work;
 
-/// What can be seen of the work.
+/// Visible state of the work.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Stage {
-    /// Attempts in the order in which they were started, as `text#attempt@second`.
+pub struct StageState {
+    /// Attempts in the order of their start, as `text#attempt@second`.
     pub begun: Vec<String>,
-    /// Work that lives.
+    /// Number of running attempts.
     pub alive: usize,
-    /// The most that lived at one time.
+    /// Highest number of attempts that ran at one time.
     pub most_alive: usize,
-    /// Leases that are held.
+    /// Number of held leases.
     pub leases: usize,
-    /// All work that ever lived, in the order in which it began.
+    /// All attempts that ever ran, in the order of their start.
     pub lives: Vec<Life>,
-    /// How often something came to life or ended.
+    /// Answers in the order of their delivery, as `wire:answer`. Work that is resumed asks nothing again that is here.
+    pub answers: Vec<String>,
+    /// Number of starts and ends.
     turns: u64,
 }
 
-/// Work that lived. What happened in one moment of paused time has an order all the same.
+/// Attempt that ran. Events at one moment of paused time are nevertheless ordered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Life {
-    /// Whose work it was.
+    /// Id of the agent.
     pub agent: AgentId,
-    /// For which execution.
+    /// Id of the execution.
     pub execution: ExecutionId,
-    /// Which attempt.
-    pub stamp: Stamp,
-    /// Whether an earlier life of the service had begun it.
+    /// Id of the attempt.
+    pub stamp: AttemptId,
+    /// True if an earlier process of the service had started it.
     pub again: bool,
-    /// What was claimed for it.
+    /// Workspace that was claimed for it.
     pub workspace: Option<Workspace>,
-    /// Its place among all beginnings and ends.
+    /// Position of its start among all starts and ends.
     pub begun: u64,
-    /// The place of its end; `None` while it lives.
+    /// Position of its end; `None` while it runs.
     pub ended: Option<u64>,
 }
 
 impl Life {
-    /// Whether there was a moment at which both lived.
+    /// Returns true if both ran at the same moment.
     #[must_use]
     pub fn met(&self, other: &Self) -> bool {
         let before = |one: &Self, two: &Self| one.ended.is_some_and(|ended| ended < two.begun);
@@ -54,12 +56,12 @@ impl Life {
     }
 }
 
-/// Counts living work while it is held.
-pub(super) struct Alive(Arc<watch::Sender<Stage>>, usize);
+/// Guard that counts running work.
+pub(super) struct Alive(Arc<watch::Sender<StageState>>, usize);
 
 impl Alive {
     pub(super) fn enter(
-        stage: &Arc<watch::Sender<Stage>>,
+        stage: &Arc<watch::Sender<StageState>>,
         Work { execution, stamp, spec, workspace, .. }: &Work,
         again: bool,
     ) -> Self {
@@ -96,17 +98,17 @@ impl Drop for Alive {
     }
 }
 
-/// Counts leases while they are held.
-pub(super) struct Held(Arc<watch::Sender<Stage>>);
+/// Guard that counts leases.
+pub(super) struct LeaseCounter(Arc<watch::Sender<StageState>>);
 
-impl Held {
-    pub(super) fn enter(stage: &Arc<watch::Sender<Stage>>) -> Self {
+impl LeaseCounter {
+    pub(super) fn enter(stage: &Arc<watch::Sender<StageState>>) -> Self {
         stage.send_modify(|stage| stage.leases += 1);
         Self(Arc::clone(stage))
     }
 }
 
-impl Drop for Held {
+impl Drop for LeaseCounter {
     fn drop(&mut self) {
         self.0.send_modify(|stage| stage.leases -= 1);
     }

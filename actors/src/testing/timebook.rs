@@ -1,4 +1,4 @@
-//! The timebook in memory.
+//! In-memory schedule store.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,38 +7,41 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use tokio::sync::Mutex;
 
-use super::gate::{Call, Gate};
-use crate::model::occurrence::{Ending, Occurrence, OccurrenceQuery, Verdict};
-use crate::model::schedule::{Schedule, ScheduleId, ScheduleSpec};
+use super::gate::{Gate, GatedCall};
+use crate::model::id::ScheduleId;
+use crate::model::schedule::occurrence::{
+    Occurrence, OccurrenceEnding, OccurrenceQuery, OccurrenceStatus,
+};
+use crate::model::schedule::{Schedule, ScheduleSpec};
 use crate::ports::ledger::LedgerError;
-use crate::ports::timebook::{Advance, Settled, Timebook};
-use crate::ports::wording::Wording;
+use crate::ports::schedule_store::{Advance, ScheduleStore, Settled};
+use crate::ports::schedule_template::Wording;
 
-/// A way to the schedules. All ways of one world lead to the same ones.
+/// Access to the schedules. All accesses of one environment share them.
 #[derive(Clone, Default)]
 pub struct MemoryTimebook {
-    rows: Arc<Mutex<Rows>>,
+    rows: Arc<Mutex<ScheduleRows>>,
     gate: Option<Arc<Gate>>,
 }
 
 #[derive(Default)]
-struct Rows {
+struct ScheduleRows {
     schedules: BTreeMap<ScheduleId, Schedule>,
     occurrences: BTreeMap<(ScheduleId, DateTime<Utc>), Occurrence>,
 }
 
 impl MemoryTimebook {
-    /// Another way to the same schedules, through a gate.
+    /// Returns another access to the same schedules, through a gate.
     pub(super) fn through(&self, gate: Arc<Gate>) -> Self {
         Self { rows: Arc::clone(&self.rows), gate: Some(gate) }
     }
 
-    /// Everything that was decided, by schedule and time.
+    /// Returns all occurrences, by schedule and time.
     pub async fn all(&self) -> Vec<Occurrence> {
         self.rows.lock().await.occurrences.values().cloned().collect()
     }
 
-    async fn enter(&self, call: Call) -> Result<(), LedgerError> {
+    async fn enter(&self, call: GatedCall) -> Result<(), LedgerError> {
         match &self.gate {
             Some(gate) => gate.enter(call).await,
             None => Ok(()),
@@ -47,14 +50,14 @@ impl MemoryTimebook {
 }
 
 #[async_trait]
-impl Timebook for MemoryTimebook {
+impl ScheduleStore for MemoryTimebook {
     async fn schedules(&self) -> Result<Vec<Schedule>, LedgerError> {
-        self.enter(Call::Read).await?;
+        self.enter(GatedCall::Read).await?;
         Ok(self.rows.lock().await.schedules.values().cloned().collect())
     }
 
     async fn put(&self, schedules: Vec<Schedule>) -> Result<(), LedgerError> {
-        self.enter(Call::Book).await?;
+        self.enter(GatedCall::Book).await?;
         let mut rows = self.rows.lock().await;
         for schedule in schedules {
             rows.schedules.insert(schedule.spec.id.clone(), schedule);
@@ -63,14 +66,14 @@ impl Timebook for MemoryTimebook {
     }
 
     async fn remove(&self, ids: Vec<ScheduleId>) -> Result<(), LedgerError> {
-        self.enter(Call::Book).await?;
+        self.enter(GatedCall::Book).await?;
         let mut rows = self.rows.lock().await;
         ids.iter().for_each(|id| _ = rows.schedules.remove(id));
         Ok(())
     }
 
     async fn advance(&self, advances: Vec<Advance>) -> Result<Vec<Vec<Occurrence>>, LedgerError> {
-        self.enter(Call::Book).await?;
+        self.enter(GatedCall::Book).await?;
         let mut rows = self.rows.lock().await;
         let mut all = Vec::new();
         for Advance { schedule, cursor, occurrences } in advances {
@@ -92,11 +95,11 @@ impl Timebook for MemoryTimebook {
     }
 
     async fn settle(&self, settled: Vec<Settled>) -> Result<(), LedgerError> {
-        self.enter(Call::Book).await?;
+        self.enter(GatedCall::Book).await?;
         let mut rows = self.rows.lock().await;
         for it in settled {
             let row = rows.occurrences.get_mut(&(it.schedule, it.planned));
-            if let Some(row) = row.filter(|row| row.verdict == Verdict::Pending) {
+            if let Some(row) = row.filter(|row| row.verdict == OccurrenceStatus::Pending) {
                 row.verdict = it.verdict;
                 row.reason = it.reason;
                 row.execution = it.execution;
@@ -110,9 +113,9 @@ impl Timebook for MemoryTimebook {
         &self,
         schedule: &ScheduleId,
         planned: DateTime<Utc>,
-        ending: Ending,
+        ending: OccurrenceEnding,
     ) -> Result<(), LedgerError> {
-        self.enter(Call::Book).await?;
+        self.enter(GatedCall::Book).await?;
         let mut rows = self.rows.lock().await;
         if let Some(row) = rows.occurrences.get_mut(&(schedule.clone(), planned)) {
             row.ending = Some(ending);
@@ -121,13 +124,13 @@ impl Timebook for MemoryTimebook {
     }
 
     async fn open(&self) -> Result<Vec<Occurrence>, LedgerError> {
-        self.enter(Call::Read).await?;
+        self.enter(GatedCall::Read).await?;
         let rows = self.rows.lock().await;
         Ok(rows.occurrences.values().filter(|row| row.is_open()).cloned().collect())
     }
 
     async fn occurrences(&self, query: OccurrenceQuery) -> Result<Vec<Occurrence>, LedgerError> {
-        self.enter(Call::Read).await?;
+        self.enter(GatedCall::Read).await?;
         let rows = self.rows.lock().await;
         let fits = |row: &&Occurrence| {
             query.schedule.as_ref().is_none_or(|id| row.schedule == *id)
@@ -148,14 +151,14 @@ impl Timebook for MemoryTimebook {
         schedule: &ScheduleId,
         since: DateTime<Utc>,
     ) -> Result<Vec<Occurrence>, LedgerError> {
-        self.enter(Call::Read).await?;
+        self.enter(GatedCall::Read).await?;
         let rows = self.rows.lock().await;
         let fits = |row: &&Occurrence| row.schedule == *schedule && row.planned >= since;
         Ok(rows.occurrences.values().filter(fits).cloned().collect())
     }
 
     async fn forget(&self, before: DateTime<Utc>, _: u32) -> Result<u64, LedgerError> {
-        self.enter(Call::Book).await?;
+        self.enter(GatedCall::Book).await?;
         let mut rows = self.rows.lock().await;
         rows.occurrences.retain(|(_, planned), row| *planned >= before || row.is_open());
         Ok(0)
@@ -166,7 +169,7 @@ fn place(row: &Occurrence) -> (DateTime<Utc>, ScheduleId) {
     (row.planned, row.schedule.clone())
 }
 
-/// Says the words of a schedule as they stand.
+/// Expander that returns the input of a schedule unchanged.
 pub(super) struct Plainly;
 
 impl Wording for Plainly {

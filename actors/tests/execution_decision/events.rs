@@ -2,20 +2,21 @@
 
 use std::time::Duration;
 
-use algonius_actors::decide::execution::{Deadline, Event};
+use algonius_actors::decide::execution::{Deadline, ExecutionEvent};
 use algonius_actors::model::agent::Access;
 use algonius_actors::model::code::Code;
-use algonius_actors::model::execution::Stamp;
+use algonius_actors::model::execution::{AttemptId, Interruption};
 use algonius_actors::model::failure::Failure;
 use proptest::prelude::*;
+use proptest::sample;
 
 pub(crate) fn accesses() -> impl Strategy<Value = Access> {
     prop_oneof![Just(Access::ReadOnly), Just(Access::ReadWrite)]
 }
 
 /// Attempts that are, were, or will be.
-fn stamps() -> impl Strategy<Value = Stamp> {
-    (1u32..3, 1u32..5).prop_map(|(turn, attempt)| Stamp { turn, attempt })
+fn stamps() -> impl Strategy<Value = AttemptId> {
+    (1u32..3, 1u32..5).prop_map(|(turn, attempt)| AttemptId { turn, attempt })
 }
 
 pub(crate) fn verdicts() -> impl Strategy<Value = Result<(), Failure>> {
@@ -38,34 +39,37 @@ fn overspent() -> Failure {
 }
 
 /// Every event there is, at any attempt.
-pub(crate) fn events() -> impl Strategy<Value = Event> {
+pub(crate) fn events() -> impl Strategy<Value = ExecutionEvent> {
     prop_oneof![
-        Just(Event::Begin),
-        stamps().prop_map(|at| Event::Claimed { at }),
-        (stamps(), 0u64..70)
-            .prop_map(|(at, waited)| { Event::Busy { at, waited: Duration::from_secs(waited) } }),
-        stamps().prop_map(|at| Event::ClaimDue { at }),
-        stamps().prop_map(|at| Event::ClaimFailed { at }),
-        Just(Event::Gone),
-        stamps().prop_map(|at| Event::Started { at }),
-        (stamps(), verdicts()).prop_map(|(at, verdict)| Event::Ended { at, verdict }),
+        Just(ExecutionEvent::Begin),
+        stamps().prop_map(|at| ExecutionEvent::Claimed { at }),
+        (stamps(), 0u64..70).prop_map(|(at, waited)| {
+            ExecutionEvent::Busy { at, waited: Duration::from_secs(waited) }
+        }),
+        stamps().prop_map(|at| ExecutionEvent::ClaimDue { at }),
+        stamps().prop_map(|at| ExecutionEvent::ClaimFailed { at }),
+        Just(ExecutionEvent::Gone),
+        stamps().prop_map(|at| ExecutionEvent::Started { at }),
+        (stamps(), verdicts()).prop_map(|(at, verdict)| ExecutionEvent::Ended { at, verdict }),
         (stamps(), verdicts(), 0u64..30_000).prop_map(|(at, verdict, lasts)| {
             let failure = verdict.err().unwrap_or_else(|| Failure::new(Code::Exit, "it failed"));
-            Event::Failed { at, failure, lasts: Duration::from_secs(lasts) }
+            ExecutionEvent::Failed { at, failure, lasts: Duration::from_secs(lasts) }
         }),
-        stamps().prop_map(|at| Event::Overspent { at, failure: overspent() }),
-        Just(Event::Denied { failure: overspent() }),
-        stamps().prop_map(|at| Event::Asked { at }),
-        Just(Event::Answered),
-        stamps().prop_map(|at| Event::Nearing { at }),
-        (stamps(), 0u64..70)
-            .prop_map(|(at, quiet)| { Event::Quiet { at, quiet: Duration::from_secs(quiet) } }),
-        (stamps(), deadlines()).prop_map(|(at, deadline)| Event::Overdue { at, deadline }),
-        stamps().prop_map(|at| Event::RetryDue { at }),
-        Just(Event::QueueExpired),
-        Just(Event::Cancel { why: "called off".to_owned() }),
-        Just(Event::Settled),
-        stamps().prop_map(|at| Event::BeatDue { at }),
-        stamps().prop_map(|at| Event::Cleaned { at }),
+        stamps().prop_map(|at| ExecutionEvent::Overspent { at, failure: overspent() }),
+        Just(ExecutionEvent::Denied { failure: overspent() }),
+        (stamps(), sample::select(Interruption::ALL))
+            .prop_map(|(at, interruption)| ExecutionEvent::Asked { at, interruption }),
+        Just(ExecutionEvent::Answered),
+        stamps().prop_map(|at| ExecutionEvent::Nearing { at }),
+        (stamps(), 0u64..70).prop_map(|(at, quiet)| {
+            ExecutionEvent::Quiet { at, quiet: Duration::from_secs(quiet) }
+        }),
+        (stamps(), deadlines()).prop_map(|(at, deadline)| ExecutionEvent::Overdue { at, deadline }),
+        stamps().prop_map(|at| ExecutionEvent::RetryDue { at }),
+        Just(ExecutionEvent::QueueExpired),
+        Just(ExecutionEvent::Cancel { why: "called off".to_owned() }),
+        Just(ExecutionEvent::Settled),
+        stamps().prop_map(|at| ExecutionEvent::BeatDue { at }),
+        stamps().prop_map(|at| ExecutionEvent::Cleaned { at }),
     ]
 }

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use algonius_actors::model::agent::{Access, AgentSpec};
 use algonius_actors::model::code::{Category, Code};
-use algonius_actors::model::event::{Event, Fact};
-use algonius_actors::model::execution::{Move, Outcome, Stamp, State};
-use algonius_actors::model::record::Record;
-use algonius_actors::testing::{Answer, Life};
+use algonius_actors::model::execution::event::{Event, EventKind};
+use algonius_actors::model::execution::record::Record;
+use algonius_actors::model::execution::{AttemptId, Outcome, State, StateChange};
+use algonius_actors::testing::{CallerResult, Life};
 
 use crate::plan::{Manner, Plan, Step};
 use crate::play::{Played, Told};
@@ -34,7 +34,7 @@ pub(crate) fn check(plan: &Plan, played: &Played) {
 }
 
 /// A refusal has its cause in the plan.
-fn check_answer(plan: &Plan, named: (usize, u64), answer: &Answer) {
+fn check_answer(plan: &Plan, named: (usize, u64), answer: &CallerResult) {
     let texts = plan.steps.iter().filter_map(|(_, step)| match step {
         Step::Ask { agent, message, text } if (*agent, *message) == named => Some(*text),
         _ => None,
@@ -45,14 +45,16 @@ fn check_answer(plan: &Plan, named: (usize, u64), answer: &Answer) {
     let has_crashes = plan.has(|step| matches!(step, Step::Crash { .. }));
     let has_bombs = plan.acts_as(Manner::Bomb) || has_crashes;
     let is_right = match answer {
-        Answer::Ended(_) => true,
-        Answer::Broken(..) => false,
-        Answer::Refused(Code::QueueFull) => plan.agents[named.0].spec.capacity.waiting < 40,
-        Answer::Refused(Code::MessageReused) => texts.len() > 1,
-        Answer::Refused(Code::LedgerUnavailable) => has_faults,
-        Answer::Refused(Code::Internal) => has_bombs || is_slow,
-        Answer::Refused(Code::AgentQuarantined) => has_bombs,
-        Answer::Refused(_) => false,
+        CallerResult::Ended(_) => true,
+        CallerResult::Broken(..) => false,
+        CallerResult::Refused(Code::QueueFull) => {
+            plan.agents[named.0].spec.limits.capacity.waiting < 40
+        }
+        CallerResult::Refused(Code::MessageReused) => texts.len() > 1,
+        CallerResult::Refused(Code::LedgerUnavailable) => has_faults,
+        CallerResult::Refused(Code::Internal) => has_bombs || is_slow,
+        CallerResult::Refused(Code::AgentQuarantined) => has_bombs,
+        CallerResult::Refused(_) => false,
     };
     assert!(is_right, "{named:?} got {answer:?}");
 }
@@ -66,16 +68,16 @@ fn check_dedup(played: &Played) {
     }
     let mut told = BTreeMap::new();
     for (named, answer) in &played.answers {
-        if let Answer::Ended(execution) = answer {
+        if let CallerResult::Ended(execution) = answer {
             let first = told.entry(*named).or_insert(*execution);
             assert_eq!(first, execution, "{named:?} was told of two executions");
         }
     }
 }
 
-fn moves(events: &[Event]) -> Vec<&Move> {
-    let moves = events.iter().map(|event| match &event.fact {
-        Fact::Moved(moved) => Some(moved),
+fn moves(events: &[Event]) -> Vec<&StateChange> {
+    let moves = events.iter().map(|event| match &event.data {
+        EventKind::StateChanged(moved) => Some(moved),
         _ => None,
     });
     moves.flatten().collect()
@@ -98,14 +100,14 @@ fn check_end(record: &Record, events: &[Event]) {
 /// Attempts follow each other by one, are bounded, and only what may pass by itself, or was not
 /// begun, is tried again.
 fn check_attempts(spec: &AgentSpec, record: &Record, events: &[Event]) {
-    let mut attempts: Vec<Stamp> = Vec::new();
+    let mut attempts: Vec<AttemptId> = Vec::new();
     let (mut failure, mut has_run, mut parks) = (None, false, Vec::new());
     for event in events {
-        match &event.fact {
-            Fact::AttemptFailed(failed) => failure = Some(failed.category()),
-            Fact::Parked(parked) => parks.push(*parked),
-            Fact::Moved(moved) if moved.to == State::Running => has_run = true,
-            Fact::Moved(moved) if moved.to == State::Starting => {
+        match &event.data {
+            EventKind::AttemptFailed(failed) => failure = Some(failed.category()),
+            EventKind::Deferred(parked) => parks.push(*parked),
+            EventKind::StateChanged(moved) if moved.to == State::Running => has_run = true,
+            EventKind::StateChanged(moved) if moved.to == State::Starting => {
                 let is_writer = spec.access == Access::ReadWrite && !spec.retry.after_start;
                 if !attempts.is_empty() {
                     assert_eq!(failure, Some(Category::Transient), "{}", record.id);
@@ -118,13 +120,13 @@ fn check_attempts(spec: &AgentSpec, record: &Record, events: &[Event]) {
                     );
                 }
                 (failure, has_run) = (None, false);
-                attempts.push(moved.stamp);
+                attempts.push(moved.attempt_id);
             }
             _ => {}
         }
     }
     let expected: Vec<_> =
-        (1..).map(|attempt| Stamp { turn: 1, attempt }).take(attempts.len()).collect();
+        (1..).map(|attempt| AttemptId { turn: 1, attempt }).take(attempts.len()).collect();
     assert_eq!(attempts, expected, "{}", record.id);
     let most = 1 + spec.retry.max as usize + parks.len();
     assert!(attempts.len() <= most, "{}: {attempts:?}", record.id);
@@ -139,7 +141,7 @@ fn check_lives(plan: &Plan, played: &Played, told: &Told) {
     let claimed: BTreeSet<_> = moves(events)
         .into_iter()
         .filter(|moved| moved.to == State::Starting)
-        .map(|moved| moved.stamp.attempt)
+        .map(|moved| moved.attempt_id.attempt)
         .collect();
     let lives = || played.lives.iter().filter(|life| life.execution == record.id);
     let mut begun = BTreeSet::new();
@@ -172,16 +174,19 @@ fn check_echo(played: &Played, Told { record, text, .. }: &Told) {
 
 /// Where one runs at a time, who came first begins first.
 fn check_order(spec: &AgentSpec, lives: &[Life]) {
-    if spec.capacity.running.is_none_or(|limit| limit.get() > 1) || spec.dedup_window.is_some() {
+    if spec.limits.capacity.running.is_none_or(|limit| limit.get() > 1)
+        || spec.dedup_window.is_some()
+    {
         return;
     }
-    let first = |life: &&Life| life.agent == spec.id && life.stamp == Stamp::FIRST && !life.again;
+    let first =
+        |life: &&Life| life.agent == spec.id && life.stamp == AttemptId::FIRST && !life.again;
     let begun: Vec<_> = lives.iter().filter(first).map(|life| life.execution).collect();
     assert!(begun.is_sorted(), "{} began out of order: {begun:?}", spec.id);
 }
 
 fn check_slots(spec: &AgentSpec, lives: &[Life]) {
-    let Some(limit) = spec.capacity.running else { return };
+    let Some(limit) = spec.limits.capacity.running else { return };
     let own: Vec<_> = lives.iter().filter(|life| life.agent == spec.id).collect();
     for life in &own {
         let at_birth = own.iter().filter(|other| other.begun <= life.begun && other.met(life));

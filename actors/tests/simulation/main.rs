@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use algonius_actors::decide::redact::Redactor;
+use algonius_redact::Redactor;
 use chance::Chance;
 use plan::Plan;
 
@@ -42,7 +42,7 @@ fn simulate(seed: u64, redactor: &Arc<Redactor>) {
 }
 
 #[test]
-fn what_is_promised_holds_in_every_world() {
+fn all_promises_hold_in_simulated_worlds() {
     let redactor = Arc::new(Redactor::new([]));
     for seed in seeds() {
         simulate(seed, &redactor);

@@ -3,10 +3,10 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use algonius_actors::model::agent::quota::{Parking, QuotaCredential, QuotaSpec};
 use algonius_actors::model::agent::{Access, AgentSpec};
 use algonius_actors::model::code::Code;
-use algonius_actors::model::quota::{Credential, Parking, QuotaSpec};
-use algonius_actors::testing::{Act, Call, spec};
+use algonius_actors::testing::{Act, GatedCall, spec};
 
 use crate::chance::Chance;
 
@@ -61,9 +61,9 @@ pub(crate) enum Step {
     /// What was first recorded under so many ids is called off.
     Cancel(u64),
     /// The next calls to the ledger fail.
-    Fail(Call, u32),
+    Fail(GatedCall, u32),
     /// The next calls to the ledger take so many seconds.
-    Slow(Call, Vec<u64>),
+    Slow(GatedCall, Vec<u64>),
     /// Whoever reads the clock so many readings later panics; of what lives, so many in a hundred is
     /// held for the next actor.
     Crash { readings: u32, held: u64 },
@@ -120,14 +120,14 @@ fn player(number: u64, chance: &mut Chance) -> Player {
     if chance.percent(50) {
         spec.access = Access::ReadWrite;
     } else {
-        spec.capacity.running = chance.one(&[NonZeroU32::new(1), NonZeroU32::new(3), None]);
+        spec.limits.capacity.running = chance.one(&[NonZeroU32::new(1), NonZeroU32::new(3), None]);
     }
-    spec.capacity.waiting = chance.one(&[0, 1, 3, 10, 100]);
-    spec.capacity.patience = Duration::from_secs(chance.one(&[5, 30, 1800]));
-    spec.deadlines.start = Duration::from_secs(chance.one(&[2, 30]));
-    spec.deadlines.run = Duration::from_secs(chance.one(&[3, 20, 300]));
-    spec.deadlines.idle = chance.one(&[None, Some(Duration::from_secs(4))]);
-    spec.heartbeat = chance.one(&[None, Some(Duration::from_secs(2))]);
+    spec.limits.capacity.waiting = chance.one(&[0, 1, 3, 10, 100]);
+    spec.limits.capacity.patience = Duration::from_secs(chance.one(&[5, 30, 1800]));
+    spec.limits.deadlines.start = Duration::from_secs(chance.one(&[2, 30]));
+    spec.limits.deadlines.run = Duration::from_secs(chance.one(&[3, 20, 300]));
+    spec.limits.deadlines.idle = chance.one(&[None, Some(Duration::from_secs(4))]);
+    spec.program_mut().unwrap().heartbeat = chance.one(&[None, Some(Duration::from_secs(2))]);
     spec.retry.max = u32::try_from(chance.below(4)).unwrap();
     spec.retry.after_start = chance.percent(20);
     spec.dedup_window = chance.one(&[None, None, Some(Duration::from_secs(60))]);
@@ -141,7 +141,8 @@ fn quota(chance: &mut Chance) -> QuotaSpec {
     let (max, usual) = (seconds(chance, &[0, 30, 600]), seconds(chance, &[0, 10]));
     QuotaSpec {
         parking: Parking { max, usual, times: u32::try_from(chance.below(4)).unwrap() },
-        credential: chance.one(&[Credential::Own, Credential::Named("shared".to_owned())]),
+        credential: chance
+            .one(&[QuotaCredential::Own, QuotaCredential::Named("shared".to_owned())]),
         breaker: chance.percent(80),
         refused: seconds(chance, &[10, 1800]),
     }
@@ -220,7 +221,14 @@ fn step(chance: &mut Chance, odds: &Odds, agents: u64) -> (u64, Step) {
 }
 
 fn fault(chance: &mut Chance) -> Step {
-    let calls = [Call::Accept, Call::Claim, Call::Record, Call::Append, Call::Settle, Call::Read];
+    let calls = [
+        GatedCall::Accept,
+        GatedCall::Claim,
+        GatedCall::Record,
+        GatedCall::Append,
+        GatedCall::Settle,
+        GatedCall::Read,
+    ];
     let call = chance.one(&calls);
     if chance.percent(50) {
         Step::Fail(call, 1 + u32::try_from(chance.below(4)).unwrap())

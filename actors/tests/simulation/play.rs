@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::decide::redact::Redactor;
-use algonius_actors::model::event::{Event, Fact, Speaker};
+use algonius_actors::model::execution::event::{Event, EventKind, MessageRole};
+use algonius_actors::model::execution::record::{Filter, Record};
 use algonius_actors::model::id::ExecutionId;
-use algonius_actors::model::record::{Filter, Record};
 use algonius_actors::ports::ledger::Ledger;
-use algonius_actors::testing::{Answer, Life, World};
+use algonius_actors::testing::{CallerResult, Life, World};
+use algonius_redact::Redactor;
 use tokio::task::JoinSet;
 
 use crate::chance::Chance;
@@ -18,7 +18,7 @@ use crate::plan::{Plan, Step};
 /// What is left when all has come to its end.
 pub(crate) struct Played {
     /// What callers got, with the agent and the message that they had named.
-    pub(crate) answers: Vec<((usize, u64), Answer)>,
+    pub(crate) answers: Vec<((usize, u64), CallerResult)>,
     /// All executions, oldest first, with what happened in them.
     pub(crate) records: BTreeMap<ExecutionId, Told>,
     /// All work.
@@ -115,7 +115,7 @@ async fn restart(world: &mut World, chance: &mut Chance, (away, held): (u64, u64
 }
 
 /// Lets everything end, and looks at it.
-async fn end(world: World, answers: Vec<((usize, u64), Answer)>) -> Played {
+async fn end(world: World, answers: Vec<((usize, u64), CallerResult)>) -> Played {
     world.clock.arm(0);
     let unfinished = Filter { unfinished: true, ..Filter::default() };
     for _ in 0..300 {
@@ -140,8 +140,8 @@ async fn end(world: World, answers: Vec<((usize, u64), Answer)>) -> Played {
 
 async fn tell(world: &World, record: Record) -> Told {
     let events = world.ledger.events(record.id, 0).await.unwrap();
-    let asked = events.iter().find_map(|event| match &event.fact {
-        Fact::Said { speaker: Speaker::Caller, pieces, .. } => pieces.first(),
+    let asked = events.iter().find_map(|event| match &event.data {
+        EventKind::Message { speaker: MessageRole::User, pieces, .. } => pieces.first(),
         _ => None,
     });
     let text = world.ledger.text(record.id, asked.unwrap().text).await.unwrap();

@@ -1,4 +1,4 @@
-//! Requests to the service, as bytes that are made before they are measured.
+//! Requests to the service, as bytes that are built before the measurement.
 
 use std::rc::Rc;
 
@@ -9,13 +9,13 @@ use crate::load::Asked;
 use crate::service::Service;
 use crate::spawn::text;
 
-/// Where the number of a request comes to stand: as many characters as it has.
+/// Placeholder of a request's number, with the same length.
 pub const MARK: &str = "0000000000000000";
 
-/// The header of whoever speaks 1.0.
+/// Header of clients of 1.0.
 pub const VERSION_1_0: &str = "a2a-version: 1.0\r\n";
 
-/// The same request each time, but for its [`MARK`].
+/// Returns a function that builds the same request each time, except for its [`MARK`].
 #[must_use]
 pub fn stamped(request: &str) -> Box<dyn Fn(u64) -> Vec<u8>> {
     let (before, after) = request.split_once(MARK).unwrap_or((request, ""));
@@ -27,14 +27,14 @@ pub fn stamped(request: &str) -> Box<dyn Fn(u64) -> Vec<u8>> {
     })
 }
 
-/// The parameters of a message of 0.3 with a text of so many bytes.
+/// Returns the parameters of a message of 0.3 with a text of this many bytes.
 #[must_use]
 pub fn message(bytes: usize) -> Value {
     let parts = json!([{"kind": "text", "text": text(bytes)}]);
     json!({"message": {"kind": "message", "role": "user", "messageId": MARK, "parts": parts}})
 }
 
-/// The parameters of a message of 1.0 with a text of so many bytes.
+/// Returns the parameters of a message of 1.0 with a text of this many bytes.
 #[must_use]
 pub fn message_of_1_0(bytes: usize) -> Value {
     let parts = json!([{"text": text(bytes)}]);
@@ -42,21 +42,21 @@ pub fn message_of_1_0(bytes: usize) -> Value {
 }
 
 impl Service {
-    /// One call of 0.3 over JSON-RPC, as a request.
+    /// Returns one call of 0.3 over JSON-RPC, as a request.
     #[must_use]
     pub fn call(&self, agent: &str, method: &str, params: &Value) -> String {
         let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         self.request(&format!("POST /agents/{agent}/v1"), "", &call.to_string())
     }
 
-    /// Sending over JSON-RPC, and waiting for the answer.
+    /// Returns requests that send a message over JSON-RPC, and wait for the answer.
     #[must_use]
     pub fn rpc(&self, agent: &str, bytes: usize) -> Rc<Asked> {
         let request = stamped(&self.call(agent, "message/send", &message(bytes)));
         Rc::new(Asked { request, is_good: Box::new(is_completed) })
     }
 
-    /// The same over HTTP+JSON, in 1.0.
+    /// Returns requests that send a message over HTTP+JSON, in 1.0.
     #[must_use]
     pub fn rest(&self, agent: &str, bytes: usize) -> Rc<Asked> {
         let body = message_of_1_0(bytes).to_string();
@@ -67,14 +67,14 @@ impl Service {
     }
 }
 
-/// The same request again and again, for answers of so many bytes at least.
+/// Returns equal requests, for answers of at least this many bytes.
 #[must_use]
 pub fn same(request: &str, bytes: usize) -> Rc<Asked> {
     let is_good = move |answer: &Answer<'_>| answer.status == 200 && answer.body.len() >= bytes;
     Rc::new(Asked { request: stamped(request), is_good: Box::new(is_good) })
 }
 
-/// A request with a body, and perhaps further headers, to a server that knows nobody.
+/// Returns a request with a body and optional further headers, to a server without authentication.
 #[must_use]
 pub fn plain(path: &str, headers: &str, body: &str) -> String {
     let length = body.len();
@@ -84,7 +84,7 @@ pub fn plain(path: &str, headers: &str, body: &str) -> String {
     )
 }
 
-/// Whether the answer is a finished task of 0.3.
+/// Returns true if the answer is a finished task of 0.3.
 #[must_use]
 pub fn is_completed(answer: &Answer<'_>) -> bool {
     answer.holds("\"state\":\"completed\"")

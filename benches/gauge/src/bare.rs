@@ -1,4 +1,4 @@
-//! Servers that do the least that can be done: what the service is measured against.
+//! Minimal servers: the baselines of the service.
 
 use std::process::Stdio;
 
@@ -16,20 +16,20 @@ use tokio::process::Command;
 use crate::limit::found;
 use crate::spawn::text;
 
-/// Answers `POST /<bytes>` with JSON of so many bytes, made anew for each.
+/// Answers `POST /<bytes>` with JSON of this many bytes, built anew for each request.
 pub(crate) fn answers() {
     let answer = async |Path(bytes): Path<usize>, body: axum::body::Bytes| {
         let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
         let id = asked.get("id").cloned().unwrap_or_default();
         let frame = json!({"id": id, "text": ""}).to_string().len();
-        // A line's end takes two bytes in JSON.
+        // A line end takes two bytes in JSON.
         let text = text(bytes.saturating_sub(frame)).replace('\n', " ");
         json_of(&json!({"id": id, "text": text}))
     };
     serve(Router::new().route("/{bytes}", post(answer)));
 }
 
-/// Answers `POST /?file` with what `cat` says of the file, as JSON: neither looked at nor kept.
+/// Answers `POST /?file` with the output of `cat` for the file, as JSON: neither examined nor stored.
 pub(crate) fn outputs() {
     let cat = found("cat");
     let answer = async move |asked: axum::http::Uri| {
@@ -54,7 +54,7 @@ fn serve(paths: Router) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         println!("{}", listener.local_addr().expect("an address"));
         let listener = listener.tap_io(|line| {
-            _ = line.set_nodelay(true); // It may have gone.
+            _ = line.set_nodelay(true); // The connection may be gone.
         });
         axum::serve(listener, paths).await.expect("a server");
     });

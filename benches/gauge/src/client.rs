@@ -1,6 +1,6 @@
-//! A lean client: HTTP/1.1 on one connection that is kept, with bytes that were made before.
+//! Minimal client: HTTP/1.1 on one kept-alive connection, with bytes that were built before.
 //!
-//! It shares the processors with what it measures, so it looks at no more than it must.
+//! The client shares the processors with the measured service, so it examines no more than necessary.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,33 +9,33 @@ use std::ops::Range;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// One connection.
+/// Connection to a server.
 pub struct Client {
     stream: TcpStream,
-    /// What was read of the present answer, and perhaps a little more.
+    /// Bytes read of the present answer, and possibly of the next.
     read: Vec<u8>,
     body: Vec<u8>,
 }
 
-/// How the end of a body is known.
+/// Framing of a body.
 enum Length {
     Of(usize),
     Chunked,
 }
 
-/// The status of an answer that did not come.
+/// Status of an answer that did not arrive.
 pub const ENDED: u16 = 0;
 
-/// An answer.
+/// Answer of the server.
 pub struct Answer<'a> {
-    /// Its status.
+    /// Status of the answer.
     pub status: u16,
-    /// Its body, out of its chunks.
+    /// Body of the answer, without chunk framing.
     pub body: &'a [u8],
 }
 
 impl Answer<'_> {
-    /// Whether it is a good one, and holds this.
+    /// Returns true if the status is 200 and the body contains this text.
     #[must_use]
     pub fn holds(&self, wanted: &str) -> bool {
         self.status == 200 && std::str::from_utf8(self.body).is_ok_and(|text| text.contains(wanted))
@@ -43,22 +43,22 @@ impl Answer<'_> {
 }
 
 impl Client {
-    /// Connects.
+    /// Opens a connection.
     ///
     /// # Panics
-    /// Where nobody listens.
+    /// Panics if no server listens.
     pub async fn to(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.expect("a connection");
         stream.set_nodelay(true).expect("no delay");
         Self { stream, read: Vec::with_capacity(8192), body: Vec::new() }
     }
 
-    /// Sends a request and reads its whole answer, which is [`ENDED`] where the connection is.
+    /// Sends a request and reads its whole answer, whose status is [`ENDED`] if the connection has ended.
     pub async fn ask(&mut self, request: &[u8]) -> Answer<'_> {
         self.follow(request, |_| {}).await
     }
 
-    /// The same; `seen` is told of each piece of the body when it comes.
+    /// Sends a request like [`Self::ask`]; `seen` is called with each piece of the body as it arrives.
     pub async fn follow(&mut self, request: &[u8], mut seen: impl FnMut(&[u8])) -> Answer<'_> {
         match self.answered(request, &mut seen).await {
             Ok(status) => Answer { status, body: &self.body },
@@ -101,12 +101,12 @@ impl Client {
             self.more().await?;
         }
         seen(&self.read);
-        std::mem::swap(&mut self.read, &mut self.body); // Nothing follows that was not asked for.
+        std::mem::swap(&mut self.read, &mut self.body); // No bytes follow without a further request.
         self.read.clear();
         Ok(())
     }
 
-    /// One chunk; whether it was not the last.
+    /// Reads one chunk; returns false for the last one.
     async fn chunk(&mut self, seen: &mut impl FnMut(&[u8])) -> io::Result<bool> {
         loop {
             if let Some(data) = chunk(&self.read) {
@@ -133,13 +133,13 @@ impl Client {
     }
 }
 
-/// The length that this line of a head tells, however its name is written.
+/// Returns the length in this line of a head, in any case of its name.
 fn length(line: &str) -> Option<&str> {
     let (name, value) = line.split_once(':')?;
     name.eq_ignore_ascii_case("content-length").then_some(value.trim())
 }
 
-/// Where the data of the first chunk is, once all of it is there.
+/// Returns the range of the first chunk's data, once all of it has arrived.
 fn chunk(read: &[u8]) -> Option<Range<usize>> {
     let line = read.windows(2).position(|two| two == b"\r\n")?;
     let size = std::str::from_utf8(read.get(..line)?).ok()?;
@@ -180,13 +180,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_name_of_the_length_may_have_capitals() {
+    async fn the_content_length_header_is_case_insensitive() {
         let answer = told(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").await;
         assert_eq!(answer, (200, b"hello".to_vec(), 1));
     }
 
     #[tokio::test]
-    async fn an_answer_in_chunks_is_read_chunk_by_chunk() {
+    async fn a_chunked_answer_is_read_chunk_by_chunk() {
         let answer =
             b"HTTP/1.1 200 OK\r\nx: y\r\n\r\n5\r\nhello\r\n11\r\n, and no more :-)\r\n0\r\n\r\n";
         assert_eq!(told(answer).await, (200, b"hello, and no more :-)".to_vec(), 3));

@@ -1,8 +1,8 @@
-//! What the benches measure with: yardsticks in the same run, and the rows that come of them.
+//! Measuring tools of the benches: baselines in the same run, and the resulting rows.
 //!
-//! A bench makes one [`report::Report`], gives it rows and curves, and keeps it; the table of
-//! `docs/performance.md` is made of all that were kept. What is measured and its yardstick take turns,
-//! in rounds, so that noise meets both; see [`round::Rounds`].
+//! A bench creates one [`report::Report`], adds rows and curves, and stores it; the table of `docs/performance.md` is
+//! generated from all stored reports. The subject and its baseline alternate in rounds, so that noise affects both; see
+//! [`round::Rounds`].
 #![expect(clippy::expect_used, reason = "a bench that cannot measure must not print numbers")]
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 

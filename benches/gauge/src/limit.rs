@@ -1,5 +1,5 @@
-//! L: how many programs a second this machine starts, feeds, reads and sees end, by spawners that do
-//! nothing else.
+//! L: the number of programs per second that this machine starts, feeds, reads and reaps, by spawners that do nothing
+//! else.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -11,26 +11,26 @@ use crate::run::Run;
 
 /// Spawners of one program, each a process of its own with one thread.
 pub struct Limit {
-    /// What is started, by its absolute path, and its arguments.
+    /// Absolute path of the program, and its arguments.
     words: Vec<String>,
     bytes: usize,
 }
 
 impl Limit {
-    /// Of `cat`, which is given so many bytes.
+    /// Returns the limit of `cat` with this many bytes of input.
     #[must_use]
     pub fn of_cat(bytes: usize) -> Self {
         Self { words: vec![found("cat").display().to_string()], bytes }
     }
 
-    /// Of `sleep`, which is given nothing to read.
+    /// Returns the limit of `sleep` without input.
     #[must_use]
     pub fn of_sleep(time: Duration) -> Self {
         let words = vec![found("sleep").display().to_string(), time.as_secs_f64().to_string()];
         Self { words, bytes: 0 }
     }
 
-    /// What so many spawners do in this time, by `posix_spawn` from Rust.
+    /// Measures this many spawners for this time, with `posix_spawn` from Rust.
     #[must_use]
     pub fn run(&self, spawners: usize, lasting: Duration) -> Run {
         together(spawners, || {
@@ -40,7 +40,7 @@ impl Limit {
         })
     }
 
-    /// The same from C; nothing where no compiler is.
+    /// Measures the same from C; `None` if there is no compiler.
     #[must_use]
     pub fn run_in_c(&self, spawners: usize, lasting: Duration) -> Option<Run> {
         let program = compiled()?;
@@ -56,7 +56,7 @@ impl Limit {
     }
 }
 
-/// As many spawners as can work at once.
+/// Returns the number of spawners that can work at once.
 #[must_use]
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
@@ -76,10 +76,10 @@ fn told(spawner: Child) -> Run {
     serde_json::from_slice(&output.stdout).expect("what a spawner measured")
 }
 
-/// A program of the system, by its absolute path.
+/// Returns the absolute path of a program of the system.
 ///
 /// # Panics
-/// Where there is none.
+/// Panics if there is none.
 #[must_use]
 pub fn found(name: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();

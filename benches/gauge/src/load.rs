@@ -1,4 +1,4 @@
-//! So many requests in flight, each followed by the next as soon as it is answered.
+//! Constant number of requests in flight: each answer starts the next request.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -12,23 +12,23 @@ use tokio::time::Instant;
 use crate::client::{Answer, Client, ENDED};
 use crate::run::{Run, nanoseconds};
 
-/// How many come together, where ever more do.
+/// Number of connections that are added at once.
 const STEP: usize = 500;
 
-/// What is asked again and again, and what the answer must be.
+/// Repeated request, and the check of its answer.
 pub struct Asked {
-    /// The bytes of the request of this number; no two have the same.
+    /// Function that returns the bytes of the request with this number; no two are equal.
     pub request: Box<dyn Fn(u64) -> Vec<u8>>,
-    /// Whether an answer is a good one.
+    /// Function that returns true for a good answer.
     pub is_good: Box<dyn Fn(&Answer<'_>) -> bool>,
 }
 
-/// Until when requests follow each other.
+/// End condition of a load.
 #[derive(Clone, Copy)]
 pub enum Until {
-    /// So long after the first; those in flight then are waited for, and count.
+    /// Time after the first request; requests in flight at the end are awaited, and count.
     Over(Duration),
-    /// So many requests.
+    /// Number of requests.
     Done(usize),
 }
 
@@ -89,10 +89,10 @@ impl Shared {
     }
 }
 
-/// Asks with so many in flight, each on a connection of its own, which is there before the first.
+/// Runs a load with this many requests in flight, each on a connection that exists before the first.
 ///
 /// # Panics
-/// Where an answer is not a good one.
+/// Panics if an answer is not good.
 pub async fn run(address: SocketAddr, asked: &Rc<Asked>, in_flight: usize, until: Until) -> Run {
     let clients = clients(address, in_flight).await;
     let shared = Shared::new(asked, until);
@@ -102,7 +102,7 @@ pub async fn run(address: SocketAddr, asked: &Rc<Asked>, in_flight: usize, until
     Run::of(shared.times.take(), lasted)
 }
 
-/// The same, where answers may be bad: how many were.
+/// Runs a load whose answers may be bad, and returns their number.
 pub async fn burst(address: SocketAddr, asked: &Rc<Asked>, count: usize) -> (Run, usize) {
     let clients = clients(address, count).await;
     let shared = Shared::new(asked, Until::Done(count));
@@ -111,12 +111,12 @@ pub async fn burst(address: SocketAddr, asked: &Rc<Asked>, count: usize) -> (Run
     (Run::of(shared.times.take(), lasted), shared.failures.take().len())
 }
 
-/// Keeps so many in flight, and counts what is answered in a while that begins when all of them are.
-/// They come by and by; `settled` is over when nearly so many are there. Those in flight at the end are
-/// left alone: nobody waits for them any more.
+/// Keeps this many requests in flight, and counts the answers in a window that starts when all are in flight. The
+/// requests are added gradually; `settled` returns after nearly all of them have arrived. Requests in flight at the end
+/// are abandoned.
 ///
 /// # Errors
-/// What came instead of good answers, or that they do not settle.
+/// The first bad answer, or the message that the load does not settle.
 pub async fn window(
     (address, asked): (SocketAddr, &Rc<Asked>),
     in_flight: usize,
@@ -134,7 +134,7 @@ pub async fn window(
         }
         shared.times.take();
         let begin = Instant::now();
-        tokio::time::sleep(lasting).await; // What is measured.
+        tokio::time::sleep(lasting).await; // The window of the measurement.
         Ok(Run::of(shared.times.take(), begin.elapsed()))
     };
     all.run_until(async {
@@ -167,16 +167,16 @@ fn spawn(clients: Vec<Client>, shared: &Rc<Shared>, all: &LocalSet) {
     }
 }
 
-/// Nanoseconds by the wall's clock, which the programs that are started read too.
+/// Returns nanoseconds of the wall clock, which the started programs read too.
 ///
 /// # Panics
-/// Where it is set to a time long ago.
+/// Panics if the clock is before 1970.
 #[must_use]
 pub fn wall() -> u64 {
     nanoseconds(UNIX_EPOCH.elapsed().expect("a clock"))
 }
 
-/// A number that no request had: clocks go on faster than requests are made.
+/// Returns a number that no other request had: the clock advances faster than requests are built.
 #[must_use]
 pub fn number() -> u64 {
     wall()

@@ -1,4 +1,4 @@
-//! Which machine it was measured on, and when.
+//! Description of the machine and the date of a measurement.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use crate::limit::cores;
 use crate::load::wall;
 use chrono::DateTime;
 
-/// The machine in one sentence: numbers of another one differ.
+/// Returns the machine in one sentence: numbers of other machines differ.
 #[must_use]
 pub fn told() -> String {
     let day = DateTime::from_timestamp_nanos(i64::try_from(wall()).unwrap_or_default());
@@ -22,7 +22,7 @@ pub fn told() -> String {
     )
 }
 
-/// What a file of the system says of this.
+/// Returns the value of a key in a system file.
 fn of(file: &str, name: &str) -> String {
     let text = fs::read_to_string(file).unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with(name));

@@ -1,18 +1,18 @@
-//! The page on performance, of which some parts are measured and the rest is written by hand.
+//! Performance page, whose measured parts are generated and whose rest is written by hand.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folder of pages for people.
+/// Returns the folder of the documentation.
 #[must_use]
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
-/// Puts these texts between the marks of their names on the page.
+/// Replaces the texts between the marks of their names on the page.
 ///
 /// # Panics
-/// Where the page lacks a mark, or cannot be written.
+/// Panics if the page lacks a mark, or cannot be written.
 pub fn write(texts: &[(&str, String)]) {
     let file = folder().join("performance.md");
     let page = fs::read_to_string(&file).expect("the page");
@@ -20,7 +20,7 @@ pub fn write(texts: &[(&str, String)]) {
     fs::write(&file, page).expect("the page");
 }
 
-/// The page with another text between the two marks of this name.
+/// Returns the page with another text between the two marks of this name.
 fn between(page: &str, name: &str, text: &str) -> String {
     let [open, close] = [format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->")];
     let (before, rest) = page.split_once(&open).expect("a mark");
@@ -28,7 +28,7 @@ fn between(page: &str, name: &str, text: &str) -> String {
     format!("{before}{open}\n{}\n\n{close}{after}", text.trim_end())
 }
 
-/// A number with as many places as say something.
+/// Formats a number with its significant digits.
 #[must_use]
 pub fn number_of(value: f64) -> String {
     let size = value.abs();
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_stands_between_the_marks_is_replaced() {
+    fn only_text_between_the_markers_is_replaced() {
         let page = "a\n<!-- x -->\nold\n<!-- end of x -->\nb\n";
         let once = between(page, "x", "new\n");
         assert_eq!(once, "a\n<!-- x -->\n\nnew\n\n<!-- end of x -->\nb\n");
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_no_longer_than_they_must_be() {
+    fn numbers_are_printed_in_their_shortest_form() {
         let told = [0.2195, 1.0, 12.345, 345.67, 12_345.6, 0.0].map(number_of);
         assert_eq!(told, ["0.22", "1", "12.35", "345.7", "12346", "0"]);
     }

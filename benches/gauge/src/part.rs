@@ -1,4 +1,4 @@
-//! Parts that a bench plays in a process of its own: its binary is started again, with another word.
+//! Roles that a bench runs in a process of its own: its binary is started again with another argument.
 
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
@@ -7,14 +7,14 @@ use std::time::Duration;
 use crate::bare;
 use crate::spawn::Program;
 
-/// What stands before the name of the part.
+/// Argument that precedes the name of the role.
 const WORD: &str = "--play";
 
-/// Plays the part that this process was started for; whether there was one. Every bench asks this
+/// Runs the role for which this process was started; returns true if there was one. Every bench calls this function
 /// first.
 ///
 /// # Panics
-/// Where the part cannot be played.
+/// Panics if the role cannot be run.
 #[must_use]
 pub fn is_played() -> bool {
     let mut words = std::env::args().skip(1);
@@ -32,20 +32,20 @@ pub fn is_played() -> bool {
     true
 }
 
-/// Whether a bench is to take about a tenth of its time.
+/// Returns true if a bench should take about a tenth of its time.
 #[must_use]
 pub fn is_quick() -> bool {
     std::env::args().any(|word| word == "--quick")
 }
 
-/// Whether this part of a bench is wanted: all are, unless some are named.
+/// Returns true if this part of a bench is selected: all are, unless some are named.
 #[must_use]
 pub fn is_wanted(part: &str) -> bool {
     let mut named = named();
     named.next().is_none_or(|first| first == part || named.any(|word| word == part))
 }
 
-/// Whether all parts of a bench are wanted, so that what it measures is kept.
+/// Returns true if all parts of a bench are selected, so that its results are stored.
 #[must_use]
 pub fn is_whole() -> bool {
     named().next().is_none()
@@ -55,10 +55,10 @@ fn named() -> impl Iterator<Item = String> {
     std::env::args().skip(1).filter(|word| !word.starts_with("--"))
 }
 
-/// This binary as one that plays a part.
+/// Returns a command that runs this binary in a role.
 ///
 /// # Panics
-/// Where the system does not say which binary this is.
+/// Panics if the system does not report the path of this binary.
 #[must_use]
 pub fn command(part: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this binary"));
@@ -76,18 +76,18 @@ fn spawner(words: &[String]) {
     println!("{}", serde_json::to_string(&run).expect("JSON"));
 }
 
-/// A server of this crate in a process of its own; it ends with this.
+/// Server of this crate in a process of its own. Dropping it ends the process.
 pub struct Server {
     child: Child,
-    /// Where it listens.
+    /// Listen address.
     pub address: SocketAddr,
 }
 
 impl Server {
-    /// Starts the server that plays this part.
+    /// Starts the server of this role.
     ///
     /// # Panics
-    /// Where it does not start.
+    /// Panics if it does not start.
     #[must_use]
     pub fn start(part: &str) -> Self {
         let mut command = command(part);
@@ -101,7 +101,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        _ = self.child.kill(); // It may have ended.
+        _ = self.child.kill(); // The process may have ended.
         _ = self.child.wait();
     }
 }

@@ -1,14 +1,13 @@
-//! What the system says of a process: its own processor time, and its memory.
+//! Processor time and memory of a process, as the system reports them.
 
 use std::fs;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// Milliseconds of processor time that a process has taken itself, in steps of ten; its children's
-/// time is none of it.
+/// Returns the milliseconds of processor time of a process itself, in steps of ten, without its children.
 ///
 /// # Panics
-/// Where there is no such process.
+/// Panics if there is no such process.
 #[must_use]
 pub fn spent(process: u32) -> f64 {
     let line = fs::read_to_string(format!("/proc/{process}/stat")).expect("a process");
@@ -17,20 +16,20 @@ pub fn spent(process: u32) -> f64 {
     ticks.map(|ticks| ticks.parse::<f64>().expect("a number")).sum::<f64>() * 10.0
 }
 
-/// Milliseconds of processor time of all threads that a process has now, to the nanosecond.
+/// Returns the milliseconds of processor time of all present threads of a process, to the nanosecond.
 ///
 /// # Panics
-/// Where there is no such process.
+/// Panics if there is no such process.
 #[must_use]
 pub fn awake(process: u32) -> f64 {
     let spent = |told: String| told.split(' ').next().and_then(|text| text.parse::<f64>().ok());
     of_threads(process, "schedstat", spent) / 1e6
 }
 
-/// How often the threads of a process were put to sleep, or made to wait: so often they were woken.
+/// Returns the number of context switches of a process's threads, which equals their wakeups.
 ///
 /// # Panics
-/// Where there is no such process.
+/// Panics if there is no such process.
 #[must_use]
 pub fn wakings(process: u32) -> f64 {
     let count = |line: &str| {
@@ -46,10 +45,10 @@ fn of_threads(process: u32, file: &str, number: impl Fn(String) -> Option<f64>) 
     told.map(|told| number(told).expect("a number")).sum()
 }
 
-/// Bytes of memory that a process has for itself, and its part of what it shares with others.
+/// Returns the proportional set size of a process in bytes.
 ///
 /// # Panics
-/// Where there is no such process of ours.
+/// Panics if there is no such process of this user.
 #[must_use]
 pub fn share(process: u32) -> f64 {
     let told = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).expect("its memory");
@@ -57,22 +56,22 @@ pub fn share(process: u32) -> f64 {
     line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") * 1024.0
 }
 
-/// Bytes of memory that a process has resident.
+/// Returns the resident bytes of a process.
 #[must_use]
 pub fn resident(process: u32) -> f64 {
     memory(process, "VmRSS:")
 }
 
-/// The most bytes that it had resident since it began, or since [`forget`].
+/// Returns the peak of resident bytes since the start, or since [`forget`].
 #[must_use]
 pub fn peak(process: u32) -> f64 {
     memory(process, "VmHWM:")
 }
 
-/// Lets the peak be what is resident now.
+/// Resets the peak to the present resident bytes.
 ///
 /// # Panics
-/// Where the process belongs to another.
+/// Panics if the process belongs to another user.
 pub fn forget(process: u32) {
     fs::write(format!("/proc/{process}/clear_refs"), "5").expect("a process of ours");
 }
@@ -83,7 +82,7 @@ fn memory(process: u32, name: &str) -> f64 {
     line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") * 1024.0
 }
 
-/// The child of this name that a process has.
+/// Returns the child of a process with this name.
 #[must_use]
 pub fn child(process: u32, name: &str) -> Option<u32> {
     let threads = fs::read_dir(format!("/proc/{process}/task")).ok()?.flatten();
@@ -97,10 +96,10 @@ pub fn child(process: u32, name: &str) -> Option<u32> {
     })
 }
 
-/// Lets this process, and what it starts, have as many descriptors as it may; how many.
+/// Raises the descriptor limit of this process and its children to the maximum, and returns it.
 ///
 /// # Panics
-/// Where the system does not tell.
+/// Panics if the system does not report the limit.
 #[must_use]
 pub fn descriptors() -> usize {
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");

@@ -1,24 +1,24 @@
-//! Rows: what was measured, as a ratio to a yardstick of the same run, and what it has to be.
+//! Rows of results: a value, mostly as a ratio to a baseline of the same run, and its goal.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// Where the gate and the stretch of a row lie.
+/// Goal of a row, with its gate and its stretch.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Goal {
-    /// At least so much; gate, then stretch.
+    /// Minimum: gate, then stretch.
     AtLeast(f64, f64),
-    /// At most so much; gate, then stretch.
+    /// Maximum: gate, then stretch.
     AtMost(f64, f64),
-    /// Told, not judged.
+    /// Value without a goal.
     Told,
 }
 
 impl Goal {
-    /// How a value stands to this goal: `stretch`, `gate`, `missed`, or nothing where none is set.
+    /// Returns the verdict on a value: `stretch`, `gate`, `missed`, or an empty text without a goal.
     #[must_use]
     pub fn verdict(self, value: f64) -> &'static str {
         let (gate, stretch) = match self {
@@ -34,37 +34,37 @@ impl Goal {
     }
 }
 
-/// One line of the table.
+/// Line of the table.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Row {
-    /// The number of the goal, 1 to 21.
+    /// Number of the goal, 1 to 21.
     pub number: u8,
-    /// What was measured, as `throughput, JSON-RPC, 10 in flight`.
+    /// Description of the measurement, as `throughput, JSON-RPC, 10 in flight`.
     pub what: String,
-    /// What it came to.
+    /// Measured value.
     pub value: f64,
-    /// Its unit, as `× L`, `ms`, `KB`.
+    /// Unit of the value, as `× L`, `ms`, `KB`.
     pub unit: String,
-    /// What it has to be.
+    /// Goal of the value.
     pub goal: Goal,
-    /// The figures behind it, as `p50 2.1 ms, p95 2.9 ms, p99 3.4 ms; L 890/s`.
+    /// Figures behind the value, as `p50 2.1 ms, p95 2.9 ms, p99 3.4 ms; L 890/s`.
     pub behind: String,
 }
 
-/// How something grows with something else.
+/// Curve of one quantity against another.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Curve {
-    /// A short name, fit for a file: `history`.
+    /// Short name, suitable for a file: `history`.
     pub name: String,
-    /// What grows, with its unit.
+    /// Quantity of the horizontal axis, with its unit.
     pub across: String,
-    /// What is measured, with its unit.
+    /// Quantity of the vertical axis, with its unit.
     pub up: String,
     /// Points, from left to right.
     pub points: Vec<(f64, f64)>,
 }
 
-/// What one bench has measured.
+/// Results of one bench.
 #[derive(Debug, Default, Deserialize, Serialize)]
 pub struct Report {
     bench: String,
@@ -73,13 +73,13 @@ pub struct Report {
 }
 
 impl Report {
-    /// The report of the bench of this name.
+    /// Returns the empty report of the bench with this name.
     #[must_use]
     pub fn of(bench: &str) -> Self {
         Self { bench: bench.to_owned(), ..Self::default() }
     }
 
-    /// Takes a row, and prints it at once.
+    /// Adds a row, and prints it at once.
     pub fn row(&mut self, row: Row) {
         let Row { number, what, value, unit, goal, behind } = &row;
         println!(
@@ -89,15 +89,15 @@ impl Report {
         self.rows.push(row);
     }
 
-    /// Takes a curve.
+    /// Adds a curve.
     pub fn curve(&mut self, curve: Curve) {
         self.curves.push(curve);
     }
 
-    /// Keeps what was measured, below `target/bench`.
+    /// Stores the results, below `target/bench`.
     ///
     /// # Panics
-    /// Where it cannot be written: what was measured would be lost.
+    /// Panics if the file cannot be written: the results would be lost.
     pub fn keep(&self) {
         let folder = folder();
         fs::create_dir_all(&folder).expect("a folder for what was measured");
@@ -105,20 +105,20 @@ impl Report {
         fs::write(folder.join(format!("{}.json", self.bench)), text).expect("a file");
     }
 
-    /// Its rows.
+    /// Returns the rows.
     #[must_use]
     pub fn rows(&self) -> &[Row] {
         &self.rows
     }
 
-    /// Its curves.
+    /// Returns the curves.
     #[must_use]
     pub fn curves(&self) -> &[Curve] {
         &self.curves
     }
 }
 
-/// Where reports are kept.
+/// Returns the folder of the reports.
 #[must_use]
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/bench")

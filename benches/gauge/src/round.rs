@@ -1,4 +1,4 @@
-//! Rounds: what is measured and its yardstick, in turns.
+//! Rounds of runs: the subject and its baseline, in turns.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,44 +6,44 @@ use std::time::Duration;
 use crate::part::is_quick;
 use crate::run::{Run, median};
 
-/// Runs of several kinds, one of each in each round.
+/// Runs of several kinds, one of each per round.
 #[derive(Default)]
 pub struct Rounds {
     runs: BTreeMap<String, Vec<Run>>,
 }
 
 impl Rounds {
-    /// How many rounds a bench makes.
+    /// Returns the number of rounds of a bench.
     #[must_use]
     pub fn count() -> usize {
         if is_quick() { 3 } else { 5 }
     }
 
-    /// How long a run takes, where it is told by time.
+    /// Returns the duration of a run that is limited by time.
     #[must_use]
     pub fn lasting() -> Duration {
         if is_quick() { Duration::from_millis(250) } else { Duration::from_millis(1500) }
     }
 
-    /// Takes the run of this round.
+    /// Adds the run of this round.
     pub fn take(&mut self, kind: &str, run: Run) {
         self.runs.entry(kind.to_owned()).or_default().push(run);
     }
 
-    /// The middle of what each round says of one kind.
+    /// Returns the median over the rounds of a number of one kind.
     #[must_use]
     pub fn of(&self, kind: &str, number: impl Fn(&Run) -> f64) -> f64 {
         median(self.runs_of(kind).iter().map(number))
     }
 
-    /// The middle of the ratios of two kinds, each of one round.
+    /// Returns the median of the ratios of two kinds, each ratio within one round.
     #[must_use]
     pub fn ratio(&self, above: &str, below: &str, number: impl Fn(&Run) -> f64) -> f64 {
         let pairs = self.runs_of(above).iter().zip(self.runs_of(below));
         median(pairs.map(|(above, below)| number(above) / number(below)))
     }
 
-    /// All runs of one kind as one.
+    /// Returns all runs of one kind as one.
     #[must_use]
     pub fn whole(&self, kind: &str) -> Run {
         let runs = self.runs_of(kind);
@@ -60,9 +60,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ratio_is_the_middle_of_the_rounds_own() {
+    fn a_ratio_is_the_median_of_the_ratios_of_all_rounds() {
         let mut rounds = Rounds::default();
-        // The machine is busy in the second round and idle in the third: both kinds feel it.
+        // The machine is busy in the second round and idle in the third: both kinds are affected.
         for (own, limit) in [(90, 100), (16, 20), (600, 1000)] {
             let run = |count| Run::of(vec![1; count], Duration::from_secs(1));
             rounds.take("own", run(own));

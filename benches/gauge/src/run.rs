@@ -1,4 +1,4 @@
-//! What one run of something took: each time, and the whole.
+//! Times of one run: of each operation, and of the whole.
 
 use std::time::Duration;
 
@@ -7,36 +7,36 @@ use serde::{Deserialize, Serialize};
 /// Times of one run, in nanoseconds.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Run {
-    /// Of each thing that was done.
+    /// Time of each operation.
     pub times: Vec<u64>,
-    /// Of the whole, during which they may have overlapped.
+    /// Duration of the whole run, in which operations may have overlapped.
     pub lasted: u64,
 }
 
 impl Run {
-    /// A run that took so long as a whole.
+    /// Returns a run with this total duration.
     #[must_use]
     pub fn of(mut times: Vec<u64>, lasted: Duration) -> Self {
         times.sort_unstable();
         Self { times, lasted: nanoseconds(lasted) }
     }
 
-    /// How much was done in a second.
+    /// Returns the operations per second.
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.count() * 1e9 / self.lasted.max(1) as f64
     }
 
-    /// How much was done.
+    /// Returns the number of operations.
     #[must_use]
     pub fn count(&self) -> f64 {
         self.times.len() as f64
     }
 
-    /// Milliseconds that so many thousandths of the times do not exceed: `500` is the median.
+    /// Returns the milliseconds that this many thousandths of the times do not exceed: `500` is the median.
     ///
     /// # Panics
-    /// Where nothing was done: there is no number to print.
+    /// Panics if there were no operations: there is no number to print.
     #[must_use]
     pub fn at(&self, thousandths: usize) -> f64 {
         let last = self.times.len().saturating_sub(1);
@@ -44,14 +44,14 @@ impl Run {
         *self.times.get(index).expect("something was done") as f64 / 1e6
     }
 
-    /// One run of several that went on side by side, or one after the other.
+    /// Returns several parallel or consecutive runs as one.
     #[must_use]
     pub fn joined(runs: &[Self], lasted: u64) -> Self {
         let times = runs.iter().flat_map(|run| run.times.iter().copied()).collect();
         Self::of(times, Duration::from_nanos(lasted))
     }
 
-    /// Its usual percentiles, as text.
+    /// Returns the usual percentiles as text.
     #[must_use]
     pub fn told(&self) -> String {
         let (half, most, all) = (self.at(500), self.at(950), self.at(990));
@@ -59,16 +59,16 @@ impl Run {
     }
 }
 
-/// A duration in nanoseconds.
+/// Returns a duration in nanoseconds.
 #[must_use]
 pub fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The middle of some numbers.
+/// Returns the median of some numbers.
 ///
 /// # Panics
-/// Where there are none.
+/// Panics if there are none.
 #[must_use]
 pub fn median(numbers: impl IntoIterator<Item = f64>) -> f64 {
     let mut numbers: Vec<_> = numbers.into_iter().collect();
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_tells_its_rate_and_what_so_many_do_not_exceed() {
+    fn a_run_reports_its_rate_and_percentiles() {
         let times = (1..=100).rev().map(|ms| ms * 1_000_000).collect();
         let run = Run::of(times, Duration::from_secs(4));
         assert_eq!((run.rate(), run.at(0), run.at(500), run.at(990)), (25.0, 1.0, 51.0, 100.0));
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_is_the_middle() {
+    fn the_median_is_the_middle_value() {
         assert_eq!((median([3.0, 1.0, 2.0]), median([4.0, 1.0, 2.0, 9.0])), (2.0, 3.0));
     }
 }

@@ -1,4 +1,4 @@
-//! The service as it is used: its own binary in a process of its own, with a warden beside it.
+//! Service under measurement: its own binary in a process of its own, with its process holder.
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
@@ -15,31 +15,31 @@ use tokio::time::{Instant, sleep};
 use crate::client::Client;
 use crate::process;
 
-/// What stands before the address in the line that says it is ready.
+/// Text before the address in the line that reports readiness.
 const READY: &str = "is ready on http://";
 
-/// How long a start may take.
+/// Time limit of a start.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A service; it ends with this.
+/// Running service. Dropping it ends the process.
 pub struct Service {
     home: TempDir,
-    /// Its `XDG_RUNTIME_DIR`. To be held, not to be read.
+    /// Folder of its `XDG_RUNTIME_DIR`, which exists as long as the service.
     _run: TempDir,
     child: Child,
-    /// Where it listens.
+    /// Listen address.
     pub address: SocketAddr,
-    /// The operator's token.
+    /// Operator's token.
     pub token: String,
     warden: u32,
 }
 
 impl Service {
-    /// Starts this binary on this configuration, in a folder of its own, which is `HERE` there. How
-    /// busy the machine is refuses nothing, because a bench makes it busy.
+    /// Starts this binary with this configuration, in a folder of its own, which replaces `HERE` in the text. The
+    /// pressure limits are disabled, because a bench makes the machine busy.
     ///
     /// # Panics
-    /// With what it said, where it does not start.
+    /// Panics with the output of the service if it does not start.
     pub async fn start(program: &str, server: &str, rest: &str) -> Self {
         let text = format!(
             "[pressure]\nenabled = false\n[server]\nlisten = \"127.0.0.1:0\"\nwatch = false\n\
@@ -48,10 +48,10 @@ impl Service {
         Self::on(program, &text).await
     }
 
-    /// Starts this binary on exactly this configuration, in a folder of its own, which is `HERE` there.
+    /// Starts this binary with exactly this configuration, in a folder of its own, which replaces `HERE` in the text.
     ///
     /// # Panics
-    /// With what it said, where it does not start.
+    /// Panics with the output of the service if it does not start.
     pub async fn on(program: &str, text: &str) -> Self {
         let home = tempfile::tempdir().expect("a home");
         let config = home.path().join("bench.toml");
@@ -66,28 +66,28 @@ impl Service {
         Self { home, _run: run, child, address, token: token.trim().to_owned(), warden }
     }
 
-    /// Its folder.
+    /// Returns the folder of the service.
     #[must_use]
     pub fn home(&self) -> &Path {
         self.home.path()
     }
 
-    /// The service and its warden.
+    /// Returns the processes of the service and its process holder.
     #[must_use]
     pub fn processes(&self) -> [u32; 2] {
         [self.child.id(), self.warden]
     }
 
-    /// What both come to, by one of [`process`]'s measures.
+    /// Returns the sum of both for one of [`process`]'s measures.
     #[must_use]
     pub fn sum(&self, measure: fn(u32) -> f64) -> f64 {
         self.processes().map(measure).iter().sum()
     }
 
-    /// How many wait in the queue of an agent, once it has nothing to do or so many seconds are over.
+    /// Returns the queue length of an agent, after the agent is idle or this many seconds have passed.
     ///
     /// # Panics
-    /// Where the service does not say.
+    /// Panics if the service does not answer.
     pub async fn queued(&self, agent: &str, seconds: u32) -> u64 {
         let line = format!("POST /api/v1/agents/{agent}/wait?seconds={seconds}");
         let mut client = Client::to(self.address).await;
@@ -96,7 +96,7 @@ impl Service {
         idleness.get("queued").and_then(Value::as_u64).expect("how many wait")
     }
 
-    /// A request with the operator's token, such as `POST /status`, with further headers.
+    /// Returns a request with the operator's token, such as `POST /status`, with further headers.
     #[must_use]
     pub fn request(&self, line: &str, headers: &str, body: &str) -> String {
         let (address, length, token) = (self.address, body.len(), &self.token);
@@ -110,13 +110,13 @@ impl Service {
 impl Drop for Service {
     fn drop(&mut self) {
         let process = i32::try_from(self.child.id()).map(Pid::from_raw);
-        _ = process.map(|process| kill(process, Signal::SIGTERM)); // It may have ended.
+        _ = process.map(|process| kill(process, Signal::SIGTERM)); // The process may have ended.
         _ = self.child.wait();
     }
 }
 
-/// A folder for what lives as long as the service: in memory where the machine has such a place, as it is
-/// wherever something gives services their `XDG_RUNTIME_DIR`.
+/// Creates a runtime folder for the service: in memory if possible, as service managers provide their
+/// `XDG_RUNTIME_DIR`.
 fn runtime_folder() -> TempDir {
     let in_memory = Path::new("/dev/shm");
     let made =
@@ -135,7 +135,7 @@ fn command(program: &str, (home, run): (&Path, &Path), config: &Path) -> Command
     command
 }
 
-/// Where it listens, once it does. Its log is a file, so that nobody has to read it meanwhile.
+/// Waits for the listen address. The log is a file, so that no reader is needed meanwhile.
 async fn address(home: &Path, child: &mut Child) -> SocketAddr {
     let begin = Instant::now();
     loop {

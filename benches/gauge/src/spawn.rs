@@ -1,4 +1,4 @@
-//! What nobody can leave out: `posix_spawn` of an absolute path, three pipes, write, read, wait.
+//! Minimum of every spawner: `posix_spawn` of an absolute path, three pipes, write, read, wait.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -14,27 +14,27 @@ use tokio::time::Instant;
 
 use crate::run::{Run, nanoseconds};
 
-/// A program with its arguments, and what it reads.
+/// Program with its arguments and its input.
 pub struct Program {
     words: Vec<CString>,
     text: Vec<u8>,
 }
 
 impl Program {
-    /// The program of this absolute path, which reads so many bytes and says as many again.
+    /// Returns the program with this absolute path, which reads this many bytes and writes as many.
     ///
     /// # Panics
-    /// Where a word has a byte that no argument can have.
+    /// Panics if an argument contains a zero byte.
     #[must_use]
     pub fn new(words: &[String], bytes: usize) -> Self {
         let words = words.iter().map(|word| CString::new(word.as_str()).expect("a word"));
         Self { words: words.collect(), text: text(bytes).into_bytes() }
     }
 
-    /// Runs it once.
+    /// Runs the program once.
     ///
     /// # Panics
-    /// Where it cannot be started, does not say what it read, or ends badly.
+    /// Panics if the program cannot be started, does not echo its input, or fails.
     pub fn once(&self) {
         let pipe = || pipe2(OFlag::O_CLOEXEC).expect("a pipe");
         let (input, output, errors) = (pipe(), pipe(), pipe());
@@ -58,7 +58,7 @@ impl Program {
         posix_spawn(path, &places, &plain, &self.words, &env).expect("a child")
     }
 
-    /// Runs it again and again for so long.
+    /// Runs the program repeatedly for this time.
     #[must_use]
     pub fn again(&self, lasting: Duration) -> Run {
         let (begin, mut times) = (Instant::now(), Vec::new());
@@ -71,7 +71,7 @@ impl Program {
     }
 }
 
-/// Plain words of so many bytes, so that nothing in it is masked.
+/// Returns plain words of this many bytes, of which nothing is redacted.
 #[must_use]
 pub fn text(bytes: usize) -> String {
     let line = "a line of plain words and no more than that, thirteen and a few.\n";

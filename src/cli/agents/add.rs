@@ -1,96 +1,118 @@
-//! `algonius agents add`: looks whether an agent of a known program could work, writes it into the
-//! configuration, has the service take it, and tries it.
+//! `algonius agents add`: checks that an agent of a known program can work, writes it into the configuration,
+//! reloads the service and tests the agent.
 
 use std::io::{BufRead, IsTerminal};
-use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::draft::Draft;
-use super::fault::AddError;
-use super::{look, probe};
+use super::draft::ConfigDraft;
+use super::probe;
+use crate::app::confinement::{Machine, isolate_on};
+use crate::app::program_versions::TemporaryHolder;
 use crate::cli::args::AddAgent;
-use crate::cli::client::Client;
-use crate::cli::doctor::{self, Finding, Weight};
-use crate::cli::fault::CliError;
-use crate::cli::out::Out;
+use crate::cli::client::ServiceClient;
+use crate::cli::doctor::agent_program;
+use crate::cli::doctor::environment::AgentEnvironment;
+use crate::cli::doctor::finding::{Finding, FindingLevel, print_findings};
+use crate::cli::error::CliError;
+use crate::cli::error::add_agent::AddError;
+use crate::cli::output::Out;
 use crate::cli::service::installed::Installed;
-use crate::config::{self, Agent, Settings};
+use crate::config::{self, Agent, ServiceFiles, Settings};
+use crate::host_capabilities;
 use crate::wire::admin::Reloaded;
 
-/// What became of it, for programs that read.
+/// Result of the command, for JSON output.
 #[derive(Default)]
-struct Told {
+struct AddReport {
     findings: Vec<Finding>,
     is_applied: bool,
     probe: Option<Value>,
 }
 
-/// Looks, writes, reloads, tries.
+/// Checks, writes, reloads and tests.
 pub(super) async fn run(
-    client: Result<Client, CliError>,
+    client: Result<ServiceClient, CliError>,
     wanted: AddAgent,
     out: &Out,
 ) -> Result<(), CliError> {
     let id = wanted.id.clone().unwrap_or_else(|| wanted.preset.clone());
-    let draft = Draft::new(&wanted, &id)?;
-    let place = Place::of(draft.file());
-    let agent = drafted(&draft, &place, &id)?;
-    let mut told = Told { findings: place.finding(), ..Told::default() };
-    told.findings.extend(look::of(&agent).await);
+    let draft = ConfigDraft::new(&wanted, &id)?;
+    let unit = Installed::find().filter(|unit| unit.starts(draft.file()));
+    let of_unit: Vec<_> = unit.iter().map(Installed::finding).collect();
+    let looked_up = |env: &dyn Fn(&str) -> Option<String>| _ = read(&draft.after(), &draft, env);
+    let environment =
+        AgentEnvironment::of(client.as_ref(), Some(draft.file()), unit, looked_up).await;
+    let env = |name: &str| environment.variable(name);
+    let (agent, files) = drafted(&draft, &env, &id)?;
+    let mut told = AddReport { findings: of_unit, ..AddReport::default() };
+    told.findings.extend(environment.findings());
+    told.findings.extend(checked(agent.clone(), &files).await);
     if !out.is_json() {
-        doctor::print_findings(&told.findings, out);
+        print_findings(&told.findings, out);
         agent.about.notes.iter().for_each(|note| out.line(&format!("note     {note}")));
     }
-    if told.findings.iter().any(|finding| finding.weight == Weight::Bad) {
+    if told.findings.iter().any(|finding| finding.weight == FindingLevel::Bad) {
         shape(&told, &draft, &id, out);
         return Err(AddError::NotReady.into());
     }
-    place.read(&draft.after(), &draft)?;
+    read(&draft.after(), &draft, &env)?;
     agree(&wanted, &draft, out)?;
     draft.write()?;
     if !out.is_json() {
-        out.line(&format!("written  {}", draft.file().display()));
+        let made = if draft.is_new() { ", which is new" } else { "" };
+        out.line(&format!("written  {}{made}", draft.file().display()));
     }
     let done = try_out(client, &draft, &id, (&mut told, out)).await;
     shape(&told, &draft, &id, out);
     done
 }
 
-/// The agent as it would be; that its program may be missing is looked at by itself.
-fn drafted(draft: &Draft, place: &Place, id: &str) -> Result<Agent, CliError> {
+/// Checks the program of an agent in its future sandbox.
+async fn checked(mut agent: Agent, files: &ServiceFiles) -> Vec<Finding> {
+    let capabilities = host_capabilities();
+    isolate_on(&mut agent, &Machine { capabilities: &capabilities, files });
+    let has_version = agent.program().is_some_and(|program| program.outfit.version.is_some());
+    let holder = match has_version {
+        true => TemporaryHolder::start(&capabilities, files).await.ok(),
+        false => None,
+    };
+    let findings = agent_program::of(&agent, holder.as_ref().map(TemporaryHolder::requester)).await;
+    if let Some(holder) = holder {
+        holder.end().await;
+    }
+    findings
+}
+
+/// Returns the agent as it will be configured, and the files that no agent may access; a missing program is checked
+/// separately.
+fn drafted(
+    draft: &ConfigDraft,
+    env: &dyn Fn(&str) -> Option<String>,
+    id: &str,
+) -> Result<(Agent, ServiceFiles), CliError> {
     let is_it = |agent: &Agent| agent.spec.id.as_str() == id;
-    // A configuration whose only fault is that it is empty may be added to.
-    if place.read(draft.before(), draft).is_ok_and(|settings| settings.agents.iter().any(is_it)) {
+    // An agent may be added to a configuration whose only fault is that it is empty.
+    if read(draft.before(), draft, env).is_ok_and(|settings| settings.agents.iter().any(is_it)) {
         return Err(AddError::Exists { id: id.to_owned() }.into());
     }
-    let settings = place.read(&draft.switched_off(), draft)?;
-    settings.agents.into_iter().find(is_it).ok_or_else(|| AddError::NotReady.into())
+    let settings = read(&draft.switched_off(), draft, env)?;
+    let agent = settings.agents.into_iter().find(is_it).ok_or(AddError::NotReady)?;
+    Ok((agent, settings.service_files))
 }
 
-/// Where the service will find programs and keys: as its unit has them, where one is installed that
-/// starts it on this file, or else as this terminal has.
-struct Place(Option<Installed>);
-
-impl Place {
-    fn of(file: &Path) -> Self {
-        Self(Installed::find().filter(|unit| unit.starts(file)))
-    }
-
-    fn finding(&self) -> Vec<Finding> {
-        self.0.iter().map(Installed::finding).collect()
-    }
-
-    /// A text, as if it stood in the file.
-    fn read(&self, text: &str, draft: &Draft) -> Result<Settings, CliError> {
-        let env = |name: &str| Installed::variable_of(self.0.as_ref(), name);
-        let checked = config::load_text(draft.file(), text, &env);
-        checked.map(|checked| checked.settings).map_err(CliError::Configuration)
-    }
+/// Reads a text as if it were in the file, with the variables of this environment.
+fn read(
+    text: &str,
+    draft: &ConfigDraft,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Settings, CliError> {
+    let checked = config::load_text(draft.file(), text, env);
+    checked.map(|checked| checked.settings).map_err(CliError::Configuration)
 }
 
-/// Asks the person at the terminal, unless it was said before.
-fn agree(wanted: &AddAgent, draft: &Draft, out: &Out) -> Result<(), CliError> {
+/// Requests the consent of the person at the terminal, unless `--yes` was given.
+fn agree(wanted: &AddAgent, draft: &ConfigDraft, out: &Out) -> Result<(), CliError> {
     if wanted.yes {
         return Ok(());
     }
@@ -105,19 +127,16 @@ fn agree(wanted: &AddAgent, draft: &Draft, out: &Out) -> Result<(), CliError> {
     if is_yes { Ok(()) } else { Err(AddError::NotAgreed.into()) }
 }
 
-/// Has the service that runs take it, and asks it something. That none runs is no fault.
+/// Reloads the running service and tests the agent. A service that does not run is not an error.
 async fn try_out(
-    client: Result<Client, CliError>,
-    draft: &Draft,
+    client: Result<ServiceClient, CliError>,
+    draft: &ConfigDraft,
     id: &str,
-    (told, out): (&mut Told, &Out),
+    (told, out): (&mut AddReport, &Out),
 ) -> Result<(), CliError> {
-    let reloaded = match &client {
-        Ok(client) => client.post::<Reloaded>("/api/v1/reload", json!({})).await.map(|_| client),
-        Err(_) => return no_service(draft, id, out),
-    };
-    let client = match reloaded {
-        Ok(client) => client,
+    let Ok(client) = &client else { return no_service(draft, id, out) };
+    match client.post::<Reloaded>("/api/v1/reload", json!({})).await {
+        Ok(reloaded) => found_by_service(client, &reloaded, draft, id).await?,
         Err(CliError::Unreachable { .. }) => return no_service(draft, id, out),
         Err(error @ CliError::Rejected { .. }) => {
             draft.take_back()?;
@@ -125,18 +144,34 @@ async fn try_out(
             return Err(AddError::NotTaken { file, told }.into());
         }
         Err(error) => return Err(error),
-    };
+    }
     let known: Result<Value, _> = client.get(&format!("/api/v1/agents/{id}")).await;
     if known.is_err() {
         return Err(AddError::Elsewhere { file: draft.file().to_owned() }.into());
     }
     told.is_applied = true;
-    let probed = probe::ask(client, id, None, out).await?;
+    let probed = probe::send_probe(client, id, None, out).await?;
     told.probe = Some(probed.shape());
     probed.report(out)
 }
 
-fn no_service(draft: &Draft, id: &str, out: &Out) -> Result<(), CliError> {
+/// Removes the agent again if the service does not find the program that this terminal finds.
+async fn found_by_service(
+    client: &ServiceClient,
+    reloaded: &Reloaded,
+    draft: &ConfigDraft,
+    id: &str,
+) -> Result<(), CliError> {
+    let key = format!("agents.{id}.command");
+    let Some(lack) = reloaded.warnings.iter().find(|it| it.key.as_ref() == Some(&key)) else {
+        return Ok(());
+    };
+    draft.take_back()?;
+    client.post::<Reloaded>("/api/v1/reload", json!({})).await?;
+    Err(AddError::NotTaken { file: draft.file().to_owned(), told: lack.to_string() }.into())
+}
+
+fn no_service(draft: &ConfigDraft, id: &str, out: &Out) -> Result<(), CliError> {
     if !out.is_json() {
         out.line("next     no service runs here yet:");
         out.line(&format!("           algonius serve --config {}", draft.file().display()));
@@ -145,8 +180,8 @@ fn no_service(draft: &Draft, id: &str, out: &Out) -> Result<(), CliError> {
     Ok(())
 }
 
-/// What became of it, for programs that read.
-fn shape(told: &Told, draft: &Draft, id: &str, out: &Out) {
+/// Prints the result as JSON.
+fn shape(told: &AddReport, draft: &ConfigDraft, id: &str, out: &Out) {
     if out.is_json() {
         out.shape(&json!({
             "agent": id,

@@ -1,5 +1,5 @@
-//! The table of an agent that is added, and the file that it is added to: what stands there stays as it
-//! is, and the whole is written at once or not at all.
+//! Table of a new agent and the file to which it is added: existing content stays unchanged, and the file is written
+//! atomically.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -8,47 +8,63 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use crate::cli::args::AddAgent;
-use crate::cli::fault::CliError;
+use crate::cli::configuration::{Configuration, init};
+use crate::cli::error::CliError;
+use crate::config;
 
-/// A configuration, and what is to be added to it.
-pub(super) struct Draft {
-    /// The file, without links.
+/// Configuration file with the table to add.
+pub(super) struct ConfigDraft {
+    /// Path of the file, with links resolved.
     file: PathBuf,
-    /// What stands there.
+    /// Present content of the file.
     before: String,
-    /// What is added.
+    /// Table to add.
     table: String,
+    /// True if the file does not exist yet.
+    is_new: bool,
 }
 
-impl Draft {
-    /// Reads the file, and words the table of the agent of this id.
+impl ConfigDraft {
+    /// Reads the file that every command finds, and writes the table of the agent with this id. If no file exists,
+    /// the draft is the file of the present user, with the content that `algonius init` writes.
     pub(super) fn new(wanted: &AddAgent, id: &str) -> Result<Self, CliError> {
+        let found = Configuration::find(wanted.config.as_deref()).file;
+        let Some(given) = found else {
+            let file = Configuration::of_user().unwrap_or_else(|| PathBuf::from("supervisor.toml"));
+            let (before, table) = (config::SHIPPED.to_owned(), table(wanted, id)?);
+            return Ok(Self { file, before, table, is_new: true });
+        };
         let fault = |source| CliError::File {
             what: "cannot read (`algonius init` makes one)",
-            file: wanted.config.clone(),
+            file: given.clone(),
             source,
         };
-        let file = wanted.config.canonicalize().map_err(fault)?;
+        let file = given.canonicalize().map_err(fault)?;
         let before = fs::read_to_string(&file).map_err(fault)?;
-        Ok(Self { file, before, table: table(wanted, id)? })
+        Ok(Self { file, before, table: table(wanted, id)?, is_new: false })
     }
 
-    /// The file.
+    /// True if the file does not exist before it is written.
+    pub(super) const fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// Returns the path of the file.
     pub(super) fn file(&self) -> &Path {
         &self.file
     }
 
-    /// What stands there.
+    /// Returns the present content of the file.
     pub(super) fn before(&self) -> &str {
         &self.before
     }
 
-    /// What is added.
+    /// Returns the table to add.
     pub(super) fn table(&self) -> &str {
         &self.table
     }
 
-    /// The whole with it.
+    /// Returns the content with the table.
     pub(super) fn after(&self) -> String {
         let gap = match self.before.as_str() {
             "" => "",
@@ -59,23 +75,26 @@ impl Draft {
         format!("{}{gap}{}", self.before, self.table)
     }
 
-    /// The whole with it switched off, to look at it where the machine lacks something.
+    /// Returns the content with the agent disabled, for a check on a machine that lacks something.
     pub(super) fn switched_off(&self) -> String {
         format!("{}enabled = false\n", self.after())
     }
 
-    /// Writes the whole.
+    /// Writes the content with the table.
     pub(super) fn write(&self) -> Result<(), CliError> {
-        self.put(&self.after())
+        if self.is_new {
+            init::write(self.file.clone(), false)?;
+        }
+        self.replace_with(&self.after())
     }
 
-    /// Writes what stood there.
+    /// Restores the previous content.
     pub(super) fn take_back(&self) -> Result<(), CliError> {
-        self.put(&self.before)
+        self.replace_with(&self.before)
     }
 
-    /// At once or not at all: the service may read at any time.
-    fn put(&self, text: &str) -> Result<(), CliError> {
+    /// Replaces the file atomically, because the service may read it at any time.
+    fn replace_with(&self, text: &str) -> Result<(), CliError> {
         let fault =
             |source| CliError::File { what: "cannot write", file: self.file.clone(), source };
         replace(&self.file, text).map_err(fault)
@@ -97,7 +116,7 @@ fn replace(file: &Path, text: &str) -> io::Result<()> {
     replaced
 }
 
-/// The agent's table. What is a text in JSON is one in TOML.
+/// Returns the table of the agent. A JSON string is also a valid TOML string.
 fn table(wanted: &AddAgent, id: &str) -> Result<String, CliError> {
     let mut lines = format!("[agents.{id}]\npreset = {}\n", json!(wanted.preset));
     if let Some(model) = &wanted.model {

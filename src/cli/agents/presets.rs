@@ -1,36 +1,45 @@
-//! `algonius agents presets`: the known programs, and which of them are here.
+//! `algonius agents presets`: lists the known programs, and those that are installed.
 
 use std::path::{Path, PathBuf};
 
 use futures_util::future::join_all;
 use serde_json::json;
 
-use crate::cli::check;
-use crate::cli::fault::CliError;
-use crate::cli::out::Out;
+use crate::app::confinement::{Machine, isolate_on};
+use crate::app::program_versions::{TemporaryHolder, VersionRequester, look};
+use crate::cli::configuration::{Configuration, load};
+use crate::cli::error::CliError;
+use crate::cli::output::Out;
 use crate::config::presets::{Offer, offers};
 use crate::config::{self, Agent};
-use crate::programs::look;
+use crate::host_capabilities;
 
-/// A preset, and the program of it on this machine.
-struct Row {
+/// Preset with its program on this machine.
+struct PresetRow {
     offer: Offer,
     program: Option<PathBuf>,
     version: Option<String>,
     warning: Option<String>,
 }
 
-/// Looks and prints. Needs no service.
+/// Prints the presets. Needs no service.
 pub(super) async fn run(config: Option<&Path>, out: &Out) -> Result<(), CliError> {
-    let folder = match config {
-        Some(file) => Some(check::load(Some(file))?.settings.server.presets),
-        None => None,
-    };
-    let rows = join_all(offers(folder.as_deref()).into_iter().map(|offer| {
-        let folder = folder.clone();
-        async move { row(offer, folder.as_deref()).await }
-    }));
-    let rows = rows.await;
+    let configuration = Configuration::find(config);
+    let config = configuration.file.as_deref();
+    // The shipped configuration has the default files.
+    let settings = load(config)?.settings;
+    let (folder, files) =
+        (config.map(|_| settings.server.configuration.presets), settings.service_files);
+    let capabilities = host_capabilities();
+    let machine = Machine { capabilities: &capabilities, files: &files };
+    let holder = TemporaryHolder::start(&capabilities, &files).await.ok();
+    let requester = holder.as_ref().map(TemporaryHolder::requester);
+    let offers = offers(folder.as_deref()).into_iter();
+    let rows =
+        join_all(offers.map(|offer| row(offer, folder.as_deref(), (requester, &machine)))).await;
+    if let Some(holder) = holder {
+        holder.end().await;
+    }
     if out.is_json() {
         let presets: Vec<_> = rows.iter().map(shape).collect();
         out.shape(&json!({ "presets": presets }));
@@ -40,18 +49,28 @@ pub(super) async fn run(config: Option<&Path>, out: &Out) -> Result<(), CliError
     Ok(())
 }
 
-async fn row(offer: Offer, folder: Option<&Path>) -> Row {
+async fn row(
+    offer: Offer,
+    folder: Option<&Path>,
+    (requester, machine): (Option<&VersionRequester>, &Machine<'_>),
+) -> PresetRow {
     let agent = agent(&offer.name, folder);
-    let program = agent.as_ref().map(|agent| agent.program.command.clone());
+    let program = agent.as_ref().and_then(Agent::program).map(|program| program.command.clone());
     let program = program.filter(|program| program.is_file());
-    let told = match agent.filter(|_| program.is_some()) {
-        Some(agent) => look(&agent.program).await,
+    let told = match agent.filter(|_| program.is_some()).zip(requester) {
+        Some((mut agent, requester)) => {
+            isolate_on(&mut agent, machine);
+            match agent.program().cloned() {
+                Some(program) => look(requester, agent.spec, program).await,
+                None => <_>::default(),
+            }
+        }
         None => <_>::default(),
     };
-    Row { offer, program, version: told.version, warning: told.warning }
+    PresetRow { offer, program, version: told.version, warning: told.warning }
 }
 
-/// An agent of a preset, as it would be without another word.
+/// Returns an agent of a preset with default settings.
 fn agent(preset: &str, folder: Option<&Path>) -> Option<Agent> {
     let folder = folder.map_or(String::new(), |folder| {
         format!("[server]\npresets = {}\n", json!(folder.to_string_lossy()))
@@ -62,7 +81,7 @@ fn agent(preset: &str, folder: Option<&Path>) -> Option<Agent> {
     checked.settings.agents.into_iter().next()
 }
 
-fn shape(row: &Row) -> serde_json::Value {
+fn shape(row: &PresetRow) -> serde_json::Value {
     json!({
         "preset": row.offer.name,
         "title": row.offer.about.title,
@@ -75,7 +94,7 @@ fn shape(row: &Row) -> serde_json::Value {
     })
 }
 
-fn line(row: &Row) -> [String; 5] {
+fn line(row: &PresetRow) -> [String; 5] {
     let program = match (&row.program, &row.offer.command) {
         (Some(program), _) => program.display().to_string(),
         (None, Some(command)) => format!("no `{command}` on the PATH"),

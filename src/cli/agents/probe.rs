@@ -1,50 +1,48 @@
-//! `algonius agents test`: a short question, and all that is known of how it went.
+//! `algonius agents test`: sends a short request to an agent and reports the result.
 
-use std::time::Duration;
-
-use algonius_actors::model::event::{Event, Fact};
-use algonius_actors::model::execution::{Outcome, State};
+use algonius_a2a::problem::PAGES;
+use algonius_actors::model::execution::event::{Event, EventKind};
+use algonius_actors::model::execution::{Interruption, Outcome, State};
 use serde_json::{Value, json};
 
-use crate::cli::client::Client;
-use crate::cli::fault::CliError;
-use crate::cli::out::Out;
-use crate::cli::progress::Progress;
-use crate::cli::tail::{Tail, Told};
-use crate::cli::tasks::took;
-use crate::wire::api::Trouble;
+use crate::cli::client::ServiceClient;
+use crate::cli::client::feed::ExecutionFeed;
+use crate::cli::client::tail::TailItem;
+use crate::cli::error::CliError;
+use crate::cli::output::progress::ProgressLine;
+use crate::cli::output::time_text::took;
+use crate::cli::output::{Out, failure_details};
+use crate::wire::api::ErrorBody;
 use crate::wire::api::history::ExecutionDetail;
 
-/// What is asked when nobody says.
+/// Default request.
 const QUESTION: &str = "This is a test whether you can be reached. Answer with one short sentence.";
 
-/// From one look to the next.
-const PACE: Duration = Duration::from_millis(200);
-
-/// Asks, follows, reports.
+/// Sends the request, follows the execution and reports.
 pub(super) async fn run(
-    client: &Client,
+    client: &ServiceClient,
     agent: &str,
     input: Option<String>,
     out: &Out,
 ) -> Result<(), CliError> {
-    let probed = ask(client, agent, input, out).await?;
+    let probed = send_probe(client, agent, input, out).await?;
     if out.is_json() {
         out.shape(&probed.shape());
     }
     probed.report(out)
 }
 
-/// An agent that was asked something.
+/// Result of a test request.
 pub(super) struct Probed {
     detail: ExecutionDetail,
-    /// Whether it asks back, and was called off for it.
+    /// True if the agent requested input, because of which the execution was canceled.
     is_asking: bool,
 }
 
-/// Asks, and tells a person what happens. The execution is made by a `probe`, and belongs to who asked.
-pub(super) async fn ask(
-    client: &Client,
+/// Sends the request, and shows the progress to a person. The trigger of the execution is `probe`, and its owner is
+/// the caller.
+pub(super) async fn send_probe(
+    client: &ServiceClient,
     agent: &str,
     input: Option<String>,
     out: &Out,
@@ -71,52 +69,70 @@ pub(super) async fn ask(
     Ok(Probed { detail, is_asking })
 }
 
-/// Tells what happens, to the end or to a question; whether it is that.
-async fn follow(client: &Client, id: &str, out: &Out) -> Result<bool, CliError> {
-    let (mut tail, mut progress) = (Tail::of(id), Progress::begin(!out.is_json()));
-    while !tail.is_over {
-        for told in tail.next(client).await? {
-            let Told::Event(event) = told else { continue };
-            let Some(word) = word(&event) else { continue };
-            progress.clear();
-            if !out.is_json() {
-                out.line(&format!("          {word}"));
-            }
-            progress.say(&word);
-            if matches!(&event.fact, Fact::Moved(moved) if moved.to == State::Waiting) {
-                return Ok(true);
-            }
+/// Shows the events up to the end or to a request for input; returns true for the latter.
+async fn follow(client: &ServiceClient, id: &str, out: &Out) -> Result<bool, CliError> {
+    let mut feed = ExecutionFeed::events_of(id.to_owned());
+    let mut progress = ProgressLine::start(!out.is_json());
+    loop {
+        let told = tokio::select! {
+            told = feed.next(client) => told?,
+            () = progress.tick() => continue,
+        };
+        let event = match told {
+            Some(TailItem::Event(event)) => event,
+            Some(TailItem::Text(..)) => continue,
+            None => return Ok(false),
+        };
+        let Some(word) = progress_word(&event) else { continue };
+        progress.clear();
+        if !out.is_json() {
+            out.line(&format!("          {word}"));
         }
-        tokio::select! {
-            () = tokio::time::sleep(PACE) => {} // The pace of looking; nothing waits for it.
-            () = progress.tick() => {}
+        progress.show(&word);
+        if matches!(&event.data, EventKind::StateChanged(moved) if moved.to == State::Waiting) {
+            return Ok(true);
         }
     }
-    Ok(false)
 }
 
-/// What a person is told of an event, if anything.
-fn word(event: &Event) -> Option<String> {
-    match &event.fact {
-        Fact::Moved(moved) if moved.to == State::Starting => {
-            Some(format!("attempt {}", moved.stamp.attempt))
+/// Returns the message for a person about an event, if there is one.
+fn progress_word(event: &Event) -> Option<String> {
+    match &event.data {
+        EventKind::StateChanged(moved) if moved.to == State::Starting => {
+            Some(format!("attempt {}", moved.attempt_id.attempt))
         }
-        Fact::Moved(moved) if moved.to == State::Running => Some("running".to_owned()),
-        Fact::Moved(moved) if moved.to == State::Waiting => Some("asks a question".to_owned()),
-        Fact::AttemptFailed(failure) => Some(format!("{} ({})", failure.message, failure.code)),
-        Fact::Expiring { message, .. } | Fact::Warned { message } => Some(message.clone()),
-        Fact::Checked { stdout, stderr } => Some(format!("the check says: {stdout}{stderr}")),
+        EventKind::StateChanged(moved) if moved.to == State::Running => Some("running".to_owned()),
+        EventKind::StateChanged(moved)
+            if moved.interruption == Some(Interruption::AuthRequired) =>
+        {
+            Some("needs its caller to authenticate".to_owned())
+        }
+        EventKind::StateChanged(moved) if moved.to == State::Waiting => {
+            Some("asks a question".to_owned())
+        }
+        EventKind::AttemptFailed(failure) => {
+            Some(format!("{} ({})", failure.message, failure.code))
+        }
+        EventKind::DeadlineApproaching { message, .. } | EventKind::Warning { message } => {
+            Some(message.clone())
+        }
+        EventKind::MalformedLine { line, reason, text } => {
+            Some(format!("line {line} {reason}: {text}"))
+        }
+        EventKind::CheckOutput { stdout, stderr } => {
+            Some(format!("the check says: {stdout}{stderr}"))
+        }
         _ => None,
     }
 }
 
-async fn cancel(client: &Client, id: &str) {
-    // It may have ended meanwhile; how is told in any case.
+async fn cancel(client: &ServiceClient, id: &str) {
+    // The execution may have ended meanwhile; its end is reported in any case.
     _ = client.post::<Value>(&format!("/api/v1/executions/{id}/cancel"), json!({})).await;
 }
 
 impl Probed {
-    /// What it answered.
+    /// Returns the answer of the agent.
     pub(super) fn answer(&self) -> &str {
         self.detail.output.as_deref().unwrap_or_default()
     }
@@ -125,7 +141,7 @@ impl Probed {
         self.detail.entry.outcome == Some(Outcome::Completed)
     }
 
-    /// For programs that read.
+    /// Returns the result as JSON.
     pub(super) fn shape(&self) -> Value {
         let entry = &self.detail.entry;
         json!({
@@ -138,11 +154,11 @@ impl Probed {
             "answer": self.answer(),
             "asksAQuestion": self.is_asking,
             "error": entry.error,
-            "page": entry.error.as_ref().map(page),
+            "pagePath": entry.error.as_ref().map(page),
         })
     }
 
-    /// Tells a person how it went; an error where it did not answer.
+    /// Reports the result to a person; fails if the agent did not answer.
     pub(super) fn report(&self, out: &Out) -> Result<(), CliError> {
         let entry = &self.detail.entry;
         let took = entry.duration_us.map_or("no time".to_owned(), took);
@@ -162,7 +178,7 @@ impl Probed {
     }
 }
 
-/// What exactly went wrong, and what can be done.
+/// Returns the description of the failure with a hint.
 fn fault(detail: &ExecutionDetail, is_asking: bool) -> String {
     let entry = &detail.entry;
     if is_asking {
@@ -179,15 +195,14 @@ fn fault(detail: &ExecutionDetail, is_asking: bool) -> String {
             entry.agent, entry.id, entry.state
         );
     };
-    let stderr: Vec<_> = detail.stderr.lines().rev().take(5).collect();
-    let said: String =
-        stderr.iter().rev().map(|line| format!("\n  standard error: {line}")).collect();
-    let Trouble { code, category, message, hint } = error;
-    let page = page(error);
-    format!("{message}\n  hint: {hint} ({code}, {category})\n  page: {page}{said}")
+    let ErrorBody { code, category, message, hint } = error;
+    let report = failure_details::report(detail);
+    format!(
+        "{message}\n  hint: {hint} ({code}, {category})\n  page: `algonius explain {code}`{report}"
+    )
 }
 
-/// Where an error is told about at length.
-fn page(error: &Trouble) -> String {
-    format!("docs/errors/{}.md", error.code)
+/// Path of the page about an error, below the address of the service.
+fn page(error: &ErrorBody) -> String {
+    format!("{PAGES}{}", error.code)
 }

@@ -1,4 +1,4 @@
-//! What can be typed about agents.
+//! Arguments of `algonius agents`.
 
 use std::path::PathBuf;
 
@@ -6,41 +6,45 @@ use clap::Subcommand;
 
 use super::presets::AddAgent;
 
-/// What to do with agents.
+/// Commands on agents.
 #[derive(Debug, Subcommand)]
 pub enum AgentsCommand {
-    /// List agents: how they are, what runs and what waits.
+    /// List agents with health, running and queued executions.
     List,
-    /// Show one agent with all its limits, what holds it, and where its card is.
+    /// Show one agent with its limits, isolation and card URL.
     Show {
-        /// The agent's id.
+        /// Id of the agent.
         id: String,
     },
-    /// Switch an agent on, whatever the configuration says; that holds until it is switched off.
+    /// Enable an agent. This overrides the configuration until `disable`.
     Enable {
-        /// The agent's id.
+        /// Id of the agent.
         id: String,
     },
-    /// Switch an agent off, whatever the configuration says; that holds until it is switched on.
+    /// Disable an agent. This overrides the configuration until `enable`.
     ///
-    /// It is listed still and refuses new work. What runs or waits goes on.
+    /// The agent stays listed and refuses new requests. Accepted executions continue.
     Disable {
-        /// The agent's id.
+        /// Id of the agent.
         id: String,
     },
-    /// Ask an agent something short, and tell how it went or what went wrong.
+    /// Test an agent with a short request, and report the result.
+    #[command(after_help = examples!("algonius agents test reviewer", "algonius agents test reviewer --input \"Reply with the word ok\""))]
     Test {
-        /// The agent's id.
+        /// Id of the agent.
         id: String,
-        /// What it is asked.
+        /// Text of the request.
         #[arg(long, value_name = "TEXT")]
         input: Option<String>,
     },
-    /// Add an agent of a known program to the configuration, and try it.
+    /// Add an agent from a preset to the configuration, and test it.
+    #[command(after_help = examples!("algonius agents add claude-code", "algonius agents add codex --id fixer --read-write --working-dir ./repository"))]
     Add(AddAgent),
-    /// List the known programs, and which of them are here.
+    /// List presets, and which programs are installed.
+    #[command(after_help = examples!("algonius agents presets", "algonius agents presets --config ./supervisor.toml"))]
     Presets {
-        /// The configuration, whose folder of presets counts too [default: none].
+        /// Configuration file, which may name a folder of further presets [default: the first file of the order
+        /// that `algonius --help` prints].
         #[arg(long, short, env = "ALGONIUS_CONFIG", value_name = "FILE")]
         config: Option<PathBuf>,
     },

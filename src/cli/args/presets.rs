@@ -1,34 +1,29 @@
-//! What can be typed about agents of known programs.
+//! Arguments of `algonius agents add`.
 
 use std::path::PathBuf;
 
-/// An agent that is wanted.
+/// Arguments of `agents add`.
 #[derive(Debug, clap::Args)]
 pub struct AddAgent {
-    /// The known program, as `algonius agents presets` lists them.
+    /// Name of the preset, as `algonius agents presets` lists it.
     pub preset: String,
-    /// The id of the agent [default: the name of the preset].
+    /// Id of the agent [default: the name of the preset].
     #[arg(long)]
     pub id: Option<String>,
-    /// The model that it is to use [default: the program's own choice].
+    /// Model [default: the default of the program].
     #[arg(long)]
     pub model: Option<String>,
-    /// Let it change files; it runs alone then.
+    /// Allow the agent to change files. Its executions run one at a time.
     #[arg(long)]
     pub read_write: bool,
-    /// The folder that it works in [default: the one the service was started in].
+    /// Working folder [default: the folder in which the service was started].
     #[arg(long, value_name = "FOLDER")]
     pub working_dir: Option<PathBuf>,
-    /// The configuration to write into.
-    #[arg(
-        long,
-        short,
-        env = "ALGONIUS_CONFIG",
-        value_name = "FILE",
-        default_value = "supervisor.toml"
-    )]
-    pub config: PathBuf,
-    /// Do not ask before it is written.
+    /// Configuration file to change [default: the first file of the order that `algonius --help` prints; if there
+    /// is none, ~/.config/algonius/supervisor.toml is created].
+    #[arg(long, short, env = "ALGONIUS_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Write without confirmation.
     #[arg(long, short)]
     pub yes: bool,
 }

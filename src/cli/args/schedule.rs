@@ -1,133 +1,154 @@
-//! What can be typed about schedules.
+//! Arguments of `algonius schedule`.
 
 use std::path::PathBuf;
 
 use clap::Subcommand;
 
-/// What to do with schedules.
+/// Commands on schedules.
 #[derive(Debug, Subcommand)]
 pub enum ScheduleCommand {
     /// List schedules.
     List,
-    /// Show one schedule: when it is due, and how it did.
+    /// Show one schedule with its next due times and statistics.
     Show {
-        /// The schedule's id.
+        /// Id of the schedule.
         id: String,
     },
-    /// Make a schedule.
+    /// Create a schedule.
+    #[command(after_help = examples!("algonius schedule create nightly --agent reviewer --cron \"0 2 * * *\" --input \"Review the changes of today\"", "algonius schedule create pulse --agent monitor --cron \"@every 15m\" --input-file ./prompt.txt --overlap skip"))]
     Create {
-        /// Its id.
+        /// Id of the schedule.
         id: String,
-        /// What it says.
+        /// Settings of the schedule.
         #[command(flatten)]
-        terms: Terms,
+        terms: ScheduleOptions,
     },
-    /// Change a schedule: what is given takes the place of what it says.
+    /// Change the given settings of a schedule.
+    #[command(after_help = examples!("algonius schedule update nightly --cron \"30 2 * * *\"", "algonius schedule update nightly --enabled false"))]
     Update {
-        /// Its id.
+        /// Id of the schedule.
         id: String,
-        /// What it says.
+        /// Settings of the schedule.
         #[command(flatten)]
-        terms: Terms,
+        terms: ScheduleOptions,
     },
-    /// Remove a schedule. What it asked for goes on.
+    /// Delete a schedule. Its executions continue.
     Delete {
-        /// The schedule's id.
+        /// Id of the schedule.
         id: String,
     },
-    /// Hold a schedule back.
+    /// Pause a schedule.
     Pause {
-        /// The schedule's id.
+        /// Id of the schedule.
         id: String,
     },
-    /// Let a schedule go on from now.
+    /// Resume a schedule from now on.
     Resume {
-        /// The schedule's id.
+        /// Id of the schedule.
         id: String,
     },
-    /// Ask for what a schedule asks for, now.
+    /// Trigger a schedule now.
     Run {
-        /// The schedule's id.
+        /// Id of the schedule.
         id: String,
     },
-    /// Tell the next times of a schedule.
+    /// List the next due times of a schedule.
+    #[command(after_help = examples!("algonius schedule next nightly", "algonius schedule next nightly --count 3"))]
     Next {
-        /// The schedule's id.
+        /// Id of the schedule.
         id: String,
-        /// How many.
+        /// Number of times.
         #[arg(long, short = 'n', default_value_t = 10)]
         count: u32,
     },
-    /// Tell what a cron expression means, and when it would be due.
+    /// Explain a cron expression and list its next due times.
+    #[command(after_help = examples!("algonius schedule explain \"0 2 * * 1-5\"", "algonius schedule explain \"@daily\" --timezone Europe/Zurich --count 3"))]
     Explain {
-        /// The expression, in quotes.
+        /// Cron expression in quotes.
         cron: String,
-        /// Its zone, such as `Europe/Zurich` [default: that of the service].
+        /// Time zone, such as `Europe/Zurich` [default: the time zone of the service].
         #[arg(long, value_name = "ZONE")]
         timezone: Option<String>,
-        /// How many times.
+        /// Number of times.
         #[arg(long, short = 'n', default_value_t = 10)]
         count: u32,
     },
-    /// Tell what became of a schedule's times, the latest first.
+    /// Show past runs of a schedule, newest first.
+    #[command(after_help = examples!("algonius schedule history nightly", "algonius schedule history nightly --status missed --limit 5"))]
     History {
-        /// The schedule's id.
+        /// Id of the schedule.
         id: String,
-        /// Only those with this verdict.
+        /// Show runs with this status only.
         #[arg(long, value_parser = ["pending", "fired", "skipped", "missed", "coalesced", "refused"])]
-        verdict: Option<String>,
-        /// At most so many.
+        status: Option<String>,
+        /// Maximum number of runs.
         #[arg(long, default_value_t = 20)]
         limit: u32,
     },
 }
 
-/// What a schedule says.
+/// Settings of a schedule.
 #[derive(Debug, clap::Args)]
-pub struct Terms {
-    /// The agent that is asked.
+pub struct ScheduleOptions {
+    /// Id of the agent.
     #[arg(long)]
     pub agent: Option<String>,
-    /// When: a cron expression in quotes, or `@every 15m`.
+    /// Cron expression in quotes, or `@every 15m`.
     #[arg(long, value_name = "EXPRESSION")]
     pub cron: Option<String>,
-    /// What it is asked, in which `{{ date }}`, `{{ time }}` and `{{ planned }}` have values.
+    /// Message to the agent. It may contain `{{ date }}`, `{{ time }}` and `{{ planned }}`.
     #[arg(long, value_name = "TEXT", conflicts_with = "input_file")]
     pub input: Option<String>,
-    /// The same from a file.
+    /// File that contains the message.
     #[arg(long, value_name = "FILE")]
     pub input_file: Option<PathBuf>,
-    /// Its name.
+    /// Name for people.
     #[arg(long)]
     pub name: Option<String>,
-    /// Its zone, such as `Europe/Zurich`.
+    /// Time zone, such as `Europe/Zurich`.
     #[arg(long, value_name = "ZONE")]
     pub timezone: Option<String>,
-    /// A value for `{{ param.NAME }}`; may be given several times.
+    /// Value for `{{ param.NAME }}`; repeatable.
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = super::pair)]
     pub params: Vec<(String, String)>,
-    /// What becomes of times while the service was down.
-    #[arg(long, value_parser = ["skip", "once", "all"])]
-    pub missed: Option<String>,
-    /// How late such a time may be, in seconds.
-    #[arg(long, value_name = "SECONDS")]
-    pub missed_window: Option<u64>,
-    /// How many such times are made up for, with `--missed all`.
-    #[arg(long, value_name = "COUNT")]
-    pub missed_max: Option<u32>,
-    /// What becomes of times at which it is still busy.
-    #[arg(long, value_parser = ["skip", "queue", "cancel_previous", "allow"])]
-    pub overlap: Option<String>,
-    /// By how much it is put off at most, in seconds.
-    #[arg(long, value_name = "SECONDS")]
-    pub jitter: Option<u64>,
-    /// How long after it was due its work may go on, in seconds.
-    #[arg(long, value_name = "SECONDS")]
-    pub deadline: Option<u64>,
-    /// Failures in a row that are told as an alert; 0 is never.
+    /// Treatment of missed due times.
+    #[command(flatten)]
+    pub missed: MissedOptions,
+    /// Treatment of single runs.
+    #[command(flatten)]
+    pub runs: RunOptions,
+    /// Number of consecutive failures that raise an alert; 0 disables the alert.
     #[arg(long, value_name = "COUNT")]
     pub alert_after: Option<u32>,
-    /// Whether it is due at all.
+    /// Activate (true) or pause (false) the schedule.
     #[arg(long)]
     pub enabled: Option<bool>,
+}
+
+/// Treatment of due times at which the service was down.
+#[derive(Debug, clap::Args)]
+pub struct MissedOptions {
+    /// Policy for due times while the service was down.
+    #[arg(long, value_parser = ["skip", "once", "all"])]
+    pub missed: Option<String>,
+    /// Maximum age of a missed due time, in seconds.
+    #[arg(long, value_name = "SECONDS")]
+    pub missed_window: Option<u64>,
+    /// Maximum number of missed due times to run with `--missed all`.
+    #[arg(long, value_name = "COUNT")]
+    pub missed_max: Option<u32>,
+}
+
+/// Treatment of the runs of a schedule.
+#[derive(Debug, clap::Args)]
+pub struct RunOptions {
+    /// Policy for due times while a previous run has not ended.
+    #[arg(long, value_parser = ["skip", "queue", "cancel_previous", "allow"])]
+    pub overlap: Option<String>,
+    /// Maximum random delay, in seconds.
+    #[arg(long, value_name = "SECONDS")]
+    pub jitter: Option<u64>,
+    /// Seconds after the due time at which a run is cancelled.
+    #[arg(long, value_name = "SECONDS")]
+    pub deadline: Option<u64>,
 }

@@ -1,38 +1,41 @@
-//! What can be typed about a message.
+//! Arguments of `algonius send`.
 
 use std::path::PathBuf;
 
 use super::pair;
 
-/// A message to an agent.
+/// Arguments of `send`.
 #[derive(Debug, clap::Args)]
 pub struct Send {
-    /// The agent's id.
+    /// Id of the agent.
     pub agent: String,
-    /// The message; `-` or nothing reads it from standard input.
+    /// Text of the message. `-` or no text reads standard input.
     pub text: Option<String>,
-    /// Do not wait for the answer; print the task's id.
+    /// Print the id of the task and do not wait for the answer.
     #[arg(long)]
     pub no_wait: bool,
-    /// Wait for the whole answer instead of showing it as it comes.
+    /// Print the complete answer at the end instead of streaming it.
     #[arg(long)]
     pub no_stream: bool,
-    /// Answer what this task asks, instead of beginning a new one.
+    /// Show standard error of the program while it runs. A terminal always shows it.
+    #[arg(long, conflicts_with_all = ["no_wait", "no_stream"])]
+    pub stderr: bool,
+    /// Answer the question of this task instead of creating a new task.
     #[arg(long, value_name = "ID")]
     pub task: Option<String>,
-    /// A value for `{{ param.NAME }}` of the agent; may be given several times.
+    /// Value for `{{ param.NAME }}` of the agent; repeatable.
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
     pub params: Vec<(String, String)>,
-    /// The folder to start in, where the agent allows it.
+    /// Working folder, if the agent allows this override.
     #[arg(long, value_name = "FOLDER")]
     pub working_dir: Option<PathBuf>,
-    /// A variable of the agent's environment, where the agent allows it; may be given several times.
+    /// Environment variable, if the agent allows this override; repeatable.
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = pair)]
     pub env: Vec<(String, String)>,
-    /// The message's id: the same id is the same request, and is not run twice.
+    /// Id of the message. A repeated id returns the same task.
     #[arg(long, value_name = "ID")]
     pub message_id: Option<String>,
-    /// The conversation it belongs to.
+    /// Id of the conversation.
     #[arg(long, value_name = "ID")]
     pub context: Option<String>,
 }

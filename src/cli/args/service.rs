@@ -1,61 +1,63 @@
-//! What can be typed about the service under systemd.
+//! Arguments of `algonius service`.
 
 use std::path::PathBuf;
 
 use clap::Subcommand;
 
-/// What systemd is to do.
+/// Commands on the systemd unit.
 #[derive(Debug, Subcommand)]
 pub enum ServiceCommand {
-    /// Write a unit, start the service, and have it started at every login or boot.
+    /// Install a unit that starts the service now and at each login or boot.
+    #[command(after_help = examples!("algonius service install", "algonius service install --system --dry-run"))]
     Install {
-        /// Whose service it is.
+        /// Scope of the unit.
         #[command(flatten)]
-        scope: Scope,
-        /// What the unit says.
+        scope: InstallScope,
+        /// Content of the unit.
         #[command(flatten)]
-        wish: Wish,
+        wish: UnitScope,
         /// Print the unit and change nothing.
         #[arg(long)]
         dry_run: bool,
-        /// Write over a unit that this command has not written.
+        /// Overwrite a unit that this command did not write.
         #[arg(long)]
         force: bool,
     },
-    /// Stop the service and remove its unit. What it knows stays.
+    /// Stop the service and remove its unit. Data and configuration stay.
+    #[command(after_help = examples!("algonius service uninstall", "algonius service uninstall --system"))]
     Uninstall {
-        /// Whose service it is.
+        /// Scope of the unit.
         #[command(flatten)]
-        scope: Scope,
+        scope: InstallScope,
     },
-    /// Tell what is installed, and whether it runs.
+    /// Show the installed unit and its state.
+    #[command(after_help = examples!("algonius service status", "algonius service status --system"))]
     Status {
-        /// Whose service it is.
+        /// Scope of the unit.
         #[command(flatten)]
-        scope: Scope,
+        scope: InstallScope,
     },
 }
 
-/// Whose service it is.
+/// Scope of the unit.
 #[derive(Debug, clap::Args)]
-pub struct Scope {
-    /// Of the machine, as the user `algonius`, instead of the present user's own.
+pub struct InstallScope {
+    /// Install for the machine, as the user `algonius`, instead of for the present user.
     #[arg(long)]
     pub system: bool,
 }
 
-/// What a unit says.
+/// Content of the unit.
 #[derive(Debug, clap::Args)]
-pub struct Wish {
-    /// The configuration [default: ~/.config/algonius/supervisor.toml; with --system
+pub struct UnitScope {
+    /// Configuration file [default: ~/.config/algonius/supervisor.toml; with --system
     /// /etc/algonius/supervisor.toml].
     #[arg(long, short, env = "ALGONIUS_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The program [default: this one].
+    /// Program [default: this program].
     #[arg(long, value_name = "FILE")]
     pub program: Option<PathBuf>,
-    /// Where agents are looked up, as in PATH [default: the present PATH; with --system that of
-    /// the system].
+    /// Search path for agents [default: the present PATH; with --system the PATH of the system].
     #[arg(long, value_name = "FOLDERS")]
     pub path: Option<String>,
 }

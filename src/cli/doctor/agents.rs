@@ -1,58 +1,140 @@
-//! Each agent: whether its program is there, which release it is, how far it is held.
+//! Checks of each agent: its program, its version and its isolation.
 
-use algonius_actors::decide::resources::{holding, wanting};
-use algonius_actors::decide::sandbox::enforcement;
-use algonius_actors::model::rungs::{Presence, Rungs};
+use std::path::Path;
+use std::sync::Arc;
 
-use super::{Finding, version};
-use crate::cli::agents::look;
-use crate::config::{Agent, Settings};
+use algonius_actors::decide::host::resources::{holding, wanting};
+use algonius_actors::model::agent::remote::RemoteSpec;
+use algonius_actors::model::host::boundary::BoundaryGap;
+use algonius_actors::model::host::host_capabilities::{CapabilityState, HostCapabilities};
+use algonius_actors::model::host::sandbox::{Confinement, Isolation, Requirement};
+use algonius_actors::model::program::ProgramSpec;
 
-/// Looks at all of them. Programs are looked up in this path.
-pub(super) async fn look(settings: &Settings, rungs: &Rungs, path: Option<String>) -> Vec<Finding> {
-    let mut findings = Vec::new();
+use super::finding::Finding;
+use super::{agent_program, version};
+use crate::app::confinement::{Machine, is_short, isolate_on};
+use crate::app::file_trust;
+use crate::app::program_versions::TemporaryHolder;
+use crate::config::{Agent, AgentWorker, Settings};
+
+/// Checks all agents; `file` is the configuration file, if there is one.
+pub(super) async fn check(
+    settings: &mut Settings,
+    file: Option<&Path>,
+    capabilities: &HostCapabilities,
+) -> Vec<Finding> {
+    let machine = Machine { capabilities, files: &settings.service_files };
+    settings.agents.iter_mut().for_each(|agent| isolate_on(agent, &machine));
+    let mut findings: Vec<_> = watch(settings, file).into_iter().collect();
+    // The checks of programs with a preset are more detailed.
+    let has_version = |program: &Arc<ProgramSpec>| program.outfit.version.is_some();
+    let has_preset = |agent: &Agent| agent.spec.enabled && agent.program().is_some_and(has_version);
+    let is_asked = |agent: &Agent| has_preset(agent) || version::is_known(agent);
+    let holder = match settings.agents.iter().any(is_asked) {
+        true => TemporaryHolder::start(capabilities, &settings.service_files).await.ok(),
+        false => None,
+    };
+    let requester = holder.as_ref().map(TemporaryHolder::requester);
     for agent in &settings.agents {
-        // More can be said of known programs than of any other.
-        let is_known = agent.spec.enabled && agent.program.outfit.version.is_some();
-        let version = match is_known {
-            true => String::new(),
-            false => version::of(&agent.program.command, path.as_deref()).await,
+        let version = match requester.filter(|_| !has_preset(agent)) {
+            Some(requester) => version::of(agent, requester).await,
+            None => String::new(),
         };
-        findings.push(finding(agent, rungs, &version));
-        if is_known {
-            findings.extend(look::of(agent).await);
+        let program = agent.program().zip(agent.spec.program());
+        let program = program.filter(|(_, facts)| facts.missing.is_none());
+        findings.extend(program.map(|(program, facts)| {
+            finding(agent, (program, &facts.confinement), (capabilities, &version))
+        }));
+        if let AgentWorker::Remote(remote) = &agent.worker {
+            findings.push(of_remote(agent, remote));
         }
+        if has_preset(agent) {
+            findings.extend(agent_program::of(agent, requester).await);
+        }
+    }
+    if let Some(holder) = holder {
+        holder.end().await;
     }
     findings
 }
 
-/// An agent whose program was found, and how far it is held.
-fn finding(agent: &Agent, rungs: &Rungs, version: &str) -> Finding {
-    let Agent { spec, program, .. } = agent;
-    let (enforcement, isolation) = enforcement(spec.access, &program.sandbox, rungs.means());
-    let groups = (rungs.cgroup == Presence::Usable).then_some(rungs.controllers);
+/// Checks that changed configuration files are applied automatically.
+fn watch(settings: &Settings, file: Option<&Path>) -> Option<Finding> {
+    let file = file.filter(|_| settings.server.configuration.watch)?;
+    let Some(reason) = file_trust::obstacle(settings, Some(file)) else {
+        return Some(Finding::good("server.watch", "changed files are applied automatically"));
+    };
+    let text = format!("changed files are applied only by `algonius reload`: {reason}");
+    let fix = "close that way, or set `server.watch = false` to hide this line";
+    Some(Finding::warning("server.watch", text, fix))
+}
+
+/// Returns the finding about an agent whose program was found, with its isolation.
+fn finding(
+    agent: &Agent,
+    (program, confinement): (&ProgramSpec, &Confinement),
+    (capabilities, version): (&HostCapabilities, &str),
+) -> Finding {
+    let spec = &agent.spec;
+    let groups =
+        (capabilities.cgroup == CapabilityState::Usable).then_some(capabilities.controllers);
     let lack = wanting(&program.resources, groups).filter(|_| spec.enabled);
     let (state, command) =
         (if spec.enabled { "" } else { " (disabled)" }, program.command.display());
-    let means = isolation.map_or(String::new(), |isolation| format!(" by {}", isolation.as_str()));
+    let by = |isolation: Isolation| format!(" by {}", isolation.as_str());
+    let means = confinement.isolation.map(by).unwrap_or_default();
     let limits = match (lack, holding(&program.resources, groups)) {
         (Some(lack), _) => format!("; requires a control group, and from here {lack}"),
         (None, holding) if holding.is_empty() => String::new(),
         (None, holding) => format!("; {holding}"),
     };
+    let (enforcement, boundary) = (confinement.enforcement, &confinement.boundary);
     let word = enforcement.as_str();
-    let text = format!("runs {command}{version}{state}; sandbox {word}{means}{limits}");
+    let text = format!(
+        "runs {command}{version}{state}; sandbox {word}{means}; boundary {boundary}{limits}"
+    );
     let about = format!("agent {}", spec.id);
-    let hold = "install bubblewrap or a newer kernel; `sandbox.required = false` runs it unheld";
-    match (spec.enabled && enforcement.is_wanting(), program.sandbox.required) {
-        (true, true) => Finding::bad(&about, text, hold),
-        (true, false) => Finding::warning(&about, text, hold),
-        // The service may stand in another group than who asks here.
-        (false, _) if lack.is_some() => Finding::warning(
+    let is_wanting = enforcement.is_wanting() || !boundary.gaps.is_empty();
+    match is_wanting && spec.enabled {
+        true if is_short((spec.access, confinement), &program.sandbox) => {
+            Finding::bad(&about, text, remedy(confinement, program))
+        }
+        true => Finding::warning(&about, text, remedy(confinement, program)),
+        // The service may run in another control group than this command.
+        false if lack.is_some() => Finding::warning(
             &about,
             text,
             "delegate a control group to the service (docs/service.md)",
         ),
-        (false, _) => Finding::good(about, text),
+        false => Finding::good(about, text),
     }
+}
+
+/// Returns the finding about a remote agent. The remote service is not called.
+fn of_remote(agent: &Agent, remote: &RemoteSpec) -> Finding {
+    let state = if agent.spec.enabled { "" } else { " (disabled)" };
+    let RemoteSpec { url, version, binding, .. } = remote;
+    let text = format!("calls {url} by A2A {} over {}{state}", version.as_str(), binding.as_str());
+    Finding::good(format!("agent {}", agent.spec.id), text)
+}
+
+/// Returns the fix for the widest isolation gap of an agent.
+fn remedy(confinement: &Confinement, program: &ProgramSpec) -> String {
+    let has = |gap| confinement.boundary.gaps.contains(&gap);
+    let is_off = !program.sandbox.enforce;
+    let fix = if is_off {
+        "leave out `sandbox.enforce = false`"
+    } else if has(BoundaryGap::ServiceFiles) || confinement.enforcement.is_wanting() {
+        "install bubblewrap, give the agent a user of its own (`user`), or confine it to its folder \
+         (`sandbox.writable = []`)"
+    } else if has(BoundaryGap::Configuration) {
+        "move the configuration out of the folders in which the agent works"
+    } else if has(BoundaryGap::UserFiles) {
+        "confine the agent to its folder (`sandbox.writable = []`), or give it a user of its own (`user`)"
+    } else {
+        "install bubblewrap or a newer kernel"
+    };
+    let accept = program.sandbox.required != Requirement::Nothing;
+    let accept = if accept { "; `sandbox.required = false` starts it nevertheless" } else { "" };
+    format!("{fix}{accept}")
 }

@@ -1,43 +1,43 @@
-//! What the machine offers: its kernel, its limits, its user, its clock.
+//! Checks of the machine: kernel, limits, user, clock.
 
 use std::time::{Duration, SystemTime};
 
-use algonius_actors::model::resources::Controllers;
-use algonius_actors::model::rungs::{Presence, Rungs};
+use algonius_actors::model::host::host_capabilities::{CapabilityState, HostCapabilities};
+use algonius_actors::model::host::resources::Controllers;
 
-use super::Finding;
+use super::finding::Finding;
 
-/// The oldest kernel on which programs can be started.
+/// Oldest kernel on which programs can be started.
 const OLDEST: (u32, u32) = (5, 9);
-/// Fewer descriptors end soon: a running execution takes five.
+/// Minimum number of file descriptors: a running execution uses five.
 const FEWEST_FILES: u64 = 1024;
-/// A clock may be so far behind where this program was made.
+/// Maximum time by which the clock may be behind the installation of this program.
 const SLACK: Duration = Duration::from_secs(86_400);
 
-/// Looks at all of it.
-pub(super) fn look(rungs: &Rungs) -> Vec<Finding> {
+/// Runs all checks of the machine.
+pub(super) fn check(capabilities: &HostCapabilities) -> Vec<Finding> {
     vec![
-        kernel(rungs),
-        labels(rungs),
-        landlock(rungs),
-        Finding::good("bubblewrap", wrapping(rungs.bubblewrap)),
-        Finding::good("cgroup", groups(rungs)),
-        user(rungs),
-        files(rungs),
+        kernel(capabilities),
+        labels(capabilities),
+        landlock(capabilities),
+        Finding::good("bubblewrap", wrapping(capabilities.bubblewrap)),
+        Finding::good("cgroup", groups(capabilities)),
+        user(capabilities),
+        files(capabilities),
         clock(made(), present()),
     ]
 }
 
-fn kernel(rungs: &Rungs) -> Finding {
-    let text = format!("{} (5.9 or later is needed)", rungs.kernel);
-    match is_new_enough(&rungs.kernel) {
+fn kernel(capabilities: &HostCapabilities) -> Finding {
+    let text = format!("{} (5.9 or later is needed)", capabilities.kernel);
+    match is_new_enough(&capabilities.kernel) {
         true => Finding::good("kernel", text),
         false => Finding::bad("kernel", text, "install a newer kernel"),
     }
 }
 
-fn labels(rungs: &Rungs) -> Finding {
-    match rungs.labels {
+fn labels(capabilities: &HostCapabilities) -> Finding {
+    match capabilities.labels {
         true => Finding::good("labels", "processes can be labelled"),
         false => {
             let text = "the hard limit of file locks is not open, in which processes are marked";
@@ -50,9 +50,9 @@ fn labels(rungs: &Rungs) -> Finding {
     }
 }
 
-fn landlock(rungs: &Rungs) -> Finding {
-    match rungs.landlock {
-        None if rungs.means().bubblewrap => {
+fn landlock(capabilities: &HostCapabilities) -> Finding {
+    match capabilities.landlock {
+        None if capabilities.means().bubblewrap => {
             Finding::good("landlock", "absent: bubblewrap holds read-only agents")
         }
         None => Finding::warning(
@@ -69,8 +69,8 @@ fn landlock(rungs: &Rungs) -> Finding {
     }
 }
 
-fn user(rungs: &Rungs) -> Finding {
-    match rungs.root {
+fn user(capabilities: &HostCapabilities) -> Finding {
+    match capabilities.root {
         true => {
             let fix = "make a user for the service: `useradd --system --create-home algonius`";
             Finding::warning("user", "root, and so are the agents", fix)
@@ -79,8 +79,8 @@ fn user(rungs: &Rungs) -> Finding {
     }
 }
 
-fn files(rungs: &Rungs) -> Finding {
-    let (now, most) = rungs.open_files;
+fn files(capabilities: &HostCapabilities) -> Finding {
+    let (now, most) = capabilities.open_files;
     let text = format!("{now}, up to {most}");
     match most >= FEWEST_FILES {
         true => Finding::good("open files", text),
@@ -91,27 +91,29 @@ fn files(rungs: &Rungs) -> Finding {
     }
 }
 
-/// Nobody needs it but for an agent that asks for it, whose own finding says so.
-fn wrapping(presence: Presence) -> String {
+/// Describes bubblewrap. Only agents that require it need it, and their own findings report that.
+fn wrapping(presence: CapabilityState) -> String {
     let what = match presence {
-        Presence::Usable => "wraps agents that ask for it, or that Landlock cannot hold",
-        Presence::Unusable => "it is there, but may not make namespaces here",
-        Presence::Absent => "agents can be neither wrapped nor have hidden or protected paths",
+        CapabilityState::Usable => "wraps agents that ask for it, or that Landlock cannot hold",
+        CapabilityState::Unusable => "it is there, but may not make namespaces here",
+        CapabilityState::Absent => {
+            "agents can be neither wrapped nor have hidden or protected paths"
+        }
     };
     format!("{}: {what}", presence.as_str())
 }
 
-/// What groups of this very process would do; those of the service may be made elsewhere.
-fn groups(rungs: &Rungs) -> String {
-    let Controllers { memory, pids } = rungs.controllers;
+/// Describes the control groups of this process; those of the service may differ.
+fn groups(capabilities: &HostCapabilities) -> String {
+    let Controllers { memory, pids } = capabilities.controllers;
     let limits = match (memory, pids) {
         (true, true) => "with limits of memory and of processes",
         (true, false) => "with limits of memory",
         (false, true) => "with limits of processes",
         (false, false) => "without limits, which the service watches itself",
     };
-    match rungs.cgroup {
-        Presence::Usable => format!("usable from here, {limits}"),
+    match capabilities.cgroup {
+        CapabilityState::Usable => format!("usable from here, {limits}"),
         word => format!("{} from here: the service watches limits itself", word.as_str()),
     }
 }
@@ -121,12 +123,12 @@ fn present() -> SystemTime {
     SystemTime::now()
 }
 
-/// When this program was put where it is.
+/// Returns the modification time of this program's file.
 fn made() -> Option<SystemTime> {
     std::env::current_exe().ok()?.metadata().ok()?.modified().ok()
 }
 
-/// A clock that is far behind would call what is new old, and the other way round.
+/// Checks the clock: times of a clock that is far behind would make new data appear old.
 fn clock(made: Option<SystemTime>, now: SystemTime) -> Finding {
     let shown = chrono::DateTime::<chrono::Utc>::from(now).format("%Y-%m-%d %H:%M:%SZ");
     match made.is_some_and(|made| now + SLACK < made) {
@@ -148,20 +150,20 @@ fn is_new_enough(release: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Weight;
     use super::*;
+    use crate::cli::doctor::finding::FindingLevel;
 
     #[test]
-    fn a_clock_that_is_behind_this_program_is_wrong() {
+    fn a_clock_behind_the_build_of_the_program_is_wrong() {
         let made = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
         let weight = |made, now| clock(made, now).weight;
-        assert_eq!(weight(Some(made), SystemTime::UNIX_EPOCH), Weight::Bad);
-        assert_eq!(weight(Some(made), made - SLACK), Weight::Good);
-        assert_eq!(weight(None, SystemTime::UNIX_EPOCH), Weight::Good);
+        assert_eq!(weight(Some(made), SystemTime::UNIX_EPOCH), FindingLevel::Bad);
+        assert_eq!(weight(Some(made), made - SLACK), FindingLevel::Good);
+        assert_eq!(weight(None, SystemTime::UNIX_EPOCH), FindingLevel::Good);
     }
 
     #[test]
-    fn a_kernel_is_new_enough_by_its_first_two_numbers() {
+    fn a_kernel_version_is_compared_by_its_first_two_numbers() {
         for (release, expected) in [
             ("5.9.0", true),
             ("5.10.0-28-amd64", true),

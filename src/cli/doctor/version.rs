@@ -1,23 +1,22 @@
-//! Which release a program is, in its own words. Only agents that are known to answer are asked: what
-//! another program does with `--version` is its own affair.
+//! Versions of programs. Only programs that are known to support `--version` are started: other programs may do
+//! anything with that argument.
 
-use std::path::Path;
-use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
-use tokio::io::{AsyncReadExt, BufReader};
-use tokio::process::{Child, Command};
-use tokio::time::timeout;
+use algonius_actors::model::program::program_runtime::VersionSpec;
+use regex::Regex;
 
-/// How long a program may take.
+use crate::app::program_versions::VersionRequester;
+use crate::config::Agent;
+
+/// Maximum duration of the program.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How much of what it says is read, in bytes, and shown, in characters.
-const READ: u64 = 4096;
-const SHOWN: usize = 60;
 
-/// Programs that print one line and end.
+/// First nonblank line, up to the length that is shown.
+const LINE: &str = r"(?m)^[ \t]*(\S.{0,59})";
+
+/// Programs that print one line and exit.
 const KNOWN: &[&str] = &[
     "aider",
     "amp",
@@ -33,39 +32,22 @@ const KNOWN: &[&str] = &[
     "qwen",
 ];
 
-/// What is said of a program: its release in brackets, or why that is not known.
-pub(super) async fn of(program: &Path, path: Option<&str>) -> String {
-    let name = program.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    if !KNOWN.contains(&name) || !program.is_absolute() {
-        return String::new();
-    }
-    match asked(program, path.unwrap_or_default()).await {
-        Some(said) => format!(" ({said})"),
-        None => " (it does not tell its version)".to_owned(),
-    }
+/// True if the program of an agent is started although no preset defines its version query.
+pub(super) fn is_known(agent: &Agent) -> bool {
+    let Some(program) = agent.program() else { return false };
+    let command = &program.command;
+    let name = command.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    KNOWN.contains(&name) && command.is_absolute()
 }
 
-/// The first line that it prints. It is ended, with all that it has started, when that takes too long.
-async fn asked(program: &Path, path: &str) -> Option<String> {
-    let mut command = Command::new(program);
-    command.arg("--version").env_clear().env("PATH", path).process_group(0).kill_on_drop(true);
-    command.envs(
-        ["HOME", "LANG"].into_iter().filter_map(|name| Some((name, std::env::var(name).ok()?))),
-    );
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().ok()?;
-    let group = child.id().and_then(|pid| i32::try_from(pid).ok());
-    let said = timeout(PATIENCE, said(&mut child)).await.ok().flatten();
-    if let Some(group) = group {
-        _ = killpg(Pid::from_raw(group), Signal::SIGKILL); // It may be gone already.
+/// Returns the version of a program in brackets, or a note that it is unknown. Empty if the program is not started.
+pub(super) async fn of(agent: &Agent, requester: &VersionRequester) -> String {
+    let Ok(regex) = Regex::new(LINE) else { return String::new() };
+    let Some(program) = agent.program().filter(|_| is_known(agent)) else { return String::new() };
+    let version = VersionSpec { args: vec!["--version".into()], regex, tested: None };
+    let (spec, program) = (Arc::clone(&agent.spec), Arc::clone(program));
+    match requester.ask((spec, program), &version, PATIENCE).await {
+        Ok(said) => format!(" ({})", said.trim_end()),
+        Err(_) => " (it does not report its version)".to_owned(),
     }
-    let line = said?.lines().find(|line| !line.trim().is_empty())?.trim().to_owned();
-    Some(line.chars().filter(|char| !char.is_control()).take(SHOWN).collect())
-}
-
-async fn said(child: &mut Child) -> Option<String> {
-    let mut bytes = Vec::new();
-    BufReader::new(child.stdout.take()?).take(READ).read_to_end(&mut bytes).await.ok()?;
-    let status = child.wait().await.ok()?;
-    status.success().then(|| String::from_utf8_lossy(&bytes).into_owned())
 }

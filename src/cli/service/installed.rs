@@ -1,11 +1,11 @@
-//! The unit that is installed: on what it starts the service, and with which variables.
+//! Installed unit: the configuration and the variables of the service.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::place::{Environment, Owner};
+use super::install_paths::{DirectoryVariables, Owner};
 
-/// Variables that systemd or the login gives a service besides.
+/// Variables that systemd or the login adds.
 const GIVEN: [&str; 8] = [
     "HOME",
     "USER",
@@ -17,22 +17,22 @@ const GIVEN: [&str; 8] = [
     "XDG_STATE_HOME",
 ];
 
-/// What a unit says.
+/// Content of a unit.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::cli) struct Installed {
-    /// Where it stands.
+    /// Path of the unit.
     pub(in crate::cli) unit: PathBuf,
-    /// What the service is started on.
+    /// Path of the configuration.
     pub(in crate::cli) config: PathBuf,
-    /// What it sets itself.
+    /// Variables that the unit sets.
     set: Vec<(String, String)>,
     variables: PathBuf,
 }
 
 impl Installed {
-    /// The unit of the present user, or else the machine's, if one was written by `service install`.
+    /// Returns the unit of the present user, otherwise that of the machine, if `service install` wrote it.
     pub(in crate::cli) fn find() -> Option<Self> {
-        let here = Environment::of_this_process();
+        let here = DirectoryVariables::of_this_process();
         [Owner::User, Owner::Machine].into_iter().find_map(|owner| {
             let unit = owner.unit_file(&here).ok()?;
             let text = fs::read_to_string(&unit).ok()?;
@@ -40,18 +40,18 @@ impl Installed {
         })
     }
 
-    /// Whether it starts the service on this file.
+    /// True if the unit starts the service on this file.
     pub(in crate::cli) fn starts(&self, file: &Path) -> bool {
         let canonical = |file: &Path| fs::canonicalize(file).ok();
         canonical(file).is_some_and(|file| canonical(&self.config) == Some(file))
     }
 
-    /// The file with the variables of secrets.
+    /// Returns the path of the file with secret variables.
     pub(in crate::cli) fn variables(&self) -> &Path {
         &self.variables
     }
 
-    /// A variable as the service will have it.
+    /// Returns the future value of a variable in the service.
     pub(in crate::cli) fn variable(&self, name: &str) -> Option<String> {
         let set = self.set.iter().find(|(key, _)| key == name);
         if let Some((_, value)) = set {
@@ -65,7 +65,7 @@ impl Installed {
 }
 
 impl Installed {
-    /// A variable as the service has it that this unit starts or, without one, as it is here.
+    /// Returns the value of a variable in the service that this unit starts or, without a unit, in this process.
     pub(in crate::cli) fn variable_of(unit: Option<&Self>, name: &str) -> Option<String> {
         unit.map_or_else(|| std::env::var(name).ok(), |unit| unit.variable(name))
     }
@@ -85,7 +85,7 @@ fn read(unit: PathBuf, text: &str) -> Option<Installed> {
     Some(Installed { unit, config, set, variables })
 }
 
-/// A folder of the machine's services, by the name that systemd has for it.
+/// Returns the directory for a specifier of systemd.
 fn folder(value: &str) -> &str {
     match value {
         "%S" => "/var/lib",
@@ -99,7 +99,7 @@ fn bare(value: &str) -> &str {
     quoted('"').or_else(|| quoted('\'')).unwrap_or(value)
 }
 
-/// The words of a line, as systemd reads them: quotes hold blanks, a backslash its next character,
+/// Splits a line into words by the rules of systemd: quotes protect blanks, a backslash protects the next character,
 /// and `%%` is `%`.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut is_quoted) = (Vec::new(), String::new(), false);
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_unit_is_read_as_it_was_written() {
+    fn an_installed_unit_is_read_back() {
         for (config, path) in [
             ("/etc/algonius/supervisor.toml", "/usr/bin:/bin"),
             ("/srv/a b/50% \"x\"/c.toml", "/opt/a b/bin:/srv/50%/bin"),

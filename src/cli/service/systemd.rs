@@ -1,36 +1,36 @@
-//! Asks systemd, by its own command.
+//! Calls of systemd by its own command.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::fault::ServiceError;
-use super::place::{NAME, Owner};
+use super::install_paths::{NAME, Owner};
+use crate::cli::error::service::ServiceError;
 
-/// The systemd of the machine or of a user.
+/// systemd instance of the machine or of a user.
 pub(super) struct Systemd {
     whose: &'static [&'static str],
     log: &'static str,
 }
 
-/// What systemd says about the service.
+/// State of the service in systemd.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
-    /// Whether it runs, in systemd's words: `active (running)`.
+pub(super) struct SystemdState {
+    /// Activity in the words of systemd: `active (running)`.
     pub(super) active: String,
-    /// Whether it is started by itself: `enabled`, `disabled`.
+    /// Automatic start: `enabled`, `disabled`.
     pub(super) enabled: String,
-    /// Its process, while it runs.
+    /// Process id, while the service runs.
     pub(super) pid: Option<u32>,
-    /// What the service itself has told last.
+    /// Last status text of the service.
     pub(super) says: String,
 }
 
 impl Systemd {
-    /// The one that is asked for, if it runs here.
+    /// Returns the requested instance, if it runs here.
     pub(super) fn of(owner: &Owner) -> Result<Self, ServiceError> {
         let runs = |folder: &Path| folder.is_dir();
         match owner {
-            // As sd_booted(3) has it.
+            // Same check as in sd_booted(3).
             Owner::Machine if runs(Path::new("/run/systemd/system")) => {
                 Ok(Self { whose: &[], log: "journalctl -u algonius" })
             }
@@ -42,13 +42,13 @@ impl Systemd {
         }
     }
 
-    /// How its log is read.
+    /// Returns the command that shows the log.
     pub(super) const fn log(&self) -> &'static str {
         self.log
     }
 
-    /// Has it do something; what it printed.
-    pub(super) fn ask(&self, words: &[&str]) -> Result<String, ServiceError> {
+    /// Runs a command of systemd and returns its output.
+    pub(super) fn query(&self, words: &[&str]) -> Result<String, ServiceError> {
         let mut command = Command::new("systemctl");
         command.args(self.whose).args(words).stdin(Stdio::null());
         let told = |said: String| ServiceError::Refused {
@@ -62,24 +62,24 @@ impl Systemd {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// How the service is.
-    pub(super) fn show(&self) -> Result<Told, ServiceError> {
+    /// Returns the state of the service.
+    pub(super) fn show(&self) -> Result<SystemdState, ServiceError> {
         let properties = "--property=ActiveState,SubState,UnitFileState,MainPID,StatusText";
-        Ok(read(&self.ask(&["show", properties, NAME])?))
+        Ok(read(&self.query(&["show", properties, NAME])?))
     }
 }
 
-/// The folder that the systemd of a user has while it runs.
+/// Returns the runtime directory of a user's systemd instance.
 fn users() -> Option<std::path::PathBuf> {
     Some(Path::new(&std::env::var_os("XDG_RUNTIME_DIR")?).join("systemd"))
 }
 
-fn read(properties: &str) -> Told {
+fn read(properties: &str) -> SystemdState {
     let of = |name: &str| {
         let mut found = properties.lines().filter_map(|line| line.split_once('='));
         found.find(|(key, _)| *key == name).map_or("", |(_, value)| value)
     };
-    Told {
+    SystemdState {
         active: format!("{} ({})", of("ActiveState"), of("SubState")),
         enabled: of("UnitFileState").to_owned(),
         pid: of("MainPID").parse().ok().filter(|pid| *pid != 0),

@@ -1,20 +1,20 @@
-//! The unit. What it says is said here and nowhere else: the one in `config/systemd` is printed by
-//! `algonius service install --system --dry-run`.
+//! Text of the unit, which is defined only here: the file in `config/systemd` is the output of `algonius service
+//! install --system --dry-run`.
 
 use std::path::Path;
 
-use super::fault::ServiceError;
-use super::place::Owner;
+use super::install_paths::Owner;
+use crate::cli::error::service::ServiceError;
 
-/// What every unit of ours begins with.
+/// First line of every unit that this command writes.
 const HEAD: &str = "# algonius as a service of systemd, as `algonius service install";
 
-/// Whether this text is one of ours.
+/// True if this command wrote the text.
 pub(super) fn is_ours(text: &str) -> bool {
     text.starts_with(HEAD)
 }
 
-/// A unit.
+/// Unit of the service.
 #[derive(Debug)]
 pub(super) struct Unit {
     owner: Owner,
@@ -24,35 +24,35 @@ pub(super) struct Unit {
 }
 
 impl Unit {
-    /// A unit that starts this program on this configuration, both absolute.
+    /// Creates a unit that starts this program on this configuration; both paths are absolute.
     pub(super) fn new(
         owner: Owner,
         program: &Path,
         config: &Path,
         path: String,
     ) -> Result<Self, ServiceError> {
-        let program = said("the path of the program", program.to_str())?;
-        let config = said("the path of the configuration", config.to_str())?;
-        let path = said("PATH", Some(&path))?;
+        let program = required_text("the path of the program", program.to_str())?;
+        let config = required_text("the path of the configuration", config.to_str())?;
+        let path = required_text("PATH", Some(&path))?;
         Ok(Self { owner, program, config, path })
     }
 
-    /// Where its configuration is.
+    /// Returns the path of the configuration.
     pub(super) fn config(&self) -> &str {
         &self.config
     }
 
-    /// Where its agents are looked up.
+    /// Returns the search path for agents.
     pub(super) fn path(&self) -> &str {
         &self.path
     }
 
-    /// As systemd reads it.
+    /// Returns the text of the unit.
     pub(super) fn text(&self) -> String {
-        // Lines that are one path take no quotes.
+        // Lines that consist of one path must not be quoted.
         let (head, condition) = (self.head(), self.config.replace('%', "%%"));
-        let start = [&self.program, "serve", "--config", &self.config].map(word).join(" ");
-        let path = word(format!("PATH={}", self.path));
+        let start = [&self.program, "serve", "--config", &self.config].map(quoted).join(" ");
+        let path = quoted(format!("PATH={}", self.path));
         let beside = Path::new(&self.config).with_file_name("environment");
         let beside = beside.display().to_string().replace('%', "%%");
         let Parts { order, user, folders, hardening, target } = self.parts();
@@ -61,11 +61,11 @@ impl Unit {
              [Unit]\n\
              Description=Command-line agents as A2A agents\n\
              {order}\
-             # Without a configuration nothing is started.\n\
+             # Without a configuration the service does not start.\n\
              ConditionPathExists={condition}\n\
              \n\
              [Service]\n\
-             # The service tells when its door is open, and when it drains.\n\
+             # The service notifies systemd when it accepts connections, and when it drains.\n\
              Type=notify\n\
              {user}\
              ExecStart={start}\n\
@@ -89,9 +89,7 @@ impl Unit {
         format!(
             "{HEAD}{flag}` writes it.\n\
              #\n\
-             # Another release, while agents go on working (docs/runtime.md): put it in the place of \
-             the program,\n\
-             # then\n\
+             # To upgrade while agents continue to work (docs/runtime.md), replace the program, then run\n\
              #\n\
              #   systemctl{user} kill --kill-whom=main --signal=SIGUSR2 algonius\n\
              \n"
@@ -106,7 +104,7 @@ impl Unit {
     }
 }
 
-/// In what a unit of the machine and one of a user differ.
+/// Parts in which the unit of the machine differs from that of a user.
 struct Parts {
     order: &'static str,
     user: &'static str,
@@ -124,18 +122,18 @@ StateDirectory=algonius
 StateDirectoryMode=0700
 RuntimeDirectory=algonius
 RuntimeDirectoryMode=0700
-# The next life finds the wardens here.
+# The next process of the service finds the process holders here.
 RuntimeDirectoryPreserve=yes
 ",
     hardening: "\
-# Control groups for agents with `resources`, from systemd 254 on. They also need
-# ProtectControlGroups=no below. An older systemd must not delegate: it could not start the service
-# again while an agent of an earlier life goes on.
+# Control groups for agents with `resources`, since systemd 254. They also need
+# ProtectControlGroups=no below. An older systemd must not delegate: it could not restart the service
+# while an agent of an earlier process runs.
 # Delegate=memory pids
 # DelegateSubgroup=algonius-service
 
-# All of this holds for the agents too. What they often need is left open: home folders, new
-# programs in memory, namespaces, the network. A private /tmp would go with each life.
+# These options apply to the agents too. They permit what agents often need: home folders, new
+# programs in memory, namespaces, the network. Each restart would remove a private /tmp.
 NoNewPrivileges=yes
 ProtectSystem=full
 ProtectClock=yes
@@ -151,14 +149,14 @@ CapabilityBoundingSet=
     target: "multi-user.target",
 };
 
-/// The folders are those that the service chooses by itself. What needs namespaces of its own or
-/// drops capabilities is left out: the systemd of a user may do neither.
+/// Parts of a user's unit. The service selects its directories itself. Options that need namespaces or drop
+/// capabilities are left out, because the systemd instance of a user may do neither.
 const USERS: Parts = Parts {
     order: "",
     user: "",
     folders: "",
     hardening: "\
-# All of this holds for the agents too. More is for a systemd with more rights.
+# These options apply to the agents too. Further options need a systemd with more rights.
 NoNewPrivileges=yes
 RestrictRealtime=yes
 RestrictSUIDSGID=yes
@@ -166,32 +164,32 @@ RestrictSUIDSGID=yes
     target: "default.target",
 };
 
-/// How a service of either begins and ends.
+/// Start and stop of the service, for both owners.
 const LIFE: &str = "
-# Only the service is told to end: its wardens see to the agents, or keep them for the next life.
+# Stops only the service: its process holders end the agents, or hold them for the next process.
 KillMode=process
 # Recovery of a long history is part of a start.
 TimeoutStartSec=300
-# Longer than drain_timeout and the grace of any agent.
+# Longer than drain_timeout and the grace period of any agent.
 TimeoutStopSec=120
-# SIGUSR2 ends it well, and the next life is to follow.
+# After SIGUSR2 the service exits successfully, and systemd starts the next process.
 Restart=always
 RestartSec=100ms
-# An agent that takes too much memory ends alone.
+# If an agent uses too much memory, only the agent ends.
 OOMPolicy=continue
 LimitNOFILE=65536
-# Processes are marked in this limit, which Linux does not enforce.
+# The service labels processes in this limit, which Linux does not enforce.
 LimitLOCKS=infinity
 ";
 
-/// What can stand in a unit.
-fn said(what: &'static str, text: Option<&str>) -> Result<String, ServiceError> {
+/// Checks that a unit can contain the value.
+fn required_text(what: &'static str, text: Option<&str>) -> Result<String, ServiceError> {
     let fits = |text: &&str| !text.chars().any(|char| char == '$' || char.is_control());
     text.filter(fits).map(str::to_owned).ok_or(ServiceError::Unfit { what })
 }
 
-/// One word of a line: `%` begins a name there, and blanks or quotes end a word.
-fn word(text: impl AsRef<str>) -> String {
+/// Returns one quoted word of a line: `%` starts a specifier there, and blanks or quotes end a word.
+fn quoted(text: impl AsRef<str>) -> String {
     let text = text.as_ref().replace('%', "%%");
     if !text.contains([' ', '"', '\'', '\\', ';', '#']) {
         return text;

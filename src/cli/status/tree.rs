@@ -1,19 +1,20 @@
-//! The tree as lines that a person reads.
+//! Supervision tree as lines for people.
 
-use algonius_actors::model::budget::{BoundStatus, BudgetStatus};
-use algonius_actors::model::pressure::Pressure;
-use algonius_actors::model::sandbox::Isolation;
-use algonius_actors::model::status::{
+use algonius_actors::model::agent::budget::{BoundStatus, BudgetStatus};
+use algonius_actors::model::host::pressure::Pressure;
+use algonius_actors::model::host::sandbox::Isolation;
+use algonius_actors::model::host::storage_stats::StorageStats;
+use algonius_actors::model::observation::status::{
     AgentStatus, ExecutionStatus, Health, ProgramStatus, QueuedStatus, RetentionStatus,
     SchedulerStatus,
 };
-use algonius_actors::model::stock::Stock;
 use chrono::{DateTime, Utc};
 
+use crate::cli::output::time_text::ago;
 use crate::wire::admin::ConfigurationStatus;
 use crate::wire::api::{MachineStatus, ServiceStatus};
 
-/// All of it, from the release down to the door.
+/// Returns all lines, from the version down to the listener.
 pub(super) fn lines(status: &ServiceStatus) -> Vec<String> {
     let (tree, mut lines) = (&status.tree, Vec::new());
     lines.push(format!("algonius {}", status.version));
@@ -26,7 +27,7 @@ pub(super) fn lines(status: &ServiceStatus) -> Vec<String> {
         lines.push(format!("├─ monitor{life}{}", shortage(tree.pressure.as_ref())));
     }
     lines.extend(tree.scheduler.as_ref().map(|scheduler| scheduling(scheduler, tree.at)));
-    lines.extend(tree.retention.as_ref().map(|retention| keeping(retention, tree.at)));
+    lines.extend(tree.retention.as_ref().map(|retention| retention_line(retention, tree.at)));
     lines.extend(tree.agents.iter().flat_map(|agent| of_agent(agent, tree.at)));
     let gateway = &tree.gateway;
     let life = life(gateway.health, gateway.since, gateway.restarts, tree.at);
@@ -34,19 +35,23 @@ pub(super) fn lines(status: &ServiceStatus) -> Vec<String> {
     lines
 }
 
-/// Who asks at set times, and what is due next.
+/// Returns the line of the scheduler with its next occurrence.
 fn scheduling(scheduler: &SchedulerStatus, at: DateTime<Utc>) -> String {
-    let SchedulerStatus { actor, schedules, active, due } = scheduler;
+    let SchedulerStatus { actor, schedules, active, locked, due } = scheduler;
     let life = life(actor.health, actor.since, actor.restarts, at);
     let next = due.iter().min_by_key(|due| due.at).map_or(String::new(), |due| {
         let (when, clock) = (ago(due.at, at), due.at.format("%Y-%m-%d %H:%M:%SZ"));
         format!(", next {} asks {} in {when} ({clock})", due.schedule, due.agent)
     });
-    format!("├─ scheduler{life}, {active} of {schedules} schedules active{next}")
+    let locked = match locked {
+        0 => String::new(),
+        locked => format!(", {locked} refused: the key of their sealed input is gone"),
+    };
+    format!("├─ scheduler{life}, {active} of {schedules} schedules active{locked}{next}")
 }
 
-/// Who keeps the history within bounds, and what it did last.
-fn keeping(retention: &RetentionStatus, at: DateTime<Utc>) -> String {
+/// Returns the line of the retention with its last pass.
+fn retention_line(retention: &RetentionStatus, at: DateTime<Utc>) -> String {
     let RetentionStatus { actor, last_pass } = retention;
     let life = life(actor.health, actor.since, actor.restarts, at);
     let last = last_pass.as_ref().map_or(String::new(), |pass| {
@@ -56,7 +61,7 @@ fn keeping(retention: &RetentionStatus, at: DateTime<Utc>) -> String {
     format!("├─ retention{life}{last}")
 }
 
-/// Which configuration is in force, and whether another one lies there.
+/// Returns the lines of the configuration in force, and of changes that are not in force.
 fn configuration(shown: &ConfigurationStatus, at: DateTime<Utc>) -> Vec<String> {
     let (generation, since) = (shown.generation, ago(at, shown.since));
     let mut lines = vec![format!("configuration {generation}, in force for {since}")];
@@ -67,7 +72,7 @@ fn configuration(shown: &ConfigurationStatus, at: DateTime<Utc>) -> Vec<String> 
     lines
 }
 
-/// Whether the machine can take more work, and why not.
+/// Returns the resources that the machine lacks, if it refuses new work.
 fn shortage(pressure: Option<&Pressure>) -> String {
     let Some(pressure) = pressure.filter(|pressure| pressure.is_high()) else {
         return String::new();
@@ -77,7 +82,7 @@ fn shortage(pressure: Option<&Pressure>) -> String {
     format!(", short of {} for {since}: new work is refused", short.join(" and "))
 }
 
-/// What programs are held by.
+/// Returns the confinement of programs on this machine.
 fn machine(machine: &MachineStatus) -> String {
     let wardens: Vec<_> = machine.wardens.iter().map(ToString::to_string).collect();
     let landlock = machine.rungs.landlock;
@@ -87,8 +92,8 @@ fn machine(machine: &MachineStatus) -> String {
     format!("on Linux {kernel}, {landlock}{wrap}, held by warden {}{root}", wardens.join(", "))
 }
 
-/// How much is kept.
-fn kept(ledger: &Stock, at: DateTime<Utc>) -> String {
+/// Returns the size of the ledger.
+fn kept(ledger: &StorageStats, at: DateTime<Utc>) -> String {
     let oldest = ledger
         .oldest
         .map_or(String::new(), |oldest| format!(", the oldest {} ago", ago(at, oldest)));
@@ -101,12 +106,13 @@ fn mega(bytes: u64) -> String {
 }
 
 fn of_agent(agent: &AgentStatus, at: DateTime<Utc>) -> Vec<String> {
-    let capacity = agent.capacity.map_or("∞".to_owned(), |capacity| capacity.to_string());
-    let life = life(agent.health, agent.since, agent.restarts, at);
+    let work = &agent.work;
+    let capacity = work.capacity.map_or("∞".to_owned(), |capacity| capacity.to_string());
+    let life = life(agent.health, agent.starts.since, agent.starts.restarts, at);
     let off = if agent.enabled { "" } else { ", disabled" };
-    let (running, queued, depth) = (agent.running.len(), agent.queued.len(), agent.queue_depth);
-    let last = agent
-        .last
+    let (running, queued, depth) = (work.running.len(), work.queued.len(), work.queue_depth);
+    let last = work
+        .last_execution
         .as_ref()
         .map_or(String::new(), |last| format!(", last {} {} ago", last.outcome, ago(at, last.at)));
     let mut lines = vec![format!(
@@ -114,34 +120,38 @@ fn of_agent(agent: &AgentStatus, at: DateTime<Utc>) -> Vec<String> {
         agent.id
     )];
     lines.extend(remarks(agent).into_iter().map(|remark| format!("│    {remark}")));
-    lines.extend(agent.running.iter().map(|it| format!("│  ├─ {}", running_line(it, at))));
-    lines.extend(agent.queued.iter().map(|it| format!("│  ├─ {}", queued_line(it, at))));
+    lines.extend(work.running.iter().map(|it| format!("│  ├─ {}", running_line(it, at))));
+    lines.extend(work.queued.iter().map(|it| format!("│  ├─ {}", queued_line(it, at))));
     lines
 }
 
-/// What else is to be known of an agent.
+/// Returns further remarks about an agent.
 fn remarks(agent: &AgentStatus) -> Vec<String> {
-    let lacks = agent.enforcement.is_wanting();
     let holding = Some(&agent.resources).filter(|holding| !holding.is_empty());
-    let wrapped = agent.isolation == Some(Isolation::Bubblewrap);
+    let confinement = agent.confinement.as_ref();
+    let lacking = confinement.map(|it| it.enforcement).filter(|it| it.is_wanting());
+    let wrapped = confinement.filter(|it| it.isolation == Some(Isolation::Bubblewrap));
+    let boundary = confinement.map(|it| format!("boundary {}", it.boundary));
     let remarks = [
-        lacks.then(|| format!("what it may not do is not refused: {}", agent.enforcement.as_str())),
-        wrapped.then(|| "wrapped by bubblewrap".to_owned()),
+        agent.unavailable.clone(),
+        lacking.map(|it| format!("what it may not do is not refused: {}", it.as_str())),
+        wrapped.map(|_| "wrapped by bubblewrap".to_owned()),
+        boundary.or_else(|| Some(format!("kind {}", agent.kind.as_str()))),
         holding.map(ToString::to_string),
         agent.program.as_ref().map(known),
-        agent.last_fault.as_ref().map(|fault| format!("fault: {fault}")),
+        agent.starts.last_fault.as_ref().map(|fault| format!("fault: {fault}")),
     ];
     remarks.into_iter().flatten().chain(agent.budget.iter().flat_map(spending)).collect()
 }
 
-/// What is known of an agent's program.
+/// Returns the known facts about an agent's program.
 pub(in crate::cli) fn known(program: &ProgramStatus) -> String {
     let preset = program.preset.as_ref().map(|preset| match program.verified {
         Some(false) => format!("{preset} preset, which was never run"),
         _ => format!("{preset} preset"),
     });
     let version = program.version.as_ref().map(|version| format!("version {version}"));
-    // It names the version too.
+    // The warning also names the version.
     let version = program.warning.clone().or(version);
     preset.into_iter().chain(version).collect::<Vec<_>>().join(", ")
 }
@@ -150,7 +160,7 @@ fn running_line(execution: &ExecutionStatus, at: DateTime<Utc>) -> String {
     let state = execution.state.map_or("silent".to_owned(), |state| state.to_string());
     let since = execution.since.map_or(String::new(), |since| format!(" for {}", ago(at, since)));
     let stamp = execution
-        .stamp
+        .attempt_id
         .map_or(String::new(), |stamp| format!(", turn {}, attempt {}", stamp.turn, stamp.attempt));
     let pid = execution.pid.map_or(String::new(), |pid| format!(", pid {pid}"));
     let left = execution.deadline.map_or(String::new(), |by| format!(", {} left", ago(by, at)));
@@ -158,10 +168,13 @@ fn running_line(execution: &ExecutionStatus, at: DateTime<Utc>) -> String {
     format!("{} {state}{since}{stamp}{pid}{left}{queued}", execution.id)
 }
 
-/// What is used up and left of each bound of the day.
+/// Returns the used and the available amount of each daily limit.
 fn spending(budget: &BudgetStatus) -> Vec<String> {
     let line = |bound: &BoundStatus| {
-        let (spent, limit) = (bound.of.told(bound.of.of(budget.spent)), bound.of.told(bound.limit));
+        let (spent, limit) = (
+            bound.measure.display(bound.measure.of(budget.spent)),
+            bound.measure.display(bound.limit),
+        );
         format!("today {spent} of {limit}, anew at {}", budget.renews.format("%Y-%m-%d %H:%MZ"))
     };
     budget.bounds.iter().map(line).collect()
@@ -186,21 +199,12 @@ pub(in crate::cli) fn life(
     let word = match health {
         Health::Alive => "",
         Health::Silent => " silent",
+        Health::Restarting => " restarting",
         Health::Quarantined => " quarantined",
         Health::Draining => " draining",
+        Health::Unavailable => " unavailable",
     };
     let age = since.map_or(String::new(), |since| format!(" up {}", ago(at, since)));
     let again = if restarts == 0 { String::new() } else { format!(", restarts {restarts}") };
     format!("{word}{age}{again}")
-}
-
-/// The time from one moment to a later one, in its largest unit.
-pub(in crate::cli) fn ago(later: DateTime<Utc>, earlier: DateTime<Utc>) -> String {
-    let seconds = (later - earlier).num_seconds().max(0);
-    match seconds {
-        0..120 => format!("{seconds} s"),
-        120..7200 => format!("{} min", seconds / 60),
-        7200..172_800 => format!("{} h", seconds / 3600),
-        _ => format!("{} d", seconds / 86_400),
-    }
 }

@@ -1,9 +1,10 @@
-//! Rules of tokens and of the server.
+//! Tests of tokens and of the server.
 
-use algonius_actors::model::exposure::{
-    Binding, Credential, Exposure, LockoutSpec, Operation, RateLimit, Version,
+use algonius_actors::model::access::endpoint_config::{
+    Binding, CardDetails, Credential, Exposure, LockoutSpec, ProtocolOperation, ProtocolVersion,
+    Provider, RateLimit,
 };
-use algonius_actors::model::principal::Scope;
+use algonius_actors::model::access::principal::Scope;
 
 use super::*;
 
@@ -29,8 +30,10 @@ fn tokens_are_hashed_and_scoped() {
     );
     let Checked { settings, warnings } = load(0o600);
     assert_eq!(warnings, []);
-    assert_eq!(settings.secrets, [CANARY, "another-another-another-another-1"]);
-    let [ci, me] = settings.tokens.as_slice() else { panic!("{:?}", settings.tokens) };
+    assert_eq!(settings.secrecy.secrets, [CANARY, "another-another-another-another-1"]);
+    let [ci, me] = settings.callers.tokens.as_slice() else {
+        panic!("{:?}", settings.callers.tokens)
+    };
     assert_eq!(
         (ci.name.as_str(), &ci.scope.rights, &ci.scope.agents),
         ("ci", &vec![Right::Read, Right::Run], &None)
@@ -45,7 +48,7 @@ fn tokens_are_hashed_and_scoped() {
 }
 
 #[test]
-fn faults_of_tokens_are_reported() {
+fn token_errors_are_reported() {
     for (lines, wanted) in [
         ("[tokens.t]", "c:3:9: error: tokens.t: needs `token_env` or `token_file`"),
         (
@@ -106,7 +109,7 @@ fn faults_of_tokens_are_reported() {
 }
 
 #[test]
-fn faults_of_the_server_are_reported() {
+fn server_errors_are_reported() {
     for (line, wanted) in [
         (
             "default_agent = \"b\"",
@@ -114,7 +117,7 @@ fn faults_of_the_server_are_reported() {
         ),
         (
             "listen = \"0.0.0.0:80\"",
-            "c:4:10: warning: server.listen = \"0.0.0.0:80\": others can reach this address, and what is said there can be overheard; give `server.tls`, or name the proxy that speaks TLS in `trusted_proxies`",
+            "c:4:10: warning: server.listen = \"0.0.0.0:80\": others can reach this address, and connections are not encrypted; set `server.tls`, or name the proxy that speaks TLS in `trusted_proxies`",
         ),
         (
             "public_url = \"example.org\"",
@@ -167,13 +170,13 @@ fn a_secret_in_the_wrong_place_is_not_printed() {
 }
 
 #[test]
-fn a_token_of_32_characters_and_a_line_break_is_long_enough() {
+fn a_token_of_32_characters_with_a_line_break_is_accepted() {
     let text = format!("{CAT}[tokens.t]\ntoken_env = \"LINE_TOKEN\"\n");
-    assert_eq!(settings(&text).secrets, ["canary-canary-canary-canary-32-c"]);
+    assert_eq!(settings(&text).secrecy.secrets, ["canary-canary-canary-canary-32-c"]);
 }
 
 #[test]
-fn what_others_can_reach_of_an_agent_is_read() {
+fn the_exposure_of_an_agent_is_read() {
     let text = format!(
         "{CAT}[agents.a.a2a]\nversions = [\"1.0\"]\nbindings = [\"grpc\", \"jsonrpc\"]\n\
          base_path = \"/bots/x/v1/\"\nmethods = [\"send\", \"stream\", \"push\"]\nstreaming = false\n\
@@ -182,13 +185,14 @@ fn what_others_can_reach_of_an_agent_is_read() {
          [agents.b]\ncommand = \"cat\"\nauth = {{ required = false, insecure = true }}\n\
          [lockout]\nfailures = 3\nexempt = [\"127.0.0.1\", \"fd00::/8\"]\n"
     );
-    let Settings { agents, tokens, lockout, .. } = settings(&text);
+    let Settings { agents, callers: CallerSettings { tokens, lockout }, .. } = settings(&text);
     let [a, b] = agents.as_slice() else { panic!("{agents:?}") };
     let wanted = Exposure {
-        versions: vec![Version::V1_0],
+        versions: vec![ProtocolVersion::V1_0],
         bindings: vec![Binding::Grpc, Binding::JsonRpc],
+        card_bindings: vec![Binding::Grpc, Binding::JsonRpc],
         base_path: Some("/bots/x".to_owned()),
-        operations: vec![Operation::Send, Operation::Push],
+        operations: vec![ProtocolOperation::Send, ProtocolOperation::Push],
         input_modes: vec!["image/*".to_owned()],
         credential: Credential::ApiKey("x-key".to_owned()),
         rate_limit: Some(RateLimit { per_second: 10.0, burst: 2 }),
@@ -205,9 +209,8 @@ fn what_others_can_reach_of_an_agent_is_read() {
 }
 
 #[test]
-fn agents_that_are_exposed_as_usual_share_what_says_so() {
-    let others =
-        "[agents.b]\ncommand = \"cat\"\n[agents.c]\ncommand = \"cat\"\nreturn_raw = true\n";
+fn agents_with_the_default_exposure_share_one_value() {
+    let others = "[agents.b]\ncommand = \"cat\"\n[agents.c]\ncommand = \"cat\"\nunredacted_response = true\n";
     let Settings { agents, .. } = settings(&format!("{CAT}{others}"));
     let [a, b, c] = agents.as_slice() else { panic!("{agents:?}") };
     assert!(Arc::ptr_eq(&a.spec.exposure, &b.spec.exposure));
@@ -216,8 +219,103 @@ fn agents_that_are_exposed_as_usual_share_what_says_so() {
 }
 
 #[test]
-fn faults_of_the_doors_are_reported() {
-    let open = "lets everybody in who reaches the service; this needs `insecure = true`, and a `server.listen` that is on loopback";
+fn card_metadata_is_read() {
+    let text = format!(
+        "[server.provider]\norganization = \"us\"\nurl = \"https://us.example\"\n{CAT}\
+         skills = [{{ id = \"x\", examples = [\"do x\"], input_modes = [\"Image/*\"], \
+         output_modes = [\"text/html\"] }}]\n\
+         [agents.a.a2a]\ncard_bindings = [\"jsonrpc\", \"http+json\"]\n\
+         documentation_url = \"https://us.example/docs?a=b#c\"\n\
+         icon_url = \"http://us.example/icon.png\"\n\
+         [agents.b]\ncommand = \"cat\"\n\
+         [agents.b.a2a]\nprovider = {{ organization = \"them\", url = \"https://them.example\" }}\n"
+    );
+    let Settings { agents, .. } = settings(&text);
+    let [a, b] = agents.as_slice() else { panic!("{agents:?}") };
+    let provider = |organization: &str, url: &str| {
+        Some(Provider { organization: organization.to_owned(), url: url.to_owned() })
+    };
+    let wanted = Exposure {
+        card_bindings: vec![Binding::JsonRpc, Binding::HttpJson],
+        details: CardDetails {
+            provider: provider("us", "https://us.example"),
+            documentation_url: Some("https://us.example/docs?a=b#c".to_owned()),
+            icon_url: Some("http://us.example/icon.png".to_owned()),
+        },
+        ..Exposure::default()
+    };
+    assert_eq!(*a.spec.exposure, wanted);
+    assert_eq!(b.spec.exposure.details.provider, provider("them", "https://them.example"));
+    let [skill] = a.spec.profile.skills.as_slice() else { panic!("{:?}", a.spec.profile.skills) };
+    assert_eq!(
+        (&skill.examples[..], &skill.input_modes[..], &skill.output_modes[..]),
+        (&["do x".to_owned()][..], &["image/*".to_owned()][..], &["text/html".to_owned()][..])
+    );
+}
+
+#[test]
+fn card_errors_are_reported() {
+    let address = "must be an address such as \"https://example.org/agents\"";
+    for (lines, wanted) in [
+        (
+            "a2a = { card_bindings = [] }",
+            "c:3:7: error: agents.a.a2a.card_bindings: must name one at least".to_owned(),
+        ),
+        (
+            "a2a = { card_bindings = [\"http\"] }",
+            "c:3:26: error: agents.a.a2a.card_bindings[0] = \"http\": is not known; known: jsonrpc, http+json, grpc".to_owned(),
+        ),
+        (
+            "a2a = { bindings = [\"jsonrpc\"], card_bindings = [\"grpc\"] }",
+            "c:3:7: error: agents.a.a2a.card_bindings: lists `grpc`, which `bindings` leaves out; \
+             a card can list only what the agent is served over"
+                .to_owned(),
+        ),
+        (
+            "a2a = { icon_url = \"icon.png\" }",
+            format!("c:3:20: error: agents.a.a2a.icon_url = \"icon.png\": {address}"),
+        ),
+        (
+            "a2a = { documentation_url = \"ftp://a/b\" }",
+            format!("c:3:29: error: agents.a.a2a.documentation_url = \"ftp://a/b\": {address}"),
+        ),
+        (
+            "a2a = { documentation_url = \"https://a/b c\" }",
+            format!("c:3:29: error: agents.a.a2a.documentation_url = \"https://a/b c\": {address}"),
+        ),
+        (
+            "a2a = { documentation_url = \"https://me:canary-canary@a/b\" }",
+            "c:3:29: error: agents.a.a2a.documentation_url: must not hold a name or password"
+                .to_owned(),
+        ),
+        (
+            "a2a = { provider = { organization = \"us\" } }",
+            "c:3:20: error: agents.a.a2a.provider.url: is needed".to_owned(),
+        ),
+        (
+            "a2a = { provider = { url = \"https://us.example\" } }",
+            "c:3:20: error: agents.a.a2a.provider.organization: is needed".to_owned(),
+        ),
+        (
+            "skills = [{ id = \"x\", examples = [\" \"] }]",
+            "c:3:35: error: agents.a.skills[0].examples[0] = \" \": must not be empty".to_owned(),
+        ),
+        (
+            "skills = [{ id = \"x\", input_modes = [\"text\"] }]",
+            "c:3:38: error: agents.a.skills[0].input_modes[0] = \"text\": must be a media type \
+             such as \"text/plain\""
+                .to_owned(),
+        ),
+    ] {
+        let text = format!("{CAT}{lines}\n");
+        let faults = said_of(&text);
+        assert_eq!(faults, [wanted], "{lines}");
+    }
+}
+
+#[test]
+fn interface_errors_are_reported() {
+    let open = "admits every caller who can reach the service; this needs `insecure = true`, and a `server.listen` that is on loopback";
     let path = "must be a path of the characters A-Z a-z 0-9 _ -, such as \"/bots/x\"";
     for (lines, wanted) in [
         ("auth = { type = \"none\" }", format!("c:3:8: error: agents.a.auth: {open}")),
@@ -272,7 +370,7 @@ fn faults_of_the_doors_are_reported() {
 }
 
 #[test]
-fn nobody_private_is_pushed_to_unless_listed() {
+fn private_push_addresses_must_be_listed() {
     let usual = settings(CAT).push.unwrap();
     let times = (usual.timeout, usual.max_age);
     assert_eq!(times, (Duration::from_secs(15), Duration::from_secs(86_400)));

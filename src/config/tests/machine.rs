@@ -1,36 +1,56 @@
-//! Rules that look at the machine: its programs, variables and folders.
+//! Tests of rules that depend on the machine: its programs, variables and folders.
 
 use super::*;
 
 #[test]
-fn a_command_is_found_on_the_path_of_its_own_agent() {
+fn a_command_is_found_on_the_path_of_its_agent() {
     let folder = tempfile::tempdir().unwrap();
     let tool = folder.path().join("tool");
     fs::write(&tool, "#!/bin/sh\n").unwrap();
-    let command = |command: &str| {
+    let agent = |command: &str| {
         let path = folder.path().display();
         let text = format!(
             "[agents.a]\ncommand = \"{command}\"\nenv = {{ PATH = \"{path}:${{PATH}}\" }}\n"
         );
-        load_in(folder.path(), &text)
-            .map(|checked| checked.settings.agents[0].program.command.clone())
+        load_in(folder.path(), &text).unwrap().settings.agents.remove(0)
     };
-    assert!(command("tool").is_err(), "it is not executable yet");
+    let command = |name: &str| agent(name).program().unwrap().command.clone();
+    let found = |agent: &Agent| match &agent.worker {
+        AgentWorker::Program { search, .. } => search.find(),
+        AgentWorker::Remote(_) => None,
+    };
+    let missing = agent("tool");
+    assert_eq!(
+        missing.spec.program().unwrap().missing.as_deref(),
+        Some("tool"),
+        "it is not executable yet"
+    );
+    assert_eq!(found(&missing), None);
     fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
-    assert_eq!(command("tool").unwrap(), tool);
-    assert_eq!(command("./tool").unwrap().canonicalize().unwrap(), tool.canonicalize().unwrap());
-    assert!(command("cat").unwrap().is_absolute());
+    assert_eq!(found(&missing), Some(tool.clone()));
+    assert_eq!(
+        (command("tool"), agent("tool").spec.program().unwrap().missing.clone()),
+        (tool.clone(), None)
+    );
+    assert_eq!(command("./tool").canonicalize().unwrap(), tool.canonicalize().unwrap());
+    assert!(command("cat").is_absolute());
 }
 
 #[test]
 fn a_missing_command_is_explained() {
     for (command, wanted) in [
-        ("gone", "c:2:11: error: agents.a.command = \"gone\": no such program on the PATH"),
+        (
+            "gone",
+            "c:2:11: warning: agents.a.command = \"gone\": no such program on the PATH; install it; the agent is unavailable until then",
+        ),
         (
             "cat -n",
             "c:2:11: error: agents.a.command = \"cat -n\": no such program on the PATH; put the arguments into `args`",
         ),
-        ("./gone", "c:2:11: error: agents.a.command = \"./gone\": is not an executable file"),
+        (
+            "./gone",
+            "c:2:11: warning: agents.a.command = \"./gone\": is not an executable file; install it; the agent is unavailable until then",
+        ),
         (
             "~/gone",
             "c:2:11: error: agents.a.command = \"~/gone\": is not an executable file; `~` means nothing here: write the whole path",
@@ -43,8 +63,8 @@ fn a_missing_command_is_explained() {
 }
 
 #[test]
-fn a_disabled_agent_may_lack_what_the_machine_does_not_have() {
-    let lines = "command = \"gone\"\nworking_dir = \"/gone\"\nenv_from = { A_KEY = \"GONE\" }\nenv_file = { B = \"gone\" }\nenv = { C = \"${GONE}\" }\n";
+fn a_disabled_agent_may_lack_its_program() {
+    let lines = "command = \"~/gone\"\nworking_dir = \"/gone\"\nenv_from = { A_KEY = \"GONE\" }\nenv_file = { B = \"gone\" }\nenv = { C = \"${GONE}\" }\n";
     let off = said_of(&format!("[agents.a]\nenabled = false\n{lines}"));
     assert_eq!(off.len(), 5);
     assert!(off.iter().all(|line| line.contains(": warning: ")), "{off:#?}");
@@ -58,7 +78,7 @@ fn a_disabled_agent_may_lack_what_the_machine_does_not_have() {
 }
 
 #[test]
-fn variables_are_filled_in_and_secrets_registered() {
+fn variables_are_expanded_and_secrets_registered() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("key"), "from-a-file\n").unwrap();
     let text = format!(
@@ -66,7 +86,7 @@ fn variables_are_filled_in_and_secrets_registered() {
          [agents.a.env_from]\nC = \"MY_KEY\"\n[agents.a.env_file]\nD = \"key\"\n"
     );
     let settings = load_in(folder.path(), &text).unwrap().settings;
-    let env = &settings.agents[0].program.env;
+    let env = &settings.agents[0].program().unwrap().env;
     let seen =
         env.iter().map(|(name, v)| (name.as_str(), v.value.as_str(), v.secrecy == Secrecy::Secret));
     let b = format!("x{CANARY}");
@@ -81,12 +101,12 @@ fn variables_are_filled_in_and_secrets_registered() {
             ("PLAIN", "/people/me/x $5", false),
         ]
     );
-    assert_eq!(settings.secrets, ["written-here", &b, CANARY, "from-a-file"]);
+    assert_eq!(settings.secrecy.secrets, ["written-here", &b, CANARY, "from-a-file"]);
     assert!(!format!("{settings:?}").contains(CANARY));
 }
 
 #[test]
-fn a_dollar_sign_means_one_thing() {
+fn a_dollar_sign_only_begins_a_variable_or_an_escape() {
     let expand = |text| expand(text, &env).map(|expanded| expanded.text);
     assert_eq!(expand("a$$b${HOME}c"), Ok("a$b/people/mec".into()));
     assert_eq!(expand("${GONE}"), Err(ExpandError::Unset { name: "GONE".into() }));
@@ -111,14 +131,14 @@ fn a_dollar_sign_means_one_thing() {
         (
             "env_from = { A = \"SHORT\" }",
             &[
-                "c:3:18: warning: agents.a.env_from.A: a secret of fewer than 6 characters is not masked in the output",
+                "c:3:18: warning: agents.a.env_from.A: a secret of fewer than 6 characters is not redacted in the output",
             ],
         ),
     ]);
 }
 
 #[test]
-fn without_a_home_the_data_need_a_place() {
+fn a_data_directory_is_required_without_a_home() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("c.toml");
     fs::write(&file, "[agents.a]\ncommand = \"/bin/cat\"\n").unwrap();
@@ -135,7 +155,7 @@ fn without_a_home_the_data_need_a_place() {
 }
 
 #[test]
-fn relative_paths_are_seen_from_the_folder_of_the_file() {
+fn relative_paths_are_resolved_from_the_file() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("work")).unwrap();
     let text = format!(
@@ -144,11 +164,11 @@ fn relative_paths_are_seen_from_the_folder_of_the_file() {
     let Settings { server, agents, .. } = load_in(folder.path(), &text).unwrap().settings;
     assert_eq!(server.data_dir, folder.path().join("data"));
     assert_eq!(server.runtime_dir, folder.path().join("run"));
-    assert_eq!(agents[0].program.working_dir, folder.path().join("work"));
+    assert_eq!(agents[0].program().unwrap().working_dir, folder.path().join("work"));
 }
 
 #[test]
-fn commands_that_may_ask_are_warned_of() {
+fn commands_that_may_prompt_are_warned_of() {
     let folder = tempfile::tempdir().unwrap();
     let warned = |command: &str, args: &str| {
         let file = folder.path().join(command);

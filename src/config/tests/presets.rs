@@ -1,16 +1,16 @@
-//! Presets: each as it is laid under an agent, what is merged how, and presets of one's own.
+//! Tests of presets: each one merged under an agent, the rules of merging, and custom presets.
 
 use crate::config::presets::offers;
-use crate::template::{Template, Values};
+use crate::platform::template::{Template, Values};
 
 use super::*;
 
-/// Set it to write the snapshot anew, instead of comparing.
+/// Variable that rewrites the snapshot instead of comparing.
 const REWRITE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
 
-/// The command line of an agent and its environment, as they would be for the text `PROMPT`.
+/// Returns the command line of an agent and its environment for the text `PROMPT`.
 fn rendered(agent: &Agent) -> String {
-    let program = &agent.program;
+    let program = agent.program().unwrap();
     let values = Values {
         input: "PROMPT".to_owned(),
         input_file: PathBuf::from("/run/input.txt"),
@@ -29,7 +29,7 @@ fn rendered(agent: &Agent) -> String {
     format!("  {command} {}\n{}", words.join(" "), variables.collect::<String>())
 }
 
-/// An agent of a preset with further lines; not enabled, for this machine has no such program.
+/// Returns an agent of a preset with further lines; disabled, because this machine has no such program.
 fn agent_of(preset: &str, lines: &str) -> Agent {
     let (command, input) = match preset {
         "generic" => ("command = \"cat\"\n", "model_args = [\"--model={{ model }}\"]\n"),
@@ -44,7 +44,7 @@ fn agent_of(preset: &str, lines: &str) -> Agent {
 }
 
 #[test]
-fn each_preset_gives_the_command_line_that_is_kept_for_each_access_and_model() {
+fn preset_command_lines_match_the_recorded_ones() {
     let mut all = String::new();
     for offer in offers(None) {
         for access in ["read-only", "read-write"] {
@@ -64,10 +64,12 @@ fn each_preset_gives_the_command_line_that_is_kept_for_each_access_and_model() {
 }
 
 #[test]
-fn each_preset_but_the_plain_one_has_a_home_a_version_and_a_way_in() {
+fn each_preset_but_generic_has_a_home_and_a_version() {
     for offer in offers(None).iter().filter(|offer| offer.name != "generic") {
-        let Agent { spec, program, about } = agent_of(&offer.name, "");
-        assert_eq!((&about, spec.access), (&offer.about, Access::ReadOnly), "{}", offer.name);
+        let agent = agent_of(&offer.name, "");
+        let program = agent.program().unwrap();
+        let Agent { spec, about, .. } = &agent;
+        assert_eq!((about, spec.access), (&offer.about, Access::ReadOnly), "{}", offer.name);
         let home = program.outfit.own.clone().unwrap().path;
         assert_eq!(home, Path::new("/var/lib/algonius/homes/a"), "{}", offer.name);
         assert_eq!(program.env["HOME"].value, "/var/lib/algonius/homes/a");
@@ -80,28 +82,28 @@ fn each_preset_but_the_plain_one_has_a_home_a_version_and_a_way_in() {
 }
 
 #[test]
-fn what_the_file_says_counts_table_by_table_and_key_by_key() {
+fn the_file_overrides_the_preset_key_by_key() {
     let agent = agent_of(
         "gemini",
         "args = [\"--mine\"]\naccess_args.read-only = [\"--tight\"]\nidle_timeout = 7\n\
          success = { fail_regex = \"no\" }\nenv = { TERM = \"vt100\", OWN = \"1\" }\n\
          home_files = { \"x\" = \"y\" }\n",
     );
-    let Agent { spec, program, .. } = agent;
+    let (spec, program) = (&agent.spec, agent.program().unwrap());
     assert_eq!(program.args, ["--mine", "--tight"]);
-    assert_eq!(spec.deadlines.idle, Some(Duration::from_secs(7)));
+    assert_eq!(spec.limits.deadlines.idle, Some(Duration::from_secs(7)));
     assert!(program.success.require_output && program.success.fail_regex.is_some());
     let value = |name: &str| program.env[name].value.as_str();
     assert_eq!([value("TERM"), value("OWN"), value("NO_COLOR")], ["vt100", "1", "1"]);
     let home = program.outfit.own.clone().unwrap();
     let files: Vec<_> = home.files.keys().map(String::as_str).collect();
-    assert_eq!(files, [".gemini/settings.json", "x"]);
+    assert_eq!(files, [".gemini/experiments.json", ".gemini/settings.json", "x"]);
 }
 
-/// It ends with 0 whatever became of it.
+/// Test of a program that exits with 0 after failures too.
 #[test]
-fn aider_has_failed_where_an_error_is_its_last_word() {
-    let failed = agent_of("aider", "").program.success.fail_regex.clone().unwrap();
+fn aider_fails_if_its_output_ends_with_an_error() {
+    let failed = agent_of("aider", "").program().unwrap().success.fail_regex.clone().unwrap();
     let limited = "litellm.RateLimitError: RateLimitError: OpenAIException - rate limit \n\
                    exceeded\nThe API provider has rate limited you. Try again later.\n";
     let again = "Retrying in 0.5 seconds...\n";
@@ -118,7 +120,7 @@ fn aider_has_failed_where_an_error_is_its_last_word() {
 }
 
 #[test]
-fn a_preset_of_ones_own_replaces_another_and_adds_one() {
+fn a_custom_preset_replaces_a_shipped_one() {
     let folder = tempfile::tempdir().unwrap();
     let presets = folder.path().join("presets");
     fs::create_dir(&presets).unwrap();
@@ -128,7 +130,7 @@ fn a_preset_of_ones_own_replaces_another_and_adds_one() {
     let text = "[agents.a]\npreset = \"claude-code\"\n[agents.b]\npreset = \"mine\"\n";
     let settings = load_in(folder.path(), text).unwrap().settings;
     let [a, b] = &settings.agents[..] else { panic!("{settings:?}") };
-    assert_eq!([&a.program.args[..], &b.program.args[..]], [["-u"], ["-v"]]);
+    assert_eq!([&a.program().unwrap().args[..], &b.program().unwrap().args[..]], [["-u"], ["-v"]]);
     assert_eq!(a.about.title, "Mine");
     for file in [presets.clone(), presets.join("claude-code.toml"), presets.join("mine.toml")] {
         assert!(settings.files.contains(&file), "{:?}", settings.files);
@@ -144,7 +146,7 @@ fn a_preset_of_ones_own_replaces_another_and_adds_one() {
 }
 
 #[test]
-fn what_is_wrong_with_a_preset_is_told_at_its_own_place() {
+fn preset_errors_are_reported_at_their_own_position() {
     let folder = tempfile::tempdir().unwrap();
     let presets = folder.path().join("presets");
     fs::create_dir(&presets).unwrap();
@@ -153,8 +155,9 @@ fn what_is_wrong_with_a_preset_is_told_at_its_own_place() {
         let text = format!("[agents.a]\npreset = \"mine\"\n{line}");
         let faults = load_in(folder.path(), &text).map(|checked| checked.warnings);
         let faults = faults.unwrap_or_else(|faults| faults.iter().cloned().collect());
-        let named = |fault: &Fault| fault.file.file_name().unwrap().to_string_lossy().into_owned();
-        let line = |fault: &Fault| short(fault).replacen('c', &named(fault), 1);
+        let named =
+            |fault: &ConfigFault| fault.file.file_name().unwrap().to_string_lossy().into_owned();
+        let line = |fault: &ConfigFault| short(fault).replacen('c', &named(fault), 1);
         faults.iter().map(line).collect()
     };
     let about = "[about]\ntitle = \"Mine\"\nverified = true\n";
@@ -201,7 +204,7 @@ fn what_is_wrong_with_a_preset_is_told_at_its_own_place() {
 }
 
 #[test]
-fn what_a_program_is_given_beside_its_arguments_is_checked() {
+fn settings_of_the_program_environment_are_checked() {
     let told = |line: &str| said_of(&format!("[server]\ndata_dir = \"/var/x\"\n{CAT}{line}\n"));
     for (line, wanted) in [
         ("model = \"m\"", "c:3:1: error: agents.a.model: needs `model_args` with `{{ model }}`"),
@@ -214,19 +217,19 @@ fn what_a_program_is_given_beside_its_arguments_is_checked() {
             "c:5:9: error: agents.a.args[0]: `{{ model }}` has a value where `model` is given only",
         ),
         (
-            "home = \"privat\"",
-            "c:5:8: error: agents.a.home = \"privat\": must be \"shared\" or \"private\"; did you mean `private`?",
+            "home = \"per-agen\"",
+            "c:5:8: error: agents.a.home = \"per-agen\": must be \"shared\" or \"per-agent\"; did you mean `per-agent`?",
         ),
         (
             "home_files = { a = \"b\" }",
-            "c:3:1: error: agents.a.home_files: has a meaning with `home = \"private\"` only",
+            "c:3:1: error: agents.a.home_files: has a meaning with `home = \"per-agent\"` only",
         ),
         (
-            "home = \"private\"\nhome_files = { \"../a\" = \"b\" }",
+            "home = \"per-agent\"\nhome_files = { \"../a\" = \"b\" }",
             "c:6:16: error: agents.a.home_files.../a: must be a path in the home, without `..`",
         ),
         (
-            "home = \"private\"\nenv = { HOME = \"/x\" }",
+            "home = \"per-agent\"\nenv = { HOME = \"/x\" }",
             "c:3:1: error: agents.a.env.HOME: the agent has a home of its own already; leave it out, or set `home = \"shared\"`",
         ),
         (
@@ -247,13 +250,13 @@ fn what_a_program_is_given_beside_its_arguments_is_checked() {
 }
 
 #[test]
-fn variables_that_are_passed_through_are_masked_where_they_are_secrets() {
+fn passed_through_variables_with_secrets_are_masked() {
     let lines =
         "env = { SHORT = \"mine\" }\nenv_allow = [\"MY_KEY\", \"SHORT\", \"HOME\", \"GONE\"]\n";
     let settings = settings(&format!("{CAT}{lines}"));
-    let env = &settings.agents[0].program.env;
+    let env = &settings.agents[0].program().unwrap().env;
     let value = |name: &str| env.get(name).map(|variable| variable.value.as_str());
     assert_eq!(value("MY_KEY"), Some(CANARY));
     assert_eq!([value("SHORT"), value("GONE")], [Some("mine"), None]);
-    assert_eq!(settings.secrets, [CANARY]);
+    assert_eq!(settings.secrecy.secrets, [CANARY]);
 }

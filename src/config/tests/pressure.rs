@@ -1,22 +1,22 @@
-//! How the machine is watched, as written.
+//! Tests of the monitoring settings.
 
 use super::*;
-use crate::config::Pressure;
+use crate::config::PressureSettings;
 
-fn pressure(lines: &str) -> Option<Pressure> {
+fn pressure(lines: &str) -> Option<PressureSettings> {
     settings(&format!("{CAT}[pressure]\n{lines}\n")).pressure
 }
 
 #[test]
-fn the_well_known_bounds_are_the_usual_ones_of_usage() {
-    let Pressure { spec, interval, .. } = pressure("mode = \"usage\"").unwrap();
+fn usage_mode_has_the_documented_bounds() {
+    let PressureSettings { spec, interval, .. } = pressure("mode = \"usage\"").unwrap();
     assert!(!spec.by_stalls);
     assert_eq!((spec.cpu_percent, spec.memory_percent, spec.load), (90.0, 85.0, 4.0));
     assert_eq!((spec.min_disk_free_bytes, interval), (1_000_000_000, Duration::from_secs(1)));
 }
 
 #[test]
-fn a_machine_is_judged_by_stalls_unless_the_file_says_otherwise_or_not_at_all() {
+fn pressure_uses_stalls_by_default_and_can_be_disabled() {
     let usual = settings(CAT).pressure.unwrap();
     assert_eq!(Some(usual), pressure("mode = \"stalls\""));
     assert!(usual.spec.by_stalls);
@@ -25,14 +25,14 @@ fn a_machine_is_judged_by_stalls_unless_the_file_says_otherwise_or_not_at_all() 
         "cpu_stall_percent = 50\nmemory_stall_percent = 1.5\nio_stall_percent = 2\n\
          load_per_core = 8\nmin_disk_free_bytes = 0\ninterval = \"250ms\"",
     );
-    let Pressure { spec, interval, .. } = own.unwrap();
+    let PressureSettings { spec, interval, .. } = own.unwrap();
     let stalls = (spec.stalls.cpu_percent, spec.stalls.memory_percent, spec.stalls.io_percent);
     assert_eq!((stalls, spec.load_per_core), ((50.0, 1.5, 2.0), 8.0));
     assert_eq!((spec.min_disk_free_bytes, interval), (0, Duration::from_millis(250)));
 }
 
 #[test]
-fn faults_of_pressure_are_reported() {
+fn pressure_errors_are_reported() {
     for (line, wanted) in [
         (
             "mode = \"usag\"",

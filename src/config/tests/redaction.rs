@@ -1,4 +1,4 @@
-//! What is masked besides.
+//! Tests of additional redaction.
 
 use super::*;
 
@@ -7,18 +7,18 @@ fn section(lines: &str) -> String {
 }
 
 #[test]
-fn nothing_is_masked_besides_unless_it_is_configured() {
-    let redaction = settings(CAT).redaction;
+fn no_extra_redaction_is_configured_by_default() {
+    let redaction = settings(CAT).secrecy.redaction;
     assert_eq!((redaction.patterns.len(), redaction.personal), (0, false));
     let lines = "pii = true\n[[redaction.patterns]]\nname = 'a'\nregex = 'A[0-9]{3}'\nkeep = 1";
-    let redaction = settings(&section(lines)).redaction;
+    let redaction = settings(&section(lines)).secrecy.redaction;
     let [pattern] = redaction.patterns.as_slice() else { panic!("{redaction:?}") };
     assert_eq!((pattern.name(), pattern.keep(), redaction.personal), ("a", 1, true));
     assert!(pattern.regex().is_match(b"of A123"));
 }
 
 #[test]
-fn a_pattern_that_cannot_be_used_is_told_with_its_place() {
+fn an_invalid_pattern_is_reported_with_its_position() {
     for (pattern, wanted) in [
         (
             "{ name = 'a', regex = '(' }",
@@ -53,29 +53,29 @@ fn a_pattern_that_cannot_be_used_is_told_with_its_place() {
 }
 
 #[test]
-fn there_are_64_patterns_at_most() {
+fn more_than_64_patterns_are_refused() {
     let patterns = |count: usize| -> String {
         let one = |number| format!("{{ name = 'p{number}', regex = 'abc' }},");
         section(&format!("patterns = [{}]", (0..count).map(one).collect::<String>()))
     };
-    assert_eq!(settings(&patterns(64)).redaction.patterns.len(), 64);
+    assert_eq!(settings(&patterns(64)).secrecy.redaction.patterns.len(), 64);
     let said = said_of(&patterns(65)).join("\n");
     assert!(said.contains("patterns[64]: there are 65 patterns; 64 are allowed"), "{said}");
 }
 
 #[test]
-fn each_line_of_a_file_of_secrets_is_masked_and_the_file_is_for_its_owner_alone() {
+fn secret_files_are_masked_by_line_and_must_be_private() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("words");
     fs::write(&file, format!("{CANARY}\r\n\nshort\nanother secret of ours\n")).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
     let text = section("secret_files = ['words']");
     let checked = load_in(folder.path(), &text).unwrap_or_else(|faults| panic!("{faults}"));
-    assert_eq!(checked.settings.secrets, [CANARY, "another secret of ours"]);
+    assert_eq!(checked.settings.secrecy.secrets, [CANARY, "another secret of ours"]);
     let said: Vec<_> = checked.warnings.iter().map(short).collect();
     let wanted = [
         "c:4:17: warning: redaction.secret_files[0] = 'words': others may read this file; chmod 600 it",
-        "c:4:17: warning: redaction.secret_files[0] = 'words': 1 of its lines have fewer than 8 characters; they are not masked",
+        "c:4:17: warning: redaction.secret_files[0] = 'words': 1 of its lines have fewer than 8 characters; they are not redacted",
     ];
     assert_eq!(said, wanted);
     let said = said_of(&section("secret_files = ['none']")).join("\n");

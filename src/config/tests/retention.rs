@@ -1,20 +1,20 @@
-//! How the history is kept, as written.
+//! Tests of the retention settings.
 
-use algonius_actors::model::stock::Keep;
+use algonius_actors::model::host::storage_stats::KeepPolicy;
 
 use super::*;
-use crate::config::Retention;
+use crate::config::RetentionSettings;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-fn retention(lines: &str) -> Option<Retention> {
+fn retention(lines: &str) -> Option<RetentionSettings> {
     settings(&format!("{CAT}[retention]\n{lines}\n")).retention
 }
 
 #[test]
-fn history_is_kept_within_bounds_unless_the_file_says_otherwise() {
-    let usual = Retention {
-        keep: Keep {
+fn history_has_retention_limits_by_default() {
+    let usual = RetentionSettings {
+        keep: KeepPolicy {
             max_age: Some(30 * DAY),
             max_executions: Some(100_000),
             max_bytes: Some(2 << 30),
@@ -26,8 +26,8 @@ fn history_is_kept_within_bounds_unless_the_file_says_otherwise() {
     assert_eq!(retention(""), Some(usual));
     assert_eq!(retention("enabled = false"), None);
     let own = "max_age = \"7d\"\nmax_executions = 5\nmax_bytes = 1_000\nmin_age = 0\ninterval = 1";
-    let Retention { keep, interval } = retention(own).unwrap();
-    let expected = Keep {
+    let RetentionSettings { keep, interval } = retention(own).unwrap();
+    let expected = KeepPolicy {
         max_age: Some(7 * DAY),
         max_executions: Some(5),
         max_bytes: Some(1000),

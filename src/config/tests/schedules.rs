@@ -1,4 +1,4 @@
-//! `[scheduler]` and `[schedules.<id>]`.
+//! Tests of `[scheduler]` and `[schedules.<id>]`.
 
 use algonius_actors::model::schedule::{Missed, Overlap};
 
@@ -7,14 +7,14 @@ use super::*;
 const NIGHTLY: &str = "[schedules.nightly]\nagent = 'a'\ncron = '0 3 * * *'\ninput = 'x'\n\
                        timezone = 'Europe/Zurich'\n";
 
-fn schedule(lines: &str) -> super::super::Scheduled {
+fn schedule(lines: &str) -> super::super::OwnedSchedule {
     let checked = load_text(&format!("{CAT}{NIGHTLY}{lines}")).unwrap();
     assert_eq!(checked.warnings, []);
     checked.settings.scheduling.schedules[0].clone()
 }
 
 #[test]
-fn a_schedule_is_read_with_what_is_usual() {
+fn a_schedule_is_read_with_its_defaults() {
     let plain = schedule("");
     assert_eq!((plain.owner.as_str(), plain.spec.name.as_str()), ("operator", "nightly"));
     assert_eq!(plain.spec.timetable.to_string(), "0 3 * * * (Europe/Zurich)");
@@ -33,7 +33,7 @@ fn a_schedule_is_read_with_what_is_usual() {
 }
 
 #[test]
-fn a_schedule_without_a_zone_is_in_that_of_all_or_in_utc_with_a_warning() {
+fn a_schedule_without_a_zone_uses_the_default_or_utc() {
     let bare = NIGHTLY.replace("timezone = 'Europe/Zurich'\n", "");
     let checked = load_text(&format!("{CAT}{bare}")).unwrap();
     let told: Vec<_> = checked.warnings.iter().map(short).collect();
@@ -48,13 +48,13 @@ fn a_schedule_without_a_zone_is_in_that_of_all_or_in_utc_with_a_warning() {
 }
 
 #[test]
-fn faults_of_schedules_are_reported() {
+fn schedule_errors_are_reported() {
     let with = |from: &str, to: &str| format!("{CAT}{}", NIGHTLY.replace(from, to));
     for (text, wanted) in [
         (with("0 3 * * *", "0 0 31 2 *"), "is never due"),
-        (with("0 3 * * *", "61 * * * *"), "is no cron expression"),
+        (with("0 3 * * *", "61 * * * *"), "is not a cron expression"),
         (with("0 3 * * *", "* * * * * *"), "scheduler.seconds = true"),
-        (with("Europe/Zurich", "Mars/Base"), "`Mars/Base` is no zone"),
+        (with("Europe/Zurich", "Mars/Base"), "`Mars/Base` is not a time zone"),
         (with("agent = 'a'", "agent = 'b'"), "there is no such agent"),
         (with("agent = 'a'\n", ""), "`agent` is missing"),
         (with("cron = '0 3 * * *'\n", ""), "`cron` is missing"),

@@ -1,14 +1,12 @@
-//! The schema for editors: whole, as kept, and true of the files that come with the program.
-
-use std::collections::BTreeMap;
+//! Tests of the schema for editors: complete, equal to the stored file, and valid for the shipped files.
 
 use serde_json::Value;
 
-use crate::config::schema::{described_sample, schema, words};
-use crate::config::shape::Shape;
+use crate::config::schema::{described_sample, key_descriptions, schema};
+use crate::config::table::ValueShape;
 use crate::config::{SHIPPED, load};
 
-/// The configurations that come with the program, as documents.
+/// Returns the shipped configurations as documents.
 fn files() -> Vec<(String, toml::Value)> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("config");
     let examples = std::fs::read_dir(folder.join("examples")).unwrap().flatten();
@@ -23,13 +21,13 @@ fn files() -> Vec<(String, toml::Value)> {
     files
 }
 
-/// What a schema says of a key.
+/// Returns the schema of a key.
 fn below<'s>(schema: &'s Value, key: &str) -> Option<&'s Value> {
     let named = schema.get("properties").and_then(|keys| keys.get(key));
     named.or_else(|| schema.get("additionalProperties").filter(|one| one.is_object()))
 }
 
-/// What of a value is not as its schema says.
+/// Returns the parts of a value that violate its schema.
 fn faults(path: &str, value: &toml::Value, schema: &Value) -> Vec<String> {
     if let Some(either) = schema.get("anyOf").and_then(Value::as_array) {
         let all: Vec<_> = either.iter().map(|one| faults(path, value, one)).collect();
@@ -76,18 +74,18 @@ fn faults(path: &str, value: &toml::Value, schema: &Value) -> Vec<String> {
 }
 
 #[test]
-fn the_schema_that_is_kept_is_the_one_that_the_readers_make() {
+fn the_stored_schema_equals_the_generated_one() {
     let kept = include_str!("../../../config/schema.json");
     let made = format!("{}\n", serde_json::to_string_pretty(&schema()).unwrap());
     assert!(kept == made, "run `cargo run -- check --schema > config/schema.json`");
 }
 
 #[test]
-fn each_key_that_is_read_says_what_it_holds_but_those_that_are_refused() {
-    let shapes: BTreeMap<String, Shape> = described_sample();
-    let unsaid: Vec<_> = shapes.iter().filter(|(_, shape)| **shape == Shape::Unsaid).collect();
+fn each_configuration_key_has_a_described_shape() {
+    let shapes = described_sample().shapes;
+    let unsaid: Vec<_> = shapes.iter().filter(|(_, shape)| **shape == ValueShape::Unsaid).collect();
     let unsaid: Vec<_> = unsaid.into_iter().map(|(path, _)| path.as_str()).collect();
-    assert_eq!(unsaid, ["agents.x.auth.token", "tokens.x.token"]);
+    assert_eq!(unsaid, ["agents.x.auth.token", "agents.x.remote.token", "tokens.x.token"]);
     assert!(shapes.len() > 150, "{} keys", shapes.len());
     fn bare(path: &str, schema: &Value) -> Vec<String> {
         let keys = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
@@ -106,8 +104,8 @@ fn each_key_that_is_read_says_what_it_holds_but_those_that_are_refused() {
 }
 
 #[test]
-fn each_key_of_the_shipped_file_is_in_the_schema_also_where_it_is_a_comment() {
-    let (schema, words) = (schema(), words::of(SHIPPED));
+fn each_key_of_the_shipped_file_is_in_the_schema() {
+    let (schema, words) = (schema(), key_descriptions::of(SHIPPED));
     assert!(words.len() > 100, "{} keys", words.len());
     for path in words.keys() {
         let found = path.split('.').try_fold(&schema, |schema, key| match key {
@@ -122,7 +120,16 @@ fn each_key_of_the_shipped_file_is_in_the_schema_also_where_it_is_a_comment() {
 }
 
 #[test]
-fn what_comes_with_the_program_is_as_the_schema_says() {
+fn the_shipped_file_describes_each_key_like_its_row() {
+    let (texts, words) = (described_sample().texts, key_descriptions::of(SHIPPED));
+    assert!(texts.len() > 25, "{} rows", texts.len());
+    let said = |path: &String| words.get(path).map(String::as_str);
+    let differ: Vec<_> = texts.iter().filter(|(path, text)| said(path) != Some(text)).collect();
+    assert!(differ.is_empty(), "{differ:?}");
+}
+
+#[test]
+fn shipped_configuration_files_fit_the_schema() {
     let schema = schema();
     for (file, document) in files() {
         assert_eq!(faults("", &document, &schema), [] as [&str; 0], "{file}");

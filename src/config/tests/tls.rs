@@ -1,4 +1,4 @@
-//! Rules of `[server.tls]`.
+//! Tests of `[server.tls]`.
 
 use rcgen::{KeyPair, generate_simple_self_signed};
 
@@ -6,7 +6,7 @@ use super::*;
 
 const TLS: &str = "[server]\ntls = { cert = \"c.pem\", key = \"k.pem\" }\n";
 
-/// A folder that has a good pair.
+/// Creates a folder with a valid pair.
 fn beside_a_pair() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let made = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
@@ -19,7 +19,7 @@ fn beside_a_pair() -> tempfile::TempDir {
     folder
 }
 
-/// What is said of a text in such a folder.
+/// Returns the faults of a text in such a folder.
 fn said_beside_a_pair(text: &str) -> Vec<String> {
     let folder = beside_a_pair();
     let faults = match load_in(folder.path(), text) {
@@ -31,17 +31,17 @@ fn said_beside_a_pair(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_pair_is_taken_and_its_paths_are_seen_from_the_file() {
+fn a_certificate_pair_is_read_relative_to_the_file() {
     let folder = beside_a_pair();
     let Checked { settings, warnings } = load_in(folder.path(), &format!("{TLS}{CAT}")).unwrap();
     assert_eq!(warnings, []);
     let [cert, key] = ["c.pem", "k.pem"].map(|name| folder.path().join(name));
-    assert_eq!(settings.server.tls, Some(crate::tls::Pair { cert, key }));
+    assert_eq!(settings.server.tls, Some(crate::platform::tls::Pair { cert, key }));
     assert_eq!(load_text(CAT).unwrap().settings.server.tls, None);
 }
 
 #[test]
-fn faults_of_tls_are_reported_at_the_file_that_has_them() {
+fn tls_errors_are_reported_for_the_faulty_file() {
     for (tls, wanted) in [
         ("{ cert = \"c.pem\" }", "c:2:7: error: server.tls.key: is needed"),
         ("{}", "c:2:7: error: server.tls.cert: is needed"),
@@ -72,10 +72,10 @@ fn faults_of_tls_are_reported_at_the_file_that_has_them() {
 }
 
 #[test]
-fn an_address_that_others_reach_is_worth_a_warning_unless_somebody_speaks_tls_there() {
+fn a_public_listen_address_without_tls_is_warned_of() {
     let warned = |lines: &str| {
         let said = said_beside_a_pair(&format!("{lines}{CAT}"));
-        said.iter().any(|line| line.contains("can be overheard"))
+        said.iter().any(|line| line.contains("not encrypted"))
     };
     let open = "listen = \"0.0.0.0:80\"\n";
     assert!(warned(&format!("[server]\n{open}")));

@@ -1,9 +1,9 @@
-//! The shipped files, and any text at all.
+//! Tests of the shipped files, and of arbitrary text.
 
 use super::*;
 
 #[test]
-fn the_shipped_files_are_sound() {
+fn the_shipped_files_are_valid() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("config");
     let shipped =
         load(&folder.join("supervisor.toml"), &env).unwrap_or_else(|faults| panic!("{faults}"));
@@ -17,7 +17,7 @@ fn the_shipped_files_are_sound() {
         assert!(checked.settings.agents.iter().all(|agent| !agent.spec.enabled));
         examples += 1;
     }
-    assert_eq!(examples, 3);
+    assert_eq!(examples, 4);
 }
 
 /// Keys that exist somewhere, and some that do not.
@@ -82,7 +82,7 @@ const HEADERS: &[&str] = &[
     "agents.a.b = 1",
 ];
 
-/// Lines that are almost configurations.
+/// Strategy for lines that are almost configurations.
 fn lines() -> impl Strategy<Value = String> {
     use prop::sample::select;
     let line = prop_oneof![
@@ -104,5 +104,27 @@ proptest! {
                 prop_assert_eq!(faults.to_string().lines().count(), faults.iter().count());
             }
         }
+    }
+}
+
+#[test]
+fn a_renamed_key_is_refused_with_its_new_name() {
+    for (lines, wanted) in [
+        (
+            "[agents.a]\ncommand = \"cat\"\nreturn_raw = true\n",
+            "c:3:1: error: agents.a.return_raw: unknown key; its name is now `unredacted_response`",
+        ),
+        (
+            "[agents.a]\ncommand = \"cat\"\nquota.park_max = 1\n",
+            "c:3:7: error: agents.a.quota.park_max: unknown key; its name is now `max_wait`",
+        ),
+        // A key of another table has no such name.
+        (
+            "[agents.a]\ncommand = \"cat\"\nquota.lost_regex = \"x\"\n",
+            "c:3:7: error: agents.a.quota.lost_regex: unknown key; known: max_deferrals, max_wait, \
+             first_wait, credential, breaker, blocked_time",
+        ),
+    ] {
+        assert_eq!(said_of(lines).first().map(String::as_str), Some(wanted));
     }
 }

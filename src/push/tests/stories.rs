@@ -1,15 +1,16 @@
-//! The stories of plain HTTP, told to a postman.
+//! Tests of the delivery over plain HTTP.
 
 use super::*;
-use crate::push::courier::Letter;
+use crate::push::webhook_client::WebhookRequest;
 
 #[tokio::test]
-async fn each_visible_event_arrives_once_in_order_in_the_words_of_each_version() {
+async fn each_visible_event_is_pushed_once_in_order_per_version() {
     let world = World::new(policy()).await;
     let (mut old, mut new) = (Listener::playing(&[]).await, Listener::playing(&[]).await);
     let id = world.accepted().await;
-    world.desk.set(target(id, Version::V0_3, &old.url()), 0).await.unwrap();
-    let second = PushTarget { id: "second".to_owned(), ..target(id, Version::V1_0, &new.url()) };
+    world.desk.set(target(id, ProtocolVersion::V0_3, &old.url()), 0).await.unwrap();
+    let second =
+        PushTarget { id: "second".to_owned(), ..target(id, ProtocolVersion::V1_0, &new.url()) };
     world.desk.set(second, 0).await.unwrap();
     world.begun(id).await;
     assert_eq!(old.bodies(2).await, ["0.3 2", "0.3 4"]);
@@ -21,10 +22,10 @@ async fn each_visible_event_arrives_once_in_order_in_the_words_of_each_version()
 }
 
 #[tokio::test]
-async fn a_notice_carries_its_headers() {
+async fn a_push_carries_its_headers() {
     let world = World::new(policy()).await;
     let (mut old, mut new) = (Listener::playing(&[]).await, Listener::playing(&[]).await);
-    for (listener, version) in [(&old, Version::V0_3), (&new, Version::V1_0)] {
+    for (listener, version) in [(&old, ProtocolVersion::V0_3), (&new, ProtocolVersion::V1_0)] {
         let id = world.ran().await;
         world.desk.set(target(id, version, &listener.url()), 0).await.unwrap();
     }
@@ -43,22 +44,22 @@ async fn a_notice_carries_its_headers() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_fails_twice_gets_the_same_notice_again_and_nothing_before_it() {
+async fn a_failing_receiver_gets_the_same_push_again_in_order() {
     let world = World::new(policy()).await;
     let mut listener = Listener::playing(&[BROKEN, BROKEN]).await;
     let id = world.ran().await;
     let began = tokio::time::Instant::now();
-    world.desk.set(target(id, Version::V0_3, &listener.url()), 0).await.unwrap();
+    world.desk.set(target(id, ProtocolVersion::V0_3, &listener.url()), 0).await.unwrap();
     assert_eq!(listener.bodies(5).await, ["0.3 2", "0.3 2", "0.3 2", "0.3 4", "0.3 6"]);
     assert!(began.elapsed() >= Duration::from_secs(1 + 2), "{:?}", began.elapsed());
 }
 
 #[tokio::test]
-async fn what_was_not_told_is_told_after_a_restart_and_what_was_is_not() {
+async fn undelivered_pushes_are_sent_after_a_restart() {
     let world = World::new(policy()).await;
     let mut listener = Listener::playing(&[OK, BROKEN]).await;
     let id = world.accepted().await;
-    world.desk.set(target(id, Version::V0_3, &listener.url()), 0).await.unwrap();
+    world.desk.set(target(id, ProtocolVersion::V0_3, &listener.url()), 0).await.unwrap();
     world.begun(id).await;
     assert_eq!(listener.bodies(2).await, ["0.3 2", "0.3 4"]);
     let world = world.restarted().await;
@@ -79,19 +80,19 @@ async fn a_redirect_is_not_followed() {
         format!("HTTP/1.1 307 There\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n", elsewhere.url());
     let mut listener = Listener::playing(&[Answer::Head(head.leak())]).await;
     let id = world.ran().await;
-    world.desk.set(target(id, Version::V0_3, &listener.url()), 0).await.unwrap();
+    world.desk.set(target(id, ProtocolVersion::V0_3, &listener.url()), 0).await.unwrap();
     assert_eq!(listener.bodies(2).await, ["0.3 2", "0.3 2"]);
     assert!(elsewhere.is_quiet().await);
 }
 
 #[tokio::test]
-async fn a_slow_receiver_is_cut_off_and_holds_nobody_up() {
+async fn a_slow_receiver_times_out_and_blocks_no_other() {
     let world = World::new(policy()).await;
     let mut slow = Listener::playing(&[Answer::Silence]).await;
     let mut quick = Listener::playing(&[]).await;
     for listener in [&slow, &quick] {
         let id = world.ran().await;
-        world.desk.set(target(id, Version::V0_3, &listener.url()), 0).await.unwrap();
+        world.desk.set(target(id, ProtocolVersion::V0_3, &listener.url()), 0).await.unwrap();
     }
     let began = tokio::time::Instant::now();
     assert_eq!(quick.bodies(3).await, ["0.3 2", "0.3 4", "0.3 6"]);
@@ -99,53 +100,54 @@ async fn a_slow_receiver_is_cut_off_and_holds_nobody_up() {
     assert!(began.elapsed() < Duration::from_secs(15));
 }
 
-/// The address is judged when it is registered, and again when something is sent: here the
-/// operator has closed what was open when the target was registered.
+/// The address is checked at the registration and again before each request: here the operator has removed the
+/// permission after the registration.
 #[tokio::test]
-async fn a_private_address_is_refused_at_the_desk_and_on_the_way() {
-    let closed = Policy { allow: Vec::new(), insecure_http: true, ..policy() };
+async fn a_private_address_is_refused_at_registration_and_delivery() {
+    let closed = AddressPolicy { allow: Vec::new(), insecure_http: true, ..policy() };
     let world = World::new(closed).await;
     let mut listener = Listener::playing(&[]).await;
     let id = world.ran().await;
     let ports = [listener.url(), format!("http://localhost:{}/", listener.address.port())];
     for url in ports {
-        let target = target(id, Version::V0_3, &url);
+        let target = target(id, ProtocolVersion::V0_3, &url);
         let refused = world.desk.set(target.clone(), 0).await.unwrap_err();
         assert_eq!(refused.code, Code::InvalidParams);
         assert_eq!(world.store.set(target, 0, TARGETS).await.unwrap(), Placing::Placed);
-        world.desk.bell.notify_one();
+        world.desk.wakeup.notify_one();
         assert!(listener.is_quiet().await, "{url}");
     }
 }
 
 #[tokio::test]
-async fn plain_http_is_for_listed_addresses_alone() {
+async fn plain_http_is_allowed_for_listed_addresses_only() {
     let listed = policy();
-    let courier = Courier::new(listed).unwrap();
-    let one = target(ExecutionId::fresh(), Version::V0_3, "http://8.8.8.8:9/");
-    let refused = courier.bring(&Letter::notice(&one, Vec::new(), None)).await.unwrap_err();
-    assert!(matches!(refused, courier::CourierError::Forbidden), "{refused}");
+    let courier = WebhookClient::new(listed).unwrap();
+    let one = target(ExecutionId::fresh(), ProtocolVersion::V0_3, "http://8.8.8.8:9/");
+    let refused = courier.send(&WebhookRequest::notice(&one, Vec::new(), None)).await.unwrap_err();
+    assert!(matches!(refused, webhook_client::CourierError::Forbidden), "{refused}");
 }
 
 #[tokio::test]
-async fn a_deleted_target_hears_nothing_more() {
+async fn a_deleted_target_gets_no_more_pushes() {
     let world = World::new(policy()).await;
     let mut listener = Listener::playing(&[BROKEN]).await;
     let id = world.ran().await;
-    world.desk.set(target(id, Version::V0_3, &listener.url()), 0).await.unwrap();
+    world.desk.set(target(id, ProtocolVersion::V0_3, &listener.url()), 0).await.unwrap();
     assert_eq!(listener.bodies(1).await, ["0.3 2"]);
     assert!(world.desk.delete(id, "first").await.unwrap());
     assert!(listener.is_quiet().await);
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_gone_for_too_long_is_given_up_and_blocks_nobody() {
-    let world = World::new(Policy { max_age: Duration::from_millis(500), ..policy() }).await;
+async fn an_unreachable_receiver_is_given_up_and_blocks_no_other() {
+    let world = World::new(AddressPolicy { max_age: Duration::from_millis(500), ..policy() }).await;
     let gone = Listener::playing(&[]).await.url(); // Nobody listens there any more.
     let mut listener = Listener::playing(&[]).await;
     let id = world.ran().await;
-    world.desk.set(target(id, Version::V0_3, &gone), 0).await.unwrap();
-    let other = PushTarget { id: "other".to_owned(), ..target(id, Version::V0_3, &listener.url()) };
+    world.desk.set(target(id, ProtocolVersion::V0_3, &gone), 0).await.unwrap();
+    let other =
+        PushTarget { id: "other".to_owned(), ..target(id, ProtocolVersion::V0_3, &listener.url()) };
     world.desk.set(other, 0).await.unwrap();
     assert_eq!(listener.bodies(3).await.len(), 3);
     world.settled().await;
@@ -156,7 +158,7 @@ async fn secrets_are_not_in_the_data_directory() {
     let world = World::new(policy()).await;
     let mut listener = Listener::playing(&[]).await;
     let id = world.ran().await;
-    let given = target(id, Version::V0_3, &listener.url());
+    let given = target(id, ProtocolVersion::V0_3, &listener.url());
     assert!(!format!("{given:?}").contains("canary"));
     world.desk.set(given.clone(), 0).await.unwrap();
     assert_eq!(listener.bodies(3).await.len(), 3);
@@ -172,11 +174,11 @@ async fn secrets_are_not_in_the_data_directory() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_header_is_refused_without_being_repeated() {
+async fn invalid_header_values_are_refused_without_an_echo() {
     let world = World::new(policy()).await;
     let listener = Listener::playing(&[]).await;
     let id = world.ran().await;
-    let sound = target(id, Version::V0_3, &listener.url());
+    let sound = target(id, ProtocolVersion::V0_3, &listener.url());
     let credentials = |scheme: &str, text: &str| PushCredentials {
         scheme: scheme.to_owned(),
         credentials: Some(Secret(text.to_owned())),

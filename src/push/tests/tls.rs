@@ -1,6 +1,6 @@
-//! Receivers that speak TLS: who is trusted, and who is not.
+//! Tests with receivers that use TLS: trusted and untrusted certificates.
 //!
-//! The authority of these files signs nothing else, and its own key was thrown away.
+//! The authority of these files signs no other certificate, and its private key was deleted.
 
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
@@ -8,9 +8,9 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
 use super::*;
-use crate::push::courier::{Courier, CourierError, Letter};
+use crate::push::webhook_client::{CourierError, WebhookClient, WebhookRequest};
 
-/// Takes one notice over TLS. Its certificate is for 127.0.0.1 and localhost.
+/// Accepts one notification over TLS. Its certificate is valid for 127.0.0.1 and localhost.
 async fn secure() -> (u16, JoinHandle<Option<Got>>) {
     let certificate = CertificateDer::from(&include_bytes!("tls/receiver.der")[..]);
     let key = PrivatePkcs8KeyDer::from(&include_bytes!("tls/receiver.key.der")[..]);
@@ -38,22 +38,23 @@ fn roots() -> RootCertStore {
     roots
 }
 
-/// What comes of a notice for `host`, and whether the receiver has it.
+/// Sends a notification to `host`; returns the result, and true if the receiver got it.
 async fn brought(host: &str, roots: Option<RootCertStore>) -> (Result<(), CourierError>, bool) {
     let (port, serving) = secure().await;
-    let policy = Policy { timeout: Duration::from_secs(10), ..policy() };
+    let policy = AddressPolicy { timeout: Duration::from_secs(10), ..policy() };
     let courier = match roots {
-        Some(roots) => Courier::trusting(policy, roots),
-        None => Courier::new(policy),
+        Some(roots) => WebhookClient::trusting(policy, roots),
+        None => WebhookClient::new(policy),
     };
     let url = format!("https://{host}:{port}/hook");
-    let target = target(ExecutionId::fresh(), Version::V1_0, &url);
-    let brought = courier.unwrap().bring(&Letter::notice(&target, b"{}".to_vec(), None)).await;
+    let target = target(ExecutionId::fresh(), ProtocolVersion::V1_0, &url);
+    let brought =
+        courier.unwrap().send(&WebhookRequest::notice(&target, b"{}".to_vec(), None)).await;
     (brought, serving.await.unwrap().is_some())
 }
 
 #[tokio::test]
-async fn a_receiver_with_a_trusted_certificate_is_told_by_number_and_by_name() {
+async fn a_trusted_certificate_is_accepted_by_address_and_name() {
     for host in ["127.0.0.1", "localhost", "LOCALHOST.", "[::ffff:127.0.0.1]"] {
         let (brought, got) = brought(host, Some(roots())).await;
         brought.unwrap_or_else(|error| panic!("{host}: {}", chain(&error)));
@@ -62,7 +63,7 @@ async fn a_receiver_with_a_trusted_certificate_is_told_by_number_and_by_name() {
 }
 
 #[tokio::test]
-async fn a_receiver_with_another_certificate_hears_nothing() {
+async fn an_untrusted_receiver_gets_no_push() {
     for (host, roots) in [("127.0.0.1", None), ("127.0.0.2", Some(roots()))] {
         let (refused, got) = brought(host, roots).await;
         assert!(matches!(refused, Err(CourierError::Connect(_))) && !got, "{host}: {refused:?}");

@@ -1,18 +1,18 @@
-//! Spellings of addresses: what is refused, what is taken, and as what.
+//! Tests of the spelling of addresses: rejected ones, accepted ones and their parsed form.
 
 use std::time::Duration;
 
 use super::*;
 
-fn policy(allow: &[&str], insecure_http: bool) -> Policy {
+fn policy(allow: &[&str], insecure_http: bool) -> AddressPolicy {
     let allow = allow.iter().map(|net| net.parse().unwrap()).collect();
-    let hour = Duration::from_secs(3600);
-    Policy { allow, insecure_http, timeout: Duration::from_secs(15), max_age: hour }
+    let (timeout, max_age) = (Duration::from_secs(15), Duration::from_secs(3600));
+    AddressPolicy { allow, insecure_http, timeout, max_age, authorities: Vec::new() }
 }
 
-/// Ways to write this machine, its neighbours and its cloud's metadata, and ways to confuse.
+/// Spellings of this machine, of its neighbors and of cloud metadata services, and confusing spellings.
 const REFUSED: &[&str] = &[
-    // Loopback and the unspecified address, plainly.
+    // Loopback and the unspecified address in their usual form.
     "https://127.0.0.1/",
     "https://127.1.2.3/",
     "https://0.0.0.0/",
@@ -75,7 +75,7 @@ const REFUSED: &[&str] = &[
     "https://[::1]x/",
     "https://[v1.x]/",
     "https://::1/",
-    // Names and passwords, and other ways to hide the host.
+    // User names, passwords and other ways to hide the host.
     "https://user@example.org/",
     "https://user:secret@example.org/",
     "https://example.org@127.0.0.1/",
@@ -92,14 +92,14 @@ const REFUSED: &[&str] = &[
     "https://example.org/\t",
     " https://example.org/",
     "https://example.org/ ",
-    // Characters of other scripts that some readers take for dots and digits.
+    // Characters of other scripts that some programs read as dots and digits.
     "https://127。0。0。1/",
     "https://127.0.0.1/",
     "https://①②⑦.0.0.1/",
     "https://lоcalhost/",
     "https://bücher.example/",
     "https://example.org/é",
-    // Hosts and ports that are none.
+    // Invalid hosts and ports.
     "https://",
     "https:///hook",
     "https://:443/",
@@ -133,7 +133,7 @@ const REFUSED: &[&str] = &[
 ];
 
 #[test]
-fn what_does_not_lead_to_the_public_internet_in_plain_words_is_refused() {
+fn urls_that_are_not_plainly_public_are_refused() {
     let policy = policy(&[], false);
     for url in REFUSED {
         let refused = check_url(url, &policy).expect_err(url);
@@ -145,7 +145,7 @@ fn what_does_not_lead_to_the_public_internet_in_plain_words_is_refused() {
 }
 
 #[test]
-fn what_leads_there_is_taken_and_read_in_one_way() {
+fn public_urls_are_accepted_and_normalized() {
     let rows = [
         ("https://example.org", "example.org", 443, "/"),
         ("HTTPS://Example.ORG/Hook", "example.org", 443, "/Hook"),
@@ -165,7 +165,7 @@ fn what_leads_there_is_taken_and_read_in_one_way() {
 }
 
 #[test]
-fn the_operator_opens_addresses_one_by_one_and_plain_http_for_all() {
+fn listed_addresses_are_allowed_and_plain_http_is_separate() {
     let (closed, local) = (policy(&[], false), policy(&["127.0.0.0/8"], false));
     for url in ["http://127.0.0.1:9000/", "https://127.0.0.1/", "http://localhost:9000/"] {
         assert!(check_url(url, &closed).is_err(), "{url}");

@@ -1,120 +1,130 @@
-//! The directory of agents, and each of them.
+//! Directory of agents and details of one agent.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use algonius_actors::model::access::principal::Right;
 use algonius_actors::model::agent::{Access, AgentSpec};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::principal::Right;
-use algonius_actors::model::status::AgentStatus;
+use algonius_actors::model::observation::status::AgentStatus;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
+use axum::http::HeaderMap;
+use axum::http::header::HOST;
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::query::wrong;
-use crate::serve::answer::{Problem, ok};
-use crate::serve::auth::Who;
-use crate::serve::segment::Segment;
-use crate::serve::status::to_json;
-use crate::serve::{App, card, jsonrpc};
-use crate::wire::api::agent::{AgentDetail, AgentLimits, Idleness, PoolEntry};
+use super::invalid_params;
+use crate::serve::App;
+use crate::serve::a2a::card;
+use crate::serve::a2a::card::public_address::Site;
+use crate::serve::auth::caller::AuthenticatedCaller;
+use crate::serve::http::path_param::Segment;
+use crate::serve::http::response::{ProblemBody, ok, to_json};
+use crate::wire::api::agent::{AgentActivity, AgentDetail, AgentLimits, PoolEntry};
 use crate::wire::api::{AgentEntry, AgentList};
 
-/// The longest that anybody waits for an agent, in seconds.
+/// Maximum time for which a request waits for an agent, in seconds.
 const LONGEST_WAIT: u64 = 3600;
 
-/// The directory: the agents that the caller may use.
+/// Lists the agents that the caller may use.
 ///
 /// # Errors
 /// `forbidden`.
-pub async fn list(State(app): State<App>, who: Who) -> Result<Response, Problem> {
-    let caller = who.may(Right::Read, None)?;
-    let seen = app.agents.values().filter(|spec| caller.scope.allows(Right::Read, Some(&spec.id)));
-    let agents = seen.map(|spec| entry(&app, spec));
+pub async fn list(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+    headers: HeaderMap,
+) -> Result<Response, ProblemBody> {
+    let caller = caller.may(Right::Read, None)?;
+    let site = app.sites.of(headers.get(HOST));
+    let seen = app.agents.all().filter(|spec| caller.scope.allows(Right::Read, Some(&spec.id)));
+    let agents = seen.map(|spec| entry(&app, spec, &site));
     Ok(ok(&to_json(&AgentList { agents: agents.collect() })?))
 }
 
-fn entry(app: &App, spec: &AgentSpec) -> AgentEntry {
+fn entry(app: &App, spec: &AgentSpec, site: &Site) -> AgentEntry {
     let access = match spec.access {
         Access::ReadOnly => "read-only",
         Access::ReadWrite => "read-write",
     };
     AgentEntry {
         id: spec.id.to_string(),
-        name: spec.name.clone(),
-        description: spec.description.clone(),
-        version: spec.version.clone(),
+        kind: spec.kind(),
+        name: spec.profile.name.clone(),
+        description: spec.profile.description.clone(),
+        version: spec.profile.version.clone(),
         enabled: spec.enabled,
         switched: app.admin.configuration().switched.contains(&spec.id.to_string()),
+        unavailable: spec.unavailable().map(|failure| failure.message),
         access: access.to_owned(),
-        enforcement: spec.enforcement,
-        isolation: spec.isolation,
-        url: card::url(app, spec),
-        card: format!("{}/agents/{}/.well-known/agent-card.json", app.public_url, spec.id),
+        confinement: spec.confinement().cloned(),
+        url: card::url(site, spec),
+        card: format!("{}/agents/{}/.well-known/agent-card.json", site.url, spec.id),
     }
 }
 
-/// One agent: what it is configured to be, without secrets, and how it is.
+/// Returns one agent: its configuration without secrets, and its state.
 ///
 /// # Errors
 /// `agent-unknown` or `forbidden`.
 pub async fn show(
     State(app): State<App>,
-    who: Who,
+    caller: AuthenticatedCaller,
     Segment(id): Segment,
-) -> Result<Response, Problem> {
-    let (spec, status) = of(&app, who, &id, Duration::ZERO).await?;
+    headers: HeaderMap,
+) -> Result<Response, ProblemBody> {
+    let (spec, status) = of(&app, caller, &id, Duration::ZERO).await?;
     let detail = AgentDetail {
-        entry: entry(&app, &spec),
-        skills: spec.skills.clone(),
+        entry: entry(&app, &spec, &app.sites.of(headers.get(HOST))),
+        skills: spec.profile.skills.clone(),
         limits: AgentLimits::from(&*spec),
         pool: PoolEntry::from(&status),
-        queue_length: status.queued.len(),
-        status: AgentStatus { program: (app.programs)(&spec.id), ..status },
+        queue_length: status.work.queued.len(),
+        status: AgentStatus { program: app.agents.program(&spec.id), ..status },
     };
     Ok(ok(&to_json(&detail)?))
 }
 
-/// For how long to wait.
+/// Maximum waiting time.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WaitQuery {
-    /// At most so many seconds; 60 where nothing is said.
+    /// Maximum waiting time in seconds; by default 60.
     #[schemars(range(max = LONGEST_WAIT))]
     seconds: Option<u64>,
 }
 
-/// Waits until an agent has nothing that runs or waits, for a minute when the caller does not say.
+/// Waits until an agent neither runs nor queues executions, by default for up to one minute.
 ///
 /// # Errors
 /// `agent-unknown`, `forbidden` or `invalid-params`.
 pub async fn wait(
     State(app): State<App>,
-    who: Who,
+    caller: AuthenticatedCaller,
     Segment(id): Segment,
     query: Result<Query<WaitQuery>, QueryRejection>,
-) -> Result<Response, Problem> {
+) -> Result<Response, ProblemBody> {
     let seconds = query.map(|Query(query)| query.seconds.unwrap_or(60)).ok();
     let seconds = seconds.filter(|seconds| *seconds <= LONGEST_WAIT);
-    let seconds = seconds.ok_or_else(|| wrong("the query takes `seconds`, 0 to 3600"))?;
-    let (_, status) = of(&app, who, &id, Duration::from_secs(seconds)).await?;
-    Ok(ok(&to_json(&Idleness::from(&status))?))
+    let seconds = seconds.ok_or_else(|| invalid_params("the query takes `seconds`, 0 to 3600"))?;
+    let (_, status) = of(&app, caller, &id, Duration::from_secs(seconds)).await?;
+    Ok(ok(&to_json(&AgentActivity::from(&status))?))
 }
 
-/// An agent, and how it is once it is idle or the time is over.
+/// Returns an agent and its state once it is idle or the time has elapsed.
 async fn of(
     app: &App,
-    who: Who,
+    caller: AuthenticatedCaller,
     id: &str,
     most: Duration,
 ) -> Result<(Arc<AgentSpec>, AgentStatus), Failure> {
-    let id = jsonrpc::known(app, id)?;
-    who.may(Right::Read, Some(&id))?;
+    let id = app.agents.id(id)?;
+    caller.may(Right::Read, Some(&id))?;
     let none = || Failure::new(Code::AgentUnknown, "there is no such agent");
     let spec = app.agents.get(&id).cloned().ok_or_else(none)?;
-    let status = app.gateway.idle(&id, most).await.ok_or_else(none)?;
+    let status = app.api.tree.idle(&id, most).await.ok_or_else(none)?;
     Ok((spec, status))
 }

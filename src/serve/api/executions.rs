@@ -1,73 +1,122 @@
-//! Executions: listed, and called off.
+//! List, removal and cancellation of executions.
 
-use algonius_actors::model::principal::Right;
-use algonius_actors::model::record::Filter;
+mod attempts;
+pub mod create;
+pub mod detail;
+pub mod export;
+mod ndjson;
+pub mod parts;
+pub mod query;
+mod stream;
+
+use algonius_actors::api::Api;
+use algonius_actors::model::access::principal::Right;
+use algonius_actors::model::execution::AttemptId;
+use algonius_actors::model::execution::event::{TextChannel, TextRange};
+use algonius_actors::model::execution::record::{Filter, Record};
+use algonius_actors::model::failure::Failure;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
-use super::execution_id;
-use super::query::{self, Asked, LONGEST_PAGE, wrong};
-use crate::serve::App;
-use crate::serve::answer::{Problem, ok};
-use crate::serve::auth::Who;
-use crate::serve::segment::Segment;
-use crate::serve::status::to_json;
-use crate::wire::api::{ExecutionEntry, ExecutionList};
+use algonius_actors::model::code::Code;
+use algonius_actors::model::id::ExecutionId;
 
-/// Entries on a page when the caller does not say.
+use super::invalid_params;
+use crate::serve::App;
+use crate::serve::auth::caller::AuthenticatedCaller;
+use crate::serve::http::path_param::Segment;
+use crate::serve::http::response::{ProblemBody, ok, to_json};
+use crate::wire::api::{ExecutionEntry, ExecutionList, RequestSummary};
+use query::{LONGEST_PAGE, QueryParameters};
+
+/// Number of entries on a page if the caller requests none.
 const PAGE: u32 = 50;
 
-/// Executions that the caller may see, newest first.
+/// Lists the executions that the caller may see, newest first.
 ///
 /// # Errors
-/// `invalid-params`, `forbidden`, or when the ledger could not be read.
-pub async fn list(State(app): State<App>, who: Who, asked: Asked) -> Result<Response, Problem> {
-    let caller = who.may(Right::Read, None)?;
+/// `invalid-params`, `forbidden`; fails also if the ledger cannot be read.
+pub async fn list(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+    asked: QueryParameters,
+) -> Result<Response, ProblemBody> {
+    let caller = caller.may(Right::Read, None)?;
     let query = query::read(asked)?;
     let limit = query.limit.unwrap_or(PAGE);
     if !(1..=LONGEST_PAGE).contains(&limit) {
-        return Err(wrong("`limit` must be 1 to 1000").into());
+        return Err(invalid_params("`limit` must be 1 to 1000").into());
     }
-    // One more tells whether there is a next page.
-    let filter = Filter { limit: limit + 1, ..query.filter(&caller, app.gateway.now())? };
-    let mut records = app.gateway.executions(&caller, filter).await?;
+    // One more entry than requested shows whether there is a next page.
+    let filter = Filter { limit: limit + 1, ..query.filter(&caller, app.api.reader.now())? };
+    let mut records = app.api.reader.executions(&caller, filter).await?;
     let more = records.len() > limit as usize;
     records.truncate(limit as usize);
     let next = records.last().filter(|_| more).map(|record| query::cursor(record.id));
+    // The names of all callers are read once, not for each entry.
+    let callers = if query.summary { Some(app.api.reader.callers().await?) } else { None };
     let mut executions = Vec::with_capacity(records.len());
     for record in &records {
-        executions.push(ExecutionEntry::of(record, app.gateway.queued(record).await));
+        let mut entry = ExecutionEntry::of(record, app.api.reader.queued(record).await);
+        if let Some(callers) = &callers {
+            let request = input_start(&app.api, record).await?;
+            entry.summary =
+                Some(RequestSummary { caller: callers.get(&record.owner).cloned(), request });
+        }
+        executions.push(entry);
     }
     Ok(ok(&to_json(&ExecutionList { executions, next })?))
 }
 
-/// Removes an execution that has ended, with all that belongs to it.
+/// Maximum number of bytes read from a request, followed by the maximum number of characters shown.
+const READ: u64 = 512;
+const SHOWN: usize = 120;
+
+/// Returns the first nonblank line of a request, shortened.
+async fn input_start(api: &Api, record: &Record) -> Result<String, Failure> {
+    let span =
+        TextRange { attempt_id: AttemptId::FIRST, channel: TextChannel::Input, from: 0, to: READ };
+    let text = api.reader.passage(record, span).await?.text;
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    if line.chars().count() <= SHOWN {
+        return Ok(line.to_owned());
+    }
+    Ok(line.chars().take(SHOWN - 1).chain(['…']).collect())
+}
+
+/// Removes an ended execution with all its data.
 ///
 /// # Errors
 /// `execution-unknown` or `execution-unfinished`.
 pub async fn remove(
     State(app): State<App>,
-    who: Who,
+    caller: AuthenticatedCaller,
     Segment(id): Segment,
-) -> Result<Response, Problem> {
-    let caller = who.may(Right::Run, None)?;
-    app.gateway.remove(&caller, execution_id(&id)?).await?;
+) -> Result<Response, ProblemBody> {
+    let caller = caller.may(Right::Run, None)?;
+    app.api.requests.remove(&caller, execution_id(&id)?).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// Calls an execution off and answers when it has ended.
+/// Cancels an execution and responds after its end.
 ///
 /// # Errors
-/// `execution-unknown` or `execution-ended`.
+/// `execution-unknown`, `execution-ended`, or `ledger-unavailable` when its end cannot be recorded.
 pub async fn cancel(
     State(app): State<App>,
-    who: Who,
+    caller: AuthenticatedCaller,
     Segment(id): Segment,
-) -> Result<Response, Problem> {
-    let caller = who.may(Right::Run, None)?;
-    let (record, progress) = app.gateway.cancel(&caller, execution_id(&id)?).await?;
-    app.gateway.ended(&record, progress).await;
-    let record = app.gateway.execution(&caller, record.id).await?;
+) -> Result<Response, ProblemBody> {
+    let caller = caller.may(Right::Run, None)?;
+    let (record, progress) = app.api.requests.cancel(&caller, execution_id(&id)?).await?;
+    app.api.requests.ended(&record, progress).await?;
+    let record = app.api.reader.execution(&caller, record.id).await?;
     Ok(ok(&to_json(&ExecutionEntry::from(&record))?))
+}
+
+/// Parses the id of an execution from a path.
+fn execution_id(id: &str) -> Result<ExecutionId, Failure> {
+    ExecutionId::parse(id)
+        .ok_or_else(|| Failure::new(Code::ExecutionUnknown, "there is no such execution"))
 }

@@ -1,50 +1,34 @@
-//! The description of the API in OpenAPI 3.1, made of the table of its operations.
+//! OpenAPI 3.1 document of the API, generated from the table of its operations.
 
-mod answers;
-mod asked;
 mod links;
+mod requests;
+mod responses;
 
-use algonius_actors::model::principal::Right;
-use axum::response::Response;
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::operation::Operation;
-use super::table;
-use crate::serve::answer::{Problem, ok};
-use crate::serve::auth::Who;
+use super::endpoint::ApiEndpoint;
 
-/// What it says of itself.
+/// Description of the API in the document.
 const ABOUT: &str = "The API for programs of algonius-supervisor: agents, executions, schedules, \
-    tokens and the service itself. Agents are also reached by A2A, below `/agents/{agent}/v1` and \
-    by gRPC, as that standard says: https://a2a-protocol.org. Refusals are documents of RFC 9457; \
-    clients tell them apart by `code`. Answers may get further members in later releases.";
+    tokens and the service itself. Agents are also available over A2A, below \
+    `/agents/{agent}/v1` and over gRPC: https://a2a-protocol.org. Errors are documents of RFC 9457; \
+    clients distinguish them by `code`. Responses may get further members in later releases.";
 
-/// Tells the description.
-///
-/// # Errors
-/// `forbidden`.
-pub async fn show(who: Who) -> Result<Response, Problem> {
-    who.may(Right::Read, None)?;
-    Ok(ok(&document()))
-}
-
-/// The description.
-#[must_use]
-pub fn document() -> Value {
-    let mut shapes = Shapes::new();
+/// Generates the document of these operations, with the description of each tag.
+pub(super) fn document(operations: &[ApiEndpoint], tags: &[(&str, &str)]) -> Value {
+    let mut shapes = Components::new();
     let mut paths = Map::new();
-    let operations = table::operations();
-    for operation in &operations {
+    for operation in operations {
         let mut described = described(operation, &mut shapes);
-        links::add(&mut described, operation, &operations);
+        links::add(&mut described, operation, operations);
         let methods = paths.entry(operation.path).or_insert_with(|| json!({}));
         if let Some(methods) = methods.as_object_mut() {
             methods.insert(operation.method.as_str().to_lowercase(), described);
         }
     }
-    let tags = table::TAGS.iter().map(|(name, says)| json!({"name": name, "description": says}));
+    let tags = tags.iter().map(|(name, text)| json!({"name": name, "description": text}));
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -53,7 +37,7 @@ pub fn document() -> Value {
             "description": ABOUT,
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },
-        "servers": [{"url": "/", "description": "The service that tells this."}],
+        "servers": [{"url": "/", "description": "The service that returned this document."}],
         "tags": tags.collect::<Vec<_>>(),
         "externalDocs": {"url": "https://a2a-protocol.org", "description": "A2A"},
         "paths": paths,
@@ -61,38 +45,41 @@ pub fn document() -> Value {
     })
 }
 
-/// What is described once and named wherever it is used.
-struct Shapes {
-    /// Of what callers write.
-    asked: SchemaGenerator,
-    /// Of what they are told.
-    told: SchemaGenerator,
+/// Shared components of the document.
+struct Components {
+    /// Schemas of request bodies and parameters.
+    requests: SchemaGenerator,
+    /// Schemas of responses.
+    responses: SchemaGenerator,
     refusals: Map<String, Value>,
 }
 
-impl Shapes {
+impl Components {
     fn new() -> Self {
         let settings = || {
             SchemaSettings::draft2020_12().with(|settings| {
                 settings.definitions_path = "/components/schemas".into();
+                // OpenAPI 3.1 states the dialect once for the whole document.
                 settings.meta_schema = None;
             })
         };
         Self {
-            asked: settings().for_deserialize().into_generator(),
-            told: settings().for_serialize().into_generator(),
+            requests: settings().for_deserialize().into_generator(),
+            responses: settings().for_serialize().into_generator(),
             refusals: Map::new(),
         }
     }
 
     fn components(mut self) -> Value {
-        let mut schemas = self.asked.take_definitions(true);
-        let told = self.told.take_definitions(true);
-        schemas.extend(told.into_iter().map(|(name, schema)| (name, absent_or_there(schema))));
+        let mut schemas = self.requests.take_definitions(true);
+        let description = self.responses.take_definitions(true);
+        // A test checks that a name denotes one schema in both directions, so neither hides another.
+        schemas
+            .extend(description.into_iter().map(|(name, schema)| (name, absent_or_there(schema))));
         json!({
             "schemas": schemas,
             "responses": self.refusals,
-            "headers": answers::headers(),
+            "headers": responses::headers(),
             "securitySchemes": {"token": {
                 "type": "http",
                 "scheme": "bearer",
@@ -102,7 +89,7 @@ impl Shapes {
     }
 }
 
-/// What an answer need not have is left out of it; it is never null.
+/// Removes null from the schemas of optional members: a response omits such a member and never sends null.
 fn absent_or_there(mut schema: Value) -> Value {
     let needed = schema.get("required").cloned().unwrap_or_default();
     let is_needed = |name: &str| {
@@ -110,7 +97,7 @@ fn absent_or_there(mut schema: Value) -> Value {
     };
     if let Some(members) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         for (_, member) in members.iter_mut().filter(|(name, _)| !is_needed(name)) {
-            *member = asked::without_null(member.take());
+            *member = requests::without_null(member.take());
         }
     }
     if let Some(kinds) = schema.get_mut("oneOf").and_then(Value::as_array_mut) {
@@ -128,27 +115,27 @@ fn put(object: &mut Value, name: &str, value: Value) {
     }
 }
 
-/// One operation.
-fn described(operation: &Operation, shapes: &mut Shapes) -> Value {
-    let mut told = json!({
+/// Generates the description of one operation.
+fn described(operation: &ApiEndpoint, shapes: &mut Components) -> Value {
+    let mut description = json!({
         "operationId": operation.id,
-        "summary": operation.says,
+        "summary": operation.summary,
         "tags": [operation.tag],
-        "responses": answers::all(operation, shapes),
-        "security": operation.needs.map_or_else(Vec::new, |right| {
+        "responses": responses::all(operation, shapes),
+        "security": operation.right.map_or_else(Vec::new, |right| {
             vec![json!({"token": [right.as_str()]})]
         }),
     });
-    let parameters = asked::parameters(operation, shapes);
+    let parameters = requests::parameters(operation, shapes);
     if !parameters.is_empty() {
-        put(&mut told, "parameters", parameters.into());
+        put(&mut description, "parameters", parameters.into());
     }
-    if let Some(body) = operation.body {
-        let schema = body(&mut shapes.asked);
+    if let Some(body) = operation.input.body {
+        let schema = body(&mut shapes.requests);
         let media = json!({"application/json": {"schema": schema}});
-        put(&mut told, "requestBody", json!({"required": true, "content": media}));
+        put(&mut description, "requestBody", json!({"required": true, "content": media}));
     }
-    told
+    description
 }
 
 #[cfg(test)]

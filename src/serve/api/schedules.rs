@@ -1,45 +1,46 @@
-//! `/api/v1/schedules`: what is asked for at set times.
+//! `/api/v1/schedules`: schedules and their occurrences.
 
-pub mod changing;
-pub mod reading;
+pub mod mutations;
+pub mod queries;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::schedule::{ScheduleId, ScheduleView};
-use algonius_actors::model::timetable::Timetable;
-use axum::extract::Request;
-use serde::de::DeserializeOwned;
+use algonius_actors::model::id::ScheduleId;
+use algonius_actors::model::schedule::ScheduleView;
+use algonius_actors::model::schedule::recurrence::Timetable;
 
-use super::query::wrong;
-use crate::serve::{App, body};
-use crate::wire::api::schedules::{ScheduleBody, ScheduleEntry};
+use super::invalid_params;
+use crate::serve::App;
+use crate::wire::api::schedules::{ScheduleEntry, ScheduleRequest};
 
-async fn read<T: DeserializeOwned>(app: &App, request: Request) -> Result<T, Failure> {
-    let bytes = body::json(app, request).await?;
-    let value: serde_json::Value = serde_json::from_slice(&bytes)
-        .map_err(|_unread| Failure::new(Code::MalformedJson, "the body is not JSON"))?;
-    serde_json::from_value(value)
-        .map_err(|error| wrong(&format!("the body cannot be read: {error}")))
+/// Defaults and rules of the configuration for the schedules of callers.
+pub struct ScheduleDefaults {
+    /// Time zone of a schedule that names none.
+    pub zone: String,
+    /// True if cron expressions may have a field for seconds.
+    pub seconds: bool,
 }
 
 fn timetable(app: &App, cron: &str, zone: Option<&str>) -> Result<Timetable, Failure> {
-    let table = Timetable::new(cron, zone.unwrap_or(&app.zone), app.seconds);
-    table.map_err(|error| wrong(&error.to_string()))
+    let table = Timetable::new(cron, zone.unwrap_or(&app.schedules.zone), app.schedules.seconds);
+    table.map_err(|error| invalid_params(&error.to_string()))
 }
 
 fn entry(view: &ScheduleView) -> ScheduleEntry {
-    let ScheduleView { schedule, standing, next, working, waiting, streak } = view;
+    let ScheduleView { schedule, standing, next, working, waiting, streak, redacted } = view;
     let after = schedule.spec.alert_after;
     ScheduleEntry {
-        body: ScheduleBody::of(&schedule.spec),
+        body: ScheduleRequest::of(&schedule.spec),
         owner: schedule.owner.to_string(),
         origin: schedule.origin,
-        standing: *standing,
+        state: *standing,
         next: *next,
         working: working.iter().map(ToString::to_string).collect(),
         waiting: *waiting,
         failures_in_a_row: *streak,
         alert: after > 0 && *streak >= after,
+        redacted: *redacted,
+        input_lost: schedule.is_locked(),
         created_at: schedule.created_at,
         changed_at: schedule.changed_at,
     }

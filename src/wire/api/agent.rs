@@ -1,106 +1,108 @@
-//! Shapes of one agent: as configured, as it is.
+//! Shapes of one agent: its configuration and its state.
 
 use algonius_actors::model::agent::{AgentSpec, Skill};
-use algonius_actors::model::status::AgentStatus;
+use algonius_actors::model::observation::status::AgentStatus;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::AgentEntry;
 
-/// One agent: what it is configured to be, without secrets, and how it is.
+/// Agent with its configuration, without secrets, and its state.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentDetail {
-    /// What the directory has.
+    /// Entry of the agent in the directory.
     #[serde(flatten)]
     pub entry: AgentEntry,
-    /// What it can do.
+    /// Skills of the agent.
     pub skills: Vec<Skill>,
-    /// Its bounds.
+    /// Limits of the agent.
     pub limits: AgentLimits,
-    /// How its slots are used.
+    /// Use of the agent's slots.
     pub pool: PoolEntry,
-    /// Executions that wait.
+    /// Number of executions that wait in the queue.
     pub queue_length: usize,
-    /// How it is.
+    /// State of the agent.
     pub status: AgentStatus,
 }
 
-/// The bounds of an agent. Times are seconds.
+/// Limits of an agent. Times are in seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentLimits {
-    /// Places in the queue.
+    /// Maximum number of executions in the queue.
     pub queue_depth: u32,
-    /// How long one may wait there.
+    /// Maximum time in the queue, in seconds.
     pub queue_timeout: f64,
-    /// How long an attempt may run.
+    /// Maximum duration of an attempt, in seconds.
     pub timeout: f64,
-    /// How long it may be silent.
+    /// Maximum time without output of an attempt, in seconds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub idle_timeout: Option<f64>,
-    /// Retries after the first attempt.
+    /// Maximum number of retries after the first attempt.
     pub retries: u32,
-    /// The longest input in bytes.
+    /// Maximum size of the input, in bytes.
     pub max_input_bytes: usize,
-    /// The most that is kept of each stream, in bytes.
+    /// Maximum number of stored bytes of each output stream.
     pub max_output_bytes: usize,
-    /// For how long after a request an equal one takes its result.
+    /// Time after a request in which an equal request receives its result, in seconds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dedup_window: Option<f64>,
 }
 
-/// How the slots of an agent are used. `peak` and what follows count since its actor began.
+/// Use of the slots of an agent. `peak` and the fields after it count from the start of the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolEntry {
-    /// Slots; absent when there is no limit.
+    /// Number of slots; absent if there is no limit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub limit: Option<u32>,
-    /// Slots that are held.
+    /// Number of slots in use.
     pub running: usize,
-    /// Slots that are free; absent when there is no limit.
+    /// Number of free slots; absent if there is no limit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub free: Option<usize>,
-    /// The most that were held at one time.
+    /// Maximum number of slots in use at one time.
     pub peak: usize,
-    /// Executions that were given one.
-    pub begun: u64,
-    /// Requests that were refused.
+    /// Number of executions that received a slot.
+    pub started: u64,
+    /// Number of refused requests.
     pub refused: u64,
-    /// How long those that began had waited, on average, in milliseconds.
+    /// Average time that the started executions waited for a slot, in milliseconds.
     pub mean_wait_ms: u64,
 }
 
-/// Whether an agent has nothing to do.
+/// Activity of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Idleness {
-    /// Whether nothing runs and nothing waits.
+pub struct AgentActivity {
+    /// True if no execution runs and none waits.
     pub idle: bool,
-    /// Executions that run.
+    /// Number of executions that run.
     pub running: usize,
-    /// Executions that wait.
+    /// Number of executions that wait.
     pub queued: usize,
 }
 
 impl From<&AgentStatus> for PoolEntry {
     fn from(status: &AgentStatus) -> Self {
-        let (limit, running, pool) = (status.capacity, status.running.len(), status.pool);
+        let work = &status.work;
+        let (limit, running, pool) = (work.capacity, work.running.len(), work.pool);
         Self {
             limit,
             running,
+            // A reload may lower the limit below the number of executions that run.
             free: limit.map(|limit| (limit as usize).saturating_sub(running)),
             peak: pool.peak,
-            begun: pool.begun,
+            started: pool.begun,
             refused: pool.refused,
             mean_wait_ms: pool.mean_wait_ms,
         }
     }
 }
 
-impl From<&AgentStatus> for Idleness {
+impl From<&AgentStatus> for AgentActivity {
     fn from(status: &AgentStatus) -> Self {
-        let (running, queued) = (status.running.len(), status.queued.len());
+        let (running, queued) = (status.work.running.len(), status.work.queued.len());
         Self { idle: running + queued == 0, running, queued }
     }
 }
@@ -108,13 +110,13 @@ impl From<&AgentStatus> for Idleness {
 impl From<&AgentSpec> for AgentLimits {
     fn from(spec: &AgentSpec) -> Self {
         Self {
-            queue_depth: spec.capacity.waiting,
-            queue_timeout: spec.capacity.patience.as_secs_f64(),
-            timeout: spec.deadlines.run.as_secs_f64(),
-            idle_timeout: spec.deadlines.idle.map(|idle| idle.as_secs_f64()),
+            queue_depth: spec.limits.capacity.waiting,
+            queue_timeout: spec.limits.capacity.patience.as_secs_f64(),
+            timeout: spec.limits.deadlines.run.as_secs_f64(),
+            idle_timeout: spec.limits.deadlines.idle.map(|idle| idle.as_secs_f64()),
             retries: spec.retry.max,
-            max_input_bytes: spec.sizes.input,
-            max_output_bytes: spec.sizes.output,
+            max_input_bytes: spec.limits.sizes.input,
+            max_output_bytes: spec.limits.sizes.output,
             dedup_window: spec.dedup_window.map(|window| window.as_secs_f64()),
         }
     }

@@ -1,192 +1,223 @@
-//! Shapes of one execution: what was asked, each attempt, its events, its texts in parts.
+//! Shapes of one execution: its request, attempts, events and texts.
 
 use std::collections::BTreeMap;
 
 use algonius_actors::model::agent::Access;
-use algonius_actors::model::event::{Channel, Event};
-use algonius_actors::model::execution::{Stamp, State};
-use algonius_actors::model::queue::Queued;
-use algonius_actors::model::request::Trigger;
-use algonius_actors::model::usage::{Spent, Usage};
+use algonius_actors::model::agent::queue::Queued;
+use algonius_actors::model::execution::event::{Event, TextChannel};
+use algonius_actors::model::execution::request::Trigger;
+use algonius_actors::model::execution::usage::{ResourceUsage, UsageReading};
+use algonius_actors::model::execution::{AttemptId, State};
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
-use super::{ExecutionEntry, Trouble};
+use super::{ErrorBody, ExecutionEntry};
 
-/// An execution with all that is known of it. Texts are redacted, and cut where they are very long.
+/// Execution with all recorded details. Texts are redacted, and very long texts are shortened.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionDetail {
-    /// What a list has.
+    /// Entry of the execution as in a list.
     #[serde(flatten)]
     pub entry: ExecutionEntry,
-    /// The caller's id of the message.
+    /// Id of the message, chosen by the caller.
     pub message_id: String,
-    /// Who asked: the id.
+    /// Id of the caller.
     pub owner: String,
-    /// Who asked: the name.
+    /// Name of the caller.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub caller: Option<String>,
-    /// The trace that it belongs to: 32 hexadecimal digits.
+    /// Id of the trace to which the execution belongs: 32 hexadecimal digits.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub trace_id: Option<String>,
-    /// What made it, with all that is known of that.
+    /// Source of the execution with its details.
     pub made_by: Trigger,
-    /// Whether its agent changes things.
+    /// Access of the agent to files.
     pub access: Access,
-    /// Whether it can be asked once more from its record.
+    /// True if the service can retry the execution from its record.
     pub replayable: bool,
-    /// What was asked.
+    /// Text of the request.
     pub input: String,
     /// Values for the agent's templates.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub parameters: BTreeMap<String, String>,
-    /// The folder that the caller chose.
+    /// Working directory that the caller chose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub working_directory: Option<String>,
-    /// The variables that the caller set.
+    /// Environment variables that the caller set.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub environment: BTreeMap<String, String>,
-    /// The answer.
+    /// Request of the agent to its caller while the execution waits for the answer: a text and, if the agent names
+    /// one, the address of a page, each on its own lines.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub request: Option<String>,
+    /// Answer of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
+    /// Number of bytes that are missing in the middle of an answer that is longer than the agent's limit.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub output_dropped: Option<u64>,
     /// Standard error of the last attempt.
     pub stderr: String,
-    /// Which of `input`, `output` and `stderr` are longer than they are shown here.
+    /// Names of the shortened texts among `input`, `request`, `output` and `stderr`.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub cut: Vec<String>,
-    /// Each attempt, the first one first.
+    /// Attempts of the execution, oldest first.
     #[serde(default)]
     pub attempts: Vec<AttemptEntry>,
-    /// Every text, with its length; it is read in parts.
+    /// Texts of the execution with their lengths; the text endpoint returns their content.
     #[serde(default)]
     pub texts: Vec<TextEntry>,
-    /// What happened, the first thousand.
+    /// First events of the execution, at most 1000.
     pub events: Vec<Event>,
-    /// The number of the last event here, where there are more.
+    /// Number of the last event in this document if the execution has more events.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub events_after: Option<u64>,
 }
 
-/// One attempt.
+/// Attempt of an execution.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AttemptEntry {
-    /// Which.
+    /// Turn and attempt number.
     #[serde(flatten)]
-    pub stamp: Stamp,
-    /// When it was told to start.
+    pub stamp: AttemptId,
+    /// Time at which the attempt started.
     pub started_at: DateTime<Utc>,
-    /// When its work was over.
+    /// Time at which the work of the attempt ended.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ended_at: Option<DateTime<Utc>>,
-    /// The state in which it ended.
+    /// State in which the attempt ended.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ended_in: Option<State>,
-    /// Its process, which may have ended.
+    /// Id of the process, which may have ended.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pid: Option<u32>,
-    /// The exit code; known of the last attempt.
+    /// Exit code of the process; known only for the last attempt.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exit_code: Option<i32>,
-    /// Why it did not work.
+    /// Error of the attempt.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub error: Option<Trouble>,
-    /// What it took of the machine, as it was last looked at.
+    pub error: Option<ErrorBody>,
+    /// Latest measurement of the resources that the attempt uses.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub usage: Option<Usage>,
-    /// What it took until its end.
+    pub usage: Option<UsageReading>,
+    /// Resources that the attempt used until its end.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub spent: Option<Spent>,
-    /// What the agent itself counted, such as `input_tokens`.
+    pub spent: Option<ResourceUsage>,
+    /// Counters that the agent reported, such as `input_tokens`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub used: BTreeMap<String, Number>,
+    /// Number of bytes that were not stored, for each text that is longer than the agent's limit.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub dropped: BTreeMap<String, u64>,
+    /// Warnings of the execution, one sentence each; they do not change the outcome.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub warnings: Vec<String>,
 }
 
-/// One text.
+/// Text of an execution with its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TextEntry {
-    /// The attempt that wrote it.
+    /// Attempt that wrote the text.
     #[serde(flatten)]
-    pub stamp: Stamp,
-    /// Which.
-    pub channel: Channel,
-    /// Its length so far.
+    pub stamp: AttemptId,
+    /// Channel of the text.
+    pub channel: TextChannel,
+    /// Current length of the text, in bytes.
     pub bytes: u64,
 }
 
-/// A part of a text, of whole characters.
+/// Part of a text, consisting of complete characters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TextPart {
-    /// Of which text, and how long that is so far.
+    /// Text to which the part belongs, with its current length.
     #[serde(flatten)]
     pub of: TextEntry,
-    /// Its first byte.
+    /// Position of the first byte of the part.
     pub from: u64,
-    /// The byte after its last: where the next part begins.
+    /// Position after the last byte of the part, at which the next part starts.
     pub to: u64,
-    /// The part.
+    /// Content of the part.
     pub text: String,
 }
 
-/// Events of an execution, in order.
+/// Piece of a text of an execution, sent while the text grows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TextUpdate {
+    /// Attempt that wrote the text.
+    #[serde(flatten)]
+    pub stamp: AttemptId,
+    /// Channel of the text.
+    pub channel: TextChannel,
+    /// Position of the first byte of the piece in the text. If it is 0, all earlier pieces of this text of the
+    /// attempt are void.
+    pub from: u64,
+    /// Position after the last byte of the piece.
+    pub to: u64,
+    /// Content of the piece, consisting of complete characters.
+    pub text: String,
+}
+
+/// Page of events of an execution, in order.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EventList {
-    /// What happened.
+    /// Events on this page.
     pub events: Vec<Event>,
-    /// The number of the last one here, or the one that was named: pass it as `after`.
+    /// Number of the last event on this page, or the requested number if the page is empty: pass it as `after` for
+    /// the next page.
     pub after: u64,
-    /// Whether there are more at present.
+    /// True if the execution has more events at present.
     pub more: bool,
-    /// Where the execution is.
+    /// State of the execution.
     pub state: State,
-    /// Its latest attempt.
+    /// Latest attempt.
     #[serde(flatten)]
-    pub stamp: Stamp,
-    /// Whether it has ended.
+    pub stamp: AttemptId,
+    /// True if the execution has ended.
     pub ended: bool,
 }
 
-/// One execution of an export.
+/// Execution of an export, one JSON document per line.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExportLine {
-    /// What a list has.
+    /// Entry of the execution as in a list.
     #[serde(flatten)]
     pub entry: ExecutionEntry,
-    /// Who asked: the id.
+    /// Id of the caller.
     pub owner: String,
-    /// The caller's id of the message.
+    /// Id of the message, chosen by the caller.
     pub message_id: String,
     /// Values for the agent's templates.
     pub parameters: BTreeMap<String, String>,
-    /// What made it, with all that is known of that.
+    /// Source of the execution with its details.
     pub made_by: Trigger,
-    /// What happened.
+    /// Events of the execution.
     pub events: Vec<Event>,
-    /// Every text, where texts were asked for.
+    /// Texts of the execution, present only if requested.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub texts: Option<Vec<ExportText>>,
 }
 
-/// One text of an export.
+/// Text of an export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExportText {
-    /// Of which text, and how long it is.
+    /// Channel, attempt and length of the text.
     #[serde(flatten)]
     pub of: TextEntry,
-    /// The text.
+    /// Content of the text.
     pub text: String,
 }
 
-/// What an execution waits for, as it is told while it is followed.
+/// Queue position of an execution in an event stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Waiting {
-    /// Its place and why it waits.
+pub struct WaitingPosition {
+    /// Position and reason.
     pub queue: Queued,
-    /// The same in words.
+    /// Position and reason as a sentence.
     pub message: String,
 }

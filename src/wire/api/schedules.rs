@@ -5,91 +5,91 @@ use std::time::Duration;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::Outcome;
-use algonius_actors::model::id::AgentId;
-use algonius_actors::model::occurrence::{Cause, Occurrence, Verdict};
+use algonius_actors::model::id::{AgentId, ScheduleId};
+use algonius_actors::model::schedule::occurrence::{Occurrence, OccurrenceCause, OccurrenceStatus};
+use algonius_actors::model::schedule::statistics::Statistics;
 use algonius_actors::model::schedule::{
-    Missed, Origin, Overlap, ScheduleId, ScheduleSpec, Standing,
+    Missed, Overlap, ScheduleOrigin, ScheduleSpec, ScheduleState,
 };
-use algonius_actors::model::statistics::Statistics;
+
+use crate::wire::integer;
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::wire::whole;
-
-/// The longest span of time that a caller may set, in seconds: a week.
+/// Maximum duration that a caller may set, in seconds: one week.
 pub const LONGEST: u64 = 7 * 86_400;
-/// The most missed times that are made up for.
+/// Maximum number of missed occurrences that a schedule makes up for.
 pub const MOST_MISSED: u32 = 1000;
-/// The most times that are told at once.
+/// Maximum number of times in one response.
 pub const MOST_TIMES: u32 = 1000;
 
-/// What becomes of times that nobody saw.
+/// Policy for occurrences that the service missed, for example because it was not running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum MissedWord {
-    /// They are noted.
+pub enum MissedPolicy {
+    /// Records missed occurrences and does not run them.
     Skip,
-    /// One is made up for.
+    /// Runs one of the missed occurrences.
     Once,
-    /// Each is made up for.
+    /// Runs each missed occurrence.
     All,
 }
 
-/// A schedule as a caller writes it. Spans of time are seconds.
+/// Schedule as a caller defines it. Durations are in seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ScheduleBody {
-    /// Its id.
+pub struct ScheduleRequest {
+    /// Id of the schedule.
     #[schemars(with = "ScheduleId")]
     pub id: String,
-    /// Its name; its id where it has none.
+    /// Name of the schedule; by default its id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 200))]
     pub name: Option<String>,
-    /// The agent that is asked.
+    /// Id of the agent.
     #[schemars(with = "AgentId")]
     pub agent: String,
-    /// When: a cron expression.
+    /// Cron expression for the times of the schedule.
     #[schemars(length(min = 1))]
     pub cron: String,
-    /// Its zone; that of the service where it has none.
+    /// Time zone of the cron expression; by default that of the service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub timezone: Option<String>,
-    /// What is said: a template. It is not blank.
+    /// Input for the agent: a template that is not blank.
     #[schemars(regex(pattern = r"\S"))]
     pub input: String,
-    /// Parameters.
+    /// Values for the agent's templates.
     #[serde(default)]
     pub params: BTreeMap<String, String>,
-    /// What becomes of times that nobody saw; `once` where nothing is said.
+    /// Policy for missed occurrences; by default `once`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub missed: Option<MissedWord>,
-    /// How late such a time may be; an hour where nothing is said, a week at most.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole::maybe")]
+    pub missed: Option<MissedPolicy>,
+    /// Maximum age of a missed occurrence that still runs, in seconds; by default one hour, at most one week.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "integer::maybe")]
     #[schemars(range(max = LONGEST))]
     pub missed_window: Option<u64>,
-    /// How many such times are made up for, with `all`; 10 where nothing is said, 1000 at most.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole::maybe")]
+    /// Maximum number of missed occurrences that run under the policy `all`; by default 10, at most 1000.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "integer::maybe")]
     #[schemars(range(min = 1, max = MOST_MISSED))]
     pub missed_max: Option<u32>,
-    /// What becomes of times at which it is still busy.
+    /// Policy for occurrences that fall due while an earlier one still runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<Overlap>,
-    /// By how much it is put off at most.
-    #[serde(default, deserialize_with = "whole::number")]
+    /// Maximum random delay of an occurrence, in seconds.
+    #[serde(default, deserialize_with = "integer::number")]
     #[schemars(range(max = LONGEST))]
     pub jitter: u64,
-    /// How long after it was due its work may go on.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole::maybe")]
+    /// Time after the due time at which an execution of the schedule is stopped, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "integer::maybe")]
     #[schemars(range(max = LONGEST))]
     pub deadline: Option<u64>,
-    /// Failures in a row that are told as an alert; 3 where nothing is said, 0 is never.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole::maybe")]
+    /// Number of consecutive failures that raises an alert; by default 3; 0 disables alerts.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "integer::maybe")]
     #[schemars(range(max = u32::MAX))]
     pub alert_after: Option<u32>,
-    /// Whether it is due at all.
+    /// True if the schedule is enabled.
     #[serde(default = "yes")]
     pub enabled: bool,
 }
@@ -98,17 +98,20 @@ const fn yes() -> bool {
     true
 }
 
-impl ScheduleBody {
-    /// How a schedule would be written.
+impl ScheduleRequest {
+    /// Returns the request that defines this schedule.
     #[must_use]
     pub fn of(spec: &ScheduleSpec) -> Self {
+        // Members that the policy does not use are absent, so that a client can send the answer back unchanged.
         let (missed, window, max) = match spec.missed {
-            Missed::Skip => (MissedWord::Skip, None, None),
-            Missed::Once { window } => (MissedWord::Once, Some(window), None),
-            Missed::All { max, window } => (MissedWord::All, Some(window), Some(max)),
+            Missed::Skip => (MissedPolicy::Skip, None, None),
+            Missed::Once { window } => (MissedPolicy::Once, Some(window), None),
+            Missed::All { max, window } => (MissedPolicy::All, Some(window), Some(max)),
         };
         Self {
             id: spec.id.to_string(),
+            // Defaults are written out: a client that sends the answer back must not fall under a later change of
+            // them.
             name: Some(spec.name.clone()),
             agent: spec.agent.to_string(),
             cron: spec.timetable.text().to_owned(),
@@ -126,145 +129,153 @@ impl ScheduleBody {
         }
     }
 
-    /// What becomes of times that nobody saw.
+    /// Returns the policy for missed occurrences with its defaults.
     #[must_use]
     pub fn missed(&self) -> Missed {
         let window = Duration::from_secs(self.missed_window.unwrap_or(3600));
-        match self.missed.unwrap_or(MissedWord::Once) {
-            MissedWord::Skip => Missed::Skip,
-            MissedWord::Once => Missed::Once { window },
-            MissedWord::All => Missed::All { max: self.missed_max.unwrap_or(10), window },
+        match self.missed.unwrap_or(MissedPolicy::Once) {
+            MissedPolicy::Skip => Missed::Skip,
+            MissedPolicy::Once => Missed::Once { window },
+            MissedPolicy::All => Missed::All { max: self.missed_max.unwrap_or(10), window },
         }
     }
 }
 
-/// A schedule in a list.
+/// Schedule in a list.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleEntry {
-    /// What it says.
+    /// Definition of the schedule.
     #[serde(flatten)]
-    pub body: ScheduleBody,
-    /// Whose it is.
+    pub body: ScheduleRequest,
+    /// Owner of the schedule.
     pub owner: String,
-    /// Where it comes from.
-    pub origin: Origin,
-    /// Where it is.
-    pub standing: Standing,
-    /// When it is due next.
+    /// Origin of the schedule.
+    pub origin: ScheduleOrigin,
+    /// State of the schedule.
+    pub state: ScheduleState,
+    /// Due time of the next occurrence.
     pub next: Option<DateTime<Utc>>,
-    /// The executions of it that have not ended.
+    /// Ids of the executions of the schedule that have not ended.
     pub working: Vec<String>,
-    /// Its times that wait.
+    /// Number of occurrences that wait.
     pub waiting: usize,
-    /// Failures in a row, as far as they are known since the start.
+    /// Number of consecutive failures since the start of the service.
     pub failures_in_a_row: u32,
-    /// Whether these are so many that they are told as an alert.
+    /// True if the number of consecutive failures has raised an alert.
     pub alert: bool,
-    /// When it was made.
+    /// True if its name, input or parameters are shown redacted. If a caller sends the redacted values back, the
+    /// stored values stay unchanged.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub redacted: bool,
+    /// True if its sealed input can no longer be read: its occurrences are refused as `input-sealed` until a caller
+    /// sends its input again.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub input_lost: bool,
+    /// Time at which the schedule was created.
     pub created_at: DateTime<Utc>,
-    /// When it was last changed.
+    /// Time of the last change.
     pub changed_at: DateTime<Utc>,
 }
 
-/// A page of schedules.
+/// Page of schedules.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ScheduleList {
-    /// The schedules.
+    /// Schedules on this page.
     pub schedules: Vec<ScheduleEntry>,
-    /// Where the next page begins, if there is one.
+    /// Cursor of the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 
-/// A schedule with all that is known of it.
+/// Schedule with all details.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleDetail {
-    /// The schedule.
+    /// Entry of the schedule as in a list.
     #[serde(flatten)]
     pub entry: ScheduleEntry,
-    /// When it is due, in words.
-    pub words: String,
-    /// Its next times.
+    /// Times of the schedule in words.
+    pub description: String,
+    /// Next occurrences.
     pub upcoming: Vec<Upcoming>,
-    /// How it did in the last thirty days.
+    /// Statistics of the last thirty days.
     pub statistics: Statistics,
 }
 
-/// A time to come.
+/// Future occurrence of a schedule.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Upcoming {
-    /// The time.
+    /// Planned time of the occurrence.
     pub planned: DateTime<Utc>,
-    /// The time in the schedule's zone.
+    /// Planned time in the time zone of the schedule.
     pub local: String,
-    /// When it will be asked for, by its jitter.
+    /// Due time: the planned time and the random delay.
     pub due: DateTime<Utc>,
 }
 
-/// What is to be explained.
+/// Request for a preview of a cron expression.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct PreviewBody {
-    /// A cron expression.
+pub struct PreviewRequest {
+    /// Cron expression.
     #[schemars(length(min = 1))]
     pub cron: String,
-    /// Its zone.
+    /// Time zone of the cron expression; by default that of the service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub timezone: Option<String>,
-    /// From when on; now where nothing is said.
+    /// Start of the preview; by default the current time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<DateTime<Utc>>,
-    /// How many times; 10 where nothing is said, 1000 at most.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole::maybe")]
+    /// Number of occurrences; by default 10, at most 1000.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "integer::maybe")]
     #[schemars(range(min = 1, max = MOST_TIMES))]
     pub count: Option<u32>,
 }
 
-/// When something is due.
+/// Preview of a cron expression.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Preview {
-    /// In words.
-    pub words: String,
-    /// The next times.
+    /// Cron expression in words.
+    pub description: String,
+    /// Next occurrences.
     pub upcoming: Vec<Upcoming>,
 }
 
-/// What became of a time.
+/// Occurrence of a schedule and its result.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OccurrenceEntry {
-    /// The schedule.
+    /// Id of the schedule.
     pub schedule: String,
-    /// The time.
+    /// Planned time of the occurrence.
     pub planned: DateTime<Utc>,
-    /// When it was to be asked for.
+    /// Due time: the planned time and the random delay.
     pub due: DateTime<Utc>,
-    /// What made it.
-    pub cause: Cause,
-    /// What was decided.
-    pub verdict: Verdict,
-    /// Why, where it is not plain.
+    /// Cause of the occurrence.
+    pub cause: OccurrenceCause,
+    /// Decision of the service about the occurrence.
+    pub status: OccurrenceStatus,
+    /// Reason for the decision, if it is not obvious.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// How many times it stands for.
+    /// Number of planned times that this entry represents.
     pub times: u32,
-    /// When that was decided.
+    /// Time of the decision.
     pub decided_at: DateTime<Utc>,
-    /// When it was taken.
+    /// Time at which the occurrence started.
     pub fired_at: Option<DateTime<Utc>>,
-    /// By how many milliseconds that was later than it was due.
-    pub deviation_ms: Option<i64>,
-    /// The execution.
+    /// Delay of the start after the due time, in milliseconds.
+    pub delay_ms: Option<i64>,
+    /// Id of the execution.
     pub execution: Option<String>,
-    /// How that ended.
+    /// Outcome of the execution.
     pub outcome: Option<Outcome>,
-    /// Why it did not work.
+    /// Error code of the execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
-    /// When it ended.
+    /// Time at which the execution ended.
     pub ended_at: Option<DateTime<Utc>>,
 }
 
@@ -275,12 +286,12 @@ impl From<&Occurrence> for OccurrenceEntry {
             planned: it.planned,
             due: it.due,
             cause: it.cause,
-            verdict: it.verdict,
+            status: it.verdict,
             reason: it.reason.clone(),
             times: it.times,
             decided_at: it.decided_at,
             fired_at: it.fired_at,
-            deviation_ms: it.deviation().map(|late| late.num_milliseconds()),
+            delay_ms: it.deviation().map(|late| late.num_milliseconds()),
             execution: it.execution.map(|id| id.to_string()),
             outcome: it.ending.map(|ending| ending.outcome),
             code: it.ending.and_then(|ending| ending.code),
@@ -289,12 +300,12 @@ impl From<&Occurrence> for OccurrenceEntry {
     }
 }
 
-/// What became of times, the latest first.
+/// Page of occurrences, latest first.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct OccurrenceList {
-    /// The occurrences.
+    /// Occurrences on this page.
     pub occurrences: Vec<OccurrenceEntry>,
-    /// What `before` must be for the next page, if there is one.
+    /// Value of `before` for the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<DateTime<Utc>>,
 }

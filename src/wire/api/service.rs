@@ -1,35 +1,35 @@
-//! Small shapes of the service itself.
+//! Shapes of health checks and of empty responses.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// That the service answers.
+/// Result of the health check: the service responds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Liveness {
-    /// `ok`.
+pub struct HealthStatus {
+    /// The word `ok`.
     pub status: String,
 }
 
-/// Whether work can be taken now.
+/// Readiness of the service for new work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Readiness {
-    /// Whether it can.
-    pub status: Ready,
-    /// Why it cannot, in a word each: `draining`, `tree`, `ledger`.
+    /// Readiness of the service.
+    pub status: ReadinessStatus,
+    /// Reasons why the service is not ready: `draining`, `tree`, `ledger`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
 }
 
-/// Whether work can be taken.
+/// Readiness of the service for new work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Ready {
-    /// It can.
+pub enum ReadinessStatus {
+    /// The service accepts work.
     Ready,
-    /// It cannot.
+    /// The service does not accept work.
     Unready,
 }
 
-/// That something was done about which there is nothing to tell.
+/// Empty response of an operation that succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Done {}
+pub struct Empty {}

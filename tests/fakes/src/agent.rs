@@ -1,7 +1,10 @@
-//! A scripted fake agent. Its first argument names the part it plays; see `PARTS`.
+//! Scripted fake agent. Its first argument selects a role; see `PARTS`.
 
+mod acp;
 mod chat;
+mod dialogue;
 mod rpc;
+mod script;
 mod tck;
 mod turns;
 
@@ -15,10 +18,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 
-/// What a part is told, and what comes of it.
+/// Function of a role: it takes the arguments and returns the exit code.
 type Part = fn(&[String]) -> Result<u8, Box<dyn Error>>;
 
-/// Every part, with its arguments.
+/// Roles with their arguments.
 const PARTS: &[(&str, Part, &str)] = &[
     ("echo", echo, "standard input to standard output"),
     ("exit", exit, "CODE [TEXT]: TEXT to standard error, then exits with CODE"),
@@ -37,6 +40,9 @@ const PARTS: &[(&str, Part, &str)] = &[
     ("chat", chat::play, "FOLDER [--new ID | --resume ID] [--events]: remembers conversations"),
     ("rpc", rpc::play, "[--counted] [--init] [--stays]: answers calls of JSON-RPC"),
     ("turns", turns::play, "[--json]: answers one message after the other"),
+    ("acp", acp::play, "an interactive agent of ACP, with instructions in its prompts; see `acp`"),
+    ("claude-control", dialogue::claude, "[--resume ID | --session-id ID]: see `dialogue`"),
+    ("codex-app-server", dialogue::codex, "an interactive agent of that protocol; see `dialogue`"),
     ("tck", tck::play, "0.3 or 1.0: the agent that the conformance kits test, in events"),
     ("flaky", flaky, "FILE N CODE: fails N times with CODE, counted in FILE, then succeeds"),
     ("once", once, "FILE: writes to FILE when it starts and ends; sleeps what its input says"),
@@ -46,7 +52,7 @@ const PARTS: &[(&str, Part, &str)] = &[
     ("in-own-session", in_own_session, "what `daemonize` leaves behind"),
 ];
 
-/// Longer than any test: what sleeps so long ends only when it is killed.
+/// Seconds beyond any test: a process that sleeps this long ends only when it is killed.
 const FOREVER: &str = "600";
 
 fn main() -> ExitCode {
@@ -62,7 +68,7 @@ fn main() -> ExitCode {
 }
 
 fn fail(text: &str, code: u8) -> ExitCode {
-    // With standard error closed there is nobody left to tell.
+    // With standard error closed, the failure cannot be reported.
     _ = io::stderr().write_all(text.as_bytes());
     ExitCode::from(code)
 }
@@ -86,13 +92,13 @@ fn sleep(told: &[String]) -> Result<u8, Box<dyn Error>> {
     say(word(told, 1))
 }
 
-/// A shell can ignore a signal without unsafe code, and what it starts inherits that.
+/// Runs a shell, which can ignore a signal without unsafe code, and whose children inherit that.
 fn stubborn(_: &[String]) -> Result<u8, Box<dyn Error>> {
     let script = r#"trap "" TERM; sleep "$0" & echo $!; exec sleep "$0""#;
     Err(Command::new("sh").args(["-c", script, FOREVER]).exec().into())
 }
 
-/// Waits until the other has its session, so that no signal to the group can reach it.
+/// Waits until the daemon has its session, so that no signal to the group can reach it.
 fn daemonize(_: &[String]) -> Result<u8, Box<dyn Error>> {
     let daemon = leave(Command::new(env::current_exe()?).stdin(Stdio::null()))?;
     say(&format!("{daemon}\n"))
@@ -132,7 +138,7 @@ fn hog(told: &[String]) -> Result<u8, Box<dyn Error>> {
     let held = vec![1_u8; word(told, 0).parse()?];
     say("taken\n")?;
     pause(Duration::from_secs(FOREVER.parse()?));
-    // Read again, so that it is held until here.
+    // Read again, so that the memory is held until here.
     say(&held.len().to_string())
 }
 
@@ -175,7 +181,7 @@ fn events(told: &[String]) -> Result<u8, Box<dyn Error>> {
     say(&told.iter().map(|word| event(word)).collect::<String>())
 }
 
-/// `failed:CATEGORY:MESSAGE`, `unknown` and `junk` are what they say; other words are text.
+/// Returns the event of a word: `failed:CATEGORY:MESSAGE`, `unknown` and `junk` are special; other words are text.
 fn event(word: &str) -> String {
     let mut parts = word.splitn(3, ':');
     let event = match (parts.next(), parts.next(), parts.next()) {
@@ -206,10 +212,9 @@ fn once(told: &[String]) -> Result<u8, Box<dyn Error>> {
     say("done")
 }
 
-/// Tells by a line each that it has started, that another holds the lock, and that it has ended, with
-/// its execution, attempt, process and label. Says numbered lines before and after it slept what its
-/// input says. What it leaves behind, in a session of its own with an empty environment, holds the
-/// lock on.
+/// Writes one line each when it has started, when its daemon holds the lock, and when it has ended, with its execution,
+/// attempt, process and label. Prints numbered lines before and after a sleep that its input gives. Its daemon, in a
+/// session of its own with an empty environment, continues to hold the lock.
 fn witness(told: &[String]) -> Result<u8, Box<dyn Error>> {
     let said = |name| env::var(name).unwrap_or_default();
     let (execution, attempt) = (said("ALGONIUS_EXECUTION_ID"), said("ALGONIUS_ATTEMPT"));
@@ -235,7 +240,7 @@ fn witness(told: &[String]) -> Result<u8, Box<dyn Error>> {
     Ok(0)
 }
 
-/// The soft limit of file locks, in which the service marks its processes.
+/// Returns the soft limit of file locks, which is the label of the service's processes.
 fn label() -> Result<String, Box<dyn Error>> {
     let limits = std::fs::read_to_string("/proc/self/limits")?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"));
@@ -264,7 +269,7 @@ fn say(text: &str) -> Result<u8, Box<dyn Error>> {
     Ok(0)
 }
 
-/// One write, so that lines of several agents do not mix.
+/// Appends with one write, so that lines of several agents do not mix.
 fn append(file: &str, text: &str) -> io::Result<()> {
     OpenOptions::new().create(true).append(true).open(file)?.write_all(text.as_bytes())
 }

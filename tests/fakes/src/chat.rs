@@ -1,4 +1,4 @@
-//! A program that remembers conversations in a folder, one file for each of its sessions.
+//! Program that stores conversations in a folder, one file for each of its sessions.
 
 use std::error::Error;
 use std::fs::OpenOptions;
@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use serde_json::json;
 
-/// FOLDER [--new ID | --resume ID] [--events]: takes what its input says into the session, and answers
-/// with all that was said in it, word by word. Without an id it makes one. Of what it does it writes a
-/// line into FOLDER/log. It tells its session by an event, or by a line on standard error.
+/// FOLDER [--new ID | --resume ID] [--events]: appends its input to the session, and answers with all inputs of the
+/// session, word by word. Without an id it creates one. It logs each action as a line in FOLDER/log. It reports its
+/// session by an event, or by a line on standard error.
 ///
-/// A word that begins with `gate-` is a file of the folder for which it waits; `fail` lets it fail.
+/// A word that begins with `gate-` is a file of the folder for which it waits; `fail` makes it fail.
 pub(super) fn play(told: &[String]) -> Result<u8, Box<dyn Error>> {
     let folder = PathBuf::from(told.first().ok_or("no folder")?);
     let option = |name: &str| {
@@ -57,7 +57,7 @@ fn tell(id: &str, words: &str, by_events: bool) -> Result<u8, Box<dyn Error>> {
     Ok(0)
 }
 
-/// One write, so that lines of several programs do not mix.
+/// Appends with one write, so that lines of several programs do not mix.
 fn append(file: &Path, text: &str) -> io::Result<()> {
     OpenOptions::new().create(true).append(true).open(file)?.write_all(text.as_bytes())
 }

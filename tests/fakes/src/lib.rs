@@ -1,21 +1,21 @@
-//! Scripted fakes for tests: where their programs stand.
+//! Scripted fakes for tests: the paths of their programs.
 
 use std::path::{Path, PathBuf};
 
-/// The fake agent's program, which cargo builds into the folder of the executable `beside` (such
-/// as the running test) or into the folder above it.
+/// Returns the path of the fake agent, which cargo builds into the folder of the executable `beside` (such as the
+/// running test) or into the parent folder.
 ///
 /// # Panics
-/// When it was not built; the message says how to build it.
+/// Panics if it was not built; the message gives the command.
 #[must_use]
 pub fn fake_agent_path(beside: &Path) -> PathBuf {
     path(beside, "fake-agent")
 }
 
-/// The fake model's program, found as [`fake_agent_path`] finds the agent's.
+/// Returns the path of the fake model, found as [`fake_agent_path`] finds the agent's.
 ///
 /// # Panics
-/// When it was not built; the message says how to build it.
+/// Panics if it was not built; the message gives the command.
 #[must_use]
 pub fn mock_model_path(beside: &Path) -> PathBuf {
     path(beside, "mock-model")

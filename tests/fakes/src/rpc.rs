@@ -1,4 +1,4 @@
-//! A server that speaks JSON-RPC over its standard streams, by lines or by counted bytes.
+//! Server for JSON-RPC over its standard streams, with framing by lines or by content length.
 
 use std::error::Error;
 use std::io::{self, BufRead, Read, Write};
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use crate::turns::{Memory, Said};
 
-/// [--counted] [--init] [--stays]: answers each `ask` with all that was asked, word by word. With
-/// `--init` it wants `initialize` first. With `--stays` it does not end when its input does.
+/// [--counted] [--init] [--stays]: answers each `ask` with the words of all requests so far. With `--init` it requires
+/// `initialize` first. With `--stays` it does not end with its input.
 ///
-/// `notify A B` is answered by notifications; `reverse` asks the client for something; `junk` writes
-/// something else before; `error CODE` is an error; the words of `Memory` are as they are there.
+/// `notify A B` is answered by notifications; `reverse` sends a request to the client; `junk` writes an invalid message
+/// first; `error CODE` returns an error; the words of `Memory` work as they do there.
 pub(super) fn play(told: &[String]) -> Result<u8, Box<dyn Error>> {
     let has = |option: &str| told.iter().any(|word| word == option);
     let mut wire = Wire { input: io::stdin().lock(), is_counted: has("--counted") };
@@ -39,7 +39,7 @@ pub(super) fn play(told: &[String]) -> Result<u8, Box<dyn Error>> {
     Ok(0)
 }
 
-/// Answers a call; an exit code where that is its end.
+/// Answers a call; returns the exit code if the call ends the program.
 fn asked(
     wire: &mut Wire,
     id: &Value,
@@ -83,12 +83,12 @@ fn asked(
     Ok(None)
 }
 
-/// A place in a message; null where there is nothing.
+/// Returns the value at a JSON pointer of a message, or null if there is none.
 fn at<'m>(message: &'m Value, pointer: &str) -> &'m Value {
     message.pointer(pointer).unwrap_or(&Value::Null)
 }
 
-/// Both directions.
+/// Both directions of the connection.
 struct Wire {
     input: io::StdinLock<'static>,
     is_counted: bool,

@@ -1,5 +1,5 @@
-//! The agent that the conformance kits of A2A test, told in events; the kit names what it wants in
-//! the message's id or, in newer kits, at the beginning of its text.
+//! Agent for the A2A conformance kits, with events as output; the kit selects the behaviour by the message's id or, in
+//! newer kits, by the start of its text.
 
 use std::env;
 use std::error::Error;
@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 
 use super::{pause, say, word};
 
-/// What comes of it.
+/// Exit code of a role.
 type Played = Result<u8, Box<dyn Error>>;
 
-/// A prefix, and what is played for it.
+/// Prefix, and the behaviour for it.
 type Act = (&'static str, fn() -> Played);
 
-/// What is played for a prefix; a longer prefix stands before a shorter one that begins it.
+/// Behaviours by prefix; a longer prefix precedes a shorter one that it starts with.
 const ACTS: &[Act] = &[
     ("tck-complete-task", || end("Hello from TCK")),
     ("tck-artifact-text", || made(&json!({"text": "Generated text content"}))),
@@ -25,6 +25,7 @@ const ACTS: &[Act] = &[
     ("tck-artifact-data", || made(&json!({"data": {"key": "value", "count": 42}}))),
     ("tck-message-response", || tell("message", &json!({"text": "Direct message response"}))),
     ("tck-input-required", || ask("Input is required")),
+    ("tck-auth-required", || tell("auth_required", &json!({"text": "Authentication is required"}))),
     ("tck-reject-task", || tell("rejected", &json!({"message": "Task rejected"}))),
     ("tck-stream-001", || streamed(&json!({"text": "Stream hello from TCK"}))),
     ("tck-stream-002", || end("Completed")),
@@ -42,7 +43,7 @@ const ACTS: &[Act] = &[
     ("tck-task-failure", || tell("failed", &json!({"message": "Task failed"}))),
 ];
 
-/// The agent of the kit for this version of the protocol.
+/// Plays the agent of the kit for this version of the protocol.
 pub(super) fn play(told: &[String]) -> Played {
     let id = env::var("A2A_MESSAGE_ID").unwrap_or_default();
     let mut text = String::new();
@@ -59,7 +60,7 @@ pub(super) fn play(told: &[String]) -> Played {
     }
 }
 
-/// One event: its type, and what it says.
+/// Writes one event with this type and these fields.
 fn tell(kind: &str, fields: &Value) -> Played {
     let mut event = json!({"type": kind});
     if let (Some(event), Some(fields)) = (event.as_object_mut(), fields.as_object()) {
@@ -100,7 +101,7 @@ fn url() -> Value {
     json!({"url": url, "name": "output.txt", "media_type": "text/plain"})
 }
 
-/// Works for so many half seconds, with a word in each.
+/// Works for this many half seconds, with a status event in each.
 fn work(halves: u32) -> Played {
     for half in 1..=halves {
         tell("status", &json!({"text": format!("step {half} of {halves}")}))?;
@@ -109,14 +110,14 @@ fn work(halves: u32) -> Played {
     end("Done")
 }
 
-/// Asks at every turn, as the agents of the official kits do.
+/// Requests input at every turn, as the agents of the official kits do.
 fn asking() -> Played {
     tell("status", &json!({"text": "working"}))?;
     pause(Duration::from_millis(500));
     ask("What else?")
 }
 
-/// Asks first, then ends.
+/// Requests input at the first turn, then completes.
 fn turns() -> Played {
     let is_first = env::var("ALGONIUS_TURN").is_ok_and(|turn| turn == "1");
     if is_first { ask("What else?") } else { end("Done") }

@@ -1,25 +1,25 @@
-//! A program that takes one message after the other, on lines of text or of JSON.
+//! Program that takes one message after the other, on lines of text or of JSON.
 
 use std::error::Error;
 use std::io::{self, BufRead, Write};
 
 use serde_json::{Value, json};
 
-/// What was said to a program since it was started.
+/// Messages to a program since its start.
 #[derive(Default)]
 pub(super) struct Memory(Vec<String>);
 
-/// What comes of a message.
+/// Reaction to a message.
 pub(super) enum Said {
-    /// This is answered.
+    /// Answer with this text.
     Answer(String),
-    /// The program ends with this code.
+    /// End of the program with this exit code.
     End(u8),
 }
 
 impl Memory {
-    /// `pid` is answered with the process and `exit CODE` is the end; anything else is remembered, and
-    /// answered with all that was.
+    /// Handles a message: the answer to `pid` is the process id, `exit CODE` ends the program, and any other message is
+    /// stored and answered with all stored ones.
     pub(super) fn hear(&mut self, text: &str) -> Said {
         match text.split_once(' ') {
             Some(("exit", code)) => Said::End(code.parse().unwrap_or(70)),
@@ -32,9 +32,9 @@ impl Memory {
     }
 }
 
-/// [--json]: answers each line with lines, and then `END`; with `--json` in events, after which comes
-/// `{"type":"result"}`. `hang` is not answered before `STOP` comes; `late WORDS` are written after the
-/// end, when nobody listens; `hog BYTES` keeps so much memory.
+/// [--json]: answers each line with lines, and then `END`; with `--json` in events, followed by `{"type":"result"}`.
+/// `hang` is not answered before `STOP` arrives; `late WORDS` are written after the end of the turn; `hog BYTES`
+/// allocates memory.
 pub(super) fn play(told: &[String]) -> Result<u8, Box<dyn Error>> {
     let is_json = told.iter().any(|word| word == "--json");
     let (mut memory, mut held) = (Memory::default(), Vec::new());
@@ -69,7 +69,7 @@ pub(super) fn play(told: &[String]) -> Result<u8, Box<dyn Error>> {
     Ok(0)
 }
 
-/// What a user says on a line of JSON.
+/// Returns the text of a user in a line of JSON.
 fn content(line: &str) -> Result<String, Box<dyn Error>> {
     let message: Value = serde_json::from_str(line)?;
     let content = message.pointer("/message/content").and_then(Value::as_str);

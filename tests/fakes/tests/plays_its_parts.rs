@@ -1,4 +1,4 @@
-//! The fake agent plays the parts that other tests rely on.
+//! Tests of the fake agent's roles, on which other tests rely.
 #![expect(clippy::unwrap_used, reason = "a helper that cannot help fails the test")]
 
 use std::fs;
@@ -41,7 +41,7 @@ fn line(child: &mut Child) -> i32 {
     line.trim().parse().unwrap()
 }
 
-/// Fields 3, 5 and 6 of the process's line: its state, group and session.
+/// Returns fields 3, 5 and 6 of the process's line: its state, group and session.
 fn place(pid: i32) -> (String, String, String) {
     let line = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let rest = line.rsplit_once(')').unwrap().1.to_owned();
@@ -57,7 +57,7 @@ fn scratch(name: &str) -> PathBuf {
 }
 
 #[test]
-fn it_answers_what_it_was_told() {
+fn the_fake_answers_as_its_role_requires() {
     assert_eq!(play_with(&["echo"], "hello\0ö").stdout, "hello\0ö".as_bytes());
     assert_eq!(play(&["sleep", "0.01", "late"]), said("late"));
     assert_eq!(play(&["args", "a b", "\"", "--"]), said("\"a b\"\n\"\\\"\"\n\"--\"\n"));
@@ -70,7 +70,7 @@ fn it_answers_what_it_was_told() {
 }
 
 #[test]
-fn it_fails_as_it_was_told() {
+fn the_fake_fails_as_its_role_requires() {
     let output = play_with(&["exit", "7", "sorry"], "");
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(7), &b"sorry"[..]));
     assert_eq!(play(&["no such part"]).0, Some(64));
@@ -88,7 +88,7 @@ fn events_are_lines_of_json() {
     assert_eq!(read(lines[3]), None);
 }
 
-/// The types of the events that the kit's agent tells at a turn.
+/// Returns the types of the events of the kit's agent at a turn.
 fn kit(version: &str, message: &str, turn: &str) -> Vec<String> {
     let mut command = Command::new(FAKE);
     command.args(["tck", version]).env("A2A_MESSAGE_ID", message).env("ALGONIUS_TURN", turn);
@@ -101,7 +101,7 @@ fn kit(version: &str, message: &str, turn: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_kits_agent_does_what_the_message_id_names() {
+fn the_conformance_agent_obeys_the_message_id() {
     assert_eq!(kit("1.0", "tck-complete-task-7", "1"), ["status"]);
     assert_eq!(kit("1.0", "tck-artifact-file-url-7", "1"), ["artifact"]);
     assert_eq!(
@@ -111,6 +111,7 @@ fn the_kits_agent_does_what_the_message_id_names() {
     assert_eq!(kit("1.0", "tck-multi-turn-7", "1"), ["input_required"]);
     assert_eq!(kit("1.0", "tck-multi-turn-7", "2"), ["status"]);
     assert_eq!(kit("1.0", "tck-reject-task-7", "1"), ["rejected"]);
+    assert_eq!(kit("1.0", "tck-auth-required-7", "1"), ["auth_required"]);
     assert_eq!(kit("1.0", "any", "1"), ["text"]);
     for turn in ["1", "2"] {
         assert_eq!(kit("0.3", "any", turn), ["status", "input_required"]);
@@ -118,7 +119,7 @@ fn the_kits_agent_does_what_the_message_id_names() {
 }
 
 #[test]
-fn a_flaky_agent_fails_as_often_as_told() {
+fn a_flaky_agent_fails_as_often_as_configured() {
     let file = scratch("flaky");
     let run = || play(&["flaky", file.to_str().unwrap(), "2", "75"]);
     assert_eq!([run().0, run().0], [Some(75), Some(75)]);
@@ -126,7 +127,7 @@ fn a_flaky_agent_fails_as_often_as_told() {
 }
 
 #[test]
-fn a_run_is_written_down_from_start_to_end() {
+fn a_run_is_logged_from_start_to_end() {
     let file = scratch("once");
     let output = play_with(&["once", file.to_str().unwrap()], "0.02\n");
     assert_eq!(output.stdout, b"done");
@@ -138,7 +139,7 @@ fn a_run_is_written_down_from_start_to_end() {
 }
 
 #[test]
-fn a_witness_tells_when_another_or_what_another_left_holds_its_lock() {
+fn a_witness_reports_every_overlap_on_its_lock() {
     let (file, lock) = (scratch("witness"), scratch("witness-lock"));
     let told = ["witness", file.to_str().unwrap(), lock.to_str().unwrap()];
     for words in [vec!["start", "end"], vec!["start", "end", "start", "overlap", "end"]] {
@@ -175,7 +176,7 @@ fn a_stubborn_agent_and_its_child_outlive_sigterm() {
 }
 
 #[test]
-fn a_daemon_stays_in_a_session_of_its_own() {
+fn a_daemon_stays_in_its_own_session() {
     let daemon = play(&["daemonize"]).1.trim().parse().unwrap();
     let (state, _, session) = place(daemon);
     assert_eq!((state == "Z", session), (false, daemon.to_string()));
@@ -195,7 +196,7 @@ fn a_held_pipe_stays_open_after_the_end() {
 }
 
 #[test]
-fn it_is_found_beside_a_running_test() {
+fn the_fake_is_found_next_to_a_running_test() {
     let found = algonius_fakes::fake_agent_path(&std::env::current_exe().unwrap());
     assert_eq!(found, Path::new(FAKE));
 }

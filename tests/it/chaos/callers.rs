@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::harness::door::Door;
+use crate::harness::door::ServiceClient;
 use crate::harness::messages;
 
 /// How long a caller goes on; services come and go meanwhile.
@@ -22,35 +22,42 @@ pub(super) struct Message {
 }
 
 /// Sends a message until an execution is named, and gives its id.
-pub(super) async fn send(doors: watch::Receiver<Door>, message: Message) -> (Message, String) {
+pub(super) async fn send(
+    clients: watch::Receiver<ServiceClient>,
+    message: Message,
+) -> (Message, String) {
     let seconds = format!("{}e-3", message.takes);
     let mut params = messages(&message.id, &seconds);
     params["configuration"] = json!({"blocking": false});
-    let result = call(&doors, &message, "message/send", &params).await;
+    let result = call(&clients, &message, "message/send", &params).await;
     let id = result["id"].as_str().unwrap_or_else(|| panic!("no id: {result}")).to_owned();
     (message, id)
 }
 
 /// Calls an execution off, once it is heard; whether it has ended before is no matter.
-pub(super) async fn call_off(doors: watch::Receiver<Door>, message: Message, id: String) {
+pub(super) async fn call_off(
+    clients: watch::Receiver<ServiceClient>,
+    message: Message,
+    id: String,
+) {
     let params = json!({"id": id});
-    answer(&doors, &message, "tasks/cancel", &params).await;
+    answer(&clients, &message, "tasks/cancel", &params).await;
 }
 
 async fn call(
-    doors: &watch::Receiver<Door>,
+    clients: &watch::Receiver<ServiceClient>,
     message: &Message,
     method: &str,
     params: &Value,
 ) -> Value {
-    let answer = answer(doors, message, method, params).await;
+    let answer = answer(clients, message, method, params).await;
     assert_eq!(answer["error"], Value::Null, "{method} of {message:?}");
     answer["result"].clone()
 }
 
 /// The first answer that comes whole, from whichever life of the service.
 async fn answer(
-    doors: &watch::Receiver<Door>,
+    clients: &watch::Receiver<ServiceClient>,
     message: &Message,
     method: &str,
     params: &Value,
@@ -59,8 +66,8 @@ async fn answer(
         let mut ticks = tokio::time::interval(Duration::from_millis(20));
         loop {
             ticks.tick().await;
-            let door = Door { token: message.token.clone(), ..doors.borrow().clone() };
-            if let Some(answer) = door.attempt(message.agent, method, params).await {
+            let client = ServiceClient { token: message.token.clone(), ..clients.borrow().clone() };
+            if let Some(answer) = client.attempt(message.agent, method, params).await {
                 return answer;
             }
         }

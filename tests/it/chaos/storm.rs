@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use super::callers::{Message, call_off, send};
 use super::dice::Dice;
 use crate::harness::Service;
-use crate::harness::door::Door;
+use crate::harness::door::ServiceClient;
 use crate::harness::processes::{is_alive, kill9, marked, wardens};
 use crate::judge::{Case, Line, is_warden};
 
@@ -33,7 +33,7 @@ pub(super) enum Act {
 pub(super) struct Storm {
     pub(super) service: Service,
     dice: Dice,
-    doors: watch::Sender<Door>,
+    clients: watch::Sender<ServiceClient>,
     tokens: [String; 3],
     sent: Vec<Message>,
     /// The executions by the ids of their messages.
@@ -45,11 +45,11 @@ pub(super) struct Storm {
 
 impl Storm {
     pub(super) fn new(service: Service, dice: Dice) -> Self {
-        let doors = watch::Sender::new(service.door.clone());
+        let clients = watch::Sender::new(service.client.clone());
         let tokens = [service.token.clone(), "a".repeat(40), "b".repeat(40)];
         let (sent, accepted) = (Vec::new(), BTreeMap::new());
         let (calls, wardens) = (JoinSet::new(), BTreeSet::new());
-        Self { service, dice, doors, tokens, sent, accepted, calls, wardens }
+        Self { service, dice, clients, tokens, sent, accepted, calls, wardens }
     }
 
     /// Lets so many of these things happen.
@@ -108,8 +108,8 @@ impl Storm {
     }
 
     fn begin(&mut self, message: Message) {
-        let doors = self.doors.subscribe();
-        self.calls.spawn(async { Some(send(doors, message).await) });
+        let clients = self.clients.subscribe();
+        self.calls.spawn(async { Some(send(clients, message).await) });
     }
 
     fn call_off(&mut self) {
@@ -118,9 +118,9 @@ impl Storm {
             known.filter_map(|one| Some((one.clone(), self.accepted.get(&one.id)?.clone())));
         let known: Vec<_> = known.collect();
         if let Some((message, id)) = self.dice.one(&known).cloned() {
-            let doors = self.doors.subscribe();
+            let clients = self.clients.subscribe();
             self.calls.spawn(async {
-                call_off(doors, message, id).await;
+                call_off(clients, message, id).await;
                 None
             });
         }
@@ -162,7 +162,7 @@ impl Storm {
 
     async fn begin_again(&mut self) {
         self.service.restart().await;
-        self.doors.send_replace(self.service.door.clone());
+        self.clients.send_replace(self.service.client.clone());
     }
 
     /// Returns when all callers were answered and all executions have ended.

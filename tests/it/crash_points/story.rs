@@ -15,7 +15,7 @@ use crate::harness::fault::{Fault, Tally, heal};
 use crate::harness::processes::wardens;
 use crate::harness::service::Output;
 use crate::harness::wait::DEADLINE;
-use crate::harness::{Door, Service, Setup};
+use crate::harness::{Service, ServiceClient, Setup};
 use crate::judge::{Case, Judge};
 
 /// Two agents that change one folder, and one that changes nothing.
@@ -113,20 +113,21 @@ fn params(nth: usize, takes: u64, blocking: bool) -> Value {
 impl Callers {
     async fn first_life(&mut self, service: &mut Service) {
         self.wardens.extend(wardens(service.pid()));
-        let door = service.door.clone();
+        let client = service.client.clone();
         for (nth, (agent, takes)) in ASKED.iter().enumerate() {
             let params = params(nth, *takes, nth == 0);
-            if let Some(task) = self.ask(&door, agent, "message/send", &params).await {
+            if let Some(task) = self.ask(&client, agent, "message/send", &params).await {
                 self.accepted.insert(format!("m-{nth}"), id(&task));
                 self.note(&task);
             }
         }
         if let Some(last) = self.accepted.get("m-3").cloned() {
-            let called_off = self.ask(&door, "writer", "tasks/cancel", &json!({"id": last})).await;
+            let called_off =
+                self.ask(&client, "writer", "tasks/cancel", &json!({"id": last})).await;
             called_off.iter().for_each(|task| self.note(task));
         }
         if !self.fault.mode.stays() {
-            self.rest(service, &door).await;
+            self.rest(service, &client).await;
         }
         if !service.has_exited() {
             self.wardens.extend(wardens(service.pid())); // It may have had to start another.
@@ -136,13 +137,13 @@ impl Callers {
     /// One question; `None` when it is refused in words, or nobody answers any more.
     async fn ask(
         &mut self,
-        door: &Door,
+        client: &ServiceClient,
         agent: &str,
         method: &str,
         params: &Value,
     ) -> Option<Value> {
         let patience = if self.fault.mode.stays() { GIVEN_UP } else { DEADLINE };
-        let answer = match timeout(patience, door.attempt(agent, method, params)).await {
+        let answer = match timeout(patience, client.attempt(agent, method, params)).await {
             Ok(answer) => answer?,
             Err(_elapsed) if self.fault.mode.stays() => return None,
             Err(_elapsed) => panic!("{method} was never answered: {:?}", self.fault),
@@ -150,20 +151,20 @@ impl Callers {
         if answer["error"].is_null() {
             return Some(answer["result"].clone());
         }
-        let code = answer["error"]["data"]["code"].as_str();
+        let code = answer["error"]["data"][0]["metadata"]["code"].as_str();
         self.refused.push(code.unwrap_or_else(|| panic!("no code: {answer}")).to_owned());
         None
     }
 
     /// Waits until all that was accepted has ended, or the service has.
-    async fn rest(&mut self, service: &mut Service, door: &Door) {
+    async fn rest(&mut self, service: &mut Service, client: &ServiceClient) {
         let rested = timeout(DEADLINE, async {
             let mut ticks = tokio::time::interval(Duration::from_millis(20));
             for (agent, id) in self.tasks() {
                 while !self.over.contains_key(&id) && !service.has_exited() {
                     ticks.tick().await;
                     let asked = json!({"id": id});
-                    let task = door.attempt(agent, "tasks/get", &asked).await;
+                    let task = client.attempt(agent, "tasks/get", &asked).await;
                     let task = task.map(|answer| answer["result"].clone());
                     task.iter().for_each(|task| self.note(task));
                 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jsonschema::{Draft, Validator};
 use serde_json::{Map, Value, json};
 
-use crate::harness::door::{Answer, Door};
+use crate::harness::door::{Answer, ServiceClient};
 
 /// Knows the description, and what of it was seen.
 pub(super) struct Judge {
@@ -14,8 +14,8 @@ pub(super) struct Judge {
 }
 
 impl Judge {
-    pub(super) async fn of(door: &Door) -> Self {
-        let document = door.get("/api/v1/openapi.json").await.json();
+    pub(super) async fn of(client: &ServiceClient) -> Self {
+        let document = client.get("/api/v1/openapi.json").await.json();
         Self { document, seen: BTreeSet::new() }
     }
 

@@ -3,16 +3,16 @@
 use serde_json::{Value, json};
 
 use super::grpc;
-use crate::harness::{Answer, Door, Service};
+use crate::harness::{Answer, Service, ServiceClient};
 
 /// The way a question went, and the answer as it is compared.
 pub(super) type Section = (&'static str, String);
 
-/// What is asked of an agent, by whoever has the door's token.
+/// What is asked of an agent, by whoever has the token of the client.
 #[derive(Clone)]
 pub(super) struct Ask {
     pub(super) agent: String,
-    pub(super) door: Door,
+    pub(super) client: ServiceClient,
     pub(super) what: What,
     /// Further header lines, or metadata of gRPC.
     pub(super) headers: Vec<(&'static str, String)>,
@@ -45,7 +45,7 @@ pub(super) const HOOK: &str = "https://hook.example/told";
 
 impl Ask {
     pub(super) fn new(service: &Service, agent: &str, what: What) -> Self {
-        Self { agent: agent.to_owned(), door: service.door.clone(), what, headers: Vec::new() }
+        Self { agent: agent.to_owned(), client: service.client.clone(), what, headers: Vec::new() }
     }
 
     /// A message with a text.
@@ -55,7 +55,7 @@ impl Ask {
 
     /// The same from somebody else.
     pub(super) fn with(mut self, token: &str) -> Self {
-        token.clone_into(&mut self.door.token);
+        token.clone_into(&mut self.client.token);
         self
     }
 
@@ -112,14 +112,14 @@ impl Ask {
 
     async fn post(&self, line: &str, version: &str, body: &[u8]) -> Answer {
         let mut headers = vec![
-            format!("Authorization: Bearer {}", self.door.token),
+            format!("Authorization: Bearer {}", self.client.token),
             "Content-Type: application/json".to_owned(),
         ];
         if !self.headers.iter().any(|(name, _)| *name == "a2a-version") {
             headers.push(format!("A2A-Version: {version}"));
         }
         headers.extend(self.headers.iter().map(|(name, value)| format!("{name}: {value}")));
-        self.door.request(line, &headers, body).await
+        self.client.request(line, &headers, body).await
     }
 
     /// The text, where there is a message.
@@ -199,7 +199,7 @@ impl Ask {
 
     async fn in_words(&self, service: &Service, words: Vec<String>) -> String {
         let file = service.setup.here().join("asker.token");
-        std::fs::write(&file, &self.door.token).unwrap();
+        std::fs::write(&file, &self.client.token).unwrap();
         let file = file.display().to_string();
         let own = ["--json", "--token-file", &file];
         let words: Vec<_> = words.iter().map(String::as_str).chain(own).collect();

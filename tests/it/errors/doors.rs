@@ -8,24 +8,23 @@ use crate::harness::{Service, Setup, fake, gated, message, messages, until};
 const ALONE: &str = "access = 'read-write'\nqueue_depth = 0";
 
 #[tokio::test]
-async fn who_may_not_enter_is_told_the_same_on_every_way() {
+async fn authentication_errors_are_the_same_on_every_interface() {
     let agents = [fake("one", "echo", ""), fake("two", "echo", "")].concat();
     let tokens = "[tokens.ann]\ntoken_env = 'ANN'\nagents = ['one']\n";
     let ann = "a".repeat(32);
+    // Each of the seven ways is one failure of the token.
     let setup = Setup::new(&format!("{agents}{tokens}[lockout]\nfailures = 7\n"));
     let service = setup.env("ANN", &ann).start().await;
     let ask = Ask::send(&service, "two", CANARY).with(&ann);
     check(&service, "forbidden", Code::Forbidden, &ask.everywhere(&service).await);
     let stranger = "w".repeat(40);
     let ask = Ask::send(&service, "one", CANARY).with(&stranger);
-    // Each of the seven ways is one failure of this address.
     check(&service, "unauthenticated", Code::Unauthenticated, &ask.everywhere(&service).await);
-    let ask = Ask::send(&service, "one", CANARY);
     check(&service, "locked-out", Code::LockedOut, &ask.everywhere(&service).await);
 }
 
 #[tokio::test]
-async fn what_an_agent_does_not_take_is_told_the_same_on_every_way() {
+async fn agent_refusals_are_the_same_on_every_interface() {
     let agents = [
         fake("off", "echo", "enabled = false"),
         fake("small", "echo", "max_input_bytes = 10"),
@@ -67,7 +66,7 @@ async fn what_an_agent_does_not_take_is_told_the_same_on_every_way() {
 }
 
 #[tokio::test]
-async fn what_there_is_no_room_for_is_told_the_same_on_every_way() {
+async fn capacity_errors_are_the_same_on_every_interface() {
     let agents =
         [gated("full", ALONE), gated("slow", "access = 'read-write'\nqueue_timeout = 0.2")];
     let mut service = Service::start(&agents.concat()).await;
@@ -90,7 +89,7 @@ async fn what_there_is_no_room_for_is_told_the_same_on_every_way() {
 }
 
 #[tokio::test]
-async fn what_the_machine_cannot_bear_is_told_the_same_on_every_way() {
+async fn pressure_errors_are_the_same_on_every_interface() {
     let floor = "[pressure]\nmin_disk_free_bytes = 1_000_000_000_000_000_000\n";
     let service = Service::start(&format!("{}{floor}", fake("echo", "echo", ""))).await;
     let ask = Ask::send(&service, "echo", CANARY);

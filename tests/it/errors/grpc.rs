@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use algonius_supervisor::serve::grpc::proto::a2a_v1 as v0_3;
-use algonius_supervisor::serve::grpc::proto::lf_a2a_v1 as v1_0;
+use algonius_a2a::grpc::proto::a2a_v1 as v0_3;
+use algonius_a2a::grpc::proto::lf_a2a_v1 as v1_0;
 use axum::http::Uri;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -42,12 +42,12 @@ impl tower::Service<Uri> for Connector {
 }
 
 fn connected(ask: &Ask) -> Client<Connector, tonic::body::Body> {
-    Client::builder(TokioExecutor::new()).http2_only(true).build(Connector(ask.door.address))
+    Client::builder(TokioExecutor::new()).http2_only(true).build(Connector(ask.client.address))
 }
 
 fn call<T>(ask: &Ask, message: T) -> Request<T> {
     let mut request = Request::new(message);
-    let token = format!("Bearer {}", ask.door.token);
+    let token = format!("Bearer {}", ask.client.token);
     let usual = [("authorization", token.as_str()), ("a2a-agent", ask.agent.as_str())];
     let further = ask.headers.iter().map(|(name, value)| (*name, value.as_str()));
     for (name, value) in usual.into_iter().chain(further) {

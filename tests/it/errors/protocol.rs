@@ -33,7 +33,7 @@ async fn on_each(service: &Service, kind: &str, bodies: [&str; 2]) -> Vec<Sectio
 }
 
 #[tokio::test]
-async fn a_request_that_is_none_is_told_so_on_every_way() {
+async fn invalid_requests_have_their_errors_on_every_interface() {
     let service = Setup::new(&fake("echo", "echo", "")).start().await;
     let json = "application/json";
     let broken = format!("{{\"a\": \"{CANARY}\"");
@@ -60,7 +60,7 @@ async fn a_request_that_is_none_is_told_so_on_every_way() {
 }
 
 #[tokio::test]
-async fn a_request_from_elsewhere_or_without_an_end_is_told_so() {
+async fn foreign_and_incomplete_requests_have_their_errors() {
     let setup = Setup::server("body_timeout = 0.3", &fake("echo", "echo", ""));
     let service = setup.start().await;
     let answer = raw(&service, RPC, &["Origin: https://evil.example"], "{}").await;

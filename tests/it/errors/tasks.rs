@@ -1,10 +1,13 @@
 //! Ends of tasks that did not succeed, as they are looked up.
 
+use std::fs;
+
 use algonius_actors::model::code::Code;
 
 use super::{Ask, CANARY, What, check};
 use crate::harness::door::{id, state};
 use crate::harness::{Service, Setup, fake, gated, message, until};
+use crate::sealed_inputs::runtime_key;
 
 async fn look(service: &Service, (agent, task): (&str, &str), scenario: &str, code: Code) {
     let ask = Ask::new(service, agent, What::Get(task.to_owned()));
@@ -17,7 +20,7 @@ fn shell(id: &str, script: &str, settings: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_a_program_does_wrong_is_told_the_same_on_every_way() {
+async fn program_failures_are_the_same_on_every_interface() {
     // Words of the caller go in, and to standard error: they are in no error.
     let agents = [
         shell("exits", "cat >&2; exit 7", ""),
@@ -77,7 +80,7 @@ async fn what_a_program_does_wrong_is_told_the_same_on_every_way() {
 }
 
 #[tokio::test]
-async fn work_that_is_not_what_was_asked_for_is_told_the_same_on_every_way() {
+async fn failed_success_checks_are_the_same_on_every_interface() {
     let agents = [
         shell("promises", "echo done", "success.artifact = 'report.md'"),
         shell("chats", "echo Sure: {}", "success.schema = '{}'"),
@@ -95,22 +98,18 @@ async fn work_that_is_not_what_was_asked_for_is_told_the_same_on_every_way() {
 }
 
 #[tokio::test]
-async fn a_program_that_cannot_be_started_is_told_the_same_on_every_way() {
-    let agents = "[agents.gone]\ncommand = 'HERE/gone'\n[agents.plain]\ncommand = 'HERE/plain'\n";
-    let setup = Setup::new(agents).executable("gone", "#!/bin/sh\n");
-    let service = setup.executable("plain", "#!/bin/sh\n").start().await;
-    std::fs::remove_file(service.setup.here().join("gone")).unwrap();
-    std::fs::write(service.setup.here().join("new"), "#!/bin/sh\n").unwrap();
-    let place = |name: &str| service.setup.here().join(name);
-    std::fs::rename(place("new"), place("plain")).unwrap();
-    for (agent, scenario) in [("gone", "program-missing"), ("plain", "program-not-executable")] {
-        let task = service.send(agent, CANARY).await;
-        look(&service, (agent, &id(&task)), scenario, Code::NotStarted).await;
-    }
+async fn start_failures_are_the_same_on_every_interface() {
+    let agents = "[agents.gone]\ncommand = 'HERE/gone'\n[agents.odd]\ncommand = 'HERE/odd'\n";
+    let setup = Setup::new(agents).executable("odd", "#!/nowhere/sh\n");
+    let service = setup.start().await;
+    let task = service.send("odd", CANARY).await;
+    look(&service, ("odd", &id(&task)), "interpreter-missing", Code::NotStarted).await;
+    let missing = Ask::send(&service, "gone", CANARY).everywhere(&service).await;
+    check(&service, "agent-unavailable", Code::AgentUnavailable, &missing);
 }
 
 #[tokio::test]
-async fn what_was_called_off_has_ended_or_was_never_there_is_told_the_same_on_every_way() {
+async fn cancelled_and_unknown_tasks_are_the_same_on_every_interface() {
     let agents = [gated("one", "access = 'read-write'"), fake("echo", "echo", "")].concat();
     let service = Service::start(&agents).await;
     let task = service.begin("one", "ann").await;
@@ -125,8 +124,8 @@ async fn what_was_called_off_has_ended_or_was_never_there_is_told_the_same_on_ev
 }
 
 #[tokio::test]
-async fn what_a_queue_or_a_crash_ended_is_told_the_same_on_every_way() {
-    let settings = "access = 'read-write'\nqueue_timeout = 0.2\nworking_dir = 'HERE/run'";
+async fn interruptions_are_the_same_on_every_interface() {
+    let settings = "access = 'read-write'\nqueue_timeout = 0.2\nworking_dir = '/usr/share'";
     let elsewhere = "access = 'read-write'\nworking_dir = 'HERE/home'";
     let agents = [gated("line", settings), gated("one", elsewhere)].concat();
     let mut service = Service::start(&agents).await;
@@ -138,10 +137,11 @@ async fn what_a_queue_or_a_crash_ended_is_told_the_same_on_every_way() {
     let running = service.begin("one", "cid").await;
     until("the start", async || service.setup.read("log").contains("start cid").then_some(()))
         .await;
-    // A secret is not kept, so what waits with one cannot be run by another life.
+    // An input with a secret is sealed, so a queued execution with such an input cannot run without the key.
     let secret = format!("password={}", "Xk29fQ8vLm4T7wRz");
     let waiting = id(&service.submit("one", message(&secret)).await);
     service.kill9_both().await;
+    fs::remove_file(runtime_key(&service.setup)).unwrap();
     service.restart().await;
     look(&service, ("one", &running), "interrupted", Code::Interrupted).await;
     look(&service, ("one", &waiting), "interrupted-not-run", Code::InterruptedNotRun).await;

@@ -1,4 +1,4 @@
-//! An authority of a story, and the certificates that it gives.
+//! Certificate authority of a test, and its certificates.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
 };
 
-/// An authority with a key of its own; nobody trusts it who was not told to.
+/// Authority with a key of its own, which no program trusts by default.
 pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
-/// A certificate and its key, as the files have them.
+/// Certificate and its key in PEM form.
 pub(crate) struct Issued {
     pub(crate) cert: String,
     pub(crate) key: String,
-    /// The certificate as it travels.
+    /// Certificate in DER form.
     pub(crate) der: Vec<u8>,
 }
 
@@ -26,24 +26,24 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
-    /// What is to be trusted.
+    /// Returns the certificate of the authority in PEM form.
     pub(crate) fn pem(&self) -> String {
         self.0.pem()
     }
 
-    /// Writes what is to be trusted into a folder; where it is.
+    /// Writes the certificate of the authority into a folder; returns its path.
     pub(crate) fn write(&self, folder: &Path) -> PathBuf {
         let file = folder.join("ca.pem");
         fs::write(&file, self.pem()).unwrap();
         file
     }
 
-    /// A certificate for these names, with a new key.
+    /// Issues a certificate for these names, with a new key.
     pub(crate) fn issue(&self, names: &[&str]) -> Issued {
         self.sign(params(names))
     }
 
-    /// One that was over before anybody asked for it.
+    /// Issues an expired certificate for these names.
     pub(crate) fn expired(&self, names: &[&str]) -> Issued {
         let mut params = params(names);
         params.not_before = date_time_ymd(2020, 1, 1);
@@ -64,7 +64,7 @@ fn params(names: &[&str]) -> CertificateParams {
 }
 
 impl Issued {
-    /// Puts the pair into `cert.pem` and `key.pem` of a folder, the certificate first.
+    /// Writes the pair to `cert.pem` and `key.pem` of a folder, the certificate first.
     pub(crate) fn write(&self, folder: &Path) {
         use std::os::unix::fs::PermissionsExt;
         fs::write(folder.join("cert.pem"), &self.cert).unwrap();

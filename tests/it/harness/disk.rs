@@ -1,21 +1,23 @@
-//! A disk of a few megabytes, to be filled.
+//! Disk of a few megabytes, for tests of a full disk.
 
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A small disk in memory at some folder. It goes with this, whoever still uses it.
+use algonius_skips::skip;
+
+/// Small disk in memory at a folder. Dropping it unmounts the disk, even if it is in use.
 pub(crate) struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// Puts a disk of so many megabytes where the ledger of this story will be; nothing where the
-    /// machine does not let us, which is said aloud.
+    /// Mounts a disk of this many megabytes at the future ledger of this test; returns `None` if the machine does not
+    /// permit it, which is recorded as a skip.
     pub(crate) fn below(here: &Path, megabytes: u32) -> Option<Self> {
         Self::at(here.join("state/algonius"), megabytes)
     }
 
-    /// The same at another place.
+    /// Mounts a disk at another place.
     pub(crate) fn at(place: PathBuf, megabytes: u32) -> Option<Self> {
         fs::create_dir_all(&place).unwrap();
         let size = format!("size={megabytes}m,mode=0700");
@@ -24,23 +26,23 @@ impl SmallDisk {
         if mounted.is_ok_and(|status| status.success()) {
             return Some(Self(place));
         }
-        println!("SKIPPED: a small disk can be mounted by root only");
+        skip("only root can mount a small disk");
         None
     }
 
-    /// Writes until not a byte more fits.
+    /// Writes until no byte fits any more.
     pub(crate) fn fill(&self) {
         let mut file = File::create(self.filler()).unwrap();
         let mut piece = vec![0; 1 << 16];
         while !piece.is_empty() {
             match file.write(&piece) {
                 Ok(written) if written == piece.len() => {}
-                Ok(_) | Err(_) => piece.truncate(piece.len() / 2), // What is left is less.
+                Ok(_) | Err(_) => piece.truncate(piece.len() / 2), // The remaining room is smaller than the piece.
             }
         }
     }
 
-    /// Removes what filled it.
+    /// Removes the file that filled the disk.
     pub(crate) fn free(&self) {
         fs::remove_file(self.filler()).unwrap();
     }

@@ -1,4 +1,4 @@
-//! A client of one service with one token: HTTP over a socket of its own for each request.
+//! Client of one service with one token: HTTP over a new connection for each request.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 use super::wait::{soon, until};
 
-/// An answer as it came.
+/// Answer as received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -32,45 +32,53 @@ impl Answer {
         self.headers.iter().find(|(have, _)| have == name).map(|(_, value)| value.as_str())
     }
 
+    /// Returns the code of a refusal, in any of the formats.
+    pub(crate) fn code(&self) -> String {
+        let document = self.json();
+        let places = ["/code", "/error/data/0/metadata/code", "/error/details/0/metadata/code"];
+        let found = places.iter().find_map(|place| document.pointer(place)?.as_str());
+        found.unwrap_or_default().to_owned()
+    }
+
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
     }
 }
 
-/// The parameters of `message/send` with this text.
+/// Returns the parameters of `message/send` with this text.
 pub(crate) fn message(text: &str) -> Value {
     messages(&uuid::Uuid::new_v4().to_string(), text)
 }
 
-/// The parameters of `message/send` with this text and this id of the message.
+/// Returns the parameters of `message/send` with this text and this message id.
 pub(crate) fn messages(id: &str, text: &str) -> Value {
     let parts = json!([{"kind": "text", "text": text}]);
     json!({"message": {"kind": "message", "role": "user", "messageId": id, "parts": parts}})
 }
 
-/// One JSON-RPC call as text, with the id 7.
+/// Returns one JSON-RPC call as text, with the id 7.
 pub(crate) fn ask(method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}).to_string()
 }
 
-/// Where a service is, and a token for it.
+/// Address of a service, and a token for it.
 #[derive(Debug, Clone)]
-pub(crate) struct Door {
+pub(crate) struct ServiceClient {
     pub(crate) address: SocketAddr,
     pub(crate) token: String,
 }
 
-impl Door {
+impl ServiceClient {
     pub(crate) async fn connect(&self) -> TcpStream {
         soon("a connection", TcpStream::connect(self.address)).await.unwrap()
     }
 
-    /// Sends bytes and gives everything that came until the service closed the connection.
+    /// Sends bytes and returns all bytes until the service closes the connection.
     pub(crate) async fn raw(&self, bytes: &[u8]) -> Vec<u8> {
         let mut stream = self.connect().await;
-        _ = soon("writing", stream.write_all(bytes)).await; // It may answer before it read all.
+        _ = soon("writing", stream.write_all(bytes)).await; // The service may answer before it has read all bytes.
         let mut answer = Vec::new();
-        _ = soon("the answer", stream.read_to_end(&mut answer)).await; // A reset ends it too.
+        _ = soon("the answer", stream.read_to_end(&mut answer)).await; // A reset ends the answer too.
         answer
     }
 
@@ -81,8 +89,7 @@ impl Door {
         Answer::read(&answer).unwrap_or_else(shown)
     }
 
-    /// One JSON-RPC call to a service that may be killed meanwhile; what it answered, if it came
-    /// to that.
+    /// Makes one JSON-RPC call to a service that may be killed meanwhile; returns its answer, if there is one.
     pub(crate) async fn attempt(&self, agent: &str, method: &str, params: &Value) -> Option<Value> {
         let headers = [self.bearer(), "Content-Type: application/json".to_owned()];
         let line = format!("POST /agents/{agent}/v1");
@@ -106,7 +113,7 @@ impl Door {
         self.request(&format!("POST {path}"), &headers, body.as_bytes()).await
     }
 
-    /// One JSON-RPC call with further header lines; the whole answer.
+    /// Makes one JSON-RPC call with further header lines; returns the whole answer.
     pub(crate) async fn call_with(
         &self,
         agent: &str,
@@ -120,12 +127,12 @@ impl Door {
         self.request(&line, &lines, ask(method, params).as_bytes()).await
     }
 
-    /// One JSON-RPC call; the whole answer.
+    /// Makes one JSON-RPC call; returns the whole answer.
     pub(crate) async fn call(&self, agent: &str, method: &str, params: &Value) -> Answer {
         self.post(&format!("/agents/{agent}/v1"), &ask(method, params)).await
     }
 
-    /// One JSON-RPC call that works; its result.
+    /// Makes one JSON-RPC call that must succeed; returns its result.
     pub(crate) async fn rpc(&self, agent: &str, method: &str, params: &Value) -> Value {
         let answer = self.call(agent, method, params).await;
         let mut document = answer.json();
@@ -137,26 +144,26 @@ impl Door {
         document["result"].take()
     }
 
-    /// One JSON-RPC call that is refused; the number of its error and our code.
+    /// Makes one JSON-RPC call that must be refused; returns the number of its error and the code.
     pub(crate) async fn refused(&self, agent: &str, method: &str, params: Value) -> (i64, String) {
         let document = self.call(agent, method, &params).await.json();
         let error = &document["error"];
-        let code = error["data"]["code"].as_str().unwrap_or_default().to_owned();
+        let code = error["data"][0]["metadata"]["code"].as_str().unwrap_or_default().to_owned();
         (error["code"].as_i64().unwrap_or_else(|| panic!("{method}: {document}")), code)
     }
 
-    /// Sends a text and waits for the end; the task.
+    /// Sends a text and waits for the end; returns the task.
     pub(crate) async fn send(&self, agent: &str, text: &str) -> Value {
         self.rpc(agent, "message/send", &message(text)).await
     }
 
-    /// Sends parameters without waiting; the task.
+    /// Sends parameters without waiting; returns the task.
     pub(crate) async fn submit(&self, agent: &str, mut params: Value) -> Value {
         params["configuration"] = json!({"blocking": false});
         self.rpc(agent, "message/send", &params).await
     }
 
-    /// Sends a text without waiting; the id of the task.
+    /// Sends a text without waiting; returns the id of the task.
     pub(crate) async fn begin(&self, agent: &str, text: &str) -> String {
         id(&self.submit(agent, message(text)).await)
     }
@@ -165,7 +172,7 @@ impl Door {
         self.rpc(agent, "tasks/get", &json!({"id": id})).await
     }
 
-    /// The task once it has ended.
+    /// Waits for the end of a task, and returns it.
     pub(crate) async fn ended(&self, agent: &str, id: &str) -> Value {
         until(&format!("the end of {id}"), async || {
             let task = self.task(agent, id).await;
@@ -175,7 +182,7 @@ impl Door {
         .await
     }
 
-    /// Calls a task off; the task.
+    /// Cancels a task, and returns it.
     pub(crate) async fn cancel(&self, agent: &str, id: &str) -> Value {
         self.rpc(agent, "tasks/cancel", &json!({"id": id})).await
     }
@@ -184,7 +191,7 @@ impl Door {
         self.get(&format!("/api/v1/executions/{id}")).await.json()
     }
 
-    /// What `/status` says of one agent.
+    /// Returns the entry of one agent in `/status`.
     pub(crate) async fn agent(&self, id: &str) -> Value {
         let status = self.get("/status").await.json();
         let agents = status["agents"].as_array().unwrap();
@@ -192,7 +199,7 @@ impl Door {
     }
 }
 
-/// A request as it travels.
+/// Returns a request in its wire form.
 fn bytes(line: &str, headers: &[String], body: &[u8]) -> Vec<u8> {
     let mut bytes = format!("{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
     for header in headers {
@@ -202,17 +209,17 @@ fn bytes(line: &str, headers: &[String], body: &[u8]) -> Vec<u8> {
     [bytes.as_bytes(), body].concat()
 }
 
-/// The id of a task.
+/// Returns the id of a task.
 pub(crate) fn id(task: &Value) -> String {
     task["id"].as_str().unwrap().to_owned()
 }
 
-/// The state of a task.
+/// Returns the state of a task.
 pub(crate) fn state(task: &Value) -> String {
     task["status"]["state"].as_str().unwrap_or_default().to_owned()
 }
 
-/// The state of a task, and the text it made or the code of why it made none.
+/// Returns the state of a task, and its text or the code of its failure.
 pub(crate) fn outcome(task: &Value) -> (String, String) {
     let made = task.pointer("/artifacts/0/parts/0/text");
     let why = task.pointer("/status/message/metadata/code");
@@ -220,12 +227,12 @@ pub(crate) fn outcome(task: &Value) -> (String, String) {
     (state(task), text.to_owned())
 }
 
-/// How a task that was completed with this answer looks.
+/// Returns the outcome of a task that completed with this answer.
 pub(crate) fn completed(text: &str) -> (String, String) {
     ("completed".to_owned(), text.to_owned())
 }
 
-/// How a task that failed with this code looks.
+/// Returns the outcome of a task that failed with this code.
 pub(crate) fn failed(code: &str) -> (String, String) {
     ("failed".to_owned(), code.to_owned())
 }

@@ -1,11 +1,11 @@
-//! What is done to a process: the library of `tests/fault`, told by variables, and what it tells.
+//! Fault injection into a process: the library of `tests/fault`, configured by variables, and its tally.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::service::Setup;
 
-/// The process, the calls that count, and what becomes of the k-th; all in the library's words.
+/// Process, counted calls, and fault of the k-th call; all in the syntax of the library.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mode {
     pub(crate) process: &'static str,
@@ -14,18 +14,18 @@ pub(crate) struct Mode {
 }
 
 impl Mode {
-    /// Whether it fails on, so that nothing can be settled before the next start.
+    /// Returns true if the fault persists, so that no operation can be settled before the next start.
     pub(crate) fn stays(&self) -> bool {
         self.how.starts_with("on:")
     }
 
-    /// Whether the process is to die.
+    /// Returns true if the fault kills the process.
     pub(crate) fn is_deadly(&self) -> bool {
         matches!(self.how, "die" | "tear")
     }
 }
 
-/// One crash point.
+/// Crash point.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fault {
     pub(crate) mode: Mode,
@@ -41,12 +41,12 @@ const VARIABLES: [&str; 6] = [
     "ALGONIUS_FAULT_TALLY",
 ];
 
-/// The length of the tally, and of the numbers before its text.
+/// Length of the tally, and of the numbers before its text.
 const PAGE: usize = 512;
 const NUMBERS: usize = 16;
 
 impl Fault {
-    /// The next start has the fault.
+    /// Configures the fault for the next start.
     pub(crate) fn into(self, setup: Setup) -> Setup {
         let tally = tally(setup.here());
         fs::write(&tally, [0; PAGE]).unwrap();
@@ -57,17 +57,17 @@ impl Fault {
     }
 }
 
-/// The next start has no fault.
+/// Removes the fault from the next start.
 pub(crate) fn heal(setup: &mut Setup) {
     VARIABLES.iter().for_each(|name| setup.unset(name));
 }
 
-/// What the library counted.
+/// Tally of the library.
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) counted: u64,
     pub(crate) struck: u64,
-    /// The first call that was struck, and on what.
+    /// First affected call, with its target.
     pub(crate) call: String,
 }
 
@@ -86,7 +86,7 @@ fn tally(here: &Path) -> PathBuf {
     here.join("tally")
 }
 
-/// Cargo builds it beside the test that depends on it.
+/// Returns the path of the library, which cargo builds beside the test that depends on it.
 fn library() -> PathBuf {
     let beside = std::env::current_exe().unwrap().with_file_name("libalgonius_fault.so");
     assert!(beside.is_file(), "{} was not built", beside.display());

@@ -1,45 +1,45 @@
-//! A service within the test: its clock and its gauges are the story's.
+//! Service within the test process, with a clock and a meter of the test.
 
 use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::ports::clock::Clock;
-use algonius_actors::ports::meter::Meter;
-use algonius_supervisor::clock::WallClock;
+use algonius_actors::ports::host_metrics::HostMetrics;
 use algonius_supervisor::config::Settings;
-use algonius_supervisor::warden::wardens::Origin;
+use algonius_supervisor::platform::clock::WallClock;
 use algonius_supervisor::{Running, config, start_on, start_with};
+use algonius_warden::wardens::HolderCommand;
 
 use super::processes::sweep;
-use super::{Door, Setup, soon};
+use super::{ServiceClient, Setup, soon};
 
-/// A service that runs in this process.
+/// Service that runs in this process.
 pub(crate) struct Inside {
-    pub(crate) door: Door,
+    pub(crate) client: ServiceClient,
     running: Running,
 }
 
 impl Inside {
-    /// Begins one on this clock.
+    /// Starts a service on this clock.
     pub(crate) async fn on_clock(setup: &Setup, clock: Arc<dyn Clock>) -> Self {
         let started = start_with(settings(setup), clock, origin());
-        Self::of(setup, soon("the start", started).await.unwrap())
+        Self::of(setup, soon("the start", Box::pin(started)).await.unwrap())
     }
 
-    /// Begins one on a machine with these gauges.
-    pub(crate) async fn on_machine(setup: &Setup, gauges: Arc<dyn Meter>) -> Self {
+    /// Starts a service on a machine with this meter.
+    pub(crate) async fn on_machine(setup: &Setup, gauges: Arc<dyn HostMetrics>) -> Self {
         let started = start_on(settings(setup), Arc::new(WallClock), gauges, origin());
-        Self::of(setup, soon("the start", started).await.unwrap())
+        Self::of(setup, soon("the start", Box::pin(started)).await.unwrap())
     }
 
     fn of(setup: &Setup, running: Running) -> Self {
         let token = fs::read_to_string(setup.token_file()).unwrap().trim().to_owned();
-        Self { door: Door { address: running.address(), token }, running }
+        Self { client: ServiceClient { address: running.address(), token }, running }
     }
 
     pub(crate) async fn stop(self, setup: &Setup) {
-        soon("the stop", self.running.stop(Duration::ZERO)).await;
+        soon("the stop", Box::pin(self.running.stop(Duration::ZERO))).await;
         sweep(&setup.here().join("home"));
     }
 }
@@ -52,6 +52,6 @@ fn settings(setup: &Setup) -> Settings {
     settings
 }
 
-fn origin() -> Origin {
-    Origin::of(env!("CARGO_BIN_EXE_algonius"))
+fn origin() -> HolderCommand {
+    HolderCommand::of(env!("CARGO_BIN_EXE_algonius"))
 }

@@ -1,4 +1,4 @@
-//! Processes as the system shows them, found by their environment.
+//! Processes of the system, found by their environment.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// The processes that are alive and have this in their environment, as `NAME=value`.
+/// Returns the living processes with this entry in their environment, as `NAME=value`.
 pub(crate) fn marked(entry: &str) -> Vec<i32> {
     let pids = fs::read_dir("/proc").unwrap().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -17,7 +17,7 @@ pub(crate) fn marked(entry: &str) -> Vec<i32> {
     pids.filter(carries).filter(|pid| is_alive(*pid)).collect()
 }
 
-/// The wardens among the children of a service, those that it started first before the others.
+/// Returns the process holders among the children of a service, in the order of their start.
 pub(crate) fn wardens(service: i32) -> Vec<i32> {
     let children = format!("/proc/{service}/task/{service}/children");
     let children = fs::read_to_string(children).unwrap_or_default();
@@ -30,8 +30,8 @@ pub(crate) fn kill9(pid: i32) {
     kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
 }
 
-/// The soft limit of file locks of every living process that has one, which is where the service
-/// marks what it starts.
+/// Returns the soft limit of file locks of every living process that has one, which is the label of the service's
+/// processes.
 pub(crate) fn labels() -> Vec<(i32, u64)> {
     let pids = fs::read_dir("/proc").unwrap().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -43,32 +43,32 @@ pub(crate) fn labels() -> Vec<(i32, u64)> {
     pids.filter_map(label).filter(|(pid, _)| is_alive(*pid)).collect()
 }
 
-/// The descriptors that a process has open.
+/// Returns the number of open descriptors of a process.
 pub(crate) fn descriptors(pid: i32) -> usize {
     fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
 }
 
-/// Whether a process is there and has not ended.
+/// Returns true if a process exists and has not ended.
 pub(crate) fn is_alive(pid: i32) -> bool {
     let line = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = line.rsplit_once(") ").map(|(_, rest)| rest.chars().next());
     state.is_some_and(|state| !matches!(state, Some('Z' | 'X')))
 }
 
-/// Ends everything whose home is this folder; what a killed service left behind is among it.
+/// Kills all processes whose home is this folder, including those that a killed service left.
 pub(crate) fn sweep(home: &Path) {
     for pid in marked(&format!("HOME={}", home.display())) {
-        _ = kill(Pid::from_raw(pid), Signal::SIGKILL); // It may have ended meanwhile.
+        _ = kill(Pid::from_raw(pid), Signal::SIGKILL); // The process may have ended meanwhile.
     }
 }
 
-/// Begins to measure the most memory that a process has resident; what it has now, in bytes.
+/// Resets the peak of a process's resident memory; returns the present size in bytes.
 pub(crate) fn watch_memory(pid: i32) -> u64 {
     fs::write(format!("/proc/{pid}/clear_refs"), "5").unwrap();
     memory(pid, "VmRSS:")
 }
 
-/// The most that it had since then, in bytes.
+/// Returns the peak since then, in bytes.
 pub(crate) fn most_memory(pid: i32) -> u64 {
     memory(pid, "VmHWM:")
 }
@@ -79,21 +79,21 @@ fn memory(pid: i32, name: &str) -> u64 {
     line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() * 1024
 }
 
-/// The time that a process has worked, in hundredths of a second.
+/// Returns the processor time of a process, in hundredths of a second.
 pub(crate) fn worked(pid: i32) -> u64 {
     let line = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let (_, rest) = line.rsplit_once(") ").unwrap();
     rest.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum()
 }
 
-/// The sockets that a process has open.
+/// Returns the number of open sockets of a process.
 pub(crate) fn sockets(pid: i32) -> usize {
     let files = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
     let targets = files.filter_map(|file| fs::read_link(file.path()).ok());
     targets.filter(|target| target.to_string_lossy().starts_with("socket:")).count()
 }
 
-/// The children of a process, those too that have ended and that nobody has taken notice of.
+/// Returns the children of a process, including zombies.
 pub(crate) fn children(parent: i32) -> Vec<i32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());

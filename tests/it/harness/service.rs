@@ -1,103 +1,125 @@
-//! The program itself as a child of the test, with a folder, a port and an environment of its own.
+//! Program itself as a child of the test, with a folder, a port and an environment of its own.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Deref;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
-use super::door::Door;
+use super::begin::begin;
+use super::door::ServiceClient;
 use super::processes::{sweep, wardens};
 use super::wait::{soon, until};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_algonius");
+/// Name of the configuration.
+const CONFIG: &str = "supervisor.toml";
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Bounds so low that a story need not wait for minutes.
+/// Low bounds, so that tests need not wait for minutes.
 const LIMITS: &str = "timeout_min = 0.1\nqueue_timeout_min = 0.1\n";
 
-/// What a service is started with. `HERE` in the configuration is the story's folder, and `FAKE`
-/// the fake agent.
+/// Setup of a service. `HERE` in the configuration is the test's folder, and `FAKE` the fake agent.
 pub(crate) struct Setup {
-    here: TempDir,
+    folder: TempDir,
+    here: PathBuf,
     config: PathBuf,
     text: String,
     env: BTreeMap<String, String>,
-    /// How many files the service may have open; as many as the story where nothing is said.
+    /// Greatest number of open files of the service; by default that of the test.
     files: Option<u32>,
     through: Vec<String>,
-    /// The binary.
+    /// Address at which the service listens.
+    pub(super) listen: String,
+    /// Path of the binary.
     program: PathBuf,
 }
 
-/// Nobody in particular: a user that owns nothing but its story's folder.
+/// Id of an unprivileged user that owns nothing but its test's folder.
 const NOBODY: u32 = 65_532;
 
 impl Setup {
-    /// Agents, and tokens if any, under low limits.
+    /// Returns a setup with agents, and optionally tokens, under low limits.
     pub(crate) fn new(agents: &str) -> Self {
         Self::server("", agents)
     }
 
-    /// The same, with settings of the server. How busy the machine is that runs the stories concerns
-    /// only those that are about it.
+    /// Returns a setup with settings of the server too. The pressure of the machine affects only the tests about it.
     pub(crate) fn server(server: &str, rest: &str) -> Self {
         let is_about_it = rest.contains("[pressure]");
         let calm = if is_about_it { "" } else { "[pressure]\nenabled = false\n" };
         Self::bare(&format!("{calm}[server]\n{server}\n[limits]\n{LIMITS}\n{rest}"))
     }
 
-    /// A whole configuration.
+    /// Returns a setup with a whole configuration.
     pub(crate) fn bare(text: &str) -> Self {
-        let here = tempfile::tempdir().unwrap();
-        for folder in ["home", "state", "run"] {
-            fs::create_dir(here.path().join(folder)).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        // The service's own files are beside the working directory of the agents, where the paths start.
+        let (here, kept) = (folder.path().join("here"), folder.path().join("service"));
+        for made in [here.clone(), here.join("home"), kept.clone()] {
+            fs::create_dir(made).unwrap();
         }
-        let folder = |name: &str| here.path().join(name).display().to_string();
+        for name in ["state", "run"] {
+            fs::create_dir(kept.join(name)).unwrap();
+            symlink(kept.join(name), here.join(name)).unwrap();
+        }
+        symlink(kept.join(CONFIG), here.join(CONFIG)).unwrap();
+        let place = |name: &str| here.join(name).display().to_string();
+        let kept_place = |name: &str| kept.join(name).display().to_string();
         let env = [
             ("PATH", PATH.to_owned()),
             ("LC_ALL", "C".to_owned()),
             ("TZ", "UTC".to_owned()),
-            ("HOME", folder("home")),
-            ("XDG_STATE_HOME", folder("state")),
-            ("XDG_RUNTIME_DIR", folder("run")),
+            ("HOME", place("home")),
+            ("XDG_STATE_HOME", kept_place("state")),
+            ("XDG_RUNTIME_DIR", kept_place("run")),
         ];
         let env = env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        let config = here.path().join("supervisor.toml");
-        let (text, program) = (text.to_owned(), PROGRAM.into());
-        Self { text, here, config, env, files: None, through: Vec::new(), program }
+        let config = kept.join(CONFIG);
+        let (text, program, listen) = (text.to_owned(), PROGRAM.into(), "127.0.0.1:0".to_owned());
+        Self { text, folder, here, config, env, files: None, through: Vec::new(), listen, program }
     }
 
-    /// The configuration of this file as it stands.
+    /// Returns a setup with the configuration of this file as it is.
     pub(crate) fn file(config: &Path) -> Self {
         Self::bare("").configured(config)
     }
 
-    /// The same folder with the configuration of another file.
+    /// Returns the same folder with the configuration of another file.
     pub(crate) fn configured(mut self, config: &Path) -> Self {
         self.text.clear();
         config.clone_into(&mut self.config);
         self
     }
 
-    /// A program that starts the service, with its arguments before those of the service.
+    /// Sets a program that starts the service, with its arguments before those of the service.
     pub(crate) fn through(mut self, words: &[&str]) -> Self {
         self.through = words.iter().map(|word| (*word).to_owned()).collect();
         self
     }
 
-    /// The service of a user without rights, who owns the story's folder. Needs to be root.
+    /// Returns the same setup with another listen address.
+    pub(crate) fn listening(mut self, address: &str) -> Self {
+        address.clone_into(&mut self.listen);
+        self
+    }
+
+    /// Returns the setup for an unprivileged user, who owns the test's folder. Requires root.
     pub(crate) fn of_nobody(self) -> Self {
         use std::os::unix::fs::chown;
-        let folders = ["", "home", "state", "run", "site"].map(|name| self.here.path().join(name));
-        for folder in folders.iter().filter(|folder| folder.exists()) {
+        let own = ["", "home", "site"].map(|name| self.here.join(name));
+        let kept =
+            ["", "state", "run", CONFIG].map(|name| self.folder.path().join("service").join(name));
+        let all = own.iter().chain(&kept).map(PathBuf::as_path).chain([self.folder.path()]);
+        for folder in all.filter(|folder| folder.exists()) {
             chown(folder, Some(NOBODY), Some(NOBODY)).unwrap();
         }
         let user = [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}")];
@@ -105,43 +127,43 @@ impl Setup {
         self.through(&[&["setpriv", &user[0], &user[1]], &rest[..]].concat())
     }
 
-    /// The service of a machine whose bubblewrap does not work.
+    /// Returns the setup for a machine whose bubblewrap does not work.
     pub(crate) fn without_bubblewrap(self) -> Self {
-        let path = format!("{}:{PATH}", self.here.path().display());
+        let path = format!("{}:{PATH}", self.here.display());
         self.executable("bwrap", "#!/bin/sh\nexit 1\n").env("PATH", &path)
     }
 
-    /// A variable in the environment of the service.
+    /// Sets a variable in the environment of the service.
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.env.insert(name.to_owned(), value.to_owned());
         self
     }
 
-    /// The most files that the service may have open.
+    /// Sets the greatest number of open files of the service.
     pub(crate) fn files(mut self, most: u32) -> Self {
         self.files = Some(most);
         self
     }
 
-    /// Copies the binary, as its next release; where to. The next start is of that one.
+    /// Copies the binary as its next release, which the next start uses; returns its path.
     pub(crate) fn upgrade(&mut self) -> &Path {
-        self.program = self.here.path().join("algonius-next");
+        self.program = self.here.join("algonius-next");
         fs::copy(PROGRAM, &self.program).unwrap();
         &self.program
     }
 
-    /// A file in the story's folder.
+    /// Creates an executable file in the test's folder.
     pub(crate) fn executable(self, name: &str, text: &str) -> Self {
         use std::os::unix::fs::PermissionsExt;
-        let place = self.here.path().join(name);
+        let place = self.here.join(name);
         fs::write(&place, text).unwrap();
         fs::set_permissions(place, fs::Permissions::from_mode(0o700)).unwrap();
         self
     }
 
-    /// Writes the configuration; where it is.
+    /// Writes the configuration; returns its path.
     pub(crate) fn write(&self) -> &Path {
-        let here = self.here.path().display().to_string();
+        let here = self.here.display().to_string();
         let beside = std::env::current_exe().unwrap();
         let fake = algonius_fakes::fake_agent_path(&beside).display().to_string();
         if !self.text.is_empty() {
@@ -151,54 +173,59 @@ impl Setup {
         &self.config
     }
 
-    /// Puts another text in the place of the configuration, for the next start.
+    /// Replaces the configuration for the next start.
     pub(crate) fn rewrite(&mut self, text: &str) {
         text.clone_into(&mut self.text);
     }
 
     pub(crate) fn here(&self) -> &Path {
-        self.here.path()
+        &self.here
+    }
+
+    /// Returns the path of a file beside the configuration, where its relative paths start.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.config.with_file_name(name)
     }
 
     pub(crate) fn variables(&self) -> &BTreeMap<String, String> {
         &self.env
     }
 
-    /// Where the token of the command line is.
+    /// Returns the path of the command line's token.
     pub(crate) fn token_file(&self) -> PathBuf {
         self.here().join("state/algonius/token")
     }
 
-    /// Every file of the ledger, as bytes; the token of the command line is none of it.
+    /// Returns the bytes of every file of the ledger, without the command line's token.
     pub(crate) fn ledger(&self) -> Vec<u8> {
         let folder = fs::read_dir(self.here().join("state/algonius")).unwrap();
         let files = folder.flatten().map(|entry| entry.path()).filter(|path| path.is_file());
         files.filter(|path| *path != self.token_file()).flat_map(|p| fs::read(p).unwrap()).collect()
     }
 
-    /// What agents wrote into this file of the story's folder.
+    /// Returns the text that agents wrote into this file of the test's folder.
     pub(crate) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.here().join(name)).unwrap_or_default()
     }
 
-    /// Opens a gate.
+    /// Creates a file for which an agent waits.
     pub(crate) fn open(&self, gate: &str) {
         fs::write(self.here().join(gate), "").unwrap();
     }
 
-    /// Waits until a file of the story's folder has this text.
+    /// Waits until a file of the test's folder has this text.
     pub(crate) async fn written(&self, name: &str, text: &str) {
         until(&format!("{text:?} in {name}"), async || (self.read(name) == text).then_some(()))
             .await;
     }
 
-    fn command(&self, words: &[&str]) -> Command {
+    pub(super) fn command(&self, words: &[&str]) -> Command {
         let program = self.program.to_str().unwrap();
         let limit = self.files.map(|most| format!("ulimit -n {most}; exec \"$0\" \"$@\""));
         let limited = limit.iter().flat_map(|script| ["sh", "-c", script]);
         let mut all = self.through.iter().map(String::as_str).chain(limited).chain([program]);
         let mut command = Command::new(all.next().unwrap_or(program));
-        command.args(all).args(words).env_clear().envs(&self.env).current_dir(self.here.path());
+        command.args(all).args(words).env_clear().envs(&self.env).current_dir(&self.here);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.kill_on_drop(true);
         command
@@ -209,7 +236,7 @@ impl Setup {
         self.run_with(words, input, &[]).await
     }
 
-    /// The same, with further variables.
+    /// Runs the command line with further variables.
     pub(crate) async fn run_with(
         &self,
         words: &[&str],
@@ -218,7 +245,7 @@ impl Setup {
     ) -> Output {
         let mut child = self.command(words).envs(env.iter().copied()).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
-        _ = stdin.write_all(input.as_bytes()).await; // Most commands do not read.
+        _ = stdin.write_all(input.as_bytes()).await; // Most commands do not read their input.
         drop(stdin);
         let output = soon(&format!("{words:?}"), child.wait_with_output()).await.unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -234,21 +261,21 @@ impl Setup {
         begun.unwrap_or_else(|(_, output)| panic!("the service did not start: {output:?}"))
     }
 
-    /// Starts a service that may not come up; how it ended then.
+    /// Starts a service that may fail to start; returns its output in that case.
     pub(crate) async fn attempt(self) -> Result<Service, (Self, Output)> {
         match begin(&self).await {
-            Ok((child, door, said)) => Ok(Service { setup: self, child, door, said }),
+            Ok((child, client, said)) => Ok(Service { setup: self, child, client, said }),
             Err(output) => Err((self, output)),
         }
     }
 
-    /// Takes a variable out of the environment of the next start.
+    /// Removes a variable from the environment of the next start.
     pub(crate) fn unset(&mut self, name: &str) {
         self.env.remove(name);
     }
 }
 
-/// How a command ended and what it said.
+/// Exit code and output of a command.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) code: Option<i32>,
@@ -256,59 +283,34 @@ pub(crate) struct Output {
     pub(crate) stderr: String,
 }
 
-/// Starts the program and waits for its banner, or for its last word.
-async fn begin(setup: &Setup) -> Result<(Child, Door, watch::Receiver<String>), Output> {
-    let config = setup.write().display().to_string();
-    let words = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
-    let mut child = setup.command(&words).spawn().unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let (sender, mut said) = watch::channel(String::new());
-    tokio::spawn(async move {
-        while let Ok(Some(line)) = lines.next_line().await {
-            sender.send_modify(|said| said.extend([line.as_str(), "\n"]));
-        }
-    });
-    let (ready, last) = ("is ready on ", r#""text":"hello"}"#);
-    let seen = soon("the banner", said.wait_for(|said| said.contains(last))).await;
-    let Some(banner) = seen.ok().map(|said| said.clone()) else {
-        let ended = soon("the end of what did not start", child.wait()).await.unwrap();
-        let stderr = said.borrow().clone();
-        return Err(Output { code: ended.code(), stdout: String::new(), stderr });
-    };
-    let line = banner.split(ready).nth(1).and_then(|rest| rest.lines().next()).unwrap();
-    let address = line.split("://").nth(1).unwrap();
-    let token = fs::read_to_string(setup.token_file()).unwrap().trim().to_owned();
-    Ok((child, Door { address: address.parse().unwrap(), token }, said))
-}
-
-/// A service that runs. It is killed, and what it started is swept, when this is dropped.
+/// Running service. Dropping it kills the service, and sweeps its processes.
 pub(crate) struct Service {
     pub(crate) setup: Setup,
-    pub(crate) door: Door,
+    pub(crate) client: ServiceClient,
     child: Child,
     said: watch::Receiver<String>,
 }
 
 impl Deref for Service {
-    type Target = Door;
+    type Target = ServiceClient;
 
-    fn deref(&self) -> &Door {
-        &self.door
+    fn deref(&self) -> &ServiceClient {
+        &self.client
     }
 }
 
 impl Service {
-    /// A service with these agents under low limits.
+    /// Starts a service with these agents under low limits.
     pub(crate) async fn start(agents: &str) -> Self {
         Setup::new(agents).start().await
     }
 
-    /// The door with another token.
-    pub(crate) fn with(&self, token: &str) -> Door {
-        Door { token: token.to_owned(), ..self.door.clone() }
+    /// Returns a client with another token.
+    pub(crate) fn with(&self, token: &str) -> ServiceClient {
+        ServiceClient { token: token.to_owned(), ..self.client.clone() }
     }
 
-    /// What it wrote to standard error so far.
+    /// Returns the service's standard error so far.
     pub(crate) fn said(&self) -> String {
         self.said.borrow().clone()
     }
@@ -335,7 +337,7 @@ impl Service {
         soon("the end of the service", self.child.wait()).await.unwrap()
     }
 
-    /// Whether it has ended, however.
+    /// Returns true if the service has ended in any way.
     pub(crate) fn has_exited(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
     }
@@ -345,12 +347,12 @@ impl Service {
         self.exit().await;
     }
 
-    /// The warden that it has started.
+    /// Returns the process holder of the service.
     pub(crate) fn warden(&self) -> i32 {
         wardens(self.pid()).pop().unwrap()
     }
 
-    /// Kills it and its warden: nobody holds what runs any more.
+    /// Kills the service and its process holder, so that no process holds the running programs.
     pub(crate) async fn kill9_both(&mut self) {
         let warden = self.warden();
         kill(Pid::from_raw(self.pid()), Signal::SIGKILL).unwrap();
@@ -361,7 +363,7 @@ impl Service {
     /// Starts the program again on the same folder, after it has ended.
     pub(crate) async fn restart(&mut self) {
         let begun = begin(&self.setup).await;
-        (self.child, self.door, self.said) =
+        (self.child, self.client, self.said) =
             begun.unwrap_or_else(|output| panic!("the service did not start again: {output:?}"));
     }
 }

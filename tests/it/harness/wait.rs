@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-/// No step of any story takes longer than this, also on a busy machine.
+/// Time limit of each step of a test, also on a busy machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(45);
 
-/// The result of what must end within the deadline.
+/// Returns the result of work that must end within the deadline.
 pub(crate) async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
     match tokio::time::timeout(DEADLINE, work).await {
         Ok(result) => result,
@@ -13,7 +13,7 @@ pub(crate) async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
     }
 }
 
-/// Looks again and again until there is something to see, and gives it.
+/// Polls until there is a result, and returns it.
 pub(crate) async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     soon(what, async {
         let mut ticks = tokio::time::interval(Duration::from_millis(20));

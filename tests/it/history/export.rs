@@ -14,7 +14,7 @@ fn lines(text: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn an_export_has_one_line_for_each_with_its_events_and_masked_texts() {
+async fn an_export_has_one_redacted_line_per_execution() {
     let agents = [fake("echo", "echo", ""), fake("exit", "exit 7", "")].concat();
     let service = super::with_ann(&agents).await;
     let said = format!("\"é\n\\{}", canary());
@@ -24,6 +24,7 @@ async fn an_export_has_one_line_for_each_with_its_events_and_masked_texts() {
     let export = async |words: &[&str]| {
         let output = service.command(&[&["tasks", "export"], words].concat(), "").await;
         assert_eq!(output.code, Some(0), "{output:?}");
+        // R-92: Redacted text is redacted on every path to the history
         assert!(!output.stdout.contains(&canary()), "{output:?}");
         lines(&output.stdout)
     };
@@ -51,7 +52,7 @@ async fn an_export_has_one_line_for_each_with_its_events_and_masked_texts() {
     let hers = export(&["--token-file", file.to_str().unwrap()]).await;
     assert_eq!(hers.iter().map(id).collect::<Vec<_>>(), [theirs]);
     let wrong = service.command(&["tasks", "export", "--outcome", "x"], "").await;
-    assert_eq!((wrong.code, wrong.stdout.as_str()), (Some(1), ""));
+    assert_eq!((wrong.code, wrong.stdout.as_str()), (Some(4), ""));
 }
 
 /// Many bytes on standard output, which is the answer.
@@ -91,5 +92,6 @@ async fn an_export_of_a_large_history_takes_little_memory() {
         .collect();
     assert_eq!(lengths, [24_000_000; 4]);
     println!("an export of 96 MB took {} KiB more than the {before} KiB before", after - before);
+    // R-91: An export uses little memory, however large the history is
     assert!(after - before < 24 * 1024, "{before} KiB became {after} KiB");
 }

@@ -31,11 +31,11 @@ fn numbers(text: &str) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn events_are_streamed_to_the_end_and_taken_up_after_any_of_them() {
+async fn events_are_streamed_to_the_end_and_from_any_event() {
     let service = Service::start(TALKER).await;
     let id = service.begin("talker", "x").await;
     let mut stream = opened(&service, &id, 0).await;
-    let begun = read_to(&mut stream, "\"spawned\"").await;
+    let begun = read_to(&mut stream, "\"process-started\"").await;
     assert!(begun.contains("text/event-stream") && begun.contains("event: event"), "{begun}");
     service.setup.open("go");
     let rest = read_to(&mut stream, "event: rest").await;
@@ -49,7 +49,7 @@ async fn events_are_streamed_to_the_end_and_taken_up_after_any_of_them() {
 }
 
 #[tokio::test]
-async fn a_task_is_watched_to_its_end_which_the_exit_code_tells() {
+async fn watching_a_task_exits_by_its_outcome() {
     let service = Service::start(&[TALKER, &fake("exit", "exit 7", "")].concat()).await;
     let id = service.begin("talker", "x").await;
     service.setup.written("log", "up\n").await;
@@ -64,7 +64,10 @@ async fn a_task_is_watched_to_its_end_which_the_exit_code_tells() {
         (Some(0), "first\nsecond\n"),
         "{watched:?}"
     );
-    assert!(watched.stderr.contains("aside\n") && watched.stderr.contains("moved"), "{watched:?}");
+    assert!(
+        watched.stderr.contains("aside\n") && watched.stderr.contains("Z  completed\n"),
+        "{watched:?}"
+    );
     let failed = crate::harness::door::id(&service.send("exit", "x").await);
     let watched = service.command(&["tasks", "watch", &failed], "").await;
     assert_eq!(watched.code, Some(5), "{watched:?}");
@@ -73,11 +76,11 @@ async fn a_task_is_watched_to_its_end_which_the_exit_code_tells() {
     let lines = service.command(&["tasks", "watch", "--json", &id], "").await.stdout;
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(lines.iter().any(|line| line["text"] == "first\nsecond\n"), "{lines:?}");
-    assert!(lines.iter().any(|line| line["event"]["fact"]["kind"] == "moved"), "{lines:?}");
+    assert!(lines.iter().any(|line| line["event"]["data"]["kind"] == "state-changed"), "{lines:?}");
 }
 
 #[tokio::test]
-async fn logs_tell_the_latest_tasks_line_by_line() {
+async fn logs_print_the_latest_tasks_line_by_line() {
     let agents = [TALKER.to_owned(), fake("echo", "echo", ""), gated("one", "")].concat();
     let service = Service::start(&agents).await;
     service.setup.open("go");

@@ -13,7 +13,7 @@ fn kept(bounds: &str, agents: &str) -> Setup {
 }
 
 #[tokio::test]
-async fn of_too_many_the_oldest_go_and_what_goes_on_stays() {
+async fn excess_executions_are_removed_oldest_first() {
     let agents = [fake("echo", "echo", ""), gated("one", "")].concat();
     let bounds = "max_executions = 4\nmin_age = 0\ninterval = 0.1";
     let service = kept(bounds, &agents).start().await;
@@ -29,6 +29,7 @@ async fn of_too_many_the_oldest_go_and_what_goes_on_stays() {
         (left.len() == 4).then_some(left)
     };
     let left = until("a sweep", few).await;
+    // Retention bounds ended executions and keeps running ones
     assert_eq!(left, [&ids[..3], std::slice::from_ref(&running)].concat());
     assert_eq!(service.execution(&ids[7]).await["code"], "execution-unknown");
     // The id of a message means the same task for as long as that is kept.
@@ -49,14 +50,14 @@ async fn of_too_many_the_oldest_go_and_what_goes_on_stays() {
 }
 
 #[tokio::test]
-async fn what_has_ended_is_deleted_by_its_owner_and_what_goes_on_is_not() {
+async fn an_owner_deletes_ended_but_not_running_executions() {
     let service = super::with_ann(&[fake("echo", "echo", ""), gated("one", "")].concat()).await;
     let ann = service.with(super::ANN);
     let (hers, ours) = (id(&ann.send("echo", "a").await), id(&service.send("echo", "b").await));
     let running = service.begin("one", "ann").await;
-    let delete = async |door: &crate::harness::Door, id: &str| {
-        let bearer = format!("Authorization: Bearer {}", door.token);
-        door.request(&format!("DELETE /api/v1/executions/{id}"), &[bearer], b"").await
+    let delete = async |client: &crate::harness::ServiceClient, id: &str| {
+        let bearer = format!("Authorization: Bearer {}", client.token);
+        client.request(&format!("DELETE /api/v1/executions/{id}"), &[bearer], b"").await
     };
     assert_eq!(code(&delete(&ann, &ours).await), (404, "execution-unknown".to_owned()));
     assert_eq!(code(&delete(&service, &running).await), (409, "execution-unfinished".to_owned()));
@@ -68,7 +69,7 @@ async fn what_has_ended_is_deleted_by_its_owner_and_what_goes_on_is_not() {
 
 /// Killed again and again while it removes what others bring.
 #[tokio::test]
-async fn a_kill_during_a_sweep_leaves_a_whole_history() {
+async fn a_kill_during_a_sweep_leaves_a_consistent_history() {
     let bounds = "max_executions = 20\nmin_age = 0\ninterval = 0.05";
     let agents = fake("echo", "echo", "max_concurrent = 8\nqueue_depth = 100");
     let mut service = kept(bounds, &agents).start().await;
@@ -84,6 +85,7 @@ async fn a_kill_during_a_sweep_leaves_a_whole_history() {
             if detail["code"] == "execution-unknown" {
                 continue; // It was removed meanwhile.
             }
+            // A kill during retention leaves each execution complete or absent
             whole(&detail);
         }
     }

@@ -9,11 +9,11 @@ use tokio::net::{TcpListener, TcpStream};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Door, Service, Setup, fake, soon, until};
+use crate::harness::{Answer, Service, ServiceClient, Setup, fake, soon, until};
 
 /// The alerts that are open.
-async fn open(door: &Door) -> Vec<Value> {
-    let status = door.get("/status").await.json();
+async fn open(client: &ServiceClient) -> Vec<Value> {
+    let status = client.get("/status").await.json();
     status["alerts"].as_array().cloned().unwrap_or_default()
 }
 
@@ -25,7 +25,7 @@ fn told(service: &Service, message: &str, cause: &str) -> usize {
 }
 
 #[tokio::test]
-async fn a_hundred_and_one_requests_within_a_minute_are_answered_and_told_once() {
+async fn a_request_rate_alert_opens_once_and_refuses_no_request() {
     let service = Service::start(&fake("echo", "echo", "")).await;
     let ask = async || service.get("/agents").await.status;
     for _ in 0..100 {
@@ -48,7 +48,7 @@ async fn a_hundred_and_one_requests_within_a_minute_are_answered_and_told_once()
 }
 
 #[tokio::test]
-async fn failures_in_a_row_are_told_until_the_agent_works_again() {
+async fn a_failure_streak_alert_lasts_until_the_agent_succeeds() {
     let agent = r#"
 [agents.moody]
 command = "sh"
@@ -104,7 +104,7 @@ async fn too_many(service: &Service) {
 }
 
 #[tokio::test]
-async fn a_webhook_is_told_with_a_signature_and_told_again_when_it_refused() {
+async fn an_alert_webhook_is_signed_and_retried() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/hook?key=canary", listener.local_addr().unwrap());
     let settings = format!(
@@ -133,7 +133,7 @@ async fn a_webhook_is_told_with_a_signature_and_told_again_when_it_refused() {
 }
 
 #[tokio::test]
-async fn a_program_is_told_on_its_standard_input_and_sees_nothing_of_the_service() {
+async fn an_alert_program_gets_the_alert_and_a_clean_environment() {
     let settings = "[alerts]\ncommand = ['HERE/tell', 'me']\n";
     let script =
         "#!/bin/sh\ncat >${0%/*}/told.$1; env >${0%/*}/env; mv ${0%/*}/told.$1 ${0%/*}/told\n";
@@ -149,7 +149,7 @@ async fn a_program_is_told_on_its_standard_input_and_sees_nothing_of_the_service
 }
 
 #[tokio::test]
-async fn a_hook_that_hangs_holds_up_nobody_and_a_forbidden_one_is_refused_at_the_start() {
+async fn a_hanging_alert_webhook_blocks_no_caller() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/hook?key=canary", listener.local_addr().unwrap());
     let hooks = format!("[alerts]\nwebhook = '{url}'\ncommand = ['sleep', '60']\n");

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::numbers::Numbers;
 use crate::harness::door::{completed, id, outcome};
-use crate::harness::{Door, Service, fake, gated, message, until};
+use crate::harness::{Service, ServiceClient, fake, gated, message, until};
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -19,14 +19,14 @@ echo '{"type":"usage","input_tokens":200}'
 output = "events"
 "#;
 
-async fn numbers(door: &Door) -> Numbers {
-    let answer = door.get("/metrics").await;
+async fn numbers(client: &ServiceClient) -> Numbers {
+    let answer = client.get("/metrics").await;
     assert_eq!((answer.status, answer.header("content-type")), (200, Some(OPENMETRICS)));
     Numbers::read(&answer.body)
 }
 
 #[tokio::test]
-async fn what_is_asked_and_how_it_ends_is_counted() {
+async fn requests_and_outcomes_are_counted() {
     let agents = [fake("echo", "echo", ""), fake("bad", "exit 3 x", ""), COUNTS.to_owned()];
     let service = Service::start(&agents.concat()).await;
     assert_eq!(outcome(&service.send("echo", "one").await), completed("one"));
@@ -54,7 +54,7 @@ async fn what_is_asked_and_how_it_ends_is_counted() {
 }
 
 #[tokio::test]
-async fn what_runs_and_what_waits_is_shown_as_it_is() {
+async fn running_and_queued_work_is_in_the_metrics() {
     let service = Service::start(&gated("one", "max_concurrent = 1")).await;
     service.begin("one", "ann").await;
     service.setup.written("log", "start ann\n").await;
@@ -73,7 +73,7 @@ async fn what_runs_and_what_waits_is_shown_as_it_is() {
 }
 
 #[tokio::test]
-async fn numbers_are_for_tokens_of_all_agents_and_can_be_switched_off() {
+async fn metrics_need_a_token_for_all_agents_and_can_be_disabled() {
     let token = "reader-0123456789-0123456789-0123456789";
     let tokens = "[tokens.one]\ntoken_env = 'ONE'\nagents = ['echo']\n";
     let agents = format!("{}{tokens}", fake("echo", "echo", ""));

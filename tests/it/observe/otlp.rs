@@ -104,10 +104,12 @@ echo '{"type":"usage","input_tokens":12,"output_tokens":3}'
 echo "{\"type\":\"artifact\",\"text\":\"$TRACEPARENT\"}"
 ''']
 output = "events"
+params.key = "none"
+overrides.params = ["key"]
 "#;
 
 #[tokio::test]
-async fn the_request_the_execution_and_the_attempt_are_one_trace_down_to_the_program() {
+async fn request_execution_and_attempt_form_one_trace() {
     let mut collector = Collector::open().await;
     let headers = "otlp_headers_file = 'HERE/headers'\n";
     let setup = Setup::new(&format!("{AGENT}{}{headers}", collector.settings()));
@@ -149,7 +151,7 @@ async fn the_request_the_execution_and_the_attempt_are_one_trace_down_to_the_pro
 }
 
 #[tokio::test]
-async fn what_the_caller_does_not_record_is_not_sent() {
+async fn unsampled_traces_are_not_exported() {
     let mut collector = Collector::open().await;
     let service =
         Setup::new(&format!("{AGENT}{}logs = false\n", collector.settings())).start().await;
@@ -168,7 +170,7 @@ async fn what_the_caller_does_not_record_is_not_sent() {
 }
 
 #[tokio::test]
-async fn a_collector_that_nobody_reaches_costs_nothing_but_what_it_would_have_got() {
+async fn an_unreachable_collector_loses_only_telemetry() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
@@ -180,14 +182,14 @@ async fn a_collector_that_nobody_reaches_costs_nothing_but_what_it_would_have_go
         (numbers.of("algonius_dropped_total{what=\"spans\"}") >= Some(2.0)).then_some(())
     })
     .await;
-    let said = service.said().matches("did not reach the collector").count();
+    let said = service.said().matches("failed to export telemetry").count();
     assert_eq!(said, 1, "{}", service.said());
     service.sigterm();
     assert_eq!(service.exit().await.code(), Some(0));
 }
 
 #[tokio::test]
-async fn a_secret_in_input_and_parameters_is_in_no_line_no_span_and_no_number() {
+async fn a_secret_is_in_no_log_line_span_or_metric() {
     let mut collector = Collector::open().await;
     let setup = Setup::new(&format!("{AGENT}{}", collector.settings()));
     let service = setup.env("RUST_LOG", "trace").start().await;

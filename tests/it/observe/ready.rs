@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::harness::{Service, gated, until};
 
 #[tokio::test]
-async fn a_service_is_ready_until_it_drains_and_is_healthy_all_the_while() {
+async fn a_draining_service_is_healthy_but_not_ready() {
     let mut service = Service::start(&gated("one", "access = 'read-write'")).await;
     let ask = async |path: &str| {
         let answer = service.request(&format!("GET {path}"), &[], b"").await;

@@ -29,7 +29,7 @@ async fn told(service: &Service, lines: &[&str]) -> (Option<String>, Option<Stri
 }
 
 #[tokio::test]
-async fn a_program_works_in_the_trace_of_who_asked_and_knows_its_own_place_there() {
+async fn a_program_gets_a_child_span_of_its_caller() {
     let service = Service::start(&env()).await;
     let parent = format!("traceparent: 00-{TRACE}-{SPAN}-01");
     let (first, state, shown) = told(&service, &[&parent, "tracestate: a=b"]).await;
@@ -42,7 +42,7 @@ async fn a_program_works_in_the_trace_of_who_asked_and_knows_its_own_place_there
 }
 
 #[tokio::test]
-async fn what_is_malformed_begins_a_trace_of_its_own() {
+async fn a_malformed_traceparent_starts_a_new_trace() {
     let service = Service::start(&env()).await;
     let zeros = format!("traceparent: 00-{}-{SPAN}-01", "0".repeat(32));
     let twice = format!("traceparent: 00-{TRACE}-{SPAN}-01");
@@ -56,7 +56,7 @@ async fn what_is_malformed_begins_a_trace_of_its_own() {
 }
 
 #[tokio::test]
-async fn each_attempt_and_each_turn_is_in_the_trace_in_which_the_execution_was_asked() {
+async fn all_attempts_are_in_the_trace_of_the_request() {
     let agent = r#"
 [agents.fails]
 command = "sh"
@@ -78,7 +78,7 @@ transient_exit_codes = [75]
 }
 
 #[tokio::test]
-async fn each_request_has_an_id_which_is_in_its_answer_and_in_all_its_lines() {
+async fn each_request_has_an_id_in_its_answer_and_log_lines() {
     let service = Setup::new(&env()).env("RUST_LOG", "debug").start().await;
     let send = async |line: &str| {
         let answer = service.call_with("env", &[line], ("message/send", &message("x"))).await;
@@ -106,7 +106,7 @@ async fn each_request_has_an_id_which_is_in_its_answer_and_in_all_its_lines() {
 }
 
 #[tokio::test]
-async fn lines_are_for_people_where_that_is_asked_for() {
+async fn text_log_lines_are_printed_if_configured() {
     let human = format!("{}[log]\nformat = 'human'\n", env());
     let service = Service::start(&human).await;
     let task = id(&service.send("env", "x").await);

@@ -22,7 +22,7 @@ fn words<'w>(config: &'w str, more: &[&'w str]) -> Vec<&'w str> {
 }
 
 #[tokio::test]
-async fn an_agent_is_added_taken_by_the_service_and_tried() {
+async fn an_added_agent_is_loaded_and_probed() {
     let service = setup().start().await;
     let config = service.setup.write().display().to_string();
     fs::set_permissions(&config, fs::Permissions::from_mode(0o640)).unwrap();
@@ -52,7 +52,7 @@ async fn an_agent_is_added_taken_by_the_service_and_tried() {
 }
 
 #[tokio::test]
-async fn a_folder_and_an_access_are_written_for_programs_that_read_too() {
+async fn an_agent_is_added_with_its_access_and_folder() {
     let service = setup().start().await;
     let config = service.setup.write().display().to_string();
     let folder = service.setup.here().join("work");
@@ -71,7 +71,7 @@ async fn a_folder_and_an_access_are_written_for_programs_that_read_too() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_told_with_how_it_comes_there_and_nothing_is_written() {
+async fn adding_an_agent_without_its_program_writes_nothing() {
     let setup = play::with(Setup::new(KEPT), &[]);
     let config = setup.write().display().to_string();
     let before = fs::read_to_string(&config).unwrap();
@@ -79,13 +79,13 @@ async fn a_program_that_is_not_there_is_told_with_how_it_comes_there_and_nothing
     assert_eq!((told.code, fs::read_to_string(&config).unwrap()), (Some(1), before), "{told:?}");
     assert!(told.stdout.contains("BAD      agent claude-code, program: claude is not on the PATH"));
     assert!(told.stdout.contains("npm install -g @anthropic-ai/claude-code"), "{told:?}");
-    let why = "nothing was written, because something must be there first\n  hint: ";
+    let why = "nothing was written, because a prerequisite is missing\n  hint: ";
     assert!(told.stderr.contains(why), "{told:?}");
 }
 
 /// As the doctor does: keys and programs of the terminal are none of the service.
 #[tokio::test]
-async fn an_agent_is_looked_at_as_the_installed_service_will_find_it() {
+async fn an_added_agent_is_checked_as_the_installed_service() {
     let setup = setup();
     let config = setup.write().display().to_string();
     install(&setup, "/usr/bin:/bin").await;
@@ -96,8 +96,8 @@ async fn an_agent_is_looked_at_as_the_installed_service_will_find_it() {
     install(&setup, &format!("{}:/usr/bin:/bin", setup.here().display())).await;
     let told = setup.run(&words(&config, &["codex", "--yes"]), "").await;
     assert_eq!(told.code, Some(0), "{told:?}");
-    assert!(told.stdout.contains("warning  agent codex, key: it has no key"), "{told:?}");
-    let file = setup.here().join("environment");
+    assert!(told.stdout.contains("warning  agent codex, key: the agent has no key"), "{told:?}");
+    let file = setup.beside("environment");
     fs::write(&file, format!("CODEX_API_KEY={KEY}\n")).unwrap();
     let told = setup.run(&words(&config, &["codex", "--id", "second", "--yes"]), "").await;
     assert_eq!(told.code, Some(0), "{told:?}");
@@ -106,7 +106,7 @@ async fn an_agent_is_looked_at_as_the_installed_service_will_find_it() {
 
 /// What it answers is told with its hint, as `agents test` tells it.
 #[tokio::test]
-async fn an_agent_that_does_not_work_is_there_and_says_why() {
+async fn an_added_agent_that_does_not_work_is_reported() {
     let setup = setup().executable("codex", "#!/bin/sh\necho 'no licence' >&2\nexit 3\n");
     let service = setup.start().await;
     let config = service.setup.write().display().to_string();
@@ -119,7 +119,7 @@ async fn an_agent_that_does_not_work_is_there_and_says_why() {
 }
 
 #[tokio::test]
-async fn a_version_that_is_too_old_and_a_key_that_is_missing_are_warnings_with_a_way_out() {
+async fn an_old_version_and_a_missing_key_are_warnings_with_fixes() {
     let setup = play::with(Setup::new(KEPT), &["claude"]);
     play::tell(&setup, "claude", "1.0.9");
     let config = setup.write().display().to_string();
@@ -127,7 +127,7 @@ async fn a_version_that_is_too_old_and_a_key_that_is_missing_are_warnings_with_a
     assert_eq!(told.code, Some(0), "{told:?}");
     for part in [
         "warning  agent claude-code, version: version 1.0.9 was not tested: >=2.1, <3 was",
-        "warning  agent claude-code, key: it has no key that lets it in",
+        "warning  agent claude-code, key: the agent has no key for its model",
         "fix: set ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN or ",
         "homes/claude-code claude /login",
         "no service runs here yet",
@@ -140,7 +140,7 @@ async fn a_version_that_is_too_old_and_a_key_that_is_missing_are_warnings_with_a
 }
 
 #[tokio::test]
-async fn nothing_is_written_unasked_or_where_the_service_would_not_take_it() {
+async fn an_agent_is_not_added_unconfirmed_or_if_refused() {
     let service = setup().start().await;
     let config = service.setup.write().display().to_string();
     let before = fs::read_to_string(&config).unwrap();
@@ -165,7 +165,7 @@ async fn nothing_is_written_unasked_or_where_the_service_would_not_take_it() {
 }
 
 #[tokio::test]
-async fn a_service_of_another_configuration_is_not_taken_for_that_of_the_file() {
+async fn a_service_of_another_configuration_is_not_mistaken() {
     let service = setup().start().await;
     let other = service.setup.here().join("other.toml");
     fs::write(&other, KEPT).unwrap();
@@ -179,7 +179,7 @@ async fn a_service_of_another_configuration_is_not_taken_for_that_of_the_file() 
 }
 
 #[tokio::test]
-async fn the_known_programs_are_listed_and_the_doctor_looks_at_those_that_are_used() {
+async fn known_programs_are_listed_and_used_ones_are_examined() {
     let agents = format!("[agents.llm]\npreset = 'llm'\n{}", fake("echo", "echo", ""));
     let setup = play::with(Setup::new(&agents), &["llm", "codex"]).env("OPENAI_API_KEY", KEY);
     let config = setup.write().display().to_string();

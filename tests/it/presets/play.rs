@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::harness::Setup;
 
 /// What stands in every variable of a key.
-pub(super) const KEY: &str = "canary-key-canary-key-canary-key-1";
+pub(crate) const KEY: &str = "canary-key-canary-key-canary-key-1";
 
 /// A program that plays a known one.
 pub(super) struct Play {
@@ -62,7 +62,7 @@ pub(super) const PLAYS: [Play; 11] = [
         CLAUDE,
     ),
     play(["codex", "codex", "CODEX_API_KEY"], ["stdin", "codex-cli 0.169.0"], CODEX),
-    play(["continue", "cn", "ANTHROPIC_API_KEY"], ["args", "1.5.47"], TEXT),
+    play(["continue", "cn", "ANTHROPIC_API_KEY"], ["args", "1.5.47"], CLAUDE),
     play(["copilot", "copilot", "COPILOT_GITHUB_TOKEN"], ["stdin", "1.0.102"], COPILOT),
     play(
         ["cursor-agent", "cursor-agent", "CURSOR_API_KEY"],
@@ -99,7 +99,7 @@ impl Play {
 }
 
 /// A machine with all of the programs, and with every key in the environment.
-pub(super) fn stage(setup: Setup) -> Setup {
+pub(crate) fn stage(setup: Setup) -> Setup {
     let names: Vec<_> = PLAYS.iter().map(|play| play.program).collect();
     let setup = with(setup, &names);
     let keys = PLAYS.iter().map(|play| play.key).chain(["UNLISTED_KEY"]);
@@ -107,7 +107,7 @@ pub(super) fn stage(setup: Setup) -> Setup {
 }
 
 /// A machine with some of the programs.
-pub(super) fn with(setup: Setup, programs: &[&str]) -> Setup {
+pub(crate) fn with(setup: Setup, programs: &[&str]) -> Setup {
     let here = setup.here().display().to_string();
     let path = format!("{here}:/usr/local/bin:/usr/bin:/bin");
     let plays = PLAYS.iter().filter(|play| programs.contains(&play.program));

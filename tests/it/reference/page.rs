@@ -203,12 +203,12 @@ const INTRO: &str = "\
 
 <!-- Made of config/supervisor.toml and config/examples/your-own.toml by tests/it/reference.rs. -->
 
-One TOML file. `algonius init FOLDER` writes one to begin with, `algonius check FILE` tells all that is
-wrong with it. Every key has a default but for those of an agent's program. The values below are the
-defaults; for agents, schedules and tokens they are examples.
+One TOML file. `algonius init FOLDER` writes an initial one, and `algonius check FILE` reports all of its
+faults. Every key has a default, except those of an agent's program. The values below are the defaults;
+for agents, schedules and tokens they are examples.
 
-Times are seconds (`300`, `0.5`) or text (`\"300s\"`, `\"5m\"`, `\"1h\"`). Relative paths are seen from the
-folder of the file. A key that is not in these tables is a fault.
+Times are seconds (`300`, `0.5`) or text (`\"300s\"`, `\"5m\"`, `\"1h\"`). Relative paths start at the folder
+of the file. A key that is not in these tables is a fault.
 ";
 
 /// The tables as a page.

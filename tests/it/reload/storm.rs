@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use super::{begin, reload, text};
 use crate::harness::door::{completed, outcome};
-use crate::harness::{Door, fake, message};
+use crate::harness::{ServiceClient, fake, message};
 
 const CALLERS: usize = 8;
 const EACH: usize = 25;
@@ -29,23 +29,23 @@ fn round(number: usize) -> String {
 }
 
 /// Sends its messages one after the other, and waits for each; what it was answered, by the message.
-async fn call(door: Door, caller: usize) -> Vec<(String, u16, Value)> {
+async fn call(client: ServiceClient, caller: usize) -> Vec<(String, u16, Value)> {
     let mut answers = Vec::new();
     for number in 0..EACH {
         let agent = ["steady", "lively"][(caller + number) % 2];
         let words = format!("{caller} {number}");
-        let answer = door.call(agent, "message/send", &message(&words)).await;
+        let answer = client.call(agent, "message/send", &message(&words)).await;
         answers.push((words, answer.status, answer.json()));
     }
     answers
 }
 
 #[tokio::test]
-async fn thirty_reloads_under_load_lose_nothing_and_refuse_nobody() {
+async fn thirty_reloads_under_load_lose_and_refuse_no_request() {
     let mut service = begin(&round(0)).await;
     let mut callers = JoinSet::new();
     for caller in 0..CALLERS {
-        callers.spawn(call(service.door.clone(), caller));
+        callers.spawn(call(service.client.clone(), caller));
     }
     let mut generations = Vec::new();
     for number in 1..=RELOADS {
@@ -60,6 +60,7 @@ async fn thirty_reloads_under_load_lose_nothing_and_refuse_nobody() {
     let mut ids: BTreeMap<String, String> = BTreeMap::new();
     for (words, status, document) in callers.join_all().await.into_iter().flatten() {
         let task = &document["result"];
+        // Many reloads under load lose and refuse no request
         assert_eq!((status, outcome(task)), (200, completed(&words)), "{document}");
         ids.insert(task["id"].as_str().unwrap().to_owned(), words);
     }
@@ -67,7 +68,7 @@ async fn thirty_reloads_under_load_lose_nothing_and_refuse_nobody() {
     for id in ids.keys() {
         let record = service.execution(id).await;
         let events = record["events"].as_array().unwrap();
-        let ends = events.iter().filter(|event| event["fact"]["to"] == "completed").count();
+        let ends = events.iter().filter(|event| event["data"]["to"] == "completed").count();
         assert_eq!((&record["outcome"], ends), (&json!("completed"), 1), "{record}");
     }
     let agents = service.get("/status").await.json();

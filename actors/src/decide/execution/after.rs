@@ -1,18 +1,18 @@
-//! The end: the moves that lead there, the record of it, the clean-up, the rest.
+//! End of an execution: the transitions to the outcome, its record and the clean-up.
 
-use super::{Effect as Do, Ending, Event as E, Phase as P};
-use super::{Effect, Event, Phase};
+use super::{Ending, ExecutionEffect as Do, ExecutionEvent as E, ExecutionPhase as P};
+use super::{ExecutionEffect, ExecutionEvent, ExecutionPhase};
 use crate::model::code::Code;
-use crate::model::execution::{Outcome, Stamp, State};
+use crate::model::execution::{AttemptId, Outcome, State};
 use crate::model::failure::Failure;
 
 pub(super) fn ended(
-    stamp: Stamp,
+    stamp: AttemptId,
     outcome: Outcome,
     settled: bool,
     cleaned: bool,
-    event: Event,
-) -> (Phase, Vec<Effect>) {
+    event: ExecutionEvent,
+) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     match event {
         E::Settled if !settled => rest_if(stamp, outcome, true, cleaned),
         E::Cleaned { at } if at == stamp && !cleaned => rest_if(stamp, outcome, settled, true),
@@ -20,7 +20,11 @@ pub(super) fn ended(
     }
 }
 
-pub(super) fn end(stamp: Stamp, from: State, ending: Ending) -> (Phase, Vec<Effect>) {
+pub(super) fn end(
+    stamp: AttemptId,
+    from: State,
+    ending: Ending,
+) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     let outcome = ending.outcome;
     let why = ending.failure.as_ref().map_or("it answered", |failure| &failure.message);
     let mut effects: Vec<_> =
@@ -30,7 +34,12 @@ pub(super) fn end(stamp: Stamp, from: State, ending: Ending) -> (Phase, Vec<Effe
     (P::Ended { stamp, outcome, settled: false, cleaned: false }, effects)
 }
 
-fn rest_if(stamp: Stamp, outcome: Outcome, settled: bool, cleaned: bool) -> (Phase, Vec<Effect>) {
+fn rest_if(
+    stamp: AttemptId,
+    outcome: Outcome,
+    settled: bool,
+    cleaned: bool,
+) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     if settled && cleaned {
         let moved = moved(stamp, State::Cleanup, State::Idle, "nothing is left of it");
         (P::Rest { outcome: Some(outcome) }, vec![moved, Do::Rest])
@@ -39,7 +48,7 @@ fn rest_if(stamp: Stamp, outcome: Outcome, settled: bool, cleaned: bool) -> (Pha
     }
 }
 
-/// The moves from a state to an outcome and into the clean-up.
+/// Returns the transitions from a state to an outcome and into the clean-up.
 #[must_use]
 pub fn way_out(from: State, outcome: Outcome) -> Vec<(State, State)> {
     let to = outcome.state();
@@ -54,7 +63,7 @@ pub fn way_out(from: State, outcome: Outcome) -> Vec<(State, State)> {
     moves
 }
 
-pub(super) fn moved(stamp: Stamp, from: State, to: State, why: &str) -> Effect {
+pub(super) fn moved(stamp: AttemptId, from: State, to: State, why: &str) -> ExecutionEffect {
     Do::Move { from, to, stamp, why: why.to_owned() }
 }
 

@@ -1,33 +1,36 @@
-//! Before the work: nothing done yet, and the ledger asked for a slot.
+//! Phases before the work: idle, and claiming a slot.
 
 use super::after::{cancelled, end, failed, queue_expired};
-use super::{BUSY, Deadline, Effect as Do, Ending, Event as E, Phase as P, Policy};
-use super::{Effect, Event, Phase};
+use super::{
+    BUSY, Deadline, Ending, ExecutionEffect as Do, ExecutionEvent as E, ExecutionPhase as P,
+    ExecutionPolicy,
+};
+use super::{ExecutionEffect, ExecutionEvent, ExecutionPhase};
 use crate::model::code::Code;
-use crate::model::execution::{Stamp, State};
+use crate::model::execution::{AttemptId, State};
 use crate::model::failure::Failure;
 
-pub(super) fn idle(event: Event) -> (Phase, Vec<Effect>) {
+pub(super) fn idle(event: ExecutionEvent) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     match event {
-        E::Begin => claim(Stamp::FIRST, State::Idle),
-        E::Cancel { why } => end(Stamp::FIRST, State::Idle, cancelled(why)),
-        E::QueueExpired => end(Stamp::FIRST, State::Idle, queue_expired()),
-        E::Denied { failure } => end(Stamp::FIRST, State::Idle, failed(failure)),
+        E::Begin => claim(AttemptId::FIRST, State::Idle),
+        E::Cancel { why } => end(AttemptId::FIRST, State::Idle, cancelled(why)),
+        E::QueueExpired => end(AttemptId::FIRST, State::Idle, queue_expired()),
+        E::Denied { failure } => end(AttemptId::FIRST, State::Idle, failed(failure)),
         event => (P::Idle, vec![Do::Ignore { event }]),
     }
 }
 
-pub(super) fn claim(stamp: Stamp, from: State) -> (Phase, Vec<Effect>) {
+pub(super) fn claim(stamp: AttemptId, from: State) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     (P::Claiming { stamp, from, off: None }, vec![Do::Claim { stamp, from }])
 }
 
 pub(super) fn claiming(
-    stamp: Stamp,
+    stamp: AttemptId,
     from: State,
     off: Option<Ending>,
-    event: Event,
-    policy: &Policy,
-) -> (Phase, Vec<Effect>) {
+    event: ExecutionEvent,
+    policy: &ExecutionPolicy,
+) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     match (event, off) {
         (E::Claimed { at }, None) if at == stamp => {
             let with = E::Overdue { at, deadline: Deadline::Start };

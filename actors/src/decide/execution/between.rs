@@ -1,23 +1,26 @@
-//! Between two pieces of work: a question is open, or a pause goes on before the next attempt.
+//! Phases between two attempts: waiting for input, or pausing before a retry.
 
 use std::time::Duration;
 
 use super::after::{cancelled, end, failed, queue_expired};
 use super::before::claim;
-use super::{Deadline, Effect as Do, Ending, Event as E, Phase as P};
-use super::{Effect, Event, Phase};
+use super::{Deadline, Ending, ExecutionEffect as Do, ExecutionEvent as E, ExecutionPhase as P};
+use super::{ExecutionEffect, ExecutionEvent, ExecutionPhase};
 use crate::model::code::Code;
-use crate::model::execution::{Outcome, Stamp, State};
+use crate::model::execution::{AttemptId, Outcome, State};
 use crate::model::failure::Failure;
 
-pub(super) fn waiting(stamp: Stamp, event: Event) -> (Phase, Vec<Effect>) {
+pub(super) fn waiting(
+    stamp: AttemptId,
+    event: ExecutionEvent,
+) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     match event {
         E::QueueExpired => end(stamp, State::Waiting, queue_expired()),
         E::Denied { failure } => end(stamp, State::Waiting, failed(failure)),
         E::Answered => claim(stamp.continued(), State::Waiting),
         E::Cancel { why } => end(stamp, State::Waiting, cancelled(why)),
         E::Overdue { at, deadline: Deadline::Answer } if at == stamp => {
-            let failure = Failure::new(Code::Timeout, "nobody answered its question in time");
+            let failure = Failure::new(Code::Timeout, "its question was not answered in time");
             let ending = Ending { outcome: Outcome::Timeout, failure: Some(failure) };
             end(stamp, State::Waiting, ending)
         }
@@ -25,7 +28,11 @@ pub(super) fn waiting(stamp: Stamp, event: Event) -> (Phase, Vec<Effect>) {
     }
 }
 
-pub(super) fn clearing(stamp: Stamp, pause: Duration, event: Event) -> (Phase, Vec<Effect>) {
+pub(super) fn clearing(
+    stamp: AttemptId,
+    pause: Duration,
+    event: ExecutionEvent,
+) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     match event {
         E::Cleaned { at } if at == stamp => {
             let wake = Do::Wake { after: pause, with: E::RetryDue { at } };
@@ -36,7 +43,10 @@ pub(super) fn clearing(stamp: Stamp, pause: Duration, event: Event) -> (Phase, V
     }
 }
 
-pub(super) fn paused(stamp: Stamp, event: Event) -> (Phase, Vec<Effect>) {
+pub(super) fn paused(
+    stamp: AttemptId,
+    event: ExecutionEvent,
+) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     match event {
         E::RetryDue { at } if at == stamp => claim(stamp.retried(), State::Failed),
         E::QueueExpired => end(stamp, State::Failed, queue_expired()),

@@ -1,23 +1,25 @@
-//! While the work lives: it ends, is silent or overdue, is called off, fails and perhaps is tried
-//! again.
+//! Phases of running work: its end, its deadlines, its cancellation, its failure and its retry.
 
 use std::time::Duration;
 
 use super::after::{cancelled, end, failed, moved};
-use super::{Deadline, Effect as Do, Ending, Event as E, OBDURACY, Phase as P, Policy};
-use super::{Effect, Event, Phase, warning};
-use crate::decide::retry::{self, Fate};
+use super::{
+    Deadline, Ending, ExecutionEffect as Do, ExecutionEvent as E, ExecutionPhase as P,
+    ExecutionPolicy, OBDURACY,
+};
+use super::{ExecutionEffect, ExecutionEvent, ExecutionPhase, warning};
+use crate::decide::retry::{self, RetryDecision, quota};
 use crate::model::code::Code;
-use crate::model::event::Limit;
-use crate::model::execution::{Outcome, Stamp, State};
+use crate::model::execution::event::DeadlineKind;
+use crate::model::execution::{AttemptId, Outcome, State};
 use crate::model::failure::Failure;
 
 pub(super) fn working(
-    stamp: Stamp,
+    stamp: AttemptId,
     state: State,
-    event: Event,
-    policy: &Policy,
-) -> (Phase, Vec<Effect>) {
+    event: ExecutionEvent,
+    policy: &ExecutionPolicy,
+) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     match event {
         E::Started { at } if at == stamp && state == State::Starting => started(stamp, policy),
         E::TakenUp { at, ran } if at == stamp => taken_up(stamp, state, ran, policy),
@@ -26,7 +28,7 @@ pub(super) fn working(
             let left = limit - warning(limit);
             let message =
                 format!("it will have run for {} s, and will be ended then", limit.as_secs_f64());
-            (P::Running { stamp }, vec![Do::Warn { limit: Limit::Run, left, message }])
+            (P::Running { stamp }, vec![Do::Warn { limit: DeadlineKind::Run, left, message }])
         }
         E::Quiet { at, quiet } if at == stamp && state == State::Running => {
             silent(stamp, quiet, policy)
@@ -45,9 +47,9 @@ pub(super) fn working(
             attempt_failed(stamp, state, (failure, Some(lasts)), policy)
         }
         E::Overspent { at, failure } if at == stamp => stop(stamp, state, failed(failure), policy),
-        E::Asked { at } if at == stamp && state == State::Running => {
-            let moved = moved(stamp, state, State::Waiting, "it asked for input");
-            (P::Waiting { stamp }, vec![moved, Do::Clean { stamp }, Do::Park])
+        E::Asked { at, interruption } if at == stamp && state == State::Running => {
+            let interrupted = Do::Interrupt { stamp, interruption };
+            (P::Waiting { stamp }, vec![interrupted, Do::Clean { stamp }, Do::Park])
         }
         E::Overdue { at, deadline } if at == stamp && fits(deadline, state) => {
             stop(stamp, state, overdue(deadline, policy), policy)
@@ -58,20 +60,20 @@ pub(super) fn working(
     }
 }
 
-fn started(stamp: Stamp, policy: &Policy) -> (Phase, Vec<Effect>) {
+fn started(stamp: AttemptId, policy: &ExecutionPolicy) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     let mut effects = vec![moved(stamp, State::Starting, State::Running, "its process lives")];
-    effects.extend(minded(stamp, Duration::ZERO, policy));
+    effects.extend(watch_effects(stamp, Duration::ZERO, policy));
     (P::Running { stamp }, effects)
 }
 
-/// What minds the deadlines of work that has run for so long.
-fn minded(at: Stamp, ran: Duration, policy: &Policy) -> Vec<Effect> {
+/// Returns the timers for the deadlines of work that has run for `ran`.
+fn watch_effects(at: AttemptId, ran: Duration, policy: &ExecutionPolicy) -> Vec<ExecutionEffect> {
     let run = policy.deadlines.run;
     let nearing = warning(run).checked_sub(ran);
     let mut effects: Vec<_> =
         nearing.map(|after| Do::Wake { after, with: E::Nearing { at } }).into_iter().collect();
     let with = E::Overdue { at, deadline: Deadline::Run };
-    // What was taken up may have ended meanwhile, and has time to tell so.
+    // A resumed process may have ended meanwhile, so it gets time to report its end.
     let least = if ran.is_zero() { Duration::ZERO } else { policy.deadlines.grace };
     effects.push(Do::Wake { after: run.saturating_sub(ran).max(least), with });
     effects.extend(policy.deadlines.idle.map(|idle| Do::Look { at, after: warning(idle) }));
@@ -79,16 +81,22 @@ fn minded(at: Stamp, ran: Duration, policy: &Policy) -> Vec<Effect> {
     effects
 }
 
-/// The next look at what the work takes.
-fn beat(at: Stamp, policy: &Policy) -> Option<Effect> {
+/// Returns the timer of the next resource usage reading.
+fn beat(at: AttemptId, policy: &ExecutionPolicy) -> Option<ExecutionEffect> {
     policy.heartbeat.map(|after| Do::Wake { after, with: E::BeatDue { at } })
 }
 
-/// The time in which no supervisor was there counts too, but for the start: that is over.
-fn taken_up(stamp: Stamp, state: State, ran: Duration, policy: &Policy) -> (Phase, Vec<Effect>) {
+/// Resumes an attempt. The time without a supervisor counts towards the run deadline, but not towards the start
+/// deadline.
+fn taken_up(
+    stamp: AttemptId,
+    state: State,
+    ran: Duration,
+    policy: &ExecutionPolicy,
+) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     let mut effects = vec![Do::TakeUp { stamp }];
     if state == State::Running {
-        effects.extend(minded(stamp, ran, policy));
+        effects.extend(watch_effects(stamp, ran, policy));
         return (P::Running { stamp }, effects);
     }
     let with = E::Overdue { at: stamp, deadline: Deadline::Start };
@@ -96,9 +104,13 @@ fn taken_up(stamp: Stamp, state: State, ran: Duration, policy: &Policy) -> (Phas
     (P::Starting { stamp }, effects)
 }
 
-/// A sign of life begins its time anew, so it is looked at again when that may be over. A look
-/// between the warning and the end comes once in each silence.
-fn silent(at: Stamp, quiet: Duration, policy: &Policy) -> (Phase, Vec<Effect>) {
+/// Handles a silence. Output restarts the idle time, so the next check follows when the idle time could be over. One
+/// check between the warning and the deadline happens in each silence.
+fn silent(
+    at: AttemptId,
+    quiet: Duration,
+    policy: &ExecutionPolicy,
+) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     let Some(idle) = policy.deadlines.idle else {
         return (P::Running { stamp: at }, Vec::new());
     };
@@ -111,13 +123,16 @@ fn silent(at: Stamp, quiet: Duration, policy: &Policy) -> (Phase, Vec<Effect>) {
         None => {
             let limit = idle.as_secs_f64();
             let message = format!("it is silent, and will be ended once it has been for {limit} s");
-            vec![Do::Warn { limit: Limit::Idle, left, message }, Do::Look { at, after: left }]
+            vec![
+                Do::Warn { limit: DeadlineKind::Idle, left, message },
+                Do::Look { at, after: left },
+            ]
         }
     };
     (P::Running { stamp: at }, effects)
 }
 
-/// The start deadline means nothing once the work runs.
+/// Returns true if the deadline applies in this state: the start deadline has no meaning once the work runs.
 fn fits(deadline: Deadline, state: State) -> bool {
     matches!(
         (deadline, state),
@@ -126,49 +141,56 @@ fn fits(deadline: Deadline, state: State) -> bool {
 }
 
 fn attempt_failed(
-    stamp: Stamp,
+    stamp: AttemptId,
     state: State,
     (failure, lasts): (Failure, Option<Duration>),
-    policy: &Policy,
-) -> (Phase, Vec<Effect>) {
-    let Policy { retry, parking, access, parks, .. } = policy;
+    policy: &ExecutionPolicy,
+) -> (ExecutionPhase, Vec<ExecutionEffect>) {
+    let &ExecutionPolicy { ref retry, ref parking, access, parks, own_retries, overloads, .. } =
+        policy;
     let (number, had_input) = (stamp.attempt, state == State::Running);
     let attempt =
-        retry::Attempt { retry, parking, access: *access, number, parks: *parks, had_input };
+        retry::Attempt { retry, parking, access, number, parks, own_retries, overloads, had_input };
     let fate = retry::fate(attempt, &failure, lasts);
     let moved = moved(stamp, state, State::Failed, &failure.message);
     match fate {
-        Fate::Last => end(stamp, state, failed(failure)),
-        Fate::Again(pause) => {
+        RetryDecision::Last => end(stamp, state, failed(failure)),
+        RetryDecision::Again(pause) => {
             let effects = vec![Do::Note { failure }, moved, Do::Clean { stamp }];
             (P::Clearing { stamp, pause }, effects)
         }
-        Fate::Parked(wait) => {
-            let effects =
-                [Do::Note { failure }, moved, Do::Clean { stamp }, Do::ParkFor { stamp, wait }];
+        RetryDecision::Parked(wait, cause) => {
+            let overloads = quota::overloads(overloads, &failure);
+            let defer = Do::ParkFor { stamp, wait, cause, overloads };
+            let effects = [Do::Note { failure }, moved, Do::Clean { stamp }, defer];
             (P::Paused { stamp }, effects.into())
         }
     }
 }
 
-fn stop(stamp: Stamp, from: State, ending: Ending, policy: &Policy) -> (Phase, Vec<Effect>) {
+fn stop(
+    stamp: AttemptId,
+    from: State,
+    ending: Ending,
+    policy: &ExecutionPolicy,
+) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     let with = E::Overdue { at: stamp, deadline: Deadline::Stop };
     let wake = Do::Wake { after: policy.deadlines.grace + OBDURACY, with };
     (P::Stopping { stamp, from, ending }, vec![Do::Stop, wake])
 }
 
-/// Our own order decides how it ended, never what the dying work says.
+/// Handles events of stopping work. The stop request determines the outcome, whatever the work reports.
 pub(super) fn stopping(
-    stamp: Stamp,
+    stamp: AttemptId,
     from: State,
     ending: Ending,
-    event: Event,
-) -> (Phase, Vec<Effect>) {
+    event: ExecutionEvent,
+) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     match event {
-        E::Ended { at, .. }
-        | E::Failed { at, .. }
-        | E::Asked { at }
-        | E::Overdue { at, deadline: Deadline::Stop }
+        E::Ended { at, verdict: Err(failure) } | E::Failed { at, failure, .. } if at == stamp => {
+            end(stamp, from, with_last_words(ending, &failure))
+        }
+        E::Ended { at, .. } | E::Asked { at, .. } | E::Overdue { at, deadline: Deadline::Stop }
             if at == stamp =>
         {
             end(stamp, from, ending)
@@ -177,7 +199,21 @@ pub(super) fn stopping(
     }
 }
 
-fn overdue(deadline: Deadline, policy: &Policy) -> Ending {
+/// Appends the last output of the program, which often shows what it waited for when a deadline passed.
+fn with_last_words(ending: Ending, told: &Failure) -> Ending {
+    let is_late = |failure: &Failure| matches!(failure.code, Code::IdleTimeout | Code::Timeout);
+    let words = &told.last_words;
+    let with = |failure: Failure| {
+        if words.is_empty() || !is_late(&failure) {
+            return failure;
+        }
+        let message = format!("{}; its last output: {words}", failure.message);
+        Failure { message, ..failure }
+    };
+    Ending { failure: ending.failure.map(with), ..ending }
+}
+
+fn overdue(deadline: Deadline, policy: &ExecutionPolicy) -> Ending {
     let (code, what, limit) = match deadline {
         Deadline::Start => (Code::StartTimeout, "did not start", policy.deadlines.start),
         Deadline::Idle => {

@@ -1,4 +1,4 @@
-//! Who is measured: the service, and servers of others, each in a process of its own.
+//! Contenders: the service, and servers of other projects, each in a process of its own.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
@@ -16,12 +16,12 @@ use serde_json::{Value, json};
 
 use super::BYTES;
 
-/// An agent as in the other benches, with a queue.
+/// Agent as in the other benches, with a queue.
 const CAT: &str = "[agents.cat]\ncommand = \"cat\"\nmax_concurrent = 10\nqueue_depth = 1000\n";
 
-/// One of those who are measured; it ends with this.
+/// Contender of the measurement. Dropping it ends its process.
 pub(crate) struct Contender {
-    /// What it is made of, with versions.
+    /// Name of its components, with versions.
     pub(crate) name: String,
     pub(crate) address: SocketAddr,
     pub(crate) asked: Rc<Asked>,
@@ -34,7 +34,7 @@ enum Server {
 }
 
 impl Contender {
-    /// The service, by this binary.
+    /// Starts the service with this binary.
     pub(crate) async fn service(program: &str) -> Self {
         let service = Service::start(program, "", CAT).await;
         let request = service.request("POST /agents/cat/v1", VERSION_1_0, &call());
@@ -47,7 +47,7 @@ impl Contender {
         }
     }
 
-    /// A server of others, by this command.
+    /// Starts a server of another project with this command.
     pub(crate) fn peer(words: &[String]) -> Self {
         let (program, words) = words.split_first().expect("a command after `--`");
         let mut command = Command::new(program);
@@ -63,12 +63,12 @@ impl Contender {
         Self { name: name.to_owned(), address, asked, server }
     }
 
-    /// What its runs with so many in flight are called.
+    /// Returns the key of its runs with this many requests in flight.
     pub(crate) fn key(&self, in_flight: usize) -> String {
         format!("{} {in_flight}", self.name)
     }
 
-    /// Bytes that its processes have, those that they share by share.
+    /// Returns the memory of its processes in bytes, with proportional shares of shared pages.
     pub(crate) fn memory(&self) -> f64 {
         match &self.server {
             Server::Service(service) => service.sum(share),
@@ -76,10 +76,10 @@ impl Contender {
         }
     }
 
-    /// Asks once, and looks at all of the answer.
+    /// Sends one request, and checks the whole answer.
     ///
     /// # Panics
-    /// Where it is not a task that has ended well, with what was sent as its artifact.
+    /// Panics if the answer is not a completed task with the sent text as its artifact.
     pub(crate) async fn is_tried(&self, bytes: usize) {
         let mut client = Client::to(self.address).await;
         let answer = client.ask(&(self.asked.request)(number())).await;
@@ -95,7 +95,7 @@ impl Contender {
 impl Drop for Server {
     fn drop(&mut self) {
         if let Self::Peer(child) = self {
-            _ = child.kill(); // It may have ended.
+            _ = child.kill(); // The process may have ended.
             _ = child.wait();
         }
     }
@@ -106,7 +106,7 @@ fn call() -> String {
     json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}).to_string()
 }
 
-/// The answer of each holds what was sent and what came of it.
+/// Each answer contains the sent text and the resulting artifact.
 fn asked(request: &str) -> Rc<Asked> {
     let is_good = |answer: &Answer<'_>| {
         answer.holds("\"TASK_STATE_COMPLETED\"") && answer.body.len() >= 2 * BYTES

@@ -4,8 +4,8 @@
 //! peers [--quick] [--keep] ALGONIUS [-- PEER...]...
 //! ```
 //!
-//! A peer is a command; its last word comes to be the absolute path of `cat`. It prints its address and
-//! what it is made of in one line, and answers JSON-RPC of A2A 1.0 at `/`.
+//! A peer is a command; the absolute path of `cat` is appended as its last argument. It prints its address and its
+//! components in one line, and answers JSON-RPC of A2A 1.0 at `/`.
 #![expect(clippy::expect_used, reason = "a bench that cannot measure must not print numbers")]
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 
@@ -27,10 +27,10 @@ use tokio::time::sleep;
 /// Bytes of each message, and of its answer.
 const BYTES: usize = 1024;
 
-/// How many are in flight where it is not one.
+/// Number of requests in flight in the wide runs.
 const WIDE: usize = 10;
 
-/// What a start has left is put in order meanwhile.
+/// Time for the processes to settle after their start.
 const SETTLED: Duration = Duration::from_secs(2);
 
 fn main() {
@@ -56,14 +56,14 @@ fn main() {
     }
 }
 
-/// What comes of it, as it stands on the page.
+/// Returns the measured text for the page.
 async fn measured(contenders: &[Contender]) -> String {
     sleep(SETTLED).await;
     let idle: Vec<_> = contenders.iter().map(Contender::memory).collect();
     let mut asked = Vec::new();
     for contender in contenders {
         contender.is_tried(BYTES).await;
-        asked.push(ran(contender, WIDE).await.count()); // What comes first is slow in some languages.
+        asked.push(ran(contender, WIDE).await.count()); // The first requests are slow in some languages.
     }
     let rounds = rounds(contenders).await;
     let before: Vec<_> = idle.into_iter().zip(asked).collect();
@@ -72,7 +72,7 @@ async fn measured(contenders: &[Contender]) -> String {
     format!("{table}\nL: {limit:.0}/s; bare: p50 {bare:.2} ms. {}", machine::told())
 }
 
-/// All of them and both yardsticks, in turns.
+/// Measures all contenders and both baselines, in turns.
 async fn rounds(contenders: &[Contender]) -> Rounds {
     let (limit, mut rounds) = (Limit::of_cat(BYTES), Rounds::default());
     for _ in 0..Rounds::count() {

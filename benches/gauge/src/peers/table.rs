@@ -1,4 +1,4 @@
-//! What was measured, as a table in Markdown: a line for each.
+//! Results as a Markdown table with a line per contender.
 
 use std::fmt::Write as _;
 
@@ -13,14 +13,14 @@ const HEAD: &str = "\
     | | Requests, 10 in flight | × L | this service ÷ it | p50, 1 in flight | × bare | p99, 10 in flight \
     | Memory at first | after so many requests |\n|---|---|---|---|---|---|---|---|---|\n";
 
-/// One line.
+/// Line of the table.
 pub(crate) struct Measured {
     name: String,
-    /// A second, then as ratios to L and of the service to it.
+    /// Requests per second, then as ratios to L and of the service to it.
     rate: f64,
     of_limit: f64,
     of_service: f64,
-    /// Milliseconds, then as a ratio to one who starts the program and does nothing else.
+    /// Milliseconds, then as a ratio to a process that starts the program and does nothing else.
     half: f64,
     of_bare: f64,
     /// Milliseconds.
@@ -33,8 +33,8 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// The lines of all of them, the first of whom is the service. `before` says how much memory each had
-    /// and how many requests it had answered before the rounds.
+    /// Returns the lines of all contenders, of which the first is the service. `before` contains the memory of each,
+    /// and its answered requests, before the rounds.
     pub(crate) fn all(these: &[Contender], rounds: &Rounds, before: &[(f64, f64)]) -> Vec<Self> {
         let service = these.first().map_or_else(String::new, |service| service.key(WIDE));
         let one = |(it, before)| Self::of(it, &service, rounds, before);
@@ -59,12 +59,12 @@ impl Measured {
     }
 }
 
-/// The median in milliseconds.
+/// Returns the median in milliseconds.
 pub(crate) fn half(run: &Run) -> f64 {
     run.at(500)
 }
 
-/// All of them.
+/// Returns all lines as a table.
 pub(crate) fn markdown(rows: &[Measured]) -> String {
     let mut text = HEAD.to_owned();
     for row in rows {
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_has_a_cell_for_each_name_above() {
+    fn a_row_has_a_cell_for_each_column() {
         let row = Measured {
             name: "a server 1.0".to_owned(),
             rate: 812.4,

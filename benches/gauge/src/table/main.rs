@@ -1,4 +1,4 @@
-//! Writes what all benches kept to `docs/performance.md`: the table, and the curves as plots.
+//! Writes the stored results to `docs/performance.md`: the table, and the curves as plots.
 #![expect(
     clippy::expect_used,
     reason = "a page that lacks half of its numbers must not be written"
@@ -31,7 +31,7 @@ fn main() {
     println!("docs/performance.md: {} rows, {} curves", rows.len(), curves.len());
 }
 
-/// What all benches kept, by number.
+/// Returns the stored results of all benches, by number.
 fn measured() -> (Vec<Row>, Vec<Curve>) {
     let files = fs::read_dir(folder()).into_iter().flatten().flatten().map(|file| file.path());
     let mut files: Vec<_> =

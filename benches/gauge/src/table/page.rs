@@ -1,11 +1,11 @@
-//! The parts of the page that are measured, in Markdown.
+//! Measured parts of the performance page in Markdown.
 
 use std::fmt::Write as _;
 
 use algonius_gauge::page::number_of;
 use algonius_gauge::report::{Curve, Goal, Row};
 
-/// All rows.
+/// Returns all rows as a table.
 pub(crate) fn table(rows: &[Row]) -> String {
     let mut text = "| # | What | Value | Gate, stretch | Reached | Behind it |\n\
         |---|---|---|---|---|---|\n"
@@ -31,7 +31,7 @@ fn told(goal: Goal) -> String {
     }
 }
 
-/// All curves as pictures.
+/// Returns all curves as images.
 pub(crate) fn plots(curves: &[Curve]) -> String {
     let mut text = String::new();
     for Curve { name, across, up, .. } in curves {

@@ -1,17 +1,17 @@
-//! A curve as a picture in SVG.
+//! Plot of a curve in SVG.
 
 use std::fmt::Write as _;
 
 use algonius_gauge::page::number_of;
 use algonius_gauge::report::Curve;
 
-/// Where the axes lie, in units of the picture.
+/// Positions of the axes, in units of the image.
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 500.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 240.0;
 
-/// How much larger the last must be than the first for steps of equal ratios.
+/// Ratio of the last value to the first from which the axis is logarithmic.
 const WIDE: f64 = 30.0;
 
 /// Draws the curve, from zero upwards.
@@ -49,7 +49,7 @@ pub(crate) fn svg(curve: &Curve) -> String {
     picture + "</svg>\n"
 }
 
-/// Where a value lies from left to right.
+/// Returns the horizontal position of a value.
 fn across(value: f64, curve: &Curve) -> f64 {
     let of = |point: Option<&(f64, f64)>| point.map_or(0.0, |point| point.0);
     let (first, last) = (of(curve.points.first()), of(curve.points.last()));
@@ -60,7 +60,7 @@ fn across(value: f64, curve: &Curve) -> f64 {
     LEFT + 16.0 + part * (RIGHT - LEFT - 32.0)
 }
 
-/// The step of some three to six lines: 1, 2 or 5 of a power of ten.
+/// Returns the distance of some three to six grid lines: 1, 2 or 5 times a power of ten.
 fn step(most: f64) -> f64 {
     let power = 10_f64.powf((most.max(1e-9) / 4.0).log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|times| times * power);
@@ -71,7 +71,7 @@ fn words((across, down): (f64, f64), anchor: &str, text: &str) -> String {
     format!("<text x=\"{across:.1}\" y=\"{down:.1}\" text-anchor=\"{anchor}\">{text}</text>")
 }
 
-/// A number for an axis: `10k`.
+/// Formats a number for an axis: `10k`.
 fn short(value: f64) -> String {
     match value {
         1e6.. => number_of(value / 1e6) + "M",
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_curve_is_drawn_from_zero_with_its_points_in_order() {
+    fn a_curve_starts_at_zero_with_its_points_in_order() {
         let curve = Curve {
             name: "x".to_owned(),
             across: "agents".to_owned(),
@@ -93,7 +93,7 @@ mod tests {
             points: vec![(1.0, 0.0), (100.0, 5.0), (10_000.0, 10.0)],
         };
         let picture = svg(&curve);
-        // A line for every second unit, the three points in steps of equal ratios.
+        // One line per two units, and three points at equal ratios.
         assert_eq!(picture.matches("stroke=\"#ddd\"").count(), 6, "{picture}");
         assert!(picture.contains("d=\"M80.0 240.0L282.0 137.0L484.0 34.0\""), "{picture}");
         assert!(picture.contains(">10k<") && picture.contains(">agents<"), "{picture}");

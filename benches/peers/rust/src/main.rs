@@ -1,10 +1,10 @@
-//! Serves a program through the SDK of A2A for Rust: it is given a text, and what it says is the artifact.
+//! Serves a program through the A2A SDK for Rust: the program reads a text, and its output is the artifact.
 //!
 //! ```text
 //! algonius-peer PROGRAM
 //! ```
 //!
-//! Prints its address and what it is made of in one line, and serves until it is ended.
+//! Prints its address and its components in one line, and serves until it is killed.
 
 use std::error::Error;
 use std::io;
@@ -31,7 +31,7 @@ use tokio::process::Command;
 
 type Events = BoxStream<'static, Result<StreamResponse, A2AError>>;
 
-/// The program of this absolute path, once for each message.
+/// Executor that runs the program with this absolute path once for each message.
 struct Program(String);
 
 impl AgentExecutor for Program {
@@ -59,7 +59,7 @@ impl AgentExecutor for Program {
     }
 }
 
-/// What the program says once it has read the text.
+/// Runs the program with the text as its input, and returns its output.
 async fn run(path: &str, text: &str) -> io::Result<Output> {
     let mut command = Command::new(path);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
@@ -127,7 +127,7 @@ fn card(address: &str) -> serde_json::Result<AgentCard> {
     }))
 }
 
-/// A package and the version that was built in.
+/// Returns the name and the version of a package in the lock file.
 fn package(name: &str) -> String {
     let start = format!("name = \"{name}\"\nversion = \"");
     let rest = include_str!("../Cargo.lock").split_once(&start).map_or("", |(_, rest)| rest);
@@ -142,7 +142,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let handler = DefaultRequestHandler::new(program, InMemoryTaskStore::new());
     let cards = agent_card_router(Arc::new(StaticAgentCard::new(card(&address)?)));
     let listener = listener.tap_io(|line| {
-        _ = line.set_nodelay(true); // It may have gone.
+        _ = line.set_nodelay(true); // The connection may be gone.
     });
     println!("{address} {}, {}", package("a2a-server-lf"), package("axum"));
     axum::serve(listener, jsonrpc_router(Arc::new(handler)).merge(cards)).await?;

@@ -1,8 +1,8 @@
-//! What units say.
+//! Tests of the text of units.
 
 use std::path::Path;
 
-use super::super::place::{Environment, Owner};
+use super::super::install_paths::{DirectoryVariables, Owner};
 use super::{Unit, is_ours};
 
 fn unit(owner: Owner, program: &str, config: &str, path: &str) -> Result<String, String> {
@@ -15,8 +15,8 @@ fn has(text: &str, line: &str) -> bool {
 }
 
 #[test]
-fn the_unit_of_a_machine_is_the_one_that_is_shipped() {
-    let (owner, here) = (Owner::Machine, Environment::default());
+fn the_unit_of_a_machine_equals_the_shipped_one() {
+    let (owner, here) = (Owner::Machine, DirectoryVariables::default());
     let config = owner.configuration(&here).unwrap();
     let path = owner.path(&here);
     let text = unit(owner, "/usr/local/bin/algonius", config.to_str().unwrap(), &path).unwrap();
@@ -25,7 +25,7 @@ fn the_unit_of_a_machine_is_the_one_that_is_shipped() {
 }
 
 #[test]
-fn a_unit_of_a_user_needs_no_rights_and_no_user() {
+fn a_user_unit_needs_no_privileges() {
     let text = unit(Owner::User, "/o/algonius", "/o/s.toml", "/o/bin:/bin").unwrap();
     for line in [
         "Type=notify",
@@ -46,7 +46,7 @@ fn a_unit_of_a_user_needs_no_rights_and_no_user() {
 }
 
 #[test]
-fn what_means_something_to_systemd_is_quoted_and_what_cannot_be_is_refused() {
+fn unit_values_are_quoted_and_unsafe_ones_are_refused() {
     let text = unit(Owner::User, "/my tools/algonius", "/o/50%.toml", r#"/a b:/c"d"#).unwrap();
     assert!(has(&text, r#"ExecStart="/my tools/algonius" serve --config /o/50%%.toml"#), "{text}");
     assert!(has(&text, r#"Environment="PATH=/a b:/c\"d""#), "{text}");
@@ -54,6 +54,6 @@ fn what_means_something_to_systemd_is_quoted_and_what_cannot_be_is_refused() {
         [("/a\nUser=root", "/b", "/c"), ("/a", "/$b", "/c"), ("/a", "/b", "/c\nUser=root")]
     {
         let refused = unit(Owner::User, program, config, path).unwrap_err();
-        assert!(refused.contains("cannot stand in a unit"), "{refused}");
+        assert!(refused.contains("cannot be written into a unit"), "{refused}");
     }
 }

@@ -1,13 +1,14 @@
-//! The description is kept, whole, and of one mind.
+//! Tests of the OpenAPI document: it is current, complete and consistent.
 
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::serve::api::{document, operations};
 
-/// Set it to write the description anew, instead of comparing.
+/// Environment variable that makes the test rewrite the stored document instead of comparing it.
 const REWRITE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
 
-/// Every value within a value, and itself.
+/// Returns the value and all values within it.
 fn within(value: &Value) -> Vec<&Value> {
     let inner: Vec<&Value> = match value {
         Value::Array(items) => items.iter().collect(),
@@ -18,7 +19,7 @@ fn within(value: &Value) -> Vec<&Value> {
 }
 
 #[test]
-fn the_description_that_is_kept_is_the_one_that_is_told() {
+fn the_stored_openapi_document_equals_the_generated_one() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/openapi.json");
     let told = serde_json::to_string_pretty(&document()).expect("JSON") + "\n";
     if std::env::var_os(REWRITE).is_some() {
@@ -29,7 +30,7 @@ fn the_description_that_is_kept_is_the_one_that_is_told() {
 }
 
 #[test]
-fn what_is_named_is_described() {
+fn every_schema_reference_resolves() {
     let document = document();
     let all = within(&document);
     let refs: BTreeSet<_> = all.iter().filter_map(|value| value.get("$ref")?.as_str()).collect();
@@ -40,24 +41,24 @@ fn what_is_named_is_described() {
     }
 }
 
-/// A name that two types have would get a number.
+/// A second type with the same name would get a number as its suffix.
 #[test]
-fn every_type_has_a_name_of_its_own() {
+fn every_schema_has_a_unique_name() {
     let document = document();
     let schemas = document["components"]["schemas"].as_object().expect("schemas");
     let numbered = |name: &&String| name.ends_with(|last: char| last.is_ascii_digit());
     assert_eq!(schemas.keys().find(numbered), None);
 }
 
-/// A name stands for one schema, whether it is of what is asked or of what is told.
+/// A name denotes the same schema in requests and in responses.
 #[test]
-fn what_is_asked_and_told_by_one_name_is_the_same() {
-    let mut shapes = Shapes::new();
-    for operation in table::operations() {
+fn requests_and_responses_share_one_schema_per_name() {
+    let mut shapes = Components::new();
+    for operation in operations() {
         described(&operation, &mut shapes);
     }
-    let asked = shapes.asked.take_definitions(true);
-    let told = shapes.told.take_definitions(true);
+    let asked = shapes.requests.take_definitions(true);
+    let told = shapes.responses.take_definitions(true);
     for (name, schema) in asked {
         let other = told.get(&name).unwrap_or(&schema);
         assert_eq!(other, &schema, "{name}");
@@ -65,26 +66,27 @@ fn what_is_asked_and_told_by_one_name_is_the_same() {
 }
 
 #[test]
-fn every_operation_is_named_and_says_what_its_path_names() {
-    let operations = table::operations();
+fn every_operation_has_an_id_and_its_path_parameters() {
+    let operations = operations();
     let ids: BTreeSet<_> = operations.iter().map(|operation| operation.id).collect();
     assert_eq!(ids.len(), operations.len(), "two have one name");
     for operation in &operations {
         let places =
             operation.path.split('/').filter_map(|word| word.strip_prefix('{')?.strip_suffix('}'));
-        let names: Vec<_> = operation.names.iter().map(|name| name.name).collect();
+        let names: Vec<_> = operation.input.path.iter().map(|name| name.name).collect();
         assert_eq!(places.collect::<Vec<_>>(), names, "{}", operation.path);
-        assert!(operation.says.ends_with('.') && !operation.id.is_empty(), "{}", operation.path);
-        assert!(!operation.answers.is_empty(), "{}", operation.path);
+        assert!(operation.summary.ends_with('.') && !operation.id.is_empty(), "{}", operation.path);
+        assert!(!operation.responses.is_empty(), "{}", operation.path);
     }
 }
 
-/// Where a status stands for a good answer, no refusal has it too.
+/// A status of a successful response is not also the status of an error.
 #[test]
-fn no_answer_hides_another() {
-    for operation in table::operations() {
-        let good: Vec<_> = operation.answers.iter().map(|answer| answer.status).collect();
-        let refused = operation.codes.iter().map(|code| crate::wire::problem::numbers(*code).http);
+fn success_and_error_statuses_do_not_overlap() {
+    for operation in operations() {
+        let good: Vec<_> = operation.responses.iter().map(|answer| answer.status).collect();
+        let refused =
+            operation.errors.codes.iter().map(|code| algonius_a2a::problem::numbers(*code).http);
         let twice: Vec<_> = refused.filter(|status| good.contains(status)).collect();
         assert!(twice.is_empty(), "{}: {twice:?}", operation.path);
     }

@@ -1,11 +1,11 @@
-//! What every dialect comes down to: the last words of the user, and what tools gave since.
+//! Common form of the requests of all dialects: the last text of the user, and the tool results since.
 
 use serde_json::Value;
 
 use crate::dialect::Dialect;
 use crate::directive::Directive;
 
-/// Ends of the names of elements that agents put around the words of the user.
+/// Suffixes of element names that agents put around the text of the user.
 const WRAPPERS: [&str; 10] = [
     "reminder",
     "context",
@@ -19,24 +19,24 @@ const WRAPPERS: [&str; 10] = [
     "metadata",
 ];
 
-/// A request for one answer.
+/// Request for one answer.
 #[derive(Debug, Default)]
 pub(crate) struct Conversation {
     pub(crate) model: String,
     pub(crate) is_streamed: bool,
     pub(crate) tools: Vec<String>,
-    /// With its directives.
+    /// Text of the user, with its directives.
     pub(crate) text: String,
-    /// How many messages of the user there are, that one included.
+    /// Number of messages of the user, including this one.
     pub(crate) turns: u64,
-    /// What tools answered after that text.
+    /// Tool results after that text.
     pub(crate) results: Vec<String>,
-    /// The schema that the answer must keep to, when it must.
+    /// JSON schema of the answer, if the request has one.
     pub(crate) schema: Option<Value>,
 }
 
 impl Conversation {
-    /// Reads the body of a request; `path` names the model where the body does not.
+    /// Reads the body of a request; `path` names the model if the body does not.
     pub(crate) fn read(dialect: Dialect, path: &str, body: &Value) -> Self {
         let mut read = Self { tools: tools(&body["tools"]), ..Self::default() };
         read.model = body["model"].as_str().map_or_else(|| model_of(path), str::to_owned);
@@ -93,8 +93,7 @@ impl Conversation {
         }
     }
 
-    /// Takes in one message. Beside results of tools agents put remarks of their own, no words of
-    /// the user.
+    /// Adds one message. Texts beside tool results are remarks of the agent, not text of the user.
     fn hear(&mut self, texts: Vec<&str>, results: Vec<String>) {
         if !results.is_empty() {
             self.results.extend(results);
@@ -111,7 +110,7 @@ impl Conversation {
     }
 }
 
-/// The names of the tools that are offered.
+/// Returns the names of the offered tools.
 fn tools(tools: &Value) -> Vec<String> {
     let name = |tool: &Value| {
         let names = [&tool["name"], &tool["function"]["name"], &tool["type"]];
@@ -136,7 +135,7 @@ fn schema(dialect: Dialect, body: &Value) -> Option<&Value> {
     places.iter().find_map(|place| body.pointer(place))
 }
 
-/// `gemini-2.5-flash` of `/v1beta/models/gemini-2.5-flash:generateContent`.
+/// Returns `gemini-2.5-flash` for `/v1beta/models/gemini-2.5-flash:generateContent`.
 fn model_of(path: &str) -> String {
     let last = path.rsplit('/').next().unwrap_or_default();
     last.split(':').next().unwrap_or_default().to_owned()
@@ -146,13 +145,13 @@ fn list(value: &Value) -> impl DoubleEndedIterator<Item = &Value> {
     value.as_array().map(Vec::as_slice).unwrap_or_default().iter()
 }
 
-/// The texts of a message's content.
+/// Returns the texts of a message's content.
 fn texts(content: &Value) -> Vec<&str> {
     let whole = content.as_str().into_iter();
     whole.chain(list(content).filter_map(|part| part["text"].as_str())).collect()
 }
 
-/// What a tool gave, as one text.
+/// Returns a tool result as one text.
 fn flat(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -164,7 +163,7 @@ fn flat(value: &Value) -> String {
     }
 }
 
-/// A text without the elements that stand before it and after it.
+/// Returns a text without the elements before and after it.
 fn unwrapped(text: &str) -> &str {
     let mut left = text.trim();
     while let Some(shorter) = without_first(left).or_else(|| without_last(left)) {
@@ -197,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_agents_put_around_a_text_is_taken_off() {
+    fn tags_that_agents_add_around_a_text_are_removed() {
         let text = "<system-reminder>x <b></system-reminder>\n<environment_context a=\"b\">y\
             </environment_context>\n say <this> \n<current_datetime>z</current_datetime>";
         assert_eq!(unwrapped(text), "say <this>");

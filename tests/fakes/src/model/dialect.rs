@@ -1,10 +1,10 @@
-//! The four dialects, and what an answer is before it is said in one of them.
+//! Four API dialects, and the common form of an answer.
 
 use serde_json::Value;
 
 use crate::{anthropic, chat, gemini, responses};
 
-/// How a model service is spoken to.
+/// API dialect of a model service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
     /// Anthropic Messages.
@@ -17,29 +17,29 @@ pub(crate) enum Dialect {
     Gemini,
 }
 
-/// What the model says.
+/// Reply of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Reply {
     Text(String),
     Call { name: String, arguments: Value },
 }
 
-/// An answer, before it is said in a dialect.
+/// Answer before its encoding in a dialect.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) model: String,
     pub(crate) reply: Reply,
     pub(crate) input_tokens: u64,
     pub(crate) output_tokens: u64,
-    /// The bytes of one piece of a stream.
+    /// Bytes of one piece of a stream.
     pub(crate) piece: usize,
-    /// Counts the answers of this process, for their ids.
+    /// Number of the answer within this process, for its id.
     pub(crate) number: u64,
     /// Seconds since 1970.
     pub(crate) now: i64,
 }
 
-/// One event of a stream.
+/// Event of a stream.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Event {
     pub(crate) name: Option<&'static str>,
@@ -47,7 +47,7 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    /// An event whose name stands in its data too.
+    /// Returns an event whose name is also in its data.
     pub(crate) fn named(name: &'static str, data: &Value) -> Self {
         Self { name: Some(name), data: data.to_string() }
     }
@@ -58,7 +58,7 @@ impl Event {
 }
 
 impl Dialect {
-    /// The dialect of a request, by the end of its path.
+    /// Returns the dialect of a request, by the end of its path.
     pub(crate) fn of(path: &str) -> Option<Self> {
         let ends = [
             ("/messages", Self::Anthropic),
@@ -70,7 +70,7 @@ impl Dialect {
         ends.into_iter().find(|(end, _)| path.ends_with(end)).map(|(_, dialect)| dialect)
     }
 
-    /// The answer in one piece.
+    /// Returns the answer as one document.
     pub(crate) fn whole(self, answer: &Answer) -> Value {
         match self {
             Self::Anthropic => anthropic::whole(answer),
@@ -80,7 +80,7 @@ impl Dialect {
         }
     }
 
-    /// The answer as a stream of events.
+    /// Returns the answer as a stream of events.
     pub(crate) fn events(self, answer: &Answer) -> Vec<Event> {
         match self {
             Self::Anthropic => anthropic::events(answer),
@@ -101,12 +101,12 @@ impl Dialect {
 }
 
 impl Answer {
-    /// An id with this beginning, unlike any other.
+    /// Returns a unique id with this prefix.
     pub(crate) fn id(&self, beginning: &str) -> String {
         format!("{beginning}_mock_{:08}", self.number)
     }
 
-    /// What is said or the arguments of the call, as text.
+    /// Returns the reply's text or the arguments of its call as text.
     pub(crate) fn said(&self) -> String {
         match &self.reply {
             Reply::Text(text) => text.clone(),
@@ -114,7 +114,7 @@ impl Answer {
         }
     }
 
-    /// That text in pieces of a stream; one that is empty when the text is.
+    /// Returns that text in pieces of a stream; one empty piece for an empty text.
     pub(crate) fn pieces(&self) -> Vec<String> {
         let (mut pieces, mut piece) = (Vec::new(), String::new());
         for character in self.said().chars() {

@@ -1,21 +1,21 @@
-//! What a prompt tells the model to do: `[[mock status=529 times=2]]`.
+//! Directives of a prompt to the model: `[[mock status=529 times=2]]`.
 
 use serde_json::{Deserializer, Map, Value};
 
 const OPENING: &str = "[[mock";
 const CLOSING: &str = "]]";
 
-/// Settings by name. A value is JSON where it begins as JSON does, else a word; a name alone is true.
+/// Settings by name. A value is JSON if it starts like JSON, otherwise a word; a name alone is true.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Directive(Map<String, Value>);
 
 impl Directive {
-    /// The inside of a directive.
+    /// Parses the inside of a directive.
     pub(crate) fn read(words: &str) -> Self {
         Self(settings(words).0)
     }
 
-    /// Takes the directives out of a text; what is left of it, and the last of them.
+    /// Removes the directives from a text; returns the rest of the text, and the last directive.
     pub(crate) fn taken_from(text: &str) -> (String, Option<Self>) {
         let (mut left, mut last, mut rest) = (String::new(), None, text);
         while let Some((before, after)) = rest.split_once(OPENING) {
@@ -27,7 +27,7 @@ impl Directive {
         (left.trim().to_owned(), last)
     }
 
-    /// Whether a text has one.
+    /// Returns true if a text has a directive.
     pub(crate) fn is_in(text: &str) -> bool {
         text.contains(OPENING)
     }
@@ -54,14 +54,14 @@ impl Directive {
         self.0.get(name)?.as_f64()
     }
 
-    /// The same for equal directives: what is counted for one, is counted for its equals. `id=WORD`
-    /// makes a directive unlike the others.
+    /// Returns the canonical text of the directive: equal directives share their counters. `id=WORD` distinguishes a
+    /// directive from the others.
     pub(crate) fn shown(&self) -> String {
         Value::Object(self.0.clone()).to_string()
     }
 }
 
-/// Reads settings up to the closing mark or the end; them, and what follows.
+/// Parses settings up to the closing mark or the end; returns them, and the following text.
 fn settings(text: &str) -> (Map<String, Value>, &str) {
     let (mut settings, mut rest) = (Map::new(), text.trim_start());
     while !rest.is_empty() {
@@ -86,7 +86,7 @@ fn settings(text: &str) -> (Map<String, Value>, &str) {
     (settings, rest)
 }
 
-/// The value that a text begins with, and what follows.
+/// Returns the value at the start of a text, and the following text.
 fn value(text: &str) -> (Value, &str) {
     if text.starts_with(['{', '[', '"']) {
         let mut values = Deserializer::from_str(text).into_iter::<Value>();
@@ -106,7 +106,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_directive_is_taken_out_of_its_text() {
+    fn a_directive_is_removed_from_its_text() {
         let text = r#"before [[mock tool=Bash args={"command":"a [[ b ]] c"} steps=2]] after"#;
         let (left, directive) = Directive::taken_from(text);
         let directive = directive.unwrap_or_default();
@@ -117,14 +117,14 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_several_counts() {
+    fn the_last_of_several_directives_counts() {
         let (_, directive) = Directive::taken_from("[[mock hang]] [[mock delay=0.5]]");
         let directive = directive.unwrap_or_default();
         assert_eq!((directive.has("hang"), directive.seconds("delay")), (false, Some(0.5)));
     }
 
     #[test]
-    fn what_is_no_setting_ends_the_reading() {
+    fn an_invalid_directive_ends_the_parsing() {
         for text in
             ["[[mock", "[[mock =", "[[mock ]", "[[mock a={", "[[mock ] = ] x=\"", "[[mock é=]]é"]
         {

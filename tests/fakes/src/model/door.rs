@@ -1,8 +1,8 @@
-//! What the model is asked over HTTP, and what is asked about it afterwards.
+//! HTTP interface of the model, and of the queries about it.
 //!
 //! | Path | What |
 //! |---|---|
-//! | `GET /_mock/log` | every request: who asked, what the agent offered and said, how it was answered |
+//! | `GET /_mock/log` | every request: its client, the offered tools and the text, and its answer |
 //! | `GET /_mock/names` | names that were looked up, with how often |
 //! | `POST /_mock/wait` | answers once a prompt had this text, now or later: that line of the log |
 //! | `POST /_mock/script` | the inside of a directive for prompts without one; nothing: none |
@@ -28,18 +28,18 @@ use crate::directive::Directive;
 use crate::refusal::refusal;
 use crate::{script, sending};
 
-/// A whole conversation with what its tools gave.
+/// Greatest size of a body: a whole conversation with its tool results.
 const LARGEST_BODY: usize = 64 << 20;
 
-/// How much of a text the log keeps.
+/// Number of characters of a text in the log.
 const SHOWN: usize = 400;
 
-/// What the model remembers.
+/// State of the model.
 #[derive(Default)]
 pub(crate) struct Door {
     key: Option<String>,
     memory: Mutex<Memory>,
-    /// Rings when the log has a new line.
+    /// Notifies of a new line in the log.
     logged: Notify,
 }
 
@@ -47,9 +47,9 @@ pub(crate) struct Door {
 struct Memory {
     log: Vec<Value>,
     names: BTreeMap<String, u64>,
-    /// How often each directive was refused.
+    /// Number of refusals of each directive.
     refused: BTreeMap<String, u64>,
-    /// What asked with each directive that waits for others.
+    /// Requests with each directive that waits for others.
     gathered: BTreeMap<String, BTreeSet<String>>,
     script: Directive,
     answers: u64,
@@ -58,35 +58,35 @@ struct Memory {
 type Here = State<Arc<Door>>;
 
 impl Door {
-    /// A door; with a key it refuses every other.
+    /// Returns a state; with a key, requests with another key are refused.
     pub(crate) fn new(key: Option<String>) -> Self {
         Self { key, ..Self::default() }
     }
 
-    /// Remembers that somebody looked for a name.
+    /// Records the lookup of a name.
     pub(crate) async fn looked_up(&self, name: String) {
         *self.memory.lock().await.names.entry(name).or_default() += 1;
     }
 
-    /// The first line of the log whose prompt has this text, once there is one.
+    /// Returns the first line of the log whose prompt has this text, as soon as there is one.
     async fn asked_for(&self, text: &str) -> Value {
         let has = |line: &&Value| line["text"].as_str().is_some_and(|said| said.contains(text));
         self.once(|memory| memory.log.iter().find(has).cloned()).await
     }
 
-    /// Returns when so many different prompts with this directive were there.
+    /// Returns when this many different prompts with this directive have arrived.
     async fn gathered(&self, told: &Directive, many: u64) {
         let told = told.shown();
         let here = |memory: &Memory| memory.gathered.get(&told).map_or(0, BTreeSet::len) as u64;
         self.once(|memory| (here(memory) >= many).then_some(())).await;
     }
 
-    /// What is found in the memory, once it is.
+    /// Waits until a value is found in the memory, and returns it.
     async fn once<T>(&self, find: impl Fn(&Memory) -> Option<T>) -> T {
         loop {
             let logged = self.logged.notified();
             let mut logged = std::pin::pin!(logged);
-            logged.as_mut().enable(); // Before the look, so that no line comes in between.
+            logged.as_mut().enable(); // Registered before the check, so that no line is missed in between.
             if let Some(found) = find(&*self.memory.lock().await) {
                 return found;
             }
@@ -96,7 +96,7 @@ impl Door {
 }
 
 impl Memory {
-    /// The status that a directive refuses with now, if it does.
+    /// Returns the status with which a directive refuses now, if it does.
     fn refusal(&mut self, told: &Directive) -> Option<u16> {
         let status = u16::try_from(told.number("status")?).ok()?;
         let times = told.number("times").unwrap_or(u64::MAX);
@@ -136,7 +136,7 @@ async fn reset(State(door): Here) {
     *door.memory.lock().await = Memory::default();
 }
 
-/// Everything that is not about the mock itself.
+/// Handles every request that is not about the mock itself.
 async fn model(
     State(door): Here,
     method: Method,
@@ -196,7 +196,7 @@ async fn answer(dialect: Dialect, asked: &Conversation, told: &Directive, number
     sending::send(dialect, asked, &script::answer(asked, told, number), told)
 }
 
-/// What is no question to the model: lists of models, counts of tokens, looks whether it is there.
+/// Answers requests without a prompt: lists of models, token counts, availability checks.
 fn aside(path: &str) -> Response {
     let model = |id: &str| {
         json!({"id": id, "object": "model", "type": "model", "created": 0,
@@ -235,7 +235,7 @@ fn note(line: &mut Value, dialect: Dialect, asked: &Conversation) {
     line["schema"] = json!(asked.schema.is_some());
 }
 
-/// The host that the client means, which a proxy would be told in the request line.
+/// Returns the host of the request, which is in the request line for a proxy.
 fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
     uri.host().or_else(|| header(headers, "host"))
 }

@@ -1,13 +1,13 @@
-//! A model that runs nowhere: it speaks as the services of Anthropic, `OpenAI` and Google do, and
-//! answers what the prompt tells it to. `script` lists what it can be told.
+//! Simulated model: it implements the APIs of Anthropic, `OpenAI` and Google, and answers as the prompt directs.
+//! `script` lists the directives.
 //!
 //! ```text
 //! mock-model [--listen 127.0.0.1:4010] [--key KEY] [--names 127.0.0.1:53]
 //! ```
 //!
-//! It says `listening on ADDRESS` on standard output. With `--key` any other key is
-//! answered 401. With `--names` it is the name server too, and says `names on ADDRESS` first: every
-//! name has an address that nobody can reach, and who asked for which is in `GET /_mock/names`.
+//! It prints `listening on ADDRESS` on standard output. With `--key` any other key is answered with 401. With `--names`
+//! it is the name server too, and first prints `names on ADDRESS`: every name has an unreachable address, and `GET
+//! /_mock/names` lists the lookups.
 
 #![expect(
     clippy::indexing_slicing,
@@ -37,7 +37,7 @@ use tokio::net::{TcpListener, UdpSocket};
 
 use door::Door;
 
-/// What the command line asks for.
+/// Options of the command line.
 struct Wanted {
     listen: SocketAddr,
     key: Option<String>,

@@ -1,5 +1,5 @@
-//! A name server for a namespace with no way out: every name has an address that nobody can reach,
-//! so whoever looks for a host is seen twice, here and by the kernel, which finds no route.
+//! Name server for a namespace without a route: every name has an unreachable address, so each connection attempt shows
+//! twice, here and in the kernel, which finds no route.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use tokio::net::UdpSocket;
 
 use crate::door::Door;
 
-/// Of 192.0.2.0/24, which is for examples and belongs to nobody.
+/// Address in 192.0.2.0/24, which is reserved for documentation.
 const NOBODY: [u8; 4] = [192, 0, 2, 1];
 const HEADER: usize = 12;
 const ADDRESS: [u8; 2] = [0, 1];
 
-/// Answers until the process ends.
+/// Answers queries until the process ends.
 pub(crate) async fn serve(socket: UdpSocket, door: Arc<Door>) {
     let mut buffer = [0; 1500];
-    // A datagram that cannot be read or answered is its sender's loss.
+    // A datagram that cannot be read or answered is ignored.
     loop {
         let Ok((length, client)) = socket.recv_from(&mut buffer).await else { continue };
         let query = buffer.get(..length).unwrap_or_default();
@@ -26,24 +26,24 @@ pub(crate) async fn serve(socket: UdpSocket, door: Arc<Door>) {
     }
 }
 
-/// The name that a query asks for, and its answer.
+/// Returns the name in a query, and its answer.
 fn answered(query: &[u8]) -> Option<(String, Vec<u8>)> {
     let (name, end) = name(query)?;
     let question = query.get(HEADER..end + 4)?;
     let is_address = query.get(end..end + 2)? == ADDRESS;
     let mut answer = query.get(..2)?.to_vec();
-    // A response without error, with recursion; one question, one answer to it or none.
+    // A response without error, with recursion; one question, one answer or none.
     answer.extend([0x81, 0x80, 0, 1, 0, u8::from(is_address), 0, 0, 0, 0]);
     answer.extend(question);
     if is_address {
-        // The name of the question, an address of the internet, for no time at all, four bytes.
+        // The name of the question, an internet address, a time to live of zero, four bytes.
         answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4]);
         answer.extend(NOBODY);
     }
     Some((name, answer))
 }
 
-/// The name in the question, and where it ends.
+/// Returns the name in the question, and its end.
 fn name(query: &[u8]) -> Option<(String, usize)> {
     let (mut labels, mut at) = (Vec::new(), HEADER);
     loop {
@@ -65,7 +65,7 @@ mod tests {
         b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x03Api\x04test\x00\x00\x01\x00\x01";
 
     #[test]
-    fn a_name_has_an_address_that_nobody_can_reach() {
+    fn a_name_resolves_to_an_unreachable_address() {
         let (name, answer) = answered(QUERY).unwrap_or_default();
         assert_eq!(name, "api.test");
         assert!(answer.starts_with(b"\x12\x34\x81\x80\x00\x01\x00\x01"), "{answer:?}");
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_query_is_passed_over() {
+    fn an_incomplete_query_is_ignored() {
         for end in 0..QUERY.len() {
             assert_eq!(answered(QUERY.get(..end).unwrap_or_default()), None);
         }

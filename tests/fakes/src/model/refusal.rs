@@ -1,4 +1,4 @@
-//! How each dialect refuses, and tells when it will not any more.
+//! Refusals in each dialect, with the time at which they end.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use chrono::{SecondsFormat, TimeDelta};
@@ -8,7 +8,7 @@ use crate::dialect::Dialect;
 use crate::directive::Directive;
 use crate::script::now;
 
-/// A refusal with this status: its headers and its body.
+/// Returns the headers and the body of a refusal with this status.
 pub(crate) fn refusal(dialect: Dialect, status: u16, told: &Directive) -> (HeaderMap, Value) {
     let mut headers = HeaderMap::new();
     let mut header = |name: &'static str, value: String| {
@@ -64,7 +64,7 @@ fn body(dialect: Dialect, status: u16, reset: Option<i64>) -> Value {
     }
 }
 
-/// What a status is called by Anthropic and `OpenAI`, by Google, and in words.
+/// Returns the names of a status at Anthropic and `OpenAI`, at Google, and in words.
 const fn names(status: u16) -> (&'static str, &'static str, &'static str) {
     match status {
         400 => ("invalid_request_error", "INVALID_ARGUMENT", "invalid request"),

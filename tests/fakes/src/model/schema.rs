@@ -1,4 +1,4 @@
-//! The least that keeps to a JSON schema, for who asks for an answer of that shape.
+//! Minimal instance of a JSON schema, for requests with a structured answer.
 
 use serde_json::{Value, json};
 

@@ -1,11 +1,11 @@
-//! What the model can be told, by a directive in the prompt or by `POST /_mock/script`.
+//! Settings of the model, by a directive in the prompt or by `POST /_mock/script`.
 //!
 //! | Setting | Meaning |
 //! |---|---|
-//! | `text="…"` | says this; else it says `ECHO: ` and the prompt |
-//! | `empty` | says nothing at all |
-//! | `size=N` | says so many bytes, no line twice |
-//! | `tool=NAME args={…}` | calls a tool, then says `TOOL: ` and what it gave |
+//! | `text="…"` | answers with this; otherwise with `ECHO: ` and the prompt |
+//! | `empty` | answers with an empty text |
+//! | `size=N` | answers with this many bytes, no line twice |
+//! | `tool=NAME args={…}` | calls a tool, then answers with `TOOL: ` and its result |
 //! | `steps=N` | calls it so often |
 //! | `usage=I,O` | tokens in and out; else a quarter of the bytes |
 //! | `delay=S` | waits before it answers |
@@ -13,11 +13,13 @@
 //! | `hang` | never answers |
 //! | `stall` | begins a stream and never ends it |
 //! | `drop` | closes the connection in the middle of the answer |
+//! | `cut` | ends in the middle of the answer as if that were its end |
+//! | `drip=S` | waits so long after each piece of a stream |
 //! | `garbage` | 200 with a page of HTML |
 //! | `status=N` | refuses with this status |
 //! | `times=N` | refuses so often, then answers |
 //! | `retry_after=S` | with a `Retry-After` |
-//! | `reset=S` | tells in the dialect's own words when the limit is lifted |
+//! | `reset=S` | gives the end of the limit in the dialect's own form |
 //! | `piece=N` | bytes of a piece of a stream, 4096 unless given |
 //! | `id=WORD` | counts `times` apart from equal directives |
 
@@ -29,10 +31,10 @@ use crate::dialect::{Answer, Reply};
 use crate::directive::Directive;
 use crate::schema;
 
-/// How large a piece of a stream is.
+/// Size of a piece of a stream in bytes.
 const PIECE: usize = 4096;
 
-/// The `number`th answer of this process.
+/// Returns the answer with this number within the process.
 pub(crate) fn answer(asked: &Conversation, told: &Directive, number: u64) -> Answer {
     let reply = reply(asked, told);
     let said = match &reply {
@@ -41,14 +43,15 @@ pub(crate) fn answer(asked: &Conversation, told: &Directive, number: u64) -> Ans
     };
     let (input_tokens, output_tokens) =
         usage(told).unwrap_or_else(|| (tokens(asked.text.len()), tokens(said)));
-    // A stream that is to break must break before its text is over.
-    let piece = if told.has("drop") || told.has("stall") { said.div_ceil(4) } else { PIECE };
+    // A stream that should break must break before its text ends.
+    let is_broken = ["drop", "stall", "cut"].iter().any(|name| told.has(name));
+    let piece = if is_broken { said.div_ceil(4) } else { PIECE };
     let piece = told.number("piece").and_then(|piece| usize::try_from(piece).ok()).unwrap_or(piece);
     let (model, now) = (asked.model.clone(), now().timestamp());
     Answer { model, reply, input_tokens, output_tokens, piece: piece.max(1), number, now }
 }
 
-/// The time, which answers and limits are dated with.
+/// Returns the time for the dates of answers and limits.
 #[expect(clippy::disallowed_methods, reason = "a program of its own; nobody gives it a clock")]
 pub(crate) fn now() -> DateTime<Utc> {
     Utc::now()
@@ -83,8 +86,7 @@ fn text(asked: &Conversation, told: &Directive) -> String {
     }
 }
 
-/// Text of so many bytes without repeats, which agents take for a model that has gone round in
-/// circles.
+/// Returns text of this many bytes without repetitions, which agents would take for a looping model.
 fn filler(size: usize) -> String {
     let mut text = String::new();
     let mut line = 0_u64;
@@ -93,7 +95,7 @@ fn filler(size: usize) -> String {
         text.push_str(&format!("line {line:07} {mixed:016x} {:016x}\n", mixed.wrapping_mul(31)));
         line += 1;
     }
-    text.truncate(size); // ASCII alone.
+    text.truncate(size); // The text is ASCII.
     text
 }
 

@@ -1,7 +1,8 @@
-//! How an answer travels: whole, as a stream, or broken off as the prompt wants it.
+//! Transmission of an answer: whole, as a stream, or broken off as the prompt directs.
 
 use std::convert::Infallible;
 use std::io;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::{StatusCode, header};
@@ -16,7 +17,7 @@ const EVENTS: [(header::HeaderName, &str); 2] =
     [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
 const JSON: [(header::HeaderName, &str); 1] = [(header::CONTENT_TYPE, "application/json")];
 
-/// Sends an answer as it was asked for.
+/// Sends an answer in the requested form.
 pub(crate) fn send(
     dialect: Dialect,
     asked: &Conversation,
@@ -32,7 +33,7 @@ pub(crate) fn send(
     if asked.is_streamed { (EVENTS, body).into_response() } else { (JSON, body).into_response() }
 }
 
-/// A page where JSON is expected.
+/// Returns an HTML page where JSON is expected.
 pub(crate) fn garbage() -> Response {
     (StatusCode::OK, JSON, "<html><body>a page of the proxy</body></html>").into_response()
 }
@@ -42,13 +43,24 @@ fn body(mut pieces: Vec<Bytes>, told: &Directive) -> Body {
     if told.has("drop") {
         pieces.truncate(half);
         let broken = stream::once(async {
-            tokio::task::yield_now().await; // What was said is sent first.
+            tokio::task::yield_now().await; // The earlier pieces are sent first.
             Err(io::Error::from(io::ErrorKind::ConnectionReset))
         });
         return Body::from_stream(stream::iter(pieces.into_iter().map(Ok)).chain(broken));
     }
     let end = if told.has("stall") { pieces.split_off(half) } else { Vec::new() };
-    let begun = stream::iter(pieces.into_iter().map(Ok::<_, Infallible>));
+    if told.has("cut") {
+        pieces.truncate(half);
+    }
+    let drip = told.seconds("drip").and_then(|drip| Duration::try_from_secs_f64(drip).ok());
+    let drip = drip.unwrap_or_default();
+    let begun = stream::iter(pieces).enumerate().then(move |(number, piece)| async move {
+        // Without a pause the pieces are sent together, as they were created.
+        if number > 0 && !drip.is_zero() {
+            tokio::time::sleep(drip).await;
+        }
+        Ok::<_, Infallible>(piece)
+    });
     if end.is_empty() {
         Body::from_stream(begun)
     } else {

@@ -1,4 +1,4 @@
-//! A fake model that runs, and what it answered.
+//! Client of a running fake model.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::dialects::Dialect;
 
-/// A fake model that runs.
+/// Running fake model.
 pub(crate) struct Model {
     child: Child,
     address: String,
@@ -36,7 +36,7 @@ impl Model {
         stream
     }
 
-    /// Sends a request; the connection, from which the answer can be read.
+    /// Sends a request; returns the connection for reading the answer.
     pub(crate) fn begin(&self, line: &str, headers: &str, body: &str) -> TcpStream {
         let mut stream = self.connect();
         let length = body.len();
@@ -64,11 +64,11 @@ impl Model {
         self.request(&format!("POST {}", dialect.streamed), "", &body.to_string())
     }
 
-    /// What came before the connection was closed, however it was.
+    /// Returns the bytes before the connection was closed in any way.
     pub(crate) fn broken(&self, path: &str, body: &Value) -> Answer {
         let mut bytes = Vec::new();
         let mut stream = self.begin(&format!("POST {path}"), "", &body.to_string());
-        _ = stream.read_to_end(&mut bytes); // A reset ends it too.
+        _ = stream.read_to_end(&mut bytes); // A reset ends the answer too.
         Answer::read(&bytes)
     }
 
@@ -100,7 +100,7 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: String,
-    /// Whether a body in chunks came to its end.
+    /// True if a chunked body was complete.
     pub(crate) is_whole: bool,
 }
 
@@ -123,13 +123,13 @@ impl Answer {
         self.json().pointer(place).cloned().unwrap_or_else(|| panic!("no {place} in {self:?}"))
     }
 
-    /// The documents of a stream.
+    /// Returns the documents of a stream.
     pub(crate) fn events(&self) -> Vec<Value> {
         let lines = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
         lines.filter_map(|data| serde_json::from_str(data).ok()).collect()
     }
 
-    /// The text of a stream, put together.
+    /// Returns the joined text of a stream.
     pub(crate) fn streamed(&self, dialect: &Dialect) -> String {
         let events = self.events();
         events.iter().filter_map(|event| event.pointer(dialect.piece)?.as_str()).collect()

@@ -1,20 +1,20 @@
-//! The four dialects as their services document them: paths, and places in JSON.
+//! Four dialects as their services document them: paths, and JSON pointers.
 
 use serde_json::{Value, json};
 
-/// One dialect: how it is asked, and where its answers have what.
+/// Dialect with its request format, and the places of values in its answers.
 pub(crate) struct Dialect {
     pub(crate) path: &'static str,
     pub(crate) streamed: &'static str,
-    /// The body of a request with this text.
+    /// Function that returns the body of a request with this text.
     pub(crate) body: fn(&str) -> Value,
-    /// What is added to it once the tool has given `a result`.
+    /// Function that adds the tool result `a result` to the body.
     pub(crate) result: fn(&mut Value),
     pub(crate) text: &'static str,
     pub(crate) call: [&'static str; 2],
-    /// Tokens in and out.
+    /// Places of the input and output tokens.
     pub(crate) usage: [&'static str; 2],
-    /// In an event of a stream.
+    /// Place of the text in an event of a stream.
     pub(crate) piece: &'static str,
     pub(crate) message: &'static str,
 }

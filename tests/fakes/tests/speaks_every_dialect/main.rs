@@ -1,4 +1,4 @@
-//! The fake model speaks as the services do that it stands for, and does what it is told.
+//! Tests of the fake model: it follows the APIs of the real services, and obeys its directives.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -18,13 +18,13 @@ use serde_json::{Value, json};
 use client::Model;
 use dialects::{ANTHROPIC, CHAT, DIALECTS, Dialect, GEMINI, RESPONSES};
 
-/// Arguments of a call: an object, or as text.
+/// Returns the arguments of a call as an object, also if they are text.
 fn object(value: Value) -> Value {
     value.as_str().map_or(value.clone(), |text| serde_json::from_str(text).unwrap())
 }
 
 #[test]
-fn a_prompt_is_echoed_whole_and_as_a_stream_with_its_usage() {
+fn a_prompt_is_echoed_as_a_whole_and_as_a_stream() {
     let model = Model::start(&[]);
     for dialect in &DIALECTS {
         let whole =
@@ -38,7 +38,7 @@ fn a_prompt_is_echoed_whole_and_as_a_stream_with_its_usage() {
 }
 
 #[test]
-fn a_stream_has_the_events_of_its_service() {
+fn a_stream_has_the_events_of_its_dialect() {
     let model = Model::start(&[]);
     let names = |dialect: &Dialect, text: &str| -> Vec<String> {
         let body = model.stream(dialect, text).body;
@@ -58,7 +58,7 @@ fn a_stream_has_the_events_of_its_service() {
 }
 
 #[test]
-fn a_tool_is_called_until_it_gave_a_result() {
+fn a_tool_is_called_until_it_returns_a_result() {
     let model = Model::start(&[]);
     for dialect in &DIALECTS {
         let text = r#"do [[mock tool=Bash args={"command":"ls"}]]"#;
@@ -76,7 +76,7 @@ fn a_tool_is_called_until_it_gave_a_result() {
 }
 
 #[test]
-fn it_refuses_so_often_and_tells_until_when() {
+fn the_model_refuses_as_often_as_the_directive_requires() {
     let model = Model::start(&[]);
     for dialect in &DIALECTS {
         let text = format!("x [[mock status=529 times=2 id={}]]", dialect.path);
@@ -94,7 +94,7 @@ fn it_refuses_so_often_and_tells_until_when() {
 }
 
 #[test]
-fn it_breaks_in_the_ways_it_is_told() {
+fn the_model_breaks_as_the_directive_requires() {
     let model = Model::start(&[]);
     for dialect in &DIALECTS {
         let dropped = model.begin_stream(dialect, "some words to break [[mock drop]]");
@@ -109,7 +109,7 @@ fn it_breaks_in_the_ways_it_is_told() {
     }
 }
 
-/// Whether a connection stays open and silent for a while.
+/// Returns true if a connection stays open and silent for a while.
 fn is_silent(stream: &mut TcpStream) -> bool {
     stream.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
     let read = stream.read(&mut [0; 1]);
@@ -117,7 +117,7 @@ fn is_silent(stream: &mut TcpStream) -> bool {
 }
 
 #[test]
-fn who_is_to_be_answered_together_waits_for_the_others() {
+fn requests_answered_together_wait_for_each_other() {
     let model = Model::start(&[]);
     let line = format!("POST {}", CHAT.path);
     let begin = |text: &str| model.begin(&line, "", &(CHAT.body)(text).to_string());
@@ -129,7 +129,7 @@ fn who_is_to_be_answered_together_waits_for_the_others() {
 }
 
 #[test]
-fn a_hanging_answer_never_begins_and_a_stalling_one_never_ends() {
+fn a_hanging_answer_never_begins_and_a_stalled_one_never_ends() {
     let model = Model::start(&[]);
     let line = format!("POST {}", CHAT.path);
     let begin = |text: &str| {
@@ -149,7 +149,7 @@ fn a_hanging_answer_never_begins_and_a_stalling_one_never_ends() {
 }
 
 #[test]
-fn its_log_tells_what_agents_really_sent() {
+fn the_log_shows_the_requests_of_the_agents() {
     let model = Model::start(&[]);
     model.request("POST /_mock/script", "", "text=\"as told\"");
     let mut body = (CHAT.body)("a question");
@@ -173,7 +173,7 @@ fn its_log_tells_what_agents_really_sent() {
 }
 
 #[test]
-fn who_waits_for_a_prompt_is_told_when_it_comes() {
+fn a_wait_for_a_prompt_ends_with_its_arrival() {
     let model = Model::start(&[]);
     let mut early = model.begin("POST /_mock/wait", "", "a word");
     assert!(is_silent(&mut early));
@@ -189,7 +189,7 @@ fn who_waits_for_a_prompt_is_told_when_it_comes() {
 }
 
 #[test]
-fn another_key_is_refused() {
+fn a_wrong_key_is_refused() {
     let model = Model::start(&["--key", "right"]);
     let body = (ANTHROPIC.body)("x").to_string();
     let status = |headers| model.request("POST /v1/messages", headers, &body).status;
@@ -202,7 +202,7 @@ fn another_key_is_refused() {
 }
 
 #[test]
-fn names_that_are_looked_up_are_counted() {
+fn name_queries_are_counted() {
     let model = Model::start(&[]);
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -217,7 +217,7 @@ fn names_that_are_looked_up_are_counted() {
 }
 
 #[test]
-fn an_answer_in_a_schema_keeps_to_it() {
+fn an_answer_with_a_schema_matches_it() {
     let model = Model::start(&[]);
     let schema = json!({"type": "object", "properties": {
         "why": {"type": "string"}, "n": {"type": "integer"}, "which": {"enum": ["a", "b"]}}});

@@ -1,0 +1,319 @@
+//! Admission of requests to an agent: the check, the queue, the recording in the ledger, and the start.
+
+mod duplicates;
+mod recording;
+mod slot_metrics;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use self::recording::Recording;
+use self::slot_metrics::Counts;
+use super::credential_gate::{CredentialGate, GateChange};
+use super::lifecycle::Lifecycle;
+use super::queue::{QueuedRequest, RequestQueue, TimeoutExtension};
+use super::running::ExecutionStart;
+use super::tasks::AgentTasks;
+use super::{AgentArgs, Submission};
+use crate::decide::access::override_policy;
+use crate::decide::admission::{AdmissionEffect, AdmissionEvent};
+use crate::decide::execution::ExecutionEvent;
+use crate::execution::Resumption;
+use crate::model::agent::quota::Deferral;
+use crate::model::code::Code;
+use crate::model::execution::State;
+use crate::model::execution::progress::Progress;
+use crate::model::execution::record::Record;
+use crate::model::execution::request::Request;
+use crate::model::failure::Failure;
+use crate::model::id::ExecutionId;
+use crate::model::observation::status::{QueuedStatus, SlotStatistics};
+use crate::services::credential_breakers::credential;
+
+pub(super) use self::duplicates::{RecordDecision, decide};
+pub(crate) use self::duplicates::{closed, reused};
+
+/// Admission of an agent: its queue, the gate of its credential, and the statistics of both.
+pub(super) struct RequestAdmission {
+    queue: RequestQueue,
+    gate: CredentialGate,
+    counts: Counts,
+}
+
+impl RequestAdmission {
+    /// Creates the admission with an empty queue.
+    pub(super) fn new(args: &AgentArgs) -> Self {
+        Self {
+            queue: RequestQueue::new(args.spec.limits.capacity),
+            gate: CredentialGate::new(credential(&args.services.keyring, &args.spec)),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Returns the queue.
+    pub(super) const fn queue(&self) -> &RequestQueue {
+        &self.queue
+    }
+
+    /// Returns the queue, for a change that is not an event of the admission.
+    pub(super) const fn queue_mut(&mut self) -> &mut RequestQueue {
+        &mut self.queue
+    }
+
+    /// Checks whether the agent admits a request, which continues this execution.
+    pub(super) fn check(
+        &self,
+        request: &Request,
+        continues: Option<&Record>,
+        lifecycle: &Lifecycle,
+        args: &AgentArgs,
+    ) -> Result<(), Failure> {
+        let spec = &args.spec;
+        // An answer to a question of a running conversation is accepted also by a disabled agent.
+        if !spec.enabled && continues.is_none() {
+            let message = format!("agent `{}` is disabled", spec.id);
+            return Err(Failure::new(Code::AgentDisabled, message));
+        }
+        lifecycle.check(&spec.id)?;
+        args.check(request)?;
+        match continues {
+            Some(record) if self.queue.contains(record.id) => Err(closed()),
+            Some(_) => Ok(()),
+            // An answer is not refused under pressure, because its execution was accepted before.
+            None => args.pressed().map_or(Ok(()), Err),
+        }
+    }
+
+    /// Rejects a request that the check has refused.
+    pub(super) fn refuse(&mut self, submission: Submission, failure: Failure) {
+        self.counts.refused();
+        _ = submission.reply.send(Err(failure));
+    }
+
+    /// Adds a checked request. The event that orders it follows.
+    pub(super) fn insert(&mut self, submission: Submission, args: &AgentArgs) -> AdmissionEvent {
+        let Submission { request, continues, span, reply } = submission;
+        let id = continues.as_ref().map_or_else(ExecutionId::fresh, |record| record.id);
+        let from = continues
+            .map_or_else(Resumption::fresh, |record| Resumption::waiting_for_input(&record));
+        let (since, due) = (args.services.clock.now(), args.queue_due(Duration::ZERO));
+        let entry = QueuedRequest::new(Arc::new(request), from, since, due);
+        self.queue.insert(id, QueuedRequest { reply: Some(reply), span, ..entry });
+        AdmissionEvent::Arrived(id)
+    }
+
+    /// Adds an execution of an earlier process again. The event that orders it follows.
+    pub(super) fn insert_recovered(
+        &mut self,
+        record: &Record,
+        request: Arc<Request>,
+        args: &AgentArgs,
+    ) -> AdmissionEvent {
+        let (since, from) = match record.state {
+            State::Waiting => (record.changed_at, Resumption::waiting_for_input(record)),
+            _ => (record.accepted_at, Resumption::fresh()),
+        };
+        let due = self.gate.queue_due(args, since);
+        self.queue.insert(record.id, QueuedRequest::new(request, from, since, due));
+        AdmissionEvent::Recovered(record.id)
+    }
+
+    /// Applies an event to the queue. The caller carries out the effects.
+    pub(super) fn apply(&mut self, event: AdmissionEvent) -> Vec<AdmissionEffect> {
+        self.queue.apply(event)
+    }
+
+    /// Carries out an effect that concerns the admission alone.
+    pub(super) fn perform(
+        &mut self,
+        effect: AdmissionEffect,
+        args: &AgentArgs,
+        tasks: &mut AgentTasks,
+    ) {
+        match effect {
+            AdmissionEffect::Record(id) => self.record(id, args, tasks),
+            AdmissionEffect::Queue(id, position) => {
+                self.queue.notify(id, position, self.gate.wait_condition(args));
+                self.queue.answer(id, Ok(()));
+                self.schedule_timeout(args, tasks);
+            }
+            AdmissionEffect::Refuse(id) => {
+                self.counts.refused();
+                self.queue.reject(id, args.queue_full());
+            }
+            AdmissionEffect::Run(_) | AdmissionEffect::Join(..) => {} // The actor connects other parts.
+        }
+    }
+
+    fn record(&self, id: ExecutionId, args: &AgentArgs, tasks: &AgentTasks) {
+        let Some(entry) = self.queue.get(id) else { return };
+        let recording = Recording {
+            agent: tasks.agent().clone(),
+            services: Arc::clone(&args.services),
+            spec: Arc::clone(&args.spec),
+            id,
+            request: Arc::clone(&entry.request),
+            from: entry.from.clone(),
+            at: entry.since,
+        };
+        // A write that has started is completed even if this actor stops.
+        tasks.spawn_detached(recording.run());
+    }
+
+    /// Applies the decision about a recorded request. Returns the event that orders it.
+    pub(super) fn recorded(
+        &mut self,
+        id: ExecutionId,
+        decision: &RecordDecision,
+    ) -> AdmissionEvent {
+        match decision {
+            RecordDecision::Admit => AdmissionEvent::Recorded(id),
+            RecordDecision::TakeResult(of) => {
+                self.queue.take_result(id, *of);
+                AdmissionEvent::Recorded(id)
+            }
+            RecordDecision::Follow(_) => AdmissionEvent::Leans(id),
+            RecordDecision::Join(twin) => AdmissionEvent::Twin(id, *twin),
+            RecordDecision::Reject(failure) => {
+                self.queue.reject(id, failure.clone());
+                AdmissionEvent::Left(id)
+            }
+        }
+    }
+
+    /// Answers the submitter of a duplicate with the earlier execution.
+    pub(super) fn join(
+        &mut self,
+        id: ExecutionId,
+        twin: ExecutionId,
+        progress: Option<watch::Receiver<Progress>>,
+    ) {
+        self.queue.join(id, twin, progress);
+    }
+
+    /// Answers the submitter of an execution whose turn has come, and removes it from the queue. While the service
+    /// stops nothing starts: the execution stays in the ledger for the next start.
+    pub(super) fn start(
+        &mut self,
+        id: ExecutionId,
+        is_draining: bool,
+        args: &AgentArgs,
+    ) -> Option<ExecutionStart> {
+        self.queue.answer(id, Ok(()));
+        if is_draining {
+            return None;
+        }
+        let entry = self.queue.remove(id)?;
+        let patience = args.spec.limits.capacity.patience;
+        self.counts.record_start(&entry, patience, self.queue.used_slots());
+        // Checked again at the start: the budget may have been used up while the request waited.
+        let first = match (args.within_budget(), entry.from.state) {
+            (Err(failure), _) => ExecutionEvent::Denied { failure },
+            (Ok(()), State::Waiting) => ExecutionEvent::Answered,
+            (Ok(()), State::Failed) => ExecutionEvent::RetryDue { at: entry.from.stamp },
+            (Ok(()), _) => ExecutionEvent::Begin,
+        };
+        Some(ExecutionStart { id, entry, definition: args.definition(), first })
+    }
+
+    /// Returns the event that lets the next execution probe the credential, if a probe is permitted.
+    pub(super) fn probe(&mut self, args: &AgentArgs) -> Option<AdmissionEvent> {
+        let id = self.queue.next()?;
+        let probe = self.gate.probe(args, id)?;
+        self.queue.hand_probe(id, probe).then_some(AdmissionEvent::Tried(id))
+    }
+
+    /// Notifies the entries after a change of the queue.
+    pub(super) fn notify_change(&mut self, args: &AgentArgs, tasks: &mut AgentTasks) {
+        self.queue.notify_change(self.gate.wait_condition(args), tasks);
+    }
+
+    /// Notifies the entries of a long queue, after its pause.
+    pub(super) fn notice_due(&mut self, args: &AgentArgs) {
+        self.queue.notice_due(self.gate.wait_condition(args));
+    }
+
+    /// Ends a deferral: the execution waits as if it had just arrived.
+    pub(super) fn wake(&mut self, id: ExecutionId, deferral: Deferral, args: &AgentArgs) -> bool {
+        let (due, now) = (args.queue_due(Duration::ZERO), args.services.clock.now());
+        self.queue.wake(id, deferral, now, due)
+    }
+
+    /// Applies the present state of the credential. The time of an exhausted quota does not count as a wait.
+    pub(super) fn refresh_credential(&mut self, args: &AgentArgs) -> GateChange {
+        let now = Instant::now();
+        let change = self.gate.refresh(args, now);
+        if let GateChange::Opened { suspended_since: Some(since) } = change {
+            let patience = args.spec.limits.capacity.patience;
+            let longest = args.spec.quota.parking.max;
+            self.queue.extend_timeouts(TimeoutExtension { since, now, patience, longest });
+        }
+        change
+    }
+
+    /// Applies a new definition: the credential and the queue timeout, which was `patience` before. Returns the event
+    /// that applies the new size of the queue.
+    pub(super) fn reconfigure(&mut self, patience: Duration, args: &AgentArgs) -> AdmissionEvent {
+        self.gate.replace_credential(credential(&args.services.keyring, &args.spec));
+        let capacity = args.spec.limits.capacity;
+        self.queue.change_patience(patience, capacity.patience);
+        let (running, depth) = (capacity.running.map(Into::into), capacity.waiting);
+        AdmissionEvent::Resized { capacity: running, depth }
+    }
+
+    /// Starts the timer of the queue timeout, unless it runs.
+    pub(super) fn schedule_timeout(&mut self, args: &AgentArgs, tasks: &mut AgentTasks) {
+        self.queue.schedule_timeout(self.gate.extra_time(args), tasks);
+    }
+
+    /// Restarts the timer after the timeouts changed, because the running timer may be too late.
+    pub(super) fn reschedule_timeout(&mut self, args: &AgentArgs, tasks: &mut AgentTasks) {
+        self.queue.forget_timer();
+        self.schedule_timeout(args, tasks);
+    }
+
+    /// Returns the entries whose timeout has expired. The timer has ended.
+    pub(super) fn expired(&mut self, args: &AgentArgs) -> Vec<ExecutionId> {
+        self.queue.forget_timer();
+        self.queue.expired(self.gate.extra_time(args))
+    }
+
+    /// Returns the statistics of the slots.
+    pub(super) fn statistics(&self) -> SlotStatistics {
+        self.counts.statistics()
+    }
+
+    /// Returns the displayed entries of the queue.
+    pub(super) fn statuses(&self, args: &AgentArgs) -> Vec<QueuedStatus> {
+        let patience = args.spec.limits.capacity.patience + self.gate.extra_time(args);
+        self.queue.statuses(self.gate.wait_condition(args), patience)
+    }
+}
+
+impl AgentArgs {
+    /// Checks a request against the limits of the agent's definition.
+    fn check(&self, request: &Request) -> Result<(), Failure> {
+        let (given, limit) = (request.input.size(), self.spec.limits.sizes.input);
+        if let Some(failure) = self.spec.unavailable() {
+            return Err(failure);
+        }
+        if given > limit {
+            let agent = &self.spec.id;
+            let message = format!("the input has {given} bytes, agent `{agent}` takes {limit}");
+            return Err(Failure::new(Code::InputTooLarge, message));
+        }
+        let redactor = self.services.redactor.now();
+        override_policy::check(&self.spec.allowance, &request.overrides(), &redactor)?;
+        self.within_budget()
+    }
+
+    /// Returns the rejection because of a full queue.
+    fn queue_full(&self) -> Failure {
+        let (agent, depth) = (&self.spec.id, self.spec.limits.capacity.waiting);
+        let message = format!("queue of agent `{agent}` is full ({depth} waiting)");
+        Failure::new(Code::QueueFull, message)
+    }
+}

@@ -1,0 +1,78 @@
+//! Detection of duplicate requests: the decision of the agent's actor about a request that it has recorded.
+//!
+//! The ledger compares the keys of a request with those of earlier ones in the transaction that records it, so that no
+//! crash and no second process can record a message twice. The actor decides what follows from the result.
+
+use crate::agent::RecordResult;
+use crate::model::code::Code;
+use crate::model::failure::Failure;
+use crate::model::id::{AgentId, ExecutionId};
+use crate::ports::ledger::LedgerError;
+
+/// Decision about a request after its recording.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::agent) enum RecordDecision {
+    /// The request takes its place in the queue.
+    Admit,
+    /// The request takes the result of this execution, which had the same content and has succeeded.
+    TakeResult(ExecutionId),
+    /// The request waits for the end of this execution, which has the same content and is in progress.
+    Follow(ExecutionId),
+    /// The same message was sent before: the submitter receives this earlier execution.
+    Join(ExecutionId),
+    /// The request is not recorded.
+    Reject(Failure),
+}
+
+/// Decides about a request by the result of its recording.
+pub(in crate::agent) fn decide(
+    agent: &AgentId,
+    result: Result<RecordResult, LedgerError>,
+) -> RecordDecision {
+    match result {
+        Ok(RecordResult::In) => RecordDecision::Admit,
+        Ok(RecordResult::Answered(of)) => RecordDecision::TakeResult(of),
+        Ok(RecordResult::Equal(of)) => RecordDecision::Follow(of),
+        Ok(RecordResult::Twin(of)) => RecordDecision::Join(of),
+        Ok(RecordResult::Conflict) => RecordDecision::Reject(reused()),
+        Ok(RecordResult::Closed) => RecordDecision::Reject(closed()),
+        Err(error) => {
+            tracing::error!(%agent, %error, "accept failed");
+            RecordDecision::Reject(unrecorded())
+        }
+    }
+}
+
+/// Returns the rejection of a message whose id was used before.
+pub(crate) fn reused() -> Failure {
+    Failure::new(Code::MessageReused, "this message id or key was used for another message")
+}
+
+/// Returns the rejection of an answer without an open question.
+pub(crate) fn closed() -> Failure {
+    Failure::new(Code::Unsupported, "the task has not asked for input")
+}
+
+/// Returns the rejection of a request that the ledger did not record.
+fn unrecorded() -> Failure {
+    let message =
+        "the request was not recorded, because the disk of the ledger is full or cannot be written";
+    Failure::new(Code::LedgerUnavailable, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duplicate_joins_and_an_equal_request_follows() {
+        let (agent, of) = (AgentId::new("worker").unwrap(), ExecutionId::fresh());
+        let decided = |result| decide(&agent, Ok(result));
+        assert_eq!(decided(RecordResult::In), RecordDecision::Admit);
+        assert_eq!(decided(RecordResult::Twin(of)), RecordDecision::Join(of));
+        assert_eq!(decided(RecordResult::Equal(of)), RecordDecision::Follow(of));
+        assert_eq!(decided(RecordResult::Answered(of)), RecordDecision::TakeResult(of));
+        assert_eq!(decided(RecordResult::Conflict), RecordDecision::Reject(reused()));
+        assert_eq!(decided(RecordResult::Closed), RecordDecision::Reject(closed()));
+    }
+}

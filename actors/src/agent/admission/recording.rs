@@ -1,0 +1,169 @@
+//! Recording of an admitted request in the ledger, with redacted text.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use ractor::ActorRef;
+
+use crate::agent::coalescer::is_good;
+use crate::agent::{AgentMsg, RecordResult};
+use crate::decide::output::redact_parts::redact;
+use crate::execution::Resumption;
+use crate::execution::recover::settle_unheard;
+use crate::model::access::endpoint_config::MessageIds;
+use crate::model::agent::AgentSpec;
+use crate::model::execution::event::TextChannel;
+use crate::model::execution::request::{Keys, Request, Trigger};
+use crate::model::execution::trace::Trace;
+use crate::model::execution::{AttemptId, State};
+use crate::model::id::ExecutionId;
+use crate::ports::ledger::{Accept, Acceptance, LedgerError, Resume};
+use crate::services::Services;
+
+/// Admitted request that is being recorded.
+pub(in crate::agent) struct Recording {
+    /// Actor that receives the result.
+    pub(in crate::agent) agent: ActorRef<AgentMsg>,
+    /// Shared services.
+    pub(in crate::agent) services: Arc<Services>,
+    /// Specification of the agent.
+    pub(in crate::agent) spec: Arc<AgentSpec>,
+    /// Id of the execution.
+    pub(in crate::agent) id: ExecutionId,
+    /// Raw request.
+    pub(in crate::agent) request: Arc<Request>,
+    /// Starting point of the execution, which waits for an answer if the request is one.
+    pub(in crate::agent) from: Resumption,
+    /// Time of the request.
+    pub(in crate::agent) at: DateTime<Utc>,
+}
+
+impl Recording {
+    /// Records the request, and reports the result to the actor. The task must complete even if the actor stops.
+    pub(in crate::agent) async fn run(self) {
+        let result = match self.from.state {
+            State::Waiting => self.resume().await,
+            _ => self.accept().await,
+        };
+        let is_in = result.as_ref().is_ok_and(|recording| recording.is_in());
+        let is_unreported = self.agent.cast(AgentMsg::Recorded(self.id, result)).is_err();
+        if is_unreported && is_in {
+            settle_unheard(&self.services, self.id).await; // The next actor may have read the ledger too early.
+        }
+    }
+
+    /// Records a new request with redacted text.
+    async fn accept(&self) -> Result<RecordResult, LedgerError> {
+        let (services, request, spec) = (&*self.services, &*self.request, &*self.spec);
+        let (params, is_plain) = self.params();
+        let parts = &request.input.parts;
+        let kept = redact(parts, &services.redactor.now(), AttemptId::FIRST, TextChannel::Input, 0);
+        let keys = self.keys(AttemptId::FIRST.turn);
+        let replayable = kept.is_whole && is_plain;
+        let accept = Accept {
+            id: self.id,
+            agent: request.agent.clone(),
+            owner: request.origin.owner,
+            message: request.message.clone(),
+            keys,
+            digest: services.keyring.body(request),
+            content: self.content(),
+            context: request.context.clone(),
+            trigger: request.origin.trigger.clone(),
+            trace: self.trace(),
+            access: spec.access,
+            replayable,
+            sealed: if replayable { None } else { services.inputs.seal(self.id, &request.input) },
+            input: kept.text,
+            pieces: kept.pieces,
+            params,
+            overrides: request.overrides(),
+            at: self.at,
+        };
+        Ok(match services.ledger.accept(accept).await? {
+            Acceptance::Fresh => RecordResult::In,
+            Acceptance::Equal(of) if is_good(&services.ledger, of).await => {
+                RecordResult::Answered(of)
+            }
+            Acceptance::Equal(of) => RecordResult::Equal(of),
+            Acceptance::Twin(twin) => RecordResult::Twin(twin),
+            Acceptance::Conflict => RecordResult::Conflict,
+        })
+    }
+
+    /// Records the answer to a question.
+    async fn resume(&self) -> Result<RecordResult, LedgerError> {
+        let (services, request) = (&*self.services, &*self.request);
+        let (params, is_plain) = self.params();
+        let stamp = self.from.stamp.continued();
+        let kept =
+            redact(&request.input.parts, &services.redactor.now(), stamp, TextChannel::Input, 0);
+        let replayable = kept.is_whole && is_plain;
+        let resume = Resume {
+            id: self.id,
+            agent: request.agent.clone(),
+            owner: request.origin.owner,
+            fence: self.from.fence,
+            stamp,
+            message: request.message.clone(),
+            keys: self.keys(stamp.turn),
+            digest: services.keyring.body(request),
+            replayable,
+            sealed: if replayable { None } else { services.inputs.seal(self.id, &request.input) },
+            input: kept.text,
+            pieces: kept.pieces,
+            params,
+            overrides: request.overrides(),
+            at: self.at,
+        };
+        let is_open = services.ledger.resume(resume).await?;
+        Ok(if is_open { RecordResult::In } else { RecordResult::Closed })
+    }
+
+    /// Returns the deduplication keys of a turn of an execution.
+    fn keys(&self, turn: u32) -> Keys {
+        let (services, request, spec) = (&*self.services, &*self.request, &*self.spec);
+        let mut keys = services.keyring.keys(request);
+        if spec.exposure.message_ids == MessageIds::Reused && request.origin.trigger == Trigger::Api
+        {
+            keys.message = services.keyring.key_of(self.id, turn);
+        }
+        keys
+    }
+
+    /// Returns the key by which an equal request is found, if the agent coalesces requests. A caller with idempotency keys
+    /// distinguishes its requests itself.
+    fn content(&self) -> Option<([u8; 32], DateTime<Utc>)> {
+        let (services, request, spec) = (&*self.services, &*self.request, &*self.spec);
+        let window = spec.dedup_window.filter(|_| request.idempotency.is_none())?;
+        let is_candidate = match request.origin.trigger {
+            Trigger::Api => true,
+            Trigger::Schedule { .. } => false, // Each occurrence is intended.
+            Trigger::Probe => false,           // An earlier answer proves nothing.
+        };
+        let since = self.at.checked_sub_signed(TimeDelta::from_std(window).ok()?)?;
+        is_candidate.then(|| (services.keyring.content(request), since))
+    }
+
+    /// Returns the redacted parameters of a request, and true if redaction left them unchanged.
+    fn params(&self) -> (BTreeMap<String, String>, bool) {
+        let (services, request) = (&*self.services, &*self.request);
+        let redactor = services.redactor.now();
+        let redacted = |text: &str| redactor.redact(text).into_owned();
+        let given = &request.input.params;
+        let params: BTreeMap<_, _> =
+            given.iter().map(|(name, value)| (name.clone(), redacted(value))).collect();
+        let is_whole = params == *given;
+        (params, is_whole)
+    }
+
+    /// Returns the trace context of a request. The vendor-specific state is dropped if it looks like a secret.
+    fn trace(&self) -> Option<Trace> {
+        let (services, request) = (&*self.services, &*self.request);
+        let Trace { state, .. } = request.origin.trace.as_ref()?;
+        let is_plain = services.redactor.now().redact(state) == *state;
+        let state = if is_plain { state.clone() } else { String::new() };
+        request.origin.trace.clone().map(|trace| Trace { state, ..trace })
+    }
+}

@@ -1,0 +1,18 @@
+//! Backpressure of an agent: while the machine is short of a resource, or the agent's program is not
+//! installed, the agent accepts no new request and starts no queued one. Running executions continue.
+
+use super::AgentArgs;
+use crate::maintenance::monitor::{is_high, refusal};
+use crate::model::failure::Failure;
+
+impl AgentArgs {
+    /// Returns true if no queued request may start for now.
+    pub(super) fn is_held(&self) -> bool {
+        is_high(&self.pressure.borrow()) || self.spec.unavailable().is_some()
+    }
+
+    /// Returns the reason why new work is rejected for now.
+    pub(super) fn pressed(&self) -> Option<Failure> {
+        refusal(&self.pressure.borrow())
+    }
+}

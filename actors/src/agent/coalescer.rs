@@ -1,0 +1,119 @@
+//! Coalescing of equal requests: the later request waits for the result of the earlier one, and takes it if that one
+//! succeeds.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::tasks::AgentTasks;
+use super::{AgentArgs, AgentMsg};
+use crate::model::execution::{AttemptId, Outcome};
+use crate::model::id::ExecutionId;
+use crate::ports::ledger::Ledger;
+
+/// Executions that wait for the result of an equal request.
+#[derive(Debug, Default)]
+pub(super) struct Coalescer {
+    /// Waiting executions in the order of arrival, by the execution whose result they may take.
+    followers: BTreeMap<ExecutionId, Vec<ExecutionId>>,
+}
+
+/// Decision about an execution whose equal request was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FollowDecision {
+    /// The execution waits for the end of the other one.
+    Wait,
+    /// The other execution has ended meanwhile: its outcome can be read now.
+    ReadOutcome,
+}
+
+impl Coalescer {
+    /// Lets the execution `id` wait for the result of `of`, whose content is equal. `is_active` is true if `of` runs or
+    /// waits.
+    pub(super) fn follow(
+        &mut self,
+        id: ExecutionId,
+        of: ExecutionId,
+        is_active: bool,
+        mut outcome: OutcomeReader<'_>,
+    ) {
+        if self.decide(id, of, is_active) == FollowDecision::ReadOutcome {
+            outcome.report(id, of);
+        }
+    }
+
+    /// Releases the executions that wait for an execution which has ended or stopped for a question.
+    pub(super) fn release(&mut self, of: ExecutionId, mut outcome: OutcomeReader<'_>) {
+        for id in self.take_followers(of) {
+            outcome.report(id, of);
+        }
+    }
+
+    /// Decides about the execution `id`, whose content equals that of `of`. `is_active` is true if `of` runs or waits.
+    fn decide(&mut self, id: ExecutionId, of: ExecutionId, is_active: bool) -> FollowDecision {
+        if !is_active {
+            return FollowDecision::ReadOutcome; // No later event would release the execution.
+        }
+        self.followers.entry(of).or_default().push(id);
+        FollowDecision::Wait
+    }
+
+    /// Removes and returns the executions that wait for an execution which has ended or stopped for a question.
+    fn take_followers(&mut self, of: ExecutionId) -> Vec<ExecutionId> {
+        self.followers.remove(&of).unwrap_or_default()
+    }
+}
+
+/// Reader of an outcome for an execution that may take it: only a success is taken.
+pub(super) struct OutcomeReader<'a> {
+    pub(super) args: &'a AgentArgs,
+    pub(super) tasks: &'a mut AgentTasks,
+}
+
+impl OutcomeReader<'_> {
+    /// Reads the outcome of the execution `of`, and reports it for the execution `id`.
+    fn report(&mut self, id: ExecutionId, of: ExecutionId) {
+        // The ledger decides, and not the progress of the other execution: it may have ended before this actor
+        // started.
+        let ledger = Arc::clone(&self.args.services.ledger);
+        let outcome = async move { AgentMsg::Freed(id, is_good(&ledger, of).await.then_some(of)) };
+        self.tasks.report(outcome);
+    }
+}
+
+/// Returns true if an execution succeeded without a question, because an answer was given by that caller alone. An
+/// unreadable execution provides no result.
+pub(super) async fn is_good(ledger: &Arc<dyn Ledger>, of: ExecutionId) -> bool {
+    let record = ledger.execution(of).await.unwrap_or_else(|error| {
+        tracing::error!(execution = %of, %error, "read failed");
+        None
+    });
+    record.is_some_and(|one| {
+        one.outcome == Some(Outcome::Completed) && one.stamp.turn == AttemptId::FIRST.turn
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn followers_are_released_once_in_the_order_of_arrival() {
+        let (of, other) = (ExecutionId::fresh(), ExecutionId::fresh());
+        let ids = [ExecutionId::fresh(), ExecutionId::fresh(), ExecutionId::fresh()];
+        let mut coalescer = Coalescer::default();
+        for id in ids {
+            assert_eq!(coalescer.decide(id, of, true), FollowDecision::Wait);
+        }
+        assert_eq!(coalescer.take_followers(other), []);
+        assert_eq!(coalescer.take_followers(of), ids);
+        assert_eq!(coalescer.take_followers(of), []);
+    }
+
+    #[test]
+    fn a_follower_of_an_ended_execution_reads_its_outcome_at_once() {
+        let (id, of) = (ExecutionId::fresh(), ExecutionId::fresh());
+        let mut coalescer = Coalescer::default();
+        assert_eq!(coalescer.decide(id, of, false), FollowDecision::ReadOutcome);
+        assert_eq!(coalescer.take_followers(of), []);
+    }
+}

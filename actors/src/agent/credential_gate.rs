@@ -1,0 +1,199 @@
+//! Gate of an agent's credential. While the credential is unusable, no execution starts, and later one probe starts
+//! first. Waiting executions stay in the queue; the time of an exhausted quota does not count towards the queue timeout.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tokio::time::Instant;
+
+use super::AgentArgs;
+use crate::decide::retry::breaker::Circuit;
+use crate::model::agent::queue::QueueReason;
+use crate::model::agent::quota::CredentialName;
+use crate::model::id::ExecutionId;
+use crate::services::credential_breakers::BreakerProbe;
+
+/// Gate of an agent's credential.
+pub(super) struct CredentialGate {
+    /// Display name of the credential.
+    credential: CredentialName,
+    block: Option<CredentialBlock>,
+}
+
+/// State of an unusable credential.
+#[derive(Debug, Clone, Copy)]
+struct CredentialBlock {
+    circuit: Circuit,
+    /// Time since when the credential is unusable for this actor.
+    since: Instant,
+}
+
+/// Change of the gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum GateChange {
+    /// The credential is still usable.
+    Unchanged,
+    /// The credential is unusable.
+    Shut,
+    /// The credential is usable again.
+    Opened {
+        /// Time since when queue timeouts were suspended, if the cause passes without an operator.
+        suspended_since: Option<Instant>,
+    },
+}
+
+/// Condition that keeps all entries of a queue from starting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct WaitCondition {
+    /// Reason that a waiting execution shows.
+    pub(super) reason: QueueReason,
+    /// Expected end, if it is in the future.
+    pub(super) until: Option<DateTime<Utc>>,
+}
+
+impl CredentialGate {
+    /// Creates the open gate of a credential.
+    pub(super) const fn new(credential: CredentialName) -> Self {
+        Self { credential, block: None }
+    }
+
+    /// Replaces the credential. The state of the new one follows with the next [`Self::refresh`].
+    pub(super) fn replace_credential(&mut self, credential: CredentialName) {
+        self.credential = credential;
+    }
+
+    /// Applies the present state of the credential.
+    pub(super) fn refresh(&mut self, args: &AgentArgs, now: Instant) -> GateChange {
+        let known = args.services.breakers.of(&self.credential);
+        self.update(known.filter(|_| args.spec.quota.breaker), now)
+    }
+
+    /// Requests that an execution may probe the unusable credential.
+    pub(super) fn probe(&self, args: &AgentArgs, id: ExecutionId) -> Option<BreakerProbe> {
+        let services = self.block.map(|_| &args.services)?;
+        services.breakers.probe(&self.credential, id, services.clock.now())
+    }
+
+    /// Returns the condition that keeps the whole queue from starting, apart from the slots.
+    pub(super) fn wait_condition(&self, args: &AgentArgs) -> Option<WaitCondition> {
+        if args.spec.unavailable().is_some() {
+            return Some(WaitCondition { reason: QueueReason::ProgramMissing, until: None });
+        }
+        self.block?; // A usable credential needs no clock, which each change of the queue would read.
+        self.condition(args.services.clock.now())
+    }
+
+    /// Returns the extra queue time because of a limited account.
+    pub(super) fn extra_time(&self, args: &AgentArgs) -> Duration {
+        self.extension(args.spec.quota.parking.max)
+    }
+
+    /// Returns the queue deadline of an entry that waits since `since`.
+    pub(super) fn queue_due(&self, args: &AgentArgs, since: DateTime<Utc>) -> Instant {
+        let known = args.services.breakers.of(&self.credential);
+        args.queue_due(counted_wait(known, since, args.services.clock.now()))
+    }
+
+    /// Applies the present state of the credential, which is `None` if it is usable.
+    fn update(&mut self, known: Option<Circuit>, now: Instant) -> GateChange {
+        match (self.block.take(), known) {
+            (None, None) => GateChange::Unchanged,
+            (Some(before), None) => {
+                let passes = before.circuit.cause.passes();
+                GateChange::Opened { suspended_since: passes.then_some(before.since) }
+            }
+            (before, Some(circuit)) => {
+                let since = before.map_or(now, |before| before.since);
+                self.block = Some(CredentialBlock { circuit, since });
+                GateChange::Shut
+            }
+        }
+    }
+
+    /// Returns the extra queue time because of a limited account, which is at most `longest`.
+    fn extension(&self, longest: Duration) -> Duration {
+        let passes = self.block.is_some_and(|block| block.circuit.cause.passes());
+        if passes { longest } else { Duration::ZERO }
+    }
+
+    /// Returns the condition that the unusable credential imposes.
+    fn condition(&self, now: DateTime<Utc>) -> Option<WaitCondition> {
+        let circuit = self.block?.circuit;
+        let until = Some(circuit.until).filter(|until| *until > now);
+        Some(WaitCondition { reason: circuit.cause.reason(), until })
+    }
+}
+
+/// Returns the time of a wait from `since` until `now`, without the time of an exhausted quota.
+fn counted_wait(known: Option<Circuit>, since: DateTime<Utc>, now: DateTime<Utc>) -> Duration {
+    let until = |end: DateTime<Utc>| (end - since).to_std().unwrap_or_default();
+    match known {
+        Some(circuit) if circuit.cause.passes() => until(circuit.since).min(until(now)),
+        _ => until(now),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+
+    use super::*;
+    use crate::model::agent::quota::AccountCause;
+
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    fn circuit(cause: AccountCause) -> Circuit {
+        let since = DateTime::UNIX_EPOCH;
+        Circuit { cause, since, until: since + TimeDelta::hours(1), probe: None, again: 0 }
+    }
+
+    fn gate() -> CredentialGate {
+        CredentialGate::new(CredentialName("agent:a".to_owned()))
+    }
+
+    #[tokio::test]
+    async fn a_quota_suspends_timeouts_since_its_first_report() {
+        let (mut gate, first) = (gate(), Instant::now());
+        assert_eq!(gate.update(None, first), GateChange::Unchanged);
+        let known = Some(circuit(AccountCause::QuotaExhausted));
+        assert_eq!(gate.update(known, first), GateChange::Shut);
+        assert_eq!(gate.update(known, first + HOUR), GateChange::Shut);
+        assert!(gate.block.is_some());
+        assert_eq!(gate.extension(HOUR), HOUR);
+        let opened = GateChange::Opened { suspended_since: Some(first) };
+        assert_eq!(gate.update(None, first + HOUR), opened);
+        assert!(gate.block.is_none());
+        assert_eq!(gate.extension(HOUR), Duration::ZERO);
+    }
+
+    #[tokio::test]
+    async fn a_rejected_credential_suspends_no_timeout() {
+        let (mut gate, now) = (gate(), Instant::now());
+        gate.update(Some(circuit(AccountCause::CredentialRefused)), now);
+        assert_eq!(gate.extension(HOUR), Duration::ZERO);
+        assert_eq!(gate.update(None, now), GateChange::Opened { suspended_since: None });
+    }
+
+    #[tokio::test]
+    async fn a_past_end_of_the_block_is_not_shown() {
+        let mut gate = gate();
+        assert_eq!(gate.condition(DateTime::UNIX_EPOCH), None);
+        let known = circuit(AccountCause::RateLimited);
+        gate.update(Some(known), Instant::now());
+        let reason = QueueReason::RateLimited;
+        let shown = WaitCondition { reason, until: Some(known.until) };
+        assert_eq!(gate.condition(DateTime::UNIX_EPOCH), Some(shown));
+        assert_eq!(gate.condition(known.until), Some(WaitCondition { reason, until: None }));
+    }
+
+    #[test]
+    fn the_time_of_an_exhausted_quota_does_not_count() {
+        let (since, now) = (DateTime::UNIX_EPOCH, DateTime::UNIX_EPOCH + TimeDelta::hours(2));
+        let of = |cause| Circuit { since: since + TimeDelta::hours(1), ..circuit(cause) };
+        assert_eq!(counted_wait(None, since, now), 2 * HOUR);
+        let refused = of(AccountCause::CredentialRefused);
+        assert_eq!(counted_wait(Some(refused), since, now), 2 * HOUR);
+        assert_eq!(counted_wait(Some(of(AccountCause::QuotaExhausted)), since, now), HOUR);
+        assert_eq!(counted_wait(None, now, since), Duration::ZERO, "a clock that was set back");
+    }
+}

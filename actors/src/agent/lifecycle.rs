@@ -1,0 +1,220 @@
+//! Lifecycle of an agent: it stops admitting requests because the service stops, or because it was removed from the
+//! configuration.
+
+use std::mem;
+
+use ractor::RpcReplyPort;
+use tokio::task::AbortHandle;
+
+use super::pending_orders::PendingOrders;
+use super::queue::RequestQueue;
+use super::running::RunningExecutions;
+use super::tasks::AgentTasks;
+use super::{AgentArgs, AgentMsg};
+use crate::execution::recover::settle_questions;
+use crate::model::code::Code;
+use crate::model::failure::Failure;
+use crate::model::id::AgentId;
+
+/// Lifecycle of an agent.
+pub(super) struct Lifecycle {
+    /// Reply ports of the callers that wait until nothing runs, if the service is stopping.
+    drains: Option<Vec<RpcReplyPort<()>>>,
+    /// State of the shutdown, if the agent was removed from the configuration.
+    shutdown: Option<ShutdownState>,
+}
+
+/// State of an agent that was removed from the configuration and finishes its work.
+#[derive(Default)]
+struct ShutdownState {
+    /// Reply ports of the callers that wait for the end.
+    replies: Vec<RpcReplyPort<()>>,
+    /// Task that settles the questions that can no longer be answered.
+    settlement: Option<AbortHandle>,
+}
+
+impl Drop for ShutdownState {
+    /// Stops the settlement: an agent that is configured again keeps its questions.
+    fn drop(&mut self) {
+        if let Some(settlement) = &self.settlement {
+            settlement.abort();
+        }
+    }
+}
+
+/// Work that an agent has left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RemainingWork {
+    /// An execution runs, or a submitter waits for its answer.
+    Active,
+    /// Nothing runs, and at least one request waits.
+    Waiting,
+    /// No work is left.
+    Nothing,
+}
+
+impl RemainingWork {
+    /// Returns the work that is left in these parts of an agent.
+    pub(super) fn of(
+        running: &RunningExecutions,
+        queue: &RequestQueue,
+        orders: &PendingOrders,
+    ) -> Self {
+        if !running.is_empty() || queue.has_unanswered() {
+            Self::Active
+        } else if !queue.is_empty() || orders.has_answers() {
+            Self::Waiting
+        } else {
+            Self::Nothing
+        }
+    }
+}
+
+impl Lifecycle {
+    /// Creates the lifecycle of a new actor; `is_draining` is true if the service is stopping.
+    pub(super) fn new(is_draining: bool) -> Self {
+        Self { drains: is_draining.then(Vec::new), shutdown: None }
+    }
+
+    /// Returns true if the service is stopping: no further execution starts.
+    pub(super) const fn is_draining(&self) -> bool {
+        self.drains.is_some()
+    }
+
+    /// Returns true if the agent admits no further request.
+    pub(super) const fn is_stopping(&self) -> bool {
+        self.drains.is_some() || self.shutdown.is_some()
+    }
+
+    /// Checks whether the agent admits requests.
+    pub(super) fn check(&self, agent: &AgentId) -> Result<(), Failure> {
+        if self.drains.is_some() {
+            Err(Failure::new(Code::Draining, "the service is stopping"))
+        } else if self.shutdown.is_some() {
+            Err(removed(agent))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Handles the stop of the service. The reply follows with [`Self::report_drained`].
+    pub(super) fn drain(&mut self, reply: RpcReplyPort<()>) {
+        self.drains.get_or_insert_default().push(reply);
+    }
+
+    /// Handles the removal from the configuration. The reply follows with [`Self::report_end`].
+    pub(super) fn remove(&mut self, reply: RpcReplyPort<()>) {
+        self.shutdown.get_or_insert_default().replies.push(reply);
+    }
+
+    /// Handles a new configuration of the agent: a removal is void, and its callers receive no reply.
+    pub(super) fn restore(&mut self) {
+        self.shutdown = None;
+    }
+
+    /// Replies to the drain requests, unless work is active.
+    fn report_drained(&mut self, left: RemainingWork) {
+        // Queued requests are in the ledger, and the next start of the service continues them.
+        if left != RemainingWork::Active {
+            // The list stays as the sign that the service is stopping.
+            for reply in self.drains.iter_mut().flat_map(mem::take) {
+                _ = reply.send(());
+            }
+        }
+    }
+
+    /// Handles a change of the remaining work, for which a drain or a removal may wait.
+    pub(super) fn work_changed(
+        &mut self,
+        left: RemainingWork,
+        args: &AgentArgs,
+        tasks: &mut AgentTasks,
+    ) {
+        self.report_drained(left);
+        self.settle_when_empty(left, args, tasks);
+    }
+
+    /// Starts to settle the open questions of a removed agent, once no work is left.
+    pub(super) fn settle_when_empty(
+        &mut self,
+        left: RemainingWork,
+        args: &AgentArgs,
+        tasks: &mut AgentTasks,
+    ) {
+        if let Some(shutdown) = self.unsettled(left) {
+            let (services, agent) = (args.services.clone(), args.spec.id.clone());
+            shutdown.settlement = Some(tasks.report(async move {
+                settle_questions(&services, &agent, &removed(&agent)).await;
+                AgentMsg::QuestionsSettled
+            }));
+        }
+    }
+
+    /// Returns the removal whose questions must be settled now.
+    fn unsettled(&mut self, left: RemainingWork) -> Option<&mut ShutdownState> {
+        let shutdown = self.shutdown.as_mut();
+        shutdown.filter(|it| left == RemainingWork::Nothing && it.settlement.is_none())
+    }
+
+    /// Replies to the removal requests, because nothing is left.
+    pub(super) fn report_end(&mut self) {
+        for reply in self.shutdown.iter_mut().flat_map(|it| mem::take(&mut it.replies)) {
+            _ = reply.send(());
+        }
+    }
+}
+
+/// Returns the rejection by an agent that was removed from the configuration.
+pub(crate) fn removed(agent: &AgentId) -> Failure {
+    let message = format!("agent `{agent}` was removed from the configuration");
+    Failure::new(Code::AgentRemoved, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use ractor::concurrency::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_drain_is_reported_once_nothing_is_active() {
+        let mut lifecycle = Lifecycle::new(false);
+        let (reply, mut drained) = oneshot();
+        lifecycle.drain(reply.into());
+        assert!(lifecycle.is_draining() && lifecycle.is_stopping());
+        lifecycle.report_drained(RemainingWork::Active);
+        assert!(drained.try_recv().is_err());
+        lifecycle.report_drained(RemainingWork::Waiting);
+        assert_eq!(drained.try_recv(), Ok(()));
+        assert!(lifecycle.is_draining(), "the service does not start again");
+    }
+
+    #[tokio::test]
+    async fn questions_are_settled_once_after_all_work() {
+        let mut lifecycle = Lifecycle::new(false);
+        assert!(lifecycle.unsettled(RemainingWork::Nothing).is_none());
+        let (reply, mut ended) = oneshot();
+        lifecycle.remove(reply.into());
+        assert!(lifecycle.unsettled(RemainingWork::Waiting).is_none());
+        let task = tokio::spawn(std::future::pending::<()>());
+        let shutdown = lifecycle.unsettled(RemainingWork::Nothing).unwrap();
+        shutdown.settlement = Some(task.abort_handle());
+        assert!(lifecycle.unsettled(RemainingWork::Nothing).is_none());
+        lifecycle.report_end();
+        assert_eq!(ended.try_recv(), Ok(()));
+    }
+
+    #[tokio::test]
+    async fn a_restored_agent_stops_its_settlement() {
+        let mut lifecycle = Lifecycle::new(false);
+        let (reply, ended) = oneshot();
+        lifecycle.remove(reply.into());
+        let task = tokio::spawn(std::future::pending::<()>());
+        let shutdown = lifecycle.unsettled(RemainingWork::Nothing).unwrap();
+        shutdown.settlement = Some(task.abort_handle());
+        lifecycle.restore();
+        assert!(task.await.is_err_and(|error| error.is_cancelled()));
+        assert!(ended.await.is_err(), "the removal is void");
+        assert!(!lifecycle.is_stopping());
+    }
+}

@@ -1,0 +1,61 @@
+//! Orders for an execution that arrived while its actor was still stopping.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::tasks::AgentTasks;
+use super::{AgentArgs, Submission};
+use crate::model::id::ExecutionId;
+
+/// Orders that the agent carries out once the actor of their execution has stopped.
+#[derive(Default)]
+pub(super) struct PendingOrders {
+    /// Answers to questions.
+    answers: BTreeMap<ExecutionId, Box<Submission>>,
+    /// Reasons of cancellations.
+    cancellations: BTreeMap<ExecutionId, String>,
+}
+
+impl PendingOrders {
+    /// Keeps the answer to the question of an execution.
+    pub(super) fn keep_answer(&mut self, id: ExecutionId, answer: Submission) {
+        self.answers.insert(id, Box::new(answer));
+    }
+
+    /// Removes and returns the answer to the question of an execution.
+    pub(super) fn take_answer(&mut self, id: ExecutionId) -> Option<Submission> {
+        self.answers.remove(&id).map(|answer| *answer)
+    }
+
+    /// Returns true if an answer waits.
+    pub(super) fn has_answers(&self) -> bool {
+        !self.answers.is_empty()
+    }
+
+    /// Keeps the cancellation of an execution, with its reason.
+    pub(super) fn keep_cancellation(&mut self, id: ExecutionId, why: String) {
+        self.cancellations.insert(id, why);
+    }
+
+    /// Returns the reason of the kept cancellation of an execution.
+    pub(super) fn cancellation(&self, id: ExecutionId) -> Option<&str> {
+        self.cancellations.get(&id).map(String::as_str)
+    }
+
+    /// Cancels an execution whose cancellation arrived while its actor stopped.
+    pub(super) fn cancel_late(
+        &mut self,
+        id: ExecutionId,
+        args: &AgentArgs,
+        tasks: &mut AgentTasks,
+    ) {
+        if let Some(why) = self.take_cancellation(id) {
+            tasks.read_cancelled(Arc::clone(&args.services.ledger), id, why);
+        }
+    }
+
+    /// Removes the cancellation of an execution, and returns its reason.
+    pub(super) fn take_cancellation(&mut self, id: ExecutionId) -> Option<String> {
+        self.cancellations.remove(&id)
+    }
+}

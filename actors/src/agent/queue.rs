@@ -1,0 +1,186 @@
+//! Queue of an agent: the requests that wait, their order, and the answers to their submitters.
+
+mod entry;
+mod positions;
+mod timeouts;
+
+use std::collections::HashMap;
+use std::mem;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::SubmitReply;
+use crate::decide::admission::{AdmissionEffect, AdmissionEvent, Queue, step};
+use crate::model::agent::Capacity;
+use crate::model::agent::quota::Deferral;
+use crate::model::execution::State;
+use crate::model::execution::progress::Progress;
+use crate::model::failure::Failure;
+use crate::model::id::ExecutionId;
+use crate::services::credential_breakers::BreakerProbe;
+
+pub(super) use self::entry::QueuedRequest;
+pub(super) use self::timeouts::TimeoutExtension;
+
+/// Requests of an agent that wait, with their order.
+pub(super) struct RequestQueue {
+    /// Order of the requests, and the slots.
+    order: Queue,
+    entries: HashMap<ExecutionId, QueuedRequest>,
+    /// True if the entries of a long queue will be notified of their positions.
+    is_notice_due: bool,
+    /// True if the timer of the first entry runs.
+    has_timer: bool,
+}
+
+impl RequestQueue {
+    /// Creates an empty queue.
+    pub(super) fn new(capacity: Capacity) -> Self {
+        Self {
+            order: Queue::new(capacity.running.map(Into::into), capacity.waiting),
+            entries: HashMap::new(),
+            is_notice_due: false,
+            has_timer: false,
+        }
+    }
+
+    /// Applies an event. The caller carries out the effects.
+    pub(super) fn apply(&mut self, event: AdmissionEvent) -> Vec<AdmissionEffect> {
+        let (order, effects) = step(mem::take(&mut self.order), event);
+        self.order = order;
+        effects
+    }
+
+    /// Adds a request. Its event in the order follows.
+    pub(super) fn insert(&mut self, id: ExecutionId, entry: QueuedRequest) {
+        self.entries.insert(id, entry);
+    }
+
+    /// Removes and returns a request. Its event in the order follows or has happened.
+    pub(super) fn remove(&mut self, id: ExecutionId) -> Option<QueuedRequest> {
+        self.entries.remove(&id)
+    }
+
+    /// Returns a request.
+    pub(super) fn get(&self, id: ExecutionId) -> Option<&QueuedRequest> {
+        self.entries.get(&id)
+    }
+
+    /// Returns true if the request waits.
+    pub(super) fn contains(&self, id: ExecutionId) -> bool {
+        self.entries.contains_key(&id)
+    }
+
+    /// Returns true if no request waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Returns true if a submitter waits for its answer.
+    pub(super) fn has_unanswered(&self) -> bool {
+        self.entries.values().any(QueuedRequest::is_unanswered)
+    }
+
+    /// Returns the number of executions that hold a slot.
+    pub(super) fn used_slots(&self) -> usize {
+        self.order.running().len()
+    }
+
+    /// Returns the execution that starts when one more may start.
+    pub(super) fn next(&self) -> Option<ExecutionId> {
+        self.order.next()
+    }
+
+    /// Subscribes to the progress of a request.
+    pub(super) fn watch(&self, id: ExecutionId) -> Option<watch::Receiver<Progress>> {
+        self.entries.get(&id).map(|entry| entry.progress.subscribe())
+    }
+
+    /// Answers the submitter of a request, once.
+    pub(super) fn answer(&mut self, id: ExecutionId, result: Result<(), Failure>) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        let Some(reply) = entry.reply.take() else { return };
+        let progress = Some(entry.progress.subscribe());
+        let accepted = SubmitReply { execution: id, joined: false, progress, ended: None };
+        _ = reply.send(result.map(|()| accepted));
+    }
+
+    /// Rejects a request and removes it.
+    pub(super) fn reject(&mut self, id: ExecutionId, failure: Failure) {
+        self.answer(id, Err(failure));
+        self.entries.remove(&id);
+    }
+
+    /// Removes a duplicate request, and answers its submitter with the earlier execution and its progress.
+    pub(super) fn join(
+        &mut self,
+        id: ExecutionId,
+        twin: ExecutionId,
+        progress: Option<watch::Receiver<Progress>>,
+    ) {
+        if let Some(reply) = self.remove(id).and_then(|entry| entry.reply) {
+            _ = reply.send(Ok(SubmitReply {
+                execution: twin,
+                joined: true,
+                progress,
+                ended: None,
+            }));
+        }
+    }
+
+    /// Lets a request take the result of the execution `of` when its turn comes.
+    pub(super) fn take_result(&mut self, id: ExecutionId, of: ExecutionId) {
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.equal = Some(of);
+        }
+    }
+
+    /// Releases a request that waited for the result of an equal one, which is `equal` if it succeeded. Returns true if
+    /// the request waited for it.
+    pub(super) fn release(&mut self, id: ExecutionId, equal: Option<ExecutionId>) -> bool {
+        // A request that has started its own work meanwhile, and asked a question, waits for something else now.
+        let entry = self.entries.get_mut(&id).filter(|entry| entry.from.state != State::Waiting);
+        entry.map(|entry| entry.equal = equal).is_some()
+    }
+
+    /// Hands a probe of the credential to a request. Returns true if the request waits.
+    pub(super) fn hand_probe(&mut self, id: ExecutionId, probe: BreakerProbe) -> bool {
+        self.entries.get_mut(&id).map(|entry| entry.probe = Some(probe)).is_some()
+    }
+
+    /// Ends a deferral: the wait starts at `now` with this deadline. Returns false if the execution was cancelled, or
+    /// was woken before and deferred again.
+    pub(super) fn wake(
+        &mut self,
+        id: ExecutionId,
+        parked: Deferral,
+        now: DateTime<Utc>,
+        due: Instant,
+    ) -> bool {
+        let entry = self.entries.get_mut(&id).filter(|entry| entry.parked == Some(parked));
+        let wake = |entry: &mut QueuedRequest| {
+            (entry.parked, entry.due, entry.since) = (None, due, now);
+        };
+        entry.map(wake).is_some()
+    }
+
+    /// Returns the deferred executions that wait for the account.
+    pub(super) fn deferred_for_account(&self) -> Vec<(ExecutionId, Deferral)> {
+        let deferral = |(id, entry): (&ExecutionId, &QueuedRequest)| {
+            let parked = entry.parked.filter(|parked| parked.cause.shuts_the_account())?;
+            Some((*id, parked))
+        };
+        self.entries.iter().filter_map(deferral).collect()
+    }
+
+    /// Applies a new queue timeout to the entries.
+    pub(super) fn change_patience(&mut self, before: Duration, after: Duration) {
+        for entry in self.entries.values_mut() {
+            let since = entry.due.checked_sub(before).unwrap_or(entry.due);
+            entry.due = since.checked_add(after).unwrap_or(entry.due);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Request in the queue of an agent.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use ractor::RpcReplyPort;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::agent::SubmitReply;
+use crate::agent::credential_gate::WaitCondition;
+use crate::execution::Resumption;
+use crate::model::agent::queue::{QueueReason, Queued};
+use crate::model::agent::quota::Deferral;
+use crate::model::execution::State;
+use crate::model::execution::progress::{Progress, Stay};
+use crate::model::execution::record::Record;
+use crate::model::execution::request::{Input, Overrides, Request, RequestOrigin};
+use crate::model::failure::Failure;
+use crate::model::id::ExecutionId;
+use crate::services::credential_breakers::BreakerProbe;
+
+/// Request in the queue.
+pub(in crate::agent) struct QueuedRequest {
+    pub(in crate::agent) request: Arc<Request>,
+    /// Reply port of the submitter, until it has its answer.
+    pub(in crate::agent) reply: Option<RpcReplyPort<Result<SubmitReply, Failure>>>,
+    pub(in crate::agent) progress: watch::Sender<Progress>,
+    /// Displayed start time of the wait.
+    pub(in crate::agent) since: DateTime<Utc>,
+    /// Tracing span of the request.
+    pub(in crate::agent) span: tracing::Span,
+    /// Deadline of the wait, on a monotonic clock.
+    pub(in crate::agent) due: Instant,
+    pub(in crate::agent) from: Resumption,
+    /// Execution whose result is taken, if any.
+    pub(in crate::agent) equal: Option<ExecutionId>,
+    /// Deferral of the execution, if it is deferred.
+    pub(in crate::agent) parked: Option<Deferral>,
+    /// Probe of the credential, if the execution is one.
+    pub(in crate::agent) probe: Option<BreakerProbe>,
+}
+
+impl QueuedRequest {
+    /// Creates an entry without a submitter, which waits since `since`.
+    pub(in crate::agent) fn new(
+        request: Arc<Request>,
+        from: Resumption,
+        since: DateTime<Utc>,
+        due: Instant,
+    ) -> Self {
+        Self {
+            request,
+            reply: None,
+            progress: watch::Sender::new(Progress::accepted()),
+            since,
+            span: tracing::Span::none(),
+            due,
+            from,
+            equal: None,
+            parked: None,
+            probe: None,
+        }
+    }
+
+    /// Creates an entry that restores an execution with an open question in order to end it.
+    pub(in crate::agent) fn with_question(record: &Record) -> Self {
+        let request = Request {
+            agent: record.agent.clone(),
+            origin: RequestOrigin {
+                owner: record.owner,
+                trigger: record.trigger.clone(),
+                trace: record.trace.clone(),
+                hops: 0,
+            },
+            message: record.message.clone(),
+            context: record.context.clone(),
+            opens: false,
+            idempotency: None,
+            continues: None,
+            standing: Overrides::default(),
+            input: Input::default(),
+        };
+        let from = Resumption::waiting_for_input(record);
+        Self::new(Arc::new(request), from, record.changed_at, Instant::now())
+    }
+
+    /// Creates the entry of a deferred execution. Its queue timeout starts when the deferral ends.
+    pub(in crate::agent) fn deferred(
+        request: Arc<Request>,
+        progress: watch::Sender<Progress>,
+        stay: Stay,
+        now: DateTime<Utc>,
+    ) -> Self {
+        Self {
+            progress,
+            parked: Some(stay.parked),
+            ..Self::new(request, Resumption::parked(stay), now, Instant::now())
+        }
+    }
+
+    /// Creates the entry of an execution that was deferred in an earlier process.
+    pub(in crate::agent) fn deferred_before(
+        record: &Record,
+        deferral: Deferral,
+        request: Arc<Request>,
+        now: DateTime<Utc>,
+    ) -> Self {
+        let progress = Progress { state: State::Failed, ..Progress::accepted() };
+        Self::deferred(request, watch::Sender::new(progress), Stay::of(record, deferral), now)
+    }
+
+    /// Returns true if the submitter waits for its answer. Before the answer, the entry is not visible and cannot
+    /// expire, because an unrecorded execution cannot be ended.
+    pub(super) const fn is_unanswered(&self) -> bool {
+        self.reply.is_some()
+    }
+
+    /// Returns the displayed position with the actual reason of the wait.
+    pub(super) fn shown(&self, place: Queued, condition: Option<WaitCondition>) -> Queued {
+        let deferral = self.parked.map(|parked| WaitCondition {
+            reason: parked.cause.reason(),
+            until: Some(parked.until),
+        });
+        // Each other reason than a busy agent holds, whatever keeps the queue from starting.
+        let condition = condition.filter(|_| place.reason == QueueReason::AgentBusy);
+        match deferral.or(condition) {
+            Some(WaitCondition { reason, until }) => Queued { reason, until, ..place },
+            None => place,
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Queue positions that waiting executions show, kept up to date.
+
+use std::collections::HashMap;
+use std::mem;
+use std::time::Duration;
+
+use super::RequestQueue;
+use crate::agent::AgentMsg;
+use crate::agent::credential_gate::WaitCondition;
+use crate::agent::tasks::AgentTasks;
+use crate::model::agent::queue::{QueueReason, Queued};
+use crate::model::id::ExecutionId;
+use crate::model::observation::status::QueuedStatus;
+
+/// Longest queue that is notified of every change.
+const SHORT: usize = 64;
+
+/// Minimum interval of notifications in a longer queue: a notification of thousands of entries at each change was most
+/// of the work.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Average number of notified entries per millisecond in the longest queues.
+const NOTIFIED_PER_MS: usize = 5;
+
+/// Decision when the entries are notified of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PositionNotice {
+    /// The entries are notified now.
+    Now,
+    /// The entries are notified after this time.
+    After(Duration),
+    /// An earlier decision covers the change.
+    Scheduled,
+}
+
+impl RequestQueue {
+    /// Notifies the entries after a change of the queue, those of a long queue later.
+    pub(in crate::agent) fn notify_change(
+        &mut self,
+        condition: Option<WaitCondition>,
+        tasks: &mut AgentTasks,
+    ) {
+        match self.schedule_notice() {
+            PositionNotice::Now => self.notify_all(condition),
+            PositionNotice::After(pause) => tasks.send_after(pause, AgentMsg::PlacesDue),
+            PositionNotice::Scheduled => {}
+        }
+    }
+
+    /// Decides when the entries are notified of a change of the queue.
+    fn schedule_notice(&mut self) -> PositionNotice {
+        if self.entries.len() <= SHORT {
+            PositionNotice::Now
+        } else if mem::replace(&mut self.is_notice_due, true) {
+            PositionNotice::Scheduled
+        } else {
+            PositionNotice::After(pause(self.entries.len()))
+        }
+    }
+
+    /// Notifies all entries of a long queue, after its pause.
+    pub(in crate::agent) fn notice_due(&mut self, condition: Option<WaitCondition>) {
+        self.is_notice_due = false;
+        self.notify_all(condition);
+    }
+
+    /// Notifies a new entry of its position.
+    pub(in crate::agent) fn notify(
+        &self,
+        id: ExecutionId,
+        position: usize,
+        condition: Option<WaitCondition>,
+    ) {
+        if let Some(entry) = self.entries.get(&id) {
+            let place = entry.shown(Queued::new(position, QueueReason::AgentBusy), condition);
+            entry.progress.send_if_modified(|progress| progress.waits(Some(place)));
+        }
+    }
+
+    /// Notifies all entries of their positions. Positions are not recorded, because they are only true now.
+    fn notify_all(&self, condition: Option<WaitCondition>) {
+        let mut places: HashMap<_, _> = self.order.places().collect();
+        for (id, entry) in &self.entries {
+            let place = places.remove(id).filter(|_| !entry.is_unanswered());
+            let place = place.map(|place| entry.shown(place, condition));
+            entry.progress.send_if_modified(|progress| progress.waits(place));
+        }
+    }
+
+    /// Returns the displayed entries; `patience` is the queue timeout with the additional queue time.
+    pub(in crate::agent) fn statuses(
+        &self,
+        condition: Option<WaitCondition>,
+        patience: Duration,
+    ) -> Vec<QueuedStatus> {
+        let queued = self.order.places().filter_map(|(id, place)| {
+            let entry = self.entries.get(&id)?;
+            let Queued { position, reason, until } = entry.shown(place, condition);
+            let deadline = entry.parked.map_or(entry.since + patience, |parked| parked.until);
+            Some(QueuedStatus { id, position, reason, since: entry.since, until, deadline })
+        });
+        queued.collect()
+    }
+}
+
+/// Returns the notification interval for a queue of this length.
+fn pause(length: usize) -> Duration {
+    PAUSE.max(Duration::from_millis((length / NOTIFIED_PER_MS) as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn position_updates_slow_down_as_the_queue_grows() {
+        let pauses = [65, 500, 10_000, 20_000].map(|length| pause(length).as_millis());
+        assert_eq!(pauses, [100, 100, 2_000, 4_000]);
+    }
+}

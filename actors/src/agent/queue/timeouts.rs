@@ -1,0 +1,99 @@
+//! Queue timeout: one timer for the first entry that has its answer, because all entries have the same timeout.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{QueuedRequest, RequestQueue};
+use crate::agent::AgentMsg;
+use crate::agent::tasks::AgentTasks;
+use crate::model::id::ExecutionId;
+
+/// Extension of the queue timeouts, by the time that the entries waited for the quota alone.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::agent) struct TimeoutExtension {
+    /// Time since when the quota was exhausted.
+    pub(in crate::agent) since: Instant,
+    /// Present time.
+    pub(in crate::agent) now: Instant,
+    /// Queue timeout of the agent.
+    pub(in crate::agent) patience: Duration,
+    /// Longest extension.
+    pub(in crate::agent) longest: Duration,
+}
+
+impl TimeoutExtension {
+    /// Returns the deadline of an entry after the extension.
+    fn apply(&self, due: Instant) -> Instant {
+        let came = due.checked_sub(self.patience).unwrap_or(self.since).max(self.since);
+        let lost = self.now.saturating_duration_since(came).min(self.longest);
+        due.checked_add(lost).unwrap_or(due)
+    }
+}
+
+impl RequestQueue {
+    /// Starts the timer of the first entry, unless it runs. `extra` is the additional queue time.
+    pub(in crate::agent) fn schedule_timeout(&mut self, extra: Duration, tasks: &mut AgentTasks) {
+        if let Some(wait) = self.start_timer(extra) {
+            tasks.send_after(wait, AgentMsg::PatienceDue);
+        }
+    }
+
+    /// Returns the wait for which a timer must start, unless one runs.
+    fn start_timer(&mut self, extra: Duration) -> Option<Duration> {
+        let first = self.answered().next().and_then(|id| self.time_left(id, extra));
+        let wait = first.filter(|_| !self.has_timer)?;
+        self.has_timer = true;
+        Some(wait)
+    }
+
+    /// Ignores the running timer, because it has ended or may end too late.
+    pub(in crate::agent) const fn forget_timer(&mut self) {
+        self.has_timer = false;
+    }
+
+    /// Returns the entries whose timeout has expired.
+    pub(in crate::agent) fn expired(&self, extra: Duration) -> Vec<ExecutionId> {
+        let is_due = |id: &ExecutionId| self.time_left(*id, extra) == Some(Duration::ZERO);
+        self.answered().take_while(is_due).collect()
+    }
+
+    /// Extends the timeouts of all entries except deferred ones.
+    pub(in crate::agent) fn extend_timeouts(&mut self, extension: TimeoutExtension) {
+        for entry in self.entries.values_mut().filter(|entry| entry.parked.is_none()) {
+            entry.due = extension.apply(entry.due);
+        }
+    }
+
+    /// Iterates over the entries whose submitter has its answer, in order.
+    fn answered(&self) -> impl Iterator<Item = ExecutionId> + '_ {
+        let is_answered = |entry: &QueuedRequest| !entry.is_unanswered();
+        self.order.waiting().filter(move |id| self.entries.get(id).is_some_and(is_answered))
+    }
+
+    /// Returns the remaining queue time of an entry.
+    fn time_left(&self, id: ExecutionId, extra: Duration) -> Option<Duration> {
+        let due = self.entries.get(&id)?.due;
+        let due = due.checked_add(extra).unwrap_or(due);
+        Some(due.saturating_duration_since(Instant::now()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_timeout_is_extended_by_the_wait_for_the_quota_alone() {
+        let minutes = |count: u64| Duration::from_secs(60 * count);
+        let since = Instant::now();
+        let (now, patience) = (since + minutes(20), minutes(30));
+        let extension = TimeoutExtension { since, now, patience, longest: minutes(15) };
+        let came_during_the_block = since + minutes(10) + patience;
+        let extended = extension.apply(came_during_the_block);
+        assert_eq!(extended, came_during_the_block + minutes(10));
+        let came_before_the_block = since + minutes(25);
+        let extended = extension.apply(came_before_the_block);
+        assert_eq!(extended, came_before_the_block + minutes(15), "no more than the longest");
+    }
+}

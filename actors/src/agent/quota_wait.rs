@@ -1,0 +1,124 @@
+//! Waits of queued executions: for their slot until the queue timeout, for the agent's credential, and for the quota of
+//! their account. A deferred execution holds only its request.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use tokio::time::{Instant, sleep};
+
+use super::credential_gate::GateChange;
+use super::queue::QueuedRequest;
+use super::{AgentArgs, AgentData, AgentDefinition, AgentMsg};
+use crate::decide::admission::AdmissionEvent;
+use crate::decide::execution::ExecutionEvent;
+use crate::decide::retry::quota::spread;
+use crate::model::agent::quota::Deferral;
+use crate::model::execution::progress::Stay;
+use crate::model::id::ExecutionId;
+use crate::ports::clock::Clock;
+
+/// Interval between two checks of the wall clock, which may have been set.
+const CLOCK_CHECK: Duration = Duration::from_secs(60);
+
+impl AgentData {
+    /// Handles the deferral of an execution whose actor has stopped.
+    pub(super) fn parked(&mut self, id: ExecutionId, deferred: Stay) {
+        let Some(execution) = self.running.remove(id) else { return };
+        let now = self.args.services.clock.now();
+        let entry = QueuedRequest::deferred(execution.request, execution.progress, deferred, now);
+        // The probe of the execution is given back at the end of this function: no other execution may probe before
+        // the queue knows the deferral.
+        self.defer(id, QueuedRequest { span: execution.span, ..entry }, deferred.parked);
+        self.orders.cancel_late(id, &self.args, &mut self.tasks);
+        self.report_drained();
+    }
+
+    /// Adds a deferred execution to the queue. Its slot is free until the end of the deferral.
+    pub(super) fn defer(&mut self, id: ExecutionId, entry: QueuedRequest, deferral: Deferral) {
+        self.admission.queue_mut().insert(id, entry);
+        self.arrive(AdmissionEvent::Parked(id));
+        self.tasks.report(end_of_deferral(Arc::clone(&self.args.services.clock), id, deferral));
+    }
+
+    /// Queues a deferred execution again, before all later arrivals.
+    pub(super) fn woken(&mut self, id: ExecutionId, deferral: Deferral) {
+        if self.admission.wake(id, deferral, &self.args) {
+            self.arrive(AdmissionEvent::Woken(id));
+            self.admission.schedule_timeout(&self.args, &mut self.tasks);
+        }
+    }
+
+    /// Holds the queue, or lets it continue, as the pressure of the machine and the agent's program require.
+    pub(super) fn judged(&mut self) {
+        let is_held = self.args.is_held();
+        self.arrive(if is_held { AdmissionEvent::Held } else { AdmissionEvent::Released });
+    }
+
+    /// Blocks or unblocks the queue, as the credential requires. An execution that was served with the credential, or
+    /// an operator, wakes the deferred executions.
+    pub(super) fn circuit_turned(&mut self) {
+        match self.admission.refresh_credential(&self.args) {
+            GateChange::Unchanged => return,
+            GateChange::Shut => self.arrive(AdmissionEvent::Shut),
+            GateChange::Opened { .. } => {
+                self.arrive(AdmissionEvent::Opened);
+                for (id, deferral) in self.admission.queue().deferred_for_account() {
+                    self.woken(id, deferral);
+                }
+            }
+        }
+        self.admission.reschedule_timeout(&self.args, &mut self.tasks);
+    }
+
+    /// Ends the entries whose timeout has expired, and starts the timer for the next one.
+    pub(super) fn patience_due(&mut self) {
+        for id in self.admission.expired(&self.args) {
+            self.end_unrun(id, self.args.queue_expiry());
+        }
+        self.admission.schedule_timeout(&self.args, &mut self.tasks);
+    }
+
+    /// Applies a new definition. Running executions keep the old one; queued ones keep their position and start with
+    /// the new one.
+    pub(super) fn reseat(&mut self, definition: AgentDefinition) {
+        self.lifecycle.restore();
+        let before = self.args.spec.limits.capacity.patience;
+        (self.args.spec, self.args.driver) = (definition.spec, definition.driver);
+        let resized = self.admission.reconfigure(before, &self.args);
+        self.judged(); // The program may have been installed or removed since.
+        self.arrive(resized);
+        self.circuit_turned();
+        self.args.services.report_spent(&self.args.spec);
+        self.admission.reschedule_timeout(&self.args, &mut self.tasks);
+    }
+}
+
+impl AgentArgs {
+    /// Returns the end of an entry whose queue timeout has expired.
+    fn queue_expiry(&self) -> ExecutionEvent {
+        match self.spec.unavailable() {
+            // The caller can act on the missing program, not on the length of the queue.
+            Some(failure) => ExecutionEvent::Denied { failure },
+            None => ExecutionEvent::QueueExpired,
+        }
+    }
+}
+
+/// Waits for the end of a deferral by a monotonic clock, or by the wall clock if that jumped ahead.
+fn end_of_deferral(
+    clock: Arc<dyn Clock>,
+    id: ExecutionId,
+    parked: Deferral,
+) -> impl Future<Output = AgentMsg> + Send + 'static {
+    let wait = (parked.until - clock.now()).to_std().unwrap_or_default();
+    let spread = spread(id, wait);
+    let due = Instant::now().checked_add(wait + spread).unwrap_or_else(Instant::now);
+    let until = parked.until + TimeDelta::from_std(spread).unwrap_or_default();
+    async move {
+        while Instant::now() < due && clock.now() < until {
+            sleep(due.saturating_duration_since(Instant::now()).min(CLOCK_CHECK)).await;
+        }
+        AgentMsg::Woken(id, parked)
+    }
+}

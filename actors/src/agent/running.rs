@@ -1,0 +1,181 @@
+//! Executions of an agent that have an actor.
+
+pub(crate) mod replay_driver;
+mod retry_policy;
+mod start;
+mod takeover;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use ractor::{ActorId, ActorRef, RpcReplyPort};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::AgentDefinition;
+use crate::decide::execution::ExecutionEvent;
+use crate::decide::recovery::restart::{Intensity, RestartDecision, Restarts, step};
+use crate::execution::{ExecutionMsg, InteractionMsg};
+use crate::model::execution::progress::Progress;
+use crate::model::execution::request::Request;
+use crate::model::id::ExecutionId;
+use crate::model::interaction::Interaction;
+use crate::services::credential_breakers::BreakerProbe;
+
+pub(super) use self::start::ExecutionStart;
+
+/// Executions that have an actor, and the crashes of these actors. Maps that are seldom used are B-trees, which are
+/// small while they are empty: most agents are idle.
+pub(super) struct RunningExecutions {
+    executions: HashMap<ExecutionId, RunningExecution>,
+    by_actor: BTreeMap<ActorId, ExecutionId>,
+    /// Executions whose actor has crashed and was replaced.
+    replaced: BTreeSet<ExecutionId>,
+    /// Crashes of executions; too many within a period are a fault of the agent.
+    crashes: Restarts,
+    /// Start of the agent's actor, from which the times of crashes count.
+    began: Instant,
+}
+
+/// Execution with an actor.
+pub(super) struct RunningExecution {
+    actor: ActorRef<ExecutionMsg>,
+    pub(super) progress: watch::Sender<Progress>,
+    /// Definition of the agent at the start of the execution.
+    definition: AgentDefinition,
+    /// Raw request, for the time after a deferral.
+    pub(super) request: Arc<Request>,
+    pub(super) span: tracing::Span,
+    /// Probe of the credential, held only for its destructor.
+    _probe: Option<BreakerProbe>,
+}
+
+impl RunningExecutions {
+    /// Creates an empty set.
+    pub(super) fn new() -> Self {
+        Self {
+            executions: HashMap::new(),
+            by_actor: BTreeMap::new(),
+            replaced: BTreeSet::new(),
+            crashes: Restarts::default(),
+            began: Instant::now(),
+        }
+    }
+
+    /// Adds an execution whose actor has just started.
+    fn insert(&mut self, id: ExecutionId, execution: RunningExecution) {
+        self.by_actor.insert(execution.actor.get_id(), id);
+        self.executions.insert(id, execution);
+    }
+
+    /// Returns true if the execution has an actor.
+    pub(super) fn contains(&self, id: ExecutionId) -> bool {
+        self.executions.contains_key(&id)
+    }
+
+    /// Returns true if no execution has an actor.
+    pub(super) fn is_empty(&self) -> bool {
+        self.executions.is_empty()
+    }
+
+    /// Returns the execution of an actor.
+    pub(super) fn of_actor(&self, actor: ActorId) -> Option<ExecutionId> {
+        self.by_actor.get(&actor).copied()
+    }
+
+    /// Returns the executions with their actors.
+    pub(super) fn actors(&self) -> Vec<(ExecutionId, ActorRef<ExecutionMsg>)> {
+        self.executions.iter().map(|(id, one)| (*id, one.actor.clone())).collect()
+    }
+
+    /// Returns the present progress of an execution.
+    pub(super) fn progress(&self, id: ExecutionId) -> Option<Progress> {
+        self.executions.get(&id).map(|one| one.progress.borrow().clone())
+    }
+
+    /// Subscribes to the progress of an execution.
+    pub(super) fn watch(&self, id: ExecutionId) -> Option<watch::Receiver<Progress>> {
+        self.executions.get(&id).map(|one| one.progress.subscribe())
+    }
+
+    /// Sends the order to cancel to the actor of an execution.
+    pub(super) fn cancel(&self, id: ExecutionId, why: String) {
+        if let Some(one) = self.executions.get(&id) {
+            _ = one.actor.cast(ExecutionMsg::Happened(ExecutionEvent::Cancel { why }));
+        }
+    }
+
+    /// Forwards an answer to the actor of its execution, which replies. A dropped reply port is an answer too. Without an
+    /// actor nothing is lost: the work that is resumed later asks again, and the ledger then knows the answer.
+    pub(super) fn answered(
+        &self,
+        interaction: Box<Interaction>,
+        reply: RpcReplyPort<Option<watch::Receiver<Progress>>>,
+    ) {
+        if let Some(one) = self.executions.get(&interaction.place.execution) {
+            let answered = InteractionMsg::Answered(interaction, reply);
+            _ = one.actor.cast(ExecutionMsg::Interaction(answered));
+        }
+    }
+
+    /// Sends the order to cancel to all actors.
+    pub(super) fn cancel_all(&self, why: &str) {
+        for id in self.executions.keys() {
+            self.cancel(*id, why.to_owned());
+        }
+    }
+
+    /// Removes an execution that has ended or holds no actor any more.
+    pub(super) fn remove(&mut self, id: ExecutionId) -> Option<RunningExecution> {
+        self.replaced.remove(&id);
+        self.detach(id)
+    }
+
+    /// Removes an execution whose actor is about to be replaced.
+    fn detach(&mut self, id: ExecutionId) -> Option<RunningExecution> {
+        let execution = self.executions.remove(&id)?;
+        self.by_actor.remove(&execution.actor.get_id());
+        Some(execution)
+    }
+
+    /// Returns true if another actor may replace the crashed one of an execution, which is permitted once.
+    fn permit_replacement(&mut self, id: ExecutionId) -> bool {
+        self.replaced.insert(id)
+    }
+
+    /// Counts a crash, and decides about the agent.
+    fn record_crash(&mut self) -> RestartDecision {
+        // `step` takes the state by value and returns the next one.
+        let crashes = std::mem::take(&mut self.crashes);
+        let (crashes, decision) = step(crashes, self.began.elapsed(), Intensity::default());
+        self.crashes = crashes;
+        decision
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_execution_is_replaced_once_until_it_is_removed() {
+        let (mut running, id) = (RunningExecutions::new(), ExecutionId::fresh());
+        assert!(running.permit_replacement(id));
+        assert!(running.detach(id).is_none());
+        assert!(!running.permit_replacement(id), "the second actor crashed too");
+        assert!(running.remove(id).is_none());
+        assert!(running.permit_replacement(id));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn too_many_crashes_in_a_minute_are_a_fault_of_the_agent() {
+        let mut running = RunningExecutions::new();
+        let intensity = Intensity::default();
+        for _ in 0..intensity.max {
+            assert_eq!(running.record_crash(), RestartDecision::Restart);
+        }
+        assert_eq!(running.record_crash(), RestartDecision::Quarantine);
+        tokio::time::advance(2 * intensity.period).await;
+        assert_eq!(running.record_crash(), RestartDecision::Restart);
+    }
+}

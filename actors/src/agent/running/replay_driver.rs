@@ -1,0 +1,165 @@
+//! Driver that replays the result of an equal request instead of a new run.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::task::JoinHandle;
+
+use crate::decide::output::redact_parts::RedactedPart;
+use crate::driver::{Driver, Hold, Lease, Work};
+use crate::model::agent::AgentSpec;
+use crate::model::agent::workspace::Workspace;
+use crate::model::code::Code;
+use crate::model::execution::AttemptId;
+use crate::model::execution::content::Piece;
+use crate::model::execution::event::{EventKind, MessageRole, TextChannel};
+use crate::model::execution::request::Request;
+use crate::model::failure::Failure;
+use crate::model::id::ExecutionId;
+use crate::ports::ledger::{Ledger, LedgerError};
+use crate::report::{OutputWriter, Reporter};
+
+/// Driver that replays the output of another execution.
+pub(crate) struct Echo {
+    /// Id of the other execution, which has succeeded.
+    pub(crate) of: ExecutionId,
+    /// Ledger with the output of the other execution.
+    pub(crate) ledger: Arc<dyn Ledger>,
+}
+
+#[async_trait]
+impl Driver for Echo {
+    /// Returns no workspace, because a replay modifies nothing.
+    async fn workspace(&self, _: &AgentSpec, _: &Request) -> Option<Workspace> {
+        None
+    }
+
+    fn start(&self, work: Work, report: Reporter) -> Lease {
+        let copy = Copy { of: self.of, ledger: Arc::clone(&self.ledger), said: 0 };
+        Box::new(Copying(tokio::spawn(copy.run(work, report))))
+    }
+
+    /// Starts again, because a replay only reads.
+    fn resume(&self, work: Work, report: Reporter) -> Lease {
+        self.start(work, report)
+    }
+}
+
+/// Handle of a replay, which is short: it is never stopped midway and leaves nothing behind.
+struct Copying(JoinHandle<()>);
+
+#[async_trait]
+impl Hold for Copying {
+    fn stop(&self) {}
+
+    async fn clean(mut self: Box<Self>) {
+        _ = (&mut self.0).await; // After a panic the dropped reporter reports the failure.
+    }
+}
+
+impl Drop for Copying {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Replay of one attempt.
+struct Copy {
+    of: ExecutionId,
+    ledger: Arc<dyn Ledger>,
+    said: u32,
+}
+
+impl Copy {
+    async fn run(mut self, work: Work, report: Reporter) {
+        report.started(None);
+        let verdict = self.replay(&work, &report).await.map_err(|error| {
+            tracing::error!(execution = %work.execution, %error, "failed to copy result of duplicate");
+            Failure::new(
+                Code::LedgerUnavailable,
+                "failed to copy the result of the equal request",
+            )
+        });
+        report.ended(verdict, None);
+    }
+
+    /// Replays the events of the other execution's last attempt.
+    async fn replay(&mut self, work: &Work, report: &Reporter) -> Result<(), LedgerError> {
+        let message = format!("the result is that of `{}`, which had the same request", self.of);
+        report.note(EventKind::Warning { message }).await?;
+        let last = self.ledger.execution(self.of).await?.map(|record| record.stamp);
+        let mut scribe = report.scribe(TextChannel::Parts);
+        for event in self.ledger.events(self.of, 0).await? {
+            if is_of(&event.data, last)
+                && let Some(fact) = self.again(event.data, work, &mut scribe).await?
+            {
+                report.note(fact).await?;
+            }
+        }
+        scribe.close().await.map(|_| ())
+    }
+
+    /// Converts an event of the other execution to one of this execution; `None` for events that concern the other one
+    /// only.
+    async fn again(
+        &mut self,
+        fact: EventKind,
+        work: &Work,
+        scribe: &mut OutputWriter,
+    ) -> Result<Option<EventKind>, LedgerError> {
+        Ok(match fact {
+            EventKind::Message { speaker, pieces, .. } if speaker != MessageRole::User => {
+                self.said += 1;
+                let message = format!("{}-{}-{}", work.execution, work.stamp.attempt, self.said);
+                let pieces = self.copied(&pieces, scribe).await?;
+                Some(EventKind::Message { speaker, message, pieces })
+            }
+            EventKind::Artifact { id, name, description, pieces, append, last } => {
+                let pieces = self.copied(&pieces, scribe).await?;
+                Some(EventKind::Artifact { id, name, description, pieces, append, last })
+            }
+            EventKind::OutputTruncated { .. } => Some(fact),
+            EventKind::Message { .. }
+            | EventKind::StateChanged(_)
+            | EventKind::ProcessStarted { .. }
+            | EventKind::AttemptFailed(_)
+            | EventKind::Deferred(_)
+            | EventKind::UsageReported { .. }
+            | EventKind::BudgetCharged { .. }
+            | EventKind::Step { .. }
+            | EventKind::Stopped { .. }
+            | EventKind::Heartbeat(_)
+            | EventKind::ResourceUsage(_)
+            | EventKind::Session { .. }
+            | EventKind::DeadlineApproaching { .. }
+            | EventKind::SessionLost { .. }
+            | EventKind::CheckOutput { .. }
+            | EventKind::MalformedLine { .. }
+            | EventKind::InteractionOpened { .. }
+            | EventKind::InteractionClosed { .. }
+            | EventKind::PermissionDecided { .. }
+            | EventKind::Warning { .. } => None,
+        })
+    }
+
+    async fn copied(
+        &self,
+        pieces: &[Piece],
+        scribe: &mut OutputWriter,
+    ) -> Result<Vec<Piece>, LedgerError> {
+        let mut parts = Vec::with_capacity(pieces.len());
+        for piece in pieces {
+            let text = self.ledger.text(self.of, piece.text).await?;
+            parts.push(RedactedPart::kept(piece, text));
+        }
+        scribe.store_parts(parts).await
+    }
+}
+
+/// Returns true if an event with text belongs to this attempt; an event without text belongs to any.
+fn is_of(fact: &EventKind, attempt: Option<AttemptId>) -> bool {
+    let (EventKind::Message { pieces, .. } | EventKind::Artifact { pieces, .. }) = fact else {
+        return true;
+    };
+    pieces.first().is_none_or(|piece| Some(piece.text.attempt_id) == attempt)
+}

@@ -1,0 +1,21 @@
+//! Retry and backoff policy of an agent's executions. The agent's actor decides it when an execution starts; the
+//! execution applies it, attempt by attempt, with [`decide::execution`](crate::decide::execution).
+
+use std::time::Duration;
+
+use crate::decide::execution::ExecutionPolicy;
+use crate::execution::Resumption;
+use crate::model::agent::AgentSpec;
+
+/// Returns the policy of an execution with this definition and starting point. Deferrals and overloads of an earlier
+/// process count, so that a restart of the service does not begin the backoff anew.
+pub(super) fn execution_policy(spec: &AgentSpec, from: &Resumption) -> ExecutionPolicy {
+    let mut policy = ExecutionPolicy::of(spec);
+    (policy.parks, policy.overloads) = (from.parks, from.overloads);
+    if !from.is_whole {
+        // Without its input the execution can neither run again nor continue after a deferral.
+        policy.retry.max = 0;
+        policy.parking.max = Duration::ZERO;
+    }
+    policy
+}

@@ -1,0 +1,105 @@
+//! Start of an execution's actor.
+
+use std::sync::Arc;
+
+use ractor::ActorRef;
+
+use super::retry_policy::execution_policy;
+use super::{RunningExecution, RunningExecutions};
+use crate::agent::queue::QueuedRequest;
+use crate::agent::running::replay_driver::Echo;
+use crate::agent::tasks::AgentTasks;
+use crate::agent::{AgentDefinition, AgentMsg};
+use crate::decide::execution::ExecutionEvent;
+use crate::execution::{ExecutionActor, ExecutionArgs, ExecutionPlan};
+use crate::model::execution::record::Record;
+use crate::model::execution::trace::Trace;
+use crate::model::id::ExecutionId;
+use crate::services::Services;
+
+/// Start of an execution's actor.
+pub(in crate::agent) struct ExecutionStart {
+    /// Id of the execution.
+    pub(in crate::agent) id: ExecutionId,
+    /// Request, which has left the queue.
+    pub(in crate::agent) entry: QueuedRequest,
+    /// Definition of the agent with which the execution runs.
+    pub(in crate::agent) definition: AgentDefinition,
+    /// First event of the execution.
+    pub(in crate::agent) first: ExecutionEvent,
+}
+
+impl ExecutionStart {
+    /// Creates the start that ends an execution with an open question.
+    pub(in crate::agent) fn of_question(
+        record: &Record,
+        definition: AgentDefinition,
+        first: ExecutionEvent,
+    ) -> Self {
+        Self { id: record.id, entry: QueuedRequest::with_question(record), definition, first }
+    }
+}
+
+impl RunningExecutions {
+    /// Starts the actor of an execution. A failure is reported as [`AgentMsg::Stillborn`].
+    pub(in crate::agent) fn start(
+        &mut self,
+        start: ExecutionStart,
+        services: &Arc<Services>,
+        tasks: &mut AgentTasks,
+    ) {
+        let ExecutionStart { id, entry, definition, first } = start;
+        let QueuedRequest { request, progress, from, equal, since, span, probe, .. } = entry;
+        let AgentDefinition { spec, driver } = definition.clone();
+        let driver = match equal {
+            None => driver,
+            Some(of) => Arc::new(Echo { of, ledger: Arc::clone(&services.ledger) }),
+        };
+        // The span has the highest level, so that no log filter omits its ids.
+        let trace_id = Trace::of_execution(request.origin.trace.as_ref(), id).id;
+        let span = tracing::error_span!(parent: &span, "execution", execution = %id, agent = %spec.id, %trace_id);
+        progress.send_if_modified(|progress| {
+            progress.parked = None;
+            progress.waits(None) // The execution has left the queue.
+        });
+        let agent = tasks.agent().clone();
+        let args = ExecutionArgs {
+            id,
+            plan: ExecutionPlan { first, policy: execution_policy(&spec, &from) },
+            from,
+            since,
+            request: Arc::clone(&request),
+            spec,
+            driver,
+            services: services.clone(),
+            progress: progress.clone(),
+            span: span.clone(),
+            at_rest: Box::new(move || _ = agent.cast(AgentMsg::AtRest(id))),
+        };
+        if let Some(actor) = spawn(args, tasks) {
+            let _probe = probe;
+            self.insert(
+                id,
+                RunningExecution { actor, progress, definition, request, span, _probe },
+            );
+        }
+    }
+}
+
+/// Spawns the actor of an execution.
+fn spawn(
+    args: ExecutionArgs,
+    tasks: &mut AgentTasks,
+) -> Option<ActorRef<crate::execution::ExecutionMsg>> {
+    let (id, agent) = (args.id, tasks.agent().clone());
+    let supervisor = agent.get_cell();
+    let spawned =
+        ractor::ActorRuntime::spawn_linked_instant(None, ExecutionActor, args, supervisor);
+    let (actor, birth) = spawned.ok()?; // Only a duplicate name is rejected, and this actor has no name.
+    tasks.spawn(async move {
+        if !matches!(birth.await, Ok(Ok(_))) {
+            _ = agent.cast(AgentMsg::Stillborn(id)); // No other event reports this.
+        }
+    });
+    Some(actor)
+}

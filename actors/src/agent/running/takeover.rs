@@ -1,0 +1,80 @@
+//! Takeover of running work: by another actor, or by another process of the service.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::{ExecutionStart, RunningExecution, RunningExecutions};
+use crate::agent::queue::QueuedRequest;
+use crate::agent::tasks::AgentTasks;
+use crate::agent::{AgentArgs, AgentDefinition, AgentMsg};
+use crate::decide::execution::ExecutionEvent;
+use crate::decide::recovery::restart::RestartDecision;
+use crate::execution::Resumption;
+use crate::execution::recover::{ContinuedWork, settle_cut_off, take_over};
+use crate::model::execution::progress::Progress;
+use crate::model::id::ExecutionId;
+
+impl RunningExecutions {
+    /// Settles an execution without an actor before its slot becomes free, which [`AgentMsg::CutOffSettled`] reports.
+    pub(in crate::agent) fn cut_off(
+        &self,
+        id: ExecutionId,
+        args: &AgentArgs,
+        tasks: &mut AgentTasks,
+    ) {
+        let (services, driver) = (args.services.clone(), self.definition(id, args).driver);
+        tasks.report(async move {
+            settle_cut_off(&services, &*driver, id).await;
+            AgentMsg::CutOffSettled(id)
+        });
+    }
+
+    /// Handles a crashed execution actor, and decides about the agent. Another actor takes over its work; an execution
+    /// whose second actor also crashes is settled.
+    pub(in crate::agent) fn crashed(
+        &mut self,
+        id: ExecutionId,
+        args: &AgentArgs,
+        tasks: &mut AgentTasks,
+    ) -> RestartDecision {
+        if self.permit_replacement(id) {
+            let (services, driver) = (args.services.clone(), self.definition(id, args).driver);
+            tasks.report(async move {
+                let work = take_over(&services, &*driver, id).await;
+                work.map_or(AgentMsg::CutOffSettled(id), |work| AgentMsg::TakenOver(Box::new(work)))
+            });
+        } else {
+            self.cut_off(id, args, tasks);
+        }
+        self.record_crash()
+    }
+
+    /// Starts a new actor for claimed work, in the place of a crashed actor or of one in an earlier process. The run
+    /// time comes from the work, or from the wall clock if unknown.
+    pub(in crate::agent) fn continue_work(
+        &mut self,
+        continued: ContinuedWork,
+        args: &AgentArgs,
+        tasks: &mut AgentTasks,
+    ) {
+        let ContinuedWork { record, request, work, known, is_whole } = continued;
+        let (id, definition) = (record.id, self.definition(record.id, args));
+        let progress = match self.detach(id) {
+            Some(RunningExecution { progress, .. }) => progress,
+            None => watch::Sender::new(Progress { state: record.state, ..Progress::accepted() }),
+        };
+        let ran = work.ran.unwrap_or_else(|| args.age(record.changed_at));
+        let from = Resumption::held(&record, known, is_whole);
+        let due = args.queue_due(Duration::ZERO);
+        let entry = QueuedRequest::new(request, from, record.accepted_at, due);
+        let entry = QueuedRequest { progress, ..entry };
+        let first = ExecutionEvent::TakenUp { at: record.stamp, ran };
+        self.start(ExecutionStart { id, entry, definition, first }, &args.services, tasks);
+    }
+
+    /// Returns the definition at the start of an execution; the present one for an execution that has not started.
+    fn definition(&self, id: ExecutionId, args: &AgentArgs) -> AgentDefinition {
+        self.executions.get(&id).map_or_else(|| args.definition(), |one| one.definition.clone())
+    }
+}

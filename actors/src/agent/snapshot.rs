@@ -1,0 +1,46 @@
+//! Snapshot of an agent.
+
+use ractor::ActorRef;
+
+use super::{AgentArgs, AgentData};
+use crate::execution::ExecutionMsg;
+use crate::model::id::ExecutionId;
+use crate::model::observation::status::{AgentStatus, Health};
+
+/// Snapshot of an agent, with the actors of its executions for further requests.
+pub struct AgentView {
+    /// Status of the agent; `work.running` is empty and must be filled from `executions`.
+    pub status: AgentStatus,
+    /// Executions that have an actor.
+    pub executions: Vec<(ExecutionId, ActorRef<ExecutionMsg>)>,
+}
+
+impl AgentView {
+    /// Returns the present snapshot of an agent.
+    pub(super) fn of(agent: &AgentData) -> Self {
+        let mut status = agent.args.status(agent.lifecycle.is_stopping());
+        status.starts.since = Some(agent.since);
+        status.work.pool = agent.admission.statistics();
+        status.work.queued = agent.admission.statuses(&agent.args);
+        status.work.last_execution.clone_from(&agent.last);
+        Self { status, executions: agent.running.actors() }
+    }
+}
+
+impl AgentArgs {
+    /// Returns the status of an agent that has done no work.
+    fn status(&self, is_stopping: bool) -> AgentStatus {
+        let spec = &self.spec;
+        let health = if is_stopping {
+            Health::Draining
+        } else if spec.unavailable().is_some() {
+            Health::Unavailable
+        } else {
+            Health::Alive
+        };
+        let mut status = AgentStatus::of(spec, health);
+        status.work.pooled_processes = self.driver.kept();
+        status.budget = self.budget();
+        status
+    }
+}

@@ -1,0 +1,96 @@
+//! Submission of a request: admission, duplicates, and the start of the work.
+
+use std::sync::Arc;
+
+use super::admission::{RecordDecision, decide};
+use super::coalescer::OutcomeReader;
+use super::{AgentData, RecordResult, Submission};
+use crate::decide::admission::{AdmissionEffect, AdmissionEvent};
+use crate::model::execution::record::Record;
+use crate::model::execution::request::Request;
+use crate::model::id::ExecutionId;
+use crate::ports::ledger::LedgerError;
+
+impl AgentData {
+    /// Admits a request or rejects it at once. An answer to a question waits while the actor of the question is still
+    /// stopping.
+    pub(super) fn submit(&mut self, submission: Submission) {
+        let continued = submission.continues.as_ref();
+        if let Some(id) = continued.map(|record| record.id).filter(|id| self.running.contains(*id))
+        {
+            self.orders.keep_answer(id, submission);
+            return;
+        }
+        let (lifecycle, args) = (&self.lifecycle, &self.args);
+        let checked = self.admission.check(&submission.request, continued, lifecycle, args);
+        if let Err(failure) = checked {
+            self.admission.refuse(submission, failure);
+            return;
+        }
+        let arrived = self.admission.insert(submission, &self.args);
+        self.arrive(arrived);
+    }
+
+    /// Queues an execution of an earlier process again.
+    pub(super) fn recovered(&mut self, record: &Record, request: Arc<Request>) {
+        let recovered = self.admission.insert_recovered(record, request, &self.args);
+        self.arrive(recovered);
+        self.admission.schedule_timeout(&self.args, &mut self.tasks);
+    }
+
+    /// Applies an event to the queue. No other function changes the order or performs its effects.
+    pub(super) fn arrive(&mut self, event: AdmissionEvent) {
+        for effect in self.admission.apply(event) {
+            match effect {
+                AdmissionEffect::Run(id) => {
+                    let is_draining = self.lifecycle.is_draining();
+                    if let Some(start) = self.admission.start(id, is_draining, &self.args) {
+                        self.start(start);
+                    }
+                }
+                AdmissionEffect::Join(id, twin) => {
+                    self.admission.join(id, twin, self.watch(twin));
+                }
+                effect => self.admission.perform(effect, &self.args, &mut self.tasks),
+            }
+        }
+        // After the effects: a probe goes to the first request of the new order.
+        let probe = (!self.lifecycle.is_draining()).then(|| self.admission.probe(&self.args));
+        if let Some(probe) = probe.flatten() {
+            self.arrive(probe);
+        }
+        // Positions are known only now: each effect may change the order.
+        self.admission.notify_change(&self.args, &mut self.tasks);
+    }
+
+    /// Handles the result of recording a request, which may be a duplicate of another one.
+    pub(super) fn recorded(&mut self, id: ExecutionId, result: Result<RecordResult, LedgerError>) {
+        let decision = decide(&self.args.spec.id, result);
+        let event = self.admission.recorded(id, &decision);
+        self.arrive(event);
+        self.report_drained(); // A drain may have waited for the answer to this submitter.
+        match decision {
+            RecordDecision::Follow(of) => {
+                // The other execution may have ended while this one was recorded: no later event would release it.
+                let is_active = self.running.contains(of) || self.admission.queue().contains(of);
+                let reader = OutcomeReader { args: &self.args, tasks: &mut self.tasks };
+                self.coalescer.follow(id, of, is_active, reader);
+            }
+            RecordDecision::Reject(_) => self.release_followers(id),
+            RecordDecision::Admit | RecordDecision::TakeResult(_) | RecordDecision::Join(_) => {}
+        }
+    }
+
+    /// Releases the requests that wait for an execution which has ended or stopped for a question.
+    pub(super) fn release_followers(&mut self, of: ExecutionId) {
+        let reader = OutcomeReader { args: &self.args, tasks: &mut self.tasks };
+        self.coalescer.release(of, reader);
+    }
+
+    /// Releases a request: it takes the result of `equal`, or does the work itself.
+    pub(super) fn freed(&mut self, id: ExecutionId, equal: Option<ExecutionId>) {
+        if self.admission.queue_mut().release(id, equal) {
+            self.arrive(AdmissionEvent::Freed(id));
+        }
+    }
+}

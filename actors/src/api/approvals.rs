@@ -1,0 +1,221 @@
+//! Questions of agents: reads and answers by callers, with their authorization.
+
+use tokio::sync::watch;
+
+use crate::decide::output::redact_question;
+use crate::decide::permission::{answer, may_answer};
+use crate::gateway::GatewayMsg;
+use crate::gateway::reader::{Reader, unreadable};
+use crate::model::access::principal::{Caller, Right};
+use crate::model::code::Code;
+use crate::model::execution::progress::Progress;
+use crate::model::execution::record::Record;
+use crate::model::failure::Failure;
+use crate::model::interaction::{
+    AnswerSource, AnswerValue, ClosedBy, Interaction, InteractionAnswer, InteractionFilter,
+    InteractionId, InteractionState,
+};
+use crate::model::permission::{DecisionFilter, PermissionDecision};
+use crate::ports::interactions::Closing;
+
+/// Handle that reads and answers the questions of agents. Clones are cheap.
+#[derive(Clone)]
+pub struct Approvals {
+    pub(crate) reader: Reader,
+}
+
+/// Answer of a caller.
+#[derive(Debug, Clone)]
+pub struct CallerAnswer {
+    /// Answer to the question.
+    pub value: AnswerValue,
+    /// Digest of the question that the caller saw; `None` does not compare it.
+    pub digest: Option<String>,
+    /// Interface of the answer, such as `api` or `a2a`.
+    pub channel: &'static str,
+    /// Id of the message that contains the answer, if the interface has messages.
+    pub message: Option<String>,
+}
+
+/// Interaction after an answer, and the progress of its execution while an actor holds it.
+pub struct AnswerReply {
+    /// Closed interaction.
+    pub interaction: Interaction,
+    /// Progress of the execution.
+    pub progress: Option<watch::Receiver<Progress>>,
+}
+
+impl Approvals {
+    /// Returns an interaction, if the caller may see it.
+    ///
+    /// # Errors
+    /// Returns `interaction-unknown` both if the interaction does not exist and if it belongs to another caller.
+    pub async fn interaction(
+        &self,
+        caller: &Caller,
+        id: InteractionId,
+    ) -> Result<Interaction, Failure> {
+        let filter = InteractionFilter { id: Some(id), limit: 1, ..InteractionFilter::default() };
+        self.interactions(caller, filter).await?.pop().ok_or_else(|| unknown(id))
+    }
+
+    /// Returns the interactions that the caller may see, newest first: those of its own executions, or all for an
+    /// administrator and for a caller with the right to approve.
+    ///
+    /// # Errors
+    /// Returns an error if the interactions could not be read.
+    pub async fn interactions(
+        &self,
+        caller: &Caller,
+        mut filter: InteractionFilter,
+    ) -> Result<Vec<Interaction>, Failure> {
+        let allows = |right| caller.scope.allows(right, None);
+        if !allows(Right::Admin) && !allows(Right::Approve) {
+            if !allows(Right::Read) {
+                return Ok(Vec::new());
+            }
+            filter.owner = Some(caller.principal);
+        }
+        filter.agents.clone_from(&caller.scope.agents);
+        let port = &self.reader.services.stores.interactions;
+        port.interactions(filter).await.map_err(|error| unreadable(&error))
+    }
+
+    /// Returns the open interactions of an execution, oldest first.
+    ///
+    /// # Errors
+    /// Returns an error if the interactions could not be read.
+    pub async fn open_of(&self, record: &Record) -> Result<Vec<Interaction>, Failure> {
+        let (execution, state) = (Some(record.id), Some(InteractionState::Open));
+        let filter = InteractionFilter { execution, state, ..InteractionFilter::default() };
+        let port = &self.reader.services.stores.interactions;
+        let mut open = port.interactions(filter).await.map_err(|error| unreadable(&error))?;
+        open.reverse();
+        Ok(open)
+    }
+
+    /// Returns the permission decisions, for an administrator only; oldest first, each with its number.
+    ///
+    /// # Errors
+    /// Returns `forbidden` for other callers, and if the token is for some agents only and the filter names none.
+    pub async fn decisions(
+        &self,
+        caller: &Caller,
+        filter: DecisionFilter,
+    ) -> Result<Vec<(u64, PermissionDecision)>, Failure> {
+        if !caller.scope.allows(Right::Admin, filter.agent.as_ref()) {
+            return Err(Failure::new(Code::Forbidden, "the token does not allow this"));
+        }
+        if filter.agent.is_none() && caller.scope.agents.is_some() {
+            let message = "the token is for some agents only, so the request must name one of them";
+            return Err(Failure::new(Code::Forbidden, message));
+        }
+        let port = &self.reader.services.stores.interactions;
+        port.decisions(filter).await.map_err(|error| unreadable(&error))
+    }
+
+    /// Answers an interaction once. Returns after the ledger has recorded the answer; the agent receives it then. The
+    /// same answer again returns the recorded one.
+    ///
+    /// # Errors
+    /// Returns an error if the caller may not answer, if the answer does not fit the question, or if the interaction is
+    /// closed.
+    pub async fn answer(
+        &self,
+        caller: &Caller,
+        id: InteractionId,
+        given: CallerAnswer,
+    ) -> Result<AnswerReply, Failure> {
+        let asked = self.interaction(caller, id).await?;
+        authorize(caller, &asked)?;
+        if given.digest.as_ref().is_some_and(|digest| *digest != asked.digest) {
+            let message = "the digest is not the one of the question";
+            return Err(Failure::new(Code::InteractionChanged, message));
+        }
+        let value = answer::check(&asked.question, &given.value)
+            .map_err(|fault| Failure::new(Code::AnswerInvalid, fault.to_string()))?;
+        let by = AnswerSource::Principal {
+            name: caller.name.clone(),
+            channel: given.channel.to_owned(),
+            message: given.message,
+        };
+        let services = &self.reader.services;
+        let answer = InteractionAnswer { value: Some(value), by };
+        let end = ClosedBy { state: InteractionState::Answered, answer, at: services.clock.now() };
+        let shown = redact_question::end(&end, &services.redactor.now());
+        let closing = services.stores.interactions.close(id, end.clone(), shown.clone()).await;
+        match closing.map_err(|error| unreadable(&error))? {
+            Closing::Closed(interaction) => {
+                let progress = self.forward(interaction.clone()).await;
+                Ok(AnswerReply { interaction: redacted(*interaction, shown), progress })
+            }
+            Closing::Before(known) if is_same(&known, [&end, &shown]) => {
+                let at = known.closed.as_ref().map_or(shown.at, |closed| closed.at);
+                let interaction = redacted(*known, ClosedBy { at, ..shown });
+                Ok(AnswerReply { interaction, progress: None })
+            }
+            Closing::Before(known) => Err(closed(&known)),
+            Closing::Unknown => Err(unknown(id)),
+        }
+    }
+
+    /// Sends a recorded answer to the actor of the execution. Without an actor the answer waits in the ledger.
+    async fn forward(&self, interaction: Box<Interaction>) -> Option<watch::Receiver<Progress>> {
+        self.reader.link.ask(|reply| GatewayMsg::Answered(interaction, reply)).await.flatten()
+    }
+}
+
+fn authorize(caller: &Caller, asked: &Interaction) -> Result<(), Failure> {
+    let agent = Some(&asked.owner.agent);
+    let is_admin = caller.scope.allows(Right::Admin, agent);
+    let is_owner = asked.owner.principal == caller.principal;
+    let forbidden = |message: &str| Failure::new(Code::Forbidden, message);
+    if !is_admin && !caller.scope.allows(Right::Approve, agent) {
+        return Err(forbidden("the token does not have the right `approve`"));
+    }
+    may_answer(&asked.terms, &caller.name, is_owner, is_admin)
+        .map_err(|refusal| forbidden(&refusal.to_string()))
+}
+
+/// Returns true if the interaction was closed by the same answer of the same principal. The known answer is raw until it
+/// was delivered, and redacted later.
+fn is_same(known: &Interaction, forms: [&ClosedBy; 2]) -> bool {
+    let closed = known.closed.as_ref();
+    let source = |answer: &InteractionAnswer| match &answer.by {
+        // The same answer may come in another message.
+        AnswerSource::Principal { name, channel, .. } => Ok((name.clone(), channel.clone())),
+        other => Err(other.clone()),
+    };
+    closed.is_some_and(|closed| {
+        forms.iter().any(|form| {
+            form.answer.value == closed.answer.value
+                && source(&form.answer) == source(&closed.answer)
+        })
+    })
+}
+
+/// Returns the interaction with the redacted form of its end.
+fn redacted(interaction: Interaction, shown: ClosedBy) -> Interaction {
+    Interaction { closed: Some(shown), ..interaction }
+}
+
+fn unknown(id: InteractionId) -> Failure {
+    Failure::new(Code::InteractionUnknown, format!("there is no interaction `{id}`"))
+}
+
+fn closed(known: &Interaction) -> Failure {
+    let state = known.state.as_str();
+    let end = known.closed.as_ref().map(|closed| {
+        let who = match &closed.answer.by {
+            AnswerSource::Principal { name, .. } => format!(" by `{name}`"),
+            AnswerSource::Rule { rule } => format!(" by {rule}"),
+            AnswerSource::Timeout
+            | AnswerSource::Cancel
+            | AnswerSource::ProcessEnd
+            | AnswerSource::Agent => String::new(),
+        };
+        format!("{who} at {}", closed.at.format("%Y-%m-%d %H:%M:%S UTC"))
+    });
+    let message = format!("the interaction is {state} already{}", end.unwrap_or_default());
+    Failure::new(Code::InteractionClosed, message)
+}

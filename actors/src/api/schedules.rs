@@ -1,0 +1,253 @@
+//! Schedules: reads and changes by callers, with their authorization.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use ractor::rpc::CallResult;
+use ractor::{ActorRef, RpcReplyPort};
+use tokio::sync::watch;
+
+use crate::decide::schedule::statistics::statistics;
+use crate::gateway::link::ANSWER;
+use crate::gateway::reader::unreadable;
+use crate::model::access::principal::{Caller, Right};
+use crate::model::code::Code;
+use crate::model::failure::Failure;
+use crate::model::id::ScheduleId;
+use crate::model::schedule::Configured;
+use crate::model::schedule::occurrence::{Occurrence, OccurrenceQuery};
+use crate::model::schedule::statistics::Statistics;
+use crate::model::schedule::{ScheduleSpec, ScheduleView};
+use crate::ports::schedule_store::ScheduleStore;
+use crate::scheduler::recovery::owned;
+use crate::scheduler::{ScheduleChange, SchedulerMsg};
+use crate::services::Services;
+use crate::services::inputs::redacted_schedule;
+
+/// Number of days over which successes are counted.
+pub const COUNTED_DAYS: i64 = 30;
+
+/// Handle that reads and changes schedules. Clones are cheap.
+#[derive(Clone)]
+pub struct ScheduleAdmin {
+    pub(crate) scheduler: watch::Receiver<Option<ActorRef<SchedulerMsg>>>,
+    pub(crate) schedule_store: Option<Arc<dyn ScheduleStore>>,
+    pub(crate) services: Services,
+}
+
+impl ScheduleAdmin {
+    /// Returns a schedule, if the caller may see it: its own, or any for an administrator.
+    ///
+    /// # Errors
+    /// Returns `schedule-unknown` both if the schedule does not exist and if it belongs to another caller.
+    pub async fn schedule(
+        &self,
+        caller: &Caller,
+        id: &ScheduleId,
+    ) -> Result<ScheduleView, Failure> {
+        self.raw_schedule(caller, id).await.map(|view| self.redacted(view))
+    }
+
+    /// Returns the schedule with its raw texts.
+    async fn raw_schedule(
+        &self,
+        caller: &Caller,
+        id: &ScheduleId,
+    ) -> Result<ScheduleView, Failure> {
+        let shown = self.ask_scheduler(|reply| SchedulerMsg::Show(id.clone(), reply)).await?;
+        shown.filter(|view| may_see(caller, view)).ok_or_else(|| unknown(id))
+    }
+
+    /// Returns the view with redacted texts.
+    fn redacted(&self, mut view: ScheduleView) -> ScheduleView {
+        let (spec, redacted) =
+            redacted_schedule(&self.services.redactor.now(), &view.schedule.spec);
+        view.redacted = redacted || view.schedule.is_locked();
+        view.schedule.spec = spec;
+        view
+    }
+
+    /// Returns at most `limit` schedules that the caller may see, after an id, in the order of their ids.
+    ///
+    /// # Errors
+    /// Returns an error if the scheduler does not reply.
+    pub async fn schedules(
+        &self,
+        caller: &Caller,
+        after: Option<ScheduleId>,
+        limit: usize,
+    ) -> Result<Vec<ScheduleView>, Failure> {
+        let (mut seen, mut after) = (Vec::new(), after);
+        loop {
+            let from = after.clone();
+            let page = self.ask_scheduler(|reply| SchedulerMsg::List(from, limit, reply)).await?;
+            let is_last = page.len() < limit;
+            after = page.last().map(|view| view.schedule.spec.id.clone());
+            seen.extend(page.into_iter().filter(|view| may_see(caller, view)));
+            if is_last || seen.len() >= limit {
+                seen.truncate(limit);
+                return Ok(seen.into_iter().map(|view| self.redacted(view)).collect());
+            }
+        }
+    }
+
+    /// Creates a schedule of the caller (`anew`), or changes one.
+    ///
+    /// # Errors
+    /// Returns an error if the caller may not use the agent, and for the reasons given at [`ScheduleChange::Put`].
+    pub async fn put_schedule(
+        &self,
+        caller: &Caller,
+        mut spec: ScheduleSpec,
+        anew: bool,
+    ) -> Result<ScheduleView, Failure> {
+        if !caller.scope.allows(Right::Run, Some(&spec.agent)) {
+            return Err(Failure::new(
+                Code::Forbidden,
+                "the token does not permit requests to this agent",
+            ));
+        }
+        let id = spec.id.clone();
+        if !anew {
+            let known = self.raw_schedule(caller, &id).await?;
+            self.restore(&mut spec, &known.schedule.spec);
+        }
+        let put = ScheduleChange::Put { spec: Box::new(spec), owner: caller.principal, anew };
+        let put = self.change(put).await?.ok_or_else(|| unknown(&id))?;
+        Ok(self.redacted(put))
+    }
+
+    /// Removes a schedule. Its executions continue.
+    ///
+    /// # Errors
+    /// Returns `schedule-unknown`, or `schedule-fixed` for a schedule of the configuration.
+    pub async fn remove_schedule(&self, caller: &Caller, id: &ScheduleId) -> Result<(), Failure> {
+        self.schedule(caller, id).await?;
+        self.change(ScheduleChange::Remove(id.clone())).await.map(drop)
+    }
+
+    /// Pauses a schedule, or resumes it from now on. Its executions continue.
+    ///
+    /// # Errors
+    /// Returns `schedule-unknown`.
+    pub async fn pause_schedule(
+        &self,
+        caller: &Caller,
+        id: &ScheduleId,
+        paused: bool,
+    ) -> Result<ScheduleView, Failure> {
+        self.schedule(caller, id).await?;
+        let paused = self.change(ScheduleChange::Pause(id.clone(), paused)).await?;
+        paused.map(|view| self.redacted(view)).ok_or_else(|| unknown(id))
+    }
+
+    /// Triggers a schedule now, in parallel with other runs.
+    ///
+    /// # Errors
+    /// Returns `schedule-unknown`, or `forbidden` if the caller may not use the agent.
+    pub async fn run_schedule(
+        &self,
+        caller: &Caller,
+        id: &ScheduleId,
+    ) -> Result<ScheduleView, Failure> {
+        let view = self.schedule(caller, id).await?;
+        if !caller.scope.allows(Right::Run, Some(&view.schedule.spec.agent)) {
+            return Err(Failure::new(
+                Code::Forbidden,
+                "the token does not permit requests to this agent",
+            ));
+        }
+        let asked = self.change(ScheduleChange::RunNow(id.clone())).await?;
+        asked.map(|view| self.redacted(view)).ok_or_else(|| unknown(id))
+    }
+
+    /// Applies the schedules of the configuration.
+    ///
+    /// # Errors
+    /// Returns an error if the change could not be stored; then nothing has changed.
+    pub async fn configure_schedules(&self, configured: Vec<Configured>) -> Result<(), Failure> {
+        let owned = owned(&*self.services.ledger, configured).await;
+        let owned = owned.map_err(|error| unreadable(&error))?;
+        self.change(ScheduleChange::Configure(owned)).await.map(drop)
+    }
+
+    /// Returns the occurrences of schedules that the caller may see.
+    ///
+    /// # Errors
+    /// Returns `schedule-unknown`, or an error if they could not be read.
+    pub async fn occurrences(
+        &self,
+        caller: &Caller,
+        mut query: OccurrenceQuery,
+    ) -> Result<Vec<Occurrence>, Failure> {
+        if !caller.scope.allows(Right::Admin, None) {
+            query.owner = Some(caller.principal);
+        }
+        query.agents = caller.scope.agents.clone();
+        let read = self.timebook()?.occurrences(query).await;
+        read.map_err(|error| unreadable(&error))
+    }
+
+    /// Returns the statistics of a schedule over the last thirty days.
+    ///
+    /// # Errors
+    /// Returns `schedule-unknown`, or an error if they could not be read.
+    pub async fn statistics(
+        &self,
+        caller: &Caller,
+        id: &ScheduleId,
+    ) -> Result<Statistics, Failure> {
+        self.schedule(caller, id).await?;
+        let since: DateTime<Utc> = self.services.clock.now() - TimeDelta::days(COUNTED_DAYS);
+        let tallied = self.timebook()?.tally(id, since).await;
+        Ok(statistics(&tallied.map_err(|error| unreadable(&error))?))
+    }
+
+    /// Restores the raw texts of a schedule if a caller sends the redacted texts back unchanged.
+    fn restore(&self, spec: &mut ScheduleSpec, known: &ScheduleSpec) {
+        let redactor = self.services.redactor.now();
+        let restore = |text: &mut String, known: &String| {
+            if redactor.redact(known) == text.as_str() {
+                text.clone_from(known);
+            }
+        };
+        restore(&mut spec.name, &known.name);
+        restore(&mut spec.input, &known.input);
+        for (name, value) in &mut spec.params {
+            known.params.get(name).into_iter().for_each(|known| restore(value, known));
+        }
+    }
+
+    fn timebook(&self) -> Result<&dyn ScheduleStore, Failure> {
+        self.schedule_store.as_deref().ok_or_else(silent)
+    }
+
+    async fn change(&self, change: ScheduleChange) -> Result<Option<ScheduleView>, Failure> {
+        self.ask_scheduler(|reply| SchedulerMsg::Change(change, reply)).await?
+    }
+
+    async fn ask_scheduler<T: Send + 'static>(
+        &self,
+        msg: impl FnOnce(RpcReplyPort<T>) -> SchedulerMsg + Send,
+    ) -> Result<T, Failure> {
+        let scheduler = self.scheduler.borrow().clone().ok_or_else(silent)?;
+        match scheduler.call(msg, Some(ANSWER)).await {
+            Ok(CallResult::Success(answer)) => Ok(answer),
+            Ok(CallResult::Timeout | CallResult::SenderError) | Err(_) => Err(silent()),
+        }
+    }
+}
+
+fn may_see(caller: &Caller, view: &ScheduleView) -> bool {
+    let agent = Some(&view.schedule.spec.agent);
+    let own = view.schedule.owner == caller.principal && caller.scope.allows(Right::Read, agent);
+    own || caller.scope.allows(Right::Admin, agent)
+}
+
+fn unknown(id: &ScheduleId) -> Failure {
+    Failure::new(Code::ScheduleUnknown, format!("there is no schedule `{id}`"))
+}
+
+fn silent() -> Failure {
+    Failure::new(Code::Draining, "the scheduler does not answer; it is being started or stopped")
+}

@@ -1,0 +1,211 @@
+//! Supervision tree: its start, its status and its shutdown.
+
+use std::time::Duration;
+
+use ractor::{ActorRef, RpcReplyPort, SpawnErr};
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::agent::AgentMsg;
+use crate::api::{Api, Approvals, GLANCE, ScheduleAdmin, TreeView, call};
+use crate::gateway::GatewayMsg;
+use crate::gateway::link::GatewayLink;
+use crate::gateway::reader::Reader;
+use crate::gateway::requests::Requests;
+use crate::maintenance::monitor::ReadingSettings;
+use crate::maintenance::retention::Retention;
+use crate::model::observation::alert::AlertSpec;
+use crate::root::{AgentDefinition, RootActor, RootArgs, RootMsg, SchedulerInputs, Seating};
+use crate::scheduler::{SchedulerConfig, SchedulerMsg};
+use crate::services::Services;
+
+/// Time limit for recording the last ends when everything is killed.
+const LAST: Duration = Duration::from_secs(5);
+
+/// Pause before the processes are killed again.
+const ROUND: Duration = Duration::from_millis(250);
+
+/// Supervision tree, held by the component that started it.
+pub struct Tree {
+    api: Api,
+    draining: watch::Sender<bool>,
+    root: JoinHandle<()>,
+}
+
+/// Plan of the tree's tasks besides serving its agents.
+#[derive(Default)]
+pub struct TreePlan {
+    /// Settings of the resource readings. Without them all work is admitted.
+    pub probe: Option<ReadingSettings>,
+    /// Limits above which alerts are raised.
+    pub alerts: AlertSpec,
+    /// Configuration of the scheduler. Without it there is no scheduler.
+    pub agenda: Option<SchedulerConfig>,
+    /// Settings of the retention. Without them the whole history is kept.
+    pub retention: Option<Retention>,
+}
+
+impl Tree {
+    /// Recovers from the ledger, then starts the monitor, the agents, the gateway, and the other actors of the plan.
+    ///
+    /// # Errors
+    /// Returns an error if the ledger cannot be read, or an agent does not start.
+    pub async fn start(
+        services: Services,
+        definitions: Vec<AgentDefinition>,
+        plan: TreePlan,
+    ) -> Result<Self, SpawnErr> {
+        let (sender, gateway) = watch::channel(None);
+        let (draining, drained) = watch::channel(false);
+        let (judge, pressure) = watch::channel(None);
+        let TreePlan { probe, alerts, agenda, retention } = plan;
+        let (actor, scheduler) = watch::channel(None);
+        let schedule_store = agenda.as_ref().map(|it| it.schedule_store.clone());
+        let scheduling = SchedulerInputs { agenda, actor, draining: drained.clone() };
+        let args = RootArgs {
+            services: services.clone(),
+            definitions,
+            probe,
+            retention,
+            alerts,
+            pressure: judge,
+            gateway: sender,
+            scheduling,
+        };
+        let (root, ended) = ractor::ActorRuntime::spawn(None, RootActor, args).await?;
+        let link = GatewayLink { gateway, draining: drained };
+        let reader = Reader { link: link.clone(), services: services.clone() };
+        let api = Api {
+            requests: Requests { reader: reader.clone() },
+            approvals: Approvals { reader: reader.clone() },
+            reader,
+            schedules: ScheduleAdmin { scheduler, schedule_store, services: services.clone() },
+            tree: TreeView { root, link, pressure, services },
+        };
+        Ok(Self { api, draining, root: ended })
+    }
+
+    /// Returns the handles of the tree.
+    #[must_use]
+    pub const fn api(&self) -> &Api {
+        &self.api
+    }
+
+    /// Stops in the reverse order of the start: the gateway rejects requests, running executions may finish until the
+    /// deadline and are then cancelled, and queued ones stay in the ledger.
+    pub async fn stop(self, deadline: Duration) {
+        self.stop_or_kill(deadline, std::future::pending(), || ()).await;
+    }
+
+    /// Stops like [`stop`](Self::stop), but ends everything that runs as soon as `at_once` is ready: it is
+    /// recorded as cancelled, and `kill` kills its processes without a grace period.
+    pub async fn stop_or_kill(
+        self,
+        deadline: Duration,
+        at_once: impl Future<Output = ()>,
+        kill: impl Fn(),
+    ) {
+        let agents = self.close().await;
+        let drained = async {
+            if !all_drained(&agents, deadline).await {
+                cancel_all(&agents, "the service is stopping");
+                all_drained(&agents, Duration::from_secs(70)).await; // Longer than any grace.
+            }
+        };
+        tokio::select! {
+            () = drained => {}
+            () = at_once => kill_all(&agents, kill).await,
+        }
+        self.stop_actors(&agents).await;
+    }
+
+    /// Returns the handle that adds and removes agents at run time.
+    #[must_use]
+    pub fn seating(&self) -> Seating {
+        Seating(self.api.tree.root.clone())
+    }
+
+    /// Rejects new requests and starts no execution; running ones continue. Returns once every agent has received this.
+    pub async fn hold(&self) {
+        for agent in self.close().await {
+            // The drain reply follows once nothing runs, which is not awaited here; the reply to the next message
+            // proves that the agent has received the drain.
+            _ = call(&agent, AgentMsg::Drain, Duration::ZERO).await;
+            _ = call(&agent, AgentMsg::Inspect, GLANCE).await;
+        }
+    }
+
+    /// Makes the gateway and the root reject requests; returns the agents, which must still be notified.
+    async fn close(&self) -> Vec<ActorRef<AgentMsg>> {
+        self.draining.send_replace(true);
+        if let Some(gateway) = self.api.tree.link.gateway.borrow().clone() {
+            _ = gateway.cast(GatewayMsg::Drain);
+        }
+        if let Some(scheduler) = self.api.schedules.scheduler.borrow().clone() {
+            _ = scheduler.cast(SchedulerMsg::Drain);
+        }
+        _ = self.api.tree.root.cast(RootMsg::Drain); // A stopped root has no agents.
+        let agents = self.api.tree.root_view().await.map(|view| view.agents).unwrap_or_default();
+        agents.into_iter().filter_map(|agent| agent.actor).collect()
+    }
+
+    async fn stop_actors(self, agents: &[ActorRef<AgentMsg>]) {
+        let gateway = self.api.tree.link.gateway.borrow().clone();
+        if let Some(gateway) = gateway {
+            _ = gateway.stop_and_wait(None, Some(GLANCE)).await; // Late answers change nothing.
+        }
+        let scheduler = self.api.schedules.scheduler.borrow().clone();
+        if let Some(scheduler) = scheduler {
+            _ = scheduler.stop_and_wait(None, Some(GLANCE)).await;
+        }
+        for agent in agents {
+            _ = agent.stop_and_wait(None, Some(GLANCE)).await;
+        }
+        self.api.tree.root.stop(None);
+        _ = self.root.await;
+    }
+}
+
+fn cancel_all(agents: &[ActorRef<AgentMsg>], why: &str) {
+    for agent in agents {
+        _ = agent.cast(AgentMsg::CancelAll { why: why.to_owned() });
+    }
+}
+
+/// Repeatedly cancels all executions and kills their processes, because one may just have been started.
+async fn kill_all(agents: &[ActorRef<AgentMsg>], kill: impl Fn()) {
+    let killed = async {
+        loop {
+            cancel_all(agents, "the service was told to stop at once");
+            // An agent replies after it has sent the cancellation to its executions. Their processes must not end
+            // before that: the ledger would record the end as a failure of the agent.
+            all_answer(agents, AgentMsg::Inspect, GLANCE).await;
+            kill();
+            if all_drained(agents, ROUND).await {
+                return;
+            }
+        }
+    };
+    if tokio::time::timeout(LAST, killed).await.is_err() {
+        tracing::error!("failed to record all outcomes; the next start settles them");
+    }
+}
+
+/// Waits until nothing runs; false if the deadline passed before.
+async fn all_drained(agents: &[ActorRef<AgentMsg>], deadline: Duration) -> bool {
+    all_answer(agents, AgentMsg::Drain, deadline).await
+}
+
+/// Sends a message to all agents; false if one did not reply before the deadline.
+async fn all_answer<T: Send + 'static>(
+    agents: &[ActorRef<AgentMsg>],
+    msg: fn(RpcReplyPort<T>) -> AgentMsg,
+    deadline: Duration,
+) -> bool {
+    let mut asked = JoinSet::new();
+    for agent in agents {
+        let agent = agent.clone();
+        asked.spawn(async move { call(&agent, msg, deadline).await.is_some() });
+    }
+    asked.join_all().await.into_iter().all(|answered| answered)
+}

@@ -1,0 +1,236 @@
+//! View of the supervision tree: the status of its actors, its readiness, and inputs of its monitor.
+
+use std::time::Duration;
+
+use ractor::rpc::CallResult;
+use ractor::{ActorRef, RpcReplyPort};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::agent::AgentMsg;
+use crate::decide::notification::alert::AlertInput;
+use crate::execution::ExecutionMsg;
+use crate::gateway::GatewayMsg;
+use crate::gateway::link::GatewayLink;
+use crate::maintenance::monitor::{LatestEvaluation, MonitorMsg};
+use crate::maintenance::retention::RetentionMsg;
+use crate::model::id::{AgentId, ExecutionId};
+use crate::model::observation::alert::Alert;
+use crate::model::observation::status::{
+    ActorStatus, AgentStatus, ExecutionStatus, Health, RetentionStatus, SchedulerStatus, TreeStatus,
+};
+use crate::root::{RootMsg, RootView, SeatView};
+use crate::scheduler::{SchedulerMsg, SchedulerSnapshot};
+use crate::services::Services;
+use crate::services::credential_breakers::CredentialBreakers;
+
+/// Time limit for an actor's status reply.
+pub(crate) const GLANCE: Duration = Duration::from_millis(500);
+
+/// Time limit for the reply of the ledger.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Interval of the checks whether an agent is idle.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// Handle that shows the state of the tree, and changes nothing but counts of the monitor. Clones are cheap.
+#[derive(Clone)]
+pub struct TreeView {
+    pub(crate) root: ActorRef<RootMsg>,
+    pub(crate) link: GatewayLink,
+    pub(crate) pressure: watch::Receiver<LatestEvaluation>,
+    pub(crate) services: Services,
+}
+
+impl TreeView {
+    /// Returns the status of the whole tree. Each actor reports its own values; one that does not reply within half a
+    /// second is shown as silent.
+    pub async fn status(&self) -> TreeStatus {
+        let view = self.root_view().await;
+        let since = self.ask_gateway().await;
+        let (root, gateway) = (actor("root", view.as_ref().map(|view| view.since), 0), {
+            let restarts = view.as_ref().map_or(0, |view| view.gateway_restarts);
+            actor("gateway", since, restarts)
+        });
+        let pressure = self.pressure.borrow().clone();
+        let (monitor, alerts) = monitor_status(view.as_ref()).await.unzip();
+        let scheduler = scheduler_status(view.as_ref()).await;
+        let retention = retention_status(view.as_ref()).await;
+        let mut asked = JoinSet::new();
+        for seat in view.map(|view| view.agents).unwrap_or_default() {
+            asked.spawn(agent_status(seat));
+        }
+        let mut agents = asked.join_all().await;
+        agents.sort_by(|one, other| one.id.cmp(&other.id));
+        let alerts = alerts.unwrap_or_default();
+        // The clock is read last: no reported start time is later.
+        let at = self.services.clock.now();
+        TreeStatus {
+            at,
+            root,
+            monitor,
+            pressure,
+            scheduler,
+            retention,
+            alerts,
+            credentials: self.services.breakers.status(at),
+            gateway,
+            agents,
+        }
+    }
+
+    /// Returns the status of one agent; `None` if there is no such agent.
+    pub async fn agent_status(&self, agent: &AgentId) -> Option<AgentStatus> {
+        let seats = self.root_view().await?.agents;
+        let seat = seats.into_iter().find(|seat| seat.spec.id == *agent)?;
+        Some(agent_status(seat).await)
+    }
+
+    pub(crate) async fn root_view(&self) -> Option<RootView> {
+        call(&self.root, RootMsg::Inspect, GLANCE).await
+    }
+
+    pub(crate) async fn ask_gateway(&self) -> Option<chrono::DateTime<chrono::Utc>> {
+        let gateway = self.link.gateway.borrow().clone()?;
+        call(&gateway, GatewayMsg::Inspect, GLANCE).await
+    }
+
+    /// Returns the reasons why the service cannot accept work now; empty if it can. Pressure is not a reason: it
+    /// passes, and clients receive a temporary rejection.
+    pub async fn unready(&self) -> Vec<&'static str> {
+        let draining = *self.link.draining.borrow();
+        let asked = tokio::join!(self.root_view(), self.ask_gateway(), self.is_readable());
+        let (root, gateway, is_readable) = asked;
+        let reasons = [
+            (draining, "draining"),
+            (root.is_none() || gateway.is_none(), "tree"),
+            (!is_readable, "ledger"),
+        ];
+        reasons.into_iter().filter(|(is_so, _)| *is_so).map(|(_, word)| word).collect()
+    }
+
+    /// Returns true if the ledger replies, with any result.
+    async fn is_readable(&self) -> bool {
+        let reading = self.services.ledger.execution(ExecutionId(uuid::Uuid::nil()));
+        timeout(PATIENCE, reading).await.is_ok_and(|read| read.is_ok())
+    }
+
+    /// Sends an input to the monitor.
+    pub fn see(&self, sighting: AlertInput) {
+        self.services.monitor.observe(sighting);
+    }
+
+    /// Counts a request to an endpoint for the monitor.
+    pub fn count(&self, endpoint: &str) {
+        self.services.monitor.count(endpoint);
+    }
+
+    /// Waits at most this time until an agent has no running or queued execution. Returns its status then; `None` if
+    /// there is no such agent.
+    pub async fn idle(&self, agent: &AgentId, most: Duration) -> Option<AgentStatus> {
+        let deadline = tokio::time::Instant::now() + most;
+        loop {
+            let status = self.agent_status(agent).await?;
+            let is_idle = status.work.running.is_empty() && status.work.queued.is_empty();
+            if is_idle || tokio::time::Instant::now() >= deadline {
+                return Some(status);
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// Returns the circuit breakers of the agents' credentials.
+    #[must_use]
+    pub fn circuits(&self) -> CredentialBreakers {
+        self.services.breakers.clone()
+    }
+}
+
+fn actor(name: &str, since: Option<chrono::DateTime<chrono::Utc>>, restarts: u32) -> ActorStatus {
+    let health = if since.is_some() { Health::Alive } else { Health::Silent };
+    ActorStatus { name: name.to_owned(), health, since, restarts }
+}
+
+async fn monitor_status(view: Option<&RootView>) -> Option<(ActorStatus, Vec<Alert>)> {
+    let (monitor, restarts) = view?.monitor.as_ref()?;
+    let (since, alerts) = call(monitor, MonitorMsg::Inspect, GLANCE).await.unzip();
+    Some((actor("monitor", since, *restarts), alerts.unwrap_or_default()))
+}
+
+async fn scheduler_status(view: Option<&RootView>) -> Option<SchedulerStatus> {
+    let (scheduler, restarts) = view?.scheduler.as_ref()?;
+    let seen = call(scheduler, SchedulerMsg::Inspect, GLANCE).await;
+    let actor = actor("scheduler", seen.as_ref().map(|it| it.since), *restarts);
+    let count = |of: fn(&SchedulerSnapshot) -> usize| seen.as_ref().map_or(0, of);
+    let (schedules, active) = (count(|it| it.schedules), count(|it| it.active));
+    let locked = count(|it| it.locked);
+    Some(SchedulerStatus {
+        actor,
+        schedules,
+        active,
+        locked,
+        due: seen.map_or_else(Vec::new, |it| it.due),
+    })
+}
+
+async fn retention_status(view: Option<&RootView>) -> Option<RetentionStatus> {
+    let (actor_ref, restarts) = view?.retention.as_ref()?;
+    let seen = call(actor_ref, RetentionMsg::Inspect, GLANCE).await;
+    let since = seen.map(|(since, _)| since);
+    let last_pass = seen.and_then(|(_, last)| last);
+    Some(RetentionStatus { actor: actor("retention", since, *restarts), last_pass })
+}
+
+async fn agent_status(seat: SeatView) -> AgentStatus {
+    let mut status = match &seat.actor {
+        None if seat.is_restarting => AgentStatus::of(&seat.spec, Health::Restarting),
+        None => AgentStatus::of(&seat.spec, Health::Quarantined),
+        Some(actor) => match call(actor, AgentMsg::Inspect, GLANCE).await {
+            None => AgentStatus::of(&seat.spec, Health::Silent),
+            Some(view) => {
+                let mut status = view.status;
+                status.work.running = executions(view.executions).await;
+                status
+            }
+        },
+    };
+    status.starts.restarts = seat.restarts;
+    status.starts.last_fault = seat.last_fault;
+    status
+}
+
+async fn executions(actors: Vec<(ExecutionId, ActorRef<ExecutionMsg>)>) -> Vec<ExecutionStatus> {
+    let mut asked = JoinSet::new();
+    for (id, actor) in actors {
+        asked.spawn(async move {
+            call(&actor, ExecutionMsg::Inspect, GLANCE).await.unwrap_or(ExecutionStatus {
+                id,
+                health: Health::Silent,
+                state: None,
+                since: None,
+                queued: None,
+                attempt_id: None,
+                pid: None,
+                usage: None,
+                deadline: None,
+                followers: 0,
+            })
+        });
+    }
+    let mut statuses = asked.join_all().await;
+    statuses.sort_by_key(|status| status.id);
+    statuses
+}
+
+/// Sends a message to an actor; returns `None` if no reply arrived in time.
+pub(crate) async fn call<M: ractor::Message, T: Send + 'static>(
+    actor: &ActorRef<M>,
+    msg: impl FnOnce(RpcReplyPort<T>) -> M,
+    deadline: Duration,
+) -> Option<T> {
+    match actor.call(msg, Some(deadline)).await {
+        Ok(CallResult::Success(answer)) => Some(answer),
+        Ok(CallResult::Timeout | CallResult::SenderError) | Err(_) => None,
+    }
+}

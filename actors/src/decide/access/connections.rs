@@ -1,0 +1,215 @@
+//! Limit of open connections: decides which connection is closed when a new one arrives.
+//!
+//! A connection counts towards its network until a request on it is authenticated, and from then on towards
+//! the principal of that request. A client that opens connections without authenticating displaces its own
+//! connections, so the service always accepts a caller with a valid credential. A client that authenticates
+//! keeps its connections.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::lockout::ClientOrigin;
+use crate::model::id::PrincipalId;
+
+/// Number of connections that are inspected for one that can be displaced. If the requests of all of them
+/// wait to be read, the service is that far behind, and the new connection is admitted in addition.
+const LOOKS: usize = 32;
+
+/// Number of a connection. Numbers grow in the order of arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnectionId(u64);
+
+/// Decision about a new connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    /// The connection is admitted.
+    Admitted(ConnectionId),
+    /// The connection is admitted, and the other connection must be closed.
+    Displaces(ConnectionId, ConnectionId),
+    /// The connection is refused, because no other connection may be closed for it.
+    Refused,
+}
+
+/// Connections of one kind of holder.
+#[derive(Debug, Clone)]
+struct ConnectionGroups<K> {
+    members: BTreeMap<K, BTreeSet<ConnectionId>>,
+    /// Groups by size; among equals, the group with the oldest connection is the last.
+    sizes: BTreeSet<(usize, Reverse<ConnectionId>, K)>,
+    total: usize,
+}
+
+impl<K: Ord + Copy> ConnectionGroups<K> {
+    const fn new() -> Self {
+        Self { members: BTreeMap::new(), sizes: BTreeSet::new(), total: 0 }
+    }
+
+    fn size(&self, key: K) -> usize {
+        self.members.get(&key).map_or(0, BTreeSet::len)
+    }
+
+    fn largest(&self) -> Option<K> {
+        self.sizes.last().map(|(_, _, key)| *key)
+    }
+
+    /// Iterates over the connections of a holder, the oldest first.
+    fn all(&self, key: K) -> impl DoubleEndedIterator<Item = ConnectionId> {
+        self.members.get(&key).into_iter().flatten().copied()
+    }
+
+    fn insert(&mut self, key: K, id: ConnectionId) {
+        self.change(key, |members| members.insert(id));
+        self.total += 1;
+    }
+
+    fn remove(&mut self, key: K, id: ConnectionId) {
+        self.change(key, |members| members.remove(&id));
+        self.total -= 1;
+    }
+
+    fn change(&mut self, key: K, change: impl FnOnce(&mut BTreeSet<ConnectionId>) -> bool) {
+        let members = self.members.entry(key).or_default();
+        let place = |members: &BTreeSet<_>| Some((members.len(), Reverse(*members.first()?), key));
+        let before = place(members);
+        change(members);
+        let after = place(members);
+        if after.is_none() {
+            self.members.remove(&key);
+        }
+        before.iter().for_each(|before| _ = self.sizes.remove(before));
+        self.sizes.extend(after);
+    }
+}
+
+/// Holder of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holder {
+    Network(ClientOrigin),
+    Principal(PrincipalId),
+}
+
+/// Table of the open connections.
+#[derive(Debug, Clone)]
+pub struct ConnectionTable {
+    limit: usize,
+    last: u64,
+    holders: BTreeMap<ConnectionId, Holder>,
+    networks: ConnectionGroups<ClientOrigin>,
+    principals: ConnectionGroups<PrincipalId>,
+    /// Displaced connections that are still open.
+    closing: BTreeSet<ConnectionId>,
+}
+
+impl ConnectionTable {
+    /// Creates a table for this many connections.
+    #[must_use]
+    pub const fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            last: 0,
+            holders: BTreeMap::new(),
+            networks: ConnectionGroups::new(),
+            principals: ConnectionGroups::new(),
+            closing: BTreeSet::new(),
+        }
+    }
+
+    /// Returns the number of connections that one network may have without a valid credential. A principal may have
+    /// more while no other client needs the room.
+    #[must_use]
+    pub const fn share(&self) -> usize {
+        if self.limit < 2 { 1 } else { self.limit / 2 }
+    }
+
+    /// Returns the number of connections without a valid credential for which a principal with more than its share
+    /// makes room.
+    #[must_use]
+    pub const fn reserve(&self) -> usize {
+        if self.limit < 8 { 1 } else { self.limit / 8 }
+    }
+
+    /// Returns the number of connections that may be open beyond the limit for a short time: displaced ones that are
+    /// not closed yet, and new ones for which none could be displaced.
+    #[must_use]
+    pub const fn slack(limit: usize) -> usize {
+        if limit < 64 { 8 } else { limit / 8 }
+    }
+
+    /// Decides about a new connection from this network. A connection for which `waits` returns true is not
+    /// displaced: its request has arrived and waits to be read, so its caller is not known yet.
+    pub fn admit(&mut self, from: ClientOrigin, waits: impl Fn(ConnectionId) -> bool) -> Admission {
+        if self.holders.len() + self.closing.len() >= self.limit + Self::slack(self.limit) {
+            return Admission::Refused;
+        }
+        let is_full = self.holders.len() >= self.limit;
+        let network = Some(from).filter(|from| self.networks.size(*from) >= self.share());
+        let network = network.or_else(|| self.networks.largest().filter(|_| is_full));
+        let surplus = if is_full { self.surplus() } else { None };
+        if is_full && network.is_none() && surplus.is_none() {
+            return Admission::Refused;
+        }
+        let displaced = match (surplus, network) {
+            (Some(principal), _) if self.networks.total < self.reserve() => {
+                // The newest one: otherwise callers would displace each other's
+                // oldest connections without end.
+                self.principals.all(principal).next_back()
+            }
+            // The oldest one: a caller with a credential presents it soon after it has connected.
+            (_, Some(network)) => self.networks.all(network).take(LOOKS).find(|id| !waits(*id)),
+            _ => None,
+        };
+        self.last += 1;
+        let id = ConnectionId(self.last);
+        if let Some(displaced) = displaced {
+            self.forget(displaced);
+            self.closing.insert(displaced);
+        }
+        self.holders.insert(id, Holder::Network(from));
+        self.networks.insert(from, id);
+        displaced.map_or(Admission::Admitted(id), |displaced| Admission::Displaces(id, displaced))
+    }
+
+    /// Returns the principal with the most connections, if these are more than its share.
+    fn surplus(&self) -> Option<PrincipalId> {
+        let largest = self.principals.largest();
+        largest.filter(|principal| self.principals.size(*principal) > self.share())
+    }
+
+    /// Assigns the connection to a principal, because a request on the connection was authenticated. Only the first
+    /// call has an effect.
+    pub fn authenticated(&mut self, id: ConnectionId, principal: PrincipalId) {
+        let Some(Holder::Network(network)) = self.holders.get(&id).copied() else { return };
+        self.networks.remove(network, id);
+        self.principals.insert(principal, id);
+        self.holders.insert(id, Holder::Principal(principal));
+    }
+
+    /// Removes a closed connection.
+    pub fn closed(&mut self, id: ConnectionId) {
+        self.forget(id);
+        self.closing.remove(&id);
+    }
+
+    /// Returns the number of displaced connections that are still open.
+    #[must_use]
+    pub fn closing(&self) -> usize {
+        self.closing.len()
+    }
+
+    /// Returns the number of open connections, without those that are being closed.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.holders.len()
+    }
+
+    fn forget(&mut self, id: ConnectionId) {
+        match self.holders.remove(&id) {
+            Some(Holder::Network(network)) => self.networks.remove(network, id),
+            Some(Holder::Principal(principal)) => self.principals.remove(principal, id),
+            None => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,198 @@
+//! Lockout after wrong credentials: decides which wrong credentials are refused temporarily.
+//!
+//! Failures count per address *and* per credential. A credential that fails too often from an address is
+//! blocked there, and an address that presents too many different wrong credentials may present no further
+//! wrong one. Valid credentials are never checked here, so no caller is refused because of another one.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use crate::model::access::endpoint_config::LockoutSpec;
+
+/// Maximum number of remembered addresses; the one that failed longest ago is forgotten first.
+pub const REMEMBERED: usize = 10_000;
+
+/// Maximum number of stored failures and blocks, of all addresses together. Limits the memory if the configuration lets
+/// an address fail very often.
+pub const REMEMBERED_FAILURES: usize = 100_000;
+
+/// Multiple of the failures allowed per credential after which the whole address is blocked, however few its
+/// credentials are. Limits the work of one decision.
+const REPEATS: usize = 4;
+
+/// Prefix of an IPv4 address that is mapped to IPv6.
+const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
+
+/// Network that a request comes from. A whole /64 network of IPv6 counts as one origin, because one caller
+/// can use all of its addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ClientOrigin {
+    /// An IPv4 address.
+    V4([u8; 4]),
+    /// The first 64 bits of an IPv6 address.
+    V6([u8; 8]),
+}
+
+impl ClientOrigin {
+    /// Returns the origin of an IPv6 address; a mapped IPv4 address becomes an IPv4 origin.
+    #[must_use]
+    pub fn of_v6(octets: [u8; 16]) -> Self {
+        if let Some([a, b, c, d]) = octets.strip_prefix(&MAPPED) {
+            return Self::V4([*a, *b, *c, *d]);
+        }
+        let [a, b, c, d, e, f, g, h, ..] = octets;
+        Self::V6([a, b, c, d, e, f, g, h])
+    }
+}
+
+/// Digest of a wrong credential, as it was presented. The credential itself is not stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CredentialDigest(pub [u8; 32]);
+
+/// Failure history of one address.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Past {
+    /// Failures within the window, the oldest first.
+    failures: VecDeque<(CredentialDigest, Duration)>,
+    /// Blocked credentials, each with the end of its block.
+    blocked: Vec<(CredentialDigest, Duration)>,
+    /// End of the block of every wrong credential of this address.
+    until: Option<Duration>,
+    /// Position in the order of the last failures of all addresses.
+    touched: u64,
+}
+
+/// Consequence of a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockoutDecision {
+    /// The failure was counted, or was refused already.
+    Counted,
+    /// From now on, this credential is blocked at this address.
+    CredentialBlocked,
+    /// From now on, every wrong credential of this address is blocked.
+    AddressBlocked,
+}
+
+/// Table of the addresses that failed to authenticate. Times are measured from the start of the service.
+#[derive(Debug, Clone)]
+pub struct Lockout {
+    spec: LockoutSpec,
+    known: BTreeMap<ClientOrigin, Past>,
+    /// The known addresses in the order of their last failures.
+    order: BTreeMap<u64, ClientOrigin>,
+    last: u64,
+    /// Failures and blocked credentials in the table.
+    weight: usize,
+}
+
+impl Lockout {
+    /// Creates an empty table.
+    #[must_use]
+    pub const fn new(spec: LockoutSpec) -> Self {
+        Self { spec, known: BTreeMap::new(), order: BTreeMap::new(), last: 0, weight: 0 }
+    }
+
+    /// Returns the time for which this wrong credential is still blocked at this address, if it is.
+    #[must_use]
+    pub fn blocked(
+        &self,
+        origin: ClientOrigin,
+        of: CredentialDigest,
+        now: Duration,
+    ) -> Option<Duration> {
+        let past = self.known.get(&origin)?;
+        let own = past.blocked.iter().filter(|(credential, _)| *credential == of);
+        let ends = own.map(|(_, until)| *until).chain(past.until);
+        let left = ends.max()?.checked_sub(now)?;
+        (!left.is_zero()).then_some(left)
+    }
+
+    /// Counts a wrong credential. A blocked credential is not counted, so a block is never extended.
+    pub fn failed(
+        &mut self,
+        origin: ClientOrigin,
+        of: CredentialDigest,
+        now: Duration,
+    ) -> LockoutDecision {
+        if self.blocked(origin, of, now).is_some() {
+            return LockoutDecision::Counted;
+        }
+        let spec = self.spec;
+        let past = self.touch(origin);
+        let before = past.weight();
+        let verdict = past.failed(of, now, spec);
+        let after = past.weight();
+        self.weight = self.weight - before + after;
+        while self.weight > REMEMBERED_FAILURES && self.known.len() > 1 {
+            self.forget_oldest();
+        }
+        verdict
+    }
+
+    /// Returns the number of addresses in the table.
+    #[must_use]
+    pub fn remembered(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Returns the history of an address, which becomes the latest one that failed.
+    fn touch(&mut self, origin: ClientOrigin) -> &mut Past {
+        self.last += 1;
+        if !self.known.contains_key(&origin) && self.known.len() >= REMEMBERED {
+            self.forget_oldest();
+        }
+        let past = self.known.entry(origin).or_default();
+        self.order.remove(&past.touched);
+        past.touched = self.last;
+        self.order.insert(self.last, origin);
+        past
+    }
+
+    fn forget_oldest(&mut self) {
+        let oldest = self.order.pop_first().and_then(|(_, origin)| self.known.remove(&origin));
+        self.weight -= oldest.map_or(0, |past| past.weight());
+    }
+}
+
+impl Past {
+    /// Counts a failure of a credential that is not blocked.
+    fn failed(
+        &mut self,
+        of: CredentialDigest,
+        now: Duration,
+        spec: LockoutSpec,
+    ) -> LockoutDecision {
+        let LockoutSpec { failures: most, window, block } = spec;
+        let (most, until) =
+            (usize::try_from(most).unwrap_or(usize::MAX), now.saturating_add(block));
+        self.until = None; // Its end has passed, or the credential would be blocked.
+        self.failures.retain(|(_, at)| now.saturating_sub(*at) < window);
+        self.blocked.retain(|(_, until)| now < *until);
+        self.failures.push_back((of, now));
+        let repeated = self.failures.iter().filter(|(credential, _)| *credential == of).count();
+        if self.credentials() >= most || self.failures.len() >= most.saturating_mul(REPEATS) {
+            // This block lasts longer than the blocks of single credentials; the count restarts after it.
+            *self = Self { until: Some(until), touched: self.touched, ..Self::default() };
+            LockoutDecision::AddressBlocked
+        } else if repeated >= most {
+            self.failures.retain(|(credential, _)| *credential != of);
+            self.blocked.push((of, until));
+            LockoutDecision::CredentialBlocked
+        } else {
+            LockoutDecision::Counted
+        }
+    }
+
+    /// Returns the number of different credentials that failed within the window or are blocked.
+    fn credentials(&self) -> usize {
+        let all = self.failures.iter().chain(&self.blocked).map(|(credential, _)| credential);
+        all.collect::<BTreeSet<_>>().len()
+    }
+
+    fn weight(&self) -> usize {
+        self.failures.len() + self.blocked.len()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! Scenario tests and a property test of the lockout.
+
+use proptest::prelude::*;
+
+use super::LockoutDecision::{AddressBlocked, Counted, CredentialBlocked};
+use crate::decide::access::lockout::*;
+
+const ANN: ClientOrigin = ClientOrigin::V4([192, 0, 2, 1]);
+const BOB: ClientOrigin = ClientOrigin::V4([192, 0, 2, 2]);
+const MINUTE: u64 = 60;
+
+fn seconds(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+fn token(number: u8) -> CredentialDigest {
+    CredentialDigest([number; 32])
+}
+
+/// Returns the verdicts about one address that presents these credentials at these times.
+fn verdicts(events: &[(u8, u64)]) -> Vec<LockoutDecision> {
+    let mut lockout = Lockout::new(LockoutSpec::default());
+    let one = |(number, at): &(u8, u64)| lockout.failed(ANN, token(*number), seconds(*at));
+    events.iter().map(one).collect()
+}
+
+#[test]
+fn a_credential_is_blocked_alone_after_five_failures() {
+    let mut lockout = Lockout::new(LockoutSpec::default());
+    for at in 0..4 {
+        assert_eq!(lockout.failed(ANN, token(1), seconds(at)), Counted);
+    }
+    assert_eq!(lockout.failed(ANN, token(1), seconds(4)), CredentialBlocked);
+    let end = 4 + 15 * MINUTE;
+    assert_eq!(lockout.blocked(ANN, token(1), seconds(4)), Some(seconds(15 * MINUTE)));
+    assert_eq!(lockout.blocked(ANN, token(1), seconds(end - 1)), Some(seconds(1)));
+    assert_eq!(lockout.blocked(ANN, token(1), seconds(end)), None);
+    assert_eq!(lockout.blocked(ANN, token(2), seconds(4)), None);
+    assert_eq!(lockout.blocked(BOB, token(1), seconds(4)), None);
+}
+
+#[test]
+fn five_different_wrong_credentials_block_all_wrong_ones() {
+    let mut lockout = Lockout::new(LockoutSpec::default());
+    for number in 0..4 {
+        assert_eq!(lockout.failed(ANN, token(number), seconds(0)), Counted);
+    }
+    assert_eq!(lockout.failed(ANN, token(4), seconds(1)), AddressBlocked);
+    for number in 0..9 {
+        let left = lockout.blocked(ANN, token(number), seconds(1));
+        assert_eq!(left, Some(seconds(15 * MINUTE)), "{number}");
+    }
+    assert_eq!(lockout.blocked(BOB, token(0), seconds(1)), None);
+    assert_eq!(lockout.blocked(ANN, token(9), seconds(1 + 15 * MINUTE)), None);
+}
+
+#[test]
+fn failures_older_than_the_window_do_not_count() {
+    let same = |times: [u64; 5]| times.map(|at| (1, at));
+    assert_eq!(verdicts(&same([0, 1, 2, 3, 599])).last(), Some(&CredentialBlocked));
+    assert_eq!(verdicts(&same([0, 1, 2, 3, 600])), [Counted; 5]);
+    let other = [(1, 0), (2, 1), (3, 2), (4, 3), (5, 600)];
+    assert_eq!(verdicts(&other), [Counted; 5]);
+}
+
+#[test]
+fn a_blocked_credential_counts_towards_its_address() {
+    let repeated: Vec<_> = (0..5).map(|at| (1, at)).collect();
+    let others = [(2, 700), (3, 701), (4, 702), (5, 703)];
+    let seen = verdicts(&[repeated, others.to_vec()].concat());
+    assert_eq!((seen[4], seen[8]), (CredentialBlocked, AddressBlocked));
+}
+
+#[test]
+fn the_count_restarts_after_a_block() {
+    let end = 4 + 15 * MINUTE;
+    let again: Vec<_> = (0..5).chain(end..end + 5).map(|at| (1, at)).collect();
+    let once = [Counted, Counted, Counted, Counted, CredentialBlocked];
+    assert_eq!(verdicts(&again), [once, once].concat());
+}
+
+#[test]
+fn an_ipv6_network_is_one_origin_and_a_mapped_address_is_ipv4() {
+    let of =
+        |text: &str| ClientOrigin::of_v6(text.parse::<core::net::Ipv6Addr>().unwrap().octets());
+    assert_eq!(of("2001:db8:1:2::1"), of("2001:db8:1:2:ffff::9"));
+    assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
+    assert_eq!(of("::ffff:192.0.2.1"), ANN);
+}
+
+fn origin(number: usize) -> ClientOrigin {
+    let [.., a, b, c, d] = number.to_be_bytes();
+    ClientOrigin::V4([a, b, c, d])
+}
+
+#[test]
+fn the_least_recently_failed_address_is_forgotten_first() {
+    let mut lockout = Lockout::new(LockoutSpec { failures: 2, ..LockoutSpec::default() });
+    for number in 0..REMEMBERED {
+        lockout.failed(origin(number), token(0), seconds(1));
+    }
+    assert_eq!(lockout.failed(origin(0), token(0), seconds(2)), CredentialBlocked);
+    lockout.failed(origin(REMEMBERED), token(0), seconds(3));
+    assert_eq!(lockout.remembered(), REMEMBERED);
+    assert_eq!(lockout.failed(origin(1), token(0), seconds(4)), Counted);
+    assert!(lockout.blocked(origin(0), token(0), seconds(4)).is_some());
+}
+
+#[test]
+fn the_table_is_bounded_for_a_high_failure_limit() {
+    let mut lockout = Lockout::new(LockoutSpec { failures: 100, ..LockoutSpec::default() });
+    for number in 0..1100 {
+        for attempt in 0..99 {
+            lockout.failed(origin(number), token(attempt), seconds(1));
+        }
+    }
+    let kept: usize = lockout.known.values().map(Past::weight).sum();
+    assert_eq!(kept, lockout.weight);
+    assert!(kept <= REMEMBERED_FAILURES && lockout.remembered() >= 1000, "{kept}");
+    assert_eq!(lockout.known.len(), lockout.order.len());
+}
+
+proptest! {
+    /// In no period of the window's length does an address receive more answers about one wrong credential, or about
+    /// more different ones, than allowed; blocks end on time; the counters of the table are correct.
+    #[test]
+    fn no_address_gets_more_tries_than_allowed(
+        events in proptest::collection::vec((0u8..2, 0u8..7, 0u64..200), 1..300)
+    ) {
+        let spec = LockoutSpec::default();
+        let (most, window) = (usize::try_from(spec.failures).unwrap(), spec.window.as_secs());
+        let mut lockout = Lockout::new(spec);
+        let (mut now, mut tries) = (0, BTreeMap::<u8, Vec<(u8, u64)>>::new());
+        let (mut blocks, mut shut) = (BTreeMap::<(u8, u8), u64>::new(), BTreeMap::<u8, u64>::new());
+        for (who, what, gap) in events {
+            now += gap;
+            let (origin, credential) = (ClientOrigin::V4([10, 0, 0, who]), token(what));
+            let ends = blocks.get(&(who, what)).into_iter().chain(shut.get(&who));
+            let left = ends.max().and_then(|end| end.checked_sub(now)).filter(|left| *left > 0);
+            prop_assert_eq!(lockout.blocked(origin, credential, seconds(now)), left.map(seconds));
+            if left.is_none() {
+                tries.entry(who).or_default().push((what, now));
+            }
+            let end = now + spec.block.as_secs();
+            match lockout.failed(origin, credential, seconds(now)) {
+                Counted => {}
+                CredentialBlocked => _ = blocks.insert((who, what), end),
+                AddressBlocked => _ = shut.insert(who, end),
+            }
+        }
+        for tried in tries.values() {
+            for (at, (_, from)) in tried.iter().enumerate() {
+                let within = tried[at..].iter().take_while(|(_, when)| when - from < window);
+                let within: Vec<u8> = within.map(|(what, _)| *what).collect();
+                let different: BTreeSet<u8> = within.iter().copied().collect();
+                prop_assert!(different.len() <= most, "{within:?}");
+                for what in &different {
+                    let same = within.iter().filter(|other| *other == what).count();
+                    prop_assert!(same <= most, "{within:?}");
+                }
+            }
+        }
+        prop_assert_eq!(lockout.known.values().map(Past::weight).sum::<usize>(), lockout.weight);
+    }
+}

@@ -1,0 +1,92 @@
+//! Rate limit of calls: a token bucket with a burst and a sustained rate.
+
+use std::time::Duration;
+
+use crate::model::access::endpoint_config::RateLimit;
+
+/// Longest wait that is reported, in seconds.
+const LONGEST: f64 = 3600.0;
+
+/// Token bucket: the number of calls that are available at a time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bucket {
+    calls: f64,
+    at: Duration,
+}
+
+impl Bucket {
+    /// Creates a full bucket.
+    #[must_use]
+    pub fn full(limit: RateLimit, now: Duration) -> Self {
+        Self { calls: f64::from(limit.burst), at: now }
+    }
+}
+
+/// Decides about a call at `now`, which is the time since the service started. A rejected call returns the time to
+/// wait, and consumes nothing.
+pub fn step(bucket: Bucket, now: Duration, limit: RateLimit) -> (Bucket, Result<(), Duration>) {
+    let passed = now.saturating_sub(bucket.at).as_secs_f64();
+    let calls = (bucket.calls + passed * limit.per_second).min(f64::from(limit.burst));
+    let at = now.max(bucket.at);
+    if calls >= 1.0 {
+        return (Bucket { calls: calls - 1.0, at }, Ok(()));
+    }
+    let wait = ((1.0 - calls) / limit.per_second).clamp(0.0, LONGEST);
+    let wait = Duration::try_from_secs_f64(wait).unwrap_or_default();
+    (Bucket { calls, at }, Err(wait))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LIMIT: RateLimit = RateLimit { per_second: 2.0, burst: 3 };
+
+    /// Returns which of the calls at these milliseconds are accepted.
+    fn taken(times: &[u64]) -> Vec<bool> {
+        let mut bucket = Bucket::full(LIMIT, Duration::ZERO);
+        let mut taken = Vec::new();
+        for time in times {
+            let (next, verdict) = step(bucket, Duration::from_millis(*time), LIMIT);
+            bucket = next;
+            taken.push(verdict.is_ok());
+        }
+        taken
+    }
+
+    #[test]
+    fn a_burst_of_three_is_followed_by_two_calls_per_second() {
+        assert_eq!(
+            taken(&[0, 0, 0, 0, 499, 500, 501]),
+            [true, true, true, false, false, true, false]
+        );
+        assert_eq!(taken(&[0, 0, 0, 9000, 9000, 9000, 9000])[3..], [true, true, true, false]);
+    }
+
+    proptest! {
+        /// After the reported wait, a call is accepted; no second has more calls than the burst and two.
+        #[test]
+        fn a_rejected_call_succeeds_after_the_reported_wait(
+            gaps in proptest::collection::vec(0u64..400, 1..60)
+        ) {
+            let (mut bucket, mut now) = (Bucket::full(LIMIT, Duration::ZERO), 0);
+            let mut taken = Vec::new();
+            for gap in gaps {
+                now += gap;
+                let (next, verdict) = step(bucket, Duration::from_millis(now), LIMIT);
+                bucket = next;
+                match verdict {
+                    Ok(()) => taken.push(now),
+                    Err(wait) => {
+                        let later = Duration::from_millis(now + 1) + wait;
+                        prop_assert!(step(bucket, later, LIMIT).1.is_ok());
+                    }
+                }
+            }
+            for window in taken.windows(6) {
+                prop_assert!(window[5] - window[0] >= 1000, "{taken:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Results of an attempt, from which its success is decided.
+
+use chrono::{DateTime, Utc};
+
+use crate::model::failure::Failure;
+use crate::model::program::Exit;
+
+/// Results of an ended attempt. All text is raw.
+#[derive(Debug, Clone)]
+pub struct AttemptOutcome<'t> {
+    /// Exit status of the process.
+    pub exit: Exit,
+    /// Answer; `None` if the file or the location in the JSON document does not exist.
+    pub answer: Option<&'t str>,
+    /// True if the attempt returned more than the text of the answer: an artifact or a final message.
+    pub has_more: bool,
+    /// Standard output, as far as the limit keeps it.
+    pub stdout: &'t str,
+    /// Standard error, as far as the limit keeps it.
+    pub stderr: &'t str,
+    /// Result that the program reported in events.
+    pub told: ReportedResult,
+    /// End time of the attempt.
+    pub now: DateTime<Utc>,
+}
+
+/// Result that a program reports besides its answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReportedResult {
+    /// Failure that the program reported, in text that may be shown.
+    pub failure: Option<Failure>,
+    /// HTTP status code of the latest error response of the service behind the program.
+    pub status: Option<u16>,
+    /// True if the final event of the output is missing.
+    pub is_open: bool,
+    /// Tools that were denied to the program, in text that may be shown.
+    pub denied: Vec<String>,
+}

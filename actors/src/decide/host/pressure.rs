@@ -1,0 +1,100 @@
+//! Resource pressure: decides whether the machine can accept more work.
+//!
+//! Each gauge is a level relative to its limit, which is 1. The first reading sets the gauge. Later the gauge turns
+//! after two consecutive readings on the other side, and returns only well below its limit, so that the decision does
+//! not flap.
+
+use std::collections::BTreeMap;
+
+use crate::model::host::pressure::{HostReading, PressureBasis, PressureSpec, Shortage};
+
+/// Level below which a gauge over its limit turns back.
+const RELIEF: f64 = 0.9;
+/// Number of consecutive readings that turn a gauge.
+const TURNS: u32 = 2;
+
+/// State of the gauges between two readings.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Gauges(BTreeMap<Shortage, PressureGauge>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct PressureGauge {
+    is_over: bool,
+    /// Number of consecutive readings on the other side of the limit.
+    against: u32,
+}
+
+impl Gauges {
+    /// Returns the short resources.
+    #[must_use]
+    pub fn short(&self) -> Vec<Shortage> {
+        self.0.iter().filter(|(_, gauge)| gauge.is_over).map(|(shortage, _)| *shortage).collect()
+    }
+}
+
+/// Returns the metrics by which a reading can be evaluated.
+#[must_use]
+pub const fn basis(reading: &HostReading, spec: &PressureSpec) -> PressureBasis {
+    match (spec.by_stalls, &reading.stalls) {
+        (true, Some(_)) => PressureBasis::Stalls,
+        (true, None) => PressureBasis::Fallback,
+        (false, _) => PressureBasis::Usage,
+    }
+}
+
+/// Updates the gauges with a reading. A missing value indicates no shortage.
+#[must_use]
+pub fn step(mut gauges: Gauges, reading: &HostReading, spec: &PressureSpec) -> Gauges {
+    use Shortage::{Cpu, Disk, Io, Load, Memory};
+    let levels = levels(reading, spec);
+    for shortage in [Cpu, Memory, Io, Load, Disk] {
+        let level = levels.iter().find(|(of, _)| *of == shortage).map_or(0.0, |(_, level)| *level);
+        let first = PressureGauge { is_over: level > 1.0, against: 0 };
+        gauges.0.entry(shortage).and_modify(|gauge| gauge.turn(level)).or_insert(first);
+    }
+    gauges
+}
+
+impl PressureGauge {
+    fn turn(&mut self, level: f64) {
+        let is_against = if self.is_over { level < RELIEF } else { level > 1.0 };
+        self.against = if is_against { self.against + 1 } else { 0 };
+        if self.against == TURNS {
+            *self = Self { is_over: !self.is_over, against: 0 };
+        }
+    }
+}
+
+/// Returns the levels of all gauges that apply.
+fn levels(reading: &HostReading, spec: &PressureSpec) -> Vec<(Shortage, f64)> {
+    let of = |value: Option<f64>, bound: f64| value.unwrap_or_default() / bound;
+    let per_core = reading.load.map(|load| load / f64::from(reading.cores.max(1)));
+    let load_per_core = of(per_core, spec.load_per_core);
+    let mut levels = vec![(Shortage::Disk, disk(reading, spec))];
+    match (basis(reading, spec), reading.stalls) {
+        (PressureBasis::Stalls, Some(stalls)) => levels.extend([
+            (Shortage::Memory, stalls.memory_percent / spec.stalls.memory_percent),
+            (Shortage::Io, stalls.io_percent / spec.stalls.io_percent),
+            // One waiting program is no overload, and the load average lags behind: both must be high.
+            (Shortage::Load, load_per_core.min(stalls.cpu_percent / spec.stalls.cpu_percent)),
+        ]),
+        (PressureBasis::Usage, _) => levels.extend([
+            (Shortage::Cpu, of(reading.cpu_percent, spec.cpu_percent)),
+            (Shortage::Memory, of(reading.memory_percent, spec.memory_percent)),
+            (Shortage::Load, of(reading.load, spec.load)),
+        ]),
+        (PressureBasis::Fallback | PressureBasis::Stalls, _) => levels.extend([
+            (Shortage::Memory, of(reading.memory_percent, spec.memory_percent)),
+            (Shortage::Load, load_per_core),
+        ]),
+    }
+    levels
+}
+
+/// Returns the level of the disk: the less free space, the higher the level.
+fn disk(reading: &HostReading, spec: &PressureSpec) -> f64 {
+    match (reading.disk_free_bytes, spec.min_disk_free_bytes) {
+        (None, _) | (_, 0) => 0.0,
+        (Some(free), least) => least as f64 / free.max(1) as f64,
+    }
+}

@@ -1,0 +1,121 @@
+//! Deadlines of an attempt while a person is asked: the time until the answer does not count.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Deadline that pauses while an interaction is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PausedDeadline {
+    /// Warning before the end of the run time.
+    Nearing,
+    /// End of the run time.
+    Run,
+}
+
+/// Decision about a deadline whose timer fired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeadlineDecision {
+    /// The deadline has passed.
+    Passed,
+    /// The deadline passes after this time, unless another interaction opens.
+    After(Duration),
+    /// An interaction is open. The deadline is decided again when the last one closes.
+    Held,
+}
+
+/// Time during which at least one interaction of an attempt was open. Times are offsets from the start of the attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DeadlinePause {
+    open: u32,
+    /// Time at which the first of the open interactions opened.
+    since: Duration,
+    /// Sum of the ended pauses.
+    total: Duration,
+    /// Pause that the timer of each deadline has already waited for.
+    waited: BTreeMap<PausedDeadline, Duration>,
+    /// Deadlines whose timers fired while an interaction was open.
+    held: Vec<PausedDeadline>,
+}
+
+impl DeadlinePause {
+    /// Counts an interaction that opened at this time.
+    pub fn opened(&mut self, now: Duration) {
+        if self.open == 0 {
+            self.since = now;
+        }
+        self.open += 1;
+    }
+
+    /// Counts an interaction that closed at this time. Returns the deadlines whose timers fired meanwhile, each with the
+    /// time after which it passes.
+    pub fn closed(&mut self, now: Duration) -> Vec<(PausedDeadline, Duration)> {
+        self.open = self.open.saturating_sub(1);
+        if self.open > 0 {
+            return Vec::new();
+        }
+        self.total += now.saturating_sub(self.since);
+        let held = std::mem::take(&mut self.held);
+        held.into_iter().map(|deadline| (deadline, self.owed(deadline))).collect()
+    }
+
+    /// Returns true while an interaction is open.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        self.open > 0
+    }
+
+    /// Decides about a deadline whose timer fired.
+    pub fn decide(&mut self, deadline: PausedDeadline) -> DeadlineDecision {
+        if self.is_open() {
+            self.held.push(deadline);
+            return DeadlineDecision::Held;
+        }
+        match self.owed(deadline) {
+            Duration::ZERO => DeadlineDecision::Passed,
+            owed => DeadlineDecision::After(owed),
+        }
+    }
+
+    /// Returns the part of the pauses for which the timer of a deadline has not waited, and counts it as waited for.
+    fn owed(&mut self, deadline: PausedDeadline) -> Duration {
+        let waited = self.waited.insert(deadline, self.total).unwrap_or_default();
+        self.total.saturating_sub(waited)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUN: PausedDeadline = PausedDeadline::Run;
+
+    fn seconds(count: u64) -> Duration {
+        Duration::from_secs(count)
+    }
+
+    #[test]
+    fn a_deadline_without_interactions_passes_in_time() {
+        assert_eq!(DeadlinePause::default().decide(RUN), DeadlineDecision::Passed);
+    }
+
+    #[test]
+    fn a_closed_pause_postpones_each_deadline_once() {
+        let mut pause = DeadlinePause::default();
+        pause.opened(seconds(10));
+        assert_eq!(pause.closed(seconds(40)), []);
+        assert_eq!(pause.decide(RUN), DeadlineDecision::After(seconds(30)));
+        assert_eq!(pause.decide(PausedDeadline::Nearing), DeadlineDecision::After(seconds(30)));
+        assert_eq!(pause.decide(RUN), DeadlineDecision::Passed);
+    }
+
+    #[test]
+    fn a_deadline_during_a_pause_waits_for_its_rest() {
+        let mut pause = DeadlinePause::default();
+        pause.opened(seconds(10));
+        pause.opened(seconds(20));
+        assert_eq!(pause.decide(RUN), DeadlineDecision::Held);
+        assert_eq!(pause.closed(seconds(50)), [], "another interaction is open");
+        assert_eq!(pause.closed(seconds(70)), [(RUN, seconds(60))]);
+        assert_eq!(pause.decide(RUN), DeadlineDecision::Passed);
+    }
+}

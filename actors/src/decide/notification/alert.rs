@@ -1,0 +1,239 @@
+//! Alerts: decides when an alert opens and when it closes.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use crate::model::host::pressure::Shortage;
+use crate::model::id::{AgentId, ScheduleId};
+use crate::model::observation::alert::{AlertCause, AlertSpec};
+
+/// Time window in which requests are counted.
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// Share of a day's budget that opens an alert, in percent; it leaves time to act.
+const NEARLY: u64 = 80;
+
+/// Input of the alert logic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AlertInput {
+    /// An endpoint received this number of requests.
+    Requested(String, u64),
+    /// An execution of an agent ended; true if it succeeded.
+    Ended(AgentId, bool),
+    /// An execution of a schedule ended: the number of consecutive failures, and the limit that opens an alert.
+    Scheduled(ScheduleId, u32, u32),
+    /// An agent has used this share of its day's budget, in percent; the next day starts after this time.
+    Spent(AgentId, u64, Duration),
+    /// An agent is not restarted.
+    Quarantined(AgentId),
+    /// These resources of the machine are short.
+    Short(Vec<Shortage>),
+    /// The disk of the ledger has this number of free bytes.
+    Free(u64),
+    /// A notification was given up after this number of failures.
+    GivenUp(u32),
+    /// Time has passed.
+    Tick,
+}
+
+/// Key of an alert: its cause and its subject.
+pub type AlertKey = (AlertCause, String);
+
+/// Change of an alert.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AlertChange {
+    /// The alert opened: the counted value, and the limit that it crossed.
+    Opened(AlertKey, u64, u64),
+    /// The alert closed.
+    Closed(AlertKey),
+}
+
+/// State of the alert logic: counters and open alerts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Watch {
+    /// Latest requests of each endpoint, at most as many as the limit.
+    requests: BTreeMap<String, VecDeque<Duration>>,
+    /// Consecutive failures of each agent.
+    streaks: BTreeMap<AgentId, u32>,
+    /// Open alerts, each with its closing time if known.
+    open: BTreeMap<AlertKey, Option<Duration>>,
+}
+
+/// Decides the alerts for an input at `now`, which is the time since the watch started.
+#[must_use]
+pub fn step(
+    mut watch: Watch,
+    sighting: AlertInput,
+    now: Duration,
+    spec: &AlertSpec,
+) -> (Watch, Vec<AlertChange>) {
+    let mut changes = Vec::new();
+    match sighting {
+        AlertInput::Requested(endpoint, count) => {
+            watch.requested((endpoint, count), now, spec, &mut changes);
+        }
+        AlertInput::Ended(agent, is_good) => watch.ended(agent, is_good, spec, &mut changes),
+        AlertInput::Scheduled(id, streak, limit) => {
+            let key = (AlertCause::ScheduleFailing, id.to_string());
+            if limit > 0 && streak >= limit {
+                watch.open(key, None, (streak.into(), limit.into()), &mut changes);
+            } else if streak == 0 {
+                watch.close(key, &mut changes);
+            }
+        }
+        AlertInput::Spent(agent, percent, left) => {
+            watch.spent(agent, (percent, now + left), &mut changes);
+        }
+        AlertInput::Quarantined(agent) => {
+            watch.open(
+                (AlertCause::AgentQuarantined, agent.to_string()),
+                None,
+                (1, 0),
+                &mut changes,
+            );
+        }
+        AlertInput::Short(short) => watch.short(&short, &mut changes),
+        AlertInput::Free(bytes) => watch.free(bytes, spec, &mut changes),
+        AlertInput::GivenUp(failures) => {
+            let (key, until) = ((AlertCause::PushGivenUp, String::new()), now + spec.linger);
+            watch.open(key, Some(until), (failures.into(), 0), &mut changes);
+        }
+        AlertInput::Tick => watch.tick(now, spec, &mut changes),
+    }
+    (watch, changes)
+}
+
+impl Watch {
+    /// Returns true if some state expires with time, so that the caller must send ticks.
+    #[must_use]
+    pub fn ends_by_itself(&self) -> bool {
+        let lingers = |(key, until): (&AlertKey, &Option<Duration>)| {
+            key.0 == AlertCause::RequestRate || until.is_some()
+        };
+        !self.requests.is_empty() || self.open.iter().any(lingers)
+    }
+
+    fn open(
+        &mut self,
+        key: AlertKey,
+        until: Option<Duration>,
+        (value, limit): (u64, u64),
+        changes: &mut Vec<AlertChange>,
+    ) {
+        if self.open.insert(key.clone(), until).is_none() {
+            changes.push(AlertChange::Opened(key, value, limit));
+        }
+    }
+
+    fn close(&mut self, key: AlertKey, changes: &mut Vec<AlertChange>) {
+        if self.open.remove(&key).is_some() {
+            changes.push(AlertChange::Closed(key));
+        }
+    }
+
+    fn requested(
+        &mut self,
+        (endpoint, count): (String, u64),
+        now: Duration,
+        spec: &AlertSpec,
+        changes: &mut Vec<AlertChange>,
+    ) {
+        let limit = u64::from(spec.requests_per_minute);
+        if limit == 0 {
+            return;
+        }
+        let times = self.requests.entry(endpoint.clone()).or_default();
+        forget(times, now);
+        let value = times.len() as u64 + count;
+        times.extend((0..count.min(limit)).map(|_| now));
+        if value > limit {
+            times.drain(..times.len().saturating_sub(spec.requests_per_minute as usize));
+            self.open((AlertCause::RequestRate, endpoint), None, (value, limit), changes);
+        }
+    }
+
+    fn ended(
+        &mut self,
+        agent: AgentId,
+        is_good: bool,
+        spec: &AlertSpec,
+        changes: &mut Vec<AlertChange>,
+    ) {
+        let key = (AlertCause::FailureStreak, agent.to_string());
+        if is_good {
+            self.streaks.remove(&agent);
+            return self.close(key, changes);
+        }
+        let streak = self.streaks.entry(agent).or_default();
+        *streak = streak.saturating_add(1);
+        let (streak, limit) = (*streak, spec.failure_streak);
+        if limit > 0 && streak >= limit {
+            self.open(key, None, (streak.into(), limit.into()), changes);
+        }
+    }
+
+    /// Closes the alert when the next day starts, or when the budget is increased.
+    fn spent(
+        &mut self,
+        agent: AgentId,
+        (percent, until): (u64, Duration),
+        changes: &mut Vec<AlertChange>,
+    ) {
+        let key = (AlertCause::BudgetNearlySpent, agent.to_string());
+        if percent >= NEARLY {
+            self.open(key, Some(until), (percent, NEARLY), changes);
+        } else {
+            self.close(key, changes);
+        }
+    }
+
+    /// Opens an alert for each short resource, and closes each alert whose resource is no longer short.
+    fn short(&mut self, short: &[Shortage], changes: &mut Vec<AlertChange>) {
+        let named: Vec<_> = short.iter().map(|short| short.as_words().to_owned()).collect();
+        let is_over = |key: &&AlertKey| key.0 == AlertCause::Pressure && !named.contains(&key.1);
+        for key in self.open.keys().filter(is_over).cloned().collect::<Vec<_>>() {
+            self.close(key, changes);
+        }
+        for subject in named {
+            self.open((AlertCause::Pressure, subject), None, (1, 0), changes);
+        }
+    }
+
+    /// Closes the alert at a quarter above the limit, so that the alert does not flap.
+    fn free(&mut self, bytes: u64, spec: &AlertSpec, changes: &mut Vec<AlertChange>) {
+        let (key, limit) = ((AlertCause::LedgerNearlyFull, String::new()), spec.ledger_free_bytes);
+        if bytes < limit {
+            self.open(key, None, (bytes, limit), changes);
+        } else if bytes >= limit.saturating_add(limit / 4) {
+            self.close(key, changes);
+        }
+    }
+
+    /// Closes a rate alert at a fifth below the limit, and other alerts at their closing time.
+    fn tick(&mut self, now: Duration, spec: &AlertSpec, changes: &mut Vec<AlertChange>) {
+        for times in self.requests.values_mut() {
+            forget(times, now);
+        }
+        let calm = spec.requests_per_minute as usize * 4 / 5;
+        let requests = &self.requests;
+        let is_over = |(key, until): &(&AlertKey, &Option<Duration>)| match key.0 {
+            AlertCause::RequestRate => requests.get(&key.1).is_none_or(|times| times.len() <= calm),
+            _ => until.is_some_and(|until| until <= now),
+        };
+        let over: Vec<_> = self.open.iter().filter(is_over).map(|(key, _)| key.clone()).collect();
+        self.requests.retain(|_, times| !times.is_empty());
+        for key in over {
+            self.close(key, changes);
+        }
+    }
+}
+
+/// Removes requests that are older than the window.
+fn forget(times: &mut VecDeque<Duration>, now: Duration) {
+    while times.front().is_some_and(|time| *time + WINDOW <= now) {
+        times.pop_front();
+    }
+}
+
+#[cfg(test)]
+mod tests;

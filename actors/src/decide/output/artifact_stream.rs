@@ -1,0 +1,196 @@
+//! Artifacts that grow: their text is redacted as one stream, across the events that append to it.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use algonius_redact::Redactor;
+
+use super::early::EarlyStream;
+use super::redact_parts::RedactedPart;
+use crate::model::execution::content::{Content, Part};
+
+/// Maximum number of open texts, because each of them uses memory. Beyond it, the text that was idle for longest is
+/// finished, so text appended later is redacted separately: a secret that is split at exactly this point is not found.
+const MOST: usize = 64;
+
+/// Artifact or a continuation of one: raw, or in the form that can be shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArtifactPiece<P> {
+    /// Id of the artifact within the execution.
+    pub id: String,
+    /// Display name of the artifact.
+    pub name: Option<String>,
+    /// Description of the artifact.
+    pub description: Option<String>,
+    /// Content of the artifact.
+    pub parts: Vec<P>,
+    /// True if the parts follow those sent earlier under this id.
+    pub append: bool,
+    /// True if these are the last parts of the artifact.
+    pub last: bool,
+}
+
+/// Artifacts of an attempt whose text may continue, and the text that is held back of each.
+pub struct Growth {
+    redactor: Arc<Redactor>,
+    /// Open texts; the one that grew last is the last.
+    open: VecDeque<(String, EarlyStream)>,
+}
+
+impl Growth {
+    /// Creates a state without artifacts.
+    #[must_use]
+    pub const fn new(redactor: Arc<Redactor>) -> Self {
+        Self { redactor, open: VecDeque::new() }
+    }
+
+    /// Adds a piece of an artifact, and returns what can be shown now, in order: of this artifact, and of others that
+    /// are no longer held back. A piece that adds nothing visible is omitted, but the start and the end of an artifact
+    /// are always shown.
+    pub fn take(&mut self, made: ArtifactPiece<Part>) -> Vec<ArtifactPiece<RedactedPart>> {
+        let ArtifactPiece { id, name, description, parts, append, last } = made;
+        let mut open = self.release(&id);
+        let mut shown = Vec::new();
+        if !append {
+            shown.extend(open.take().and_then(|text| remainder(&id, text)));
+        }
+        let has_begun = open.is_some();
+        let parts = if append { joined(parts) } else { parts.into() };
+        let (mut parts, open) = self.append(open, parts, last);
+        let is_silent = parts.is_empty() && has_begun && !last;
+        if parts.is_empty() {
+            parts.push(RedactedPart::text(String::new(), 0));
+        }
+        if !is_silent {
+            shown.push(ArtifactPiece { id: id.clone(), name, description, parts, append, last });
+        }
+        shown.extend(open.and_then(|text| self.hold(id, text)));
+        shown
+    }
+
+    /// Returns the text of all open artifacts that can be shown now, although more text will follow.
+    pub fn idle(&mut self) -> Vec<ArtifactPiece<RedactedPart>> {
+        let shown = self.open.iter_mut().filter_map(|(id, text)| {
+            let before = text.count();
+            let shown = visible((text.release(), text.count() - before))?;
+            Some(further(id.clone(), shown, false))
+        });
+        shown.collect()
+    }
+
+    /// Returns the rest of all open artifacts, which do not continue.
+    pub fn end(&mut self) -> Vec<ArtifactPiece<RedactedPart>> {
+        self.open
+            .drain(..)
+            .map(|(id, mut text)| final_piece(id, finished(&mut text), true))
+            .collect()
+    }
+
+    fn release(&mut self, id: &str) -> Option<EarlyStream> {
+        let at = self.open.iter().position(|(open, _)| open == id)?;
+        self.open.remove(at).map(|(_, text)| text)
+    }
+
+    fn hold(&mut self, id: String, text: EarlyStream) -> Option<ArtifactPiece<RedactedPart>> {
+        self.open.push_back((id, text));
+        if self.open.len() <= MOST {
+            return None;
+        }
+        let (id, text) = self.open.pop_front()?;
+        remainder(&id, text)
+    }
+
+    /// Returns the visible form of further parts, and the text that stays open after them. Only a text in the last
+    /// position can continue.
+    fn append(
+        &self,
+        open: Option<EarlyStream>,
+        mut parts: VecDeque<Part>,
+        last: bool,
+    ) -> (Vec<RedactedPart>, Option<EarlyStream>) {
+        let mut shown = Vec::new();
+        if let Some(mut text) = open {
+            let more = parts.pop_front_if(|part| is_plain(part));
+            let goes_on = parts.is_empty() && !last;
+            let before = text.count();
+            let mut grown = pushed(&mut text, more);
+            if !goes_on {
+                grown.push_str(&text.finish());
+            }
+            shown.extend(visible((grown, text.count() - before)));
+            if goes_on {
+                return (shown, Some(text));
+            }
+        }
+        let begun = if last { None } else { parts.pop_back_if(|part| is_plain(part)) };
+        shown.extend(parts.iter().map(|part| RedactedPart::part(part, &self.redactor)));
+        let open = begun.map(|begun| {
+            let mut text = EarlyStream::new(Arc::clone(&self.redactor));
+            let grown = pushed(&mut text, Some(begun));
+            shown.extend(visible((grown, text.count())));
+            text
+        });
+        (shown, open)
+    }
+}
+
+/// Joins consecutive texts of an append, because a reader sees them as one text and they must be redacted as one.
+fn joined(parts: Vec<Part>) -> VecDeque<Part> {
+    let mut joined: VecDeque<Part> = VecDeque::new();
+    for part in parts {
+        match (joined.back_mut(), &part) {
+            (Some(Part { content: Content::Text(text), filename: None, .. }), more)
+                if is_plain(more) =>
+            {
+                text.push_str(plain(more));
+            }
+            _ => joined.push_back(part),
+        }
+    }
+    joined
+}
+
+fn is_plain(part: &Part) -> bool {
+    matches!(part, Part { content: Content::Text(_), filename: None, .. })
+}
+
+fn plain(part: &Part) -> &str {
+    if let Content::Text(text) = &part.content { text } else { "" }
+}
+
+fn pushed(text: &mut EarlyStream, more: Option<Part>) -> String {
+    more.map(|more| text.push(plain(&more).as_bytes())).unwrap_or_default()
+}
+
+/// Redacted text with the number of redactions.
+type CountedText = (String, u64);
+
+fn finished(text: &mut EarlyStream) -> CountedText {
+    let before = text.count();
+    (text.finish(), text.count() - before)
+}
+
+fn visible((text, redacted): CountedText) -> Option<RedactedPart> {
+    (!text.is_empty()).then(|| RedactedPart::text(text, redacted))
+}
+
+/// Returns the text that was held back, if there is any.
+fn remainder(id: &str, mut text: EarlyStream) -> Option<ArtifactPiece<RedactedPart>> {
+    let text = finished(&mut text);
+    (!text.0.is_empty()).then(|| final_piece(id.to_owned(), text, false))
+}
+
+fn final_piece(
+    id: String,
+    (text, redacted): CountedText,
+    last: bool,
+) -> ArtifactPiece<RedactedPart> {
+    further(id, RedactedPart::text(text, redacted), last)
+}
+
+fn further(id: String, part: RedactedPart, last: bool) -> ArtifactPiece<RedactedPart> {
+    ArtifactPiece { id, name: None, description: None, parts: vec![part], append: true, last }
+}

@@ -1,0 +1,137 @@
+//! Stored form of questions and answers: redacted, bounded, and without characters that change how a text is displayed.
+
+use algonius_redact::Redactor;
+use serde_json::{Map, Value};
+
+use crate::model::interaction::{
+    AnswerValue, ClosedBy, InteractionAnswer, Question, QuestionOption, ToolCallSubject,
+};
+
+/// Longest sentence of a question, in bytes.
+const SENTENCE: usize = 4 * 1024;
+
+/// Longest text among the arguments of a tool call, in bytes. The digest covers the whole arguments.
+const ARGUMENT: usize = 16 * 1024;
+
+/// Returns the stored form of a question.
+#[must_use]
+pub fn question(question: Question, redactor: &Redactor) -> Question {
+    let Question { kind, message, options, subject, schema } = question;
+    let option = |option: QuestionOption| QuestionOption {
+        // The answer to a permission request is allow or deny; other questions need the id as it is.
+        id: if kind.is_permission() { text(&option.id, SENTENCE, redactor) } else { option.id },
+        name: text(&option.name, SENTENCE, redactor),
+        kind: option.kind,
+    };
+    Question {
+        kind,
+        message: text(&message, SENTENCE, redactor),
+        options: options.into_iter().map(option).collect(),
+        subject: subject.map(|call| tool_call(call, redactor)),
+        schema: schema.map(|schema| value(schema, redactor)),
+    }
+}
+
+/// Returns the stored form of the end of an interaction.
+#[must_use]
+pub fn end(end: &ClosedBy, redactor: &Redactor) -> ClosedBy {
+    let ClosedBy { state, answer: InteractionAnswer { value: answer, by }, at } = end.clone();
+    let answer = answer.map(|answer| match answer {
+        AnswerValue::Deny { reason } => {
+            AnswerValue::Deny { reason: reason.map(|reason| text(&reason, SENTENCE, redactor)) }
+        }
+        AnswerValue::Text { text: said } => {
+            AnswerValue::Text { text: text(&said, usize::MAX, redactor) }
+        }
+        AnswerValue::Form { values } => AnswerValue::Form { values: value(values, redactor) },
+        answer @ (AnswerValue::Allow | AnswerValue::Option { .. } | AnswerValue::Decline) => answer,
+    });
+    ClosedBy { state, answer: InteractionAnswer { value: answer, by }, at }
+}
+
+fn tool_call(call: ToolCallSubject, redactor: &Redactor) -> ToolCallSubject {
+    let short = |name: &str| text(name, SENTENCE, redactor);
+    ToolCallSubject {
+        id: short(&call.id),
+        tool: short(&call.tool),
+        kind: call.kind.as_deref().map(short),
+        title: call.title.as_deref().map(short),
+        command: call.command.map(|command| text(&command, ARGUMENT, redactor)),
+        paths: call.paths.iter().map(|path| short(path)).collect(),
+        url: call.url.as_deref().map(short),
+        args: value(call.args, redactor),
+    }
+}
+
+fn value(given: Value, redactor: &Redactor) -> Value {
+    match given {
+        Value::String(given) => Value::String(text(&given, ARGUMENT, redactor)),
+        Value::Array(items) => items.into_iter().map(|item| value(item, redactor)).collect(),
+        Value::Object(fields) => fields
+            .into_iter()
+            .map(|(name, field)| (text(&name, SENTENCE, redactor), value(field, redactor)))
+            .collect::<Map<_, _>>()
+            .into(),
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_)) => other,
+    }
+}
+
+/// Redacts a text before it is cut, because a cut secret would no longer be recognized.
+fn text(given: &str, most: usize, redactor: &Redactor) -> String {
+    let redacted = redactor.redact(given);
+    let plain: String = redacted.chars().filter(|char| !changes_display(*char)).collect();
+    match plain.len() > most {
+        true => {
+            let end = plain.floor_char_boundary(most);
+            format!("{}… ({} more bytes)", &plain.split_at(end).0, plain.len() - end)
+        }
+        false => plain,
+    }
+}
+
+/// Returns true for control characters and for characters that change the direction or the visibility of a text.
+fn changes_display(char: char) -> bool {
+    (char.is_control() && !matches!(char, '\n' | '\t'))
+        || matches!(char,
+            '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::interaction::InteractionKind;
+
+    const SECRET: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+
+    #[test]
+    fn a_question_is_redacted_in_every_text() {
+        let redactor = Redactor::new([]);
+        let asked = Question {
+            kind: InteractionKind::ToolPermission,
+            message: format!("run {SECRET}?\u{202e}\u{1b}[2J"),
+            options: Vec::new(),
+            subject: Some(ToolCallSubject {
+                command: Some(format!("curl -H {SECRET}")),
+                args: json!({"command": ["curl", SECRET], "n": 1}),
+                ..ToolCallSubject::default()
+            }),
+            schema: None,
+        };
+        let shown = question(asked, &redactor);
+        let written = serde_json::to_string(&shown).unwrap();
+        assert!(!written.contains(SECRET), "{written}");
+        assert!(!shown.message.contains(['\u{202e}', '\u{1b}']), "{:?}", shown.message);
+        assert_eq!(shown.subject.map(|call| call.args["n"].clone()), Some(json!(1)));
+    }
+
+    #[test]
+    fn a_long_text_is_cut_after_its_redaction() {
+        let redactor = Redactor::new([]);
+        let long = "x".repeat(SENTENCE - 10) + " " + SECRET + " end";
+        let cut = text(&long, SENTENCE, &redactor);
+        assert!(!cut.contains("ghp_0"), "{}", cut.trim_start_matches('x'));
+        assert!(text(&"x ".repeat(SENTENCE), SENTENCE, &redactor).contains("more bytes"));
+    }
+}

@@ -1,0 +1,241 @@
+//! Truncation of a long text: its head and its tail, with a marker for the missing bytes.
+
+use std::collections::VecDeque;
+
+/// Longest tail, in bytes; the tail of a smaller limit is a quarter of the limit.
+const LONGEST_TAIL: usize = 1 << 20;
+
+/// Division of a limit into head and tail, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeadAndTail {
+    /// Bytes of the head.
+    pub head: usize,
+    /// Bytes of the tail.
+    pub tail: usize,
+}
+
+impl HeadAndTail {
+    /// Returns the division of a limit.
+    #[must_use]
+    pub fn of(limit: usize) -> Self {
+        let tail = (limit / 4).min(LONGEST_TAIL);
+        Self { head: limit - tail, tail }
+    }
+}
+
+/// Returns the marker between head and tail.
+#[must_use]
+pub fn marker(dropped: u64) -> String {
+    format!("\n[... {dropped} bytes were dropped ...]\n")
+}
+
+/// Removes the text before the last `most` bytes. Returns the number of removed bytes.
+pub fn shorten(text: &mut String, most: usize) -> u64 {
+    let from = text.ceil_char_boundary(text.len().saturating_sub(most));
+    text.drain(..from);
+    from as u64
+}
+
+/// Ring buffer for the last bytes of a text.
+#[derive(Debug)]
+pub struct Tail {
+    bytes: VecDeque<u8>,
+    most: usize,
+    lost: u64,
+}
+
+impl Tail {
+    /// Creates a buffer for the last `most` bytes.
+    #[must_use]
+    pub const fn new(most: usize) -> Self {
+        Self { bytes: VecDeque::new(), most, lost: 0 }
+    }
+
+    /// Appends bytes.
+    pub fn push(&mut self, bytes: &[u8]) {
+        let (passed, last) = bytes.split_at(bytes.len().saturating_sub(self.most));
+        let excess = (self.bytes.len() + last.len()).saturating_sub(self.most);
+        self.bytes.drain(..excess);
+        self.lost += (passed.len() + excess) as u64;
+        // A nearly full buffer would double its capacity by default and then use all of it.
+        let room = self.bytes.capacity();
+        let wanted = self.bytes.len() + last.len();
+        if wanted > room {
+            let wanted = wanted.max(room.saturating_mul(2)).min(self.most);
+            self.bytes.reserve_exact(wanted - self.bytes.len());
+        }
+        self.bytes.extend(last);
+    }
+
+    /// Counts missing bytes: the bytes before them are no longer part of the tail.
+    pub fn skip(&mut self, count: u64) {
+        if count > 0 {
+            self.lost += count + self.bytes.len() as u64;
+            self.bytes.clear();
+        }
+    }
+
+    /// Returns true if no byte arrived.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.lost == 0
+    }
+
+    /// Returns the number of all bytes that arrived.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.lost + self.bytes.len() as u64
+    }
+
+    /// Returns the number of lost bytes and the remaining ones.
+    #[must_use]
+    pub fn end(self) -> (u64, Vec<u8>) {
+        (self.lost, self.bytes.into())
+    }
+}
+
+/// Head and tail of a raw text.
+#[derive(Debug)]
+pub struct KeptEnds {
+    ends: HeadAndTail,
+    head: Vec<u8>,
+    tail: Tail,
+}
+
+impl KeptEnds {
+    /// Creates an empty text with this limit in bytes.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        let ends = HeadAndTail::of(limit);
+        Self { ends, head: Vec::new(), tail: Tail::new(ends.tail) }
+    }
+
+    /// Appends bytes.
+    pub fn push(&mut self, bytes: &[u8]) {
+        let room = self.ends.head.saturating_sub(self.head.len()).min(bytes.len());
+        let (head, tail) = bytes.split_at_checked(room).unwrap_or((bytes, &[]));
+        self.head.extend_from_slice(head);
+        self.tail.push(tail);
+    }
+
+    /// Counts missing bytes.
+    pub fn skip(&mut self, count: u64) {
+        self.tail.skip(count);
+    }
+
+    /// Returns the number of stored bytes.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        self.head.len() + self.tail.bytes.len()
+    }
+
+    /// Returns the head, the number of missing bytes after it, and the bytes after those.
+    #[must_use]
+    pub fn parts(self) -> (Vec<u8>, u64, Vec<u8>) {
+        let (lost, tail) = self.tail.end();
+        (self.head, lost, tail)
+    }
+
+    /// Returns the text; bytes that are not UTF-8 become U+FFFD.
+    #[must_use]
+    pub fn text(self) -> String {
+        let (head, lost, tail) = self.parts();
+        joined(head, lost, &tail)
+    }
+}
+
+/// Joins head and tail, with the marker if bytes are missing between them. No character is split; bytes that are not
+/// UTF-8 become U+FFFD.
+#[must_use]
+pub fn joined(mut head: Vec<u8>, missing: u64, mut tail: &[u8]) -> String {
+    if missing > 0 {
+        let broken = tail.iter().take(3).take_while(|byte| (0x80..0xc0).contains(*byte)).count();
+        tail = tail.get(broken..).unwrap_or_default();
+        head.truncate(whole(&head));
+        head.extend_from_slice(marker(missing).as_bytes());
+    }
+    head.extend_from_slice(tail);
+    String::from_utf8(head)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// Returns the length without an incomplete character at the end.
+fn whole(bytes: &[u8]) -> usize {
+    let last = bytes.get(bytes.len().saturating_sub(3)..).unwrap_or_default();
+    let starts = (1..=last.len()).find(|back| {
+        let byte = last.get(last.len() - back).copied().unwrap_or_default();
+        !(0x80..0xc0).contains(&byte)
+    });
+    let Some(back) = starts else { return bytes.len() };
+    let first = last.get(last.len() - back).copied().unwrap_or_default();
+    let length = match first {
+        0xc2..=0xdf => 2,
+        0xe0..=0xef => 3,
+        0xf0..=0xf4 => 4,
+        _ => 1,
+    };
+    if back < length { bytes.len() - back } else { bytes.len() }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{HeadAndTail, KeptEnds, marker};
+
+    fn kept(text: &[u8], limit: usize, mut size: impl FnMut() -> usize) -> String {
+        let mut kept = KeptEnds::new(limit);
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (piece, tail) = rest.split_at(size().clamp(1, rest.len()));
+            kept.push(piece);
+            rest = tail;
+        }
+        kept.text()
+    }
+
+    #[test]
+    fn an_output_limit_keeps_mostly_the_head() {
+        assert_eq!(HeadAndTail::of(10 << 20), HeadAndTail { head: 9 << 20, tail: 1 << 20 });
+        assert_eq!(HeadAndTail::of(1000), HeadAndTail { head: 750, tail: 250 });
+        assert_eq!(HeadAndTail::of(1), HeadAndTail { head: 1, tail: 0 });
+    }
+
+    #[test]
+    fn truncated_text_states_the_dropped_bytes() {
+        assert_eq!(kept(b"0123456789", 10, || 1), "0123456789");
+        let wanted = "012345\n[... 2 bytes were dropped ...]\n89";
+        assert_eq!(kept(b"0123456789", 8, || 3), wanted);
+        let mut far = KeptEnds::new(8);
+        far.push(b"0123456");
+        far.skip(1_000_000);
+        far.push(b"789");
+        assert_eq!(far.text(), "012345\n[... 1000002 bytes were dropped ...]\n89");
+    }
+
+    #[test]
+    fn truncation_never_splits_a_character() {
+        let text = "é".repeat(100);
+        for limit in 8..40 {
+            let kept = kept(text.as_bytes(), limit, || 7);
+            assert!(!kept.contains(char::REPLACEMENT_CHARACTER), "{limit}: {kept}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn truncation_does_not_depend_on_the_chunks(length in 0_usize..3000, limit in 4_usize..400, size in 1_usize..500) {
+            let text: String = ('a'..='z').cycle().take(length).collect();
+            let HeadAndTail { head, tail } = HeadAndTail::of(limit);
+            let wanted = if length <= limit {
+                text.clone()
+            } else {
+                let dropped = (length - limit) as u64;
+                let (head, _) = text.split_at(head);
+                let (_, tail) = text.split_at(length - tail);
+                [head, &marker(dropped), tail].concat()
+            };
+            prop_assert_eq!(kept(text.as_bytes(), limit, || size), wanted);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Permission of tool calls: the verdict of a policy, the people who may answer, and calls without permission.
+//!
+//! A verdict depends on the policy and on what the agent reports about the call. The sandbox decides what a call can
+//! do; this module decides which calls the service answers with allow.
+
+pub mod answer;
+mod command;
+mod fault;
+mod form;
+mod paths;
+mod pattern;
+mod verdict;
+
+pub use self::fault::{AnswerFault, LONGEST_TEXT};
+pub use self::verdict::verdict;
+use crate::model::interaction::ApprovalTerms;
+use crate::model::permission::{OWNER, PermissionPolicy, PermissionVerdict};
+
+/// Statuses with which an agent reports that a call has ended.
+const COMPLETED: &str = "completed";
+const FAILED: &str = "failed";
+
+/// Kinds of calls that change nothing.
+const READING: [&str; 3] = ["read", "search", "think"];
+
+/// Returns true if the turn must end because of this call. `calls` is the number of calls of the turn, with this one.
+#[must_use]
+pub fn exceeds_limit(policy: &PermissionPolicy, calls: u32) -> bool {
+    policy.max_tool_calls.is_some_and(|most| calls > most)
+}
+
+/// Returns true if the agent made a call without permission.
+///
+/// `given` is the last verdict that was sent to the agent for this call, by a rule or by a person; `None` if the agent
+/// never requested permission. `status` is the status that the agent reports. Every agent reports a call that was
+/// denied as `failed`, so only a `completed` call violates a denial. For a call without a request, both statuses
+/// show that it ran.
+#[must_use]
+pub fn unauthorized(given: Option<PermissionVerdict>, status: &str) -> bool {
+    match given {
+        Some(PermissionVerdict::Allow) => false,
+        Some(PermissionVerdict::Deny) => status == COMPLETED,
+        Some(PermissionVerdict::Ask) | None => status == COMPLETED || status == FAILED,
+    }
+}
+
+/// Returns true if the verdict of a rule to ask requires a request for permission from the agent.
+///
+/// Agents do not ask before they read or search, in any of their modes. Only a rule or an entry for tools requires that;
+/// the default of a policy does not.
+#[must_use]
+pub fn requires_request(rule: &str, kind: Option<&str>) -> bool {
+    rule != verdict::DEFAULT || !kind.is_some_and(|kind| READING.contains(&kind))
+}
+
+/// Reason why a principal may not answer an interaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerRefusal {
+    /// The policy requires a second person.
+    #[error(
+        "the owner of the execution may not answer, because the agent requires a second person"
+    )]
+    SecondPerson,
+    /// The policy does not name the principal.
+    #[error("the principal is not among the approvers of the agent")]
+    NotApprover,
+}
+
+/// Checks that a principal may answer.
+///
+/// # Errors
+/// Returns the reason for the refusal. `four_eyes` also excludes an administrator who owns the execution.
+pub fn may_answer(
+    terms: &ApprovalTerms,
+    name: &str,
+    is_owner: bool,
+    is_admin: bool,
+) -> Result<(), AnswerRefusal> {
+    if terms.four_eyes && is_owner {
+        return Err(AnswerRefusal::SecondPerson);
+    }
+    // A principal with the name `owner` gains nothing by it: the word stands for the owner of the execution.
+    let is_named = |entry: &String| if entry == OWNER { is_owner } else { entry == name };
+    if is_admin || terms.approvers.iter().any(is_named) {
+        return Ok(());
+    }
+    Err(AnswerRefusal::NotApprover)
+}
+
+#[cfg(test)]
+mod tests {
+    use PermissionVerdict::{Allow, Ask, Deny};
+
+    use super::*;
+
+    #[test]
+    fn the_call_after_the_limit_ends_the_turn() {
+        let limited = |most| PermissionPolicy { max_tool_calls: most, ..Default::default() };
+        for (most, calls, ends) in [
+            (None, u32::MAX, false),
+            (Some(3), 3, false),
+            (Some(3), 4, true),
+            (Some(0), 1, true),
+            (Some(0), 0, false),
+        ] {
+            assert_eq!(exceeds_limit(&limited(most), calls), ends, "{calls} of {most:?}");
+        }
+    }
+
+    #[test]
+    fn calls_that_ran_without_permission_are_unauthorized() {
+        for (given, status, expected) in [
+            (Some(Allow), "completed", false),
+            (Some(Allow), "failed", false),
+            (Some(Deny), "completed", true),
+            (Some(Deny), "failed", false),
+            (Some(Ask), "completed", true),
+            (Some(Ask), "failed", true),
+            (None, "completed", true),
+            (None, "failed", true),
+            (None, "pending", false),
+            (None, "in_progress", false),
+            (None, "", false),
+        ] {
+            assert_eq!(unauthorized(given, status), expected, "{given:?} {status}");
+        }
+    }
+
+    #[test]
+    fn owners_named_approvers_and_administrators_may_answer() {
+        use AnswerRefusal::{NotApprover, SecondPerson};
+        let terms = |approvers: &[&str], four_eyes| ApprovalTerms {
+            approvers: approvers.iter().map(ToString::to_string).collect(),
+            four_eyes,
+        };
+        for (approvers, four_eyes, (name, is_owner, is_admin), expected) in [
+            (&["owner"][..], false, ("mia", true, false), Ok(())),
+            (&["owner"], false, ("max", false, false), Err(NotApprover)),
+            (&["owner"], false, ("owner", false, false), Err(NotApprover)),
+            (&["owner"], false, ("max", false, true), Ok(())),
+            (&["max"], false, ("max", false, false), Ok(())),
+            (&["max"], false, ("mia", true, false), Err(NotApprover)),
+            (&["Max"], false, ("max", false, false), Err(NotApprover)),
+            (&["max*"], false, ("maximilian", false, false), Err(NotApprover)),
+            (&[], false, ("mia", true, false), Err(NotApprover)),
+            (&[], false, ("max", false, true), Ok(())),
+            (&["owner", "max"], true, ("mia", true, false), Err(SecondPerson)),
+            (&["owner", "max"], true, ("mia", true, true), Err(SecondPerson)),
+            (&["owner", "max"], true, ("max", false, false), Ok(())),
+            (&["owner"], true, ("max", false, true), Ok(())),
+        ] {
+            let answer = may_answer(&terms(approvers, four_eyes), name, is_owner, is_admin);
+            assert_eq!(answer, expected, "{name} {is_owner} {is_admin} of {approvers:?}");
+        }
+    }
+
+    #[test]
+    fn reading_requires_a_request_only_by_a_rule() {
+        assert!(!requires_request("default", Some("read")));
+        assert!(!requires_request("default", Some("search")));
+        for (rule, kind) in [("rules[0]", Some("read")), ("tools.read", Some("read"))] {
+            assert!(requires_request(rule, kind), "{rule}");
+        }
+        assert!(requires_request("default", Some("edit")) && requires_request("default", None));
+    }
+}

@@ -1,0 +1,158 @@
+//! Answers to questions: the check that an answer suits its question, and answers in plain text.
+
+use super::fault::{AnswerFault, LONGEST_TEXT};
+use super::form;
+use crate::model::interaction::{
+    AnswerValue, InteractionKind, OptionKind, Question, QuestionOption,
+};
+
+/// Ids of the options of a confirmation for which the agent offers none.
+pub const YES: &str = "yes";
+/// See [`YES`].
+pub const NO: &str = "no";
+
+const ALLOWING_WORDS: [&str; 3] = [YES, "allow", "approve"];
+const DENYING_WORDS: [&str; 3] = [NO, "deny", "reject"];
+
+/// Checks that an answer suits its question, and returns the answer to store.
+///
+/// An option of a permission request becomes allow or deny. Also an option that would allow later calls allows this
+/// one only.
+///
+/// # Errors
+/// Returns the first fault of the answer.
+pub fn check(question: &Question, answer: &AnswerValue) -> Result<AnswerValue, AnswerFault> {
+    use InteractionKind as Kind;
+    match (question.kind, answer) {
+        (Kind::ToolPermission | Kind::FileApproval, AnswerValue::Allow) => {}
+        (Kind::ToolPermission | Kind::FileApproval, AnswerValue::Deny { reason }) => {
+            check_length(reason.as_ref().map_or(0, String::len))?;
+        }
+        (Kind::ToolPermission | Kind::FileApproval, AnswerValue::Option { id }) => {
+            return decision_of(offered(question, id)?.kind);
+        }
+        (Kind::Choice, AnswerValue::Option { id }) => _ = offered(question, id)?,
+        (Kind::Confirmation, AnswerValue::Option { id }) => check_confirmation(question, id)?,
+        (Kind::Choice | Kind::TextInput, AnswerValue::Text { text }) => check_length(text.len())?,
+        (Kind::Form, AnswerValue::Form { values }) => {
+            check_length(values.to_string().len())?;
+            form::check(question.schema.as_ref(), values)?;
+        }
+        (
+            Kind::Choice | Kind::Confirmation | Kind::TextInput | Kind::Form,
+            AnswerValue::Decline,
+        ) => {}
+        (kind, answer) => {
+            return Err(AnswerFault::WrongKind { question: kind.as_str(), answer: answer.word() });
+        }
+    }
+    Ok(answer.clone())
+}
+
+/// Reads an answer from plain text, as people write it in a conversation; `None` if the text is no answer.
+///
+/// The text is trimmed and compared without case with the ids and the names of the options, and with *yes*, *allow*,
+/// *approve*, *no*, *deny* and *reject*. Other text answers only a choice and a question for text.
+///
+/// The agent chooses the names of its options. For a permission, the name of an option can therefore only deny, and only
+/// the words *yes*, *allow* and *approve* allow, unless an option with this name denies.
+#[must_use]
+pub fn from_text(question: &Question, text: &str) -> Option<AnswerValue> {
+    let word = text.trim().to_lowercase();
+    if word.is_empty() {
+        return None;
+    }
+    let answer = match question.kind {
+        InteractionKind::ToolPermission | InteractionKind::FileApproval => {
+            permission_from(question, &word)?
+        }
+        InteractionKind::Confirmation => confirmation_from(question, &word)?,
+        InteractionKind::Choice => option_from(question, &word)
+            .unwrap_or_else(|| AnswerValue::Text { text: text.trim().to_owned() }),
+        InteractionKind::TextInput => AnswerValue::Text { text: text.to_owned() },
+        InteractionKind::Form => return None,
+    };
+    check(question, &answer).ok()
+}
+
+fn permission_from(question: &Question, word: &str) -> Option<AnswerValue> {
+    if DENYING_WORDS.contains(&word) {
+        return Some(AnswerValue::Deny { reason: None });
+    }
+    let named = question.options.iter().filter(|it| is_called(it, word));
+    let decisions: Vec<_> = named.map(|option| decision_of(option.kind)).collect();
+    let denial = AnswerValue::Deny { reason: None };
+    if decisions.contains(&Ok(denial.clone())) {
+        return Some(denial);
+    }
+    // An option that neither allows nor denies is no answer to a request for permission.
+    if decisions.iter().any(Result::is_err) {
+        return None;
+    }
+    ALLOWING_WORDS.contains(&word).then_some(AnswerValue::Allow)
+}
+
+fn confirmation_from(question: &Question, word: &str) -> Option<AnswerValue> {
+    let by_name = option_from(question, word);
+    if by_name.is_some() {
+        return by_name;
+    }
+    let (is_yes, is_no) = (ALLOWING_WORDS.contains(&word), DENYING_WORDS.contains(&word));
+    if question.options.is_empty() && (is_yes || is_no) {
+        let id = if is_yes { YES } else { NO };
+        return Some(AnswerValue::Option { id: id.to_owned() });
+    }
+    // Options with other names: the only one of the kind that the word means.
+    let is_meant = |option: &&QuestionOption| match option.kind {
+        OptionKind::AllowOnce => is_yes,
+        OptionKind::RejectOnce => is_no,
+        OptionKind::AllowAlways | OptionKind::RejectAlways | OptionKind::Other => false,
+    };
+    only(question.options.iter().filter(is_meant))
+}
+
+/// Returns the only option with this id or name, in lower case.
+fn option_from(question: &Question, word: &str) -> Option<AnswerValue> {
+    only(question.options.iter().filter(|option| is_called(option, word)))
+}
+
+fn only<'o>(mut options: impl Iterator<Item = &'o QuestionOption>) -> Option<AnswerValue> {
+    let option = options.next()?;
+    options.next().is_none().then(|| AnswerValue::Option { id: option.id.clone() })
+}
+
+fn is_called(option: &QuestionOption, word: &str) -> bool {
+    [&option.id, &option.name].iter().any(|name| name.trim().to_lowercase() == word)
+}
+
+fn offered<'q>(question: &'q Question, id: &str) -> Result<&'q QuestionOption, AnswerFault> {
+    let mut named = question.options.iter().filter(|option| option.id == id);
+    let first = named.next().ok_or(AnswerFault::UnknownOption)?;
+    // Options with one id and two meanings: the person cannot have seen which is meant.
+    if named.any(|other| other.kind != first.kind) {
+        return Err(AnswerFault::UnclearOption);
+    }
+    Ok(first)
+}
+
+fn decision_of(kind: OptionKind) -> Result<AnswerValue, AnswerFault> {
+    match kind {
+        OptionKind::AllowOnce | OptionKind::AllowAlways => Ok(AnswerValue::Allow),
+        OptionKind::RejectOnce | OptionKind::RejectAlways => Ok(AnswerValue::Deny { reason: None }),
+        OptionKind::Other => Err(AnswerFault::UnclearOption),
+    }
+}
+
+fn check_confirmation(question: &Question, id: &str) -> Result<(), AnswerFault> {
+    if question.options.is_empty() && [YES, NO].contains(&id) {
+        return Ok(());
+    }
+    offered(question, id).map(|_| ())
+}
+
+const fn check_length(bytes: usize) -> Result<(), AnswerFault> {
+    if bytes > LONGEST_TEXT { Err(AnswerFault::TooLong) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,262 @@
+//! Verdict of a policy about a tool call.
+
+use super::{command, paths, pattern};
+use crate::model::interaction::ToolCallSubject;
+use crate::model::permission::{PermissionPolicy, PermissionRule, PermissionVerdict};
+
+/// Kinds of calls whose paths are those of files.
+const FILES: [&str; 5] = ["read", "edit", "delete", "move", "search"];
+
+/// Name of the rule that decides where no other rule does.
+pub(super) const DEFAULT: &str = "default";
+
+/// Returns the verdict of a policy and the rule that gave it: `rules[2]`, `tools.edit` or `default`.
+///
+/// The first rule that fits decides; the first rule is `rules[0]`. If none fits, the entries for tools decide: a denial
+/// before a question before a permission, and the longest pattern among equals. Otherwise, the default of the policy
+/// decides. `workspace` is the canonical folder of the execution.
+///
+/// Rules that allow and rules that restrict read a call differently: a rule that allows fits only a call that it
+/// covers without doubt, and a rule that denies or asks fits as soon as any part of the call matches.
+#[must_use]
+pub fn verdict(
+    policy: &PermissionPolicy,
+    subject: &ToolCallSubject,
+    workspace: Option<&str>,
+) -> (PermissionVerdict, String) {
+    for (index, rule) in policy.rules.iter().enumerate() {
+        // A rule without a verdict must not widen anything.
+        let then = rule.then.unwrap_or(PermissionVerdict::Ask);
+        let fits = match then {
+            PermissionVerdict::Allow => covers(rule, subject, workspace),
+            PermissionVerdict::Deny | PermissionVerdict::Ask => touches(rule, subject, workspace),
+        };
+        if fits {
+            return (then, format!("rules[{index}]"));
+        }
+    }
+    by_tool(policy, subject).unwrap_or_else(|| (policy.default, DEFAULT.to_owned()))
+}
+
+/// Returns true if a rule that allows covers the call completely.
+///
+/// The paths that an agent reports for a command or for an address say nothing about everything that the call does.
+/// Patterns of paths alone therefore never allow such a call.
+fn covers(rule: &PermissionRule, subject: &ToolCallSubject, workspace: Option<&str>) -> bool {
+    let is_more_than_paths = subject.command.is_some() || subject.url.is_some();
+    fits_arguments(rule, subject)
+        && fits_tool(&rule.tool, subject)
+        && fits_kind(&rule.kind, subject.kind.as_deref())
+        && (rule.command.is_empty()
+            || subject.command.as_deref().is_some_and(|line| command::covers(&rule.command, line)))
+        && (rule.path.is_empty()
+            || (!is_more_than_paths || !rule.command.is_empty())
+                && paths::cover(&rule.path, &subject.paths, workspace))
+}
+
+/// Returns true if the arguments of a call can mean what the patterns of a rule say.
+///
+/// Any tool may have an argument that is named like a command or a path. A rule that names no tool and no kind therefore
+/// covers commands of the kind `execute` and paths of the kinds for files only. A command with further arguments is
+/// more than its text.
+fn fits_arguments(rule: &PermissionRule, subject: &ToolCallSubject) -> bool {
+    let is_any_tool = rule.tool.is_empty() && rule.kind.is_empty();
+    let kind = subject.kind.as_deref().unwrap_or_default();
+    let fits_command = rule.command.is_empty()
+        || ((!is_any_tool || kind == "execute") && subject.args.get("args").is_none());
+    let fits_path = rule.path.is_empty() || !is_any_tool || FILES.contains(&kind);
+    fits_command && (fits_path || !rule.command.is_empty())
+}
+
+/// Returns true if a rule that denies or asks matches any part of the call.
+fn touches(rule: &PermissionRule, subject: &ToolCallSubject, workspace: Option<&str>) -> bool {
+    fits_tool(&rule.tool, subject)
+        && (fits_kind(&rule.kind, subject.kind.as_deref())
+            || fits_kind(&rule.kind, Some(&subject.tool)))
+        && (rule.command.is_empty()
+            || subject.command.as_deref().is_some_and(|line| command::touches(&rule.command, line)))
+        && (rule.path.is_empty() || paths::touch(&rule.path, &subject.paths, workspace))
+}
+
+fn fits_tool(patterns: &[String], subject: &ToolCallSubject) -> bool {
+    patterns.is_empty() || patterns.iter().any(|pattern| names(pattern, subject))
+}
+
+fn fits_kind(patterns: &[String], kind: Option<&str>) -> bool {
+    patterns.is_empty()
+        || kind.is_some_and(|kind| patterns.iter().any(|it| pattern::matches(it, kind)))
+}
+
+/// Returns true if a pattern matches the name or the kind of a tool.
+fn names(pattern: &str, subject: &ToolCallSubject) -> bool {
+    let kind = subject.kind.as_deref();
+    pattern::matches(pattern, &subject.tool)
+        || kind.is_some_and(|kind| pattern::matches(pattern, kind))
+}
+
+/// Returns the verdict of the entries for tools.
+fn by_tool(
+    policy: &PermissionPolicy,
+    subject: &ToolCallSubject,
+) -> Option<(PermissionVerdict, String)> {
+    let fitting = policy.tools.iter().filter(|(pattern, _)| names(pattern, subject));
+    let (pattern, then) =
+        fitting.max_by_key(|(pattern, then)| (restriction(**then), pattern.len()))?;
+    Some((*then, format!("tools.{pattern}")))
+}
+
+/// Returns a number that is greater for a verdict that restricts more.
+const fn restriction(verdict: PermissionVerdict) -> u8 {
+    match verdict {
+        PermissionVerdict::Allow => 0,
+        PermissionVerdict::Ask => 1,
+        PermissionVerdict::Deny => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use PermissionVerdict::{Allow, Ask, Deny};
+
+    use super::*;
+
+    fn list(patterns: &[&str]) -> Vec<String> {
+        patterns.iter().map(ToString::to_string).collect()
+    }
+
+    fn rule(then: PermissionVerdict) -> PermissionRule {
+        PermissionRule { then: Some(then), ..Default::default() }
+    }
+
+    fn edit(path: &str) -> ToolCallSubject {
+        ToolCallSubject {
+            tool: "Write".to_owned(),
+            kind: Some("edit".to_owned()),
+            paths: vec![path.to_owned()],
+            ..Default::default()
+        }
+    }
+
+    fn command(line: &str) -> ToolCallSubject {
+        ToolCallSubject {
+            tool: "Bash".to_owned(),
+            kind: Some("execute".to_owned()),
+            command: Some(line.to_owned()),
+            ..Default::default()
+        }
+    }
+
+    fn policy(rules: Vec<PermissionRule>, tools: &[(&str, PermissionVerdict)]) -> PermissionPolicy {
+        let tools = tools.iter().map(|(name, then)| ((*name).to_owned(), *then)).collect();
+        PermissionPolicy { rules, tools, ..Default::default() }
+    }
+
+    fn decide(policy: &PermissionPolicy, subject: &ToolCallSubject) -> (PermissionVerdict, String) {
+        verdict(policy, subject, Some("/srv/ws"))
+    }
+
+    #[test]
+    fn a_rule_without_a_tool_covers_no_arguments_of_other_tools() {
+        let commands = PermissionRule { command: list(&["git status"]), ..rule(Allow) };
+        let paths = PermissionRule { path: list(&["src/**"]), ..rule(Allow) };
+        let policy = policy(vec![commands, paths], &[]);
+        let foreign = |call: ToolCallSubject| ToolCallSubject {
+            tool: "mcp__prod__delete".to_owned(),
+            kind: Some("other".to_owned()),
+            ..call
+        };
+        let with_args = ToolCallSubject {
+            args: serde_json::json!({"command": "git status", "args": ["--x"]}),
+            ..command("git status")
+        };
+        assert_eq!(decide(&policy, &command("git status")).0, Allow);
+        assert_eq!(decide(&policy, &edit("src/a")).0, Allow);
+        for call in [foreign(command("git status")), foreign(edit("src/a")), with_args] {
+            assert_eq!(decide(&policy, &call).0, Ask, "{call:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_rule_that_fits_decides() {
+        let rules = vec![
+            PermissionRule { command: list(&["git push*"]), ..rule(Deny) },
+            PermissionRule { kind: list(&["execute"]), command: list(&["git *"]), ..rule(Allow) },
+            PermissionRule { tool: list(&["Bash"]), ..rule(Deny) },
+        ];
+        let policy = policy(rules, &[("execute", Allow)]);
+        for (line, then, by) in [
+            ("git push origin", Deny, "rules[0]"),
+            ("git status", Allow, "rules[1]"),
+            ("git status && git push", Deny, "rules[0]"),
+            ("git status; ls", Deny, "rules[2]"),
+            ("ls", Deny, "rules[2]"),
+        ] {
+            assert_eq!(decide(&policy, &command(line)), (then, by.to_owned()), "{line}");
+        }
+        assert_eq!(decide(&policy, &edit("a")), (Ask, "default".to_owned()));
+    }
+
+    #[test]
+    fn entries_for_tools_restrict_before_they_allow() {
+        for (tools, then, by) in [
+            (&[("Write", Allow)][..], Allow, "tools.Write"),
+            (&[("edit", Allow)], Allow, "tools.edit"),
+            (&[("write", Allow)], Ask, "default"),
+            (&[("Writer", Allow), ("Wri", Allow)], Ask, "default"),
+            (&[("*", Deny), ("Write", Allow)], Deny, "tools.*"),
+            (&[("*", Ask), ("Write", Allow)], Ask, "tools.*"),
+            (&[("*", Deny), ("Write", Ask)], Deny, "tools.*"),
+            (&[("*", Allow), ("W*", Allow)], Allow, "tools.W*"),
+            (&[("*", Deny), ("W*", Deny), ("ed*", Deny)], Deny, "tools.ed*"),
+        ] {
+            let decided = decide(&policy(Vec::new(), tools), &edit("a"));
+            assert_eq!(decided, (then, by.to_owned()), "{tools:?}");
+        }
+    }
+
+    #[test]
+    fn all_conditions_of_a_rule_must_fit() {
+        let narrow = PermissionRule {
+            tool: list(&["Write", "Edit"]),
+            kind: list(&["edit"]),
+            path: list(&["src/*"]),
+            ..rule(Allow)
+        };
+        let policy = policy(vec![narrow], &[]);
+        let is_allowed = |subject: &ToolCallSubject| decide(&policy, subject).0 == Allow;
+        assert!(is_allowed(&edit("src/a.rs")));
+        assert!(!is_allowed(&edit("docs/a.md")));
+        assert!(!is_allowed(&ToolCallSubject { tool: "Other".to_owned(), ..edit("src/a.rs") }));
+        assert!(!is_allowed(&ToolCallSubject { kind: None, ..edit("src/a.rs") }));
+        assert!(!is_allowed(&ToolCallSubject { paths: Vec::new(), ..edit("src/a.rs") }));
+    }
+
+    #[test]
+    fn paths_alone_allow_no_command_and_no_address() {
+        let policy = policy(vec![PermissionRule { path: list(&["*"]), ..rule(Allow) }], &[]);
+        let with = |command: Option<&str>, url: Option<&str>| ToolCallSubject {
+            command: command.map(str::to_owned),
+            url: url.map(str::to_owned),
+            ..edit("src/a.rs")
+        };
+        assert_eq!(decide(&policy, &with(None, None)).0, Allow);
+        assert_eq!(decide(&policy, &with(Some("rm src/a.rs"), None)).0, Ask);
+        assert_eq!(decide(&policy, &with(None, Some("https://example.org"))).0, Ask);
+    }
+
+    #[test]
+    fn a_kind_in_place_of_a_name_is_restricted_but_not_allowed() {
+        let subject = ToolCallSubject { tool: "execute".to_owned(), ..Default::default() };
+        let with =
+            |then| policy(vec![PermissionRule { kind: list(&["exec*"]), ..rule(then) }], &[]);
+        assert_eq!(decide(&with(Deny), &subject).0, Deny);
+        assert_eq!(decide(&with(Allow), &subject).0, Ask);
+    }
+
+    #[test]
+    fn a_rule_without_a_verdict_asks() {
+        let mut policy = policy(vec![PermissionRule::default()], &[("*", Allow)]);
+        policy.default = Allow;
+        assert_eq!(decide(&policy, &edit("a")), (Ask, "rules[0]".to_owned()));
+    }
+}

@@ -1,0 +1,306 @@
+//! Circuit breaker of a credential: blocks starts while the credential is known to be unusable, and then admits one
+//! probe.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::quota::doubled_wait;
+use crate::model::agent::quota::AccountCause;
+use crate::model::id::ExecutionId;
+
+/// Longest block: the credential is probed once in this time, whatever the provider states.
+const LONGEST: TimeDelta = TimeDelta::hours(24);
+
+/// Tolerance for clock changes: a clock that was set back by more than this ends the block.
+const TOLERANCE: TimeDelta = TimeDelta::minutes(1);
+
+/// State of an unusable credential. A usable credential has no state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Circuit {
+    /// Cause of the block.
+    pub cause: AccountCause,
+    /// Start time of the block.
+    pub since: DateTime<Utc>,
+    /// End time of the block.
+    pub until: DateTime<Utc>,
+    /// Execution that probes the credential.
+    pub probe: Option<ExecutionId>,
+    /// Number of failed probes.
+    pub again: u32,
+}
+
+/// Event of the circuit breaker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BreakerEvent {
+    /// An execution failed because of the credential.
+    Failed {
+        /// Id of the execution.
+        id: ExecutionId,
+        /// Cause of the failure.
+        cause: AccountCause,
+        /// End time of the condition, if known.
+        until: Option<DateTime<Utc>>,
+        /// First block duration if the end time is unknown.
+        usual: Duration,
+        /// Present time.
+        now: DateTime<Utc>,
+    },
+    /// An execution requests to probe the credential.
+    Try {
+        /// Id of the execution.
+        id: ExecutionId,
+        /// Present time.
+        now: DateTime<Utc>,
+    },
+    /// An execution was served with the credential.
+    Served(ExecutionId),
+    /// An execution ended or was deferred.
+    Left(ExecutionId),
+    /// The rejected credential was repaired.
+    Mended,
+    /// An operator closes the circuit, regardless of the cause.
+    Reopened,
+}
+
+/// State of the circuit breaker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BreakerState {
+    /// All executions may start.
+    Closed,
+    /// No execution may start.
+    Open,
+    /// One execution may start as a probe.
+    HalfOpen,
+    /// No execution may start: one execution probes the credential.
+    Tried,
+}
+
+impl BreakerState {
+    /// Returns the published name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Open => "open",
+            Self::HalfOpen => "half-open",
+            Self::Tried => "tried",
+        }
+    }
+}
+
+/// Returns the state of the circuit at a time.
+#[must_use]
+pub fn state(circuit: Option<&Circuit>, now: DateTime<Utc>) -> BreakerState {
+    match circuit {
+        None => BreakerState::Closed,
+        Some(Circuit { probe: Some(_), .. }) => BreakerState::Tried,
+        Some(Circuit { since, until, .. }) if now < *until && now >= *since - TOLERANCE => {
+            BreakerState::Open
+        }
+        Some(_) => BreakerState::HalfOpen,
+    }
+}
+
+/// Decides the next state of the circuit for an event.
+#[must_use]
+pub fn step(circuit: Option<Circuit>, event: BreakerEvent) -> Option<Circuit> {
+    match event {
+        BreakerEvent::Failed { id, cause, until, usual, now } => {
+            let tried = circuit.is_some_and(|circuit| circuit.probe == Some(id));
+            let again = circuit.map_or(0, |circuit| circuit.again + u32::from(tried));
+            let until = until.or_else(|| after(now, doubled_wait(usual, again)));
+            let until = until.unwrap_or(DateTime::<Utc>::MAX_UTC).min(now + LONGEST);
+            Some(failed(
+                circuit.filter(|_| !tried),
+                Circuit { cause, since: now, until, probe: None, again },
+            ))
+        }
+        BreakerEvent::Try { id, now } if state(circuit.as_ref(), now) == BreakerState::HalfOpen => {
+            circuit.map(|circuit| Circuit { probe: Some(id), ..circuit })
+        }
+        BreakerEvent::Served(id) => circuit.filter(|circuit| circuit.probe != Some(id)),
+        BreakerEvent::Left(id) => circuit.map(|circuit| Circuit {
+            probe: circuit.probe.filter(|probe| *probe != id),
+            ..circuit
+        }),
+        BreakerEvent::Mended => {
+            circuit.filter(|circuit| circuit.cause != AccountCause::CredentialRefused)
+        }
+        BreakerEvent::Reopened => None,
+        BreakerEvent::Try { .. } => circuit,
+    }
+}
+
+/// Merges a failure into an open circuit: the later end time applies, and a running probe continues.
+fn failed(before: Option<Circuit>, now: Circuit) -> Circuit {
+    match before {
+        None => now,
+        Some(before) => Circuit {
+            // The short rate limit of a late execution must not hide a quota that lasts for hours.
+            cause: if now.until >= before.until { now.cause } else { before.cause },
+            since: before.since.min(now.since),
+            until: before.until.max(now.until),
+            ..before
+        },
+    }
+}
+
+fn after(now: DateTime<Utc>, wait: Duration) -> Option<DateTime<Utc>> {
+    now.checked_add_signed(TimeDelta::from_std(wait).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(second: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(1_800_000_000 + second, 0).unwrap()
+    }
+
+    fn run(id: u128) -> ExecutionId {
+        ExecutionId(uuid::Uuid::from_u128(id))
+    }
+
+    fn fails(id: u128, now: i64, until: Option<i64>) -> BreakerEvent {
+        let usual = Duration::from_secs(100);
+        let (id, until) = (run(id), until.map(at));
+        BreakerEvent::Failed { id, cause: AccountCause::QuotaExhausted, until, usual, now: at(now) }
+    }
+
+    fn after(events: &[BreakerEvent]) -> Option<Circuit> {
+        events.iter().fold(None, |circuit, event| step(circuit, *event))
+    }
+
+    fn state_after(events: &[BreakerEvent], now: i64) -> BreakerState {
+        state(after(events).as_ref(), at(now))
+    }
+
+    #[test]
+    fn an_open_breaker_admits_one_probe_after_the_pause() {
+        let (failed, tries) =
+            (fails(1, 0, Some(60)), BreakerEvent::Try { id: run(2), now: at(60) });
+        assert_eq!(state_after(&[failed], 59), BreakerState::Open);
+        assert_eq!(state_after(&[failed], 60), BreakerState::HalfOpen);
+        assert_eq!(
+            state_after(&[failed, BreakerEvent::Try { id: run(2), now: at(59) }], 60),
+            BreakerState::HalfOpen
+        );
+        assert_eq!(state_after(&[failed, tries], 60), BreakerState::Tried);
+        let other = BreakerEvent::Try { id: run(3), now: at(60) };
+        assert_eq!(after(&[failed, tries, other]).unwrap().probe, Some(run(2)));
+        assert_eq!(
+            state_after(&[failed, tries, BreakerEvent::Served(run(9))], 60),
+            BreakerState::Tried
+        );
+        assert_eq!(
+            state_after(&[failed, tries, BreakerEvent::Served(run(2))], 60),
+            BreakerState::Closed
+        );
+    }
+
+    #[test]
+    fn a_failed_probe_reopens_and_an_abandoned_one_frees_the_slot() {
+        let (failed, tries) =
+            (fails(1, 0, Some(60)), BreakerEvent::Try { id: run(2), now: at(60) });
+        let again = [failed, tries, fails(2, 61, Some(90))];
+        assert_eq!(
+            (state_after(&again, 89), state_after(&again, 90)),
+            (BreakerState::Open, BreakerState::HalfOpen)
+        );
+        assert_eq!(
+            state_after(&[failed, tries, BreakerEvent::Left(run(2))], 60),
+            BreakerState::HalfOpen
+        );
+        assert_eq!(
+            state_after(&[failed, tries, BreakerEvent::Left(run(3))], 60),
+            BreakerState::Tried
+        );
+    }
+
+    #[test]
+    fn an_unknown_pause_doubles_after_a_failed_probe() {
+        let first = fails(1, 0, None);
+        assert_eq!(after(&[first]).unwrap().until, at(100));
+        let tries = BreakerEvent::Try { id: run(2), now: at(100) };
+        assert_eq!(after(&[first, tries, fails(2, 100, None)]).unwrap().until, at(300));
+        // Executions that were already in progress bring no new information.
+        assert_eq!(after(&[first, fails(3, 1, None)]).unwrap().until, at(101));
+    }
+
+    #[test]
+    fn the_later_end_of_a_pause_counts_up_to_one_day() {
+        assert_eq!(after(&[fails(1, 0, Some(60)), fails(2, 1, Some(30))]).unwrap().until, at(60));
+        assert_eq!(after(&[fails(1, 0, Some(900_000))]).unwrap().until, at(86_400));
+    }
+
+    #[test]
+    fn a_clock_set_back_allows_a_probe() {
+        assert_eq!(state_after(&[fails(1, 0, Some(60))], -30), BreakerState::Open);
+        assert_eq!(state_after(&[fails(1, 0, Some(60))], -3600), BreakerState::HalfOpen);
+    }
+
+    #[test]
+    fn only_a_refused_credential_can_be_repaired() {
+        let used_up = fails(1, 0, Some(60));
+        let BreakerEvent::Failed { id, until, usual, now, .. } = used_up else { unreachable!() };
+        let refused =
+            BreakerEvent::Failed { id, cause: AccountCause::CredentialRefused, until, usual, now };
+        assert_eq!(state_after(&[refused, BreakerEvent::Mended], 1), BreakerState::Closed);
+        assert_eq!(state_after(&[used_up, BreakerEvent::Mended], 1), BreakerState::Open);
+    }
+
+    #[test]
+    fn an_operator_reopens_a_breaker_with_any_cause() {
+        let quota = fails(1, 0, Some(3600));
+        let BreakerEvent::Failed { usual, .. } = quota else { unreachable!() };
+        let (id, until, now) = (run(2), Some(at(20)), at(1));
+        let limit =
+            BreakerEvent::Failed { id, cause: AccountCause::RateLimited, until, usual, now };
+        let circuit = after(&[quota, limit]).unwrap();
+        assert_eq!((circuit.cause, circuit.until), (AccountCause::QuotaExhausted, at(3600)));
+        assert_eq!(after(&[limit, quota]).unwrap().cause, AccountCause::QuotaExhausted);
+        assert_eq!(state_after(&[quota, BreakerEvent::Reopened], 1), BreakerState::Closed);
+        assert_eq!(state_after(&[limit, BreakerEvent::Mended], 1), BreakerState::Open);
+    }
+
+    fn event() -> impl Strategy<Value = (i64, u8, u128, i64)> {
+        (0i64..50, 0u8..5, 0u128..4, 0i64..200)
+    }
+
+    proptest! {
+        /// For any sequence of events, at most one execution probes, only the admitted probe closes the circuit, and
+        /// the circuit never stays open past the latest reported time.
+        #[test]
+        fn at_most_one_probe_runs_and_no_pause_is_lost(steps in proptest::collection::vec(event(), 0..60)) {
+            let (mut circuit, mut now, mut latest): (Option<Circuit>, i64, i64) = (None, 0, 0);
+            for (passes, kind, id, lasts) in steps {
+                now += passes;
+                let stood = state(circuit.as_ref(), at(now));
+                let before = circuit;
+                let event = match kind {
+                    0 => {
+                        latest = latest.max(now + lasts);
+                        fails(id, now, Some(now + lasts))
+                    }
+                    1 => BreakerEvent::Try { id: run(id), now: at(now) },
+                    2 => BreakerEvent::Served(run(id)),
+                    3 => BreakerEvent::Left(run(id)),
+                    _ => BreakerEvent::Mended,
+                };
+                circuit = step(circuit, event);
+                let probe = |circuit: Option<Circuit>| circuit.and_then(|circuit| circuit.probe);
+                if probe(circuit) != probe(before) && probe(circuit).is_some() {
+                    prop_assert_eq!((kind, stood), (1, BreakerState::HalfOpen));
+                    prop_assert_eq!(probe(before), None);
+                }
+                if before.is_some() && circuit.is_none() {
+                    prop_assert_eq!((kind, probe(before)), (2, Some(run(id))));
+                }
+                prop_assert!(circuit.is_none_or(|circuit| circuit.until <= at(latest)));
+            }
+            prop_assert!(state(circuit.as_ref(), at(latest)) != BreakerState::Open);
+        }
+    }
+}

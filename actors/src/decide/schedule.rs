@@ -1,0 +1,4 @@
+//! Decisions about schedules: due times and statistics.
+
+pub mod due;
+pub mod statistics;

@@ -1,0 +1,133 @@
+//! Statistics of a schedule: the status of its occurrences, the outcomes of its executions, and its punctuality.
+
+use super::due::ON_TIME;
+use crate::model::code::{Category, Code};
+use crate::model::execution::Outcome;
+use crate::model::schedule::occurrence::{Occurrence, OccurrenceEnding, OccurrenceStatus};
+use crate::model::schedule::statistics::{Class, Statistics};
+
+/// Returns the statistics of these occurrences.
+#[must_use]
+pub fn statistics(occurrences: &[Occurrence]) -> Statistics {
+    let mut all = Statistics::default();
+    for occurrence in occurrences {
+        *all.times.entry(occurrence.verdict).or_default() += u64::from(occurrence.times);
+        if let Some(ending) = occurrence.ending {
+            all.count(ending);
+        }
+    }
+    let refused = all.times.get(&OccurrenceStatus::Refused).copied().unwrap_or_default();
+    all.success_permille = permille(all.succeeded, all.ended + refused);
+    let deviations = occurrences.iter().filter_map(Occurrence::deviation);
+    let mut deviations: Vec<i64> = deviations.map(|it| it.num_milliseconds().abs()).collect();
+    deviations.sort_unstable();
+    let on_time = i64::try_from(ON_TIME.as_millis()).unwrap_or(i64::MAX);
+    let punctual = deviations.iter().filter(|it| **it <= on_time).count();
+    all.punctual_permille = permille(punctual as u64, deviations.len() as u64);
+    all.delay_p95_ms =
+        deviations.get((deviations.len() * 95).div_ceil(100).saturating_sub(1)).copied();
+    all.delay_max_ms = deviations.last().copied();
+    all
+}
+
+impl Statistics {
+    fn count(&mut self, ending: OccurrenceEnding) {
+        self.ended += 1;
+        if ending.outcome == Outcome::Completed {
+            self.succeeded += 1;
+            self.recovered += u64::from(ending.recovered);
+        } else {
+            *self.failed.entry(class(ending)).or_default() += 1;
+        }
+    }
+}
+
+/// Returns the class of an end that is not a success.
+#[must_use]
+pub fn class(ending: OccurrenceEnding) -> Class {
+    match (ending.outcome, ending.code) {
+        (Outcome::Cancelled, _) => Class::Cancelled,
+        (Outcome::Timeout, _) => Class::Timeout,
+        (_, Some(Code::Forbidden | Code::Unauthenticated | Code::LockedOut)) => {
+            Class::Authentication
+        }
+        (_, Some(code)) => match code.category() {
+            Category::Transient => Class::Transient,
+            Category::Agent => Class::Agent,
+            Category::Permanent | Category::System => Class::System,
+        },
+        (_, None) => Class::Agent,
+    }
+}
+
+fn permille(part: u64, whole: u64) -> Option<u64> {
+    (part * 1000).checked_div(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::id::{AgentId, PrincipalId, ScheduleId};
+    use crate::model::schedule::occurrence::OccurrenceCause;
+    use chrono::{DateTime, TimeDelta};
+
+    fn occurrence(late: i64, ending: Option<(Outcome, Option<Code>)>) -> Occurrence {
+        let planned = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
+        let ending = ending.map(|(outcome, code)| OccurrenceEnding {
+            outcome,
+            code,
+            recovered: false,
+            at: planned,
+        });
+        Occurrence {
+            schedule: ScheduleId::new("a").unwrap(),
+            planned,
+            due: planned,
+            cause: OccurrenceCause::Due,
+            verdict: OccurrenceStatus::Fired,
+            reason: None,
+            times: 1,
+            decided_at: planned,
+            agent: AgentId::new("worker").unwrap(),
+            owner: PrincipalId(uuid::Uuid::nil()),
+            fired_at: Some(planned + TimeDelta::milliseconds(late)),
+            execution: None,
+            deadline: None,
+            ending,
+        }
+    }
+
+    #[test]
+    fn statistics_count_executions_and_occurrences_by_outcome() {
+        let mut all = vec![
+            occurrence(5, Some((Outcome::Completed, None))),
+            occurrence(40_000, Some((Outcome::Failed, Some(Code::Exit)))),
+            occurrence(9, Some((Outcome::Timeout, Some(Code::Timeout)))),
+            occurrence(7, None),
+        ];
+        let missed = Occurrence {
+            verdict: OccurrenceStatus::Missed,
+            times: 7,
+            fired_at: None,
+            ..all[3].clone()
+        };
+        let refused = Occurrence { verdict: OccurrenceStatus::Refused, times: 1, ..missed.clone() };
+        all.extend([missed, refused]);
+        let told = statistics(&all);
+        let times = [
+            (OccurrenceStatus::Fired, 4),
+            (OccurrenceStatus::Missed, 7),
+            (OccurrenceStatus::Refused, 1),
+        ];
+        assert_eq!(told.times.into_iter().collect::<Vec<_>>(), times);
+        assert_eq!((told.ended, told.succeeded, told.success_permille), (3, 1, Some(250)));
+        let failed = [(Class::Timeout, 1), (Class::Agent, 1)];
+        assert_eq!(told.failed.into_iter().collect::<Vec<_>>(), failed);
+        assert_eq!((told.punctual_permille, told.delay_p95_ms), (Some(750), Some(40_000)));
+    }
+
+    #[test]
+    fn statistics_of_no_occurrences_are_empty() {
+        assert_eq!(statistics(&[]), Statistics::default());
+    }
+}

@@ -1,0 +1,111 @@
+//! Driver of an agent's work: a process, later a session, a remote agent, a team.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::model::agent::AgentSpec;
+use crate::model::agent::workspace::Workspace;
+use crate::model::execution::AttemptId;
+use crate::model::execution::event::TextChannel;
+use crate::model::execution::request::Request;
+use crate::model::execution::usage::UsageReading;
+use crate::model::id::ExecutionId;
+use crate::model::interaction::{AnswerValue, WireId};
+use crate::model::observation::status::PooledProcess;
+use crate::report::Reporter;
+
+/// Attempt to start or resume.
+#[derive(Debug, Clone)]
+pub struct Work {
+    /// Id of the execution.
+    pub execution: ExecutionId,
+    /// Id of the attempt.
+    pub stamp: AttemptId,
+    /// Definition of the agent, with its deadlines and sizes.
+    pub spec: Arc<AgentSpec>,
+    /// Raw request.
+    pub request: Arc<Request>,
+    /// Workspace that was claimed for the attempt; the attempt modifies nothing elsewhere.
+    pub workspace: Option<Workspace>,
+}
+
+/// Work of an earlier process that was claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Claimed {
+    /// Run time so far, if the system reports it by a clock that does not jump.
+    pub ran: Option<Duration>,
+}
+
+/// Driver of one agent's work.
+#[async_trait]
+pub trait Driver: Send + Sync + 'static {
+    /// Returns the folder that the work would modify if it started now; `None` if it modifies none. Called before each
+    /// attempt; returns in bounded time.
+    async fn workspace(&self, spec: &AgentSpec, request: &Request) -> Option<Workspace>;
+
+    /// Returns true if the messages of one conversation run one after the other.
+    fn takes_turns(&self) -> bool {
+        false
+    }
+
+    /// Returns the text that becomes the answer of an attempt if the attempt succeeds, if there is one such
+    /// text: it can be shown while it grows.
+    fn growing_answer(&self) -> Option<TextChannel> {
+        None
+    }
+
+    /// Returns the pooled programs of conversations. Does not block.
+    fn kept(&self) -> Vec<PooledProcess> {
+        Vec::new()
+    }
+
+    /// Starts an attempt and returns at once. The driver notifies `report` when the work runs and, exactly once, how it
+    /// ended; after that no process of the attempt writes any more.
+    fn start(&self, work: Work, report: Reporter) -> Lease;
+
+    /// Claims the work of an attempt that an earlier process or a crashed actor started, if it is still held, running
+    /// or ended; the previous holder loses it.
+    ///
+    /// Returns `None` if the work is not held. Held work that nobody claims is terminated.
+    fn claim(&self, _execution: ExecutionId, _stamp: AttemptId) -> Option<Claimed> {
+        None
+    }
+
+    /// Resumes work that was [claimed](Self::claim), as [`start`](Self::start) does for new work. The driver replays
+    /// all events from the start; `report` skips those that are already in the ledger.
+    fn resume(&self, work: Work, report: Reporter) -> Lease;
+
+    /// Terminates the work of an attempt that nobody will claim. Returns when nothing of it is left.
+    async fn end(&self, _execution: ExecutionId, _stamp: AttemptId) {}
+}
+
+/// Handle that holds the work of one attempt. If it is dropped without a [clean-up](Hold::clean), the driver holds the
+/// work for some seconds, so that another actor may [claim](Driver::claim) it; a driver that cannot hold work
+/// terminates it at once.
+pub type Lease = Box<dyn Hold>;
+
+/// Future of a resource usage reading; `None` if the usage cannot be measured.
+pub type UsageFuture = Pin<Box<dyn Future<Output = Option<UsageReading>> + Send>>;
+
+/// Operations on held work.
+#[async_trait]
+pub trait Hold: Send + Sync {
+    /// Requests the work to terminate: politely, and by force after the grace period. Returns at once; the driver
+    /// reports the end to the reporter. A second call has no effect.
+    fn stop(&self);
+
+    /// Sends the answer to a question that the work reported; `None` cancels the request of the agent. An answer to an
+    /// unknown or answered question has no effect.
+    fn answer(&self, _wire: WireId, _answer: Option<AnswerValue>) {}
+
+    /// Measures the resource usage of the work and all its descendants.
+    fn usage(&self) -> UsageFuture {
+        Box::pin(std::future::ready(None))
+    }
+
+    /// Removes the leftovers of an ended attempt: processes and files. Returns when nothing is left.
+    async fn clean(self: Box<Self>);
+}

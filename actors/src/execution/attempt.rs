@@ -1,0 +1,309 @@
+//! Present attempt: its work, its readings and its clean-up.
+
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use super::ExecutionMsg;
+use super::context::ExecutionContext;
+use super::tasks::ExecutionTasks;
+use crate::decide::execution::ExecutionEvent;
+use crate::driver::{Lease, Work};
+use crate::model::agent::workspace::Workspace;
+use crate::model::execution::event::EventKind;
+use crate::model::execution::usage::UsageReading;
+use crate::model::execution::{AttemptId, Fence};
+use crate::model::interaction::{AnswerValue, WireId};
+use crate::ports::ledger::WriteBatch;
+use crate::report::{
+    AttemptContext, BudgetMeter, OutputSettings, Pulse, ReplayFilter, Reporter, WriteBuffer,
+};
+
+/// Attempt that starts, runs or is cleaned up.
+pub(super) struct PresentAttempt {
+    /// Id of the latest claimed attempt.
+    stamp: AttemptId,
+    /// Attempt whose end is not reported yet.
+    begun: Option<BegunAttempt>,
+    /// Lease of the work, until the clean-up.
+    lease: Option<Lease>,
+    pid: Option<u32>,
+    /// Exit code of the latest process of any attempt.
+    exit_code: Option<i32>,
+    /// Latest reading of the resource usage.
+    usage: Option<UsageReading>,
+    /// Time of the latest output.
+    pulse: Pulse,
+    /// Events that an earlier process recorded about the resumed attempt.
+    known: Vec<EventKind>,
+    is_cleaning: bool,
+}
+
+/// Attempt that has started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct BegunAttempt {
+    /// Id of the attempt.
+    pub(super) stamp: AttemptId,
+    /// Start time.
+    pub(super) begun: DateTime<Utc>,
+}
+
+impl PresentAttempt {
+    /// Creates the part before the start of the work; `known` are the events that an earlier process recorded.
+    pub(super) fn new(stamp: AttemptId, known: Vec<EventKind>) -> Self {
+        Self {
+            stamp,
+            begun: None,
+            lease: None,
+            pid: None,
+            exit_code: None,
+            usage: None,
+            pulse: Pulse::default(),
+            known,
+            is_cleaning: false,
+        }
+    }
+
+    /// Returns the id of the attempt.
+    pub(super) const fn stamp(&self) -> AttemptId {
+        self.stamp
+    }
+
+    /// Returns the id of the running process.
+    pub(super) const fn pid(&self) -> Option<u32> {
+        self.pid
+    }
+
+    /// Returns the exit code of the latest process.
+    pub(super) const fn exit_code(&self) -> Option<i32> {
+        self.exit_code
+    }
+
+    /// Returns the latest reading of the resource usage.
+    pub(super) const fn usage(&self) -> Option<UsageReading> {
+        self.usage
+    }
+
+    /// Makes a claimed attempt the present one. Reports of earlier attempts are late from now on.
+    pub(super) const fn claimed(&mut self, stamp: AttemptId) {
+        self.stamp = stamp;
+    }
+
+    /// Starts the work of an attempt.
+    pub(super) fn start(
+        &mut self,
+        stamp: AttemptId,
+        context: &ExecutionContext,
+        fence: Fence,
+        workspace: Option<Workspace>,
+    ) {
+        let reporter = self.begin(stamp, context, fence, Vec::new());
+        let work = work(stamp, context, workspace);
+        self.lease = Some(context.driver.start(work, reporter));
+    }
+
+    /// Resumes the work of an attempt that an earlier process or actor started.
+    pub(super) fn resume(
+        &mut self,
+        stamp: AttemptId,
+        context: &ExecutionContext,
+        fence: Fence,
+        workspace: Option<Workspace>,
+    ) {
+        // Only the first attempt after a restart is replayed; later ones report nothing that is recorded already.
+        let known = mem::take(&mut self.known);
+        let reporter = self.begin(stamp, context, fence, known);
+        let work = work(stamp, context, workspace);
+        self.lease = Some(context.driver.resume(work, reporter));
+    }
+
+    /// Resets the readings for an attempt. Returns its reporter.
+    fn begin(
+        &mut self,
+        stamp: AttemptId,
+        context: &ExecutionContext,
+        fence: Fence,
+        known: Vec<EventKind>,
+    ) -> Reporter {
+        let services = &context.services;
+        self.begun = Some(BegunAttempt { stamp, begun: context.now() });
+        (self.pulse, self.usage) = (Pulse::default(), None);
+        let attempt = AttemptContext {
+            id: context.id,
+            stamp,
+            fence,
+            ledger: Arc::clone(&services.ledger),
+            clock: Arc::clone(&services.clock),
+            // The redactor of this moment: after a reload a new attempt uses the new rules, and a running text is not
+            // redacted by two.
+            redactor: services.redactor.now(),
+            output: OutputSettings {
+                limit: context.spec.limits.sizes.output,
+                raw: context.spec.exposure.raw,
+            },
+            progress: context.progress.clone(),
+            pulse: self.pulse.clone(),
+            known: ReplayFilter::new(known),
+            budget_meter: BudgetMeter::of(&context.spec, &services.budget_usages),
+            pending: WriteBuffer::default(),
+        };
+        let me = context.me.clone();
+        Reporter::new(attempt, move |report| {
+            _ = me.cast(ExecutionMsg::Reported(report)); // A late report is dropped.
+        })
+    }
+
+    /// Records the start of the process. Returns true if the report belongs to the present attempt.
+    pub(super) fn started(&mut self, at: AttemptId, pid: Option<u32>) -> bool {
+        let is_present = at == self.stamp;
+        if is_present {
+            self.pid = pid;
+        }
+        is_present
+    }
+
+    /// Records the end of the process. Returns its last records that count: an abandoned attempt may end while a later
+    /// one runs, and then its text is kept and its events are dropped.
+    pub(super) fn ended(
+        &mut self,
+        at: AttemptId,
+        exit_code: Option<i32>,
+        mut lines: WriteBatch,
+    ) -> WriteBatch {
+        if at == self.stamp {
+            (self.pid, self.exit_code) = (None, exit_code);
+        } else {
+            // The batch is written under the fence of the later attempt, for which these events did not happen.
+            lines.facts.clear();
+        }
+        lines
+    }
+
+    /// Returns the attempt whose end is not reported yet.
+    pub(super) const fn open(&self) -> Option<BegunAttempt> {
+        self.begun
+    }
+
+    /// Returns the start of an attempt whose end is to be reported; `None` if it was reported before.
+    pub(super) fn close(&mut self, at: AttemptId) -> Option<BegunAttempt> {
+        self.begun.take_if(|begun| begun.stamp == at)
+    }
+
+    /// Requests the work to stop.
+    pub(super) fn stop(&self) {
+        self.lease.iter().for_each(|lease| lease.stop());
+    }
+
+    /// Sends the answer to a question to the work.
+    pub(super) fn answer(&self, wire: WireId, answer: Option<AnswerValue>) {
+        if let Some(lease) = &self.lease {
+            lease.answer(wire, answer);
+        }
+    }
+
+    /// Records a sign of life of the work.
+    pub(super) fn beat(&self) {
+        self.pulse.beat();
+    }
+
+    /// Starts a reading by the lease. A failed reading is not reported.
+    pub(super) fn measure(&self, tasks: &mut ExecutionTasks, at: AttemptId) {
+        let Some(reading) = self.lease.as_ref().map(|lease| lease.usage()) else { return };
+        tasks.spawn(async move { Some(ExecutionMsg::Measured(at, reading.await?)) });
+    }
+
+    /// Records a reading of the present attempt. Returns true if it belongs to it. A reading does not count as output: a
+    /// silent program may use much processor time.
+    pub(super) fn measured(&mut self, at: AttemptId, usage: UsageReading) -> bool {
+        let is_present = at == self.stamp;
+        if is_present {
+            self.usage = Some(usage);
+        }
+        is_present
+    }
+
+    /// Reports the duration of the attempt's silence after a delay.
+    pub(super) fn check_silence(&self, tasks: &mut ExecutionTasks, at: AttemptId, after: Duration) {
+        let pulse = self.pulse.clone();
+        tasks.spawn(async move {
+            tokio::time::sleep(after).await;
+            let quiet = pulse.quiet();
+            Some(ExecutionMsg::Happened(ExecutionEvent::Quiet { at, quiet }))
+        });
+    }
+
+    /// Starts the clean-up, unless one runs, which reports its end too.
+    pub(super) fn clean(&mut self, tasks: &mut ExecutionTasks, at: AttemptId) {
+        // A cancellation and the end of the attempt may both request it.
+        if mem::replace(&mut self.is_cleaning, true) {
+            return;
+        }
+        // The clean-up may take seconds, so it must not run in the handler of the actor.
+        let lease = self.lease.take();
+        tasks.spawn(async move {
+            if let Some(lease) = lease {
+                lease.clean().await;
+            }
+            Some(ExecutionMsg::Happened(ExecutionEvent::Cleaned { at }))
+        });
+    }
+
+    /// Returns true while a clean-up runs.
+    pub(super) const fn is_cleaning(&self) -> bool {
+        self.is_cleaning
+    }
+
+    /// Records the end of the clean-up.
+    pub(super) const fn cleaned(&mut self) {
+        self.is_cleaning = false;
+    }
+}
+
+/// Returns the work of an attempt.
+fn work(stamp: AttemptId, context: &ExecutionContext, workspace: Option<Workspace>) -> Work {
+    let (spec, request) = (Arc::clone(&context.spec), Arc::clone(&context.request));
+    Work { execution: context.id, stamp, spec, request, workspace }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: AttemptId = AttemptId { attempt: 2, ..AttemptId::FIRST };
+
+    fn begun(stamp: AttemptId) -> BegunAttempt {
+        BegunAttempt { stamp, begun: DateTime::UNIX_EPOCH }
+    }
+
+    fn last_records() -> WriteBatch {
+        let usage = EventKind::Heartbeat(UsageReading::default());
+        WriteBatch { chunks: Vec::new(), facts: vec![(DateTime::UNIX_EPOCH, usage)] }
+    }
+
+    #[test]
+    fn late_reports_of_an_earlier_attempt_change_nothing() {
+        let mut attempt = PresentAttempt::new(AttemptId::FIRST, Vec::new());
+        assert!(attempt.started(AttemptId::FIRST, Some(7)));
+        attempt.claimed(SECOND);
+        assert!(attempt.started(SECOND, Some(8)));
+        assert!(!attempt.started(AttemptId::FIRST, Some(9)));
+        assert!(attempt.ended(AttemptId::FIRST, Some(1), last_records()).is_empty());
+        assert!(!attempt.measured(AttemptId::FIRST, UsageReading::default()));
+        assert_eq!((attempt.pid(), attempt.exit_code(), attempt.usage()), (Some(8), None, None));
+        assert_eq!(attempt.ended(SECOND, Some(3), last_records()), last_records());
+        assert_eq!((attempt.pid(), attempt.exit_code()), (None, Some(3)));
+    }
+
+    #[test]
+    fn the_end_of_an_attempt_is_reported_once() {
+        let mut attempt = PresentAttempt::new(AttemptId::FIRST, Vec::new());
+        assert_eq!(attempt.close(AttemptId::FIRST), None, "it has not started");
+        attempt.begun = Some(begun(SECOND));
+        assert_eq!(attempt.close(AttemptId::FIRST), None, "a later attempt runs");
+        assert_eq!(attempt.open(), Some(begun(SECOND)));
+        assert_eq!(attempt.close(SECOND), Some(begun(SECOND)));
+        assert_eq!(attempt.close(SECOND), None, "its end was reported before");
+    }
+}

@@ -1,0 +1,242 @@
+//! Claim of the resources of an attempt: a slot of its agent, a workspace and memory.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+
+use super::ExecutionMsg;
+use super::tasks::ExecutionTasks;
+use crate::decide::admission::workspace_fifo::Waiters;
+use crate::decide::execution::ExecutionEvent;
+use crate::model::agent::queue::{QueueReason, Queued};
+use crate::model::agent::workspace::Workspace;
+use crate::model::execution::{AttemptId, Fence};
+use crate::model::id::ExecutionId;
+use crate::services::AttemptResources;
+use crate::services::memory_budget::{MemoryBudget, MemoryReservation};
+use crate::services::workspace_queue::{QueueTicket, WorkspaceQueue};
+
+/// Resources that the ledger granted to an attempt.
+pub struct ClaimGranted {
+    /// Id of the attempt.
+    pub at: AttemptId,
+    /// Generation of the claim.
+    pub fence: Fence,
+    /// Folder that only this attempt may modify.
+    pub workspace: Option<Workspace>,
+}
+
+/// Claim that failed because a resource of the attempt is in use.
+pub struct ClaimHeldUp {
+    /// Id of the attempt.
+    pub at: AttemptId,
+    /// Resource that is in use.
+    pub reason: QueueReason,
+    /// Workspace that the attempt requested.
+    pub workspace: Option<Workspace>,
+}
+
+/// Resources that an execution holds or waits for.
+pub(super) struct ResourceClaim {
+    id: ExecutionId,
+    workspace_queue: WorkspaceQueue,
+    memory_budget: MemoryBudget,
+    /// Memory in bytes that each attempt reserves, if the agent declares it.
+    expects: Option<u64>,
+    wait: ClaimWait,
+    /// Ticket in the queue for a workspace.
+    ticket: Option<QueueTicket>,
+    /// Receiver of notifications about freed resources.
+    freed: watch::Receiver<Waiters>,
+    /// Workspace of the present attempt.
+    held: Option<HeldWorkspace>,
+    /// Memory reservation, held until the attempt is cleaned up.
+    reservation: Option<MemoryReservation>,
+    /// Time of the first granted claim.
+    begun: Option<Instant>,
+}
+
+/// Workspace that is held. Dropping it notifies the waiting executions.
+struct HeldWorkspace {
+    workspace: Workspace,
+    workspace_queue: WorkspaceQueue,
+}
+
+impl Drop for HeldWorkspace {
+    fn drop(&mut self) {
+        self.workspace_queue.notify();
+    }
+}
+
+/// Wait of one attempt for its resources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ClaimWait {
+    /// Attempt that is being claimed.
+    stamp: Option<AttemptId>,
+    /// Start time of the wait.
+    since: Instant,
+    /// Earlier wait in the queue of the agent.
+    before: Duration,
+}
+
+impl ClaimWait {
+    /// Returns the wait after a claim of an attempt. A repeated claim of the same attempt continues the wait; the wait in
+    /// the queue of the agent counts for the first attempt only.
+    fn claimed(self, stamp: AttemptId, now: Instant) -> Self {
+        match self.stamp {
+            Some(present) if present == stamp => self,
+            Some(_) => Self { stamp: Some(stamp), since: now, before: Duration::ZERO },
+            None => Self { stamp: Some(stamp), since: now, before: self.before },
+        }
+    }
+
+    /// Returns the duration of the wait.
+    fn waited(&self, now: Instant) -> Duration {
+        self.before + now.saturating_duration_since(self.since)
+    }
+}
+
+/// Decision for a claim that failed because a resource is in use.
+#[derive(Debug, PartialEq, Eq)]
+struct WaitPlan {
+    /// True if the memory stays reserved.
+    keeps_memory: bool,
+    /// Workspace in whose queue the execution waits.
+    queue: Option<Workspace>,
+}
+
+impl WaitPlan {
+    fn of(reason: QueueReason, workspace: Option<Workspace>) -> Self {
+        Self {
+            // For any other reason this execution cannot start now, so that others may use the memory meanwhile.
+            keeps_memory: reason == QueueReason::InsufficientMemory,
+            queue: workspace.filter(|_| reason == QueueReason::WorkspaceBusy),
+        }
+    }
+}
+
+impl ResourceClaim {
+    /// Creates the state without a claim; `before` is the wait in the queue of the agent.
+    pub(super) fn new(
+        id: ExecutionId,
+        expects: Option<u64>,
+        resources: &AttemptResources,
+        before: Duration,
+    ) -> Self {
+        let AttemptResources { workspace_queue, memory_budget } = resources;
+        Self {
+            id,
+            workspace_queue: workspace_queue.clone(),
+            memory_budget: memory_budget.clone(),
+            expects,
+            wait: ClaimWait { stamp: None, since: Instant::now(), before },
+            ticket: None,
+            freed: workspace_queue.listen(),
+            held: None,
+            reservation: None,
+            begun: None,
+        }
+    }
+
+    /// Begins or repeats the claim of an attempt, and reserves its memory. Returns false if there is not enough memory.
+    pub(super) fn begin(&mut self, stamp: AttemptId) -> bool {
+        self.wait = self.wait.claimed(stamp, Instant::now());
+        let has_memory = self.reserve_memory();
+        self.freed.mark_unchanged(); // Later releases must wake this execution.
+        has_memory
+    }
+
+    fn reserve_memory(&mut self) -> bool {
+        let Some(bytes) = self.expects else { return true };
+        self.reservation = None; // Reservation of an earlier failed claim.
+        self.reservation = self.memory_budget.enter(self.id, bytes, &self.workspace_queue);
+        self.reservation.is_some()
+    }
+
+    /// Reserves the memory of a resumed attempt, regardless of the limit, because its work already uses it.
+    pub(super) fn hold_memory(&mut self) {
+        let reserve = |bytes| self.memory_budget.occupy(self.id, bytes, &self.workspace_queue);
+        self.reservation = self.expects.map(reserve);
+    }
+
+    /// Holds the workspace of a granted claim.
+    pub(super) fn granted(&mut self, workspace: Option<Workspace>) {
+        let workspace_queue = self.workspace_queue.clone();
+        self.held = workspace.map(|workspace| HeldWorkspace { workspace, workspace_queue });
+        self.leave_queue();
+        // Retries belong to the execution, so the first claim stays the start of its duration.
+        self.begun.get_or_insert_with(Instant::now);
+    }
+
+    /// Handles a claim that failed because a resource is in use. Returns the position of the wait.
+    pub(super) fn held_up(&mut self, held_up: ClaimHeldUp) -> Queued {
+        let ClaimHeldUp { reason, workspace, .. } = held_up;
+        let plan = WaitPlan::of(reason, workspace);
+        if !plan.keeps_memory {
+            self.reservation = None;
+        }
+        let position = match plan.queue {
+            Some(wanted) => self.wait_for(wanted),
+            None => {
+                self.leave_queue();
+                1
+            }
+        };
+        Queued::new(position, reason)
+    }
+
+    /// Joins the queue for a workspace, or keeps the ticket for it. Returns the position.
+    fn wait_for(&mut self, wanted: Workspace) -> usize {
+        let position = self.workspace_queue.place(self.id, &wanted);
+        match &self.ticket {
+            Some(ticket) => ticket.wants(wanted),
+            None => self.ticket = Some(self.workspace_queue.join(self.id, wanted)),
+        }
+        position
+    }
+
+    /// Repeats the claim when a resource may be free, and at the latest after `within`.
+    pub(super) fn retry(&self, tasks: &mut ExecutionTasks, at: AttemptId, within: Duration) {
+        let mut freed = self.freed.clone();
+        tasks.spawn(async move {
+            _ = timeout(within, freed.changed()).await; // Claims again in both cases.
+            Some(ExecutionMsg::Happened(ExecutionEvent::ClaimDue { at }))
+        });
+    }
+
+    /// Returns the wait for the attempt so far.
+    pub(super) fn waited(&self) -> Duration {
+        self.wait.waited(Instant::now())
+    }
+
+    /// Returns the workspace of the present attempt.
+    pub(super) fn workspace(&self) -> Option<Workspace> {
+        self.held.as_ref().map(|held| held.workspace.clone())
+    }
+
+    /// Returns the time since the first granted claim.
+    pub(super) fn took(&self) -> Option<Duration> {
+        self.begun.map(|begun| begun.elapsed())
+    }
+
+    /// Releases the memory reservation, because the attempt is cleaned up.
+    pub(super) fn release_memory(&mut self) {
+        if let Some(reservation) = self.reservation.take() {
+            reservation.leave();
+        }
+    }
+
+    /// Leaves the queue for a workspace.
+    pub(super) fn leave_queue(&mut self) {
+        self.ticket = None;
+    }
+
+    /// Releases the workspace, because the ledger has recorded the end.
+    pub(super) fn release_workspace(&mut self) {
+        self.held = None;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! Execution that an actor drives, and the services that its parts share.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use ractor::ActorRef;
+use tokio::sync::{mpsc, watch};
+
+use super::writer::{ClaimRequest, ExecutionWriter, WriteOp};
+use super::{ExecutionArgs, ExecutionMsg};
+use crate::decide::execution::Ending;
+use crate::driver::Driver;
+use crate::model::agent::AgentSpec;
+use crate::model::agent::budget::Charge;
+use crate::model::execution::event::EventKind;
+use crate::model::execution::progress::Progress;
+use crate::model::execution::request::Request;
+use crate::model::execution::{AttemptId, Fence, StateChange};
+use crate::model::failure::Failure;
+use crate::model::id::ExecutionId;
+use crate::ports::ledger::{ClaimOrder, Settlement, WriteBatch};
+use crate::report::BudgetMeter;
+use crate::services::Services;
+use crate::services::credential_breakers::credential;
+
+/// Execution with the services that its parts share. Nothing in it changes while the actor lives.
+pub(super) struct ExecutionContext {
+    /// Actor of the execution.
+    pub(super) me: ActorRef<ExecutionMsg>,
+    /// Id of the execution.
+    pub(super) id: ExecutionId,
+    /// Raw request.
+    pub(super) request: Arc<Request>,
+    /// Definition of the agent at the start.
+    pub(super) spec: Arc<AgentSpec>,
+    /// Driver of the work.
+    pub(super) driver: Arc<dyn Driver>,
+    /// Shared services.
+    pub(super) services: Arc<Services>,
+    /// Sender of the progress, for the reporter of an attempt.
+    pub(super) progress: watch::Sender<Progress>,
+}
+
+impl ExecutionContext {
+    /// Creates the context of an actor from its arguments.
+    pub(super) fn new(me: &ActorRef<ExecutionMsg>, args: &ExecutionArgs) -> Self {
+        Self {
+            me: me.clone(),
+            id: args.id,
+            request: Arc::clone(&args.request),
+            spec: Arc::clone(&args.spec),
+            driver: Arc::clone(&args.driver),
+            services: Arc::clone(&args.services),
+            progress: args.progress.clone(),
+        }
+    }
+
+    /// Starts the writer of the execution. It ends after the returned sender is dropped.
+    pub(super) fn start_writer(&self) -> mpsc::UnboundedSender<WriteOp> {
+        let (me, progress) = (self.me.clone(), self.progress.clone());
+        ExecutionWriter::start(self.id, &self.spec.id, &self.services, me, progress)
+    }
+
+    /// Returns the wall time.
+    pub(super) fn now(&self) -> DateTime<Utc> {
+        self.services.clock.now()
+    }
+
+    /// Creates the claim of an attempt that starts with this transition.
+    pub(super) fn claim_request(&self, fence: Fence, moved: StateChange) -> ClaimRequest {
+        let order = ClaimOrder {
+            id: self.id,
+            agent: self.spec.id.clone(),
+            limit: self.spec.limits.capacity.running.map(Into::into),
+            workspace: None, // The workspace is resolved at the last moment.
+            in_turn: self.driver.takes_turns(),
+            fence,
+            moved,
+        };
+        ClaimRequest {
+            order,
+            driver: Arc::clone(&self.driver),
+            spec: Arc::clone(&self.spec),
+            request: Arc::clone(&self.request),
+            workspace_queue: self.services.resources.workspace_queue.clone(),
+        }
+    }
+
+    /// Creates the settlement of the execution.
+    pub(super) fn settlement(
+        &self,
+        (stamp, fence): (AttemptId, Fence),
+        ending: Ending,
+        exit_code: Option<i32>,
+        at: DateTime<Utc>,
+    ) -> Settlement {
+        let Ending { outcome, failure } = ending;
+        Settlement {
+            id: self.id,
+            fence,
+            stamp,
+            outcome,
+            failure,
+            exit_code,
+            lines: WriteBatch::default(),
+            keeps_input: self.services.inputs.are_kept_after(outcome),
+            at,
+        }
+    }
+
+    /// Charges an amount to the day of the agent. Returns the event to record; `None` if the amount is 0.
+    pub(super) fn charge_day(&self, now: DateTime<Utc>, charge: Charge) -> Option<EventKind> {
+        let meter = BudgetMeter::of(&self.spec, &self.services.budget_usages);
+        let charged = meter.charged(now, charge)?;
+        meter.take(Some(&charged));
+        self.services.report_spent(&self.spec);
+        Some(charged)
+    }
+
+    /// Reports that a request was served with the credential.
+    pub(super) fn report_served(&self) {
+        self.services.breakers.served(&credential(&self.services.keyring, &self.spec), self.id);
+    }
+
+    /// Reports a failed attempt to the breaker of the credential. Only failures because of the credential have an
+    /// effect.
+    pub(super) fn report_failed(&self, failure: &Failure) {
+        let of = (&self.services.keyring, &*self.spec);
+        self.services.breakers.failed(of, self.id, failure, &*self.services.clock);
+    }
+}

@@ -1,0 +1,319 @@
+//! Interactions of the present attempt: questions of the agent, their answers, and the deadlines that pause meanwhile.
+
+mod open;
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+
+use super::attempt::PresentAttempt;
+use super::claim::ResourceClaim;
+use super::context::ExecutionContext;
+use super::persistence::Persistence;
+use super::published::PublishedState;
+use super::tasks::ExecutionTasks;
+use super::{ExecutionMsg, InteractionMsg};
+use crate::decide::execution::{Deadline, ExecutionEvent};
+use crate::decide::interaction::{DeadlineDecision, PausedDeadline};
+use crate::decide::output::redact_question;
+use crate::decide::permission;
+use crate::model::execution::event::EventKind;
+use crate::model::execution::{AttemptId, State};
+use crate::model::interaction::{
+    AnswerSource, AnswerValue, ClosedBy, Interaction, InteractionAnswer, InteractionId,
+    InteractionOwner, InteractionPlace, InteractionState, Question, WireId,
+};
+use crate::model::permission::{OnTimeout, PermissionDecision, PermissionVerdict};
+use crate::ports::interactions::{Closing, OpenOutcome};
+
+pub(super) use self::open::OpenInteractions;
+
+/// Reason that the agent receives when nobody answered.
+const EXPIRED: &str = "nobody answered in time";
+
+/// Maximum number of open questions of an attempt.
+const MOST_OPEN: u32 = 64;
+
+/// Maximum size of a question for a person, in bytes. A person cannot review more, and every reader of the task gets it.
+const MOST_BYTES: usize = 256 << 10;
+
+/// Warning about a question beyond a limit.
+const TOO_MUCH: &str = "the agent asked too many questions at once, or one that is too long to review, so its request was cancelled";
+
+/// Warning about an answer that the agent did not receive.
+const LOST_ANSWER: &str = "the answer to a question of the agent was lost with an earlier process of the service, so its request was cancelled";
+
+/// Interactions of the present attempt, with the parts of the execution that they use.
+pub(super) struct AttemptInteractions<'e> {
+    pub(super) open: &'e mut OpenInteractions,
+    /// True if the verdict of the work counts.
+    pub(super) is_at_work: bool,
+    pub(super) context: &'e ExecutionContext,
+    pub(super) claim: &'e ResourceClaim,
+    pub(super) attempt: &'e mut PresentAttempt,
+    pub(super) persistence: &'e mut Persistence,
+    pub(super) published: &'e PublishedState,
+    pub(super) tasks: &'e mut ExecutionTasks,
+}
+
+impl AttemptInteractions<'_> {
+    /// Handles a question of the agent: a rule decides, or the ledger records it for a person.
+    pub(super) fn asked(&mut self, at: AttemptId, wire: WireId, question: Question) {
+        if at != self.attempt.stamp() || !self.is_at_work {
+            return; // The end of the attempt cancels all its requests.
+        }
+        let digest = self.context.services.keyring.tool_call(&question);
+        if let Some((verdict, rule)) = self.decided(&question) {
+            return self.decided_by_rule(wire, &question, (verdict, rule, digest));
+        }
+        let (now, id) = (self.context.now(), InteractionId::fresh());
+        let timeout = self.context.spec.permissions().timeout;
+        let due_at = now + TimeDelta::from_std(timeout).unwrap_or(TimeDelta::MAX);
+        let redactor = self.context.services.redactor.now();
+        let request = &self.context.request;
+        let interaction = Interaction {
+            id,
+            place: InteractionPlace { execution: self.context.id, attempt: at, wire: wire.clone() },
+            owner: InteractionOwner {
+                principal: request.origin.owner,
+                agent: self.context.spec.id.clone(),
+                context: request.context.clone(),
+            },
+            question: redact_question::question(question, &redactor),
+            terms: self.context.spec.permissions().terms.clone(),
+            digest,
+            asked_at: now,
+            due_at,
+            state: InteractionState::Open,
+            closed: None,
+            delivered_at: None,
+        };
+        if self.open.count() >= MOST_OPEN || interaction.question.size() > MOST_BYTES {
+            return self.refuse(wire);
+        }
+        self.open.add(wire, id);
+        self.persistence.open(interaction);
+    }
+
+    /// Cancels a request of the agent that exceeds a limit of questions, and reports it.
+    fn refuse(&mut self, wire: WireId) {
+        let message = TOO_MUCH.to_owned();
+        self.persistence.add(self.context.now(), EventKind::Warning { message });
+        self.persistence.flush();
+        self.attempt.answer(wire, None);
+    }
+
+    /// Returns the verdict of the policy, unless a person decides.
+    fn decided(&self, question: &Question) -> Option<(PermissionVerdict, String)> {
+        let subject = question.subject.as_ref().filter(|_| question.kind.is_permission())?;
+        let workspace = self.claim.workspace();
+        let root = workspace.as_ref().and_then(|workspace| workspace.path().to_str());
+        let policy = self.context.spec.permissions();
+        let (verdict, rule) = permission::verdict(policy, subject, root);
+        (verdict != PermissionVerdict::Ask).then_some((verdict, rule))
+    }
+
+    /// Records the verdict of a rule, and sends it to the agent.
+    fn decided_by_rule(
+        &mut self,
+        wire: WireId,
+        question: &Question,
+        (verdict, rule, digest): (PermissionVerdict, String, String),
+    ) {
+        let (now, at) = (self.context.now(), self.attempt.stamp());
+        let tool = question.subject.as_ref().map(|call| call.tool.clone()).unwrap_or_default();
+        let tool = self.context.services.redactor.now().redact(&tool).into_owned();
+        self.persistence.decide(PermissionDecision {
+            at: now,
+            agent: self.context.spec.id.clone(),
+            owner: self.context.request.origin.owner,
+            execution: self.context.id,
+            attempt: at,
+            interaction: None,
+            tool: tool.clone(),
+            digest,
+            verdict,
+            source: AnswerSource::Rule { rule: rule.clone() },
+            waited_ms: 0,
+        });
+        let answer = match verdict {
+            PermissionVerdict::Allow => AnswerValue::Allow,
+            PermissionVerdict::Deny | PermissionVerdict::Ask => AnswerValue::Deny {
+                reason: Some(format!("the permission policy denies it: {rule}")),
+            },
+        };
+        self.persistence.add(now, EventKind::PermissionDecided { tool, verdict, rule });
+        self.persistence.flush();
+        self.attempt.answer(wire, Some(answer));
+    }
+
+    /// Handles a withdrawal by the agent.
+    pub(super) fn withdrew(&mut self, at: AttemptId, wire: &WireId) {
+        if at != self.attempt.stamp() {
+            return;
+        }
+        if let Some(id) = self.open.by_wire.get(wire).copied() {
+            self.close_interaction(id, InteractionState::Withdrawn, AnswerSource::Agent);
+        }
+    }
+
+    /// Handles the delivery of an answer.
+    pub(super) fn delivered(&mut self, at: AttemptId, wire: &WireId) {
+        if at != self.attempt.stamp() {
+            return;
+        }
+        if let Some(id) = self.open.sent.remove(wire) {
+            self.persistence.delivered(id, self.context.now());
+        }
+    }
+
+    /// Handles a message about an interaction. Returns the event that ends the execution, if there is one.
+    pub(super) fn handle(&mut self, msg: InteractionMsg) -> Option<ExecutionEvent> {
+        match msg {
+            InteractionMsg::Recorded(interaction, OpenOutcome::New) => self.opened(&interaction),
+            InteractionMsg::Recorded(_, OpenOutcome::Known(known)) => {
+                return self.known(&known);
+            }
+            InteractionMsg::Recorded(interaction, OpenOutcome::Gone) => {
+                _ = self.forget(interaction.id);
+            }
+            InteractionMsg::Due(id) => {
+                if self.open.contains(id) {
+                    self.close_interaction(id, InteractionState::Expired, AnswerSource::Timeout);
+                }
+            }
+            InteractionMsg::Closed(Closing::Closed(one) | Closing::Before(one)) => {
+                return self.deliver(&one);
+            }
+            InteractionMsg::Answered(one, reply) => {
+                self.adopt(&one);
+                let event = self.deliver(&one);
+                _ = reply.send(Some(self.context.progress.subscribe()));
+                return event;
+            }
+            InteractionMsg::Closed(Closing::Unknown) => {}
+        }
+        None
+    }
+
+    fn opened(&mut self, interaction: &Interaction) {
+        let left = (interaction.due_at - self.context.now()).to_std().unwrap_or_default();
+        let id = interaction.id;
+        self.tasks.spawn(async move {
+            tokio::time::sleep(left).await;
+            Some(ExecutionMsg::Interaction(InteractionMsg::Due(id)))
+        });
+        self.published.publish_interactions(self.open.count());
+    }
+
+    /// Handles a question that the ledger knew: the attempt is replayed after the loss of a process or an actor. The
+    /// interaction keeps its id and its remaining time; an answer that was never written to the agent is sent now. An agent
+    /// whose input contains the answer does not ask again.
+    fn known(&mut self, known: &Interaction) -> Option<ExecutionEvent> {
+        self.adopt(known);
+        if !known.is_open() {
+            return self.deliver(known);
+        }
+        // Its answer may have arrived before this reading of the ledger.
+        if self.open.contains(known.id) {
+            self.opened(known);
+        }
+        None
+    }
+
+    /// Gives the agent's request the id of the interaction that the ledger knew for it.
+    fn adopt(&mut self, known: &Interaction) {
+        if known.place.attempt == self.attempt.stamp()
+            && let Some(id) = self.open.by_wire.get_mut(&known.place.wire)
+        {
+            *id = known.id;
+        }
+    }
+
+    fn close_interaction(&mut self, id: InteractionId, state: InteractionState, by: AnswerSource) {
+        let answer = InteractionAnswer { value: None, by };
+        self.persistence.close(id, ClosedBy { state, answer, at: self.context.now() });
+    }
+
+    /// Sends the answer of a closed interaction to the agent, once. Returns the event that ends the execution instead, if
+    /// the policy cancels it.
+    fn deliver(&mut self, interaction: &Interaction) -> Option<ExecutionEvent> {
+        let wire = self.forget(interaction.id)?;
+        let closed = interaction.closed.as_ref()?;
+        // The ledger erases the clear text with the delivery, and the redacted text is no answer. The agent asks although
+        // the answer was delivered, or the answer cannot be read: its request is cancelled, which permits nothing, and
+        // the record of the interaction stays as it is.
+        let is_answered = closed.state == InteractionState::Answered;
+        if interaction.delivered_at.is_some() || is_answered && closed.answer.value.is_none() {
+            self.lose_answer(wire);
+            return None;
+        }
+        let is_permission = interaction.question.kind.is_permission();
+        let answer = match closed.state {
+            InteractionState::Open | InteractionState::Withdrawn => return None,
+            InteractionState::Answered => closed.answer.value.clone(),
+            InteractionState::Expired => {
+                if self.context.spec.permissions().on_timeout == OnTimeout::Cancel {
+                    let why = EXPIRED.to_owned();
+                    return Some(ExecutionEvent::Cancel { why });
+                }
+                is_permission.then(|| AnswerValue::Deny { reason: Some(EXPIRED.to_owned()) })
+            }
+            InteractionState::Lost => None,
+        };
+        self.open.sent.insert(wire.clone(), interaction.id);
+        self.attempt.answer(wire, answer);
+        None
+    }
+
+    /// Cancels a request of the agent whose answer cannot be sent, and reports it.
+    fn lose_answer(&mut self, wire: WireId) {
+        tracing::warn!(execution = %self.context.id, "{LOST_ANSWER}");
+        let message = LOST_ANSWER.to_owned();
+        self.persistence.add(self.context.now(), EventKind::Warning { message });
+        self.persistence.flush();
+        self.attempt.answer(wire, None);
+    }
+
+    /// Removes a question, and continues the deadlines that it paused. Returns the request of the agent.
+    fn forget(&mut self, id: InteractionId) -> Option<WireId> {
+        let (wire, due) = self.open.remove(id)?;
+        self.published.publish_interactions(self.open.count());
+        self.attempt.beat(); // The wait for a person is no silence of the agent.
+        let at = self.attempt.stamp();
+        for (deadline, after) in due {
+            self.tasks.send_after(after, event_of(deadline, at));
+        }
+        Some(wire)
+    }
+
+    /// Returns the event, unless it is a deadline that an interaction postpones.
+    pub(super) fn unless_paused(&mut self, event: ExecutionEvent) -> Option<ExecutionEvent> {
+        let (deadline, at) = match event {
+            ExecutionEvent::Nearing { at } => (PausedDeadline::Nearing, at),
+            ExecutionEvent::Overdue { at, deadline: Deadline::Run } => (PausedDeadline::Run, at),
+            ExecutionEvent::Quiet { at, .. } if self.open.pause.is_open() => {
+                return Some(ExecutionEvent::Quiet { at, quiet: Duration::ZERO });
+            }
+            event => return Some(event),
+        };
+        if at != self.attempt.stamp() || self.published.state() != State::Running {
+            return Some(event);
+        }
+        match self.open.pause.decide(deadline) {
+            DeadlineDecision::Passed => Some(event),
+            DeadlineDecision::Held => None,
+            DeadlineDecision::After(after) => {
+                self.tasks.send_after(after, event);
+                None
+            }
+        }
+    }
+}
+
+fn event_of(deadline: PausedDeadline, at: AttemptId) -> ExecutionEvent {
+    match deadline {
+        PausedDeadline::Nearing => ExecutionEvent::Nearing { at },
+        PausedDeadline::Run => ExecutionEvent::Overdue { at, deadline: Deadline::Run },
+    }
+}

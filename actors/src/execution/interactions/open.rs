@@ -1,0 +1,69 @@
+//! Questions of the present attempt without a delivered answer.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::decide::interaction::{DeadlinePause, PausedDeadline};
+use crate::model::interaction::{InteractionId, WireId};
+
+/// Questions of the present attempt without a delivered answer.
+pub(in crate::execution) struct OpenInteractions {
+    /// Ids by the request of the agent; the agent knows no other id.
+    pub(super) by_wire: BTreeMap<WireId, InteractionId>,
+    /// Requests whose answers are sent and not yet written to the agent.
+    pub(super) sent: BTreeMap<WireId, InteractionId>,
+    pub(super) pause: DeadlinePause,
+    /// Start of the attempt, from which the pauses are measured.
+    begun: Instant,
+}
+
+impl OpenInteractions {
+    /// Creates the part without a question.
+    pub(in crate::execution) fn new() -> Self {
+        Self {
+            by_wire: BTreeMap::new(),
+            sent: BTreeMap::new(),
+            pause: DeadlinePause::default(),
+            begun: Instant::now(),
+        }
+    }
+
+    /// Forgets the questions of an ended attempt. The ledger closes them with the next claim or the settlement.
+    pub(in crate::execution) fn reset(&mut self) {
+        *self = Self::new();
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// Adds a question.
+    pub(super) fn add(&mut self, wire: WireId, id: InteractionId) {
+        if self.by_wire.insert(wire, id).is_none() {
+            self.pause.opened(self.elapsed());
+        }
+    }
+
+    /// Removes a question. Returns its request and the deadlines that passed meanwhile; `None` if it is unknown.
+    pub(super) fn remove(
+        &mut self,
+        id: InteractionId,
+    ) -> Option<(WireId, Vec<(PausedDeadline, Duration)>)> {
+        let wire = self.by_wire.iter().find(|(_, known)| **known == id)?.0.clone();
+        self.by_wire.remove(&wire);
+        let due = self.pause.closed(self.elapsed());
+        Some((wire, due))
+    }
+
+    /// Returns true if the question is open.
+    pub(super) fn contains(&self, id: InteractionId) -> bool {
+        self.by_wire.values().any(|known| *known == id)
+    }
+
+    /// Returns the number of open questions.
+    pub(super) fn count(&self) -> u32 {
+        u32::try_from(self.by_wire.len()).unwrap_or(u32::MAX)
+    }
+}

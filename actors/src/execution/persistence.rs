@@ -1,0 +1,181 @@
+//! Records of an execution on their way to the ledger.
+
+use std::mem;
+
+use chrono::{DateTime, Utc};
+use tokio::sync::mpsc;
+
+use super::writer::{ClaimRequest, InteractionOp, WriteOp};
+use crate::model::execution::Fence;
+use crate::model::execution::event::EventKind;
+use crate::model::interaction::{ClosedBy, Interaction, InteractionId};
+use crate::model::permission::PermissionDecision;
+use crate::ports::ledger::{Settlement, WriteBatch};
+
+/// Writer of the execution, and the records that wait for it.
+pub(super) struct Persistence {
+    /// Generation of the claim under which records are written.
+    fence: Fence,
+    /// Records that wait until the present event is handled: one event makes one write.
+    pending: WriteBatch,
+    writer: mpsc::UnboundedSender<WriteOp>,
+}
+
+impl Persistence {
+    /// Creates the part without pending records.
+    pub(super) fn new(fence: Fence, writer: mpsc::UnboundedSender<WriteOp>) -> Self {
+        Self { fence, pending: WriteBatch::default(), writer }
+    }
+
+    /// Returns the generation of the claim.
+    pub(super) const fn fence(&self) -> Fence {
+        self.fence
+    }
+
+    /// Writes under a new claim from now on.
+    pub(super) const fn set_fence(&mut self, fence: Fence) {
+        self.fence = fence;
+    }
+
+    /// Adds an event to the pending records.
+    pub(super) fn add(&mut self, at: DateTime<Utc>, fact: EventKind) {
+        self.pending.facts.push((at, fact));
+    }
+
+    /// Adds a batch to the pending records.
+    pub(super) fn append(&mut self, batch: WriteBatch) {
+        self.pending.extend(batch);
+    }
+
+    /// Sends the pending records to the writer, if there are any.
+    pub(super) fn flush(&mut self) {
+        if !self.pending.is_empty() {
+            let batch = mem::take(&mut self.pending);
+            self.send(WriteOp::of(self.fence, batch));
+        }
+    }
+
+    /// Records an event at once, before the pending records.
+    pub(super) fn record_first(&self, at: DateTime<Utc>, fact: EventKind) {
+        let batch = WriteBatch { chunks: Vec::new(), facts: vec![(at, fact)] };
+        self.send(WriteOp::Record(self.fence, batch));
+    }
+
+    /// Records an open interaction, after the pending records.
+    pub(super) fn open(&mut self, interaction: Interaction) {
+        self.flush();
+        self.send(WriteOp::Interaction(InteractionOp::Open(self.fence, Box::new(interaction))));
+    }
+
+    /// Closes an interaction that got no answer.
+    pub(super) fn close(&self, id: InteractionId, end: ClosedBy) {
+        self.send(WriteOp::Interaction(InteractionOp::Close(id, Box::new(end))));
+    }
+
+    /// Records the delivery of an answer.
+    pub(super) fn delivered(&self, id: InteractionId, at: DateTime<Utc>) {
+        self.send(WriteOp::Interaction(InteractionOp::Delivered(id, at)));
+    }
+
+    /// Records the verdict of a rule.
+    pub(super) fn decide(&self, decision: PermissionDecision) {
+        self.send(WriteOp::Interaction(InteractionOp::Decide(Box::new(decision))));
+    }
+
+    /// Requests the resources of an attempt from the ledger.
+    pub(super) fn claim(&self, request: ClaimRequest) {
+        self.send(WriteOp::Claim(Box::new(request)));
+    }
+
+    /// Settles the execution. Its last records are the pending ones, so that the ledger commits both together.
+    pub(super) fn settle(&mut self, end: Settlement) {
+        let mut lines = mem::take(&mut self.pending);
+        // The pending records happened before the end, and the ledger numbers them in this order.
+        lines.extend(end.lines);
+        self.send(WriteOp::Settle(Settlement { lines, ..end }));
+    }
+
+    /// Sends the pending records, and requests a message once all records are written.
+    pub(super) fn finish(&mut self) {
+        self.flush();
+        self.send(WriteOp::Rest);
+    }
+
+    fn send(&self, operation: WriteOp) {
+        _ = self.writer.send(operation); // The writer ends after this actor.
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::execution::event::DeadlineKind;
+    use crate::model::execution::{AttemptId, Outcome, State, StateChange};
+    use crate::model::id::ExecutionId;
+
+    fn persistence() -> (Persistence, mpsc::UnboundedReceiver<WriteOp>) {
+        let (sender, written) = mpsc::unbounded_channel();
+        (Persistence::new(Fence(1), sender), written)
+    }
+
+    fn moved(to: State) -> EventKind {
+        let now = DateTime::UNIX_EPOCH;
+        let states = (State::Starting, to);
+        EventKind::StateChanged(StateChange::new(states, AttemptId::FIRST, now, String::new()))
+    }
+
+    fn warning() -> EventKind {
+        let (limit, ends_at) = (DeadlineKind::Run, DateTime::UNIX_EPOCH);
+        EventKind::DeadlineApproaching { limit, ends_at, message: String::new() }
+    }
+
+    #[test]
+    fn records_of_one_event_are_one_write_under_the_latest_claim() {
+        let (mut persistence, mut written) = persistence();
+        persistence.flush();
+        assert!(written.try_recv().is_err(), "without records nothing is written");
+        persistence.add(DateTime::UNIX_EPOCH, moved(State::Running));
+        persistence.add(DateTime::UNIX_EPOCH, warning());
+        persistence.set_fence(Fence(2));
+        persistence.flush();
+        persistence.flush();
+        let Ok(WriteOp::Record(Fence(2), batch)) = written.try_recv() else { panic!("no record") };
+        assert_eq!(batch.facts.len(), 2);
+        assert!(written.try_recv().is_err(), "the records are written once");
+    }
+
+    #[test]
+    fn only_a_start_may_wait_for_the_next_write() {
+        let (mut persistence, mut written) = persistence();
+        for (fact, waits) in [(moved(State::Running), true), (moved(State::Failed), false)] {
+            persistence.add(DateTime::UNIX_EPOCH, fact.clone());
+            persistence.flush();
+            let operation = written.try_recv().unwrap();
+            assert_eq!(matches!(operation, WriteOp::Begin(..)), waits, "{fact:?}");
+        }
+    }
+
+    #[test]
+    fn the_settlement_includes_the_pending_records() {
+        let (mut persistence, mut written) = persistence();
+        persistence.add(DateTime::UNIX_EPOCH, moved(State::Failed));
+        persistence.record_first(DateTime::UNIX_EPOCH, warning());
+        persistence.settle(Settlement {
+            id: ExecutionId::fresh(),
+            fence: persistence.fence(),
+            stamp: AttemptId::FIRST,
+            outcome: Outcome::Failed,
+            failure: None,
+            exit_code: None,
+            lines: WriteBatch::default(),
+            keeps_input: false,
+            at: DateTime::UNIX_EPOCH,
+        });
+        persistence.finish();
+        let Ok(WriteOp::Record(_, first)) = written.try_recv() else { panic!("no record") };
+        assert_eq!(first.facts, [(DateTime::UNIX_EPOCH, warning())]);
+        let Ok(WriteOp::Settle(end)) = written.try_recv() else { panic!("no end") };
+        assert_eq!(end.lines.facts, [(DateTime::UNIX_EPOCH, moved(State::Failed))]);
+        assert!(matches!(written.try_recv(), Ok(WriteOp::Rest)), "the end is the last record");
+    }
+}

@@ -1,0 +1,55 @@
+//! Background tasks of an execution: timers, readings and the clean-up.
+
+use std::time::Duration;
+
+use ractor::ActorRef;
+use tokio::task::JoinSet;
+use tracing::{Instrument, Span};
+
+use super::ExecutionMsg;
+use crate::decide::execution::ExecutionEvent;
+use crate::services::panic_guard::alarmed;
+
+/// Background tasks of one actor. Dropping them ends them, so that no timer outlives its actor.
+pub(super) struct ExecutionTasks {
+    me: ActorRef<ExecutionMsg>,
+    span: Span,
+    running: JoinSet<()>,
+}
+
+impl ExecutionTasks {
+    /// Creates an empty set; each task runs in the span of the execution.
+    pub(super) fn new(me: ActorRef<ExecutionMsg>, span: Span) -> Self {
+        Self { me, span, running: JoinSet::new() }
+    }
+
+    /// Returns the span of the execution.
+    pub(super) fn span(&self) -> Span {
+        self.span.clone()
+    }
+
+    /// Spawns a task whose message the actor receives, if there is one. A panic of the task stops the actor, because
+    /// the phase would wait for its result forever.
+    pub(super) fn spawn(
+        &mut self,
+        task: impl Future<Output = Option<ExecutionMsg>> + Send + 'static,
+    ) {
+        while self.running.try_join_next().is_some() {} // Drops finished tasks.
+        let (me, broken) = (self.me.clone(), self.me.clone());
+        let reported = async move {
+            if let Some(msg) = task.await {
+                _ = me.cast(msg); // Fails if the actor has stopped.
+            }
+        };
+        let task = reported.instrument(self.span.clone());
+        self.running.spawn(alarmed(task, move || _ = broken.cast(ExecutionMsg::Broken)));
+    }
+
+    /// Sends the actor an event after a delay.
+    pub(super) fn send_after(&mut self, delay: Duration, event: ExecutionEvent) {
+        self.spawn(async move {
+            tokio::time::sleep(delay).await;
+            Some(ExecutionMsg::Happened(event))
+        });
+    }
+}

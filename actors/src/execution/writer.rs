@@ -1,0 +1,239 @@
+//! Writer of one execution's records: writes them to the ledger in order, and reports completion.
+//!
+//! The writer is a separate task, so that no actor waits for a disk. It retries while its actor lives, because the
+//! records must be written: a full store is retried until it accepts them. Once the actor has stopped, a successor
+//! recovers the execution from the ledger, and the first failure ends the writer.
+//!
+//! The start of the work is written with the next record, if that follows soon: for followers, and for recovery after a
+//! crash, a running execution equals a starting one.
+
+mod interaction_op;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ractor::ActorRef;
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+use tracing::{Instrument, Span};
+
+use super::{ClaimGranted, ClaimHeldUp, ExecutionMsg};
+use crate::decide::execution::ExecutionEvent;
+use crate::driver::Driver;
+use crate::model::agent::AgentSpec;
+use crate::model::agent::queue::QueueReason;
+use crate::model::execution::event::EventKind;
+use crate::model::execution::progress::Progress;
+use crate::model::execution::request::Request;
+use crate::model::execution::{Fence, State};
+use crate::model::id::{AgentId, ExecutionId};
+use crate::ports::interactions::Interactions;
+use crate::ports::ledger::{Claim, ClaimOrder, Ledger, LedgerError, Settlement, WriteBatch};
+use crate::services::Services;
+use crate::services::active_writers::WriterRegistration;
+use crate::services::panic_guard::alarmed;
+use crate::services::workspace_queue::WorkspaceQueue;
+
+pub(super) use self::interaction_op::InteractionOp;
+
+/// Pause before a failed write is retried.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Longest time for which a start record waits for the end.
+const MOMENT: Duration = Duration::from_millis(50);
+
+/// Write operation.
+pub(super) enum WriteOp {
+    /// Claim the resources of an attempt.
+    Claim(Box<ClaimRequest>),
+    /// Append text and events.
+    Record(Fence, WriteBatch),
+    /// Append them with the next operation, or after a short time, because they are not urgent.
+    Begin(Fence, WriteBatch),
+    /// Settle the execution.
+    Settle(Settlement),
+    /// Record something about an interaction.
+    Interaction(InteractionOp),
+    /// No further operation follows.
+    Rest,
+}
+
+impl WriteOp {
+    /// Creates the operation for a batch: immediate, unless the batch only reports that the work runs.
+    pub(super) fn of(fence: Fence, lines: WriteBatch) -> Self {
+        let begins = |fact: &EventKind| match fact {
+            EventKind::ProcessStarted { .. } => true,
+            EventKind::StateChanged(moved) => moved.to == State::Running,
+            _ => false,
+        };
+        if lines.chunks.is_empty() && lines.facts.iter().all(|(_, fact)| begins(fact)) {
+            Self::Begin(fence, lines)
+        } else {
+            Self::Record(fence, lines)
+        }
+    }
+}
+
+/// Claim of an attempt.
+pub(super) struct ClaimRequest {
+    /// Order without the workspace.
+    pub(super) order: ClaimOrder,
+    /// Driver that determines the workspace.
+    pub(super) driver: Arc<dyn Driver>,
+    /// Definition of the agent.
+    pub(super) spec: Arc<AgentSpec>,
+    /// Raw request.
+    pub(super) request: Arc<Request>,
+    /// Queue of the executions that wait for a workspace.
+    pub(super) workspace_queue: WorkspaceQueue,
+}
+
+/// Writer of one execution.
+pub(super) struct ExecutionWriter {
+    id: ExecutionId,
+    ledger: Arc<dyn Ledger>,
+    interactions: Arc<dyn Interactions>,
+    actor: ActorRef<ExecutionMsg>,
+    progress: watch::Sender<Progress>,
+    strokes: mpsc::UnboundedReceiver<WriteOp>,
+    /// Operation that arrived while a start record waited, and could not be merged with it.
+    then: Option<WriteOp>,
+    /// Registration as an active writer, held only for its destructor: successors of the actor wait for it.
+    _held: WriterRegistration,
+}
+
+impl ExecutionWriter {
+    /// Starts the writer. It ends when the execution's actor has stopped.
+    pub(super) fn start(
+        id: ExecutionId,
+        agent: &AgentId,
+        kit: &Services,
+        actor: ActorRef<ExecutionMsg>,
+        progress: watch::Sender<Progress>,
+    ) -> mpsc::UnboundedSender<WriteOp> {
+        let (sender, strokes) = mpsc::unbounded_channel();
+        let (ledger, held) = (Arc::clone(&kit.ledger), kit.active_writers.hold(agent.clone(), id));
+        let lost = actor.clone();
+        let interactions = Arc::clone(&kit.stores.interactions);
+        let pen =
+            Self { id, ledger, interactions, actor, progress, strokes, then: None, _held: held };
+        let writing = pen.write_all().instrument(Span::current());
+        // Not a task of the actor: records that were accepted are written also after it has stopped.
+        tokio::spawn(alarmed(writing, move || _ = lost.cast(ExecutionMsg::Broken)));
+        sender
+    }
+
+    async fn write_all(mut self) {
+        while let Some(stroke) = self.next().await {
+            if self.write(stroke).await.is_break() {
+                return;
+            }
+            // After the commit, so that a follower that wakes finds the records in the ledger.
+            self.progress.send_modify(Progress::has_news);
+        }
+    }
+
+    /// Returns the next operation. A start record waits a moment for an operation to merge with.
+    async fn next(&mut self) -> Option<WriteOp> {
+        let stroke = match self.then.take() {
+            Some(stroke) => stroke,
+            None => self.strokes.recv().await?,
+        };
+        let WriteOp::Begin(fence, lines) = stroke else { return Some(stroke) };
+        // The records of a short run are mostly less than two milliseconds apart (ADR 35); one commit stores both.
+        let next = timeout(MOMENT, self.strokes.recv()).await.ok().flatten();
+        let (stroke, then) = joined(fence, lines, next);
+        self.then = then;
+        Some(stroke)
+    }
+
+    async fn write(&self, stroke: WriteOp) -> ControlFlow<()> {
+        match stroke {
+            WriteOp::Claim(_) if self.strokes.is_closed() => {} // The actor has stopped, so no one would do the work.
+            WriteOp::Claim(bid) => self.claim(*bid).await,
+            WriteOp::Record(fence, lines) | WriteOp::Begin(fence, lines) => {
+                while let Err(error) = self.ledger.write(self.id, fence, lines.clone()).await {
+                    self.wait(&error).await?;
+                }
+            }
+            WriteOp::Settle(settlement) => {
+                while let Err(error) = self.ledger.settle(settlement.clone()).await {
+                    self.wait(&error).await?;
+                }
+                self.send(ExecutionMsg::Happened(ExecutionEvent::Settled));
+            }
+            WriteOp::Interaction(operation) => loop {
+                match operation.clone().perform(&self.interactions).await {
+                    Ok(msg) => {
+                        msg.into_iter().for_each(|msg| self.send(msg));
+                        break;
+                    }
+                    Err(error) => self.wait(&error).await?,
+                }
+            },
+            WriteOp::Rest => self.send(ExecutionMsg::Written),
+        }
+        ControlFlow::Continue(())
+    }
+
+    async fn claim(&self, bid: ClaimRequest) {
+        let ClaimRequest { mut order, driver, spec, request, workspace_queue: turns } = bid;
+        // Here and not in the actor: the driver may read the file system.
+        let workspace = driver.workspace(&spec, &request).await;
+        let (id, at) = (self.id, order.moved.attempt_id);
+        order.workspace.clone_from(&workspace);
+        // The ledger knows who holds a folder, but not who came first.
+        let is_first = workspace.as_ref().is_none_or(|wanted| turns.place(id, wanted) == 1);
+        let claim = if is_first {
+            self.ledger.claim(order).await
+        } else {
+            Ok(Claim::Busy(QueueReason::WorkspaceBusy)) // Earlier executions claim first.
+        };
+        self.send(match claim {
+            Ok(Claim::Granted(fence)) => {
+                ExecutionMsg::Claimed(ClaimGranted { at, fence, workspace })
+            }
+            Ok(Claim::Busy(reason)) => ExecutionMsg::HeldUp(ClaimHeldUp { at, reason, workspace }),
+            Ok(Claim::Gone) => ExecutionMsg::Happened(ExecutionEvent::Gone),
+            Err(error) => {
+                tracing::error!(execution = %self.id, %error, "claim failed");
+                ExecutionMsg::Happened(ExecutionEvent::ClaimFailed { at })
+            }
+        });
+    }
+
+    /// Pauses before the next try; breaks if the actor has stopped.
+    async fn wait(&self, error: &LedgerError) -> ControlFlow<()> {
+        tracing::error!(execution = %self.id, %error, "write failed, retrying");
+        tokio::time::sleep(PATIENCE).await;
+        if self.strokes.is_closed() {
+            tracing::error!(execution = %self.id, "write abandoned: its actor has stopped");
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn send(&self, msg: ExecutionMsg) {
+        _ = self.actor.cast(msg); // A stopped actor needs no message.
+    }
+}
+
+/// Merges a start record with the next operation, if both belong to one claim; otherwise returns both.
+fn joined(
+    fence: Fence,
+    mut lines: WriteBatch,
+    next: Option<WriteOp>,
+) -> (WriteOp, Option<WriteOp>) {
+    match next {
+        Some(WriteOp::Record(of, more) | WriteOp::Begin(of, more)) if of == fence => {
+            lines.extend(more);
+            (WriteOp::Record(fence, lines), None)
+        }
+        Some(WriteOp::Settle(end)) if end.fence == fence => {
+            lines.extend(end.lines);
+            (WriteOp::Settle(Settlement { lines, ..end }), None)
+        }
+        next => (WriteOp::Record(fence, lines), next),
+    }
+}

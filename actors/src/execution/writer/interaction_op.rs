@@ -1,0 +1,56 @@
+//! Records about interactions, which the writer of the execution makes in the order of the other records.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+
+use crate::execution::{ExecutionMsg, InteractionMsg};
+use crate::model::execution::Fence;
+use crate::model::interaction::{ClosedBy, Interaction, InteractionId};
+use crate::model::permission::PermissionDecision;
+use crate::ports::interactions::Interactions;
+use crate::ports::ledger::LedgerError;
+
+/// Write operation about an interaction.
+#[derive(Clone)]
+pub(in crate::execution) enum InteractionOp {
+    /// Record an open interaction.
+    Open(Fence, Box<Interaction>),
+    /// Close an interaction without an answer.
+    Close(InteractionId, Box<ClosedBy>),
+    /// Record that an answer was written to the agent.
+    Delivered(InteractionId, DateTime<Utc>),
+    /// Record the verdict of a rule.
+    Decide(Box<PermissionDecision>),
+}
+
+impl InteractionOp {
+    /// Performs the operation. Returns the message for the actor, if there is one.
+    ///
+    /// # Errors
+    /// Returns an error if nothing was committed; the operation can be repeated.
+    pub(super) async fn perform(
+        self,
+        interactions: &Arc<dyn Interactions>,
+    ) -> Result<Option<ExecutionMsg>, LedgerError> {
+        let msg = match self {
+            Self::Open(fence, interaction) => {
+                let opening = interactions.open((*interaction).clone(), fence).await?;
+                Some(InteractionMsg::Recorded(interaction, opening))
+            }
+            // Without an answer there is nothing to redact.
+            Self::Close(id, end) => {
+                Some(InteractionMsg::Closed(interactions.close(id, (*end).clone(), *end).await?))
+            }
+            Self::Delivered(id, at) => {
+                interactions.delivered(id, at).await?;
+                None
+            }
+            Self::Decide(decision) => {
+                interactions.decide(*decision).await?;
+                None
+            }
+        };
+        Ok(msg.map(ExecutionMsg::Interaction))
+    }
+}

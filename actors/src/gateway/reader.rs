@@ -1,0 +1,222 @@
+//! Reads of executions for callers: their records, events, texts, queue positions and amounts.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, NaiveDate, Utc};
+use tokio::sync::watch;
+
+use crate::gateway::GatewayMsg;
+use crate::gateway::link::GatewayLink;
+use crate::model::access::principal::{Caller, Right};
+use crate::model::agent::AgentSpec;
+use crate::model::agent::budget::Charge;
+use crate::model::agent::queue::Queued;
+use crate::model::code::Code;
+use crate::model::execution::State;
+use crate::model::execution::event::{Event, TextRange};
+use crate::model::execution::progress::Progress;
+use crate::model::execution::record::{Filter, Page, PageQuery, Record};
+use crate::model::failure::Failure;
+use crate::model::host::storage_stats::StorageStats;
+use crate::model::id::{AgentId, ExecutionId, PrincipalId};
+use crate::model::observation::status::AccountStatus;
+use crate::ports::history::TextSlice;
+use crate::ports::ledger::LedgerError;
+use crate::services::Services;
+use crate::services::sealed_inputs::unsealed;
+
+/// Handle that reads executions, and changes none. Clones are cheap.
+#[derive(Clone)]
+pub struct Reader {
+    pub(crate) link: GatewayLink,
+    pub(crate) services: Services,
+}
+
+impl Reader {
+    /// Returns one execution, if the caller may see it: its own, or any for an administrator.
+    ///
+    /// # Errors
+    /// Returns `execution-unknown` both if the execution does not exist and if it belongs to another caller.
+    pub async fn execution(&self, caller: &Caller, id: ExecutionId) -> Result<Record, Failure> {
+        let record =
+            self.services.ledger.execution(id).await.map_err(|error| unreadable(&error))?;
+        record
+            .filter(|record| caller.may_see(record.owner, &record.agent))
+            .ok_or_else(|| unknown(id))
+    }
+
+    /// Returns the executions of the caller, or of all callers for an administrator; newest first.
+    ///
+    /// # Errors
+    /// Returns an error if the executions could not be read.
+    pub async fn executions(
+        &self,
+        caller: &Caller,
+        mut filter: Filter,
+    ) -> Result<Vec<Record>, Failure> {
+        if !caller.scope.allows(Right::Read, None) {
+            return Ok(Vec::new());
+        }
+        if !caller.scope.allows(Right::Admin, None) {
+            filter.owner = Some(caller.principal);
+        }
+        filter.agents.clone_from(&caller.scope.agents); // Otherwise filtered rows would end a page early.
+        self.services.ledger.executions(filter).await.map_err(|error| unreadable(&error))
+    }
+
+    /// Returns a page of an agent's executions: of the caller, or of all callers for an administrator. The page is
+    /// empty for a caller that may not see the agent's executions.
+    ///
+    /// # Errors
+    /// Returns an error if the executions could not be read.
+    pub async fn page(&self, caller: &Caller, mut query: PageQuery) -> Result<Page, Failure> {
+        let may = |right| caller.scope.allows(right, Some(&query.agent));
+        match (may(Right::Admin), may(Right::Read)) {
+            (true, _) => {}
+            (false, true) => query.owner = Some(caller.principal),
+            (false, false) => return Ok(Page::default()),
+        }
+        self.services.ledger.page(query).await.map_err(|error| unreadable(&error))
+    }
+
+    /// Returns the events of an execution after the given number, in order.
+    ///
+    /// # Errors
+    /// Returns an error if the events could not be read.
+    pub async fn events(&self, record: &Record, after: u64) -> Result<Vec<Event>, Failure> {
+        self.services.ledger.events(record.id, after).await.map_err(|error| unreadable(&error))
+    }
+
+    /// Returns redacted text of an execution.
+    ///
+    /// # Errors
+    /// Returns an error if the text could not be read.
+    pub async fn text(&self, record: &Record, span: TextRange) -> Result<String, Failure> {
+        self.services.ledger.text(record.id, span).await.map_err(|error| unreadable(&error))
+    }
+
+    /// Returns the progress of an execution, while an actor holds it.
+    pub(crate) async fn watch(
+        &self,
+        agent: &AgentId,
+        id: ExecutionId,
+    ) -> Option<watch::Receiver<Progress>> {
+        let agent = agent.clone();
+        self.link.ask(|reply| GatewayMsg::Watch(agent, id, reply)).await.flatten()
+    }
+
+    /// Returns the present queue position and reason of an execution; `None` if it does not wait, or if no actor holds
+    /// it.
+    pub async fn queued(&self, record: &Record) -> Option<Queued> {
+        let is_open = record.outcome.is_none() && !record.is_asking();
+        let may_wait = matches!(record.state, State::Idle | State::Failed | State::Waiting);
+        if !(is_open && may_wait) {
+            return None;
+        }
+        self.watch(&record.agent, record.id).await.and_then(|progress| progress.borrow().queued)
+    }
+
+    /// Returns the accounts of these agents, with their states.
+    #[must_use]
+    pub fn accounts<'s>(
+        &self,
+        specs: impl IntoIterator<Item = &'s AgentSpec>,
+    ) -> Vec<AccountStatus> {
+        self.services.breakers.accounts(&self.services.keyring, specs, self.now())
+    }
+
+    /// Returns the present record.
+    ///
+    /// # Errors
+    /// Returns an error if the record could not be read, or was removed.
+    pub async fn reread(&self, record: &Record) -> Result<Record, Failure> {
+        let now =
+            self.services.ledger.execution(record.id).await.map_err(|error| unreadable(&error))?;
+        now.ok_or_else(|| unknown(record.id))
+    }
+
+    /// Returns the wall time of the supervision tree.
+    #[must_use]
+    pub fn now(&self) -> DateTime<Utc> {
+        self.services.clock.now()
+    }
+
+    /// Returns at most `most` events of an execution after the given number, in order.
+    ///
+    /// # Errors
+    /// Returns an error if the events could not be read.
+    pub async fn some_events(
+        &self,
+        record: &Record,
+        after: u64,
+        most: u32,
+    ) -> Result<Vec<Event>, Failure> {
+        map_error(self.services.stores.history.some_events(record.id, after, most).await)
+    }
+
+    /// Returns every text of an execution, from its first byte to its last byte so far.
+    ///
+    /// # Errors
+    /// Returns an error if the texts could not be read.
+    pub async fn texts(&self, record: &Record) -> Result<Vec<TextRange>, Failure> {
+        map_error(self.services.stores.history.texts(record.id).await)
+    }
+
+    /// Returns the whole characters within a range of a text.
+    ///
+    /// # Errors
+    /// Returns an error if the text could not be read.
+    pub async fn passage(&self, record: &Record, span: TextRange) -> Result<TextSlice, Failure> {
+        map_error(self.services.stores.history.text_range(record.id, span).await)
+    }
+
+    /// Returns the amounts that agents have used on the given days; an agent that has used nothing is omitted.
+    ///
+    /// # Errors
+    /// Returns an error if the amounts could not be read.
+    pub async fn usage(
+        &self,
+        days: &[NaiveDate],
+    ) -> Result<BTreeMap<(AgentId, NaiveDate), Charge>, Failure> {
+        map_error(self.services.ledger.spent_by_all(days).await)
+    }
+
+    /// Returns the names of all principals.
+    ///
+    /// # Errors
+    /// Returns an error if the names could not be read.
+    pub async fn callers(&self) -> Result<BTreeMap<PrincipalId, String>, Failure> {
+        map_error(self.services.stores.history.callers().await)
+    }
+
+    /// Returns the storage statistics.
+    ///
+    /// # Errors
+    /// Returns an error if the statistics could not be read.
+    pub async fn stock(&self) -> Result<StorageStats, Failure> {
+        map_error(self.services.stores.history.stock().await)
+    }
+
+    /// Returns true if [`Requests::retry`](crate::api::Requests::retry) can restore the request of an execution.
+    ///
+    /// # Errors
+    /// Returns an error if the input could not be read.
+    pub async fn can_retry(&self, record: &Record) -> Result<bool, Failure> {
+        Ok(record.stamp.turn == 1
+            && (record.replayable || map_error(unsealed(&self.services, record).await)?.is_ok()))
+    }
+}
+
+fn map_error<T>(result: Result<T, LedgerError>) -> Result<T, Failure> {
+    result.map_err(|error| unreadable(&error))
+}
+
+fn unknown(id: ExecutionId) -> Failure {
+    Failure::new(Code::ExecutionUnknown, format!("there is no execution `{id}`"))
+}
+
+/// Logs a failed read of the ledger and returns it as a failure for the caller.
+pub(crate) fn unreadable(error: &LedgerError) -> Failure {
+    tracing::error!(%error, "read failed");
+    Failure::new(Code::LedgerUnavailable, "the ledger could not be read")
+}

@@ -1,0 +1,222 @@
+//! Requests of callers: submission, cancellation, retry, removal, and the wait for an end.
+
+mod waiting;
+
+use tokio::sync::watch;
+
+pub(crate) use self::waiting::{UNRECORDED, unrecorded};
+pub use crate::agent::SubmitReply;
+use crate::agent::{Submission, closed, reused};
+use crate::execution::recover::read;
+use crate::gateway::GatewayMsg;
+use crate::gateway::link::Unanswered;
+use crate::gateway::reader::{Reader, unreadable};
+use crate::model::access::principal::{Caller, Right};
+use crate::model::code::Code;
+use crate::model::execution::progress::Progress;
+use crate::model::execution::record::Record;
+use crate::model::execution::request::{Request, Trigger};
+use crate::model::failure::Failure;
+use crate::model::host::storage_stats::Deletion;
+use crate::model::id::{ExecutionId, MessageId};
+use crate::ports::ledger::{Acceptance, LedgerError};
+use crate::services::Services;
+
+/// Handle that submits requests and waits for their ends. Callers, schedules and every other part of the service use
+/// this one handle. Clones are cheap.
+#[derive(Clone)]
+pub struct Requests {
+    pub(crate) reader: Reader,
+}
+
+impl Requests {
+    /// Submits a request, or answers the question of an execution. Returns once the request is recorded, not once it
+    /// has run.
+    ///
+    /// # Errors
+    /// Returns an error if the request is rejected; then nothing was recorded. After a timeout the request may have
+    /// been recorded: sending the same message again returns its state and does not run it twice.
+    pub async fn submit(
+        &self,
+        caller: &Caller,
+        mut request: Request,
+    ) -> Result<SubmitReply, Failure> {
+        let continues = match request.continues {
+            None => match self.again(&request).await {
+                Some(ticket) => return Ok(ticket),
+                None => None,
+            },
+            Some(id) => match self.taken(&request).await? {
+                Some(ticket) => return Ok(ticket),
+                None => Some(self.open_question(caller, id, &request).await?),
+            },
+        };
+        if let Some(record) = &continues {
+            request.origin.trace.clone_from(&record.trace);
+            request.standing = record.overrides.clone(); // The work continues with the same overrides.
+        }
+        let span = tracing::Span::current();
+        let submit =
+            |reply| GatewayMsg::Submit(Box::new(Submission { request, continues, span, reply }));
+        self.reader.link.call(submit).await.unwrap_or_else(|unanswered| {
+            Err(match unanswered {
+                Unanswered::TooLate => Failure::new(Code::AcceptTimeout, NOT_IN_TIME),
+                Unanswered::Lost => Failure::new(Code::Internal, LOST),
+            })
+        })
+    }
+
+    /// Returns the reason why a request would be refused now; `None` if it may be
+    /// accepted, or if no actor answers.
+    pub(crate) async fn refusal(&self, request: Request) -> Option<Failure> {
+        let request = Box::new(request);
+        self.reader.link.ask(|reply| GatewayMsg::Check(request, reply)).await.and_then(Result::err)
+    }
+
+    /// Returns the execution of a message that was repeated more than once, without a request to an actor. While the
+    /// service stops, all submissions are rejected alike.
+    async fn again(&self, request: &Request) -> Option<SubmitReply> {
+        let Services { ledger, keyring, .. } = &self.reader.services;
+        if request.idempotency.is_some() || *self.reader.link.draining.borrow() {
+            return None;
+        }
+        let key = keyring.message(request);
+        let (execution, digest) = ledger.again(request.origin.owner, &request.agent, key).await?;
+        if digest != keyring.body(request) {
+            return None; // The agent rejects the conflict.
+        }
+        let ended = self.ended_as(execution).await;
+        let progress = match ended {
+            Some(_) => None,
+            None => self.reader.watch(&request.agent, execution).await,
+        };
+        Some(SubmitReply { execution, joined: true, progress, ended })
+    }
+
+    /// Returns the record of an execution that has ended; `None` if it has not, or if it cannot be read.
+    async fn ended_as(&self, id: ExecutionId) -> Option<Box<Record>> {
+        let read =
+            self.reader.services.ledger.execution(id).await.inspect_err(|error| unread(id, error));
+        read.ok().flatten().filter(|record| record.outcome.is_some()).map(Box::new)
+    }
+
+    /// Returns the execution that accepted the same message before.
+    async fn taken(&self, request: &Request) -> Result<Option<SubmitReply>, Failure> {
+        let Services { ledger, keyring, .. } = &self.reader.services;
+        let mut found = Vec::new();
+        for key in keyring.keys(request).each() {
+            let taken = ledger.taken(request.origin.owner, &request.agent, key).await;
+            found.extend(taken.map_err(|error| unreadable(&error))?);
+        }
+        match Acceptance::of_known(&found, keyring.body(request)) {
+            None | Some(Acceptance::Fresh | Acceptance::Equal(_)) => Ok(None),
+            Some(Acceptance::Conflict) => Err(reused()),
+            Some(Acceptance::Twin(execution)) => {
+                Ok(Some(SubmitReply { execution, joined: true, progress: None, ended: None }))
+            }
+        }
+    }
+
+    async fn open_question(
+        &self,
+        caller: &Caller,
+        id: ExecutionId,
+        request: &Request,
+    ) -> Result<Record, Failure> {
+        let record = self.reader.execution(caller, id).await?;
+        if record.context != request.context {
+            let message = "the context is not the one of the task";
+            Err(Failure::new(Code::InvalidParams, message))
+        } else if record.outcome.is_some() {
+            let message = "the task has ended; send the message without its id";
+            Err(Failure::new(Code::Unsupported, message))
+        } else if record.is_asking() {
+            Ok(record)
+        } else {
+            Err(closed())
+        }
+    }
+
+    /// Cancels an execution and returns once the request is sent, with the progress while an actor holds the execution.
+    ///
+    /// # Errors
+    /// Returns an error if the caller has no such execution, or if it has ended.
+    pub async fn cancel(
+        &self,
+        caller: &Caller,
+        id: ExecutionId,
+    ) -> Result<(Record, Option<watch::Receiver<Progress>>), Failure> {
+        let record = self.reader.execution(caller, id).await?;
+        if record.outcome.is_some() {
+            let state = record.shown();
+            let message = format!("the execution has ended already: {state}");
+            return Err(Failure::new(Code::ExecutionEnded, message));
+        }
+        let (named, why) = (Box::new(record.clone()), format!("called off by {}", caller.name));
+        let progress =
+            self.reader.link.ask(|reply| GatewayMsg::Cancel { record: named, why, reply }).await;
+        Ok((record, progress.flatten()))
+    }
+
+    /// Removes an execution that has ended, with all its data.
+    ///
+    /// # Errors
+    /// Returns an error if the caller has no such execution, or if it has not ended.
+    pub async fn remove(&self, caller: &Caller, id: ExecutionId) -> Result<(), Failure> {
+        let record = self.reader.execution(caller, id).await?;
+        match map_error(self.reader.services.stores.history.remove(record.id).await)? {
+            Deletion::Removed | Deletion::Unknown => {
+                tracing::info!(execution = %id, agent = %record.agent, by = caller.name, "removed");
+                Ok(())
+            }
+            Deletion::Unfinished => {
+                let message = format!("the execution has not ended: it is {}", record.shown());
+                Err(Failure::new(Code::ExecutionUnfinished, message))
+            }
+        }
+    }
+
+    /// Submits the request of an execution again, in the same conversation and for the caller.
+    ///
+    /// # Errors
+    /// Returns an error if the caller has no such execution, if it has not ended, if its input is not stored in its
+    /// original form, or if the request is rejected.
+    pub async fn retry(&self, caller: &Caller, id: ExecutionId) -> Result<SubmitReply, Failure> {
+        let record = self.reader.execution(caller, id).await?;
+        if !caller.scope.allows(Right::Run, Some(&record.agent)) {
+            return Err(Failure::new(Code::Forbidden, "the token does not allow this"));
+        }
+        if record.outcome.is_none() {
+            let message = format!("the execution has not ended: it is {}", record.shown());
+            return Err(Failure::new(Code::ExecutionUnfinished, message));
+        }
+        if record.stamp.turn != 1 {
+            let why = "it was a conversation of several messages";
+            return Err(Failure::new(Code::NotReplayable, why));
+        }
+        let kept = match map_error(read(&self.reader.services, &record).await)? {
+            Ok(kept) => kept,
+            Err(lost) => return Err(Failure::new(Code::NotReplayable, lost.reason())),
+        };
+        let message = MessageId(ExecutionId::fresh().to_string());
+        let mut request = (*kept).clone();
+        (request.message, request.origin.trigger) = (message, Trigger::Api);
+        request.origin.owner = caller.principal;
+        self.submit(caller, request).await
+    }
+}
+
+/// Rejection of a request whose record took too long.
+const NOT_IN_TIME: &str = "the request was not recorded in time, because the disk of the ledger or the \
+                           machine is slow; the same message can be sent again";
+
+/// Rejection of a request whose agent failed while it accepted the request.
+const LOST: &str = "nobody answered; the same message can be sent again";
+
+fn map_error<T>(result: Result<T, LedgerError>) -> Result<T, Failure> {
+    result.map_err(|error| unreadable(&error))
+}
+
+fn unread(id: ExecutionId, error: &LedgerError) {
+    tracing::error!(execution = %id, %error, "read failed");
+}

@@ -1,0 +1,223 @@
+//! Subscription to an execution: every event once, in order, without a gap, until it ends or requests input.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::gateway::reader::Reader;
+use crate::gateway::requests::{UNRECORDED, unrecorded};
+use crate::model::agent::queue::Queued;
+use crate::model::execution::event::Event;
+use crate::model::execution::followers::Following;
+use crate::model::execution::progress::{Growing, Progress};
+use crate::model::execution::record::Record;
+use crate::model::failure::Failure;
+
+/// Pause before the next search for an execution that lost its actor.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// Interval of the checks whether a question was answered.
+const ASK_AGAIN: Duration = Duration::from_millis(250);
+
+/// Number of events that are read at once: a slow follower holds no more of them.
+const EVENTS: u32 = 500;
+
+/// Next item of a subscription.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Next {
+    /// An event was recorded.
+    Event(Event),
+    /// The execution waits at this queue position now. Positions are not recorded.
+    Queued(Queued),
+    /// The program wrote text: the ledger may have more text than before. Only a follower of text receives this item,
+    /// with the record as it was just before.
+    Grown(Box<Record>),
+    /// No further event follows without an action: the execution has ended, or requests input.
+    Rest(Box<Record>),
+}
+
+/// Follower that reads events from the ledger and waits for more. It does not affect the execution.
+pub struct Follow {
+    reader: Reader,
+    record: Record,
+    after: u64,
+    read: VecDeque<Event>,
+    progress: Option<watch::Receiver<Progress>>,
+    /// True if the actor was searched for.
+    has_looked: bool,
+    is_over: bool,
+    goes_past_questions: bool,
+    /// Turn of the latest reported question.
+    asked: Option<u32>,
+    /// Latest reported queue position.
+    queued: Option<Queued>,
+    /// State of a follower of text; `None` for a follower that does not follow text.
+    text: Option<TextNews>,
+}
+
+/// Progress of a follower of text.
+#[derive(Debug, Default)]
+struct TextNews {
+    /// Number of the latest record about which this follower was notified. `None` at first, because all earlier text is
+    /// new to the follower.
+    seen: Option<u64>,
+    /// Guard that causes text to be written as soon as it may be shown.
+    following: Option<Following>,
+}
+
+impl Follow {
+    /// Creates a follower that starts after the given event. The progress is known to callers that submitted the
+    /// request.
+    #[must_use]
+    pub const fn new(
+        reader: Reader,
+        record: Record,
+        after: u64,
+        progress: Option<watch::Receiver<Progress>>,
+    ) -> Self {
+        Self {
+            reader,
+            record,
+            after,
+            read: VecDeque::new(),
+            progress,
+            has_looked: false,
+            is_over: false,
+            goes_past_questions: false,
+            asked: None,
+            queued: None,
+            text: None,
+        }
+    }
+
+    /// Follows text too: the output of the program is written to the ledger soon, and the follower is
+    /// notified of it ([`Next::Grown`]).
+    #[must_use]
+    pub fn with_text(mut self) -> Self {
+        self.text = Some(TextNews::default());
+        self
+    }
+
+    /// Returns the answer that grows during the present attempt, if there is one.
+    #[must_use]
+    pub fn growing(&self) -> Option<Growing> {
+        self.progress.as_ref().and_then(|progress| progress.borrow().growing)
+    }
+
+    /// Sets the known queue position: only another one is reported.
+    #[must_use]
+    pub const fn knowing(mut self, queued: Option<Queued>) -> Self {
+        self.queued = queued;
+        self
+    }
+
+    /// Follows the execution past questions, up to its end: a question is reported once as a rest, and the events after
+    /// its answer follow. Ends early when the service stops.
+    #[must_use]
+    pub const fn past_questions(mut self) -> Self {
+        self.goes_past_questions = true;
+        self
+    }
+
+    /// Returns the number of the latest reported event.
+    #[must_use]
+    pub const fn known(&self) -> u64 {
+        self.after
+    }
+
+    /// Returns the next item; `None` after the final one.
+    ///
+    /// # Errors
+    /// Returns an error if the ledger could not be read, or does not record the end.
+    pub async fn next(&mut self) -> Result<Option<Next>, Failure> {
+        loop {
+            if let Some(event) = self.read.pop_front() {
+                self.after = event.number;
+                return Ok(Some(Next::Event(event)));
+            }
+            if self.is_over {
+                return Ok(None);
+            }
+            // The record is read first: if it shows the end, no event follows the ones read after it.
+            let record = self.reader.reread(&self.record).await?;
+            self.read = self.reader.some_events(&record, self.after, EVENTS).await?.into();
+            if !self.read.is_empty() {
+                continue;
+            }
+            // A process that waits for an answer continues by itself, so a follower that goes past questions only waits.
+            let pauses = record.has_open_interactions() && !self.goes_past_questions;
+            let (is_asking, turn) = (record.is_asking() || pauses, record.stamp.turn);
+            if record.outcome.is_none() && !is_asking {
+                if self.has_grown() {
+                    return Ok(Some(Next::Grown(Box::new(record))));
+                }
+                if !self.has_moved() {
+                    self.wait().await?;
+                }
+                if self.has_moved()
+                    && let Some(queued) = self.take_place()
+                {
+                    return Ok(Some(Next::Queued(queued)));
+                }
+            } else if is_asking && self.goes_past_questions && self.asked == Some(turn) {
+                self.is_over = *self.reader.link.draining.borrow();
+                tokio::time::sleep(ASK_AGAIN).await;
+            } else {
+                self.asked = Some(turn);
+                self.is_over = !(is_asking && self.goes_past_questions);
+                return Ok(Some(Next::Rest(Box::new(record))));
+            }
+        }
+    }
+
+    /// Returns true if the queue position differs from the reported one.
+    fn has_moved(&self) -> bool {
+        self.progress.as_ref().is_some_and(|progress| progress.borrow().queued != self.queued)
+    }
+
+    /// Returns true if there may be text about which the follower was not notified, and marks it as notified.
+    fn has_grown(&mut self) -> bool {
+        let (Some(text), Some(progress)) = (&mut self.text, &self.progress) else { return false };
+        let news = progress.borrow().news;
+        text.seen.replace(news) != Some(news)
+    }
+
+    /// Returns the queue position and marks it as reported.
+    fn take_place(&mut self) -> Option<Queued> {
+        self.queued = self.progress.as_ref().and_then(|progress| progress.borrow().queued);
+        self.queued
+    }
+
+    /// Waits for news, or searches the actor: events before that are still read.
+    ///
+    /// # Errors
+    /// Returns `ledger-unavailable` if the end cannot be recorded.
+    async fn wait(&mut self) -> Result<(), Failure> {
+        if let Some(progress) = &mut self.progress {
+            let is_ending = progress.borrow().is_ending();
+            let changed = match is_ending {
+                true => timeout(UNRECORDED, progress.changed()).await,
+                false => Ok(progress.changed().await),
+            };
+            match changed {
+                Ok(Ok(())) => return Ok(()),
+                Ok(Err(_lost)) => {}
+                Err(_elapsed) => {
+                    self.is_over = true;
+                    return Err(unrecorded(self.record.id));
+                }
+            }
+        }
+        // An execution that lost its actor receives another one soon.
+        if mem::replace(&mut self.has_looked, true) {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        self.progress = self.reader.watch(&self.record.agent, self.record.id).await;
+        if let (Some(text), Some(progress)) = (&mut self.text, &self.progress) {
+            text.following = Some(progress.borrow().followers.join());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,234 @@
+//! `MonitorActor`: reads the machine's resources periodically, and decides whether it can accept more work.
+
+mod alerts;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
+
+use crate::decide::host::pressure::{Gauges, basis, step};
+use crate::decide::notification::alert::{AlertInput, Watch};
+use crate::model::code::Code;
+use crate::model::failure::Failure;
+use crate::model::host::pressure::{HostReading, Pressure, PressureBasis, PressureSpec, Shortage};
+use crate::model::observation::alert::AlertSpec;
+use crate::ports::host_metrics::HostMetrics;
+use crate::services::Services;
+pub use crate::services::monitor_handle::MonitorMsg;
+use crate::services::panic_guard::alarmed;
+
+/// Interval of the checks of open alerts.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Longest time for which the first reading may delay the start of the service.
+const FIRST: Duration = Duration::from_secs(2);
+
+/// Actor that watches the machine and raises alerts.
+pub struct MonitorActor;
+
+/// Settings of the resource readings: source, interval and limits.
+#[derive(Clone)]
+pub struct ReadingSettings {
+    /// Source of the readings.
+    pub host_metrics: Arc<dyn HostMetrics>,
+    /// Limits of the resource pressure.
+    pub spec: PressureSpec,
+    /// Interval between two readings.
+    pub interval: Duration,
+}
+
+/// Latest evaluation; `None` before the first reading, and if readings are disabled.
+pub type LatestEvaluation = Option<Pressure>;
+
+/// Arguments of the monitor.
+pub struct MonitorArgs {
+    /// Shared services.
+    pub services: Services,
+    /// Settings of the readings, if enabled.
+    pub probe: Option<ReadingSettings>,
+    /// Limits above which alerts are raised.
+    pub alerts: AlertSpec,
+    /// Sender of the latest evaluation.
+    pub pressure: watch::Sender<LatestEvaluation>,
+}
+
+/// State of the actor.
+pub struct MonitorData {
+    args: MonitorArgs,
+    gauges: Gauges,
+    watch: Watch,
+    open: alerts::OpenAlerts,
+    born: Instant,
+    since: DateTime<Utc>,
+    /// True if a tick is pending.
+    ticks: bool,
+    /// Tasks of the readings and the ticks, which end with this actor.
+    reader: JoinSet<()>,
+}
+
+impl Actor for MonitorActor {
+    type Msg = MonitorMsg;
+    type State = MonitorData;
+    type Arguments = MonitorArgs;
+
+    /// Reads once before the start completes, so that no work starts without an evaluation.
+    async fn pre_start(
+        &self,
+        me: ActorRef<MonitorMsg>,
+        args: MonitorArgs,
+    ) -> Result<MonitorData, ActorProcessingErr> {
+        let since = args.services.clock.now();
+        let mut data = MonitorData::new(args, since);
+        let broken = me.clone();
+        let Some(probe) = data.args.probe.clone() else { return Ok(data) };
+        if let Ok(reading) = timeout(FIRST, probe.host_metrics.read()).await {
+            data.measured(reading);
+        }
+        data.reader.spawn(alarmed(read(me, probe), move || _ = broken.cast(MonitorMsg::Broken)));
+        Ok(data)
+    }
+
+    async fn handle(
+        &self,
+        me: ActorRef<MonitorMsg>,
+        msg: MonitorMsg,
+        data: &mut MonitorData,
+    ) -> Result<(), ActorProcessingErr> {
+        match msg {
+            MonitorMsg::Measured(reading) => data.measured(reading),
+            MonitorMsg::Broken => return Err("the reading of the machine panicked".into()),
+            MonitorMsg::Seen(AlertInput::Tick) => {
+                data.ticks = false;
+                data.count();
+                data.observe(AlertInput::Tick);
+            }
+            MonitorMsg::Seen(sighting) => data.observe(sighting),
+            MonitorMsg::Requested => data.start_ticks(&me),
+            MonitorMsg::Inspect(reply) => {
+                data.count(); // The reply includes all earlier requests.
+                _ = reply.send((data.since, data.open.values().cloned().collect()));
+            }
+        }
+        data.schedule_reading(&me);
+        Ok(())
+    }
+
+    /// Overridden because the default stops the supervisor when any child ends, even normally.
+    async fn handle_supervisor_evt(
+        &self,
+        _: ActorRef<MonitorMsg>,
+        _: SupervisionEvent,
+        _: &mut MonitorData,
+    ) -> Result<(), ActorProcessingErr> {
+        Ok(()) // This actor has no children.
+    }
+}
+
+/// Reads the machine until the actor stops. Only one reading runs at a time: a hanging disk delays one reading, and not
+/// one more each second.
+async fn read(me: ActorRef<MonitorMsg>, probe: ReadingSettings) {
+    loop {
+        tokio::time::sleep(probe.interval).await; // Interval of the readings; no task waits for it.
+        let reading = probe.host_metrics.read().await;
+        if me.cast(MonitorMsg::Measured(reading)).is_err() {
+            return;
+        }
+    }
+}
+
+/// Sends a tick to the monitor after a pause.
+async fn tick(me: ActorRef<MonitorMsg>) {
+    tokio::time::sleep(TICK).await; // Interval of the ticks; no task waits for it.
+    _ = me.cast(MonitorMsg::Seen(AlertInput::Tick));
+}
+
+impl MonitorData {
+    fn new(args: MonitorArgs, since: DateTime<Utc>) -> Self {
+        Self {
+            args,
+            gauges: Gauges::default(),
+            watch: Watch::default(),
+            open: alerts::OpenAlerts::new(),
+            born: Instant::now(),
+            since,
+            ticks: false,
+            reader: JoinSet::new(),
+        }
+    }
+
+    /// Starts ticks while some state expires with time, and only then.
+    fn schedule_reading(&mut self, me: &ActorRef<MonitorMsg>) {
+        while self.reader.try_join_next().is_some() {} // Drops finished tasks.
+        if self.watch.ends_by_itself() {
+            self.start_ticks(me);
+        }
+    }
+
+    fn start_ticks(&mut self, me: &ActorRef<MonitorMsg>) {
+        if !self.ticks {
+            self.ticks = true;
+            self.reader.spawn(tick(me.clone()));
+        }
+    }
+
+    /// Handles the requests since the last tick.
+    fn count(&mut self) {
+        for (endpoint, count) in self.args.services.monitor.requests() {
+            self.observe(AlertInput::Requested(endpoint, count));
+        }
+    }
+
+    fn measured(&mut self, reading: HostReading) {
+        let Some(ReadingSettings { spec, .. }) = &self.args.probe else { return };
+        self.gauges = step(std::mem::take(&mut self.gauges), &reading, spec);
+        let (short, basis, at) =
+            (self.gauges.short(), basis(&reading, spec), self.args.services.clock.now());
+        let before = self.args.pressure.borrow().clone();
+        log_change(before.as_ref(), &short, basis);
+        let same = before.filter(|before| before.short == short);
+        let since = same.map_or(at, |before| before.since);
+        let pressure = Pressure { short, since, at, basis, reading };
+        self.observe(AlertInput::Short(pressure.short.clone()));
+        if let Some(bytes) = reading.disk_free_bytes {
+            self.observe(AlertInput::Free(bytes));
+        }
+        // Every agent subscribes; a reading with the same result as the previous one wakes none of them.
+        self.args.pressure.send_if_modified(|latest| {
+            let before = latest.replace(pressure);
+            before.is_none_or(|before| {
+                Some(before.short) != latest.as_ref().map(|it| it.short.clone())
+            })
+        });
+    }
+}
+
+/// Logs changes of the evaluation.
+fn log_change(before: Option<&Pressure>, short: &[Shortage], basis: PressureBasis) {
+    if basis == PressureBasis::Fallback && before.is_none_or(|before| before.basis != basis) {
+        tracing::warn!("kernel reports no stalls: using memory and load");
+    }
+    let is_new = before.map_or(!short.is_empty(), |before| before.short != short);
+    match (is_new, short.is_empty()) {
+        (false, _) => {}
+        (true, false) => tracing::warn!(?short, "host under pressure: refusing new work"),
+        (true, true) => tracing::info!("pressure cleared: accepting new work"),
+    }
+}
+
+/// Returns true if new work must be rejected.
+pub(crate) fn is_high(latest: &LatestEvaluation) -> bool {
+    latest.as_ref().is_some_and(Pressure::is_high)
+}
+
+/// Returns the rejection of new work, while a resource of the machine is short.
+pub(crate) fn refusal(pressure: &LatestEvaluation) -> Option<Failure> {
+    let pressure = pressure.as_ref().filter(|pressure| pressure.is_high())?;
+    let short: Vec<_> = pressure.short.iter().map(|short| short.as_words()).collect();
+    let message = format!("the machine is short of {}", short.join(" and "));
+    Some(Failure::new(Code::Pressure, message))
+}

@@ -1,0 +1,179 @@
+//! `RetentionActor`: removes old executions from the history periodically.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::decide::retention::{ClockConfidence, RetentionProgress};
+use crate::model::host::storage_stats::{KeepPolicy, Pass};
+use crate::ports::clock::Clock;
+use crate::ports::history::History;
+use crate::ports::ledger::LedgerError;
+use crate::services::panic_guard::alarmed;
+
+/// Pause between two transactions of a pass, so that other writers proceed.
+const BREATH: Duration = Duration::from_millis(20);
+
+/// Actor that enforces the retention limits.
+pub struct RetentionActor;
+
+/// Settings of the retention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Retention limits; without them only sealed inputs are removed.
+    pub keep: Option<KeepPolicy>,
+    /// Interval between two passes.
+    pub interval: Duration,
+}
+
+/// Message to the retention actor.
+pub enum RetentionMsg {
+    /// A pass ended.
+    Passed(Pass),
+    /// The task of the passes panicked.
+    Broken,
+    /// Requests the start time and the latest pass.
+    Inspect(RpcReplyPort<(DateTime<Utc>, Option<Pass>)>),
+}
+
+/// Arguments of the retention actor.
+#[derive(Clone)]
+pub struct RetentionArgs {
+    /// History of executions.
+    pub history: Arc<dyn History>,
+    /// Wall clock.
+    pub clock: Arc<dyn Clock>,
+    /// Settings of the retention.
+    pub retention: Retention,
+    /// Time after its end for which the sealed input of a failed execution is stored.
+    pub retry_window: Duration,
+}
+
+/// State of the actor.
+pub struct RetentionData {
+    since: DateTime<Utc>,
+    last: Option<Pass>,
+    /// Task of the passes, which ends with this actor.
+    _passes: JoinSet<()>,
+}
+
+impl Actor for RetentionActor {
+    type Msg = RetentionMsg;
+    type State = RetentionData;
+    type Arguments = RetentionArgs;
+
+    /// Starts the first pass at once, in a separate task: the start does not wait for it.
+    async fn pre_start(
+        &self,
+        me: ActorRef<RetentionMsg>,
+        args: RetentionArgs,
+    ) -> Result<RetentionData, ActorProcessingErr> {
+        let (since, broken) = (args.clock.now(), me.clone());
+        let mut passes = JoinSet::new();
+        passes.spawn(alarmed(run(me, args), move || _ = broken.cast(RetentionMsg::Broken)));
+        Ok(RetentionData { since, last: None, _passes: passes })
+    }
+
+    async fn handle(
+        &self,
+        _: ActorRef<RetentionMsg>,
+        msg: RetentionMsg,
+        data: &mut RetentionData,
+    ) -> Result<(), ActorProcessingErr> {
+        match msg {
+            RetentionMsg::Passed(pass) => data.last = Some(pass),
+            RetentionMsg::Broken => return Err("a pass over the history panicked".into()),
+            RetentionMsg::Inspect(reply) => _ = reply.send((data.since, data.last)),
+        }
+        Ok(())
+    }
+
+    /// Overridden because the default stops the supervisor when any child ends, even normally.
+    async fn handle_supervisor_evt(
+        &self,
+        _: ActorRef<RetentionMsg>,
+        _: SupervisionEvent,
+        _: &mut RetentionData,
+    ) -> Result<(), ActorProcessingErr> {
+        Ok(()) // This actor has no children.
+    }
+}
+
+/// Runs one pass after the other until the actor stops.
+async fn run(me: ActorRef<RetentionMsg>, args: RetentionArgs) {
+    let (begun, mut trust) = (Instant::now(), ClockConfidence::default());
+    loop {
+        let now = args.clock.now();
+        let (looked, age_counts) = trust.evaluate(now, begun.elapsed());
+        trust = looked;
+        match run_pass(&args, now, age_counts).await {
+            Ok(pass) => {
+                log_pass(&pass);
+                if me.cast(RetentionMsg::Passed(pass)).is_err() {
+                    return;
+                }
+            }
+            Err(error) => tracing::error!(%error, "retention pass failed, retrying later"),
+        }
+        tokio::time::sleep(args.retention.interval).await; // Interval of the passes; no task waits for it.
+    }
+}
+
+/// Removes executions beyond the limits, in short transactions.
+async fn run_pass(
+    args: &RetentionArgs,
+    now: DateTime<Utc>,
+    by_age: bool,
+) -> Result<Pass, LedgerError> {
+    let RetentionArgs { history, clock, retention, retry_window } = args;
+    erase_inputs(&**history, now, *retry_window).await?;
+    let Some(keep) = &retention.keep else {
+        return Ok(Pass { at: clock.now(), removed: 0, freed_bytes: 0, by_age });
+    };
+    let (mut stock, mut removed, mut freed_bytes) = (history.stock().await?, 0, 0);
+    let mut progress = RetentionProgress::new_pass(now, by_age, &stock);
+    while let Some((source, sweep)) = progress.next(keep, &stock) {
+        let gone = history.sweep(sweep).await?;
+        removed += gone;
+        progress = progress.removed(source, gone);
+        tokio::time::sleep(BREATH).await; // Lets other writers proceed.
+        stock = history.stock().await?;
+    }
+    loop {
+        match history.shrink().await? {
+            0 => break,
+            freed => freed_bytes += freed,
+        }
+        tokio::time::sleep(BREATH).await; // Lets other writers proceed.
+    }
+    Ok(Pass { at: clock.now(), removed, freed_bytes, by_age })
+}
+
+/// Erases the sealed inputs that can no longer be retried. A wrong clock costs no more than a retry.
+async fn erase_inputs(
+    history: &dyn History,
+    now: DateTime<Utc>,
+    retry_window: Duration,
+) -> Result<(), LedgerError> {
+    let window = TimeDelta::from_std(retry_window).unwrap_or(TimeDelta::MAX);
+    let Some(before) = now.checked_sub_signed(window) else { return Ok(()) };
+    let erased = history.erase_inputs(before).await?;
+    if erased > 0 {
+        tracing::info!(erased, "erased sealed inputs of executions that failed");
+    }
+    Ok(())
+}
+
+fn log_pass(pass: &Pass) {
+    if !pass.by_age {
+        tracing::warn!("clock changed: retention by age is suspended for a day");
+    }
+    if pass.removed > 0 {
+        let Pass { removed, freed_bytes, .. } = pass;
+        tracing::info!(removed, freed_bytes, "history is within its limits");
+    }
+}

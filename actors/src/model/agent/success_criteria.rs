@@ -1,0 +1,131 @@
+//! Success criteria of a program's attempts, and the classification of its failures.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use regex::Regex;
+use serde_json::Value;
+
+/// Success criteria of an attempt.
+#[derive(Debug, Clone, Default)]
+pub struct SuccessContract {
+    /// Exit codes that mean success.
+    pub exit_codes: Vec<i32>,
+    /// True if an answer that consists of white space is a failure.
+    pub require_output: bool,
+    /// Pattern whose match in the answer or in standard error makes the attempt a failure.
+    pub fail_regex: Option<Regex>,
+    /// Location of the answer in a JSON document on the output, as an RFC 6901 pointer.
+    pub json_pointer: Option<String>,
+    /// Path template of a file that must exist and must not be empty; relative to the working folder of the program or
+    /// to the execution's own folder.
+    pub artifact: Option<String>,
+    /// JSON Schema that the answer must match.
+    pub schema: Option<Value>,
+    /// Command that verifies the result of a successful attempt.
+    pub check: Option<Box<Check>>,
+}
+
+/// Format in which a program reports its usage within other output.
+#[derive(Debug, Clone, Default)]
+pub struct UsageContract {
+    /// Pattern whose matches in the outputs count as usage. Its named groups capture numbers, and the names of the
+    /// groups are the names of the counters.
+    pub regex: Option<Regex>,
+}
+
+/// Check command. It runs in the same sandbox as the program, and exit code 0 means success.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Check {
+    /// Absolute path of the executable.
+    pub command: PathBuf,
+    /// Templates of the arguments, in order.
+    pub args: Vec<String>,
+    /// Longest run time of the command.
+    pub limit: Duration,
+}
+
+/// Conditions that identify one kind of failure. One matching condition is enough.
+#[derive(Debug, Clone, Default)]
+pub struct FailureMatchers {
+    /// HTTP status codes with which the service behind the program answered.
+    pub status: Vec<u16>,
+    /// Exit codes.
+    pub exit_codes: Vec<i32>,
+    /// Pattern that matches the answer, the output or standard error.
+    pub regex: Option<Regex>,
+}
+
+/// Classification of the failures of a program.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FailureContract {
+    /// Conditions of a transient failure.
+    pub transient: FailureMatchers,
+    /// Conditions of a permanent failure.
+    pub permanent: FailureMatchers,
+    /// Conditions of an exhausted quota.
+    pub quota: FailureMatchers,
+    /// Retries of requests by the program itself.
+    pub own_retries: OwnRetries,
+}
+
+/// Format in which a program reports failed requests to its model, which the program may retry itself.
+#[derive(Debug, Clone, Default)]
+pub struct OwnRetries {
+    /// Pattern that matches one output line per failed request, for programs whose events do not report them.
+    pub regex: Option<Regex>,
+    /// Number of failed requests after which the attempt is stopped.
+    pub max: Option<u32>,
+}
+
+impl PartialEq for OwnRetries {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { regex, max } = self;
+        written(regex) == written(&other.regex) && *max == other.max
+    }
+}
+
+impl FailureContract {
+    /// Returns true if a condition uses an HTTP status code.
+    #[must_use]
+    pub fn has_status(&self) -> bool {
+        let Self { transient, permanent, quota, .. } = self;
+        [transient, permanent, quota].iter().any(|signs| !signs.status.is_empty())
+    }
+}
+
+impl PartialEq for UsageContract {
+    fn eq(&self, other: &Self) -> bool {
+        written(&self.regex) == written(&other.regex)
+    }
+}
+
+impl PartialEq for SuccessContract {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { exit_codes, require_output, fail_regex, json_pointer, artifact, schema, check } =
+            self;
+        *exit_codes == other.exit_codes
+            && *require_output == other.require_output
+            && written(fail_regex) == written(&other.fail_regex)
+            && *json_pointer == other.json_pointer
+            && *artifact == other.artifact
+            && *schema == other.schema
+            && *check == other.check
+    }
+}
+
+impl PartialEq for FailureMatchers {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { status, exit_codes, regex } = self;
+        *status == other.status
+            && *exit_codes == other.exit_codes
+            && written(regex) == written(&other.regex)
+    }
+}
+
+/// Returns the source texts of the patterns.
+pub(in crate::model) fn written<'r>(
+    expressions: impl IntoIterator<Item = &'r Regex>,
+) -> Vec<&'r str> {
+    expressions.into_iter().map(Regex::as_str).collect()
+}

@@ -1,0 +1,304 @@
+//! Trace context of work, as defined by W3C Trace Context.
+//!
+//! Span ids of executions and attempts are derived from their ids, so that they are the same after a restart, and only
+//! the caller's headers have to be stored.
+
+use std::fmt::{self, Write as _};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::AttemptId;
+use crate::model::id::ExecutionId;
+
+/// Longest `tracestate` that is passed on, in bytes.
+const LONGEST_STATE: usize = 512;
+
+/// Maximum number of members of a `tracestate`.
+const MOST_MEMBERS: usize = 32;
+
+/// Length of a `traceparent` of version 00, in bytes.
+const LENGTH: usize = 55;
+
+/// Id of a trace: 16 bytes, not all of them zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TraceId([u8; 16]);
+
+/// Id of a span in a trace: 8 bytes, not all of them zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SpanId([u8; 8]);
+
+impl TraceId {
+    /// Creates an id from these bytes; `None` if all of them are zero.
+    #[must_use]
+    pub fn new(bytes: [u8; 16]) -> Option<Self> {
+        (bytes != [0; 16]).then_some(Self(bytes))
+    }
+}
+
+impl SpanId {
+    /// Creates an id from these bytes; `None` if all of them are zero.
+    #[must_use]
+    pub fn new(bytes: [u8; 8]) -> Option<Self> {
+        (bytes != [0; 8]).then_some(Self(bytes))
+    }
+
+    /// Returns the span id of an execution as a whole.
+    #[must_use]
+    pub fn of_execution(id: ExecutionId) -> Self {
+        Self::derived(&[id.0.as_bytes()])
+    }
+
+    /// Returns the span id of one attempt of an execution.
+    #[must_use]
+    pub fn of_attempt(id: ExecutionId, stamp: AttemptId) -> Self {
+        let (turn, attempt) = (stamp.turn.to_be_bytes(), stamp.attempt.to_be_bytes());
+        Self::derived(&[id.0.as_bytes(), &turn, &attempt])
+    }
+
+    fn derived(parts: &[&[u8]]) -> Self {
+        let mut hash = Sha256::new();
+        parts.iter().for_each(|part| hash.update(part));
+        let mut bytes = [0; 8];
+        bytes.iter_mut().zip(hash.finalize()).for_each(|(byte, drawn)| *byte = drawn);
+        Self::new(bytes).unwrap_or(Self([0, 0, 0, 0, 0, 0, 0, 1]))
+    }
+}
+
+impl fmt::Display for TraceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_hex(&self.0, f)
+    }
+}
+
+impl fmt::Display for SpanId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_hex(&self.0, f)
+    }
+}
+
+/// Trace context: a span in a trace, from which child spans start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "Headers", try_from = "Headers")]
+pub struct Trace {
+    /// Id of the trace.
+    pub id: TraceId,
+    /// Id of the span.
+    pub span: SpanId,
+    /// True if the trace is recorded.
+    pub sampled: bool,
+    /// Vendor-specific `tracestate`: empty, or a list as in the header.
+    pub state: String,
+}
+
+impl Trace {
+    /// Creates the first span of a trace.
+    #[must_use]
+    pub const fn begun(id: TraceId, span: SpanId, sampled: bool) -> Self {
+        Self { id, span, sampled, state: String::new() }
+    }
+
+    /// Parses the headers of a caller; `None` for a malformed `traceparent`. A malformed `tracestate` counts as empty.
+    #[must_use]
+    pub fn read(traceparent: &str, tracestate: &str) -> Option<Self> {
+        let mut fields = traceparent.split('-');
+        let version = hex::<1>(fields.next()?)?;
+        let id = TraceId::new(hex(fields.next()?)?)?;
+        let span = SpanId::new(hex(fields.next()?)?)?;
+        let [flags] = hex(fields.next()?)?;
+        // A future version may append more fields after the known ones; version 00 may not.
+        let is_whole = match version {
+            [0] => traceparent.len() == LENGTH,
+            [255] => false,
+            [_] => true,
+        };
+        let state = if is_state(tracestate) { tracestate.trim().to_owned() } else { String::new() };
+        is_whole.then_some(Self { id, span, sampled: flags & 1 == 1, state })
+    }
+
+    /// Returns the `traceparent` header for the next service.
+    #[must_use]
+    pub fn traceparent(&self) -> String {
+        let mut text = String::with_capacity(LENGTH);
+        // Writing to a `String` cannot fail.
+        _ = write!(text, "00-{}-{}-0{}", self.id, self.span, u8::from(self.sampled));
+        text
+    }
+
+    /// Returns a child span of the same trace.
+    #[must_use]
+    pub fn child(&self, span: SpanId) -> Self {
+        Self { span, ..self.clone() }
+    }
+
+    /// Returns the span of an execution: within the caller's trace, or in a trace of its own.
+    #[must_use]
+    pub fn of_execution(asked: Option<&Self>, id: ExecutionId) -> Self {
+        let span = SpanId::of_execution(id);
+        asked.map_or_else(
+            || Self::begun(TraceId(id.0.into_bytes()), span, false),
+            |asked| asked.child(span),
+        )
+    }
+
+    /// Returns the span of one attempt of an execution.
+    #[must_use]
+    pub fn of_attempt(asked: Option<&Self>, id: ExecutionId, stamp: AttemptId) -> Self {
+        Self::of_execution(asked, id).child(SpanId::of_attempt(id, stamp))
+    }
+}
+
+/// Writes an id as lower-case hexadecimal digits in one call, because every request formats ids.
+fn write_hex(id: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let digit = |half: u8| half + if half < 10 { b'0' } else { b'a' - 10 };
+    let mut digits = [0; 2 * size_of::<TraceId>()];
+    let (pairs, _) = digits.as_chunks_mut();
+    for (pair, byte) in pairs.iter_mut().zip(id) {
+        *pair = [digit(byte >> 4), digit(byte & 0xf)];
+    }
+    let written = digits.get(..2 * id.len()).and_then(|digits| str::from_utf8(digits).ok());
+    f.write_str(written.unwrap_or_default())
+}
+
+/// Parses bytes from lower-case hexadecimal digits, two for each byte.
+fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    let mut bytes = [0; N];
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    if pairs.len() != N || !rest.is_empty() {
+        return None;
+    }
+    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+        *byte = digit(*high)? << 4 | digit(*low)?;
+    }
+    Some(bytes)
+}
+
+/// Returns true if a text is a list of keys and values that may be passed on.
+fn is_state(text: &str) -> bool {
+    let members: Vec<_> = text.split(',').map(str::trim).filter(|one| !one.is_empty()).collect();
+    text.len() <= LONGEST_STATE
+        && members.len() <= MOST_MEMBERS
+        && members.iter().all(|member| is_member(member))
+}
+
+fn is_member(member: &str) -> bool {
+    let of_key =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-*/@".contains(&byte);
+    let of_value = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'=';
+    member.split_once('=').is_some_and(|(key, value)| {
+        !key.is_empty() && key.bytes().all(of_key) && value.bytes().all(of_value)
+    })
+}
+
+/// Stored and transferred form of a trace context.
+#[derive(Serialize, Deserialize)]
+struct Headers {
+    traceparent: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    tracestate: String,
+}
+
+impl From<Trace> for Headers {
+    fn from(trace: Trace) -> Self {
+        Self { traceparent: trace.traceparent(), tracestate: trace.state }
+    }
+}
+
+impl TryFrom<Headers> for Trace {
+    type Error = &'static str;
+
+    fn try_from(headers: Headers) -> Result<Self, Self::Error> {
+        Self::read(&headers.traceparent, &headers.tracestate).ok_or("not a place in a trace")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use uuid::Uuid;
+
+    use super::*;
+
+    const GIVEN: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+    #[test]
+    fn the_example_of_the_specification_survives_a_round_trip() {
+        let trace = Trace::read(GIVEN, "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE").expect("a trace");
+        assert_eq!(trace.traceparent(), GIVEN);
+        assert_eq!(trace.id.to_string(), "4bf92f3577b34da6a3ce929d0e0e4736");
+        assert_eq!((trace.sampled, trace.state.len()), (true, 39));
+        let kept = serde_json::to_string(&trace).expect("JSON");
+        assert_eq!(serde_json::from_str::<Trace>(&kept).expect("a trace"), trace);
+    }
+
+    #[test]
+    fn a_malformed_header_gives_no_trace() {
+        let zeros = GIVEN.replace("4bf92f3577b34da6a3ce929d0e0e4736", &"0".repeat(32));
+        let no_span = GIVEN.replace("00f067aa0ba902b7", &"0".repeat(16));
+        let upper = GIVEN.replace("4bf9", "4BF9");
+        let more = format!("{GIVEN}-more");
+        let reserved = GIVEN.replacen("00", "ff", 1);
+        for wrong in ["", "00", &zeros, &no_span, &upper, &more, &reserved, " ", "00-x-y-01"] {
+            assert_eq!(Trace::read(wrong, ""), None, "{wrong}");
+        }
+        // A future version is parsed as far as it is known, and answered with version 00.
+        let later = format!("{}-more", GIVEN.replacen("00", "cc", 1));
+        let read = Trace::read(&later, "").expect("a trace");
+        assert_eq!(read.traceparent(), GIVEN);
+    }
+
+    #[test]
+    fn an_invalid_tracestate_is_dropped() {
+        let state = |text: &str| Trace::read(GIVEN, text).map(|trace| trace.state);
+        let long = format!("a={}", "x".repeat(LONGEST_STATE));
+        let many = vec!["a=b"; MOST_MEMBERS + 1].join(",");
+        for wrong in ["a", "A=b", "=b", "a=b=c", "a=\u{e9}", &long, &many] {
+            assert_eq!(state(wrong).as_deref(), Some(""), "{wrong}");
+        }
+        assert_eq!(state(" a=b , c@d=e f ").as_deref(), Some("a=b , c@d=e f"));
+    }
+
+    #[test]
+    fn attempts_of_an_execution_share_its_trace() {
+        let (asked, id) = (Trace::read(GIVEN, "a=b"), ExecutionId(Uuid::from_u128(7)));
+        let whole = Trace::of_execution(asked.as_ref(), id);
+        let first = Trace::of_attempt(asked.as_ref(), id, AttemptId::FIRST);
+        let next =
+            Trace::of_attempt(asked.as_ref(), id, AttemptId { attempt: 2, ..AttemptId::FIRST });
+        assert!(whole.id == first.id && first.id == next.id && next.state == "a=b");
+        assert!(whole.span != first.span && first.span != next.span && whole.span != next.span);
+        assert_eq!(Trace::of_execution(asked.as_ref(), id), whole);
+        let alone = Trace::of_execution(None, id);
+        assert_eq!(alone.traceparent().get(3..35), Some(id.0.simple().to_string().as_str()));
+    }
+
+    proptest! {
+        #[test]
+        fn each_trace_survives_a_round_trip(
+            id in any::<[u8; 16]>(), span in any::<[u8; 8]>(), sampled in any::<bool>()
+        ) {
+            let ids = TraceId::new(id).zip(SpanId::new(span));
+            if let Some(trace) = ids.map(|(id, span)| Trace::begun(id, span, sampled)) {
+                prop_assert_eq!(Trace::read(&trace.traceparent(), ""), Some(trace));
+            }
+        }
+
+        #[test]
+        fn any_accepted_trace_is_written_in_canonical_form(
+            parent in "\\PC{0,60}|[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}",
+            state in "\\PC{0,40}"
+        ) {
+            if let Some(trace) = Trace::read(&parent, &state) {
+                let written = trace.traceparent();
+                prop_assert_eq!(written.len(), LENGTH);
+                prop_assert_eq!(written.get(3..52), parent.get(3..52));
+                prop_assert_eq!(Trace::read(&written, &trace.state), Some(trace));
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Resource limits of an agent and all its processes, and the enforcer of each limit.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Configured resource limits of each attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Resources {
+    /// Memory limit for all processes together, in bytes.
+    pub memory: Option<u64>,
+    /// Limit of processes and threads, as counted by the system.
+    pub processes: Option<u64>,
+    /// Use of a control group for each attempt.
+    pub grouping: Grouping,
+}
+
+impl Resources {
+    /// Returns true if any limit is set.
+    #[must_use]
+    pub const fn is_limited(&self) -> bool {
+        self.memory.is_some() || self.processes.is_some()
+    }
+
+    /// Returns true if an attempt should have a control group where one can be created.
+    #[must_use]
+    pub const fn wants_group(&self) -> bool {
+        match self.grouping {
+            Grouping::Auto => self.is_limited(),
+            Grouping::Required => true,
+            Grouping::Off => false,
+        }
+    }
+}
+
+/// Use of control groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Grouping {
+    /// A control group is used if it can be created and a limit is set.
+    #[default]
+    Auto,
+    /// The service refuses to start if no control group can enforce the limits.
+    Required,
+    /// No control group is used.
+    Off,
+}
+
+/// Resource usage of all processes of an attempt at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AttemptUsage {
+    /// Bytes of resident memory. Memory that several processes share counts for each.
+    pub memory: u64,
+    /// Number of processes and threads.
+    pub processes: u64,
+}
+
+/// Controllers that a control group provides on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Controllers {
+    /// True if the memory controller is available.
+    pub memory: bool,
+    /// True if the process controller is available.
+    pub pids: bool,
+}
+
+/// Refusals of a control group so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Refusals {
+    /// Number of processes that were killed because memory was exhausted.
+    pub killed: u64,
+    /// Number of processes and threads that were not started.
+    pub unstarted: u64,
+}
+
+/// Enforcer of a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LimitEnforcer {
+    /// The service, which measures about every second.
+    Watch,
+    /// The kernel, through a control group, at every moment.
+    Group,
+}
+
+impl LimitEnforcer {
+    /// Returns the published name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Watch => "watch",
+            Self::Group => "group",
+        }
+    }
+}
+
+/// Limit that is in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ResourceLimit")]
+pub struct ResourceLimit {
+    /// Upper limit of the value.
+    pub limit: u64,
+    /// Enforcer of the limit.
+    pub enforcer: LimitEnforcer,
+}
+
+/// Limits that are in force for an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LimitEnforcement {
+    /// Memory limit in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<ResourceLimit>,
+    /// Limit of processes and threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<ResourceLimit>,
+    /// True if each attempt has a control group, which terminates all its processes at once.
+    #[serde(default)]
+    pub control_group: bool,
+}
+
+impl LimitEnforcement {
+    /// Returns true if there is no limit and no control group.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl fmt::Display for LimitEnforcement {
+    /// Writes the limits and their enforcers.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let memory = self.memory_bytes.map(|limit| ("bytes of memory", limit));
+        let processes = self.processes.map(|limit| ("processes and threads", limit));
+        for (what, ResourceLimit { limit: most, enforcer: held_by }) in
+            memory.into_iter().chain(processes)
+        {
+            write!(f, "at most {most} {what} (held by the {}), ", held_by.as_str())?;
+        }
+        f.write_str(if self.control_group { "in a control group" } else { "in no control group" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limit_enforcement_is_described_in_words() {
+        let limit = |held_by| Some(ResourceLimit { limit: 10, enforcer: held_by });
+        let (memory_bytes, processes) = (limit(LimitEnforcer::Watch), limit(LimitEnforcer::Group));
+        let holding = LimitEnforcement { memory_bytes, processes, control_group: true };
+        let words = "at most 10 bytes of memory (held by the watch), at most 10 processes and \
+                     threads (held by the group), in a control group";
+        assert_eq!(holding.to_string(), words);
+        assert_eq!(LimitEnforcement::default().to_string(), "in no control group");
+    }
+}

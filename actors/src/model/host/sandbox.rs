@@ -1,0 +1,180 @@
+//! Sandbox of an agent: the files and networks that it may use, and the enforcement by the system.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::boundary::Boundary;
+use crate::model::access::Access;
+
+/// Configured sandbox. Reading and executing are always allowed, except for hidden paths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sandbox {
+    /// True if the system enforces the sandbox.
+    pub enforce: bool,
+    /// True if the program has its own sandbox, which the sandbox of an agent would break: the service then only
+    /// protects its own files and processes from the program.
+    pub nested: bool,
+    /// Requirements for the start of the agent: the isolation that the system must provide.
+    pub required: Requirement,
+    /// Absolute paths that the agent may modify beside its own and temporary folders, and beside its working folder if
+    /// the agent is read-write. A read-write agent without this list may modify everything.
+    pub writable: Option<Vec<PathBuf>>,
+    /// True if the agent may use the network: TCP, and with bubblewrap all other protocols too.
+    pub network: bool,
+    /// Mechanism that enforces the sandbox; by default the best available one.
+    pub isolation: Option<Isolation>,
+    /// Absolute paths that are hidden from the agent: folders and files appear empty.
+    pub hidden: Vec<PathBuf>,
+    /// Paths that the agent may not modify although it may modify their surroundings; relative paths start at the
+    /// working folder.
+    pub protected: Vec<PathBuf>,
+    /// Sockets of other programs that stay reachable, although a program could be started outside of the
+    /// sandbox through them.
+    pub sockets: Vec<PathBuf>,
+    /// Folders of the agent without links; absent until the service has resolved them.
+    pub roots: Option<Roots>,
+}
+
+/// Folders that an agent may change, as paths without links. The service resolves them once, so that a link
+/// that an agent puts in their place later leads nowhere.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Roots {
+    /// Resolved paths of [`Sandbox::writable`]. A path with a link to the service's own files stays unresolved, and the
+    /// start of a program rejects it.
+    pub writable: Vec<PathBuf>,
+    /// Working folder, and the folders below which callers may choose one.
+    pub workplaces: Vec<PathBuf>,
+}
+
+impl Default for Sandbox {
+    fn default() -> Self {
+        Self {
+            enforce: true,
+            nested: false,
+            required: Requirement::Nothing,
+            writable: None,
+            network: true,
+            isolation: None,
+            hidden: Vec::new(),
+            protected: Vec::new(),
+            sockets: Vec::new(),
+            roots: None,
+        }
+    }
+}
+
+/// Least isolation with which an agent is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Requirement {
+    /// The agent is started with the isolation that the system provides.
+    #[default]
+    Nothing,
+    /// The sandbox must be enforced in full. A sandbox with restrictions beyond those of the access type
+    /// implies this requirement.
+    Sandbox,
+    /// The sandbox must be enforced in full, and the agent must not reach the service's files.
+    Boundary,
+}
+
+/// Mechanism that confines a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Isolation {
+    /// The kernel takes rights away from the processes (Landlock).
+    Landlock,
+    /// The program has its own mounts, processes and, if required, network (bubblewrap).
+    Bubblewrap,
+}
+
+impl Isolation {
+    /// Returns the published name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Landlock => "landlock",
+            Self::Bubblewrap => "bubblewrap",
+        }
+    }
+}
+
+/// Capabilities of the machine for the confinement of programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Capabilities {
+    /// Version of Landlock that the kernel supports.
+    pub landlock: Option<u32>,
+    /// True if bubblewrap works.
+    pub bubblewrap: bool,
+}
+
+impl Sandbox {
+    /// Returns true if the service lets an agent of this access type modify only some of the files.
+    #[must_use]
+    pub const fn guards_files(&self, access: Access) -> bool {
+        !self.nested && (matches!(access, Access::ReadOnly) || self.writable.is_some())
+    }
+
+    /// Returns true if only bubblewrap can enforce the whole sandbox.
+    #[must_use]
+    pub fn needs_bubblewrap(&self) -> bool {
+        let has_paths = !self.hidden.is_empty() || !self.protected.is_empty();
+        has_paths || self.isolation == Some(Isolation::Bubblewrap)
+    }
+
+    /// Returns true if the sandbox restricts anything.
+    #[must_use]
+    pub fn refuses(&self, access: Access) -> bool {
+        self.guards_files(access) || !self.network || self.needs_bubblewrap()
+    }
+}
+
+/// Degree to which the system enforces the sandbox of an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Enforcement {
+    /// The sandbox restricts nothing.
+    #[default]
+    Unneeded,
+    /// The system enforces the whole sandbox.
+    Enforced,
+    /// The system enforces a part of the sandbox: an old kernel lacks the rest.
+    Partial,
+    /// The configuration disables enforcement.
+    Off,
+    /// The system has no mechanism.
+    Unavailable,
+}
+
+impl Enforcement {
+    /// Returns the published name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unneeded => "unneeded",
+            Self::Enforced => "enforced",
+            Self::Partial => "partial",
+            Self::Off => "off",
+            Self::Unavailable => "unavailable",
+        }
+    }
+
+    /// Returns true if the sandbox has restrictions that are not fully enforced.
+    #[must_use]
+    pub const fn is_wanting(self) -> bool {
+        matches!(self, Self::Partial | Self::Off | Self::Unavailable)
+    }
+}
+
+/// Confinement of the processes of an agent: the mechanism, and what it achieves.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Confinement {
+    /// Degree to which the system enforces the sandbox.
+    pub enforcement: Enforcement,
+    /// Mechanism that enforces the sandbox.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Isolation>,
+    /// Boundary between the agent's processes and the service.
+    #[serde(default)]
+    pub boundary: Boundary,
+}

@@ -1,0 +1,87 @@
+//! Telemetry events for metrics, traces and alerts: ids, names and numbers, never text.
+
+use chrono::{DateTime, Utc};
+
+use super::alert::{Alert, AlertPhase};
+use crate::model::code::Code;
+use crate::model::execution::trace::Trace;
+use crate::model::execution::{AttemptId, Outcome};
+use crate::model::id::{AgentId, ContextId, ExecutionId};
+
+/// Telemetry event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TelemetryEvent {
+    /// An attempt ended.
+    Attempted(Attempted),
+    /// An execution reached its outcome.
+    Ended(EndedExecution),
+    /// An alert started or ended.
+    Alerted(AlertPhase, Alert),
+}
+
+/// Execution to which a telemetry event belongs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TelemetrySubject {
+    /// Id of the execution.
+    pub execution: ExecutionId,
+    /// Id of the agent.
+    pub agent: AgentId,
+    /// Id of the conversation.
+    pub context: ContextId,
+    /// Trace context of the request.
+    pub asked: Option<Trace>,
+}
+
+/// Attempt that has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempted {
+    /// Execution of the attempt.
+    pub of: TelemetrySubject,
+    /// Id of the attempt.
+    pub stamp: AttemptId,
+    /// Time at which the attempt started or was resumed.
+    pub begun: DateTime<Utc>,
+    /// End time of the attempt.
+    pub at: DateTime<Utc>,
+    /// Error code, if the attempt failed.
+    pub code: Option<Code>,
+    /// Exit code of the program, if there was one.
+    pub exit_code: Option<i32>,
+}
+
+/// Execution that reached its outcome.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedExecution {
+    /// Execution that ended.
+    pub of: TelemetrySubject,
+    /// Id of the latest attempt.
+    pub stamp: AttemptId,
+    /// Time of acceptance.
+    pub accepted: DateTime<Utc>,
+    /// End time.
+    pub at: DateTime<Utc>,
+    /// Outcome of the execution.
+    pub outcome: Outcome,
+    /// Error code, if the execution failed.
+    pub code: Option<Code>,
+    /// Tokens that the agent reported since the start of the service process.
+    pub tokens: Tokens,
+}
+
+/// Tokens of language models, as counted by agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tokens {
+    /// Input tokens of models.
+    pub input: u64,
+    /// Output tokens of models.
+    pub output: u64,
+}
+
+impl Tokens {
+    /// Returns the sum of both counts.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        let input = self.input.saturating_add(other.input);
+        Self { input, output: self.output.saturating_add(other.output) }
+    }
+}

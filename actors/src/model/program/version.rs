@@ -1,0 +1,132 @@
+//! Versions of programs, and ranges of tested versions.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+/// Numbers of a version, such as 2.1.330. Text after the numbers is omitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version(Vec<u64>);
+
+impl Version {
+    /// Parses a text such as `2.1.330`; a leading `v` and any text after the numbers are ignored.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim().trim_start_matches('v');
+        let end = text.find(|char: char| !(char.is_ascii_digit() || char == '.'));
+        let numbers = text.get(..end.unwrap_or(text.len()))?.trim_end_matches('.');
+        let numbers: Option<Vec<u64>> = numbers.split('.').map(|part| part.parse().ok()).collect();
+        numbers.map(Self)
+    }
+
+    /// Compares number by number; a missing number is 0.
+    fn order(&self, other: &Self) -> Ordering {
+        let numbers = |it: &Self, at: usize| it.0.get(at).copied().unwrap_or_default();
+        let length = self.0.len().max(other.0.len());
+        let orders = (0..length).map(|at| numbers(self, at).cmp(&numbers(other, at)));
+        orders.fold(Ordering::Equal, Ordering::then)
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let numbers: Vec<_> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&numbers.join("."))
+    }
+}
+
+/// Comparison operator of a bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bound {
+    Least,
+    Above,
+    Most,
+    Below,
+    Exactly,
+}
+
+const BOUNDS: [(&str, Bound); 5] = [
+    (">=", Bound::Least),
+    (">", Bound::Above),
+    ("<=", Bound::Most),
+    ("<", Bound::Below),
+    ("=", Bound::Exactly),
+];
+
+/// Range of versions, such as `>=2.1, <3`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VersionRange {
+    written: String,
+    bounds: Vec<(Bound, Version)>,
+}
+
+impl VersionRange {
+    /// Parses bounds that are separated by commas.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let bound = |part: &str| {
+            let part = part.trim();
+            let (word, bound) = BOUNDS.iter().find(|(word, _)| part.starts_with(word))?;
+            let version = part.strip_prefix(word)?.trim();
+            let is_plain = version.chars().all(|char| char.is_ascii_digit() || char == '.');
+            Some((*bound, Version::parse(version).filter(|_| is_plain)?))
+        };
+        let bounds: Option<Vec<_>> = text.split(',').map(bound).collect();
+        bounds.map(|bounds| Self { written: text.trim().to_owned(), bounds })
+    }
+
+    /// Returns true if a version lies within all bounds.
+    #[must_use]
+    pub fn holds(&self, version: &Version) -> bool {
+        self.bounds.iter().all(|(bound, limit)| {
+            let order = version.order(limit);
+            match bound {
+                Bound::Least => order.is_ge(),
+                Bound::Above => order.is_gt(),
+                Bound::Most => order.is_le(),
+                Bound::Below => order.is_lt(),
+                Bound::Exactly => order.is_eq(),
+            }
+        })
+    }
+}
+
+impl fmt::Display for VersionRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.written)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Version, VersionRange};
+
+    #[test]
+    fn a_version_range_contains_versions_within_all_bounds() {
+        for (range, version, expected) in [
+            (">=2.1, <3", "2.1.330", true),
+            (">=2.1, <3", "2.1", true),
+            (">=2.1, <3", "2.0.9", false),
+            (">=2.1, <3", "3.0", false),
+            (">=2.1,<3", "v2.10.0-beta.3", true),
+            (">1.9", "1.10", true),
+            (">1.9", "1.9.0", false),
+            ("<=1.9", "1.9.0", true),
+            ("=0.36", "0.36.0", true),
+            ("=0.36", "0.36.1", false),
+        ] {
+            let range = VersionRange::parse(range).unwrap();
+            assert_eq!(range.holds(&Version::parse(version).unwrap()), expected, "{version}");
+        }
+    }
+
+    #[test]
+    fn invalid_versions_and_ranges_are_rejected() {
+        for text in ["", "x", ".", "1..2", "beta-1"] {
+            assert_eq!(Version::parse(text), None, "{text}");
+        }
+        for text in ["", "2.1", ">=", ">=2.x", ">=2 <3", ">=2,"] {
+            assert_eq!(VersionRange::parse(text), None, "{text}");
+        }
+        assert_eq!(Version::parse("2.1.330 (Claude)").unwrap().to_string(), "2.1.330");
+    }
+}

@@ -1,0 +1,14 @@
+//! Expansion of the input templates of schedules.
+
+use chrono::{DateTime, Utc};
+
+use crate::model::schedule::ScheduleSpec;
+
+/// Expander of templates.
+pub trait Wording: Send + Sync + 'static {
+    /// Returns the input of a schedule at one of its planned times.
+    ///
+    /// # Errors
+    /// Returns an error if the template cannot be expanded: the reason as a clause without the text itself.
+    fn input(&self, spec: &ScheduleSpec, planned: DateTime<Utc>) -> Result<String, String>;
+}

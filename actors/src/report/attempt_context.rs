@@ -1,0 +1,87 @@
+//! Context in which an attempt writes: its ids, its ledger, and the records that wait for the next write.
+
+use std::sync::Arc;
+
+use algonius_redact::Redactor;
+use tokio::sync::watch;
+
+use super::{BudgetMeter, Pulse, ReplayFilter, WriteBuffer};
+use crate::model::execution::event::EventKind;
+use crate::model::execution::progress::Progress;
+use crate::model::execution::{AttemptId, Fence};
+use crate::model::id::ExecutionId;
+use crate::ports::clock::Clock;
+use crate::ports::ledger::{Ledger, LedgerError, WriteBatch};
+
+/// Context in which an attempt writes.
+#[derive(Clone)]
+pub struct AttemptContext {
+    /// Id of the execution.
+    pub id: ExecutionId,
+    /// Id of the attempt.
+    pub stamp: AttemptId,
+    /// Generation of the claim.
+    pub fence: Fence,
+    /// Ledger of executions.
+    pub ledger: Arc<dyn Ledger>,
+    /// Wall clock.
+    pub clock: Arc<dyn Clock>,
+    /// Redactor of secrets.
+    pub redactor: Arc<Redactor>,
+    /// Settings of the agent for its output.
+    pub output: OutputSettings,
+    /// Sender of the progress.
+    pub progress: watch::Sender<Progress>,
+    /// Time of the latest output.
+    pub pulse: Pulse,
+    /// Events that an earlier process recorded about the attempt, if it is replayed.
+    pub known: ReplayFilter,
+    /// Meter of used budget amounts.
+    pub budget_meter: BudgetMeter,
+    /// Records that wait for the next write.
+    pub pending: WriteBuffer,
+}
+
+/// Settings of an agent for its output.
+#[derive(Debug, Clone, Copy)]
+pub struct OutputSettings {
+    /// Number of bytes that are kept of each channel.
+    pub limit: usize,
+    /// True if the owner may receive the raw text of the answer.
+    pub raw: bool,
+}
+
+impl AttemptContext {
+    /// Records an event.
+    pub(super) async fn record(&self, fact: EventKind) -> Result<(), LedgerError> {
+        self.record_with(fact, None).await.map(|_| ())
+    }
+
+    /// Records an event together with a second one in one commit. Returns true if the event is new and the fence is
+    /// valid.
+    pub(super) async fn record_with(
+        &self,
+        fact: EventKind,
+        more: Option<EventKind>,
+    ) -> Result<bool, LedgerError> {
+        let Some(fact) = self.known.sift(fact) else { return Ok(false) };
+        let now = self.clock.now();
+        let facts = [Some(fact), more].into_iter().flatten().map(|fact| (now, fact)).collect();
+        self.write(WriteBatch { chunks: Vec::new(), facts }).await
+    }
+
+    /// Writes the pending records, and then these. Returns true if the fence is valid. If the ledger fails, the pending
+    /// records stay pending.
+    pub(super) async fn write(&self, more: WriteBatch) -> Result<bool, LedgerError> {
+        // The pending records precede these in time, and the ledger numbers events in the order in which they arrive.
+        let waiting = self.pending.take();
+        let mut lines = waiting.clone();
+        lines.extend(more);
+        let written = self.ledger.write(self.id, self.fence, lines).await;
+        // Not lost on a failure: the next write, or the end of the attempt, stores them.
+        let counts = written.inspect_err(|_| self.pending.add(waiting))?;
+        self.pulse.beat();
+        self.progress.send_modify(Progress::has_news);
+        Ok(counts)
+    }
+}

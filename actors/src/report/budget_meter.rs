@@ -1,0 +1,41 @@
+//! Meter that adds the used amounts of an agent to its day.
+
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+
+use super::budget_usage::BudgetUsages;
+use crate::decide::budget::today;
+use crate::model::agent::AgentSpec;
+use crate::model::agent::budget::Charge;
+use crate::model::execution::event::EventKind;
+use crate::model::id::AgentId;
+
+/// Budget meter of one agent.
+#[derive(Clone)]
+pub struct BudgetMeter {
+    agent: AgentId,
+    zone: Tz,
+    budget_usages: BudgetUsages,
+}
+
+impl BudgetMeter {
+    /// Creates the meter of an agent.
+    #[must_use]
+    pub fn of(spec: &AgentSpec, purses: &BudgetUsages) -> Self {
+        Self { agent: spec.id.clone(), zone: spec.budget.zone, budget_usages: purses.clone() }
+    }
+
+    /// Returns the event for amounts that are used now; `None` if all are 0.
+    #[must_use]
+    pub fn charged(&self, now: DateTime<Utc>, charge: Charge) -> Option<EventKind> {
+        let day = today(self.zone, now);
+        (!charge.is_nothing()).then_some(EventKind::BudgetCharged { day, charge })
+    }
+
+    /// Adds the amounts of an event that is or will be recorded in the ledger.
+    pub fn take(&self, charged: Option<&EventKind>) {
+        if let Some(EventKind::BudgetCharged { day, charge }) = charged {
+            self.budget_usages.add(&self.agent, *day, *charge);
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! Writer of a driver's output: redacts raw text and parts, and writes them to the ledger.
+
+use std::mem;
+use std::sync::Arc;
+
+use super::AttemptContext;
+use super::pipelined_writes::{LedgerAnswer, Posted};
+use crate::decide::output::artifact_stream::{ArtifactPiece, Growth};
+use crate::decide::output::early::EarlyStream;
+use crate::decide::output::redact_parts::{RedactedPart, StoredParts, place};
+use crate::decide::output::truncation::{HeadAndTail, Tail, marker, shorten};
+use crate::model::execution::content::{Part, Piece};
+use crate::model::execution::event::{CHUNK, Chunk, EventKind, TextChannel, TextRange};
+use crate::model::execution::progress::Progress;
+use crate::ports::ledger::{LedgerError, WriteBatch};
+
+/// Minimum size of a stored chunk in bytes, unless the stream ends.
+const SHORTEST: usize = 4 * 1024;
+
+/// Writer of one channel: redacts, splits into chunks, and keeps head and tail of a text beyond the limit.
+pub struct OutputWriter {
+    context: AttemptContext,
+    channel: TextChannel,
+    stream: EarlyStream,
+    growth: Growth,
+    ready: String,
+    posted: Posted,
+    number: u32,
+    offset: u64,
+    /// Division of the present text.
+    division: RawDivision,
+    /// Number of redactions outside of the stream.
+    masked: u64,
+    /// Start of the present text of the channel, and the number of redactions before it.
+    begin: (u64, u64),
+}
+
+impl OutputWriter {
+    /// Opens a channel of an attempt.
+    pub(super) fn open(context: AttemptContext, channel: TextChannel) -> Self {
+        let stream = EarlyStream::new(Arc::clone(&context.redactor));
+        let growth = Growth::new(Arc::clone(&context.redactor));
+        let division = RawDivision::new(context.output.limit, context.redactor.context());
+        context.progress.send_if_modified(|progress| progress.answer_begins_at(channel, 0));
+        Self {
+            context,
+            channel,
+            stream,
+            growth,
+            ready: String::new(),
+            posted: Posted::default(),
+            number: 0,
+            offset: 0,
+            division,
+            masked: 0,
+            begin: (0, 0),
+        }
+    }
+
+    /// Writes raw bytes. Returns when more bytes may follow: the last chunks may still be pending.
+    ///
+    /// # Errors
+    /// Returns an error if the ledger did not commit.
+    pub async fn write(&mut self, bytes: &[u8]) -> Result<(), LedgerError> {
+        self.context.pulse.beat();
+        let head = self.division.divide(bytes);
+        self.stream.push_to(head, &mut self.ready);
+        // A chunk is a row of the ledger: a program that prints byte by byte must not cause one for each byte.
+        if self.ready.len() >= SHORTEST { self.post().await } else { Ok(()) }
+    }
+
+    /// Counts missing bytes after the head of the text.
+    pub fn skip(&mut self, count: u64) {
+        self.division.rest.skip(count);
+    }
+
+    /// Writes whole parts. Returns the location of each, once they are committed.
+    ///
+    /// # Errors
+    /// Returns an error if the ledger did not commit.
+    pub async fn store_content(&mut self, parts: &[Part]) -> Result<Vec<Piece>, LedgerError> {
+        let redactor = Arc::clone(&self.context.redactor);
+        self.store_parts(parts.iter().map(|part| RedactedPart::part(part, &redactor))).await
+    }
+
+    /// Writes redacted parts. Returns the location of each, once they are committed.
+    ///
+    /// # Errors
+    /// Returns an error if the ledger did not commit.
+    pub async fn store_parts(
+        &mut self,
+        parts: impl IntoIterator<Item = RedactedPart>,
+    ) -> Result<Vec<Piece>, LedgerError> {
+        let StoredParts { text, pieces, .. } = place(parts, self.end_text());
+        self.ready.push_str(&text);
+        self.flush().await?;
+        Ok(pieces)
+    }
+
+    /// Adds a piece of an artifact, and records what can be shown of it now. Text that is held back is recorded later,
+    /// or when the channel is closed.
+    ///
+    /// # Errors
+    /// Returns an error if the ledger did not commit.
+    pub async fn make(&mut self, made: ArtifactPiece<Part>) -> Result<(), LedgerError> {
+        let shown = self.growth.take(made);
+        self.record(shown).await
+    }
+
+    /// Ends an artifact that lost `dropped` bytes, and records the end.
+    ///
+    /// # Errors
+    /// Returns an error if the ledger did not commit.
+    pub async fn cut(&mut self, id: String, dropped: u64) -> Result<(), LedgerError> {
+        let (name, description, parts) = (None, None, Vec::new());
+        let end = ArtifactPiece { id, name, description, parts, append: true, last: true };
+        let mut shown = self.growth.take(end);
+        // The artifact itself is shown last, and never without a part.
+        if let Some(made) = shown.last_mut()
+            && let Some(part) = made.parts.pop()
+        {
+            made.parts.push(part.without(dropped));
+        }
+        self.record(shown).await
+    }
+
+    async fn record(&mut self, shown: Vec<ArtifactPiece<RedactedPart>>) -> Result<(), LedgerError> {
+        for ArtifactPiece { id, name, description, parts, append, last } in shown {
+            let pieces = self.store_parts(parts).await?;
+            let fact = EventKind::Artifact { id, name, description, pieces, append, last };
+            self.context.record(fact).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the present text of the channel, and returns the location of the next one.
+    fn end_text(&mut self) -> TextRange {
+        let rest = self.stream.finish();
+        self.ready.push_str(&rest);
+        let from = self.offset + self.ready.len() as u64;
+        TextRange { attempt_id: self.context.stamp, channel: self.channel, from, to: from }
+    }
+
+    /// Writes raw bytes, and returns the text that can be shown now, once it is committed; `None` if nothing new can be
+    /// shown.
+    ///
+    /// # Errors
+    /// Returns an error if the ledger did not commit.
+    pub async fn show(&mut self, bytes: &[u8]) -> Result<Option<Piece>, LedgerError> {
+        let (from, masked) = (self.offset, self.masks());
+        self.write(bytes).await?;
+        self.flush().await?;
+        let shown = self.since(from, masked);
+        Ok((self.offset > from).then_some(shown))
+    }
+
+    /// Writes all text that may be shown now, even if a chunk is not full or a line has no end, because a
+    /// follower waits for it. Returns the new text after the ledger has committed it.
+    ///
+    /// # Errors
+    /// Returns an error if the ledger did not commit.
+    pub async fn release(&mut self) -> Result<Option<Piece>, LedgerError> {
+        let (from, masked) = (self.offset, self.masks());
+        self.ready.push_str(&self.stream.release());
+        self.flush().await?;
+        let left = self.growth.idle();
+        self.record(left).await?;
+        let shown = self.since(from, masked);
+        if self.offset == from {
+            return Ok(None);
+        }
+        self.context.progress.send_modify(Progress::has_news);
+        Ok(Some(shown))
+    }
+
+    /// Returns the text after an offset, with the redactions after `masked`.
+    fn since(&self, from: u64, masked: u64) -> Piece {
+        let (stamp, channel) = (self.context.stamp, self.channel);
+        let piece = Piece::text(TextRange { attempt_id: stamp, channel, from, to: self.offset });
+        Piece { redacted: self.masks() - masked, ..piece }
+    }
+
+    const fn masks(&self) -> u64 {
+        self.stream.count() + self.masked
+    }
+
+    /// Writes the text that was held back, ends open artifacts, and returns the whole text of the channel. A short last
+    /// chunk stays pending for the next write.
+    ///
+    /// # Errors
+    /// Returns an error if the ledger did not commit.
+    pub async fn close(mut self) -> Result<Piece, LedgerError> {
+        let dropped = self.end_flood();
+        let left = self.growth.end();
+        self.record(left).await?;
+        if self.ready.len() >= SHORTEST {
+            self.post().await?;
+        }
+        self.posted.arrived().await?;
+        // The last text, the usage and the outcome then share one commit, which saves two for a short run.
+        self.hold_tail();
+        if dropped > 0 {
+            self.context
+                .record(EventKind::OutputTruncated { channel: self.channel, dropped })
+                .await?;
+        }
+        Ok(Piece { dropped, ..self.since(self.begin.0, self.begin.1) })
+    }
+
+    /// Ends the present text of the channel: a separate text follows, with its own redaction and limit. Returns the
+    /// ended text, once it is committed.
+    ///
+    /// # Errors
+    /// Returns an error if the ledger did not commit.
+    pub async fn split(&mut self) -> Result<Piece, LedgerError> {
+        let dropped = self.end_flood();
+        self.flush().await?;
+        let ended = Piece { dropped, ..self.since(self.begin.0, self.begin.1) };
+        self.begin = (self.offset, self.masks());
+        self.masked += self.stream.count();
+        self.stream = EarlyStream::new(Arc::clone(&self.context.redactor));
+        let AttemptContext { output, redactor, .. } = &self.context;
+        self.division = RawDivision::new(output.limit, redactor.context());
+        let (channel, from) = (self.channel, self.offset);
+        self.context.progress.send_if_modified(|progress| progress.answer_begins_at(channel, from));
+        Ok(ended)
+    }
+
+    /// Writes all text that is ready. Returns once it is committed.
+    async fn flush(&mut self) -> Result<(), LedgerError> {
+        self.post().await?;
+        self.posted.arrived().await?;
+        self.context.pulse.beat(); // A slow ledger does not count as silence of the agent.
+        Ok(())
+    }
+
+    /// Starts to write all text that is ready.
+    async fn post(&mut self) -> Result<(), LedgerError> {
+        while let Some(answer) = self.send() {
+            self.posted.post(answer).await?;
+            self.context.pulse.beat(); // A slow ledger does not count as silence of the agent.
+        }
+        Ok(())
+    }
+
+    /// Creates a chunk of the first ready text, and returns the future of the reply.
+    fn send(&mut self) -> Option<LedgerAnswer> {
+        let rest = self.ready.split_off(self.ready.floor_char_boundary(CHUNK));
+        let text = mem::replace(&mut self.ready, rest);
+        let chunk = (!text.is_empty()).then(|| self.chunk(text))?;
+        let (ledger, id) = (Arc::clone(&self.context.ledger), self.context.id);
+        Some(Box::pin(async move { ledger.append(id, chunk).await }))
+    }
+
+    /// Leaves the last chunk pending for the next write of the attempt.
+    fn hold_tail(&mut self) {
+        if !self.ready.is_empty() {
+            let text = mem::take(&mut self.ready);
+            let chunks = vec![self.chunk(text)];
+            self.context.pending.add(WriteBatch { chunks, facts: Vec::new() });
+        }
+    }
+
+    /// Returns the next chunk of the channel.
+    fn chunk(&mut self, text: String) -> Chunk {
+        let Self { number, offset, .. } = *self;
+        self.number += 1;
+        self.offset += text.len() as u64;
+        Chunk { stamp: self.context.stamp, channel: self.channel, number, offset, text }
+    }
+
+    /// Ends the text, with the tail of the bytes after its head. Returns the number of missing bytes between them.
+    fn end_flood(&mut self) -> u64 {
+        let (taken, lost, bytes) = self.division.end();
+        if taken <= self.context.output.limit as u64 {
+            self.ready.push_str(&self.stream.push(&bytes));
+            self.end_text();
+            return 0;
+        }
+        // If nothing is lost, redaction sees the whole text and decides as if there were no limit.
+        let TruncatedText { head, tail, missing } =
+            if lost > 0 { self.cut_off(&bytes, taken) } else { self.cut_out(&bytes) };
+        self.ready.push_str(&head);
+        if missing > 0 {
+            self.ready.push_str(&marker(missing));
+        }
+        self.ready.push_str(&tail);
+        missing
+    }
+
+    /// Returns head and tail of a text that is known as a whole: redacted text can be split anywhere.
+    fn cut_out(&mut self, bytes: &[u8]) -> TruncatedText {
+        let mut text = self.stream.push(bytes) + &self.stream.finish();
+        let room = (self.division.ends.head as u64).saturating_sub(self.shown());
+        let room = usize::try_from(room).unwrap_or(usize::MAX).min(text.len());
+        let mut tail = text.split_off(text.floor_char_boundary(room));
+        let missing = shorten(&mut tail, self.division.ends.tail);
+        TruncatedText { head: text, tail, missing }
+    }
+
+    /// Returns head and tail of a text of which a part is lost. The held-back end of the head may be the start of a
+    /// secret, and the tail may start with the end of one.
+    fn cut_off(&mut self, bytes: &[u8], taken: u64) -> TruncatedText {
+        // `finish` would judge the held-back text as if the text ended here, although its continuation is only lost.
+        let head = self.stream.idle();
+        let context = bytes.len().saturating_sub(self.division.ends.tail);
+        let (mut tail, masked) = self.context.redactor.redact_end(bytes, context);
+        self.masked += masked;
+        shorten(&mut tail, self.division.ends.tail);
+        let kept = self.shown() + (head.len() + tail.len()) as u64;
+        TruncatedText { head, tail, missing: taken.saturating_sub(kept) }
+    }
+
+    /// Returns the number of bytes of the present text so far.
+    const fn shown(&self) -> u64 {
+        self.offset + self.ready.len() as u64 - self.begin.0
+    }
+}
+
+/// Division of a raw text into its head, which is redacted as it arrives, and the bytes after it.
+struct RawDivision {
+    /// Limits of head and tail.
+    ends: HeadAndTail,
+    /// Number of raw bytes in the head.
+    taken: usize,
+    /// Raw bytes after the head.
+    rest: Tail,
+}
+
+impl RawDivision {
+    /// Creates the division of an empty text; redaction inspects `context` bytes before the tail.
+    fn new(limit: usize, context: usize) -> Self {
+        let ends = HeadAndTail::of(limit);
+        // Redaction of the tail needs text before it: a secret whose start was cut would be shown otherwise.
+        Self { ends, taken: 0, rest: Tail::new(ends.tail + context) }
+    }
+
+    /// Adds bytes. Returns those that belong to the head.
+    fn divide<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
+        let room = (self.ends.head - self.taken).min(bytes.len());
+        let (head, rest) = bytes.split_at_checked(room).unwrap_or((bytes, &[]));
+        self.taken += head.len();
+        self.rest.push(rest);
+        head
+    }
+
+    /// Ends the text. Returns its length, the number of lost bytes, and the last bytes after the head.
+    fn end(&mut self) -> (u64, u64, Vec<u8>) {
+        let rest = mem::replace(&mut self.rest, Tail::new(0));
+        let taken = self.taken as u64 + rest.taken();
+        let (lost, bytes) = rest.end();
+        (taken, lost, bytes)
+    }
+}
+
+/// Redacted head and tail of a text, and the number of missing bytes between them.
+struct TruncatedText {
+    head: String,
+    tail: String,
+    missing: u64,
+}
+
+/// Splits a text into pieces of at most [`CHUNK`] bytes, between characters.
+#[must_use]
+pub fn pieces(text: &str) -> Vec<String> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let cut = rest.floor_char_boundary(CHUNK);
+        let (head, tail) = rest.split_at(cut);
+        pieces.push(head.to_owned());
+        rest = tail;
+    }
+    pieces
+}

@@ -1,0 +1,78 @@
+//! Buffer for the redacted end of a text that is too short for a channel, and short enough for an event.
+
+use std::sync::Arc;
+
+use algonius_redact::Redactor;
+
+use crate::decide::output::truncation::{Tail, marker, shorten};
+
+/// Buffer that receives a text of any length, and returns its end.
+pub struct LastWords {
+    redactor: Arc<Redactor>,
+    tail: Tail,
+    most: usize,
+}
+
+impl LastWords {
+    /// Creates a buffer that returns `most` bytes of redacted text.
+    pub(super) fn of(redactor: Arc<Redactor>, most: usize) -> Self {
+        let tail = Tail::new(most + redactor.context());
+        Self { redactor, tail, most }
+    }
+
+    /// Appends raw bytes.
+    pub fn take(&mut self, bytes: &[u8]) {
+        self.tail.push(bytes);
+    }
+
+    /// Returns the end of the text, after a marker for the missing bytes. A secret that started before the end is
+    /// redacted too.
+    #[must_use]
+    pub fn close(self) -> String {
+        let Self { redactor, tail, most } = self;
+        let (lost, bytes) = tail.end();
+        let mut text = if lost == 0 {
+            redactor.redact(&String::from_utf8_lossy(&bytes)).into_owned()
+        } else {
+            redactor.redact_end(&bytes, bytes.len().saturating_sub(most)).0
+        };
+        let cut = shorten(&mut text, most);
+        if lost + cut > 0 {
+            text.insert_str(0, marker(lost + cut).trim_start());
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = "hush-hush-hush-hush";
+
+    fn last(text: &str) -> String {
+        let mut words = LastWords::of(Arc::new(Redactor::new([SECRET.to_owned()])), 100);
+        text.as_bytes().chunks(7).for_each(|bytes| words.take(bytes));
+        words.close()
+    }
+
+    #[test]
+    fn a_short_text_is_kept_whole_except_for_secrets() {
+        let text = last(&format!("one\n{SECRET}\ntwo\n"));
+        assert!(text.starts_with("one\n") && text.ends_with("\ntwo\n"), "{text}");
+        assert!(!text.contains("hush"), "{text}");
+    }
+
+    #[test]
+    fn a_long_text_keeps_its_tail_and_no_part_of_a_secret() {
+        for before in [0, 1, 5_000, 200_000] {
+            for after in 75..100 {
+                let text = format!("{}{SECRET}{}\n", "a b\n".repeat(before), "x".repeat(after));
+                let last = last(&text);
+                assert!(!last.contains("hush"), "{last}");
+                assert!(last.len() < 160, "{last}");
+                assert!(before < 1000 || last.starts_with("[... "), "{last}");
+            }
+        }
+    }
+}

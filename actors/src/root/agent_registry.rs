@@ -1,0 +1,120 @@
+//! Changes to the set of agents at run time: adding, reconfiguring and removing.
+
+use ractor::concurrency::oneshot;
+use ractor::{ActorRef, RpcReplyPort};
+
+use super::agents::{AgentChildren, AgentRemoval, is_of_ledger};
+use super::context::RootContext;
+use super::{AgentDefinition, RootMsg};
+use crate::agent::{AgentMsg, removed};
+use crate::decide::recovery::restart::Restarts;
+use crate::execution::recover::settle_questions;
+use crate::gateway::GatewayMsg;
+use crate::model::id::AgentId;
+
+/// Handle that adds and removes agents. Clones are cheap.
+#[derive(Clone)]
+pub struct Seating(pub(crate) ActorRef<RootMsg>);
+
+impl Seating {
+    /// Adds an agent, or replaces the definition of an existing one, which keeps its queue and its running executions.
+    /// Returns once the agent accepts requests.
+    pub async fn seat(&self, definition: AgentDefinition) {
+        _ = self.0.call(|reply| RootMsg::Seat(definition, reply), None).await; // A stopped root has no agents.
+    }
+
+    /// Removes an agent, which finishes its work and accepts nothing new. The returned future completes when the work
+    /// has ended; it is false if the agent was added again before.
+    pub fn unseat(&self, agent: AgentId) -> impl Future<Output = bool> + Send + use<> {
+        let (reply, ended) = oneshot();
+        _ = self.0.cast(RootMsg::Unseat(agent, reply.into())); // A stopped root drops the reply port.
+        async move { ended.await.is_ok() }
+    }
+}
+
+impl AgentChildren {
+    /// Adds an agent, or replaces the definition of an existing one.
+    pub(super) async fn add(&mut self, definition: AgentDefinition, context: &mut RootContext) {
+        let id = definition.spec.id.clone();
+        let child = self.define(definition.clone());
+        child.removal = None;
+        if let Some(actor) = &child.actor {
+            _ = actor.cast(AgentMsg::Reseat(definition)); // A failed actor restarts with the new definition.
+            return;
+        }
+        child.restarts = Restarts::default(); // Earlier failures belong to the old definition.
+        match self.start(&id, false, context).await {
+            Ok(()) => {}
+            Err(error) if is_of_ledger(&error) => self.restart_later(&id, context),
+            Err(error) => self.failed(&id, &error.to_string(), context).await,
+        }
+    }
+
+    /// Removes an agent.
+    pub(super) fn remove(
+        &mut self,
+        id: &AgentId,
+        reply: RpcReplyPort<()>,
+        context: &mut RootContext,
+    ) {
+        let number = self.removals + 1;
+        let Some(child) = self.child_mut(id) else {
+            _ = reply.send(());
+            return;
+        };
+        child
+            .removal
+            .get_or_insert(AgentRemoval { number, replies: Vec::new() })
+            .replies
+            .push(reply);
+        self.removals = number;
+        self.request_shutdown(id, context);
+    }
+
+    /// Requests the actor of a removed agent to finish. In quarantine there is no actor, and only the questions that
+    /// nobody can answer any more are left.
+    pub(super) fn request_shutdown(&self, id: &AgentId, context: &mut RootContext) {
+        let Some(child) = self.get(id) else { return };
+        let Some(number) = child.removal.as_ref().map(|removal| removal.number) else { return };
+        if child.pause.is_some() {
+            return; // The request follows the next start of the agent, which may have work left.
+        }
+        let ended = child.actor.as_ref().map(|actor| {
+            let (reply, ended) = oneshot();
+            _ = actor.cast(AgentMsg::Leave(reply.into())); // A failed actor is replaced.
+            ended
+        });
+        let (root, services, id) = (context.root.clone(), context.services.clone(), id.clone());
+        context.spawn(async move {
+            let is_empty = match ended {
+                Some(ended) => ended.await.is_ok(),
+                None => {
+                    settle_questions(&services, &id, &removed(&id)).await;
+                    true
+                }
+            };
+            if is_empty {
+                _ = root.cast(RootMsg::Emptied(id, number));
+            }
+        });
+    }
+
+    /// Drops a removed agent that has finished its work, unless it was added again meanwhile.
+    pub(super) fn emptied(&mut self, id: &AgentId, number: u64, context: &RootContext) {
+        let is_present = |removal: &AgentRemoval| removal.number == number;
+        if !self.get(id).and_then(|child| child.removal.as_ref()).is_some_and(is_present) {
+            return;
+        }
+        let Some(child) = self.take(id) else { return };
+        tracing::info!(agent = %id, "agent is gone");
+        // The gateway stops the actor after the messages that it has forwarded; without a gateway the root does.
+        let gateway = context.gateway.borrow().clone();
+        let sent = gateway.map(|gateway| gateway.cast(GatewayMsg::Gone(id.clone())));
+        if let (Some(actor), None | Some(Err(_))) = (child.actor, sent) {
+            actor.stop(None);
+        }
+        for reply in child.removal.into_iter().flat_map(|removal| removal.replies) {
+            _ = reply.send(());
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Broadcast to all agents about the resource pressure and the credentials. One task observes both for all agents,
+//! because a task for each agent would cost more memory than many an agent's work.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ractor::ActorRef;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::RootMsg;
+use super::agents::AgentChildren;
+use super::context::RootContext;
+use crate::agent::AgentMsg;
+use crate::decide::retry::breaker::Circuit;
+use crate::maintenance::monitor::{LatestEvaluation, is_high};
+use crate::ports::clock::Clock;
+use crate::services::credential_breakers::Shut;
+use crate::services::panic_guard::alarmed;
+
+/// Longest sleep until a circuit may be probed, because the wall clock may be set meanwhile.
+const CLOCK_CHECK: Duration = Duration::from_secs(60);
+
+/// State change that concerns all agents.
+#[derive(Clone, Copy)]
+pub enum ServiceChange {
+    /// The machine came under pressure, or the pressure cleared.
+    Pressure,
+    /// The state of a credential changed, or it may be probed.
+    Circuits,
+}
+
+impl RootContext {
+    /// Starts to observe all changes. An agent that starts later first reads the state itself.
+    pub(super) fn watch_changes(&mut self) {
+        let (root, broken) = (self.root.clone(), self.root.clone());
+        let (breakers, clock) = (self.services.breakers.listen(), self.services.clock.clone());
+        let pressure = watch_pressure(root.clone(), self.pressure.subscribe());
+        let credentials = watch_credentials(root, breakers, clock);
+        let both = async move {
+            tokio::join!(pressure, credentials);
+        };
+        self.spawn(alarmed(both, move || _ = broken.cast(RootMsg::Deaf)));
+    }
+}
+
+impl AgentChildren {
+    /// Notifies the agents. An agent that has failed reads the state when it restarts.
+    pub(super) fn notify(&self, change: ServiceChange) {
+        for actor in self.actors() {
+            _ = actor.cast(match change {
+                ServiceChange::Pressure => AgentMsg::Judged,
+                ServiceChange::Circuits => AgentMsg::CircuitTurned,
+            });
+        }
+    }
+
+    /// Notifies the agents of everything, because changes may have been missed.
+    pub(super) fn notify_all(&self) {
+        [ServiceChange::Pressure, ServiceChange::Circuits]
+            .into_iter()
+            .for_each(|change| self.notify(change));
+    }
+}
+
+/// Reports each change of the resource pressure.
+async fn watch_pressure(root: ActorRef<RootMsg>, mut pressure: watch::Receiver<LatestEvaluation>) {
+    let mut was_high = is_high(&pressure.borrow_and_update());
+    while let Ok(latest) = pressure.wait_for(|now| is_high(now) != was_high).await {
+        was_high = is_high(&latest);
+        _ = root.cast(RootMsg::Turned(ServiceChange::Pressure)); // Fails if the root has stopped.
+    }
+}
+
+/// Reports each change of a circuit, and the time at which the next one may be probed.
+async fn watch_credentials(
+    root: ActorRef<RootMsg>,
+    mut changes: watch::Receiver<Shut>,
+    clock: Arc<dyn Clock>,
+) {
+    loop {
+        let left = soonest(&changes.borrow(), &*clock);
+        let changed = match left {
+            Some(left) => timeout(left.min(CLOCK_CHECK), changes.changed()).await.unwrap_or(Ok(())),
+            None => changes.changed().await,
+        };
+        if changed.is_err() {
+            return; // The service has stopped.
+        }
+        _ = root.cast(RootMsg::Turned(ServiceChange::Circuits)); // Fails if the root has stopped.
+    }
+}
+
+/// Returns the time until the next circuit may be probed. Without a blocked circuit the clock is not read.
+fn soonest(shut: &Shut, clock: &dyn Clock) -> Option<Duration> {
+    if shut.is_empty() {
+        return None;
+    }
+    let now = clock.now();
+    let left =
+        |circuit: &Circuit| (circuit.until - now).to_std().ok().filter(|left| !left.is_zero());
+    shut.values().filter_map(left).min()
+}

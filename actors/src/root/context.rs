@@ -1,0 +1,102 @@
+//! Context of the root's parts: its shared services, its channels and its tasks.
+
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use ractor::{Actor, ActorRef, SpawnErr};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::RootMsg;
+use crate::decide::recovery::restart::{Intensity, RestartDecision, Restarts, step};
+use crate::gateway::GatewayMsg;
+use crate::maintenance::monitor::LatestEvaluation;
+use crate::services::Services;
+
+/// Context that the parts of the root share.
+pub(super) struct RootContext {
+    pub(super) root: ActorRef<RootMsg>,
+    pub(super) services: Arc<Services>,
+    /// Sender of the present gateway.
+    pub(super) gateway: watch::Sender<Option<ActorRef<GatewayMsg>>>,
+    /// Sender of the latest evaluation of the machine.
+    pub(super) pressure: watch::Sender<LatestEvaluation>,
+    /// Start time.
+    pub(super) since: DateTime<Utc>,
+    /// Start time on the monotonic clock, from which the times of failures count.
+    started: Instant,
+    /// True if the service is stopping.
+    pub(super) draining: bool,
+    /// Tasks of the root, which end with it.
+    tasks: JoinSet<()>,
+}
+
+impl RootContext {
+    /// Creates the context with its channels.
+    pub(super) fn new(
+        root: ActorRef<RootMsg>,
+        services: Services,
+        gateway: watch::Sender<Option<ActorRef<GatewayMsg>>>,
+        pressure: watch::Sender<LatestEvaluation>,
+    ) -> Self {
+        Self {
+            since: services.clock.now(),
+            services: Arc::new(services),
+            root,
+            gateway,
+            pressure,
+            started: Instant::now(),
+            draining: false,
+            tasks: JoinSet::new(),
+        }
+    }
+
+    /// Starts an actor whose failure the root receives.
+    pub(super) async fn spawn_child<A: Actor>(
+        &self,
+        actor: A,
+        args: A::Arguments,
+    ) -> Result<ActorRef<A::Msg>, SpawnErr> {
+        let root = self.root.get_cell();
+        let (child, _) = ractor::ActorRuntime::spawn_linked(None, actor, args, root).await?;
+        Ok(child)
+    }
+
+    /// Starts a task that ends with the root.
+    pub(super) fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(task);
+    }
+
+    /// Sends a message to the root after this time.
+    pub(super) fn send_after(&mut self, wait: Duration, msg: RootMsg) {
+        let root = self.root.clone();
+        self.spawn(async move {
+            tokio::time::sleep(wait).await;
+            _ = root.cast(msg); // Fails if the root has stopped.
+        });
+    }
+
+    /// Returns the time since the start of the root.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Counts the failure of an actor now, and decides about it.
+    pub(super) fn decide_restart(&self, restarts: &mut Restarts) -> RestartDecision {
+        count_failure(restarts, self.elapsed(), Intensity::default())
+    }
+}
+
+/// Counts the failure of an actor at `now`, and decides about it.
+pub(super) fn count_failure(
+    restarts: &mut Restarts,
+    now: Duration,
+    intensity: Intensity,
+) -> RestartDecision {
+    let (next, decision) = step(mem::take(restarts), now, intensity);
+    *restarts = next;
+    decision
+}

@@ -1,0 +1,63 @@
+//! Monitor among the root's children.
+
+use ractor::{ActorCell, ActorRef, SpawnErr};
+
+use super::context::RootContext;
+use crate::decide::recovery::restart::{RestartDecision, Restarts};
+use crate::maintenance::monitor::{MonitorActor, MonitorArgs, MonitorMsg, ReadingSettings};
+use crate::model::observation::alert::AlertSpec;
+use crate::services::Services;
+
+/// Monitor with its settings.
+pub(super) struct MonitorChild {
+    probe: Option<ReadingSettings>,
+    alerts: AlertSpec,
+    actor: Option<ActorRef<MonitorMsg>>,
+    restarts: Restarts,
+}
+
+impl MonitorChild {
+    pub(super) fn new(probe: Option<ReadingSettings>, alerts: AlertSpec) -> Self {
+        Self { probe, alerts, actor: None, restarts: Restarts::default() }
+    }
+
+    /// Returns true if the monitor is this actor.
+    pub(super) fn is_actor(&self, child: &ActorCell) -> bool {
+        self.actor.as_ref().is_some_and(|monitor| monitor.get_id() == child.get_id())
+    }
+
+    /// Returns the monitor with the number of its restarts.
+    pub(super) fn view(&self) -> Option<(ActorRef<MonitorMsg>, u32)> {
+        self.actor.clone().map(|monitor| (monitor, self.restarts.total()))
+    }
+
+    /// Starts the monitor, and directs the observations of all actors to it.
+    pub(super) async fn start(&mut self, context: &RootContext) -> Result<(), SpawnErr> {
+        let args = MonitorArgs {
+            services: Services::clone(&context.services),
+            probe: self.probe.clone(),
+            alerts: self.alerts,
+            pressure: context.pressure.clone(),
+        };
+        let monitor = context.spawn_child(MonitorActor, args).await?;
+        context.services.monitor.set_target(monitor.clone());
+        self.actor = Some(monitor);
+        Ok(())
+    }
+
+    /// Restarts the monitor. Work continues without it: until the next reading the machine counts as not under
+    /// pressure.
+    pub(super) async fn failed(&mut self, fault: &str, context: &RootContext) {
+        tracing::error!(fault, "monitor failed");
+        context.pressure.send_replace(None);
+        let again = match context.decide_restart(&mut self.restarts) {
+            RestartDecision::Restart => {
+                self.start(context).await.map_err(|error| error.to_string())
+            }
+            RestartDecision::Quarantine => Err("it failed too often".to_owned()),
+        };
+        if let Err(error) = again {
+            tracing::error!(error, "host metrics stopped");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Authorization of the owners. The tokens are read once for all occurrences that are decided together.
+
+use tokio::sync::OnceCell;
+
+use crate::gateway::requests::Requests;
+use crate::model::access::principal::{Right, Token};
+use crate::model::code::Code;
+use crate::model::failure::Failure;
+use crate::model::id::{AgentId, PrincipalId};
+use crate::model::schedule::occurrence::OccurrenceStatus;
+use crate::ports::ledger::LedgerError;
+use crate::ports::schedule_store::Advance;
+
+/// Snapshot of the tokens, read on first use.
+#[derive(Default)]
+pub(super) struct TokenSnapshot(OnceCell<Vec<Token>>);
+
+impl TokenSnapshot {
+    /// Returns true if a valid token permits the owner to use the agent.
+    pub(super) async fn is_given(
+        &self,
+        requests: &Requests,
+        owner: PrincipalId,
+        agent: &AgentId,
+    ) -> Result<bool, LedgerError> {
+        let now = requests.reader.now();
+        let tokens = self.0.get_or_try_init(|| requests.reader.services.ledger.tokens()).await?;
+        let mut own = tokens.iter().filter(|token| token.principal == owner);
+        Ok(own.any(|token| {
+            let is_valid = token.expires.is_none_or(|expires| expires > now);
+            is_valid && token.scope.allows(Right::Run, Some(agent))
+        }))
+    }
+
+    /// Rejects unauthorized occurrences before they are stored, which saves a second write.
+    pub(super) async fn refuse(&self, requests: &Requests, batch: &mut [Advance]) {
+        let decided = batch.iter_mut().flat_map(|advance| &mut advance.occurrences);
+        for occurrence in decided.filter(|it| it.verdict == OccurrenceStatus::Pending) {
+            match self.is_given(requests, occurrence.owner, &occurrence.agent).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    occurrence.verdict = OccurrenceStatus::Refused;
+                    occurrence.reason = Some(reason(&not_given()));
+                }
+                Err(_) => return, // The submission checks again.
+            }
+        }
+    }
+}
+
+/// Returns the rejection of an unauthorized occurrence.
+pub(super) fn not_given() -> Failure {
+    Failure::new(Code::Forbidden, "no token of its owner permits requests to this agent")
+}
+
+/// Returns the reason of a rejection in its stored form.
+pub(super) fn reason(failure: &Failure) -> String {
+    format!("{}: {}", failure.code, failure.message)
+}

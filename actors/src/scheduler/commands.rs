@@ -1,0 +1,280 @@
+//! Changes to the schedules: stored first, then applied.
+
+mod apply;
+
+use std::collections::BTreeSet;
+
+use chrono::{DateTime, SubsecRound, Utc};
+
+use super::ChangeReply;
+use super::evaluate::plain;
+use super::interned::InternedSchedule;
+use super::table::ScheduleTable;
+use crate::model::code::Code;
+use crate::model::failure::Failure;
+use crate::model::id::{PrincipalId, ScheduleId};
+use crate::model::schedule::occurrence::{Occurrence, OccurrenceCause};
+use crate::model::schedule::{Schedule, ScheduleOrigin, ScheduleSpec, SealedTexts};
+use crate::ports::ledger::LedgerError;
+use crate::ports::schedule_store::{Advance, ScheduleStore};
+use crate::ports::schedule_template::Wording;
+use crate::services::Services;
+
+/// Authorized change to the schedules.
+#[derive(Debug, Clone)]
+pub enum ScheduleChange {
+    /// Creates a schedule, or changes one if `anew` is false.
+    Put {
+        /// Specification of the schedule.
+        spec: Box<ScheduleSpec>,
+        /// Owner of a new schedule.
+        owner: PrincipalId,
+        /// True if the id must be new.
+        anew: bool,
+    },
+    /// Removes a schedule.
+    Remove(ScheduleId),
+    /// Pauses a schedule, or resumes it.
+    Pause(ScheduleId, bool),
+    /// Triggers an occurrence now, regardless of other ones.
+    RunNow(ScheduleId),
+    /// Applies the schedules of the configuration, each with its owner.
+    Configure(Vec<(ScheduleSpec, PrincipalId)>),
+}
+
+/// Change that waits for the writer.
+pub(super) struct PendingChange {
+    pub(super) change: ScheduleChange,
+    pub(super) reply: ChangeReply,
+}
+
+/// Change that was stored, or whose write failed.
+pub struct ChangeResult {
+    pub(super) change: PlannedChange,
+    pub(super) result: Result<(), Failure>,
+    pub(super) reply: ChangeReply,
+}
+
+/// Change in its stored form.
+pub(super) struct PlannedChange {
+    pub(super) write: StoredChange,
+    /// Schedule of which the caller receives the new state.
+    pub(super) about: Option<ScheduleId>,
+}
+
+/// Data to store.
+pub(super) enum StoredChange {
+    /// Schedules to put and to remove.
+    Schedules { puts: Vec<Schedule>, removes: Vec<ScheduleId> },
+    /// Occurrence outside of the recurrence.
+    Triggered(Box<Advance>),
+}
+
+/// Decision about changes, on the present schedules.
+pub(super) struct ChangePlanner<'s> {
+    pub(super) table: &'s ScheduleTable,
+    pub(super) wording: &'s dyn Wording,
+    pub(super) now: DateTime<Utc>,
+}
+
+impl ChangePlanner<'_> {
+    /// Returns the stored form of a change, or its rejection.
+    pub(super) fn plan(&self, change: ScheduleChange) -> Result<PlannedChange, Failure> {
+        let now = self.now;
+        Ok(match change {
+            ScheduleChange::Put { spec, owner, anew } => {
+                let id = spec.id.clone();
+                // Expanded once for the check: a wrong template is an error of the caller now, and not of a night
+                // later.
+                self.wording.input(&spec, now).map_err(|why| {
+                    Failure::new(Code::InvalidParams, format!("`input` cannot be used: {why}"))
+                })?;
+                put(self.updated_schedule(*spec, owner, anew)?, id)
+            }
+            ScheduleChange::Remove(id) => {
+                self.of_api(&id)?;
+                let write = StoredChange::Schedules { puts: Vec::new(), removes: vec![id] };
+                PlannedChange { write, about: None }
+            }
+            ScheduleChange::Pause(id, paused) => {
+                let schedule = self.known(&id)?.whole();
+                // Planned times of the pause are not caught up.
+                let cursor = if schedule.paused && !paused { now } else { schedule.cursor };
+                put(Schedule { paused, cursor, changed_at: now, ..schedule }, id)
+            }
+            ScheduleChange::RunNow(id) => self.triggered(id)?,
+            ScheduleChange::Configure(configured) => {
+                let named = configured.iter().map(|(spec, _)| spec.id.clone()).collect();
+                let removes = removed_schedules(self.table.iter().map(|it| &it.schedule), &named);
+                let known = |id: &ScheduleId| self.table.get(id).map(|entry| &entry.schedule);
+                let puts = stored_schedules(known, configured, now);
+                PlannedChange { write: StoredChange::Schedules { puts, removes }, about: None }
+            }
+        })
+    }
+
+    /// Returns an occurrence outside of the recurrence, planned for now. The cursor stays.
+    fn triggered(&self, id: ScheduleId) -> Result<PlannedChange, Failure> {
+        let known = self.known(&id)?;
+        let planned = self.now.trunc_subsecs(6); // The store keeps microseconds, and the planned time is the key.
+        let plain = plain(known, planned, planned, self.now);
+        let occurrence = Occurrence { cause: OccurrenceCause::Manual, ..plain };
+        let (schedule, cursor) = (id.clone(), known.cursor());
+        let advance = Advance { schedule, cursor, occurrences: vec![occurrence] };
+        Ok(PlannedChange { write: StoredChange::Triggered(Box::new(advance)), about: Some(id) })
+    }
+
+    /// Returns the row of a schedule that a caller creates or changes.
+    fn updated_schedule(
+        &self,
+        spec: ScheduleSpec,
+        owner: PrincipalId,
+        anew: bool,
+    ) -> Result<Schedule, Failure> {
+        let mut others = self.table.iter().filter(|entry| entry.schedule.id != spec.id);
+        if others.any(|entry| entry.schedule.name() == spec.name) {
+            let message = format!("another schedule is named `{}`", spec.name);
+            return Err(Failure::new(Code::ScheduleExists, message));
+        }
+        match (self.table.contains(&spec.id), anew) {
+            (false, true) => Ok(fresh(spec, owner, ScheduleOrigin::Api, self.now)),
+            (true, true) => {
+                let message = format!("schedule `{}` already exists", spec.id);
+                Err(Failure::new(Code::ScheduleExists, message))
+            }
+            (_, false) => {
+                let known = self.of_api(&spec.id)?.whole();
+                let owner = known.owner;
+                Ok(updated(known, spec, owner, self.now))
+            }
+        }
+    }
+
+    fn known(&self, id: &ScheduleId) -> Result<&InternedSchedule, Failure> {
+        let none = || Failure::new(Code::ScheduleUnknown, format!("there is no schedule `{id}`"));
+        self.table.get(id).map(|entry| &entry.schedule).ok_or_else(none)
+    }
+
+    /// Returns a schedule that callers may change.
+    fn of_api(&self, id: &ScheduleId) -> Result<&InternedSchedule, Failure> {
+        let schedule = self.known(id)?;
+        match schedule.alike().origin {
+            ScheduleOrigin::Api => Ok(schedule),
+            ScheduleOrigin::Configuration => {
+                let message = format!("the configuration defines schedule `{id}`");
+                Err(Failure::new(Code::ScheduleFixed, message))
+            }
+        }
+    }
+}
+
+impl PlannedChange {
+    /// Stores the change.
+    pub(super) async fn write(
+        &self,
+        services: &Services,
+        store: &dyn ScheduleStore,
+    ) -> Result<(), Failure> {
+        self.write.write(services, store).await.map_err(|error| unwritten(&error))
+    }
+}
+
+impl StoredChange {
+    async fn write(
+        &self,
+        services: &Services,
+        store: &dyn ScheduleStore,
+    ) -> Result<(), LedgerError> {
+        match self {
+            Self::Schedules { puts, removes } => {
+                // Put before removed: a crash in between leaves a schedule too many, not one too few.
+                store.put(services.stored_schedules(puts)).await?;
+                store.remove(removes.clone()).await
+            }
+            Self::Triggered(advance) => store.advance(vec![(**advance).clone()]).await.map(drop),
+        }
+    }
+}
+
+/// Returns the change that stores one schedule.
+fn put(schedule: Schedule, id: ScheduleId) -> PlannedChange {
+    let write = StoredChange::Schedules { puts: vec![schedule], removes: Vec::new() };
+    PlannedChange { write, about: Some(id) }
+}
+
+fn unwritten(error: &LedgerError) -> Failure {
+    tracing::error!(%error, "failed to store a change of schedules");
+    Failure::new(Code::LedgerUnavailable, "the change could not be stored")
+}
+
+/// Returns the schedules to remove if the configuration contains these.
+pub(super) fn removed_schedules<'s>(
+    known: impl Iterator<Item = &'s InternedSchedule>,
+    configured: &BTreeSet<ScheduleId>,
+) -> Vec<ScheduleId> {
+    let is_removed = |it: &&InternedSchedule| {
+        it.alike().origin == ScheduleOrigin::Configuration && !configured.contains(&it.id)
+    };
+    known.filter(is_removed).map(|it| it.id.clone()).collect()
+}
+
+/// Returns the schedules to put so that they match the configuration.
+pub(super) fn stored_schedules<'s>(
+    known: impl Fn(&ScheduleId) -> Option<&'s InternedSchedule>,
+    configured: Vec<(ScheduleSpec, PrincipalId)>,
+    now: DateTime<Utc>,
+) -> Vec<Schedule> {
+    let put = |(spec, owner): (ScheduleSpec, PrincipalId)| match known(&spec.id) {
+        None => Some(fresh(spec, owner, ScheduleOrigin::Configuration, now)),
+        Some(known) => {
+            let (known, origin) = (known.whole(), ScheduleOrigin::Configuration);
+            let is_same = is_same(&known, &spec, owner);
+            let sealed = SealedTexts::Plain; // The configuration has the raw texts.
+            (!is_same).then(|| Schedule { origin, sealed, ..updated(known, spec, owner, now) })
+        }
+    };
+    configured.into_iter().filter_map(put).collect()
+}
+
+fn is_same(known: &Schedule, spec: &ScheduleSpec, owner: PrincipalId) -> bool {
+    known.origin == ScheduleOrigin::Configuration
+        && known.spec == *spec
+        && known.owner == owner
+        && !known.is_locked()
+}
+
+const fn fresh(
+    spec: ScheduleSpec,
+    owner: PrincipalId,
+    origin: ScheduleOrigin,
+    now: DateTime<Utc>,
+) -> Schedule {
+    Schedule {
+        spec,
+        sealed: SealedTexts::Plain,
+        owner,
+        origin,
+        paused: false,
+        cursor: now,
+        created_at: now,
+        changed_at: now,
+    }
+}
+
+/// Returns a schedule with a new specification. Its new recurrence starts now; undecided times of the old one are
+/// dropped.
+fn updated(
+    known: Schedule,
+    spec: ScheduleSpec,
+    owner: PrincipalId,
+    now: DateTime<Utc>,
+) -> Schedule {
+    let same = known.spec.timetable == spec.timetable && known.spec.enabled == spec.enabled;
+    // Times that the old recurrence had and nobody decided would otherwise be caught up by the new one.
+    let cursor = if same { known.cursor } else { now };
+    let texts = |spec: &ScheduleSpec| (spec.name.clone(), spec.input.clone(), spec.params.clone());
+    // Sealed texts that no key opens stay until a caller sends others.
+    let is_unchanged = texts(&known.spec) == texts(&spec);
+    let sealed = if is_unchanged { known.sealed.clone() } else { SealedTexts::Plain };
+    Schedule { spec, sealed, owner, cursor, changed_at: now, ..known }
+}

@@ -1,0 +1,72 @@
+//! Application of the changes: each one is planned, stored, applied, and then answered.
+
+use crate::model::id::ScheduleId;
+use crate::model::schedule::Schedule;
+use crate::model::schedule::occurrence::OccurrenceStatus;
+use crate::scheduler::timer_queue::TimerEntry;
+use crate::scheduler::{SchedulerArgs, SchedulerData};
+
+use super::{ChangePlanner, ChangeResult, PendingChange, StoredChange};
+
+impl SchedulerData {
+    /// Starts the next change.
+    pub(in crate::scheduler) fn start_change(&mut self) {
+        while let Some(PendingChange { change, reply }) = self.changes.pop_front() {
+            let SchedulerArgs { config, services, .. } = &self.args;
+            let (wording, now) = (&*config.wording, services.clock.now());
+            let planner = ChangePlanner { table: &self.table, wording, now };
+            match planner.plan(change) {
+                Err(failure) => _ = reply.send(Err(failure)),
+                Ok(planned) => {
+                    return self.writer.change(planned, reply, services, &mut self.tasks);
+                }
+            }
+        }
+    }
+
+    /// Applies a stored change, then replies.
+    pub(in crate::scheduler) fn changed(&mut self, changed: ChangeResult) {
+        self.writer.written();
+        let ChangeResult { change, result, reply } = changed;
+        if let Err(failure) = result {
+            _ = reply.send(Err(failure));
+            return;
+        }
+        match change.write {
+            StoredChange::Schedules { puts, removes } => {
+                removes.iter().for_each(|id| self.remove(id));
+                puts.into_iter().for_each(|schedule| self.put(schedule));
+                self.table.tidy();
+            }
+            StoredChange::Triggered(advance) => {
+                for occurrence in advance.occurrences {
+                    let effects = self.occurrences.trigger(occurrence, &self.table);
+                    self.perform(effects);
+                }
+            }
+        }
+        _ = reply.send(Ok(change.about.and_then(|id| self.show(&id))));
+    }
+
+    fn remove(&mut self, id: &ScheduleId) {
+        self.close_waiting(id, OccurrenceStatus::Refused, "its schedule was removed");
+        self.occurrences.drop_all(id);
+        if let Some(next) = self.table.remove(id) {
+            self.timers.remove(next, TimerEntry::Evaluate(id.clone()));
+        }
+    }
+
+    /// Applies a stored schedule; its open occurrences continue.
+    fn put(&mut self, schedule: Schedule) {
+        if schedule.paused {
+            let (id, held) = (&schedule.spec.id, OccurrenceStatus::Skipped);
+            self.close_waiting(id, held, "its schedule was held back");
+        }
+        self.table.put(schedule, self.args.now(), &mut self.timers);
+    }
+
+    fn close_waiting(&mut self, id: &ScheduleId, status: OccurrenceStatus, why: &str) {
+        let effects = self.occurrences.close_waiting(id, status, why, &self.table);
+        self.perform(effects);
+    }
+}

@@ -1,0 +1,141 @@
+//! Dispatch of due occurrences to the agents.
+
+mod observation;
+mod submission;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::authorization::TokenSnapshot;
+use super::entry::{OpenOccurrence, SubmissionMode};
+use super::occurrences::{OccurrenceMachine, RunCancellation};
+use super::table::ScheduleTable;
+use super::tasks::SchedulerTasks;
+use super::{OccurrenceKey, SchedulerArgs, SchedulerMsg};
+use crate::gateway::requests::Requests;
+use crate::model::execution::progress::Progress;
+use crate::model::failure::Failure;
+use crate::model::id::ExecutionId;
+
+pub(super) use self::observation::observe;
+use self::submission::{OccurrenceSubmission, caller};
+
+/// Maximum number of pending requests of schedules.
+const AT_ONCE: usize = 64;
+
+/// Result of a request.
+pub enum DispatchResult {
+    /// The request became an execution.
+    Taken(ExecutionId, Option<watch::Receiver<Progress>>),
+    /// The request was rejected permanently.
+    Refused(Failure),
+    /// The request was rejected temporarily.
+    Later(Failure),
+    /// The request was never accepted, and its time is over.
+    Lapsed,
+}
+
+/// Dispatcher of occurrences: those that are ready, and the number of pending requests.
+#[derive(Default)]
+pub(super) struct Dispatcher {
+    /// Occurrences to submit, as soon as the number of pending requests permits.
+    ready: VecDeque<OccurrenceKey>,
+    /// Tokens, as read for the latest stored decisions.
+    tokens: Option<Arc<TokenSnapshot>>,
+    /// Number of pending requests.
+    pending: usize,
+}
+
+impl Dispatcher {
+    /// Adds an occurrence that is ready.
+    pub(super) fn push(&mut self, key: OccurrenceKey) {
+        self.ready.push_back(key);
+    }
+
+    /// Sets the tokens with which the next occurrences are submitted.
+    pub(super) fn set_tokens(&mut self, tokens: Arc<TokenSnapshot>) {
+        self.tokens = Some(tokens);
+    }
+
+    /// Records that a request has its result.
+    pub(super) const fn answered(&mut self) {
+        self.pending = self.pending.saturating_sub(1);
+    }
+
+    /// Submits ready occurrences, up to the limit of pending requests.
+    pub(super) fn dispatch(
+        &mut self,
+        occurrences: &mut OccurrenceMachine,
+        table: &ScheduleTable,
+        args: &SchedulerArgs,
+        tasks: &mut SchedulerTasks,
+    ) {
+        // Tokens may be revoked at any time: a snapshot serves only the occurrences that are submitted right after it.
+        let tokens = self.tokens.take();
+        if self.ready.is_empty() {
+            return;
+        }
+        let tokens = tokens.unwrap_or_default();
+        // Bounded, because many schedules may be due at the same minute.
+        while self.pending < AT_ONCE {
+            let Some(key) = self.ready.pop_front() else { return };
+            // The schedule may have been removed, or the occurrence closed, since it was ready.
+            let Some(open) = occurrences.begin_submission(&key) else { continue };
+            let mode = open.mode;
+            let Some(submission) = submission(open, mode, &tokens, table) else { continue };
+            self.pending += 1;
+            let (wording, requests) = (args.config.wording.clone(), args.requests.clone());
+            tasks.report(async move {
+                let input = submission.input(&*wording);
+                SchedulerMsg::Asked(key, submission.submit(&requests, input).await)
+            });
+        }
+    }
+}
+
+/// Checks whether the agent would accept an occurrence.
+pub(super) fn check(
+    key: OccurrenceKey,
+    occurrences: &OccurrenceMachine,
+    table: &ScheduleTable,
+    args: &SchedulerArgs,
+    tasks: &mut SchedulerTasks,
+) {
+    let Some(open) = occurrences.open().get(&key) else { return };
+    let Some(submission) = submission(open, SubmissionMode::First, &Arc::default(), table) else {
+        return;
+    };
+    let (wording, requests) = (args.config.wording.clone(), args.requests.clone());
+    tasks.report(async move {
+        let input = submission.input(&*wording);
+        SchedulerMsg::Checked(key, submission.refusal(&requests, input).await)
+    });
+}
+
+/// Cancels the execution of an occurrence. Its end is observed separately.
+pub(super) fn cancel(run: RunCancellation, requests: Requests, tasks: &mut SchedulerTasks) {
+    let RunCancellation { key, execution, owner, why } = run;
+    tracing::warn!(schedule = %key.schedule, %execution, why, "cancelling scheduled run");
+    tasks.spawn(async move {
+        _ = requests.cancel(&caller(owner, "the schedule"), execution).await;
+    });
+}
+
+/// Returns the submission of an occurrence; `None` if its schedule was removed.
+fn submission(
+    open: &OpenOccurrence,
+    mode: SubmissionMode,
+    tokens: &Arc<TokenSnapshot>,
+    table: &ScheduleTable,
+) -> Option<OccurrenceSubmission> {
+    let schedule = &table.get(&open.occurrence.schedule)?.schedule;
+    Some(OccurrenceSubmission {
+        occurrence: open.occurrence.clone(),
+        spec: schedule.spec(),
+        is_locked: schedule.alike().is_locked(),
+        mode,
+        tokens: Arc::clone(tokens),
+    })
+}

@@ -1,0 +1,100 @@
+//! Observation of the execution that an occurrence became, until its end is stored.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tokio::sync::watch;
+
+use crate::gateway::requests::Requests;
+use crate::model::code::Code;
+use crate::model::execution::Outcome;
+use crate::model::execution::progress::Progress;
+use crate::model::execution::record::Record;
+use crate::model::id::ExecutionId;
+use crate::model::schedule::occurrence::{Occurrence, OccurrenceEnding, OccurrenceQuery};
+use crate::ports::schedule_store::ScheduleStore;
+use crate::scheduler::occurrences::OccurrenceRun;
+use crate::scheduler::result_writer::RETRY_PAUSE;
+use crate::scheduler::{OccurrenceKey, SchedulerMsg};
+
+/// Maximum number of consecutive failures that are counted.
+const COUNTED: u32 = 100;
+
+/// Waits for the end of an execution, stores it, and returns it with the number of consecutive failures.
+pub(in crate::scheduler) async fn observe(
+    run: OccurrenceRun,
+    requests: Requests,
+    store: Arc<dyn ScheduleStore>,
+) -> SchedulerMsg {
+    let OccurrenceRun { key, execution, progress } = run;
+    let ending = ending(&requests, execution, progress).await;
+    // Stored before it is counted: the latest occurrences are read from the store.
+    while let Err(error) = store.end(&key.schedule, key.planned, ending).await {
+        tracing::error!(%error, "failed to record result of scheduled run");
+        tokio::time::sleep(RETRY_PAUSE).await;
+    }
+    let streak = streak(&latest(&*store, &key, ending).await);
+    SchedulerMsg::Ended(key, ending, streak)
+}
+
+/// Waits until an execution has ended, also after failures of its actors.
+async fn ending(
+    requests: &Requests,
+    execution: ExecutionId,
+    mut progress: Option<watch::Receiver<Progress>>,
+) -> OccurrenceEnding {
+    loop {
+        match requests.reader.services.ledger.execution(execution).await {
+            Ok(Some(record)) if record.outcome.is_some() => return of(&record),
+            Ok(Some(record)) => {
+                if progress.is_none() {
+                    progress = requests.reader.watch(&record.agent, record.id).await;
+                }
+                _ = requests.ended(&record, progress.take()).await; // The record is read again in any case.
+            }
+            Ok(None) => return gone(requests.reader.now()),
+            Err(error) => tracing::error!(%execution, %error, "read failed"),
+        }
+        tokio::time::sleep(Duration::from_millis(250)).await; // Only if it has not ended.
+    }
+}
+
+fn of(record: &Record) -> OccurrenceEnding {
+    OccurrenceEnding {
+        outcome: record.outcome.unwrap_or(Outcome::Failed),
+        code: record.failure.as_ref().map(|failure| failure.code),
+        recovered: record.outcome == Some(Outcome::Completed) && record.stamp.attempt > 1,
+        at: record.ended_at.unwrap_or(record.changed_at),
+    }
+}
+
+/// Returns the end of an execution that was removed.
+const fn gone(at: DateTime<Utc>) -> OccurrenceEnding {
+    OccurrenceEnding {
+        outcome: Outcome::Failed,
+        code: Some(Code::ExecutionUnknown),
+        recovered: false,
+        at,
+    }
+}
+
+/// Returns the latest occurrences of a schedule, as far as they matter for consecutive failures: a success ends every
+/// earlier sequence of failures.
+async fn latest(
+    store: &dyn ScheduleStore,
+    key: &OccurrenceKey,
+    ending: OccurrenceEnding,
+) -> Vec<Occurrence> {
+    let since = (ending.outcome == Outcome::Completed).then_some(key.planned);
+    let schedule = Some(key.schedule.clone());
+    let query = OccurrenceQuery { schedule, since, limit: COUNTED, ..Default::default() };
+    store.occurrences(query).await.unwrap_or_default()
+}
+
+/// Returns the number of consecutive failures, the latest first.
+fn streak(latest: &[Occurrence]) -> u32 {
+    let endings = latest.iter().filter_map(|occurrence| occurrence.ending);
+    let failed = endings.take_while(|ending| ending.outcome != Outcome::Completed).count();
+    u32::try_from(failed).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,149 @@
+//! Submission of an occurrence as a request of its owner.
+
+use std::sync::Arc;
+
+use super::DispatchResult;
+use crate::agent::SubmitReply;
+use crate::decide::recovery::Lost;
+use crate::gateway::requests::Requests;
+use crate::model::access::principal::{Caller, Right, Scope};
+use crate::model::code::{Category, Code};
+use crate::model::execution::request::{Input, Overrides, Request, RequestOrigin, Trigger};
+use crate::model::failure::Failure;
+use crate::model::id::{ContextId, MessageId, PrincipalId};
+use crate::model::schedule::ScheduleSpec;
+use crate::model::schedule::occurrence::Occurrence;
+use crate::ports::schedule_template::Wording;
+use crate::scheduler::authorization::{TokenSnapshot, not_given};
+use crate::scheduler::entry::SubmissionMode;
+
+/// Occurrence that is to be submitted.
+pub(super) struct OccurrenceSubmission {
+    pub(super) occurrence: Occurrence,
+    pub(super) spec: ScheduleSpec,
+    /// True if no key opens the sealed texts of the schedule.
+    pub(super) is_locked: bool,
+    pub(super) mode: SubmissionMode,
+    pub(super) tokens: Arc<TokenSnapshot>,
+}
+
+impl OccurrenceSubmission {
+    /// Returns the input at the planned time, or the reason why the template cannot be rendered.
+    pub(super) fn input(&self, wording: &dyn Wording) -> Result<String, String> {
+        wording.input(&self.spec, self.occurrence.planned)
+    }
+
+    /// Submits the request.
+    pub(super) async fn submit(
+        self,
+        requests: &Requests,
+        input: Result<String, String>,
+    ) -> DispatchResult {
+        let input = match input {
+            Ok(input) => input,
+            Err(why) => return DispatchResult::Refused(not_rendered(&why)),
+        };
+        let request = self.request(input);
+        // An accepted request is found even if its input can no longer be opened, or its owner has lost the right.
+        if let Some(known) = self.known(requests, &request).await {
+            return known;
+        }
+        if self.is_locked {
+            return DispatchResult::Refused(not_opened());
+        }
+        match requests.submit(&caller(request.origin.owner, "schedule"), request).await {
+            Ok(SubmitReply { execution, progress, .. }) => {
+                DispatchResult::Taken(execution, progress)
+            }
+            Err(failure) if is_temporary(&failure) => DispatchResult::Later(failure),
+            Err(failure) => DispatchResult::Refused(failure),
+        }
+    }
+
+    /// Returns the reason why the request would be rejected permanently. A temporary rejection does not count: the
+    /// occurrence waits for its end as it would without a previous run.
+    pub(super) async fn refusal(
+        &self,
+        requests: &Requests,
+        input: Result<String, String>,
+    ) -> Option<Failure> {
+        if self.is_locked {
+            return Some(not_opened());
+        }
+        let input = match input {
+            Ok(input) => input,
+            Err(why) => return Some(not_rendered(&why)),
+        };
+        let request = self.request(input);
+        if let Ok(false) =
+            self.tokens.is_given(requests, request.origin.owner, &request.agent).await
+        {
+            return Some(not_given());
+        }
+        requests.refusal(request).await.filter(|failure| !is_temporary(failure))
+    }
+
+    /// Returns the result without a submission: the request was accepted before, or its owner has no right.
+    async fn known(&self, requests: &Requests, request: &Request) -> Option<DispatchResult> {
+        let services = &requests.reader.services;
+        let unread = |error| DispatchResult::Later(crate::gateway::reader::unreadable(&error));
+        if self.mode != SubmissionMode::First {
+            let key = services.keyring.keys(request).message;
+            match services.ledger.taken(request.origin.owner, &request.agent, key).await {
+                Ok(None) if self.mode == SubmissionMode::FindOnly => {
+                    return Some(DispatchResult::Lapsed);
+                }
+                Ok(None) => {}
+                Ok(Some((execution, _))) => return Some(DispatchResult::Taken(execution, None)),
+                Err(error) => return Some(unread(error)),
+            }
+        }
+        match self.tokens.is_given(requests, request.origin.owner, &request.agent).await {
+            Ok(true) => None,
+            Ok(false) => Some(DispatchResult::Refused(not_given())),
+            Err(error) => Some(unread(error)),
+        }
+    }
+
+    /// Returns the request. Its message id is made of the schedule and the planned time, so that the agent recognizes a
+    /// repeated submission.
+    fn request(&self, input: String) -> Request {
+        let Self { occurrence, spec, .. } = self;
+        let message = occurrence.message();
+        Request {
+            agent: occurrence.agent.clone(),
+            origin: RequestOrigin::direct(
+                occurrence.owner,
+                Trigger::Schedule { id: occurrence.schedule.clone(), planned: occurrence.planned },
+            ),
+            message: MessageId(message.clone()),
+            idempotency: None,
+            context: ContextId(message),
+            opens: true,
+            continues: None,
+            standing: Overrides::default(),
+            input: Input { params: spec.params.clone(), ..Input::text_of(input) },
+        }
+    }
+}
+
+/// Returns the refusal of an occurrence whose template cannot be rendered.
+fn not_rendered(why: &str) -> Failure {
+    Failure::new(Code::InvalidParams, format!("its input template cannot be expanded: {why}"))
+}
+
+/// Returns the refusal of an occurrence whose input no key opens.
+fn not_opened() -> Failure {
+    Failure::new(Code::InputSealed, Lost::KeyGone.reason())
+}
+
+/// Returns true if a retry may succeed.
+fn is_temporary(failure: &Failure) -> bool {
+    failure.category() != Category::Permanent
+}
+
+/// Returns the caller under which the scheduler submits: the owner, whose right was checked before.
+pub(super) fn caller(principal: PrincipalId, name: &str) -> Caller {
+    let scope = Scope { rights: vec![Right::Read, Right::Run], agents: None };
+    Caller { principal, name: name.to_owned(), scope }
+}

@@ -1,0 +1,111 @@
+//! Evaluation of due schedules: the decisions about their planned times.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::entry::{LoadedSchedule, OpenCounts};
+use super::interned::InternedSchedule;
+use crate::decide::schedule::due::{
+    DueEvaluation, OverlapDecision, Passed, Recurrence, due_at, evaluate, way,
+};
+use crate::model::schedule::occurrence::{Occurrence, OccurrenceCause, OccurrenceStatus};
+use crate::model::schedule::{Schedule, ScheduleSpec};
+use crate::ports::schedule_store::Advance;
+
+impl LoadedSchedule {
+    /// Evaluates the schedule, and sets its next due time. Returns the decisions to store, if there are any.
+    pub(super) fn evaluate(&mut self, open: OpenCounts, now: DateTime<Utc>) -> Option<Advance> {
+        let schedule = &mut self.schedule;
+        let found = evaluate(schedule.recurrence(), schedule.cursor(), now);
+        self.next = found.next;
+        if found.fires.is_empty() && found.passed.is_empty() {
+            schedule.set_cursor(found.cursor); // A cursor that passed no planned time is not worth a write.
+            return None;
+        }
+        // The cursor in memory moves once the decisions are stored: after a failed write they are made again.
+        let (cursor, occurrences) = (found.cursor, occurrences(schedule, found, open, now));
+        Some(Advance { schedule: schedule.id.clone(), cursor, occurrences })
+    }
+}
+
+/// Returns the decisions of an evaluation in their stored form.
+fn occurrences(
+    schedule: &InternedSchedule,
+    found: DueEvaluation,
+    open: OpenCounts,
+    now: DateTime<Utc>,
+) -> Vec<Occurrence> {
+    let spec = &schedule.alike().spec;
+    let Recurrence { id, jitter, .. } = schedule.recurrence();
+    let passed = found.passed.into_iter().map(|passed| {
+        let Passed { first, times, verdict, .. } = passed;
+        let reason = Some(reason(&passed));
+        let plain = plain(schedule, first, due_at(id, jitter, first), now);
+        Occurrence { verdict, times, reason, cause: OccurrenceCause::CatchUp, ..plain }
+    });
+    let mut all: Vec<_> = passed.collect();
+    // Each decision counts for the next one: several planned times may be due together.
+    let OpenCounts { mut busy, mut waiting } = open;
+    for (planned, due, cause) in found.fires {
+        let (verdict, reason) = match way(spec.overlap, busy, waiting) {
+            OverlapDecision::Fire => {
+                busy += 1;
+                (OccurrenceStatus::Pending, None)
+            }
+            OverlapDecision::Wait | OverlapDecision::Replace => {
+                waiting += 1;
+                (OccurrenceStatus::Pending, None)
+            }
+            OverlapDecision::Skip(reason) => (OccurrenceStatus::Skipped, Some(reason.to_owned())),
+        };
+        let plain = plain(schedule, planned, due, now);
+        all.push(Occurrence { cause, verdict, reason, ..plain });
+    }
+    all
+}
+
+/// Returns an occurrence with its times and default values.
+pub(super) fn plain(
+    schedule: &InternedSchedule,
+    planned: DateTime<Utc>,
+    due: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> Occurrence {
+    let Schedule { spec, owner, .. } = schedule.alike();
+    Occurrence {
+        schedule: schedule.id.clone(),
+        planned,
+        due,
+        cause: OccurrenceCause::Due,
+        verdict: OccurrenceStatus::Pending,
+        reason: None,
+        times: 1,
+        decided_at: now,
+        agent: spec.agent.clone(),
+        owner: *owner,
+        fired_at: None,
+        execution: None,
+        deadline: deadline(spec, due),
+        ending: None,
+    }
+}
+
+fn deadline(spec: &ScheduleSpec, due: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    due.checked_add_signed(TimeDelta::from_std(spec.deadline?).ok()?)
+}
+
+fn reason(passed: &Passed) -> String {
+    let Passed { last, times, reason, .. } = passed;
+    match times {
+        1 => (*reason).to_owned(),
+        _ => format!("{reason}; {times} of them, up to {}", last.format("%Y-%m-%dT%H:%M:%SZ")),
+    }
+}
+
+/// Logs an occurrence that will not be submitted.
+pub(super) fn log_occurrence(occurrence: &Occurrence) {
+    let Occurrence { schedule, planned, verdict, times, reason, .. } = occurrence;
+    if *verdict != OccurrenceStatus::Pending {
+        let (verdict, why) = (verdict.as_str(), reason.as_deref().unwrap_or_default());
+        tracing::warn!(%schedule, %planned, verdict, times, why, "not asked for");
+    }
+}

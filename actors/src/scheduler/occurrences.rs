@@ -1,0 +1,280 @@
+//! State machine of the open occurrences, which are decided to be submitted and have not ended yet. Each method changes
+//! the occurrences, and returns the effects that the actor carries out, in their order.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use tokio::sync::watch;
+
+use super::OccurrenceKey;
+use super::authorization::reason;
+use super::entry::{OccurrencePhase, OpenOccurrence};
+use super::result_writer::OccurrenceResult;
+use super::table::ScheduleTable;
+use super::timer_queue::TimerEntry;
+use crate::decide::schedule::due::{OverlapDecision, way};
+use crate::model::execution::progress::Progress;
+use crate::model::failure::Failure;
+use crate::model::id::{ExecutionId, PrincipalId, ScheduleId};
+use crate::model::schedule::Overlap;
+use crate::model::schedule::occurrence::{Occurrence, OccurrenceStatus};
+
+mod open;
+mod replacing;
+mod resume;
+
+pub(super) use self::open::OpenOccurrences;
+
+/// Pause before the cancellation of an occurrence is repeated whose execution is not known yet.
+const CANCEL_AGAIN: TimeDelta = TimeDelta::seconds(1);
+
+/// State machine of the open occurrences.
+#[derive(Default)]
+pub(super) struct OccurrenceMachine {
+    open: OpenOccurrences,
+}
+
+/// Effect of a step of an occurrence.
+pub(super) enum OccurrenceEffect {
+    /// Submit the occurrence, as soon as the number of pending requests permits.
+    Submit(OccurrenceKey),
+    /// Check whether the agent would accept the occurrence, which is to replace others.
+    Check(OccurrenceKey),
+    /// Store a result.
+    Record(OccurrenceResult),
+    /// Perform an action at this instant.
+    Schedule(DateTime<Utc>, TimerEntry),
+    /// Wait for the end of the execution.
+    Observe(OccurrenceRun),
+    /// Cancel the execution.
+    Cancel(RunCancellation),
+}
+
+/// Execution that an occurrence became.
+pub(super) struct OccurrenceRun {
+    pub(super) key: OccurrenceKey,
+    pub(super) execution: ExecutionId,
+    /// Progress of the execution, if an actor holds it.
+    pub(super) progress: Option<watch::Receiver<Progress>>,
+}
+
+/// Cancellation of the execution of an occurrence.
+pub(super) struct RunCancellation {
+    pub(super) key: OccurrenceKey,
+    pub(super) execution: ExecutionId,
+    pub(super) owner: PrincipalId,
+    /// Reason for the log.
+    pub(super) why: &'static str,
+}
+
+/// Effects of the present step.
+type Effects = Vec<OccurrenceEffect>;
+
+impl OccurrenceMachine {
+    /// Returns the open occurrences.
+    pub(super) const fn open(&self) -> &OpenOccurrences {
+        &self.open
+    }
+
+    /// Returns an open occurrence whose request is about to be submitted, and counts the submission.
+    pub(super) fn begin_submission(&mut self, key: &OccurrenceKey) -> Option<&OpenOccurrence> {
+        let open = self.open.occurrence_mut(key)?;
+        open.tries += 1;
+        Some(open)
+    }
+
+    /// Drops the occurrences of a removed schedule. Their executions are still observed.
+    pub(super) fn drop_all(&mut self, id: &ScheduleId) {
+        self.open.drop_all(id);
+    }
+
+    /// Inserts an occurrence, unless its schedule was removed meanwhile.
+    fn insert(&mut self, open: OpenOccurrence, table: &ScheduleTable) {
+        if table.contains(&open.occurrence.schedule) {
+            self.open.insert(open);
+        }
+    }
+
+    /// Adds stored occurrences of a schedule, and starts those that may proceed.
+    pub(super) fn start(
+        &mut self,
+        id: &ScheduleId,
+        occurrences: Vec<Occurrence>,
+        table: &ScheduleTable,
+    ) -> Effects {
+        let mut effects = Vec::new();
+        for occurrence in occurrences.into_iter().filter(Occurrence::is_open) {
+            effects.extend(deadline(&occurrence));
+            if occurrence.verdict == OccurrenceStatus::Pending {
+                self.insert(OpenOccurrence::of(occurrence), table);
+            }
+        }
+        self.proceed(id, table, &mut effects);
+        effects
+    }
+
+    /// Adds a triggered occurrence, which waits for no other one.
+    pub(super) fn trigger(&mut self, occurrence: Occurrence, table: &ScheduleTable) -> Effects {
+        let mut effects: Effects = deadline(&occurrence).into_iter().collect();
+        effects.push(OccurrenceEffect::Submit(OccurrenceKey::of(&occurrence)));
+        let phase = OccurrencePhase::Submitting;
+        self.insert(OpenOccurrence { phase, ..OpenOccurrence::of(occurrence) }, table);
+        effects
+    }
+
+    /// Starts the waiting occurrences of a schedule that may proceed.
+    fn proceed(&mut self, id: &ScheduleId, table: &ScheduleTable, effects: &mut Effects) {
+        let Some(entry) = table.get(id) else { return };
+        let overlap = entry.schedule.alike().spec.overlap;
+        let (waiting, busy) = (self.open.waiting(id), self.open.counts(id).busy);
+        for (index, key) in waiting.iter().enumerate() {
+            let is_last = index + 1 == waiting.len();
+            match way(overlap, busy, 0) {
+                OverlapDecision::Fire if overlap == Overlap::Allow => self.submit(key, effects),
+                OverlapDecision::Replace if !is_last => {
+                    let coalesced = closed(key, OccurrenceStatus::Coalesced, LATER_ONE);
+                    self.end_without_run(coalesced, table, effects);
+                }
+                OverlapDecision::Replace => effects.extend(self.check(key)),
+                OverlapDecision::Fire if index == 0 => self.submit(key, effects),
+                OverlapDecision::Fire | OverlapDecision::Wait | OverlapDecision::Skip(_) => {}
+            }
+        }
+    }
+
+    fn submit(&mut self, key: &OccurrenceKey, effects: &mut Effects) {
+        if let Some(open) = self.open.occurrence_mut(key) {
+            open.phase = OccurrencePhase::Submitting;
+            effects.push(OccurrenceEffect::Submit(key.clone()));
+        }
+    }
+
+    /// Records that an occurrence became an execution, also if its schedule was removed meanwhile.
+    pub(super) fn fired(&mut self, run: OccurrenceRun, now: DateTime<Utc>) -> Effects {
+        let (key, execution) = (run.key.clone(), Some(run.execution));
+        if let Some(open) = self.open.occurrence_mut(&key) {
+            open.fired(run.execution, now);
+        }
+        let status = OccurrenceStatus::Fired;
+        let result = OccurrenceResult { key, status, reason: None, execution };
+        vec![OccurrenceEffect::Record(result), OccurrenceEffect::Observe(run)]
+    }
+
+    /// Repeats a submission that was rejected temporarily, or rejects the occurrence when its time is over.
+    pub(super) fn retry(
+        &mut self,
+        key: &OccurrenceKey,
+        failure: &Failure,
+        now: DateTime<Utc>,
+        table: &ScheduleTable,
+    ) -> Effects {
+        let window = table.get(&key.schedule).map(|entry| entry.schedule.late_window());
+        let window = window.unwrap_or_default(); // A removed schedule has no open occurrence either.
+        let open = self.open.occurrence_mut(key);
+        let Some(pause) = open.and_then(|open| open.retry_pause(window, now)) else {
+            return self.refuse(key, failure, table);
+        };
+        let (at, code) = (now + TimeDelta::seconds(pause.into()), failure.code);
+        tracing::info!(schedule = %key.schedule, %code, pause, "resubmitting later");
+        vec![OccurrenceEffect::Schedule(at, TimerEntry::Resubmit(key.clone().into()))]
+    }
+
+    /// Rejects an occurrence.
+    pub(super) fn refuse(
+        &mut self,
+        key: &OccurrenceKey,
+        failure: &Failure,
+        table: &ScheduleTable,
+    ) -> Effects {
+        let OccurrenceKey { schedule, planned } = key;
+        let reason = reason(failure);
+        tracing::warn!(%schedule, %planned, reason, "the request was refused");
+        self.close(closed(key, OccurrenceStatus::Refused, &reason), table)
+    }
+
+    /// Closes an occurrence without an execution.
+    pub(super) fn close(&mut self, result: OccurrenceResult, table: &ScheduleTable) -> Effects {
+        let mut effects = Vec::new();
+        self.end_without_run(result, table, &mut effects);
+        effects
+    }
+
+    fn end_without_run(
+        &mut self,
+        result: OccurrenceResult,
+        table: &ScheduleTable,
+        effects: &mut Effects,
+    ) {
+        let id = result.key.schedule.clone();
+        self.open.remove(&result.key);
+        effects.push(OccurrenceEffect::Record(result));
+        self.proceed(&id, table, effects);
+    }
+
+    /// Closes the waiting occurrences of a schedule that is removed or paused.
+    pub(super) fn close_waiting(
+        &mut self,
+        id: &ScheduleId,
+        status: OccurrenceStatus,
+        why: &str,
+        table: &ScheduleTable,
+    ) -> Effects {
+        let mut effects = Vec::new();
+        for key in self.open.waiting(id) {
+            self.end_without_run(closed(&key, status, why), table, &mut effects);
+        }
+        effects
+    }
+
+    /// Handles the end of an execution: the next occurrence may start.
+    pub(super) fn ended(&mut self, key: &OccurrenceKey, table: &ScheduleTable) -> Effects {
+        let mut effects = Vec::new();
+        self.open.remove(key);
+        self.proceed(&key.schedule, table, &mut effects);
+        effects
+    }
+
+    /// Cancels the execution of an occurrence, or the execution that it is about to become.
+    pub(super) fn cancel(
+        &mut self,
+        key: &OccurrenceKey,
+        why: &'static str,
+        now: DateTime<Utc>,
+        table: &ScheduleTable,
+    ) -> Effects {
+        let Some(open) = self.open.get(key) else { return Vec::new() };
+        let (key, owner) = (key.clone(), open.occurrence.owner);
+        match (open.occurrence.execution, open.phase) {
+            (Some(execution), _) => {
+                vec![OccurrenceEffect::Cancel(RunCancellation { key, execution, owner, why })]
+            }
+            (None, OccurrencePhase::Waiting) => {
+                self.close(closed(&key, OccurrenceStatus::Skipped, why), table)
+            }
+            // The agent may have accepted the request: the execution is cancelled once its id is known.
+            (None, OccurrencePhase::Submitting | OccurrencePhase::Running) => {
+                let again = TimerEntry::Cancel(key.into());
+                vec![OccurrenceEffect::Schedule(now + CANCEL_AGAIN, again)]
+            }
+        }
+    }
+}
+
+/// Reason of an occurrence that a later one replaces before it started.
+const LATER_ONE: &str = "a later one stands for it";
+
+/// Returns the result of an occurrence without an execution.
+pub(super) fn closed(
+    key: &OccurrenceKey,
+    status: OccurrenceStatus,
+    reason: &str,
+) -> OccurrenceResult {
+    OccurrenceResult { key: key.clone(), status, reason: Some(reason.to_owned()), execution: None }
+}
+
+/// Returns the cancellation at the deadline of an occurrence.
+fn deadline(occurrence: &Occurrence) -> Option<OccurrenceEffect> {
+    let cancel = TimerEntry::Cancel(OccurrenceKey::of(occurrence).into());
+    Some(OccurrenceEffect::Schedule(occurrence.deadline?, cancel))
+}
+
+#[cfg(test)]
+mod tests;

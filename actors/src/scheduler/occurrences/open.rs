@@ -1,0 +1,80 @@
+//! Open occurrences of all schedules, by planned time.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+
+use crate::model::id::ScheduleId;
+use crate::model::schedule::ScheduleView;
+use crate::scheduler::OccurrenceKey;
+use crate::scheduler::entry::{LoadedSchedule, OccurrencePhase, OpenCounts, OpenOccurrence};
+
+/// Open occurrences. A schedule without one has no entry, because most schedules are idle.
+#[derive(Default)]
+pub(in crate::scheduler) struct OpenOccurrences {
+    by_schedule: BTreeMap<ScheduleId, BTreeMap<DateTime<Utc>, OpenOccurrence>>,
+}
+
+impl OpenOccurrences {
+    pub(in crate::scheduler) fn get(&self, key: &OccurrenceKey) -> Option<&OpenOccurrence> {
+        self.by_schedule.get(&key.schedule)?.get(&key.planned)
+    }
+
+    pub(super) fn occurrence_mut(&mut self, key: &OccurrenceKey) -> Option<&mut OpenOccurrence> {
+        self.by_schedule.get_mut(&key.schedule)?.get_mut(&key.planned)
+    }
+
+    /// Returns the schedules with open occurrences, in the order of their ids.
+    pub(super) fn schedules(&self) -> Vec<ScheduleId> {
+        self.by_schedule.keys().cloned().collect()
+    }
+
+    /// Returns the numbers of the open occurrences of a schedule.
+    pub(in crate::scheduler) fn counts(&self, id: &ScheduleId) -> OpenCounts {
+        let (all, waiting) = (self.of(id).count(), self.of(id).filter(is_waiting).count());
+        OpenCounts { busy: all - waiting, waiting }
+    }
+
+    /// Returns the displayed form of a schedule.
+    pub(in crate::scheduler) fn view(&self, entry: &LoadedSchedule) -> ScheduleView {
+        let id = &entry.schedule.id;
+        let executions = self.of(id).filter_map(|open| open.occurrence.execution).collect();
+        entry.view(self.counts(id), executions)
+    }
+
+    fn of(&self, id: &ScheduleId) -> impl Iterator<Item = &OpenOccurrence> {
+        self.by_schedule.get(id).into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// Returns the occurrences of a schedule that wait for earlier ones.
+    pub(super) fn waiting(&self, id: &ScheduleId) -> Vec<OccurrenceKey> {
+        self.of(id).filter(is_waiting).map(OpenOccurrence::key).collect()
+    }
+
+    /// Returns the occurrences of a schedule that are being submitted, or run.
+    pub(in crate::scheduler) fn busy(&self, id: &ScheduleId) -> Vec<OccurrenceKey> {
+        self.of(id).filter(|open| !is_waiting(open)).map(OpenOccurrence::key).collect()
+    }
+
+    pub(super) fn insert(&mut self, open: OpenOccurrence) {
+        let OccurrenceKey { schedule, planned } = open.key();
+        self.by_schedule.entry(schedule).or_default().insert(planned, open);
+    }
+
+    pub(super) fn remove(&mut self, key: &OccurrenceKey) {
+        let Some(open) = self.by_schedule.get_mut(&key.schedule) else { return };
+        open.remove(&key.planned);
+        if open.is_empty() {
+            self.by_schedule.remove(&key.schedule);
+        }
+    }
+
+    /// Drops the occurrences of a removed schedule.
+    pub(super) fn drop_all(&mut self, id: &ScheduleId) {
+        self.by_schedule.remove(id);
+    }
+}
+
+fn is_waiting(open: &&OpenOccurrence) -> bool {
+    open.phase == OccurrencePhase::Waiting
+}

@@ -1,0 +1,81 @@
+//! Resumption of the occurrences that an earlier process had decided and not finished.
+
+use chrono::{DateTime, Utc};
+
+use super::{Effects, OccurrenceEffect, OccurrenceMachine, OccurrenceRun, closed, deadline};
+use crate::model::id::{ExecutionId, ScheduleId};
+use crate::model::schedule::Overlap;
+use crate::model::schedule::occurrence::{Occurrence, OccurrenceStatus};
+use crate::scheduler::OccurrenceKey;
+use crate::scheduler::entry::{OccurrencePhase, OpenOccurrence, SubmissionMode};
+use crate::scheduler::interned::InternedSchedule;
+use crate::scheduler::table::ScheduleTable;
+
+impl OccurrenceMachine {
+    /// Resumes an unfinished occurrence.
+    pub(in crate::scheduler) fn resume(
+        &mut self,
+        occurrence: Occurrence,
+        table: &ScheduleTable,
+        now: DateTime<Utc>,
+    ) -> Effects {
+        let key = OccurrenceKey::of(&occurrence);
+        let entry = table.get(&key.schedule);
+        match (entry, occurrence.verdict, occurrence.execution) {
+            (None, OccurrenceStatus::Pending, _) => {
+                let removed = closed(&key, OccurrenceStatus::Refused, "its schedule was removed");
+                self.close(removed, table)
+            }
+            (None, _, execution) => observed(key, execution).into_iter().collect(),
+            (Some(entry), OccurrenceStatus::Pending, _) => {
+                self.resume_pending(occurrence, &entry.schedule, table, now)
+            }
+            (Some(_), _, execution) => {
+                let mut effects: Effects = deadline(&occurrence).into_iter().collect();
+                effects.extend(observed(key, execution));
+                self.insert(OpenOccurrence::of(occurrence), table);
+                effects
+            }
+        }
+    }
+
+    /// Submits an occurrence again that may have been submitted before: the agent knows whether it was.
+    fn resume_pending(
+        &mut self,
+        occurrence: Occurrence,
+        schedule: &InternedSchedule,
+        table: &ScheduleTable,
+        now: DateTime<Utc>,
+    ) -> Effects {
+        let mut effects: Effects = deadline(&occurrence).into_iter().collect();
+        let mut open = OpenOccurrence::of(occurrence);
+        // Queued occurrences keep their place, however long they wait.
+        let is_lasting = schedule.alike().spec.overlap == Overlap::Queue
+            || open.is_in_time(schedule.late_window(), now);
+        if is_lasting {
+            (open.mode, open.phase) = (SubmissionMode::Repeated, OccurrencePhase::Waiting);
+        } else {
+            // The crash may have happened after the submission, so its execution must still be found.
+            (open.mode, open.phase) = (SubmissionMode::FindOnly, OccurrencePhase::Submitting);
+            effects.push(OccurrenceEffect::Submit(open.key()));
+        }
+        self.insert(open, table);
+        effects
+    }
+
+    /// Starts the resumed occurrences that may proceed. All must be known before: a running one keeps others waiting.
+    pub(in crate::scheduler) fn proceed_all(&mut self, table: &ScheduleTable) -> Effects {
+        let mut effects = Vec::new();
+        let ids: Vec<ScheduleId> = self.open.schedules();
+        for id in ids {
+            self.proceed(&id, table, &mut effects);
+        }
+        effects
+    }
+}
+
+/// Returns the observation of an execution that an earlier process started.
+fn observed(key: OccurrenceKey, execution: Option<ExecutionId>) -> Option<OccurrenceEffect> {
+    let execution = execution?;
+    Some(OccurrenceEffect::Observe(OccurrenceRun { key, execution, progress: None }))
+}

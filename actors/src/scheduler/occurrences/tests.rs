@@ -1,0 +1,149 @@
+//! Steps of occurrences with their effects.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::{OccurrenceEffect, OccurrenceMachine, OccurrenceRun};
+use crate::model::code::Code;
+use crate::model::failure::Failure;
+use crate::model::id::{AgentId, ExecutionId, PrincipalId, ScheduleId};
+use crate::model::schedule::occurrence::Occurrence;
+use crate::model::schedule::recurrence::Timetable;
+use crate::model::schedule::{
+    Missed, Overlap, Schedule, ScheduleOrigin, ScheduleSpec, SealedTexts,
+};
+use crate::scheduler::OccurrenceKey;
+use crate::scheduler::evaluate::plain;
+use crate::scheduler::table::ScheduleTable;
+
+const NOW: DateTime<Utc> = DateTime::UNIX_EPOCH;
+
+fn table(overlap: Overlap) -> ScheduleTable {
+    let spec = ScheduleSpec {
+        id: id(),
+        name: "a".to_owned(),
+        agent: AgentId::new("worker").unwrap(),
+        timetable: Timetable::hourly(),
+        input: String::new(),
+        params: BTreeMap::new(),
+        missed: Missed::Once { window: Duration::from_secs(60) },
+        overlap,
+        jitter: Duration::ZERO,
+        deadline: None,
+        alert_after: 0,
+        enabled: true,
+    };
+    let schedule = Schedule {
+        spec,
+        sealed: SealedTexts::Plain,
+        owner: PrincipalId(uuid::Uuid::nil()),
+        origin: ScheduleOrigin::Api,
+        paused: false,
+        cursor: NOW,
+        created_at: NOW,
+        changed_at: NOW,
+    };
+    let mut table = ScheduleTable::default();
+    let interned = table.intern(schedule);
+    table.insert_all(vec![interned]);
+    table
+}
+
+fn id() -> ScheduleId {
+    ScheduleId::new("a").unwrap()
+}
+
+fn occurrence(table: &ScheduleTable, second: i64) -> Occurrence {
+    let planned = NOW + TimeDelta::seconds(second);
+    plain(&table.get(&id()).unwrap().schedule, planned, planned, NOW)
+}
+
+fn key(second: i64) -> OccurrenceKey {
+    OccurrenceKey { schedule: id(), planned: NOW + TimeDelta::seconds(second) }
+}
+
+/// Returns the effects as short texts, with the times in seconds.
+fn shown(effects: Vec<OccurrenceEffect>) -> Vec<String> {
+    let at = |key: &OccurrenceKey| key.planned.timestamp();
+    let shown = effects.into_iter().map(|effect| match effect {
+        OccurrenceEffect::Submit(key) => format!("submit {}", at(&key)),
+        OccurrenceEffect::Check(key) => format!("check {}", at(&key)),
+        OccurrenceEffect::Record(it) => format!("record {} {}", at(&it.key), it.status.as_str()),
+        OccurrenceEffect::Schedule(when, _) => format!("timer {}", when.timestamp()),
+        OccurrenceEffect::Observe(run) => format!("observe {}", at(&run.key)),
+        OccurrenceEffect::Cancel(run) => format!("cancel {}", at(&run.key)),
+    });
+    shown.collect()
+}
+
+fn run(second: i64) -> OccurrenceRun {
+    OccurrenceRun { key: key(second), execution: ExecutionId::fresh(), progress: None }
+}
+
+#[test]
+fn a_queued_occurrence_starts_when_the_run_before_it_ends() {
+    let (table, mut machine) = (table(Overlap::Queue), OccurrenceMachine::default());
+    let both = vec![occurrence(&table, 1), occurrence(&table, 2)];
+    assert_eq!(shown(machine.start(&id(), both, &table)), ["submit 1"]);
+    assert_eq!(shown(machine.fired(run(1), NOW)), ["record 1 fired", "observe 1"]);
+    assert_eq!(shown(machine.ended(&key(1), &table)), ["submit 2"]);
+}
+
+#[test]
+fn a_cancellation_waits_until_the_execution_is_known() {
+    let (table, mut machine) = (table(Overlap::Queue), OccurrenceMachine::default());
+    let both = vec![occurrence(&table, 1), occurrence(&table, 2)];
+    machine.start(&id(), both, &table);
+    assert_eq!(shown(machine.cancel(&key(1), "late", NOW, &table)), ["timer 1"]);
+    machine.fired(run(1), NOW);
+    assert_eq!(shown(machine.cancel(&key(1), "late", NOW, &table)), ["cancel 1"]);
+    assert_eq!(shown(machine.cancel(&key(2), "late", NOW, &table)), ["record 2 skipped"]);
+    assert_eq!(shown(machine.cancel(&key(2), "late", NOW, &table)), Vec::<String>::new());
+}
+
+#[test]
+fn a_temporary_rejection_is_retried_within_the_window() {
+    let (table, mut machine) = (table(Overlap::Queue), OccurrenceMachine::default());
+    machine.start(&id(), vec![occurrence(&table, 0)], &table);
+    let failure = Failure::new(Code::QueueFull, "full");
+    let mut pauses = Vec::new();
+    for second in [0, 1, 3, 60, 61] {
+        assert!(machine.begin_submission(&key(0)).is_some() || second > 60);
+        let now = NOW + TimeDelta::seconds(second);
+        pauses.extend(shown(machine.retry(&key(0), &failure, now, &table)));
+    }
+    let expected = ["timer 1", "timer 3", "timer 7", "timer 68", "record 0 refused"];
+    assert_eq!(pauses, expected);
+}
+
+#[test]
+fn a_replacing_occurrence_cancels_only_once_it_is_accepted() {
+    let (table, mut machine) = (table(Overlap::CancelPrevious), OccurrenceMachine::default());
+    machine.start(&id(), vec![occurrence(&table, 1)], &table);
+    machine.fired(run(1), NOW);
+    let later = vec![occurrence(&table, 2), occurrence(&table, 3)];
+    let started = shown(machine.start(&id(), later, &table));
+    assert_eq!(started, ["record 2 coalesced", "check 3"]);
+    assert_eq!(shown(machine.checked(&key(3), None, NOW, &table)), ["cancel 1"]);
+    let refusal = Failure::new(Code::AgentDisabled, "disabled");
+    let refused = shown(machine.checked(&key(3), Some(refusal), NOW, &table));
+    assert_eq!(refused, ["record 3 refused"]);
+}
+
+#[test]
+fn a_removed_schedule_keeps_the_record_of_its_run() {
+    let (mut table, mut machine) = (table(Overlap::Queue), OccurrenceMachine::default());
+    machine.start(&id(), vec![occurrence(&table, 1)], &table);
+    machine.drop_all(&id());
+    table.remove(&id());
+    assert_eq!(shown(machine.fired(run(1), NOW)), ["record 1 fired", "observe 1"]);
+    assert_eq!(shown(machine.resume(pending(2), &table, NOW)), ["record 2 refused"]);
+    assert_eq!(machine.open().counts(&id()), Default::default());
+}
+
+/// Returns an occurrence of a schedule that is no longer in a table.
+fn pending(second: i64) -> Occurrence {
+    occurrence(&table(Overlap::Queue), second)
+}

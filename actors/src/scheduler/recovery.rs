@@ -1,0 +1,89 @@
+//! Load of the schedules at the start, and application of the configuration.
+
+use std::sync::Arc;
+
+use super::SchedulerArgs;
+use super::commands::{removed_schedules, stored_schedules};
+use super::table::ScheduleTable;
+use crate::model::id::{PrincipalId, ScheduleId};
+use crate::model::schedule::{Configured, Schedule, ScheduleSpec, SealedTexts};
+use crate::ports::ledger::{Ledger, LedgerError};
+
+/// Number of configured schedules that are applied at a time.
+const SOME: usize = 1024;
+
+/// Reads the schedules, and applies the configuration, if there is one.
+pub(super) async fn load(
+    args: &SchedulerArgs,
+    configured: Option<Vec<Configured>>,
+) -> Result<ScheduleTable, LedgerError> {
+    let mut table = ScheduleTable::default();
+    let known = args.config.schedule_store.schedules().await?;
+    // Before the schedules are opened in memory, where the texts are raw.
+    seal_unchecked(args, &known).await?;
+    let known = known.into_iter().map(|it| table.intern(args.services.opened_schedule(it)));
+    let known = known.collect();
+    table.insert_all(known);
+    if let Some(configured) = configured {
+        reconcile(&mut table, args, configured).await?;
+    }
+    Ok(table)
+}
+
+/// Rewrites schedules of an earlier release, which stored all texts in plain form.
+async fn seal_unchecked(args: &SchedulerArgs, known: &[Schedule]) -> Result<(), LedgerError> {
+    let unchecked: Vec<_> =
+        known.iter().filter(|it| it.sealed == SealedTexts::Unchecked).cloned().collect();
+    for some in unchecked.chunks(SOME) {
+        args.config.schedule_store.put(args.services.stored_schedules(some)).await?;
+    }
+    Ok(())
+}
+
+/// Applies the configuration in batches, so that few schedules are in memory in their full form. After a crash the next
+/// start applies it again.
+async fn reconcile(
+    table: &mut ScheduleTable,
+    args: &SchedulerArgs,
+    configured: Vec<Configured>,
+) -> Result<(), LedgerError> {
+    let store = Arc::clone(&args.config.schedule_store);
+    let named = configured.iter().map(|it| it.spec.id.clone()).collect();
+    let removes = removed_schedules(table.iter().map(|entry| &entry.schedule), &named);
+    drop(named); // Not needed while the memory use is highest.
+    let (mut configured, mut interned) = (configured.into_iter(), Vec::new());
+    while configured.len() > 0 {
+        let some = configured.by_ref().take(SOME).collect();
+        let some = owned(&*args.services.ledger, some).await?;
+        let known = |id: &ScheduleId| table.get(id).map(|entry| &entry.schedule);
+        let puts = stored_schedules(known, some, args.now());
+        let stored = args.services.stored_schedules(&puts);
+        interned.extend(puts.into_iter().map(|it| table.intern(it)));
+        if !stored.is_empty() {
+            store.put(stored).await?;
+        }
+    }
+    drop(configured);
+    removes.iter().for_each(|id| _ = table.remove(id)); // No timer is set yet.
+    table.insert_all(interned);
+    table.tidy();
+    if !removes.is_empty() {
+        store.remove(removes).await?;
+    }
+    Ok(())
+}
+
+/// Returns the schedules of the configuration, each with its owner. A schedule with an unknown owner gets a nil owner:
+/// its occurrences are rejected with that reason.
+pub(crate) async fn owned(
+    ledger: &dyn Ledger,
+    configured: Vec<Configured>,
+) -> Result<Vec<(ScheduleSpec, PrincipalId)>, LedgerError> {
+    let tokens = ledger.tokens().await?;
+    let principal = |name: &str| tokens.iter().find(|token| token.name == name);
+    let nobody = PrincipalId(uuid::Uuid::nil());
+    let owned = configured.into_iter().map(|Configured { spec, owner }| {
+        (spec, principal(&owner).map_or(nobody, |token| token.principal))
+    });
+    Ok(owned.collect())
+}

@@ -1,0 +1,67 @@
+//! Storage of the occurrences' results, in batches.
+
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use super::tasks::SchedulerTasks;
+use super::{OccurrenceKey, SchedulerMsg};
+use crate::model::id::ExecutionId;
+use crate::model::schedule::occurrence::OccurrenceStatus;
+use crate::ports::schedule_store::{ScheduleStore, Settled};
+
+/// Pause before a failed write is retried: the disk may have space then.
+pub(super) const RETRY_PAUSE: Duration = Duration::from_secs(5);
+
+/// Result of an occurrence that was stored as pending.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct OccurrenceResult {
+    pub(super) key: OccurrenceKey,
+    /// New status: never pending.
+    pub(super) status: OccurrenceStatus,
+    /// Explanation, if it is not obvious.
+    pub(super) reason: Option<String>,
+    /// Execution that the occurrence became.
+    pub(super) execution: Option<ExecutionId>,
+}
+
+/// Writer of the results. One write is in progress at a time, so a later result of an occurrence is never stored before
+/// an earlier one.
+#[derive(Default)]
+pub(super) struct ResultWriter {
+    pending: Vec<Settled>,
+    is_writing: bool,
+}
+
+impl ResultWriter {
+    /// Adds a result, which the next write stores.
+    pub(super) fn add(&mut self, result: OccurrenceResult, at: DateTime<Utc>) {
+        let OccurrenceResult { key, status: verdict, reason, execution } = result;
+        let OccurrenceKey { schedule, planned } = key;
+        self.pending.push(Settled { schedule, planned, verdict, reason, execution, at });
+    }
+
+    /// Writes all pending results, and retries until they are stored. Later results follow in the next batch.
+    pub(super) fn flush(&mut self, store: &Arc<dyn ScheduleStore>, tasks: &mut SchedulerTasks) {
+        if self.is_writing || self.pending.is_empty() {
+            return;
+        }
+        self.is_writing = true;
+        let (batch, store) = (mem::take(&mut self.pending), Arc::clone(store));
+        tasks.report(async move {
+            // Without end: a lost result would leave the occurrence pending in the store.
+            while let Err(error) = store.settle(batch.clone()).await {
+                tracing::error!(%error, "failed to record occurrence of schedule");
+                tokio::time::sleep(RETRY_PAUSE).await;
+            }
+            SchedulerMsg::Settled
+        });
+    }
+
+    /// Handles the end of a write.
+    pub(super) const fn written(&mut self) {
+        self.is_writing = false;
+    }
+}

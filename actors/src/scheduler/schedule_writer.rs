@@ -1,0 +1,109 @@
+//! Writer of the schedules and of the decisions about them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use super::authorization::TokenSnapshot;
+use super::commands::{ChangeResult, PlannedChange};
+use super::tasks::SchedulerTasks;
+use super::{ChangeReply, SchedulerMsg};
+use crate::gateway::requests::Requests;
+use crate::model::id::ScheduleId;
+use crate::model::schedule::occurrence::Occurrence;
+use crate::ports::ledger::LedgerError;
+use crate::ports::schedule_store::{Advance, ScheduleStore};
+use crate::services::Services;
+
+/// Number of rows that are deleted at a time.
+const ROWS: u32 = 5000;
+
+/// Decisions that were stored, or whose write failed.
+pub struct Advanced {
+    /// Decided schedules, in the order of the results.
+    pub(super) cursors: Vec<ScheduleCursor>,
+    /// Tokens at the time of the decisions.
+    pub(super) tokens: Arc<TokenSnapshot>,
+    /// New occurrences of each schedule.
+    pub(super) result: Result<Vec<Vec<Occurrence>>, LedgerError>,
+}
+
+/// Time up to which every occurrence of a schedule is decided.
+pub(super) struct ScheduleCursor {
+    pub(super) schedule: ScheduleId,
+    pub(super) cursor: DateTime<Utc>,
+}
+
+/// Writer of changes and decisions. One write is in progress at a time: a decision is made on the stored state, which a
+/// concurrent change would replace.
+pub(super) struct ScheduleWriter {
+    store: Arc<dyn ScheduleStore>,
+    is_writing: bool,
+}
+
+impl ScheduleWriter {
+    pub(super) const fn new(store: Arc<dyn ScheduleStore>) -> Self {
+        Self { store, is_writing: false }
+    }
+
+    pub(super) const fn store(&self) -> &Arc<dyn ScheduleStore> {
+        &self.store
+    }
+
+    /// Returns true while a write is in progress.
+    pub(super) const fn is_writing(&self) -> bool {
+        self.is_writing
+    }
+
+    /// Handles the end of a write.
+    pub(super) const fn written(&mut self) {
+        self.is_writing = false;
+    }
+
+    /// Stores a change. Its reply follows once the scheduler has applied it.
+    pub(super) fn change(
+        &mut self,
+        change: PlannedChange,
+        reply: ChangeReply,
+        services: &Services,
+        tasks: &mut SchedulerTasks,
+    ) {
+        self.is_writing = true;
+        let (store, services) = (Arc::clone(&self.store), services.clone());
+        tasks.report(async move {
+            let result = change.write(&services, &*store).await;
+            SchedulerMsg::Changed(Box::new(ChangeResult { change, result, reply }))
+        });
+    }
+
+    /// Stores decisions. Unauthorized occurrences are stored as rejected, with the tokens as they are now.
+    pub(super) fn advance(
+        &mut self,
+        mut batch: Vec<Advance>,
+        requests: &Requests,
+        tasks: &mut SchedulerTasks,
+    ) {
+        self.is_writing = true;
+        let cursor =
+            |it: &Advance| ScheduleCursor { schedule: it.schedule.clone(), cursor: it.cursor };
+        let cursors = batch.iter().map(cursor).collect();
+        let (store, requests) = (Arc::clone(&self.store), requests.clone());
+        tasks.report(async move {
+            let tokens = Arc::<TokenSnapshot>::default();
+            tokens.refuse(&requests, &mut batch).await;
+            let result = store.advance(batch).await;
+            SchedulerMsg::Advanced(Box::new(Advanced { cursors, tokens, result }))
+        });
+    }
+
+    /// Deletes finished occurrences before this time. A failure is repeated with the next deletion.
+    pub(super) fn delete_before(&self, before: DateTime<Utc>, tasks: &mut SchedulerTasks) {
+        let store = Arc::clone(&self.store);
+        tasks.spawn(async move {
+            while store.forget(before, ROWS).await.is_ok_and(|rows| rows == u64::from(ROWS)) {
+                tokio::time::sleep(Duration::from_secs(1)).await; // Lets other writers proceed.
+            }
+        });
+    }
+}

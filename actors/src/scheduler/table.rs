@@ -1,0 +1,119 @@
+//! Table of the schedules, with their next due times.
+
+use std::collections::BTreeMap;
+use std::mem;
+use std::ops::Bound::{Excluded, Unbounded};
+
+use chrono::{DateTime, Utc};
+
+use super::SchedulerSnapshot;
+use super::entry::LoadedSchedule;
+use super::interned::{InternedPatterns, InternedSchedule};
+use super::timer_queue::{TimerEntry, TimerQueue};
+use crate::decide::schedule::due::due_at;
+use crate::model::id::ScheduleId;
+use crate::model::schedule::Schedule;
+
+/// Schedules in memory. An active schedule with a next due time has one entry in the timer queue.
+#[derive(Default)]
+pub(super) struct ScheduleTable {
+    schedules: BTreeMap<ScheduleId, LoadedSchedule>,
+    patterns: InternedPatterns,
+}
+
+impl ScheduleTable {
+    pub(super) fn get(&self, id: &ScheduleId) -> Option<&LoadedSchedule> {
+        self.schedules.get(id)
+    }
+
+    pub(super) fn schedule_mut(&mut self, id: &ScheduleId) -> Option<&mut LoadedSchedule> {
+        self.schedules.get_mut(id)
+    }
+
+    pub(super) fn contains(&self, id: &ScheduleId) -> bool {
+        self.schedules.contains_key(id)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.schedules.is_empty()
+    }
+
+    /// Iterates over the schedules in the order of their ids.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &LoadedSchedule> {
+        self.schedules.values()
+    }
+
+    /// Iterates over the schedules after an id, in the order of their ids.
+    pub(super) fn after(&self, id: Option<ScheduleId>) -> impl Iterator<Item = &LoadedSchedule> {
+        let from = id.map_or(Unbounded, Excluded);
+        self.schedules.range((from, Unbounded)).map(|(_, entry)| entry)
+    }
+
+    /// Returns the interned form of a schedule, to be inserted later.
+    pub(super) fn intern(&mut self, schedule: Schedule) -> InternedSchedule {
+        InternedSchedule::new(schedule, &mut self.patterns)
+    }
+
+    /// Inserts schedules at the start, before their first evaluation.
+    pub(super) fn insert_all(&mut self, interned: Vec<InternedSchedule>) {
+        let entry = |it: InternedSchedule| (it.id.clone(), LoadedSchedule::new(it));
+        let mut entries: BTreeMap<_, _> = interned.into_iter().map(entry).collect(); // Bulk-built B-tree nodes are full.
+        self.schedules.append(&mut entries);
+    }
+
+    /// Schedules the evaluation of every schedule.
+    pub(super) fn evaluate_all(&self, now: DateTime<Utc>, timers: &mut TimerQueue) {
+        for id in self.schedules.keys() {
+            timers.add(now, TimerEntry::Evaluate(id.clone()));
+        }
+    }
+
+    /// Inserts a stored schedule, or replaces its earlier form. The schedule is evaluated at once.
+    pub(super) fn put(&mut self, schedule: Schedule, now: DateTime<Utc>, timers: &mut TimerQueue) {
+        let id = schedule.spec.id.clone();
+        let (spec, cursor) = (&schedule.spec, schedule.cursor);
+        // The evaluation follows after the reply; the caller receives the next time now.
+        let first = spec.timetable.after(cursor).next().map(|next| due_at(&id, spec.jitter, next));
+        let interned = self.intern(schedule);
+        match self.schedules.get_mut(&id) {
+            None => {
+                let entry = LoadedSchedule { next: first, ..LoadedSchedule::new(interned) };
+                self.schedules.insert(id.clone(), entry);
+            }
+            Some(entry) => {
+                entry.schedule = interned;
+                // The entry of the earlier recurrence would evaluate the schedule twice.
+                if let Some(next) = mem::replace(&mut entry.next, first) {
+                    timers.remove(next, TimerEntry::Evaluate(id.clone()));
+                }
+            }
+        }
+        timers.add(now, TimerEntry::Evaluate(id));
+    }
+
+    /// Removes a schedule. Returns the time of its timer.
+    pub(super) fn remove(&mut self, id: &ScheduleId) -> Option<DateTime<Utc>> {
+        self.schedules.remove(id).and_then(|entry| entry.next)
+    }
+
+    /// Drops interned data that no schedule uses.
+    pub(super) fn tidy(&mut self) {
+        self.patterns.tidy();
+    }
+
+    /// Returns the snapshot of all schedules.
+    pub(super) fn snapshot(&self, since: DateTime<Utc>) -> SchedulerSnapshot {
+        let active = self.iter().filter(|entry| entry.schedule.is_active()).count();
+        let mut first = BTreeMap::new();
+        for due in self.iter().filter_map(LoadedSchedule::due) {
+            // One due time for each agent: the status would grow with the number of schedules otherwise.
+            let known = first.entry(due.agent.clone()).or_insert_with(|| due.clone());
+            if due.at < known.at {
+                *known = due;
+            }
+        }
+        let due = first.into_values().collect();
+        let locked = self.iter().filter(|entry| entry.schedule.alike().is_locked()).count();
+        SchedulerSnapshot { since, active, schedules: self.schedules.len(), locked, due }
+    }
+}

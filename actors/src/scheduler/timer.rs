@@ -1,0 +1,139 @@
+//! Single timer of the scheduler: wakes it for the first due action, and checks the clock often enough to notice that
+//! it was set. While nothing is due, only the timer itself wakes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use ractor::ActorRef;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::SchedulerMsg;
+use super::tasks::SchedulerTasks;
+use crate::ports::clock::Clock;
+
+/// Longest sleep, after which a clock that was set meanwhile is noticed.
+pub const NAP: Duration = Duration::from_secs(20);
+/// Longest sleep without schedules.
+const IDLE: Duration = Duration::from_secs(3600);
+/// Drift between two clocks beyond which one of them was set.
+const DRIFT: TimeDelta = TimeDelta::seconds(5);
+/// Minimum interval between two wake-ups of the scheduler: actions that are due close together are handled together. A
+/// wake-up costs as much as several occurrences; with this interval none is 25 ms late because of it.
+const PACE: Duration = Duration::from_millis(16);
+
+/// Target of the timer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct TimerTarget {
+    /// Time of the first action, if there is one.
+    first: Option<DateTime<Utc>>,
+    /// Longest sleep.
+    nap: Duration,
+}
+
+/// Timer of the scheduler: its target and its state.
+pub(super) struct WakeTimer {
+    target: watch::Sender<TimerTarget>,
+    /// True if the timer fired and waits for a new target. At the start all schedules are evaluated.
+    has_fired: bool,
+}
+
+/// Readings of the wall clock and of the monotonic clock at the same moment.
+struct ClockReading {
+    wall: DateTime<Utc>,
+    steady: Instant,
+}
+
+impl WakeTimer {
+    pub(super) fn new() -> Self {
+        let target = TimerTarget { first: None, nap: IDLE };
+        Self { target: watch::Sender::new(target), has_fired: true }
+    }
+
+    /// Returns true if an action may be due.
+    pub(super) const fn has_fired(&self) -> bool {
+        self.has_fired
+    }
+
+    /// Records that an action may be due.
+    pub(super) const fn fire(&mut self) {
+        self.has_fired = true;
+    }
+
+    /// Starts the timer's task.
+    pub(super) fn start(&self, clock: &Arc<dyn Clock>, tasks: &mut SchedulerTasks) {
+        let (clock, target) = (Arc::clone(clock), self.target.subscribe());
+        let reading = ClockReading::now(clock.now());
+        tasks.spawn(run_timer(tasks.scheduler().clone(), clock, reading, target));
+    }
+
+    /// Sets the timer to the first action. Without schedules the wall clock is irrelevant, and `nap` is `None`.
+    pub(super) fn set_target(&mut self, first: Option<DateTime<Utc>>, nap: Option<Duration>) {
+        let next = TimerTarget { first, nap: nap.unwrap_or(IDLE) };
+        // A timer that has fired waits for a target, so it must receive an unchanged one too.
+        let has_fired = std::mem::take(&mut self.has_fired);
+        self.target.send_if_modified(|target| std::mem::replace(target, next) != next || has_fired);
+    }
+}
+
+impl ClockReading {
+    fn now(wall: DateTime<Utc>) -> Self {
+        Self { wall, steady: Instant::now() }
+    }
+
+    /// Returns the expected present time of the wall clock.
+    fn by_now(&self) -> DateTime<Utc> {
+        self.wall + TimeDelta::from_std(self.steady.elapsed()).unwrap_or_default()
+    }
+
+    /// Takes new readings; returns true if the wall clock was set back since.
+    fn check_clock(&mut self, wall: DateTime<Utc>) -> bool {
+        let wanted = self.by_now();
+        *self = Self::now(wall);
+        wanted - wall > DRIFT
+    }
+}
+
+/// Sleeps until each target, and notifies the scheduler.
+async fn run_timer(
+    scheduler: ActorRef<SchedulerMsg>,
+    clock: Arc<dyn Clock>,
+    mut seen: ClockReading,
+    mut target: watch::Receiver<TimerTarget>,
+) {
+    loop {
+        let TimerTarget { first, nap } = *target.borrow_and_update();
+        tokio::select! {
+            // A new target has priority: the old one may belong to an action that was removed.
+            biased;
+            changed = target.changed() => match changed {
+                Ok(()) => continue,
+                Err(_) => return, // The scheduler has stopped.
+            },
+            () = pause(&seen, first, nap) => {}
+        }
+        let now = clock.now();
+        if seen.check_clock(now) {
+            _ = scheduler.cast(SchedulerMsg::SetBack);
+        }
+        if first.is_some_and(|first| first <= now) {
+            _ = scheduler.cast(SchedulerMsg::Tick);
+            tokio::time::sleep(PACE).await; // Only actions due meanwhile wait for it.
+            // The scheduler answers each tick with a target. Without this wait the timer would send ticks in a loop.
+            if target.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Sleeps until an instant, or for a shorter maximum.
+async fn pause(seen: &ClockReading, first: Option<DateTime<Utc>>, nap: Duration) {
+    let left = |first: DateTime<Utc>| (first - seen.by_now()).to_std().unwrap_or_default();
+    let left = first.map_or(nap, |first| left(first).min(nap));
+    if !left.is_zero() {
+        // The extra millisecond prevents a wake-up just before the instant.
+        tokio::time::sleep(left + Duration::from_millis(1)).await;
+    }
+}

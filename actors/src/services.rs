@@ -1,0 +1,119 @@
+//! Services that all actors of the tree share.
+
+pub mod active_writers;
+pub mod credential_breakers;
+pub(crate) mod inputs;
+pub(crate) mod memory_budget;
+pub mod monitor_handle;
+pub(crate) mod panic_guard;
+pub(crate) mod sealed_inputs;
+pub mod workspace_queue;
+
+use std::sync::Arc;
+
+use algonius_redact::Redactor;
+use tokio::sync::watch;
+
+pub use crate::services::active_writers::ActiveWriters;
+pub use crate::services::credential_breakers::CredentialBreakers;
+
+use crate::decide::admission::dedup_key::Keyring;
+use crate::model::agent::AgentSpec;
+use crate::ports::clock::Clock;
+use crate::ports::history::History;
+use crate::ports::interactions::Interactions;
+use crate::ports::ledger::Ledger;
+use crate::ports::observer::Observer;
+pub use crate::report::BudgetUsages;
+pub use crate::services::inputs::InputSealer;
+pub use crate::services::memory_budget::MemoryBudget;
+use crate::services::monitor_handle::MonitorHandle;
+use crate::services::workspace_queue::WorkspaceQueue;
+
+/// Ports, secrets and shared state of the actors.
+#[derive(Clone)]
+pub struct Services {
+    /// Ledger of executions.
+    pub ledger: Arc<dyn Ledger>,
+    /// Stores beside the ledger of executions.
+    pub stores: RecordStores,
+    /// Wall clock.
+    pub clock: Arc<dyn Clock>,
+    /// Redactor of secrets.
+    pub redactor: Masking,
+    /// Sealer of inputs that redaction would change.
+    pub inputs: InputSealer,
+    /// Keyring for the keys of requests.
+    pub keyring: Keyring,
+    /// Receiver of telemetry events.
+    pub observer: Arc<dyn Observer>,
+    /// Handle of the monitor.
+    pub monitor: MonitorHandle,
+    /// Resources that the attempts of all agents share.
+    pub resources: AttemptResources,
+    /// Active writers of executions.
+    pub active_writers: ActiveWriters,
+    /// Circuit breakers of the agents' credentials.
+    pub breakers: CredentialBreakers,
+    /// Amounts that each agent has used today.
+    pub budget_usages: BudgetUsages,
+}
+
+/// Stores of records that belong to executions.
+#[derive(Clone)]
+pub struct RecordStores {
+    /// History of executions.
+    pub history: Arc<dyn History>,
+    /// Interactions and permission decisions.
+    pub interactions: Arc<dyn Interactions>,
+}
+
+/// Resources that an attempt claims before it starts.
+#[derive(Clone, Default)]
+pub struct AttemptResources {
+    /// Queue of the executions that wait for a workspace, across all agents.
+    pub workspace_queue: WorkspaceQueue,
+    /// Memory budget of all agents together.
+    pub memory_budget: MemoryBudget,
+}
+
+impl AttemptResources {
+    /// Creates the resources with a memory limit in bytes, if there is one.
+    #[must_use]
+    pub fn with_memory(limit: Option<u64>) -> Self {
+        Self { memory_budget: MemoryBudget::of(limit), ..Self::default() }
+    }
+}
+
+impl Services {
+    /// Reports to the monitor how much of its day's budget an agent has used.
+    pub(crate) fn report_spent(&self, spec: &AgentSpec) {
+        if let Some(sighting) = self.budget_usages.sighting(spec, &*self.clock) {
+            self.monitor.observe(sighting);
+        }
+    }
+}
+
+/// Handle of the redactor that is in force. Clones are cheap. A stream keeps the redactor of its start.
+#[derive(Clone)]
+pub struct Masking(watch::Receiver<Arc<Redactor>>);
+
+impl Masking {
+    /// Creates a handle whose redactor the owner of the sender replaces.
+    #[must_use]
+    pub const fn of(redactor: watch::Receiver<Arc<Redactor>>) -> Self {
+        Self(redactor)
+    }
+
+    /// Creates a handle with a fixed redactor.
+    #[must_use]
+    pub fn fixed(redactor: Arc<Redactor>) -> Self {
+        Self(watch::channel(redactor).1)
+    }
+
+    /// Returns the present redactor.
+    #[must_use]
+    pub fn now(&self) -> Arc<Redactor> {
+        Arc::clone(&self.0.borrow())
+    }
+}

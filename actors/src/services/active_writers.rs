@@ -1,0 +1,62 @@
+//! Registry of the active writers of executions. The successor of a stopped actor first waits for its writer, because
+//! late writes would invalidate what the successor reads from the ledger.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::model::id::{AgentId, ExecutionId};
+
+/// Active writers of a service. Clones are cheap.
+#[derive(Clone, Default)]
+pub struct ActiveWriters(Arc<watch::Sender<Writers>>);
+
+/// Registered writers by a unique number: one execution may temporarily have two.
+#[derive(Default)]
+struct Writers {
+    last: u64,
+    held: BTreeMap<u64, (AgentId, ExecutionId)>,
+}
+
+impl ActiveWriters {
+    /// Registers a writer of an execution until the returned guard is dropped.
+    pub(crate) fn hold(&self, agent: AgentId, id: ExecutionId) -> WriterRegistration {
+        let mut number = 0;
+        self.0.send_if_modified(|writers| {
+            writers.last += 1;
+            number = writers.last;
+            writers.held.insert(number, (agent, id));
+            false // No receiver waits for this change.
+        });
+        WriterRegistration { number, active_writers: self.clone() }
+    }
+
+    /// Waits until an execution has no writer. Its actor must have stopped.
+    pub(crate) async fn released(&self, id: ExecutionId) {
+        self.none(|_, written| *written == id).await;
+    }
+
+    /// Waits until no execution of an agent has a writer. All actors of the agent must have stopped.
+    pub(crate) async fn all_laid_down(&self, agent: &AgentId) {
+        self.none(|of, _| of == agent).await;
+    }
+
+    async fn none(&self, is_it: impl Fn(&AgentId, &ExecutionId) -> bool) {
+        let is_there = |writers: &Writers| writers.held.values().any(|(of, id)| is_it(of, id));
+        let mut changes = self.0.subscribe();
+        _ = changes.wait_for(|writers| !is_there(writers)).await; // `self` holds the sender.
+    }
+}
+
+/// Registration of an active writer.
+pub(crate) struct WriterRegistration {
+    number: u64,
+    active_writers: ActiveWriters,
+}
+
+impl Drop for WriterRegistration {
+    fn drop(&mut self) {
+        self.active_writers.0.send_modify(|writers| _ = writers.held.remove(&self.number));
+    }
+}

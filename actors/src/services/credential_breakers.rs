@@ -1,0 +1,192 @@
+//! Circuit breakers of the credentials under which agents work: agents of one account share a breaker.
+//!
+//! The breakers outlive the actors that report to them. After a restart they are restored from deferred executions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tokio::sync::watch;
+
+use crate::decide::admission::dedup_key::Keyring;
+use crate::decide::retry::breaker::{BreakerEvent, BreakerState, Circuit, state, step};
+use crate::decide::retry::quota::{cause, first_wait};
+use crate::model::agent::AgentSpec;
+use crate::model::agent::quota::{AccountCause, CredentialName, QuotaCredential};
+use crate::model::execution::record::Record;
+use crate::model::failure::Failure;
+use crate::model::id::ExecutionId;
+use crate::model::observation::status::{AccountState, AccountStatus, CredentialStatus};
+use crate::ports::clock::Clock;
+
+/// Unusable credentials.
+pub(crate) type Shut = BTreeMap<CredentialName, Circuit>;
+
+/// Circuit breakers of a service. Clones are cheap.
+#[derive(Clone, Default)]
+pub struct CredentialBreakers(Arc<watch::Sender<Shut>>);
+
+impl CredentialBreakers {
+    /// Returns the state of one credential, if it is unusable.
+    pub(crate) fn of(&self, name: &CredentialName) -> Option<Circuit> {
+        self.0.borrow().get(name).copied()
+    }
+
+    /// Returns a receiver of all changes.
+    pub(crate) fn listen(&self) -> watch::Receiver<Shut> {
+        self.0.subscribe()
+    }
+
+    /// Reports a failed run of an agent. Only failures because of the credential have an effect.
+    pub(crate) fn failed(
+        &self,
+        (keyring, spec): (&Keyring, &AgentSpec),
+        id: ExecutionId,
+        failure: &Failure,
+        clock: &dyn Clock,
+    ) {
+        let cause = cause(failure.code).filter(|cause| cause.shuts_the_account());
+        let Some(cause) = cause.filter(|_| spec.quota.breaker) else { return };
+        self.fails((keyring, spec), id, (cause, failure.until), clock.now());
+    }
+
+    fn fails(
+        &self,
+        (keyring, spec): (&Keyring, &AgentSpec),
+        id: ExecutionId,
+        (cause, until): (AccountCause, Option<DateTime<Utc>>),
+        now: DateTime<Utc>,
+    ) {
+        let usual = match cause {
+            AccountCause::CredentialRefused => spec.quota.refused,
+            cause => first_wait(cause, &spec.quota.parking),
+        };
+        let name = credential(keyring, spec);
+        tracing::warn!(agent = %spec.id, credential = %name, cause = cause.as_str(), "credential is unusable");
+        self.apply(&name, BreakerEvent::Failed { id, cause, until, usual, now });
+    }
+
+    /// Returns the extra queue time for an agent, because its account is limited.
+    pub(crate) fn grace(&self, keyring: &Keyring, spec: &AgentSpec) -> Duration {
+        let known = self.of(&credential(keyring, spec)).filter(|_| spec.quota.breaker);
+        let passes = known.is_some_and(|circuit| circuit.cause.passes());
+        if passes { spec.quota.parking.max } else { Duration::ZERO }
+    }
+
+    /// Restores the state from an execution that was deferred in an earlier process.
+    pub(crate) fn recall(&self, (keyring, spec): (&Keyring, &AgentSpec), record: &Record) {
+        let parked = record.is_parked().filter(|parked| parked.cause.shuts_the_account());
+        if let Some(parked) = parked.filter(|_| spec.quota.breaker) {
+            let why = (parked.cause, Some(parked.until));
+            self.fails((keyring, spec), record.id, why, record.changed_at);
+        }
+    }
+
+    /// Reports a run that was served with the credential.
+    pub(crate) fn served(&self, name: &CredentialName, id: ExecutionId) {
+        self.apply(name, BreakerEvent::Served(id));
+    }
+
+    /// Requests to probe a credential; `None` if no probe is permitted, or another one runs.
+    pub(crate) fn probe(
+        &self,
+        name: &CredentialName,
+        id: ExecutionId,
+        now: DateTime<Utc>,
+    ) -> Option<BreakerProbe> {
+        let is_let = self.apply(name, BreakerEvent::Try { id, now });
+        is_let.then(|| BreakerProbe { name: name.clone(), id, breakers: self.clone() })
+    }
+
+    /// Allows retries with rejected credentials, because they were repaired.
+    pub fn close(&self) {
+        let names: Vec<_> = self.0.borrow().keys().cloned().collect();
+        for name in names {
+            self.apply(&name, BreakerEvent::Mended);
+        }
+    }
+
+    /// Unblocks an account, regardless of the cause. Returns true if it was blocked.
+    #[must_use]
+    pub fn reopen(&self, name: &CredentialName) -> bool {
+        self.apply(name, BreakerEvent::Reopened)
+    }
+
+    /// Returns the accounts of these agents, with their states.
+    pub(crate) fn accounts<'s>(
+        &self,
+        keyring: &Keyring,
+        specs: impl IntoIterator<Item = &'s AgentSpec>,
+        now: DateTime<Utc>,
+    ) -> Vec<AccountStatus> {
+        let mut agents: BTreeMap<CredentialName, Vec<_>> = BTreeMap::new();
+        for spec in specs {
+            agents.entry(credential(keyring, spec)).or_default().push(spec.id.clone());
+        }
+        let shut = self.0.borrow();
+        let status = |(account, agents)| {
+            let circuit = shut.get(&account);
+            let state = match state(circuit, now) {
+                BreakerState::Closed => AccountState::Available,
+                BreakerState::Open => AccountState::Blocked,
+                BreakerState::HalfOpen | BreakerState::Tried => AccountState::Probing,
+            };
+            let (cause, since) =
+                (circuit.map(|circuit| circuit.cause), circuit.map(|circuit| circuit.since));
+            let until = circuit.map(|circuit| circuit.until);
+            AccountStatus { account, agents, state, cause, since, until }
+        };
+        agents.into_iter().map(status).collect()
+    }
+
+    /// Returns the status of every unusable credential.
+    #[must_use]
+    pub fn status(&self, now: DateTime<Utc>) -> Vec<CredentialStatus> {
+        let shut = self.0.borrow();
+        let status = |(name, circuit): (&CredentialName, &Circuit)| CredentialStatus {
+            name: name.clone(),
+            cause: circuit.cause,
+            state: state(Some(circuit), now).as_str().to_owned(),
+            since: circuit.since,
+            until: circuit.until,
+        };
+        shut.iter().map(status).collect()
+    }
+
+    /// Applies an event to a circuit. No other function changes a circuit. Returns true if it changed.
+    fn apply(&self, name: &CredentialName, event: BreakerEvent) -> bool {
+        self.0.send_if_modified(|shut| {
+            let before = shut.get(name).copied();
+            let after = step(before, event);
+            match after {
+                Some(circuit) => _ = shut.insert(name.clone(), circuit),
+                None => _ = shut.remove(name),
+            }
+            before != after
+        })
+    }
+}
+
+/// Probe of a credential. Dropping it without a report permits another probe.
+pub(crate) struct BreakerProbe {
+    name: CredentialName,
+    id: ExecutionId,
+    breakers: CredentialBreakers,
+}
+
+impl Drop for BreakerProbe {
+    fn drop(&mut self) {
+        self.breakers.apply(&self.name, BreakerEvent::Left(self.id));
+    }
+}
+
+/// Returns the display name of an agent's credential. Secrets appear as a digest with the key of this instance, from
+/// which they cannot be guessed.
+pub(crate) fn credential(keyring: &Keyring, spec: &AgentSpec) -> CredentialName {
+    CredentialName(match &spec.quota.credential {
+        QuotaCredential::Own => format!("agent:{}", spec.id),
+        QuotaCredential::Named(name) => name.clone(),
+        QuotaCredential::Secret(digest) => format!("key:{}", keyring.credential(digest)),
+    })
+}

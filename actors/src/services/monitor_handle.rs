@@ -1,0 +1,84 @@
+//! Handle of the monitor, for all components that report alert inputs.
+
+use std::collections::BTreeMap;
+use std::mem;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use ractor::{ActorRef, RpcReplyPort};
+use tokio::sync::watch;
+
+use crate::decide::notification::alert::AlertInput;
+use crate::model::host::pressure::HostReading;
+use crate::model::observation::alert::Alert;
+
+/// Message to the monitor.
+pub enum MonitorMsg {
+    /// A reading of the machine.
+    Measured(HostReading),
+    /// The reading panicked.
+    Broken,
+    /// An input of the alert logic.
+    Seen(AlertInput),
+    /// Requests were counted, and more may follow until the next tick.
+    Requested,
+    /// Requests the start time and the open alerts.
+    Inspect(RpcReplyPort<(DateTime<Utc>, Vec<Alert>)>),
+}
+
+/// Handle of the present monitor. Clones are cheap.
+#[derive(Clone, Default)]
+pub struct MonitorHandle(Arc<MonitorState>);
+
+#[derive(Default)]
+struct MonitorState {
+    monitor: watch::Sender<Option<ActorRef<MonitorMsg>>>,
+    /// Requests of each endpoint that the monitor has not received yet.
+    requests: watch::Sender<BTreeMap<String, u64>>,
+}
+
+impl MonitorHandle {
+    /// Sends an input to the monitor. Without a monitor the input is dropped.
+    pub fn observe(&self, sighting: AlertInput) {
+        self.send(MonitorMsg::Seen(sighting));
+    }
+
+    /// Counts a request to an endpoint. The monitor is notified of the first one and later takes all of them: a message
+    /// for each would cost more than many a response.
+    pub fn count(&self, endpoint: &str) {
+        let mut is_first = false;
+        self.0.requests.send_if_modified(|requests| {
+            is_first = requests.is_empty();
+            match requests.get_mut(endpoint) {
+                Some(count) => *count += 1,
+                None => _ = requests.insert(endpoint.to_owned(), 1),
+            }
+            false // No receiver waits for this change.
+        });
+        if is_first {
+            self.send(MonitorMsg::Requested);
+        }
+    }
+
+    /// Returns and removes the requests since the last call.
+    pub(crate) fn requests(&self) -> BTreeMap<String, u64> {
+        let mut taken = BTreeMap::new();
+        self.0.requests.send_if_modified(|requests| {
+            taken = mem::take(requests);
+            false
+        });
+        taken
+    }
+
+    /// Replaces the monitor, which starts without state.
+    pub(crate) fn set_target(&self, monitor: ActorRef<MonitorMsg>) {
+        self.0.monitor.send_replace(Some(monitor));
+        self.requests();
+    }
+
+    fn send(&self, msg: MonitorMsg) {
+        if let Some(monitor) = &*self.0.monitor.borrow() {
+            _ = monitor.cast(msg); // A new monitor starts without state.
+        }
+    }
+}

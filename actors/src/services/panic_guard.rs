@@ -1,0 +1,45 @@
+//! Notification of a panic in a task: otherwise the receiver of its result would wait forever.
+
+/// Guard that calls its function when a panic drops it.
+struct Alarm<F: FnOnce()>(Option<F>);
+
+impl<F: FnOnce()> Drop for Alarm<F> {
+    fn drop(&mut self) {
+        if let Some(ring) = self.0.take().filter(|_| std::thread::panicking()) {
+            ring();
+        }
+    }
+}
+
+/// Runs a task; calls `ring` if the task panics.
+pub(crate) async fn alarmed(task: impl Future<Output = ()>, ring: impl FnOnce()) {
+    let _alarm = Alarm(Some(ring));
+    task.await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::alarmed;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[tokio::test]
+    async fn the_guard_reports_a_panic_but_no_end_and_no_abort() {
+        for (panics, aborted) in [(true, false), (false, false), (false, true)] {
+            let rung = Arc::new(AtomicBool::new(false));
+            let bell = Arc::clone(&rung);
+            let task = tokio::spawn(alarmed(
+                async move {
+                    tokio::task::yield_now().await;
+                    assert!(!panics, "the task panics");
+                },
+                move || bell.store(true, Ordering::SeqCst),
+            ));
+            if aborted {
+                task.abort();
+            }
+            assert_eq!(task.await.is_ok(), !panics && !aborted);
+            assert_eq!(rung.load(Ordering::SeqCst), panics);
+        }
+    }
+}

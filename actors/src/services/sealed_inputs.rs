@@ -1,0 +1,63 @@
+//! Sealed inputs of schedules and executions: their stored form, and their raw form with the key.
+
+use crate::decide::recovery::Lost;
+use crate::model::execution::record::Record;
+use crate::model::execution::request::Input;
+use crate::model::schedule::{Schedule, ScheduleOrigin, SealedTexts};
+use crate::ports::ledger::LedgerError;
+use crate::ports::sealer::SealError;
+use crate::services::Services;
+use crate::services::inputs::redacted_schedule;
+
+impl Services {
+    /// Returns the stored form of schedules: redacted, with the raw texts sealed if redaction changed them.
+    pub(crate) fn stored_schedules(&self, schedules: &[Schedule]) -> Vec<Schedule> {
+        let redactor = self.redactor.now();
+        let stored = |schedule: &Schedule| {
+            if schedule.is_locked() {
+                return schedule.clone();
+            }
+            let (spec, is_changed) = redacted_schedule(&redactor, &schedule.spec);
+            let seal = || self.inputs.seal_schedule(&schedule.spec).unwrap_or_else(|| vec![0]);
+            let sealed =
+                if is_changed { SealedTexts::Sealed(seal().into()) } else { SealedTexts::Plain };
+            Schedule { spec, sealed, ..schedule.clone() }
+        };
+        schedules.iter().map(stored).collect()
+    }
+
+    /// Returns a stored schedule with its raw texts; it stays locked if no key opens them.
+    pub(crate) fn opened_schedule(&self, schedule: Schedule) -> Schedule {
+        let SealedTexts::Sealed(sealed) = &schedule.sealed else {
+            return Schedule { sealed: SealedTexts::Plain, ..schedule };
+        };
+        match self.inputs.open_schedule(&schedule.spec, sealed) {
+            Ok(spec) => Schedule { spec, sealed: SealedTexts::Plain, ..schedule },
+            Err(error) => {
+                // The configuration has the raw texts of its own schedules.
+                if schedule.origin == ScheduleOrigin::Api {
+                    let id = &schedule.spec.id;
+                    tracing::error!(schedule = %id, %error, "occurrences refused until the input is given again");
+                }
+                schedule
+            }
+        }
+    }
+}
+
+/// Opens the raw input of the latest turn of an execution whose stored input is redacted.
+pub(crate) async fn unsealed(
+    kit: &Services,
+    record: &Record,
+) -> Result<Result<Input, Lost>, LedgerError> {
+    let Some(sealed) = kit.ledger.sealed_input(record.id).await? else {
+        return Ok(Err(Lost::NotStored));
+    };
+    Ok(kit.inputs.open(record, &sealed).map_err(|error| {
+        tracing::warn!(execution = %record.id, %error, "its sealed input cannot be read");
+        match error {
+            SealError::KeyGone => Lost::KeyGone,
+            SealError::Damaged => Lost::Damaged,
+        }
+    }))
+}

@@ -1,0 +1,113 @@
+//! In-memory history: uses the same rows as the ledger.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use super::MemoryLedger;
+use super::rows::LedgerRow;
+use crate::model::execution::AttemptId;
+use crate::model::execution::event::{Event, TextRange};
+use crate::model::host::storage_stats::{Deletion, RetentionBatch, StorageStats};
+use crate::model::id::{ExecutionId, PrincipalId};
+use crate::ports::history::{History, TextSlice};
+use crate::ports::ledger::{Ledger, LedgerError};
+use crate::testing::gate::GatedCall;
+
+#[async_trait]
+impl History for MemoryLedger {
+    async fn some_events(
+        &self,
+        id: ExecutionId,
+        after: u64,
+        most: u32,
+    ) -> Result<Vec<Event>, LedgerError> {
+        let mut events = self.events(id, after).await?;
+        events.truncate(most as usize);
+        Ok(events)
+    }
+
+    async fn texts(&self, id: ExecutionId) -> Result<Vec<TextRange>, LedgerError> {
+        self.enter(GatedCall::Read).await?;
+        let rows = self.rows.lock().await;
+        let mut texts: BTreeMap<(AttemptId, &str), TextRange> = BTreeMap::new();
+        for chunk in rows.executions.get(&id).iter().flat_map(|row| &row.chunks) {
+            let to = chunk.offset + chunk.text.len() as u64;
+            let whole = TextRange { attempt_id: chunk.stamp, channel: chunk.channel, from: 0, to };
+            let text = texts.entry((chunk.stamp, chunk.channel.as_str())).or_insert(whole);
+            text.to = text.to.max(to);
+        }
+        Ok(texts.into_values().collect())
+    }
+
+    async fn text_range(&self, id: ExecutionId, span: TextRange) -> Result<TextSlice, LedgerError> {
+        let whole = self.text(id, TextRange { from: 0, to: u64::MAX, ..span }).await?;
+        let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(whole.len());
+        let from = (place(span.from)..whole.len()).find(|at| whole.is_char_boundary(*at));
+        let from = from.unwrap_or(whole.len());
+        let to = (0..=place(span.to)).rev().find(|at| whole.is_char_boundary(*at)).unwrap_or(0);
+        let text = whole.get(from..to).unwrap_or_default().to_owned();
+        Ok(TextSlice { from: from as u64, text })
+    }
+
+    async fn callers(&self) -> Result<BTreeMap<PrincipalId, String>, LedgerError> {
+        let tokens = self.tokens().await?.into_iter();
+        Ok(tokens.map(|token| (token.principal, token.name)).collect())
+    }
+
+    async fn stock(&self) -> Result<StorageStats, LedgerError> {
+        self.enter(GatedCall::List).await?;
+        let rows = self.rows.lock().await;
+        let records = || rows.executions.values().map(|row| &row.record);
+        let ended = records().filter(|record| record.outcome.is_some()).count() as u64;
+        let oldest = records().next().map(|record| record.accepted_at);
+        let executions = rows.executions.len() as u64;
+        Ok(StorageStats { executions, ended, oldest, ..StorageStats::default() })
+    }
+
+    async fn remove(&self, id: ExecutionId) -> Result<Deletion, LedgerError> {
+        self.enter(GatedCall::Settle).await?;
+        let mut rows = self.rows.lock().await;
+        let outcome = rows.executions.get(&id).map(|row| row.record.outcome);
+        Ok(match outcome {
+            None => Deletion::Unknown,
+            Some(None) => Deletion::Unfinished,
+            Some(Some(_)) => {
+                rows.remove(id);
+                Deletion::Removed
+            }
+        })
+    }
+
+    async fn sweep(&self, sweep: RetentionBatch) -> Result<u64, LedgerError> {
+        self.enter(GatedCall::Settle).await?;
+        let mut rows = self.rows.lock().await;
+        let fits = |at| {
+            sweep.from.is_none_or(|from| at >= from)
+                && sweep.before.is_none_or(|before| at < before)
+        };
+        let records = rows.executions.values().map(|row| &row.record);
+        let ended = records.filter_map(|record| Some((record.ended_at?, record.id)));
+        let mut ended: Vec<_> = ended.filter(|(at, _)| fits(*at)).collect();
+        ended.sort_unstable();
+        ended.truncate(sweep.most as usize);
+        for (_, id) in &ended {
+            rows.remove(*id);
+        }
+        Ok(ended.len() as u64)
+    }
+
+    async fn erase_inputs(&self, before: DateTime<Utc>) -> Result<u64, LedgerError> {
+        self.enter(GatedCall::Settle).await?;
+        let mut rows = self.rows.lock().await;
+        let is_over = |row: &&mut LedgerRow| row.record.ended_at.is_some_and(|at| at < before);
+        let over = rows.executions.values_mut().filter(is_over);
+        Ok(over.filter_map(|row| row.sealed.take()).count() as u64)
+    }
+
+    async fn shrink(&self) -> Result<u64, LedgerError> {
+        self.enter(GatedCall::Settle).await?;
+        Ok(0)
+    }
+}

@@ -1,0 +1,176 @@
+//! In-memory store of interactions and permission decisions: uses the same rows as the ledger.
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use super::MemoryLedger;
+use super::interaction_row::InteractionRow;
+use super::rows::LedgerRows;
+use crate::model::execution::{AttemptId, Fence, State};
+use crate::model::id::ExecutionId;
+use crate::model::interaction::{
+    ClosedBy, Interaction, InteractionFilter, InteractionId, InteractionPlace, InteractionState,
+};
+use crate::model::permission::{DecisionFilter, PermissionDecision};
+use crate::ports::interactions::reports::{closed, decision, lost, opened};
+use crate::ports::interactions::{Closing, Interactions, OpenOutcome};
+use crate::ports::ledger::LedgerError;
+use crate::testing::gate::GatedCall;
+
+#[async_trait]
+impl Interactions for MemoryLedger {
+    async fn open(
+        &self,
+        interaction: Interaction,
+        fence: Fence,
+    ) -> Result<OpenOutcome, LedgerError> {
+        self.enter(GatedCall::Interaction).await?;
+        let mut rows = self.rows.lock().await;
+        let LedgerRows { executions, interactions, breaches, .. } = &mut *rows;
+        let Some(row) = executions.get_mut(&interaction.place.execution) else {
+            return Ok(OpenOutcome::Gone);
+        };
+        let is_at_work = matches!(row.record.state, State::Starting | State::Running);
+        if row.record.fence != fence || row.record.outcome.is_some() || !is_at_work {
+            return Ok(OpenOutcome::Gone);
+        }
+        let is_it = |known: &&InteractionRow| known.interaction.place == interaction.place;
+        if let Some(known) = interactions.values().find(is_it) {
+            return Ok(OpenOutcome::Known(Box::new(known.raw())));
+        }
+        row.append(interaction.asked_at, opened(&interaction), breaches);
+        interactions.insert(interaction.id, InteractionRow { interaction, raw: None });
+        Ok(OpenOutcome::New)
+    }
+
+    async fn close(
+        &self,
+        id: InteractionId,
+        end: ClosedBy,
+        shown: ClosedBy,
+    ) -> Result<Closing, LedgerError> {
+        self.enter(GatedCall::Interaction).await?;
+        let mut rows = self.rows.lock().await;
+        let Some(row) = rows.interactions.get(&id) else {
+            return Ok(Closing::Unknown);
+        };
+        if end.state == InteractionState::Open || end.state != shown.state {
+            let cause = format!("the end of interaction {id} is none");
+            return Err(LedgerError::Unavailable { cause });
+        }
+        if !row.interaction.is_open() {
+            return Ok(Closing::Before(Box::new(row.raw())));
+        }
+        let raw = (end != shown).then_some(end);
+        let closed = rows.close(id, &shown, raw).map(|closed| Closing::Closed(Box::new(closed)));
+        Ok(closed.unwrap_or(Closing::Unknown))
+    }
+
+    async fn delivered(&self, id: InteractionId, at: DateTime<Utc>) -> Result<(), LedgerError> {
+        self.enter(GatedCall::Interaction).await?;
+        if let Some(row) = self.rows.lock().await.interactions.get_mut(&id)
+            && !row.interaction.is_open()
+        {
+            row.raw = None;
+            row.interaction.delivered_at = row.interaction.delivered_at.or(Some(at));
+        }
+        Ok(())
+    }
+
+    async fn interaction(&self, id: InteractionId) -> Result<Option<Interaction>, LedgerError> {
+        self.enter(GatedCall::Read).await?;
+        Ok(self.rows.lock().await.interactions.get(&id).map(InteractionRow::raw))
+    }
+
+    async fn interactions(
+        &self,
+        filter: InteractionFilter,
+    ) -> Result<Vec<Interaction>, LedgerError> {
+        self.enter(GatedCall::List).await?;
+        let rows = self.rows.lock().await;
+        let newest_first = rows.interactions.values().rev().map(|row| &row.interaction);
+        let found = newest_first.filter(|interaction| fits(&filter, interaction));
+        Ok(found.take(limit(filter.limit)).cloned().collect())
+    }
+
+    async fn decide(&self, decision: PermissionDecision) -> Result<(), LedgerError> {
+        self.enter(GatedCall::Interaction).await?;
+        self.rows.lock().await.decisions.push(decision);
+        Ok(())
+    }
+
+    async fn decisions(
+        &self,
+        filter: DecisionFilter,
+    ) -> Result<Vec<(u64, PermissionDecision)>, LedgerError> {
+        self.enter(GatedCall::List).await?;
+        let rows = self.rows.lock().await;
+        let numbered = (1_u64..).zip(&rows.decisions);
+        let found = numbered.filter(|(number, decision)| {
+            *number > filter.after
+                && filter.agent.as_ref().is_none_or(|agent| decision.agent == *agent)
+                && filter.execution.is_none_or(|execution| decision.execution == execution)
+        });
+        let cloned = found.map(|(number, decision)| (number, decision.clone()));
+        Ok(cloned.take(limit(filter.limit)).collect())
+    }
+}
+
+impl LedgerRows {
+    /// Closes the open interactions of earlier attempts of an execution, and erases their raw answers.
+    pub(super) fn close_earlier(&mut self, id: ExecutionId, next: AttemptId, at: DateTime<Utc>) {
+        self.close_all(id, &lost(at), |attempt| attempt != next);
+    }
+
+    /// Closes the open interactions of an execution whose attempts fit, and erases their raw answers: nobody will deliver
+    /// them.
+    pub(super) fn close_all(
+        &mut self,
+        id: ExecutionId,
+        end: &ClosedBy,
+        fits: impl Fn(AttemptId) -> bool,
+    ) {
+        let mut open = Vec::new();
+        for (key, row) in &mut self.interactions {
+            let InteractionPlace { execution, attempt, .. } = row.interaction.place;
+            if execution == id && fits(attempt) {
+                row.raw = None;
+                open.extend(row.interaction.is_open().then_some(*key));
+            }
+        }
+        for id in open {
+            self.close(id, end, None);
+        }
+    }
+
+    /// Closes an open interaction, and returns it with its raw end.
+    fn close(
+        &mut self,
+        id: InteractionId,
+        shown: &ClosedBy,
+        raw: Option<ClosedBy>,
+    ) -> Option<Interaction> {
+        let row = self.interactions.get_mut(&id)?;
+        row.interaction.state = shown.state;
+        row.interaction.closed = Some(shown.clone());
+        row.raw = raw;
+        self.decisions.extend(decision(&row.interaction, shown));
+        let execution = self.executions.get_mut(&row.interaction.place.execution)?;
+        execution.append(shown.at, closed(id, shown), &mut self.breaches);
+        Some(row.raw())
+    }
+}
+
+fn fits(filter: &InteractionFilter, interaction: &Interaction) -> bool {
+    let Interaction { owner, place, .. } = interaction;
+    filter.id.is_none_or(|id| interaction.id == id)
+        && filter.owner.is_none_or(|principal| owner.principal == principal)
+        && filter.agents.as_ref().is_none_or(|agents| agents.contains(&owner.agent))
+        && filter.execution.is_none_or(|execution| place.execution == execution)
+        && filter.state.is_none_or(|state| interaction.state == state)
+        && filter.before.is_none_or(|before| interaction.id < before)
+}
+
+fn limit(limit: u32) -> usize {
+    if limit == 0 { usize::MAX } else { limit as usize }
+}

@@ -1,0 +1,223 @@
+//! Rows of the in-memory ledger.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+
+use super::interaction_row::InteractionRow;
+use crate::model::access::principal::Token;
+use crate::model::agent::budget::Charge;
+use crate::model::agent::workspace::Workspace;
+use crate::model::execution::event::{
+    Chunk, Event, EventKind, MessageRole, TextChannel, TextRange,
+};
+use crate::model::execution::record::{Record, RequestedInput};
+use crate::model::execution::{AttemptId, Fence, Outcome, State};
+use crate::model::id::{AgentId, ExecutionId, PrincipalId};
+use crate::model::interaction::InteractionId;
+use crate::model::permission::PermissionDecision;
+use crate::ports::ledger::Accept;
+use crate::report::pieces;
+
+/// All rows.
+#[derive(Default)]
+pub(super) struct LedgerRows {
+    pub(super) executions: BTreeMap<ExecutionId, LedgerRow>,
+    pub(super) interactions: BTreeMap<InteractionId, InteractionRow>,
+    /// Permission decisions; the number of a decision is its position from 1.
+    pub(super) decisions: Vec<PermissionDecision>,
+    pub(super) tokens: Vec<Token>,
+    pub(super) breaches: Vec<String>,
+}
+
+/// Row of one execution.
+pub(super) struct LedgerRow {
+    pub(super) record: Record,
+    /// Deduplication keys, each with the digest of the content.
+    pub(super) keys: Vec<([u8; 32], [u8; 32])>,
+    pub(super) content: Option<[u8; 32]>,
+    /// Workspace of the latest claim.
+    pub(super) workspace: Option<Workspace>,
+    pub(super) events: Vec<Event>,
+    pub(super) chunks: Vec<Chunk>,
+    pub(super) settle_calls: usize,
+    pub(super) sealed: Option<Vec<u8>>,
+}
+
+impl LedgerRows {
+    /// Returns the execution with equal content: completed ones before those in progress, and of these the first.
+    pub(super) fn equal(&self, accept: &Accept) -> Option<ExecutionId> {
+        let (key, after, before) = accept.window()?;
+        let is_equal = |row: &&LedgerRow| {
+            let at = row.record.accepted_at;
+            row.content == Some(key) && at > after && at < before && row.record.stamp.turn == 1
+        };
+        let equal: Vec<_> = self.executions.values().filter(is_equal).collect();
+        let completed = |row: &&&LedgerRow| row.record.outcome == Some(Outcome::Completed);
+        let under_way =
+            |row: &&&LedgerRow| row.record.outcome.is_none() && row.record.state != State::Waiting;
+        let found = equal.iter().rev().find(completed).or_else(|| equal.iter().find(under_way));
+        found.map(|row| row.record.id)
+    }
+
+    /// Returns true if another message of the conversation is in progress, or is earlier and pending.
+    pub(super) fn has_earlier(&self, id: ExecutionId) -> bool {
+        let Some(LedgerRow { record: mine, .. }) = self.executions.get(&id) else { return false };
+        self.executions.values().any(|row| {
+            let Record { owner, agent, context, outcome, state, requested, .. } = &row.record;
+            let is_of_it = (owner, agent, context) == (&mine.owner, &mine.agent, &mine.context);
+            let waits = matches!(state, State::Idle | State::Failed) || requested.answered;
+            let is_before = row.record.id < id && outcome.is_none() && waits;
+            is_of_it && (row.is_at_work(id) || is_before)
+        })
+    }
+
+    /// Returns the execution of an owner with this key.
+    pub(super) fn known(
+        &self,
+        owner: PrincipalId,
+        agent: &AgentId,
+        key: [u8; 32],
+    ) -> Option<(ExecutionId, [u8; 32])> {
+        let of_caller = |row: &&LedgerRow| row.record.owner == owner && row.record.agent == *agent;
+        self.executions.values().filter(of_caller).find_map(|row| {
+            let known = row.keys.iter().find(|(known, _)| *known == key);
+            known.map(|(_, digest)| (row.record.id, *digest))
+        })
+    }
+}
+
+impl LedgerRows {
+    /// Removes an execution with everything that belongs to it; its permission decisions stay.
+    pub(super) fn remove(&mut self, id: ExecutionId) {
+        self.executions.remove(&id);
+        self.interactions.retain(|_, row| row.interaction.place.execution != id);
+    }
+}
+
+impl LedgerRow {
+    pub(super) fn new(accept: Accept) -> Self {
+        let stamp = AttemptId::FIRST;
+        let record = Record {
+            id: accept.id,
+            agent: accept.agent,
+            owner: accept.owner,
+            message: accept.message,
+            context: accept.context,
+            trigger: accept.trigger,
+            trace: accept.trace,
+            access: accept.access,
+            state: State::Idle,
+            outcome: None,
+            failure: None,
+            stamp,
+            fence: Fence::default(),
+            params: accept.params,
+            overrides: accept.overrides,
+            replayable: accept.replayable,
+            requested: RequestedInput::default(),
+            parked: None,
+            spent: Charge::default(),
+            accepted_at: accept.at,
+            started_at: None,
+            changed_at: accept.at,
+            ended_at: None,
+            pid: None,
+            exit_code: None,
+            last_event: 0,
+        };
+        let content = accept.content.map(|(key, _)| key);
+        let keys = accept.keys.each().map(|key| (key, accept.digest)).collect();
+        let (message, pieces) = (record.message.0.clone(), accept.pieces);
+        let (events, chunks) = (Vec::new(), Vec::new());
+        let (workspace, settle_calls, sealed) = (None, 0, accept.sealed);
+        let mut row =
+            Self { record, keys, content, workspace, events, chunks, settle_calls, sealed };
+        row.take_input(stamp, &accept.input);
+        row.append(
+            accept.at,
+            EventKind::Message { speaker: MessageRole::User, message, pieces },
+            &mut Vec::new(),
+        );
+        row
+    }
+
+    /// Returns true if the row is another execution than this one, and holds its claim.
+    pub(super) fn is_at_work(&self, than: ExecutionId) -> bool {
+        let Record { id, state, outcome, .. } = &self.record;
+        *id != than && outcome.is_none() && matches!(state, State::Starting | State::Running)
+    }
+
+    pub(super) fn take_input(&mut self, stamp: AttemptId, input: &str) {
+        let (channel, mut offset) = (TextChannel::Input, 0);
+        for (number, text) in (0..).zip(pieces(input)) {
+            let length = text.len() as u64;
+            self.chunks.push(Chunk { stamp, channel, number, offset, text });
+            offset += length;
+        }
+    }
+
+    pub(super) fn append(
+        &mut self,
+        at: DateTime<Utc>,
+        fact: EventKind,
+        breaches: &mut Vec<String>,
+    ) {
+        match &fact {
+            EventKind::StateChanged(moved) => {
+                if moved.from != self.record.state || !moved.from.may_become(moved.to) {
+                    let is = self.record.state;
+                    breaches.push(format!("{} moves from {is} by {moved:?}", self.record.id));
+                }
+                self.record.state = moved.to;
+                self.record.stamp = moved.attempt_id;
+                self.record.changed_at = moved.at;
+                let requested = &mut self.record.requested;
+                requested.interruption = moved.interruption.or(requested.interruption);
+            }
+            EventKind::ProcessStarted { pid } => self.record.pid = Some(*pid),
+            EventKind::AttemptFailed(failure) => self.record.failure = Some(failure.clone()),
+            EventKind::Deferred(parked) => self.record.parked = Some(*parked),
+            EventKind::BudgetCharged { charge, .. } => {
+                self.record.spent = self.record.spent.plus(*charge);
+            }
+            EventKind::InteractionOpened { .. } => {
+                self.record.requested.interactions += 1;
+                self.record.changed_at = at;
+            }
+            EventKind::InteractionClosed { .. } => {
+                let requested = &mut self.record.requested;
+                requested.interactions = requested.interactions.saturating_sub(1);
+                self.record.changed_at = at;
+            }
+            EventKind::Message { .. }
+            | EventKind::Artifact { .. }
+            | EventKind::UsageReported { .. }
+            | EventKind::Step { .. }
+            | EventKind::Stopped { .. }
+            | EventKind::Heartbeat(_)
+            | EventKind::ResourceUsage(_)
+            | EventKind::Session { .. }
+            | EventKind::OutputTruncated { .. }
+            | EventKind::DeadlineApproaching { .. }
+            | EventKind::SessionLost { .. }
+            | EventKind::CheckOutput { .. }
+            | EventKind::MalformedLine { .. }
+            | EventKind::PermissionDecided { .. }
+            | EventKind::Warning { .. } => {}
+        }
+        self.record.last_event += 1;
+        self.events.push(Event { number: self.record.last_event, at, data: fact });
+    }
+
+    pub(super) fn text(&self, span: TextRange) -> String {
+        let fits = |chunk: &&Chunk| (chunk.stamp, chunk.channel) == (span.attempt_id, span.channel);
+        let mut chunks: Vec<_> = self.chunks.iter().filter(fits).collect();
+        chunks.sort_by_key(|chunk| chunk.offset);
+        let bytes = chunks.into_iter().flat_map(|chunk| chunk.text.bytes());
+        let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+        let length = index(span.to.saturating_sub(span.from));
+        let bytes: Vec<u8> = bytes.skip(index(span.from)).take(length).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}

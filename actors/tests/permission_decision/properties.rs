@@ -1,0 +1,175 @@
+//! Properties of verdicts, for arbitrary policies, calls and command lines.
+
+use algonius_actors::decide::permission::verdict;
+use algonius_actors::model::interaction::ToolCallSubject;
+use algonius_actors::model::permission::{PermissionPolicy, PermissionRule, PermissionVerdict};
+use proptest::collection::{btree_map, vec};
+use proptest::option;
+use proptest::prelude::*;
+
+use crate::{allowing, command, decide};
+
+/// Characters that a shell interprets, also between double quotes.
+const SPECIAL: &str = ";&|<>$(){}`\\\n\r\0\u{2028}\u{2029}\u{85}";
+
+fn verdicts() -> impl Strategy<Value = PermissionVerdict> {
+    prop::sample::select(PermissionVerdict::ALL)
+}
+
+/// Patterns and values from few words, so that they often match.
+fn words() -> impl Strategy<Value = String> {
+    prop_oneof![
+        prop::sample::select(vec![
+            "*", "Bash", "execute", "ls", "ls *", "a/b", "*.rs", "../x", "ls; a", ""
+        ])
+        .prop_map(str::to_owned),
+        "[a-c*/ .;'\"$\\\\-]{0,8}",
+        any::<String>(),
+    ]
+}
+
+prop_compose! {
+    fn rules()(
+        tool in vec(words(), 0..2),
+        kind in vec(words(), 0..2),
+        command in vec(words(), 0..2),
+        path in vec(words(), 0..2),
+        then in option::of(verdicts()),
+    ) -> PermissionRule {
+        PermissionRule { tool, kind, command, path, then }
+    }
+}
+
+prop_compose! {
+    fn policies()(
+        rules in vec(rules(), 0..4),
+        tools in btree_map(words(), verdicts(), 0..4),
+        default in verdicts(),
+    ) -> PermissionPolicy {
+        PermissionPolicy { rules, tools, default, ..Default::default() }
+    }
+}
+
+prop_compose! {
+    fn calls()(
+        tool in words(),
+        kind in option::of(words()),
+        command in option::of(words()),
+        paths in vec(words(), 0..3),
+        url in option::of(words()),
+    ) -> ToolCallSubject {
+        ToolCallSubject { tool, kind, command, paths, url, ..Default::default() }
+    }
+}
+
+/// Parts of a line, each complete: plain words, and text in single or double quotes.
+fn parts() -> impl Strategy<Value = String> {
+    prop_oneof!["[a-z /._-]{0,6}", "'[^'\\\\]{0,4}'", "\"[a-z '#*]{0,4}\""]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    /// The rule of a verdict exists in the policy and has this verdict.
+    #[test]
+    fn a_verdict_names_the_rule_that_gave_it(
+        policy in policies(), call in calls(), workspace in option::of(words())
+    ) {
+        let (then, by) = verdict(&policy, &call, workspace.as_deref());
+        let named = if by == "default" {
+            Some(policy.default)
+        } else if let Some(name) = by.strip_prefix("tools.") {
+            policy.tools.get(name).copied()
+        } else {
+            let index = by.strip_prefix("rules[").and_then(|rest| rest.strip_suffix(']'));
+            let rule = index.and_then(|index| policy.rules.get(index.parse::<usize>().ok()?));
+            rule.map(|rule| rule.then.unwrap_or(PermissionVerdict::Ask))
+        };
+        prop_assert_eq!(named, Some(then), "{}", by);
+    }
+
+    /// An earlier rule that does not decide has no effect on the verdict of later ones.
+    #[test]
+    fn the_first_fitting_rule_decides(policy in policies(), call in calls()) {
+        let (then, by) = verdict(&policy, &call, Some("/srv/ws"));
+        let alone = |rule: &PermissionRule| {
+            let policy = PermissionPolicy { rules: vec![rule.clone()], ..Default::default() };
+            verdict(&policy, &call, Some("/srv/ws"))
+        };
+        let fitting = policy.rules.iter().position(|rule| alone(rule).1 == "rules[0]");
+        match fitting {
+            Some(index) => {
+                prop_assert_eq!(by, format!("rules[{index}]"));
+                prop_assert_eq!(then, alone(&policy.rules[index]).0);
+            }
+            None => prop_assert!(!by.starts_with("rules")),
+        }
+    }
+
+    /// No character that a shell interprets passes a rule that allows, at any place outside of single quotes.
+    #[test]
+    fn special_characters_outside_single_quotes_never_pass(
+        before in vec(parts(), 0..4),
+        after in vec(parts(), 0..4),
+        special in prop::sample::select(SPECIAL.chars().collect::<Vec<_>>()),
+        in_double_quotes in any::<bool>(),
+        pattern in prop::sample::select(vec!["*", "ls*", "ls *", "*a", "* *"]),
+    ) {
+        let quote = if in_double_quotes { "\"" } else { "" };
+        let line = format!("ls {}{quote}{special}{quote}{}", before.concat(), after.concat());
+        prop_assert_eq!(decide(&allowing(&[pattern]), &command(&line)), PermissionVerdict::Ask);
+        // Not even if the pattern repeats the line.
+        prop_assert_eq!(decide(&allowing(&[&line]), &command(&line)), PermissionVerdict::Ask);
+    }
+
+    /// A line of any characters is allowed only if a simple reading of it has no special character.
+    #[test]
+    fn an_allowed_line_has_no_special_character(line in "[a-c ';&|$`\\\\\"\n=~*#{}-]{0,12}") {
+        if decide(&allowing(&["*"]), &command(&line)) == PermissionVerdict::Allow {
+            let mut quote = None;
+            for letter in line.chars() {
+                match (quote, letter) {
+                    (None, '\'' | '"') => quote = Some(letter),
+                    (Some(open), _) if open == letter => quote = None,
+                    (Some('\''), _) => prop_assert!(letter != '\n'),
+                    (Some(_), _) => prop_assert!(!";&|$`\\\n{}".contains(letter), "{line:?}"),
+                    (None, _) => prop_assert!(!";&|$`\\\n*#{}".contains(letter), "{line:?}"),
+                }
+            }
+            prop_assert_eq!(quote, None);
+        }
+    }
+
+    /// Among the entries for tools, a denial wins over every other entry that fits.
+    #[test]
+    fn a_denied_tool_is_never_allowed(
+        tools in btree_map(words(), verdicts(), 0..6), call in calls(), default in verdicts()
+    ) {
+        let mut policy = PermissionPolicy { tools, default, ..Default::default() };
+        for pattern in ["*".to_owned(), call.tool.clone()] {
+            policy.tools.insert(pattern.clone(), PermissionVerdict::Deny);
+            prop_assert_eq!(decide(&policy, &call), PermissionVerdict::Deny);
+            policy.tools.remove(&pattern);
+        }
+    }
+
+    /// A denial of a command is found behind every other command and in quotes.
+    #[test]
+    fn a_denied_command_is_found_anywhere(before in "[a-z ;&|'\"]{0,8}", after in "[a-z ;&|'\"]{0,8}") {
+        let rule = PermissionRule {
+            command: vec!["rm *".to_owned()],
+            then: Some(PermissionVerdict::Deny),
+            ..Default::default()
+        };
+        let policy = PermissionPolicy {
+            rules: vec![rule],
+            default: PermissionVerdict::Allow,
+            ..Default::default()
+        };
+        for separator in [" ", ";", "|", "&", "\n", "(", "`", "'", "\"", " /bin/"] {
+            let line = format!("{before}{separator}rm x{after}");
+            let is_joined = matches!(separator, "'" | "\"") && before.ends_with(char::is_alphabetic);
+            prop_assert!(is_joined || decide(&policy, &command(&line)) == PermissionVerdict::Deny, "{line:?}");
+        }
+    }
+}

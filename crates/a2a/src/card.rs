@@ -1,0 +1,315 @@
+//! Agent cards as JSON, for readers of A2A 1.0, of 0.3 or of both.
+
+use serde_json::{Value, json};
+
+use super::v1::{Binding, Card, CardSecurity, Interface, ProtocolVersion, Provider, Skill};
+use crate::json_object::Object;
+
+/// Version of the protocol for which a card is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CardForm {
+    /// Card for both versions: the fields of 1.0 and, beside them, those of 0.3.
+    Hybrid,
+    /// Card for readers of 1.0, which may reject unknown fields.
+    Pure1_0,
+    /// Card for readers of 0.3.
+    Only0_3,
+}
+
+/// Name of a security scheme on the card.
+const BEARER: &str = "bearer";
+const API_KEY: &str = "apiKey";
+
+/// Returns a card as JSON. The list of 1.0 has every interface, those of 1.0 first, so that its clients can
+/// choose 0.3; the list of 0.3 has only its own.
+#[must_use]
+pub fn card(card: &Card, form: CardForm) -> Value {
+    let (is_old, is_new) = match form {
+        CardForm::Hybrid => (true, true),
+        CardForm::Pure1_0 => (false, true),
+        CardForm::Only0_3 => (true, false),
+    };
+    let mut shown = Object::of("name", card.name.as_str())
+        .with("description", card.description.as_str())
+        .with("version", card.version.as_str())
+        .with("defaultInputModes", card.input_modes.clone())
+        .with("defaultOutputModes", card.output_modes.clone())
+        .with("skills", card.skills.iter().map(skill).collect::<Vec<_>>())
+        .with("capabilities", capabilities(card, form))
+        .some("provider", card.details.provider.as_ref().map(provider))
+        .some("documentationUrl", card.details.documentation_url.as_deref())
+        .some("iconUrl", card.details.icon_url.as_deref())
+        .some("securitySchemes", schemes(&card.security, is_old, is_new));
+    if is_new {
+        shown = with_1_0(shown, card);
+    }
+    if is_old {
+        shown = with_0_3(shown, card);
+    }
+    shown.into()
+}
+
+fn provider(provider: &Provider) -> Value {
+    let Provider { organization, url } = provider;
+    json!({"organization": organization, "url": url})
+}
+
+fn skill(skill: &Skill) -> Value {
+    let Skill { id, name, description, tags, examples, input_modes, output_modes } = skill.clone();
+    Object::of("id", id)
+        .with("name", name)
+        .with("description", description)
+        .with("tags", tags)
+        .listed("examples", examples)
+        .listed("inputModes", input_modes)
+        .listed("outputModes", output_modes)
+        .into()
+}
+
+fn capabilities(card: &Card, form: CardForm) -> Object {
+    let extensions = card.capabilities.extensions.iter().map(|(uri, description, is_required)| {
+        json!({"uri": uri, "description": description, "required": is_required})
+    });
+    let said = Object::of("streaming", card.capabilities.streaming)
+        .with("pushNotifications", card.capabilities.push)
+        .listed("extensions", extensions.collect());
+    let extended = |said: Object| said.with("extendedAgentCard", card.capabilities.extended);
+    let history = |said: Object| said.with("stateTransitionHistory", false);
+    match form {
+        CardForm::Hybrid => history(extended(said)),
+        CardForm::Pure1_0 => extended(said),
+        CardForm::Only0_3 => history(said),
+    }
+}
+
+/// Returns the one security scheme of a card. A card for both versions spells the scheme in both ways at once, so
+/// that readers of either version find their own fields.
+fn schemes(security: &CardSecurity, is_old: bool, is_new: bool) -> Option<Value> {
+    let (name, old, new) = match security {
+        CardSecurity::Bearer => (
+            BEARER,
+            json!({"type": "http", "scheme": "bearer"}),
+            json!({"httpAuthSecurityScheme": {"scheme": "Bearer"}}),
+        ),
+        CardSecurity::ApiKey(header) => (
+            API_KEY,
+            json!({"type": "apiKey", "in": "header", "name": header}),
+            json!({"apiKeySecurityScheme": {"location": "header", "name": header}}),
+        ),
+        CardSecurity::Nothing => return None,
+    };
+    let spellings = [(is_old, old), (is_new, new)];
+    let mut scheme = serde_json::Map::new();
+    for (is_wanted, spelling) in spellings {
+        if let (true, Value::Object(fields)) = (is_wanted, spelling) {
+            scheme.extend(fields);
+        }
+    }
+    Some(Object::of(name, scheme).into())
+}
+
+const fn scheme_name(security: &CardSecurity) -> Option<&'static str> {
+    match security {
+        CardSecurity::Bearer => Some(BEARER),
+        CardSecurity::ApiKey(_) => Some(API_KEY),
+        CardSecurity::Nothing => None,
+    }
+}
+
+fn with_1_0(shown: Object, card: &Card) -> Object {
+    let ordered =
+        of_version(card, ProtocolVersion::V1_0).chain(of_version(card, ProtocolVersion::V0_3));
+    let interfaces = ordered.map(|way| {
+        Object::of("url", way.listed_url())
+            .with("protocolBinding", binding_name(way.binding))
+            .with("protocolVersion", way.version.as_str())
+            .some("tenant", way.tenant.as_deref())
+    });
+    let required =
+        scheme_name(&card.security).map(|name| json!([{"schemes": {name: {"list": []}}}]));
+    shown
+        .with("supportedInterfaces", interfaces.collect::<Vec<_>>())
+        .some("securityRequirements", required)
+}
+
+fn with_0_3(shown: Object, card: &Card) -> Object {
+    let interfaces = of_version(card, ProtocolVersion::V0_3).map(|way| {
+        Object::of("url", way.url.as_str()).with("transport", binding_name(way.binding))
+    });
+    // 0.3 has the preferred interface at the top, and recommends to repeat it in the list.
+    let preferred = of_version(card, ProtocolVersion::V0_3).next();
+    let required = scheme_name(&card.security).map(|name| json!([{name: []}]));
+    shown
+        .with("protocolVersion", "0.3.0")
+        .some("url", preferred.map(|way| way.url.as_str()))
+        .some("preferredTransport", preferred.map(|way| binding_name(way.binding)))
+        .with("additionalInterfaces", interfaces.collect::<Vec<_>>())
+        .some("security", required)
+        .with("supportsAuthenticatedExtendedCard", card.capabilities.extended)
+}
+
+fn of_version(card: &Card, version: ProtocolVersion) -> impl Iterator<Item = &Interface> {
+    card.interfaces.iter().filter(move |way| way.version == version)
+}
+
+/// Returns the name of a binding, which is the same in both versions.
+const fn binding_name(binding: Binding) -> &'static str {
+    match binding {
+        Binding::JsonRpc => "JSONRPC",
+        Binding::HttpJson => "HTTP+JSON",
+        Binding::Grpc => "GRPC",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v1::CardCapabilities;
+    use crate::v1::CardDetails;
+
+    fn shown(security: CardSecurity, form: CardForm) -> Value {
+        let way = |url: &str, binding, version| Interface {
+            url: url.to_owned(),
+            binding,
+            version,
+            tenant: (version == ProtocolVersion::V1_0).then(|| "echo".to_owned()),
+        };
+        let echo = Card {
+            name: "echo".to_owned(),
+            description: "says it again".to_owned(),
+            version: "1".to_owned(),
+            interfaces: vec![
+                way("http://a/v1", Binding::JsonRpc, ProtocolVersion::V0_3),
+                way("http://a/v1", Binding::JsonRpc, ProtocolVersion::V1_0),
+                way("http://a", Binding::HttpJson, ProtocolVersion::V0_3),
+                way("a:1", Binding::Grpc, ProtocolVersion::V1_0),
+                way("http://a:1", Binding::Grpc, ProtocolVersion::V0_3),
+            ],
+            capabilities: CardCapabilities {
+                streaming: true,
+                push: false,
+                extended: true,
+                extensions: vec![("https://x".to_owned(), "x".to_owned(), false)],
+            },
+            input_modes: vec!["text/plain".to_owned()],
+            output_modes: vec!["text/plain".to_owned()],
+            skills: vec![Skill {
+                id: "s".to_owned(),
+                name: "s".to_owned(),
+                description: "s".to_owned(),
+                tags: vec!["t".to_owned()],
+                examples: vec!["do s".to_owned()],
+                input_modes: vec!["image/*".to_owned()],
+                output_modes: vec!["text/html".to_owned()],
+            }],
+            details: CardDetails {
+                provider: Some(Provider {
+                    organization: "us".to_owned(),
+                    url: "https://us".to_owned(),
+                }),
+                documentation_url: Some("https://us/docs".to_owned()),
+                icon_url: Some("https://us/icon.png".to_owned()),
+            },
+            security,
+        };
+        card(&echo, form)
+    }
+
+    fn names(card: &Value) -> Vec<&str> {
+        card.as_object().expect("an object").keys().map(String::as_str).collect()
+    }
+
+    #[test]
+    fn a_card_for_one_version_has_no_field_of_the_other() {
+        let new = shown(CardSecurity::Bearer, CardForm::Pure1_0);
+        let old = shown(CardSecurity::Bearer, CardForm::Only0_3);
+        let both = shown(CardSecurity::Bearer, CardForm::Hybrid);
+        let only_old = [
+            "url",
+            "preferredTransport",
+            "additionalInterfaces",
+            "protocolVersion",
+            "security",
+            "supportsAuthenticatedExtendedCard",
+        ];
+        let only_new = ["supportedInterfaces", "securityRequirements"];
+        for name in only_old {
+            assert!(new.get(name).is_none() && names(&both).contains(&name), "{name}");
+        }
+        for name in only_new {
+            assert!(old.get(name).is_none() && names(&both).contains(&name), "{name}");
+        }
+        assert_eq!(
+            new["capabilities"],
+            json!({"streaming": true, "pushNotifications": false, "extendedAgentCard": true,
+                "extensions": [{"uri": "https://x", "description": "x", "required": false}]})
+        );
+        assert_eq!(old["capabilities"].get("extendedAgentCard"), None);
+    }
+
+    #[test]
+    fn a_hybrid_card_lists_interfaces_of_both_versions() {
+        let both = shown(CardSecurity::Nothing, CardForm::Hybrid);
+        let new = |url: &str, binding: &str| {
+            json!({"url": url, "protocolBinding": binding, "protocolVersion": "1.0",
+                "tenant": "echo"})
+        };
+        let old = |url: &str, binding: &str| json!({"url": url, "protocolBinding": binding, "protocolVersion": "0.3"});
+        let all = json!([
+            new("http://a/v1", "JSONRPC"),
+            new("a:1", "GRPC"),
+            old("http://a/v1", "JSONRPC"),
+            old("http://a", "HTTP+JSON"),
+            old("a:1", "GRPC"),
+        ]);
+        assert_eq!(both["supportedInterfaces"], all);
+        let pure = shown(CardSecurity::Nothing, CardForm::Pure1_0);
+        assert_eq!(pure["supportedInterfaces"], all);
+        assert_eq!(both["url"], "http://a/v1");
+        assert_eq!(both["preferredTransport"], "JSONRPC");
+        assert_eq!(
+            both["additionalInterfaces"],
+            json!([
+                {"url": "http://a/v1", "transport": "JSONRPC"},
+                {"url": "http://a", "transport": "HTTP+JSON"},
+                {"url": "http://a:1", "transport": "GRPC"},
+            ])
+        );
+        assert_eq!(both.get("securitySchemes"), None);
+    }
+
+    #[test]
+    fn configured_card_details_are_on_every_form() {
+        for form in [CardForm::Hybrid, CardForm::Pure1_0, CardForm::Only0_3] {
+            let card = shown(CardSecurity::Nothing, form);
+            assert_eq!(card["provider"], json!({"organization": "us", "url": "https://us"}));
+            assert_eq!(card["documentationUrl"], "https://us/docs");
+            assert_eq!(card["iconUrl"], "https://us/icon.png");
+            assert_eq!(
+                card["skills"],
+                json!([{"id": "s", "name": "s", "description": "s", "tags": ["t"],
+                    "examples": ["do s"], "inputModes": ["image/*"], "outputModes": ["text/html"]}])
+            );
+        }
+    }
+
+    #[test]
+    fn a_security_scheme_is_spelled_as_its_version_requires() {
+        let key = || CardSecurity::ApiKey("X-Key".to_owned());
+        assert_eq!(
+            shown(key(), CardForm::Pure1_0)["securitySchemes"],
+            json!({"apiKey": {"apiKeySecurityScheme": {"location": "header", "name": "X-Key"}}})
+        );
+        assert_eq!(
+            shown(CardSecurity::Bearer, CardForm::Hybrid)["securitySchemes"],
+            json!({"bearer": {"type": "http", "scheme": "bearer",
+                "httpAuthSecurityScheme": {"scheme": "Bearer"}}})
+        );
+        let old = shown(key(), CardForm::Only0_3);
+        assert_eq!(
+            old["securitySchemes"],
+            json!({"apiKey": {"type": "apiKey", "in": "header", "name": "X-Key"}})
+        );
+        assert_eq!(old["security"], json!([{"apiKey": []}]));
+    }
+}

@@ -1,0 +1,301 @@
+//! Requests to agents of other services and readers of their answers, in each version and JSON binding.
+
+use algonius_actors::model::access::endpoint_config::ProtocolVersion;
+use algonius_actors::model::agent::remote::RemoteBinding;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use serde_json::{Value, json};
+
+use super::v0_3::{self, rest};
+use super::v1::{Message, Reply, StreamEvent, Task};
+use super::v1_json;
+
+/// Call of an agent.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ClientCall {
+    /// Sends a message; the answer comes at once, before the end of the task.
+    Send(Message),
+    /// Sends a message and streams the events of its task.
+    Stream(Message),
+    /// Returns the task with this id.
+    Get(String),
+    /// Cancels the task with this id.
+    Cancel(String),
+}
+
+/// Request for a call, without the address of the agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClientRequest {
+    /// Path and query that follow the URL of the interface; empty for JSON-RPC.
+    pub path: String,
+    /// Body of a POST request; `None` is a GET request.
+    pub body: Option<Value>,
+}
+
+/// Error that an agent returned instead of a result.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RemoteError {
+    /// Message of the agent, raw; empty if it gave none.
+    pub message: String,
+    /// Number of the error in JSON-RPC.
+    pub number: Option<i64>,
+    /// Code of this project, if the agent belongs to a service of this project.
+    pub code: Option<Code>,
+}
+
+/// Version and binding of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientDialect {
+    /// Version of the protocol.
+    pub version: ProtocolVersion,
+    /// Binding of the calls.
+    pub binding: RemoteBinding,
+}
+
+/// Number of the JSON-RPC error for an operation that the agent does not support.
+const UNSUPPORTED: i64 = -32004;
+/// Number of the JSON-RPC error for an unknown method.
+const NO_METHOD: i64 = -32601;
+
+impl RemoteError {
+    /// Returns true if the agent does not offer the called operation.
+    #[must_use]
+    pub fn is_unsupported(&self) -> bool {
+        matches!(self.number, Some(UNSUPPORTED | NO_METHOD))
+            || matches!(self.code, Some(Code::Unsupported | Code::MethodUnknown))
+    }
+}
+
+impl ClientDialect {
+    /// Returns the request for a call. Two calls with the same message have equal requests.
+    #[must_use]
+    pub fn request(self, call: ClientCall) -> ClientRequest {
+        match self.binding {
+            RemoteBinding::JsonRpc => self.rpc(call),
+            RemoteBinding::HttpJson => self.rest(call),
+        }
+    }
+
+    fn rpc(self, call: ClientCall) -> ClientRequest {
+        let names = match self.version {
+            ProtocolVersion::V0_3 => {
+                ["message/send", "message/stream", "tasks/get", "tasks/cancel"]
+            }
+            ProtocolVersion::V1_0 => {
+                ["SendMessage", "SendStreamingMessage", "GetTask", "CancelTask"]
+            }
+        };
+        let [send, stream, get, cancel] = names;
+        let (method, params) = match call {
+            ClientCall::Send(message) => (send, self.sending(message)),
+            ClientCall::Stream(message) => (stream, json!({"message": self.message(message)})),
+            ClientCall::Get(task) => (get, json!({"id": task})),
+            ClientCall::Cancel(task) => (cancel, json!({"id": task})),
+        };
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        ClientRequest { path: String::new(), body: Some(body) }
+    }
+
+    fn rest(self, call: ClientCall) -> ClientRequest {
+        let base = match self.version {
+            // The URL on a card of 0.3 ends before the version, that of 1.0 includes it.
+            ProtocolVersion::V0_3 => "/v1",
+            ProtocolVersion::V1_0 => "",
+        };
+        let (path, body) = match call {
+            ClientCall::Send(message) => ("/message:send".to_owned(), Some(self.sending(message))),
+            ClientCall::Stream(message) => {
+                ("/message:stream".to_owned(), Some(json!({"message": self.message(message)})))
+            }
+            ClientCall::Get(task) => (format!("/tasks/{}", escaped(&task)), None),
+            ClientCall::Cancel(task) => {
+                (format!("/tasks/{}:cancel", escaped(&task)), Some(json!({})))
+            }
+        };
+        ClientRequest { path: format!("{base}{path}"), body }
+    }
+
+    /// Returns the parameters of a message whose answer comes at once.
+    fn sending(self, message: Message) -> Value {
+        // The versions say it the opposite way round: 0.3 names waiting, 1.0 names returning.
+        let configuration = match self.version {
+            ProtocolVersion::V0_3 => json!({"blocking": false}),
+            ProtocolVersion::V1_0 => json!({"returnImmediately": true}),
+        };
+        json!({"message": self.message(message), "configuration": configuration})
+    }
+
+    fn message(self, message: Message) -> Value {
+        match (self.version, self.binding) {
+            (ProtocolVersion::V1_0, _) => v1_json::write::message(message),
+            (ProtocolVersion::V0_3, RemoteBinding::JsonRpc) => v0_3::write::message(message),
+            (ProtocolVersion::V0_3, RemoteBinding::HttpJson) => rest::write::message(message),
+        }
+    }
+
+    /// Returns the result of an answer, or of one event of a stream.
+    ///
+    /// # Errors
+    /// The error of the agent.
+    pub fn result(self, answer: Value) -> Result<Value, RemoteError> {
+        let error = error(&answer);
+        match (self.binding, answer, error) {
+            (_, _, Some(error)) => Err(error),
+            (RemoteBinding::HttpJson, answer, None) => Ok(answer),
+            (RemoteBinding::JsonRpc, Value::Object(mut answer), None) => {
+                // Neither a result nor an error: the other side does not speak JSON-RPC.
+                answer.remove("result").ok_or_else(RemoteError::default)
+            }
+            (RemoteBinding::JsonRpc, _, None) => Err(RemoteError::default()),
+        }
+    }
+
+    /// Reads the result of [`ClientCall::Send`].
+    ///
+    /// # Errors
+    /// `invalid-params`, naming the field.
+    pub fn reply(self, result: Value) -> Result<Reply, Failure> {
+        match (self.version, self.binding) {
+            (ProtocolVersion::V1_0, _) => v1_json::read::reply(result),
+            (ProtocolVersion::V0_3, RemoteBinding::JsonRpc) => v0_3::read::reply(result),
+            (ProtocolVersion::V0_3, RemoteBinding::HttpJson) => rest::read::reply(result),
+        }
+    }
+
+    /// Reads the result of [`ClientCall::Get`] and [`ClientCall::Cancel`].
+    ///
+    /// # Errors
+    /// `invalid-params`, naming the field.
+    pub fn task(self, result: Value) -> Result<Task, Failure> {
+        match (self.version, self.binding) {
+            (ProtocolVersion::V1_0, _) => v1_json::read::task(result),
+            (ProtocolVersion::V0_3, RemoteBinding::JsonRpc) => v0_3::read::task(result),
+            (ProtocolVersion::V0_3, RemoteBinding::HttpJson) => rest::read::task(result),
+        }
+    }
+
+    /// Reads the result of one event of [`ClientCall::Stream`].
+    ///
+    /// # Errors
+    /// `invalid-params`, naming the field.
+    pub fn event(self, result: Value) -> Result<StreamEvent, Failure> {
+        match (self.version, self.binding) {
+            (ProtocolVersion::V1_0, _) => v1_json::read::event(result),
+            (ProtocolVersion::V0_3, RemoteBinding::JsonRpc) => v0_3::read::event(result),
+            (ProtocolVersion::V0_3, RemoteBinding::HttpJson) => rest::read::event(result),
+        }
+    }
+}
+
+/// Returns the error of an answer in the forms of all versions and bindings: in the member `error`, or, over HTTP in
+/// 0.3, beside a message alone.
+#[must_use]
+pub fn error(answer: &Value) -> Option<RemoteError> {
+    // Servers of 0.3 over HTTP put code and message at the top, without `error`.
+    let is_bare =
+        answer.get("code").is_some() && answer.get("message").is_some_and(Value::is_string);
+    let error = match answer.get("error") {
+        // Some writers of JSON-RPC send `"error": null` beside a result.
+        Some(Value::Null) | None if is_bare => answer,
+        Some(Value::Null) | None => return None,
+        Some(error) => error,
+    };
+    let detail = ["data", "details"].into_iter().find_map(|name| error.get(name)?.get(0));
+    // A service of this project adds its code in the details; other services have numbers only.
+    let named = detail.and_then(|detail| detail.pointer("/metadata/code"));
+    let named = named.or_else(|| error.get("code")).and_then(Value::as_str);
+    Some(RemoteError {
+        message: error.get("message").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        number: error.get("code").and_then(Value::as_i64),
+        code: named.and_then(Code::parse),
+    })
+}
+
+/// Returns a task id as one segment of a path. Ids belong to the agent, and may have any characters.
+fn escaped(id: &str) -> String {
+    let mut text = String::with_capacity(id.len());
+    for byte in id.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                text.push(char::from(byte));
+            }
+            byte => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v1::{A2aPart, Metadata, Role, Wait};
+
+    fn dialects() -> impl Iterator<Item = ClientDialect> {
+        let all = |version: &ProtocolVersion| {
+            let version = *version;
+            RemoteBinding::ALL
+                .iter()
+                .map(move |binding| ClientDialect { version, binding: *binding })
+        };
+        ProtocolVersion::ALL.iter().flat_map(all)
+    }
+
+    fn hello() -> Message {
+        Message {
+            message_id: "m".to_owned(),
+            context_id: Some("c".to_owned()),
+            task_id: None,
+            role: Role::User,
+            parts: vec![A2aPart::text("hello")],
+            metadata: Metadata::new(),
+            extensions: Vec::new(),
+            reference_task_ids: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_service_reads_each_request_of_the_client() {
+        for dialect in dialects() {
+            let ClientRequest { path, body } = dialect.request(ClientCall::Send(hello()));
+            let body = body.expect("a body");
+            let read = match (dialect.version, dialect.binding) {
+                (ProtocolVersion::V1_0, RemoteBinding::JsonRpc) => {
+                    v1_json::read::send(body["params"].clone())
+                }
+                (ProtocolVersion::V1_0, RemoteBinding::HttpJson) => v1_json::read::send(body),
+                (ProtocolVersion::V0_3, RemoteBinding::JsonRpc) => {
+                    v0_3::read::send(body["params"].clone())
+                }
+                (ProtocolVersion::V0_3, RemoteBinding::HttpJson) => rest::read::send(body),
+            };
+            let read = read.expect("a request");
+            assert_eq!((read.message, read.wait), (hello(), Wait::ForAcceptance), "{dialect:?}");
+            assert_eq!(path.is_empty(), dialect.binding == RemoteBinding::JsonRpc);
+        }
+    }
+
+    #[test]
+    fn an_id_is_escaped_in_its_path_segment() {
+        let (version, binding) = (ProtocolVersion::V1_0, RemoteBinding::HttpJson);
+        let dialect = ClientDialect { version, binding };
+        let path = dialect.request(ClientCall::Cancel("../a b?é".to_owned())).path;
+        assert_eq!(path, "/tasks/..%2Fa%20b%3F%C3%A9:cancel");
+    }
+
+    #[test]
+    fn an_error_is_found_in_every_error_format() {
+        let found = |answer: Value| {
+            let error = error(&answer).expect("an error");
+            (error.message, error.number, error.code)
+        };
+        let rpc = json!({"error": {"code": -32004, "message": "no", "data":
+            [{"metadata": {"code": "operation-unsupported"}}]}});
+        assert_eq!(found(rpc), ("no".to_owned(), Some(-32004), Some(Code::Unsupported)));
+        let http = json!({"error": {"code": 400, "message": "no", "details":
+            [{"metadata": {"code": "queue-full"}}]}});
+        assert_eq!(found(http), ("no".to_owned(), Some(400), Some(Code::QueueFull)));
+        let bare = json!({"code": "not-there", "message": "no"});
+        assert_eq!(found(bare), ("no".to_owned(), None, None));
+        assert_eq!(error(&json!({"result": {}})), None);
+    }
+}

@@ -1,0 +1,159 @@
+//! Conversion of messages of 0.3 into core shapes.
+
+use algonius_actors::model::failure::Failure;
+
+use crate::base64;
+use crate::grpc::proto::a2a_v1 as pb;
+use crate::grpc::value::{count, filled, invalid, metadata, needed, object, some};
+use crate::v0_3::rest::name;
+use crate::v1::{
+    A2aPart, HistoryLength, Message, PartContent, PushAuthentication, PushConfig, Role,
+    SendRequest, Wait,
+};
+
+/// Converts a request. Without a configuration the answer waits for the end: the wire format cannot distinguish
+/// `blocking: false` from an absent field.
+pub fn send_request(read: pb::SendMessageRequest) -> Result<SendRequest, Failure> {
+    let message = message(needed(read.request, "request")?)?;
+    let metadata = metadata(read.metadata)?;
+    let Some(configuration) = read.configuration else {
+        return Ok(SendRequest {
+            message,
+            wait: Wait::ForTheEnd,
+            history: HistoryLength::All,
+            accepted_output_modes: Vec::new(),
+            push: None,
+            metadata,
+        });
+    };
+    let pb::SendMessageConfiguration {
+        accepted_output_modes,
+        push_notification,
+        history_length,
+        blocking,
+    } = configuration;
+    Ok(SendRequest {
+        message,
+        wait: if blocking { Wait::ForTheEnd } else { Wait::ForAcceptance },
+        history: history(history_length)?,
+        accepted_output_modes,
+        push: push_notification.map(|config| push(None, config)).transpose()?,
+        metadata,
+    })
+}
+
+/// Converts the length of the history; 0 means the whole history.
+pub fn history(length: i32) -> Result<HistoryLength, Failure> {
+    match count(length, "history_length")? {
+        // The field is not optional on the wire, so 0 cannot be distinguished from absent.
+        0 => Ok(HistoryLength::All),
+        length => Ok(HistoryLength::Last(length)),
+    }
+}
+
+/// Reads a message.
+///
+/// # Errors
+/// Fails with `invalid-params` if a field is missing or invalid.
+pub fn message(read: pb::Message) -> Result<Message, Failure> {
+    let pb::Message { message_id, context_id, task_id, role, content, metadata: data, extensions } =
+        read;
+    if content.is_empty() {
+        return Err(invalid("`request.content` must not be empty"));
+    }
+    Ok(Message {
+        message_id: filled(message_id, "request.message_id")?,
+        context_id: some(context_id),
+        task_id: some(task_id),
+        role: match pb::Role::try_from(role) {
+            Ok(pb::Role::User) => Role::User,
+            Ok(pb::Role::Agent) => Role::Agent,
+            Ok(pb::Role::Unspecified) | Err(_) => {
+                return Err(invalid("`request.role` must be ROLE_USER or ROLE_AGENT"));
+            }
+        },
+        parts: content.into_iter().map(part).collect::<Result<_, _>>()?,
+        metadata: metadata(data)?,
+        extensions,
+        reference_task_ids: Vec::new(),
+    })
+}
+
+/// Reads a part.
+///
+/// # Errors
+/// Fails with `invalid-params` if a field is missing or invalid.
+pub fn part(read: pb::Part) -> Result<A2aPart, Failure> {
+    let empty = || invalid("a part must have a text, a file or data");
+    let metadata = metadata(read.metadata)?;
+    let plain = |content| A2aPart { content, filename: None, media_type: None, metadata };
+    Ok(match read.part.ok_or_else(empty)? {
+        pb::part::Part::Text(text) => plain(PartContent::Text(text)),
+        pb::part::Part::Data(data) => {
+            plain(PartContent::Data(object(data.data.unwrap_or_default())?.into()))
+        }
+        pb::part::Part::File(file) => {
+            let content = match file.file {
+                Some(pb::file_part::File::FileWithUri(uri)) => PartContent::Url(uri),
+                Some(pb::file_part::File::FileWithBytes(bytes)) => {
+                    PartContent::Raw(base64::encode(&bytes))
+                }
+                None => return Err(invalid("a file must have its bytes or its address")),
+            };
+            let (filename, media_type) = (some(file.name), some(file.mime_type));
+            A2aPart { filename, media_type, ..plain(content) }
+        }
+    })
+}
+
+/// Returns the id of the task in `tasks/ID`.
+pub fn task_name(read: &str) -> Result<&str, Failure> {
+    name::task_id(read).ok_or_else(|| invalid("a task's name must be `tasks/ID`"))
+}
+
+/// Returns the ids in `tasks/ID/pushNotificationConfigs/ID`; the second one is optional.
+pub fn config_name(read: &str) -> Result<(&str, Option<&str>), Failure> {
+    let text = "the name of a push configuration must be `tasks/ID/pushNotificationConfigs/ID`";
+    name::push_ids(read).ok_or_else(|| invalid(text))
+}
+
+/// Reads a push configuration.
+///
+/// # Errors
+/// Fails with `invalid-params` if a field is missing or invalid.
+pub fn registration(
+    read: pb::CreateTaskPushNotificationConfigRequest,
+) -> Result<PushConfig, Failure> {
+    let task = task_name(&read.parent)?.to_owned();
+    let config = needed(read.config, "config")?.push_notification_config;
+    let config = push(Some(task), needed(config, "config.push_notification_config")?)?;
+    Ok(PushConfig { id: some(read.config_id).or(config.id), ..config })
+}
+
+/// Reads a push configuration.
+///
+/// # Errors
+/// Fails with `invalid-params` if a field is missing or invalid.
+pub fn push(
+    task_id: Option<String>,
+    read: pb::PushNotificationConfig,
+) -> Result<PushConfig, Failure> {
+    let pb::PushNotificationConfig { id, url, token, authentication } = read;
+    Ok(PushConfig {
+        id: some(id),
+        task_id,
+        url: filled(url, "url")?,
+        token: some(token),
+        authentication: authentication.map(credentials).transpose()?.flatten(),
+    })
+}
+
+/// Converts credentials; the first of several schemes is used.
+fn credentials(read: pb::AuthenticationInfo) -> Result<Option<PushAuthentication>, Failure> {
+    let credentials = some(read.credentials);
+    match (read.schemes.into_iter().find(|scheme| !scheme.is_empty()), credentials) {
+        (Some(scheme), credentials) => Ok(Some(PushAuthentication { scheme, credentials })),
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(invalid("`authentication.schemes` must not be empty")),
+    }
+}

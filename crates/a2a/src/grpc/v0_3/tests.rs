@@ -1,0 +1,120 @@
+//! Property tests: messages written in 0.3 are read back unchanged.
+
+use algonius_actors::model::failure::Failure;
+use proptest::prelude::*;
+use prost::Message as _;
+
+use super::{read, write};
+use crate::grpc::proto::a2a_v1 as pb;
+use crate::grpc::tests::{event, message, push};
+use crate::grpc::value;
+use crate::v1::{
+    Artifact, ArtifactUpdate, HistoryLength, ProtocolVersion, StatusUpdate, StreamEvent, Task,
+    TaskState, TaskStatus,
+};
+
+fn heard(event: pb::StreamResponse) -> Result<StreamEvent, Failure> {
+    use pb::stream_response::Payload;
+    Ok(match event.payload.expect("an event") {
+        Payload::Task(task) => StreamEvent::Task(Task {
+            id: task.id,
+            context_id: task.context_id,
+            status: status(task.status)?,
+            artifacts: task.artifacts.into_iter().map(artifact).collect::<Result<_, _>>()?,
+            history: task.history.into_iter().map(read::message).collect::<Result<_, _>>()?,
+            metadata: value::metadata(task.metadata)?,
+        }),
+        Payload::Msg(said) => StreamEvent::Message(read::message(said)?),
+        Payload::StatusUpdate(update) => StreamEvent::Status(StatusUpdate {
+            task_id: update.task_id,
+            context_id: update.context_id,
+            status: status(update.status)?,
+            is_final: update.r#final,
+            metadata: value::metadata(update.metadata)?,
+        }),
+        Payload::ArtifactUpdate(update) => StreamEvent::Artifact(ArtifactUpdate {
+            task_id: update.task_id,
+            context_id: update.context_id,
+            artifact: artifact(update.artifact.expect("an artifact"))?,
+            append: update.append,
+            last_chunk: update.last_chunk,
+            metadata: value::metadata(update.metadata)?,
+        }),
+    })
+}
+
+fn status(status: Option<pb::TaskStatus>) -> Result<TaskStatus, Failure> {
+    let status = status.expect("a status");
+    let words = TaskState::ALL.iter().copied();
+    let is_it = |state: &TaskState| {
+        let name = status.state().as_str_name().to_owned();
+        name == format!("TASK_STATE_{}", spelled(*state))
+    };
+    Ok(TaskStatus {
+        state: words.clone().find(is_it).expect("a state"),
+        message: status.update.map(read::message).transpose()?,
+        timestamp: value::time(status.timestamp.expect("a time"), "timestamp")?,
+    })
+}
+
+const fn spelled(state: TaskState) -> &'static str {
+    match state {
+        TaskState::Submitted => "SUBMITTED",
+        TaskState::Working => "WORKING",
+        TaskState::InputRequired => "INPUT_REQUIRED",
+        TaskState::Completed => "COMPLETED",
+        TaskState::Canceled => "CANCELLED",
+        TaskState::Failed => "FAILED",
+        TaskState::Rejected => "REJECTED",
+        TaskState::AuthRequired => "AUTH_REQUIRED",
+    }
+}
+
+fn artifact(artifact: pb::Artifact) -> Result<Artifact, Failure> {
+    Ok(Artifact {
+        artifact_id: artifact.artifact_id,
+        name: value::some(artifact.name),
+        description: value::some(artifact.description),
+        parts: artifact.parts.into_iter().map(read::part).collect::<Result<_, _>>()?,
+        metadata: value::metadata(artifact.metadata)?,
+        extensions: artifact.extensions,
+    })
+}
+
+proptest! {
+    #[test]
+    fn events_survive_a_round_trip(went in event(ProtocolVersion::V0_3)) {
+        let bytes = write::event(went.clone()).expect("written").encode_to_vec();
+        let event = pb::StreamResponse::decode(&*bytes).expect("decoded");
+        prop_assert_eq!(heard(event), Ok(went));
+    }
+
+    #[test]
+    fn messages_survive_a_round_trip(went in message(ProtocolVersion::V0_3)) {
+        let said = write::message(went.clone()).expect("written");
+        prop_assert_eq!(read::message(said), Ok(went));
+    }
+
+    #[test]
+    fn registrations_survive_a_round_trip(went in push()) {
+        let told = write::registration(went.clone());
+        let (task, config) = read::config_name(&told.name).expect("a name");
+        prop_assert_eq!((Some(task), config), (went.task_id.as_deref(), went.id.as_deref()));
+        let config = told.push_notification_config.expect("a registration");
+        prop_assert_eq!(read::push(Some(task.to_owned()), config), Ok(went));
+    }
+
+    #[test]
+    fn no_bytes_make_the_0_3_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        if let Ok(asked) = pb::SendMessageRequest::decode(&*bytes) {
+            _ = read::send_request(asked);
+        }
+    }
+}
+
+#[test]
+fn a_missing_history_length_means_all() {
+    assert_eq!(read::history(0), Ok(HistoryLength::All));
+    assert_eq!(read::history(2), Ok(HistoryLength::Last(2)));
+    assert!(read::history(-1).is_err());
+}

@@ -1,0 +1,7 @@
+//! Conversion between the core shapes and the messages of A2A 1.0.
+
+pub mod read;
+pub mod write;
+
+#[cfg(test)]
+mod tests;

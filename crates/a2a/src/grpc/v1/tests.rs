@@ -1,0 +1,103 @@
+//! Property tests: messages written in 1.0 are read back unchanged.
+
+mod oracle;
+
+use algonius_actors::model::failure::Failure;
+use proptest::prelude::*;
+use prost::Message as _;
+
+use super::{read, write};
+use crate::grpc::proto::lf_a2a_v1 as pb;
+use crate::grpc::tests::{event, message, push};
+use crate::grpc::value;
+use crate::v1::{
+    Artifact, ArtifactUpdate, HistoryLength, ListRequest, ProtocolVersion, StatusUpdate,
+    StreamEvent, Task, TaskStatus,
+};
+
+fn heard(event: pb::StreamResponse) -> Result<StreamEvent, Failure> {
+    use pb::stream_response::Payload;
+    Ok(match event.payload.expect("an event") {
+        Payload::Task(task) => StreamEvent::Task(Task {
+            id: task.id,
+            context_id: task.context_id,
+            status: status(task.status)?,
+            artifacts: task.artifacts.into_iter().map(artifact).collect::<Result<_, _>>()?,
+            history: task.history.into_iter().map(read::message).collect::<Result<_, _>>()?,
+            metadata: value::metadata(task.metadata)?,
+        }),
+        Payload::Message(said) => StreamEvent::Message(read::message(said)?),
+        Payload::StatusUpdate(update) => StreamEvent::Status(StatusUpdate {
+            task_id: update.task_id,
+            context_id: update.context_id,
+            status: status(update.status)?,
+            is_final: false,
+            metadata: value::metadata(update.metadata)?,
+        }),
+        Payload::ArtifactUpdate(update) => StreamEvent::Artifact(ArtifactUpdate {
+            task_id: update.task_id,
+            context_id: update.context_id,
+            artifact: artifact(update.artifact.expect("an artifact"))?,
+            append: update.append,
+            last_chunk: update.last_chunk,
+            metadata: value::metadata(update.metadata)?,
+        }),
+    })
+}
+
+fn status(status: Option<pb::TaskStatus>) -> Result<TaskStatus, Failure> {
+    let status = status.expect("a status");
+    let asked = pb::ListTasksRequest { status: status.state, ..pb::ListTasksRequest::default() };
+    Ok(TaskStatus {
+        state: read::list_request(asked)?.state.expect("a state"),
+        message: status.message.map(read::message).transpose()?,
+        timestamp: value::time(status.timestamp.expect("a time"), "timestamp")?,
+    })
+}
+
+fn artifact(artifact: pb::Artifact) -> Result<Artifact, Failure> {
+    Ok(Artifact {
+        artifact_id: artifact.artifact_id,
+        name: value::some(artifact.name),
+        description: value::some(artifact.description),
+        parts: artifact.parts.into_iter().map(read::part).collect::<Result<_, _>>()?,
+        metadata: value::metadata(artifact.metadata)?,
+        extensions: artifact.extensions,
+    })
+}
+
+proptest! {
+    #[test]
+    fn events_survive_a_round_trip(went in event(ProtocolVersion::V1_0)) {
+        let bytes = write::event(went.clone()).expect("written").encode_to_vec();
+        let event = pb::StreamResponse::decode(&*bytes).expect("decoded");
+        prop_assert_eq!(heard(event), Ok(went));
+    }
+
+    #[test]
+    fn messages_survive_a_round_trip(went in message(ProtocolVersion::V1_0)) {
+        let said = write::message(went.clone()).expect("written");
+        prop_assert_eq!(read::message(said), Ok(went));
+    }
+
+    #[test]
+    fn registrations_survive_a_round_trip(went in push()) {
+        prop_assert_eq!(read::push(write::registration(went.clone())), Ok(went));
+    }
+
+    #[test]
+    fn no_bytes_make_the_1_0_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        if let Ok(asked) = pb::SendMessageRequest::decode(&*bytes) {
+            _ = read::send_request(asked);
+        }
+    }
+}
+
+#[test]
+fn absent_grpc_fields_have_no_assumed_value() {
+    let asked = pb::ListTasksRequest::default();
+    assert_eq!(read::list_request(asked), Ok(ListRequest::default()));
+    assert_eq!(read::history(None), Ok(HistoryLength::All));
+    assert_eq!(read::history(Some(0)), Ok(HistoryLength::Last(0)));
+    assert!(read::history(Some(-1)).is_err());
+}

@@ -1,0 +1,131 @@
+//! Decisions in data parts, as the Agent Development Kit and earlier versions of kagent write them.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::CONFIRMATION;
+use super::reply::{AskUserAnswer, InteractionReply, Replies, ReplyFault, decided, read, texts};
+use crate::v1::Metadata;
+
+/// Key under which kagent gives one reason for all calls.
+const EVERY_CALL: &str = "*";
+
+/// Reads the decisions in the data parts of a message. Other data is left to the agent.
+///
+/// # Errors
+/// Returns the fault of the first malformed part. A message with more than one decision for all calls is ambiguous.
+pub(super) fn read_parts<'p>(
+    parts: impl Iterator<Item = (&'p Value, &'p Metadata)>,
+) -> Result<Replies, ReplyFault> {
+    let mut replies = Replies::default();
+    let mut has_decision = false;
+    for (data, metadata) in parts {
+        if data.get("decision_type").is_some() {
+            if has_decision || !replies.list.is_empty() {
+                return Err(ReplyFault::Duplicate);
+            }
+            has_decision = true;
+            replies = decision(data)?;
+        } else if let Some(response) = function_response(data, metadata) {
+            if has_decision {
+                return Err(ReplyFault::Duplicate);
+            }
+            replies.list.push(confirmation(response)?);
+        }
+    }
+    Ok(replies)
+}
+
+#[derive(Deserialize)]
+struct DecisionPart {
+    decision_type: DecisionType,
+    #[serde(default)]
+    decisions: BTreeMap<String, DecisionWord>,
+    #[serde(default)]
+    rejection_reasons: BTreeMap<String, String>,
+    rejection_reason: Option<String>,
+    ask_user_answers: Option<Vec<AskUserAnswer>>,
+}
+
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+enum DecisionType {
+    Approve,
+    #[serde(alias = "deny")]
+    Reject,
+    Batch,
+}
+
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+enum DecisionWord {
+    Approve,
+    #[serde(alias = "deny")]
+    Reject,
+}
+
+fn decision(data: &Value) -> Result<Replies, ReplyFault> {
+    let expected = "`approve`, `reject` or `batch` with all its fields";
+    let part: DecisionPart = read(data, "decision_type", expected)?;
+    let DecisionPart { decision_type, decisions, mut rejection_reasons, .. } = part;
+    let malformed =
+        ReplyFault::Malformed { place: "decisions", expected: "there for `batch` only" };
+    let common = part.rejection_reason.or_else(|| rejection_reasons.remove(EVERY_CALL));
+    let is_batch = decision_type == DecisionType::Batch;
+    if is_batch == decisions.is_empty() {
+        return Err(malformed);
+    }
+    let unnamed = |answer| InteractionReply { id: None, answer, digest: None };
+    let mut list: Vec<_> = decisions
+        .into_iter()
+        .map(|(id, word)| {
+            let reason = rejection_reasons.remove(&id).or_else(|| common.clone());
+            let answer = decided(word == DecisionWord::Approve, reason);
+            InteractionReply { id: Some(id), answer, digest: None }
+        })
+        .collect();
+    match (decision_type, part.ask_user_answers) {
+        (DecisionType::Approve | DecisionType::Batch, Some(answers)) => {
+            list.push(unnamed(texts(answers)));
+        }
+        (DecisionType::Batch, None) => {}
+        (DecisionType::Approve, None) => list.push(unnamed(decided(true, None))),
+        (DecisionType::Reject, _) => list.push(unnamed(decided(false, common))),
+    }
+    Ok(Replies { list, is_complete: is_batch })
+}
+
+/// Returns the response to a request for confirmation, if the part is one.
+fn function_response<'p>(data: &'p Value, metadata: &Metadata) -> Option<&'p Value> {
+    if let Some(response) = data.get("function_response") {
+        return Some(response);
+    }
+    let is_marked = ["adk_type", "kagent_type"]
+        .iter()
+        .any(|key| metadata.get(*key).is_some_and(|kind| kind == "function_response"));
+    let is_named = data.get("name").is_some_and(|name| name == CONFIRMATION);
+    let is_response = data.get("response").is_some() && (is_named || is_marked);
+    (is_response || is_marked && is_named).then_some(data)
+}
+
+#[derive(Deserialize)]
+struct FunctionResponse {
+    id: String,
+    response: Confirmation,
+}
+
+#[derive(Deserialize)]
+struct Confirmation {
+    confirmed: bool,
+    #[serde(alias = "reason")]
+    rejection_reason: Option<String>,
+}
+
+fn confirmation(response: &Value) -> Result<InteractionReply, ReplyFault> {
+    let expected = "an `id` and a `response` with the truth value `confirmed`";
+    let FunctionResponse { id, response } = read(response, "function_response", expected)?;
+    let answer = decided(response.confirmed, response.rejection_reason);
+    Ok(InteractionReply { id: Some(id), answer, digest: None })
+}

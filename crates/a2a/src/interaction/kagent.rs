@@ -1,0 +1,58 @@
+//! Answers under the extension of kagent.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::HUMAN_IN_THE_LOOP;
+use super::reply::{AskUserAnswer, InteractionReply, Replies, ReplyFault, decided, read, texts};
+
+/// Reads the metadata of kagent; `None` if it is the request that the service has published.
+pub(super) fn read_kagent(payload: &Value) -> Result<Option<Replies>, ReplyFault> {
+    let expected = "`tool_approval_response` or `ask_user_response` with all its fields";
+    let payload: KagentPayload = read(&tagged(payload), HUMAN_IN_THE_LOOP, expected)?;
+    Ok(match payload {
+        KagentPayload::ToolApprovalResponse { approvals } => {
+            let list = approvals.into_iter().map(|approval| InteractionReply {
+                id: Some(approval.id),
+                answer: decided(approval.approved, approval.rejection_reason),
+                digest: None,
+            });
+            Some(Replies { list: list.collect(), is_complete: true })
+        }
+        KagentPayload::AskUserResponse { id, answers } => {
+            let reply = InteractionReply { id: Some(id), answer: texts(answers), digest: None };
+            Some(Replies { list: vec![reply], is_complete: false })
+        }
+        KagentPayload::ToolApprovalRequest | KagentPayload::AskUserRequest => None,
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum KagentPayload {
+    ToolApprovalResponse { approvals: Vec<ToolApproval> },
+    AskUserResponse { id: String, answers: Vec<AskUserAnswer> },
+    // A caller may return the metadata of the pause unchanged.
+    ToolApprovalRequest,
+    AskUserRequest,
+}
+
+#[derive(Deserialize)]
+struct ToolApproval {
+    id: String,
+    approved: bool,
+    #[serde(alias = "rejectionReason")]
+    rejection_reason: Option<String>,
+}
+
+/// Returns a payload with its type as a field, also if the type is the name of an object.
+fn tagged(payload: &Value) -> Value {
+    for name in ["tool_approval_response", "ask_user_response"] {
+        if let Some(Value::Object(body)) = payload.get(name) {
+            let mut body = body.clone();
+            body.insert("type".to_owned(), Value::from(name));
+            return Value::Object(body);
+        }
+    }
+    payload.clone()
+}

@@ -1,0 +1,39 @@
+//! Structured answers of a message, in the first form that the message contains.
+
+use std::collections::BTreeSet;
+
+use super::decision::read_parts;
+use super::kagent::read_kagent;
+use super::own::read_own;
+use super::reply::{Replies, ReplyFault};
+use super::{HUMAN_IN_THE_LOOP, INTERACTIONS};
+use crate::v1::{A2aPart, Metadata, PartContent};
+
+/// Reads the structured answers of a message. The first form that the message contains counts: the metadata of this
+/// service, the metadata of kagent, and data parts. The list of extensions of the message does not matter.
+///
+/// # Errors
+/// Returns the first fault: a malformed value, or two answers with the same id.
+pub fn replies(metadata: &Metadata, parts: &[A2aPart]) -> Result<Replies, ReplyFault> {
+    let replies = in_metadata(metadata)?.map_or_else(|| in_parts(parts), Ok)?;
+    let mut ids = BTreeSet::new();
+    if replies.list.iter().any(|reply| !ids.insert(&reply.id)) {
+        return Err(ReplyFault::Duplicate);
+    }
+    Ok(replies)
+}
+
+fn in_metadata(metadata: &Metadata) -> Result<Option<Replies>, ReplyFault> {
+    let own = metadata.get(INTERACTIONS).map(read_own).transpose()?.flatten();
+    if own.is_some() {
+        return Ok(own);
+    }
+    Ok(metadata.get(HUMAN_IN_THE_LOOP).map(read_kagent).transpose()?.flatten())
+}
+
+fn in_parts(parts: &[A2aPart]) -> Result<Replies, ReplyFault> {
+    read_parts(parts.iter().filter_map(|part| match &part.content {
+        PartContent::Data(data) => Some((data, &part.metadata)),
+        PartContent::Text(_) | PartContent::Raw(_) | PartContent::Url(_) => None,
+    }))
+}

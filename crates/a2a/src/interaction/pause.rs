@@ -1,0 +1,166 @@
+//! Published pause: the open interactions of a task in every form that callers know.
+
+use algonius_actors::model::interaction::{
+    Interaction, InteractionKind, QuestionOption, ToolCallSubject,
+};
+use serde_json::{Map, Value};
+
+use super::{CONFIRMATION, HUMAN_IN_THE_LOOP, INTERACTIONS};
+use crate::json_object::{Object, time};
+use crate::v1::{A2aPart, Metadata, PartContent};
+
+/// Parts of the status message of a paused task.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pause {
+    /// Sentence of each question, then a data part for each permission request.
+    pub parts: Vec<A2aPart>,
+    /// Metadata of the message.
+    pub metadata: Metadata,
+    /// Extensions of the message.
+    pub extensions: Vec<String>,
+}
+
+/// Returns the published form of the open interactions of a task. Interactions that are no longer open are left out.
+///
+/// The extension of kagent has room for either all permission requests or one question. It contains the permission
+/// requests if there are any, and otherwise the first question.
+#[must_use]
+pub fn pause(interactions: &[Interaction]) -> Pause {
+    let open: Vec<_> = interactions.iter().filter(|interaction| interaction.is_open()).collect();
+    if open.is_empty() {
+        return Pause { parts: Vec::new(), metadata: Map::new(), extensions: Vec::new() };
+    }
+    let permissions: Vec<_> = open.iter().filter(|it| it.question.kind.is_permission()).collect();
+    let texts = open
+        .iter()
+        .map(|interaction| A2aPart::of(PartContent::Text(interaction.question.message.clone())));
+    let parts =
+        texts.chain(permissions.iter().map(|permission| confirmation(permission))).collect();
+    let all: Vec<Value> = open.iter().map(|interaction| published(interaction)).collect();
+    let payload = match (permissions.as_slice(), open.first()) {
+        ([first, ..], _) => Object::of("type", "tool_approval_request")
+            .with("hint", first.question.message.clone())
+            .with("tools", permissions.iter().map(|it| tool(it)).collect::<Vec<_>>()),
+        ([], Some(question)) => Object::of("type", "ask_user_request")
+            .with("id", question.id.to_string())
+            .with("questions", questions(question)),
+        ([], None) => Object::default(),
+    };
+    let metadata = [
+        (INTERACTIONS.to_owned(), Object::of("interactions", all).into()),
+        (HUMAN_IN_THE_LOOP.to_owned(), payload.into()),
+    ];
+    Pause {
+        parts,
+        metadata: metadata.into_iter().collect(),
+        extensions: vec![INTERACTIONS.to_owned(), HUMAN_IN_THE_LOOP.to_owned()],
+    }
+}
+
+/// Returns an interaction as the extension of this service publishes it.
+fn published(interaction: &Interaction) -> Value {
+    let question = &interaction.question;
+    let options = question.options.iter().map(option).collect();
+    Object::of("id", interaction.id.to_string())
+        .with("kind", question.kind.as_str())
+        .with("message", question.message.clone())
+        .listed::<Value>("options", options)
+        .some("tool", question.subject.as_ref().map(subject))
+        .some("schema", question.schema.clone())
+        .with("askedAt", time(interaction.asked_at))
+        .with("dueAt", time(interaction.due_at))
+        .with("digest", interaction.digest.clone())
+        .into()
+}
+
+fn option(option: &QuestionOption) -> Value {
+    Object::of("id", option.id.clone())
+        .with("name", option.name.clone())
+        .some("kind", serde_json::to_value(option.kind).ok())
+        .into()
+}
+
+fn subject(subject: &ToolCallSubject) -> Value {
+    Object::of("id", subject.id.clone())
+        .with("name", subject.tool.clone())
+        .some("kind", subject.kind.clone())
+        .some("title", subject.title.clone())
+        .some("command", subject.command.clone())
+        .listed("paths", subject.paths.clone())
+        .some("url", subject.url.clone())
+        .some("args", Some(subject.args.clone()).filter(|args| !args.is_null()))
+        .into()
+}
+
+/// Returns a permission request as an entry of the extension of kagent.
+fn tool(interaction: &Interaction) -> Value {
+    let call = function_call(interaction);
+    Object::of("id", interaction.id.to_string())
+        .with("call_id", call.id)
+        .with("name", call.name)
+        .with("args", call.args)
+        .into()
+}
+
+/// Returns a permission request as a function call of the Agent Development Kit.
+fn confirmation(interaction: &Interaction) -> A2aPart {
+    let call = function_call(interaction);
+    let original = Object::of("name", call.name).with("args", call.args).with("id", call.id);
+    let confirmation =
+        Object::of("hint", interaction.question.message.clone()).with("confirmed", false);
+    let args = Object::of("originalFunctionCall", original).with("toolConfirmation", confirmation);
+    let data =
+        Object::of("name", CONFIRMATION).with("id", interaction.id.to_string()).with("args", args);
+    let marks = [
+        ("adk_type".to_owned(), Value::from("function_call")),
+        ("adk_is_long_running".to_owned(), Value::from(true)),
+    ];
+    let mut part = A2aPart::of(PartContent::Data(data.into()));
+    part.metadata = marks.into_iter().collect();
+    part
+}
+
+/// Tool call in the terms of other projects.
+struct FunctionCall {
+    id: String,
+    name: String,
+    args: Value,
+}
+
+/// Returns the tool call of a permission request. Other projects require that the arguments are an object.
+fn function_call(interaction: &Interaction) -> FunctionCall {
+    let subject = interaction.question.subject.clone().unwrap_or_default();
+    let id = if subject.id.is_empty() { interaction.id.to_string() } else { subject.id };
+    let args = if subject.args.is_object() { subject.args } else { Value::Object(Map::new()) };
+    FunctionCall { id, name: subject.tool, args }
+}
+
+/// Returns the questions of an interaction as the extension of kagent lists them. A form has one question for each
+/// field, in the order of the names.
+pub(super) fn questions(interaction: &Interaction) -> Vec<Value> {
+    let question = &interaction.question;
+    let ask = |text: &str, choices: Vec<String>, multiple: bool| -> Value {
+        Object::of("question", text).with("choices", choices).with("multiple", multiple).into()
+    };
+    if question.kind != InteractionKind::Form {
+        let choices = question.options.iter().map(|option| option.name.clone()).collect();
+        return vec![ask(&question.message, choices, false)];
+    }
+    let fields = question.schema.as_ref().and_then(|schema| schema.get("properties"));
+    let Some(Value::Object(fields)) = fields else { return Vec::new() };
+    let mut fields: Vec<_> = fields.iter().collect();
+    fields.sort_by_key(|(name, _)| *name);
+    let asked = |(name, schema): (&String, &Value)| {
+        let title = schema.get("title").and_then(Value::as_str).unwrap_or(name);
+        let items = schema.get("items").unwrap_or(schema);
+        ask(title, offered(items), schema.get("type").is_some_and(|it| it == "array"))
+    };
+    fields.into_iter().map(asked).collect()
+}
+
+/// Returns the texts that the schema of a field offers.
+fn offered(schema: &Value) -> Vec<String> {
+    let list = |name: &str| schema.get(name).and_then(Value::as_array).into_iter().flatten();
+    let titled = list("oneOf").chain(list("anyOf")).filter_map(|entry| entry.get("const"));
+    list("enum").chain(titled).filter_map(Value::as_str).map(str::to_owned).collect()
+}

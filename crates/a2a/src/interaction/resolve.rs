@@ -1,0 +1,99 @@
+//! Targets of answers: the open interaction that each answer of a message is for.
+
+use std::collections::BTreeSet;
+
+use algonius_actors::model::interaction::{Interaction, InteractionId};
+
+use super::pause::questions;
+use super::reply::{InteractionReply, Replies, ReplyAnswer, ReplyFault};
+
+/// Answer with its interaction.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResolvedReply {
+    /// Interaction that is answered.
+    pub interaction: InteractionId,
+    /// Answer of the caller.
+    pub answer: ReplyAnswer,
+}
+
+/// Assigns the answers of a message to the open interactions of its task.
+///
+/// An id is that of the interaction, or else that of the tool call. An answer without an id is for the only open
+/// interaction of its kind; a rejection without an id is for all open permission requests. An approval without an id
+/// never covers several requests, because the caller may not have seen the latest one.
+///
+/// # Errors
+/// Returns the first fault: an unknown or ambiguous target, two answers for one interaction, a changed digest, or an
+/// incomplete answer. None of the answers counts then.
+pub fn resolve(
+    replies: &Replies,
+    interactions: &[Interaction],
+) -> Result<Vec<ResolvedReply>, ReplyFault> {
+    let open: Vec<_> = interactions.iter().filter(|interaction| interaction.is_open()).collect();
+    let mut resolved = Vec::new();
+    let mut answered = BTreeSet::new();
+    for reply in &replies.list {
+        for target in targets(reply, &open)? {
+            check(reply, target)?;
+            if !answered.insert(target.id) {
+                return Err(ReplyFault::Duplicate);
+            }
+            let answer = reply.answer.clone();
+            resolved.push(ResolvedReply { interaction: target.id, answer });
+        }
+    }
+    let mut permissions = open.iter().filter(|it| it.question.kind.is_permission());
+    if replies.is_complete && !permissions.all(|it| answered.contains(&it.id)) {
+        return Err(ReplyFault::Incomplete);
+    }
+    Ok(resolved)
+}
+
+fn targets<'i>(
+    reply: &InteractionReply,
+    open: &[&'i Interaction],
+) -> Result<Vec<&'i Interaction>, ReplyFault> {
+    let (permissions, questions): (Vec<_>, Vec<_>) =
+        open.iter().copied().partition(|interaction| interaction.question.kind.is_permission());
+    let Some(id) = &reply.id else {
+        return match &reply.answer {
+            ReplyAnswer::Decision { approved: false, .. } if !permissions.is_empty() => {
+                Ok(permissions)
+            }
+            ReplyAnswer::Decision { .. } if !permissions.is_empty() => only(permissions),
+            ReplyAnswer::Decision { .. } | ReplyAnswer::Texts(_) => only(questions),
+            ReplyAnswer::Value(_) => only(open.to_vec()),
+        };
+    };
+    // The agent chooses the ids of its calls, so the id of an interaction comes first.
+    let named = open.iter().copied().find(|interaction| interaction.id.to_string() == *id);
+    if let Some(interaction) = named {
+        return Ok(vec![interaction]);
+    }
+    let is_call =
+        |it: &Interaction| it.question.subject.as_ref().is_some_and(|call| call.id == *id);
+    only(open.iter().copied().filter(|it| !id.is_empty() && is_call(it)).collect())
+}
+
+fn only(candidates: Vec<&Interaction>) -> Result<Vec<&Interaction>, ReplyFault> {
+    match candidates.len() {
+        0 => Err(ReplyFault::UnknownTarget),
+        1 => Ok(candidates),
+        _ => Err(ReplyFault::Ambiguous),
+    }
+}
+
+fn check(reply: &InteractionReply, target: &Interaction) -> Result<(), ReplyFault> {
+    if reply.digest.as_ref().is_some_and(|digest| *digest != target.digest) {
+        return Err(ReplyFault::ChangedDigest);
+    }
+    match &reply.answer {
+        ReplyAnswer::Texts(_) if target.question.kind.is_permission() => {
+            Err(ReplyFault::Malformed { place: "answers", expected: "a decision for a tool call" })
+        }
+        ReplyAnswer::Texts(texts) if texts.len() != questions(target).len() => {
+            Err(ReplyFault::Incomplete)
+        }
+        ReplyAnswer::Texts(_) | ReplyAnswer::Decision { .. } | ReplyAnswer::Value(_) => Ok(()),
+    }
+}

@@ -1,0 +1,265 @@
+//! Readers and writers of JSON objects: each error names its field, and empty fields are omitted.
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use chrono::{DateTime, Datelike, SecondsFormat, Utc};
+use serde_json::{Map, Value};
+
+use super::base64;
+
+/// Creates the error `invalid-params` for a fault of the caller.
+pub fn invalid(message: impl Into<String>) -> Failure {
+    Failure::new(Code::InvalidParams, message)
+}
+
+/// Fields of an object, each of which can be read once.
+///
+/// A field has its name in `camelCase` or in `snake_case`; null is the same as absent; unknown fields are ignored.
+#[derive(Default)]
+pub struct ObjectFields {
+    place: String,
+    map: Map<String, Value>,
+}
+
+impl ObjectFields {
+    /// Returns the fields of parameters or of a body; null has no fields.
+    pub fn of(value: Value) -> Result<Self, Failure> {
+        Self::at(String::new(), value)
+    }
+
+    fn at(place: String, value: Value) -> Result<Self, Failure> {
+        match value {
+            Value::Object(map) => Ok(Self { place, map }),
+            // JSON-RPC allows a call without parameters.
+            Value::Null if place.is_empty() => Ok(Self { place, map: Map::new() }),
+            _ if place.is_empty() => Err(invalid("the parameters must be an object")),
+            _ => Err(invalid(format!("`{place}` must be an object"))),
+        }
+    }
+
+    /// Returns the full name of a field, with the names of the objects that contain it.
+    pub fn place(&self, name: &str) -> String {
+        if self.place.is_empty() { name.to_owned() } else { format!("{}.{name}", self.place) }
+    }
+
+    /// Returns the name of this object for an error message.
+    pub fn called(&self) -> &str {
+        if self.place.is_empty() { "the object" } else { &self.place }
+    }
+
+    fn wrong(&self, name: &str, wanted: &str) -> Failure {
+        invalid(format!("`{}` must be {wanted}", self.place(name)))
+    }
+
+    /// True if the field is present, even with the value null.
+    pub fn has(&self, name: &str) -> bool {
+        self.map.contains_key(name)
+    }
+
+    /// Reads any value.
+    pub fn value(&mut self, name: &str) -> Option<Value> {
+        let found = self.map.remove(name).filter(|value| !value.is_null());
+        // Readers of protobuf JSON must accept the names of the `.proto` file too.
+        if found.is_some() || self.map.is_empty() || !name.contains(is_capital) {
+            return found; // There is no other spelling, or nothing left.
+        }
+        self.map.remove(&snake(name)).filter(|value| !value.is_null())
+    }
+
+    /// Reads a text, which may be empty.
+    pub fn text(&mut self, name: &str) -> Result<Option<String>, Failure> {
+        match self.value(name) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(self.wrong(name, "a text")),
+        }
+    }
+
+    /// Reads a text; an empty text counts as absent.
+    pub fn string(&mut self, name: &str) -> Result<Option<String>, Failure> {
+        Ok(self.text(name)?.filter(|text| !text.is_empty()))
+    }
+
+    /// Reads a required text that is not empty.
+    pub fn needed(&mut self, name: &str) -> Result<String, Failure> {
+        self.string(name)?.ok_or_else(|| self.wrong(name, "present and not empty"))
+    }
+
+    /// Reads a required id. An empty id is valid here; no item has it.
+    pub fn id(&mut self, name: &str) -> Result<String, Failure> {
+        self.text(name)?.ok_or_else(|| self.wrong(name, "present"))
+    }
+
+    /// Reads a list of texts.
+    pub fn strings(&mut self, name: &str) -> Result<Vec<String>, Failure> {
+        let texts = match self.value(name) {
+            None => Some(Vec::new()),
+            Some(Value::Array(list)) => list.into_iter().map(text).collect(),
+            Some(_) => None,
+        };
+        texts.ok_or_else(|| self.wrong(name, "a list of texts"))
+    }
+
+    /// Reads a Boolean, also as the text of a query.
+    pub fn truth(&mut self, name: &str) -> Result<Option<bool>, Failure> {
+        match self.value(name) {
+            None => Ok(None),
+            Some(Value::Bool(truth)) => Ok(Some(truth)),
+            Some(Value::String(text)) if text == "true" => Ok(Some(true)),
+            Some(Value::String(text)) if text == "false" => Ok(Some(false)),
+            Some(_) => Err(self.wrong(name, "true or false")),
+        }
+    }
+
+    /// Reads a whole number that is not negative, also as the text of a query.
+    pub fn count(&mut self, name: &str) -> Result<Option<u32>, Failure> {
+        let count = match self.value(name) {
+            None => return Ok(None),
+            Some(Value::Number(number)) => number.as_i64(),
+            Some(Value::String(text)) => text.parse().ok(),
+            Some(_) => None,
+        };
+        // The `.proto` files have 32 bits with a sign for every count, so the same numbers are valid on all bindings.
+        let small = count.and_then(|count| i32::try_from(count).ok());
+        let count = small.ok_or_else(|| self.wrong(name, "a whole number"))?;
+        u32::try_from(count).map(Some).map_err(|_negative| self.wrong(name, "zero or more"))
+    }
+
+    /// Reads a time of RFC 3339. In UTC its year must be from 1 to 9999, so that the time can be written again.
+    pub fn time(&mut self, name: &str) -> Result<Option<DateTime<Utc>>, Failure> {
+        let Some(text) = self.string(name)? else { return Ok(None) };
+        let time = DateTime::parse_from_rfc3339(&text).map(|time| time.to_utc());
+        match time {
+            // A zone can move a valid year over the limit, so the year is checked in UTC.
+            Ok(time) if (1..=9999).contains(&time.year()) => Ok(Some(time)),
+            Ok(_) | Err(_) => Err(self.wrong(name, "a time of RFC 3339")),
+        }
+    }
+
+    /// Reads bytes in base64 and returns them as base64 in the standard spelling.
+    pub fn bytes(&mut self, name: &str) -> Result<Option<String>, Failure> {
+        let Some(text) = self.text(name)? else { return Ok(None) };
+        let bytes = base64::decode(&text).ok_or_else(|| self.wrong(name, "base64"))?;
+        // Encoded again: followers and the ledger get one spelling, whichever alphabet the sender used.
+        Ok(Some(base64::encode(&bytes)))
+    }
+
+    /// Reads free-form data.
+    pub fn data(&mut self, name: &str) -> Result<Map<String, Value>, Failure> {
+        Ok(self.object(name)?.map(|fields| fields.map).unwrap_or_default())
+    }
+
+    /// Reads an object.
+    pub fn object(&mut self, name: &str) -> Result<Option<Self>, Failure> {
+        self.value(name).map(|value| Self::at(self.place(name), value)).transpose()
+    }
+
+    /// Reads a required object.
+    pub fn inner(&mut self, name: &str) -> Result<Self, Failure> {
+        self.object(name)?.ok_or_else(|| self.wrong(name, "an object"))
+    }
+
+    /// Reads a list of objects.
+    pub fn objects(&mut self, name: &str) -> Result<Vec<Self>, Failure> {
+        let list = match self.value(name) {
+            None => Vec::new(),
+            Some(Value::Array(list)) => list,
+            Some(_) => return Err(self.wrong(name, "a list")),
+        };
+        let objects = list.into_iter().enumerate();
+        let place = self.place(name);
+        objects.map(|(at, value)| Self::at(format!("{place}[{at}]"), value)).collect()
+    }
+
+    /// Returns all fields that were not read.
+    pub fn remaining(self) -> Value {
+        Value::Object(self.map)
+    }
+}
+
+fn text(value: Value) -> Option<String> {
+    if let Value::String(text) = value { Some(text) } else { None }
+}
+
+const fn is_capital(letter: char) -> bool {
+    letter.is_ascii_uppercase()
+}
+
+/// Returns a name in the spelling of `.proto` files.
+fn snake(camel: &str) -> String {
+    let mut snake = String::with_capacity(camel.len() + 4);
+    for letter in camel.chars() {
+        if is_capital(letter) {
+            snake.push('_');
+        }
+        snake.push(letter.to_ascii_lowercase());
+    }
+    snake
+}
+
+/// Adds the values from the path of an address to the parameters.
+///
+/// # Errors
+/// `invalid-params` for parameters that are not an object, or that contradict the path.
+pub fn placed(params: Value, path: &[(&str, &str)]) -> Result<Value, Failure> {
+    let mut fields = ObjectFields::of(params)?;
+    for (name, value) in path {
+        // A body that names another object than its path is refused: rights were checked for the path.
+        if fields.string(name)?.is_some_and(|said| said != *value) {
+            return Err(invalid(format!("`{name}` must equal the value in the path")));
+        }
+        fields.map.insert((*name).to_owned(), Value::from(*value));
+    }
+    Ok(fields.remaining())
+}
+
+/// Formats a time as every dialect writes it: in UTC, with `Z`, in milliseconds.
+pub fn time(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
+/// Converts a total as every dialect writes it: the `.proto` files have 32 bits for it.
+pub fn total(count: u64) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}
+
+/// Object under construction.
+#[derive(Default)]
+pub struct Object(Map<String, Value>);
+
+impl Object {
+    /// Creates an object with one field.
+    pub fn of(name: &str, value: impl Into<Value>) -> Self {
+        Self::default().with(name, value)
+    }
+
+    /// Adds a field.
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.0.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Adds a field if there is a value.
+    pub fn some(self, name: &str, value: Option<impl Into<Value>>) -> Self {
+        match value {
+            Some(value) => self.with(name, value),
+            None => self,
+        }
+    }
+
+    /// Adds a list unless it is empty.
+    pub fn listed<T: Into<Value>>(self, name: &str, list: Vec<T>) -> Self {
+        self.some(name, Some(list).filter(|list| !list.is_empty()))
+    }
+
+    /// Adds free-form data unless it is empty.
+    pub fn data(self, name: &str, data: Map<String, Value>) -> Self {
+        self.some(name, Some(data).filter(|data| !data.is_empty()))
+    }
+}
+
+impl From<Object> for Value {
+    fn from(object: Object) -> Self {
+        Self::Object(object.0)
+    }
+}

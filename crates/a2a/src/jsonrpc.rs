@@ -1,0 +1,164 @@
+//! The JSON-RPC 2.0 envelope, read by hand so that each fault has its own code and no input causes a server error.
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use serde_json::{Map, Value, json};
+
+use super::json_object::Object;
+use super::problem;
+
+/// Id of a call: a text, a number or null. The answer repeats the id unchanged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Id(Value);
+
+impl Id {
+    /// Id of an answer to a call without a readable id.
+    pub const NULL: Self = Self(Value::Null);
+}
+
+/// JSON-RPC call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JsonRpcCall {
+    /// Id of the call.
+    pub id: Id,
+    /// Name of the method.
+    pub method: String,
+    /// Parameters of the call; null if the call has none.
+    pub params: Value,
+}
+
+/// Rejected call, with the id for the answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RejectedCall {
+    /// Id of the call, or null if it could not be read.
+    pub id: Id,
+    /// Reason for the rejection.
+    pub failure: Failure,
+}
+
+/// Reads one call.
+///
+/// # Errors
+/// `malformed-json` for what is not JSON, `invalid-request` for what is not one call.
+pub fn parse(body: &[u8]) -> Result<JsonRpcCall, RejectedCall> {
+    let refuse =
+        |id, code, message: &str| RejectedCall { id, failure: Failure::new(code, message) };
+    // Read as any JSON first: a derived reader could not distinguish malformed JSON from a call that is no call.
+    let value: Value = serde_json::from_slice(body).map_err(|_syntax| {
+        refuse(Id::NULL, Code::MalformedJson, "the body is not one JSON document")
+    })?;
+    let mut call = match value {
+        Value::Object(call) => call,
+        Value::Array(_) => {
+            let message = "batches are not supported; send one call for each request";
+            return Err(refuse(Id::NULL, Code::InvalidRequest, message));
+        }
+        _ => {
+            let message = "the body is not a JSON-RPC call";
+            return Err(refuse(Id::NULL, Code::InvalidRequest, message));
+        }
+    };
+    // Before all other members, because every later error must carry the id.
+    let id = id(&mut call)?;
+    let invalid = |message: &str| refuse(id.clone(), Code::InvalidRequest, message);
+    if call.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return Err(invalid("`jsonrpc` must be \"2.0\""));
+    }
+    let Some(Value::String(method)) = call.remove("method") else {
+        return Err(invalid("`method` must be a text"));
+    };
+    match call.remove("params").unwrap_or_default() {
+        // A list is valid JSON-RPC; the reader of the parameters refuses it with its own message.
+        params @ (Value::Null | Value::Object(_) | Value::Array(_)) => {
+            Ok(JsonRpcCall { id, method, params })
+        }
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            Err(invalid("`params` must be an object"))
+        }
+    }
+}
+
+fn id(call: &mut Map<String, Value>) -> Result<Id, RejectedCall> {
+    match call.remove("id").unwrap_or_default() {
+        id @ (Value::Null | Value::String(_) | Value::Number(_)) => Ok(Id(id)),
+        Value::Bool(_) | Value::Array(_) | Value::Object(_) => Err(RejectedCall {
+            id: Id::NULL,
+            failure: Failure::new(Code::InvalidRequest, "`id` must be a text, a number or null"),
+        }),
+    }
+}
+
+/// Writes the answer of a successful call.
+#[must_use]
+pub fn success(id: Id, result: Value) -> Value {
+    answered(id).with("result", result).into()
+}
+
+/// Writes the answer of a failed call, which is the same in both versions.
+#[must_use]
+pub fn failure(id: Id, failure: &Failure) -> Value {
+    let error = json!({
+        "code": problem::numbers(failure.code).jsonrpc,
+        "message": failure.message,
+        "data": problem::data(failure),
+    });
+    answered(id).with("error", error).into()
+}
+
+/// Creates an answer without its result. The caller moves the result into the answer, because the result may be
+/// large.
+fn answered(Id(id): Id) -> Object {
+    Object::of("jsonrpc", "2.0").with("id", id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn refused(body: &str) -> (Value, i64) {
+        let refusal = parse(body.as_bytes()).expect_err(body);
+        (refusal.id.0, problem::numbers(refusal.failure.code).jsonrpc)
+    }
+
+    #[test]
+    fn each_fault_of_a_json_rpc_request_has_its_code_and_id() {
+        for (body, id, code) in [
+            ("", json!(null), -32700),
+            ("{", json!(null), -32700),
+            ("{} {}", json!(null), -32700),
+            ("\u{feff}{}", json!(null), -32700),
+            ("[]", json!(null), -32600),
+            ("5", json!(null), -32600),
+            ("{}", json!(null), -32600),
+            (r#"{"jsonrpc":"1.0","id":7,"method":"m"}"#, json!(7), -32600),
+            (r#"{"jsonrpc":"2.0","id":"a"}"#, json!("a"), -32600),
+            (r#"{"jsonrpc":"2.0","id":{},"method":"m"}"#, json!(null), -32600),
+            (r#"{"jsonrpc":"2.0","id":1,"method":5}"#, json!(1), -32600),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":5}"#, json!(1), -32600),
+        ] {
+            assert_eq!(refused(body), (id, code), "{body}");
+        }
+    }
+
+    #[test]
+    fn deeply_nested_arrays_are_refused_as_malformed() {
+        assert_eq!(refused(&"[".repeat(100_000)).1, -32700);
+    }
+
+    #[test]
+    fn a_call_keeps_its_id() {
+        for id in [json!(null), json!(1), json!(1.5), json!("x"), json!(u64::MAX)] {
+            let body = json!({"jsonrpc": "2.0", "id": id, "method": "m"}).to_string();
+            let call = parse(body.as_bytes()).expect("a call");
+            assert_eq!(success(call.id, json!(true))["id"], id);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_the_parser_panic(body in proptest::collection::vec(any::<u8>(), 0..200)) {
+            _ = parse(&body);
+        }
+    }
+}

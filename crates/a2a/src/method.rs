@@ -1,0 +1,129 @@
+//! Method names of each protocol version and the operation that an agent must offer for each method.
+
+use algonius_actors::model::access::endpoint_config::ProtocolOperation;
+
+use Method as Op;
+
+/// Method of the protocol, independent of the protocol version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// Sends a message and returns one answer.
+    Send,
+    /// Sends a message and streams the events of its task.
+    Stream,
+    /// Returns a task.
+    Get,
+    /// Lists tasks.
+    List,
+    /// Cancels a task.
+    Cancel,
+    /// Streams the events of an existing task.
+    Subscribe,
+    /// Registers a push configuration.
+    PushSet,
+    /// Returns a push configuration.
+    PushGet,
+    /// Lists the push configurations of a task.
+    PushList,
+    /// Deletes a push configuration.
+    PushDelete,
+    /// Returns the card for authenticated callers.
+    ExtendedCard,
+    /// Returns only the status of a task; an alias of older clients, unknown to the protocol.
+    Status,
+    /// Returns the public card; an alias of older clients, unknown to the protocol.
+    Card,
+}
+
+/// Methods of 0.3, followed by four aliases of older clients.
+const OF_0_3: &[(&str, Method)] = &[
+    ("message/send", Op::Send),
+    ("message/stream", Op::Stream),
+    ("tasks/get", Op::Get),
+    ("tasks/cancel", Op::Cancel),
+    ("tasks/resubscribe", Op::Subscribe),
+    ("tasks/pushNotificationConfig/set", Op::PushSet),
+    ("tasks/pushNotificationConfig/get", Op::PushGet),
+    ("tasks/pushNotificationConfig/list", Op::PushList),
+    ("tasks/pushNotificationConfig/delete", Op::PushDelete),
+    ("agent/getAuthenticatedExtendedCard", Op::ExtendedCard),
+    ("task/get", Op::Get),
+    ("task/status", Op::Status),
+    ("task/cancel", Op::Cancel),
+    ("agent/card", Op::Card),
+];
+
+/// Methods of 1.0.
+const OF_1_0: &[(&str, Method)] = &[
+    ("SendMessage", Op::Send),
+    ("SendStreamingMessage", Op::Stream),
+    ("GetTask", Op::Get),
+    ("ListTasks", Op::List),
+    ("CancelTask", Op::Cancel),
+    ("SubscribeToTask", Op::Subscribe),
+    ("CreateTaskPushNotificationConfig", Op::PushSet),
+    ("GetTaskPushNotificationConfig", Op::PushGet),
+    ("ListTaskPushNotificationConfigs", Op::PushList),
+    ("DeleteTaskPushNotificationConfig", Op::PushDelete),
+    ("GetExtendedAgentCard", Op::ExtendedCard),
+];
+
+impl Method {
+    /// Returns the method with this name in 0.3, or with this one of the four aliases.
+    #[must_use]
+    pub fn of_0_3(method: &str) -> Option<Self> {
+        named(OF_0_3, method)
+    }
+
+    /// Returns the method with this name in 1.0.
+    #[must_use]
+    pub fn of_1_0(method: &str) -> Option<Self> {
+        named(OF_1_0, method)
+    }
+
+    /// Returns the operation that the agent must offer for the method. The public card needs none: it is always
+    /// available.
+    #[must_use]
+    pub const fn operation(self) -> Option<ProtocolOperation> {
+        match self {
+            Self::Send => Some(ProtocolOperation::Send),
+            Self::Stream => Some(ProtocolOperation::Stream),
+            Self::Get | Self::Status => Some(ProtocolOperation::Get),
+            Self::List => Some(ProtocolOperation::List),
+            Self::Cancel => Some(ProtocolOperation::Cancel),
+            Self::Subscribe => Some(ProtocolOperation::Subscribe),
+            Self::PushSet | Self::PushGet | Self::PushList | Self::PushDelete => {
+                Some(ProtocolOperation::Push)
+            }
+            Self::ExtendedCard => Some(ProtocolOperation::ExtendedCard),
+            Self::Card => None,
+        }
+    }
+
+    /// True if a stream answers the method.
+    #[must_use]
+    pub const fn is_streamed(self) -> bool {
+        matches!(self, Self::Stream | Self::Subscribe)
+    }
+}
+
+fn named(table: &[(&str, Method)], word: &str) -> Option<Method> {
+    table.iter().find(|(name, _)| *name == word).map(|(_, method)| *method)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn method_names_are_unique_across_versions() {
+        let mut names: Vec<_> = OF_0_3.iter().chain(OF_1_0).map(|(name, _)| *name).collect();
+        names.sort_unstable();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        assert_eq!(Method::of_1_0("message/send"), None);
+        assert_eq!(Method::of_0_3("SendMessage"), None);
+        assert_eq!(Method::of_0_3("tasks/list"), None);
+    }
+}

@@ -1,0 +1,76 @@
+//! Tests of the error numbers and the formats of problem documents.
+
+use super::*;
+
+#[test]
+fn bad_input_never_answers_with_a_server_error() {
+    use algonius_actors::model::code::Category;
+    for code in Code::ALL.iter().copied() {
+        let WireCodes { jsonrpc, http, grpc: _ } = numbers(code);
+        if code.category() == Category::Permanent && jsonrpc != -32060 {
+            assert!((400..500).contains(&http), "{code} answers {http}");
+        }
+    }
+}
+
+#[test]
+fn protocol_errors_have_the_specified_status() {
+    let told = |code| {
+        let failure = Failure::new(code, "it is so");
+        let error =
+            &rest_body(&failure, ProtocolVersion::V1_0, http(code, ProtocolVersion::V1_0))["error"];
+        (error["code"].as_u64(), error["status"].as_str().map(str::to_owned))
+    };
+    let of = |number, word: &str| (Some(number), Some(word.to_owned()));
+    assert_eq!(told(Code::ExecutionUnknown), of(404, "NOT_FOUND"));
+    assert_eq!(told(Code::ContentType), of(400, "INVALID_ARGUMENT"));
+    for code in Code::ALL.iter().copied() {
+        let is_other = [-32009, -32008, -32007, -32004, -32003, -32002];
+        if is_other.contains(&numbers(code).jsonrpc) {
+            assert_eq!(told(code), of(400, "FAILED_PRECONDITION"), "{code}");
+        }
+    }
+}
+
+#[test]
+fn error_info_names_its_domain_and_reason() {
+    let info = |code| info(&Failure::new(code, "it is so"));
+    let unknown = info(Code::ExecutionUnknown);
+    assert_eq!(unknown["@type"], "type.googleapis.com/google.rpc.ErrorInfo");
+    assert_eq!(
+        (&unknown["reason"], &unknown["domain"]),
+        (&json!("TASK_NOT_FOUND"), &json!(DOMAIN))
+    );
+    assert_eq!(unknown["metadata"]["code"], "execution-unknown");
+    let full = info(Code::QueueFull);
+    assert_eq!((&full["reason"], &full["domain"]), (&json!("QUEUE_FULL"), &json!(OUR_DOMAIN)));
+    for code in Code::ALL.iter().copied() {
+        let all = info(code);
+        let texts = all["metadata"].as_object().expect("an object").values();
+        assert!(texts.into_iter().all(Value::is_string), "{code}");
+    }
+}
+
+#[test]
+fn errors_of_0_3_have_a_number_and_a_type() {
+    let failure = Failure::new(Code::ExecutionEnded, "it is so");
+    let told =
+        rest_body(&failure, ProtocolVersion::V0_3, http(failure.code, ProtocolVersion::V0_3));
+    assert_eq!(told["code"], -32002);
+    assert_eq!(told["type"], "TaskNotCancelableError");
+    assert_eq!(told["message"], "it is so");
+    assert_eq!(told["data"]["code"], "execution-ended");
+    let error = &told["error"];
+    assert_eq!((&error["code"], &error["status"]), (&json!(409), &json!("FAILED_PRECONDITION")));
+    assert_eq!(error["details"], data(&failure));
+    assert_eq!(error["details"][0]["reason"], "TASK_NOT_CANCELABLE");
+}
+
+#[test]
+fn own_error_numbers_differ_from_those_of_the_protocol() {
+    for code in Code::ALL.iter().copied() {
+        let number = numbers(code).jsonrpc;
+        let standard = (-32700..=-32600).contains(&number) || (-32009..=-32001).contains(&number);
+        assert!(standard || (-32079..=-32050).contains(&number), "{code} is {number}");
+    }
+}

@@ -1,0 +1,187 @@
+//! Property tests: every written shape can be read again, and malformed input causes no panic.
+
+mod clients;
+mod core;
+mod losses;
+
+use algonius_actors::model::failure::Failure;
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::v0_3::{self, rest};
+use super::{v1, v1_json as json};
+
+use losses::{OF_0_3, OF_1_0, OF_REST};
+
+/// Returns the value with its object keys in the spelling of `.proto` files.
+fn snake(value: Value) -> Value {
+    match value {
+        Value::Object(map) => map
+            .into_iter()
+            .map(|(key, value)| {
+                // The keys of free data belong to the caller and keep their spelling.
+                let inner = if key == "metadata" || key == "data" { value } else { snake(value) };
+                let mut name = String::new();
+                for letter in key.chars() {
+                    if letter.is_ascii_uppercase() {
+                        name.push('_');
+                    }
+                    name.push(letter.to_ascii_lowercase());
+                }
+                (name, inner)
+            })
+            .collect(),
+        Value::Array(list) => list.into_iter().map(snake).collect(),
+        other => other,
+    }
+}
+
+/// Adds an unknown field to every object that is not free data.
+fn with_strangers(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let strange = ("xStranger".to_owned(), serde_json::json!({"y": [1]}));
+            let known = map.into_iter().map(|(key, value)| {
+                let is_free = key == "metadata" || key == "data";
+                let inner = if is_free { value } else { with_strangers(value) };
+                (key, inner)
+            });
+            known.chain([strange]).collect()
+        }
+        Value::Array(list) => list.into_iter().map(with_strangers).collect(),
+        other => other,
+    }
+}
+
+type Readers = Vec<fn(Value) -> Option<Failure>>;
+
+macro_rules! readers {
+    ($($path:path),* $(,)?) => { vec![$(|value| $path(value).err()),*] };
+}
+
+/// All functions that read JSON from outside the service.
+fn readers() -> Readers {
+    use v0_3::read as old;
+    use {json::read as new, rest::read as http};
+    readers![
+        old::send,
+        old::get,
+        old::cancel,
+        old::subscribe,
+        old::push_set,
+        old::push_get,
+        old::push_list,
+        old::push_delete,
+        old::reply,
+        old::task,
+        old::event,
+        http::send,
+        http::get,
+        http::list,
+        http::cancel,
+        http::subscribe,
+        http::push_set,
+        http::push_get,
+        http::push_list,
+        http::push_delete,
+        http::reply,
+        http::task,
+        http::event,
+        new::send,
+        new::get,
+        new::list,
+        new::cancel,
+        new::subscribe,
+        new::push_set,
+        new::push_get,
+        new::push_list,
+        new::push_delete,
+        new::reply,
+        new::task,
+        new::event,
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn events_of_1_0_survive_a_round_trip(event in core::event()) {
+        let wanted = OF_1_0.event(event.clone());
+        let told = json::write::event(event);
+        prop_assert_eq!(json::read::event(told.clone()), Ok(wanted.clone()));
+        prop_assert_eq!(json::read::event(snake(told.clone())), Ok(wanted.clone()));
+        prop_assert_eq!(json::read::event(with_strangers(told)), Ok(wanted));
+    }
+
+    #[test]
+    fn events_of_0_3_survive_a_round_trip_except_for_known_losses(event in core::event()) {
+        let wanted = OF_0_3.event(event.clone());
+        let told = v0_3::write::event(event);
+        prop_assert_eq!(v0_3::read::event(told.clone()), Ok(wanted.clone()));
+        prop_assert_eq!(v0_3::read::event(with_strangers(told)), Ok(wanted));
+    }
+
+    #[test]
+    fn events_of_0_3_over_http_survive_except_for_known_losses(event in core::event()) {
+        let wanted = OF_REST.event(event.clone());
+        let told = rest::write::event(event);
+        prop_assert_eq!(rest::read::event(told.clone()), Ok(wanted.clone()));
+        prop_assert_eq!(rest::read::event(snake(told)), Ok(wanted));
+    }
+
+    #[test]
+    fn writing_a_read_event_of_0_3_again_changes_nothing(event in core::event()) {
+        let once = v0_3::write::event(event);
+        let heard = v0_3::read::event(once.clone()).expect("an event");
+        prop_assert_eq!(v0_3::write::event(heard), once);
+    }
+
+    #[test]
+    fn a_push_configuration_survives_every_dialect(config in core::push()) {
+        prop_assert_eq!(json::read::push_set(json::write::push(config.clone())), Ok(config.clone()));
+        prop_assert_eq!(v0_3::read::push_set(v0_3::write::push(config.clone())), Ok(config.clone()));
+        let task = config.task_id.clone().unwrap_or_default();
+        let body = rest::write::push(config.clone());
+        let body = crate::placed(body, &[("taskId", &task)]).expect("a body");
+        let heard = rest::read::push_set(body).expect("a configuration");
+        let id = config.id.clone().unwrap_or(task);
+        prop_assert_eq!(&heard.id, &Some(id));
+        prop_assert_eq!(v1::PushConfig { id: config.id.clone(), ..heard }, config);
+    }
+
+    #[test]
+    fn no_json_makes_a_reader_panic(value in core::any_json()) {
+        for read in readers() {
+            _ = read(value.clone());
+        }
+    }
+
+    /// Replaces one value of a valid body by any other value: each rejection is the caller's fault.
+    #[test]
+    fn a_broken_body_is_a_client_error(
+        event in core::event(),
+        at in any::<prop::sample::Index>(),
+        other in core::any_json(),
+    ) {
+        use algonius_actors::model::code::Code;
+        let told = [
+            json::write::event(event.clone()), v0_3::write::event(event.clone()),
+            rest::write::event(event),
+        ];
+        for whole in told {
+            let broken = core::replaced(whole, at, &other);
+            for body in [broken.clone(), serde_json::json!({"message": broken})] {
+                for read in readers() {
+                    let code = read(body.clone()).map_or(Code::InvalidParams, |no| no.code);
+                    prop_assert!([Code::InvalidParams, Code::InvalidRequest].contains(&code));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_bytes_make_a_body_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+        _ = rest::read::body(&bytes);
+    }
+}

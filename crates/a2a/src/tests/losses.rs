@@ -1,0 +1,80 @@
+//! Losses of a core shape that a dialect writes and reads again: the complete list of the permitted ones. The fuzz
+//! targets use the same list.
+
+use serde_json::json;
+
+use super::v1::{
+    A2aPart, Artifact, ArtifactUpdate, Message, PartContent, StatusUpdate, StreamEvent, Task,
+    TaskStatus,
+};
+
+/// Losses of a dialect in a part, a message and an update.
+#[derive(Clone, Copy)]
+pub(super) struct Losses {
+    part: fn(A2aPart) -> A2aPart,
+    references: bool,
+    finals: bool,
+}
+
+/// Losses of 1.0: none, except that 1.0 marks the end of a stream only by ending it.
+pub(super) const OF_1_0: Losses = Losses { part: |part| part, references: false, finals: true };
+pub(super) const OF_0_3: Losses = Losses { part: in_0_3, references: false, finals: false };
+pub(super) const OF_REST: Losses = Losses { part: in_0_3, references: true, finals: false };
+
+fn in_0_3(part: A2aPart) -> A2aPart {
+    match part.content {
+        PartContent::Text(_) => A2aPart { filename: None, media_type: None, ..part },
+        PartContent::Data(data) if data.is_object() => {
+            A2aPart { content: PartContent::Data(data), filename: None, media_type: None, ..part }
+        }
+        PartContent::Data(data) => {
+            let content = PartContent::Data(json!({"value": data}));
+            A2aPart { content, filename: None, media_type: None, ..part }
+        }
+        PartContent::Raw(_) | PartContent::Url(_) => part,
+    }
+}
+
+impl Losses {
+    fn message(self, message: Message) -> Message {
+        let parts = message.parts.into_iter().map(self.part).collect();
+        let kept = if self.references { Vec::new() } else { message.reference_task_ids };
+        Message { parts, reference_task_ids: kept, ..message }
+    }
+
+    fn artifact(self, artifact: Artifact) -> Artifact {
+        let parts = artifact.parts.into_iter().map(self.part).collect();
+        Artifact { parts, ..artifact }
+    }
+
+    fn status(self, status: TaskStatus) -> TaskStatus {
+        let message = status.message.map(|message| self.message(message));
+        TaskStatus { message, ..status }
+    }
+
+    fn task(self, task: Task) -> Task {
+        Task {
+            status: self.status(task.status),
+            artifacts: task.artifacts.into_iter().map(|made| self.artifact(made)).collect(),
+            history: task.history.into_iter().map(|said| self.message(said)).collect(),
+            ..task
+        }
+    }
+
+    pub(super) fn event(self, event: StreamEvent) -> StreamEvent {
+        match event {
+            StreamEvent::Task(task) => StreamEvent::Task(self.task(task)),
+            StreamEvent::Message(message) => StreamEvent::Message(self.message(message)),
+            StreamEvent::Artifact(update) => {
+                let artifact = self.artifact(update.artifact);
+                StreamEvent::Artifact(ArtifactUpdate { artifact, ..update })
+            }
+            StreamEvent::Status(update) => {
+                let ends = update.status.state.is_terminal();
+                let is_final = if self.finals { ends } else { update.is_final };
+                let status = self.status(update.status);
+                StreamEvent::Status(StatusUpdate { status, is_final, ..update })
+            }
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! A2A 0.3 over JSON-RPC: `kind` names the kind of an object, and states are in lower case. A2A 0.3 over HTTP is
+//! another dialect: [`rest`].
+//!
+//! Losses of 0.3: data other than an object is wrapped in one, only files have a name and a media type, and a push
+//! configuration has one authentication scheme.
+
+pub mod read;
+pub mod rest;
+pub mod write;
+
+use algonius_actors::model::failure::Failure;
+use serde_json::Value;
+
+use super::dialect::{JsonDialect, Tag};
+use super::v1::{A2aPart, PartContent, Role, TaskState};
+use crate::json_object::{Object, ObjectFields, invalid};
+
+/// Dialect of 0.3 over JSON-RPC.
+const DIALECT: JsonDialect = JsonDialect {
+    tag: Tag::Kind,
+    parts: "parts",
+    references: true,
+    finals: true,
+    state,
+    role,
+    part_out,
+    part_in,
+};
+
+/// Returns the word of 0.3 for a task state.
+#[must_use]
+pub const fn state(state: TaskState) -> &'static str {
+    match state {
+        TaskState::Submitted => "submitted",
+        TaskState::Working => "working",
+        TaskState::InputRequired => "input-required",
+        TaskState::Completed => "completed",
+        TaskState::Canceled => "canceled",
+        TaskState::Failed => "failed",
+        TaskState::Rejected => "rejected",
+        TaskState::AuthRequired => "auth-required",
+    }
+}
+
+/// Returns the word of 0.3 for the role of a message.
+#[must_use]
+pub const fn role(role: Role) -> &'static str {
+    match role {
+        Role::User => "user",
+        Role::Agent => "agent",
+    }
+}
+
+fn part_out(part: A2aPart) -> Value {
+    let A2aPart { content, filename, media_type, metadata } = part;
+    let kind = |kind: &str| Object::of("kind", kind);
+    let file = |name: &str, content: String| {
+        let file = Object::of(name, content).some("name", filename).some("mimeType", media_type);
+        kind("file").with("file", file)
+    };
+    let part = match content {
+        PartContent::Text(text) => kind("text").with("text", text),
+        PartContent::Data(data) => kind("data").with("data", object(data)),
+        PartContent::Raw(bytes) => file("bytes", bytes),
+        PartContent::Url(url) => file("uri", url),
+    };
+    part.data("metadata", metadata).into()
+}
+
+/// Returns the data as an object: 0.3 allows no other data, so any other value is wrapped in an object.
+fn object(data: Value) -> Value {
+    if data.is_object() { data } else { Object::of("value", data).into() }
+}
+
+fn part_in(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
+    let wrong = |fields: &ObjectFields| {
+        let kinds = "\"text\", \"data\" or \"file\" and have the field of that name";
+        invalid(format!("`{}` must be of kind {kinds}", fields.called()))
+    };
+    // Drafts before 0.3 named the field `type`.
+    let kind = fields.string("kind")?.or(fields.string("type")?);
+    let metadata = fields.data("metadata")?;
+    // All three are read, so that a part with two contents is refused instead of losing one.
+    let held = (fields.text("text")?, fields.value("data"), fields.object("file")?);
+    let (content, filename, media_type) = match (kind.as_deref(), held) {
+        (Some("text") | None, (Some(text), None, None)) => (PartContent::Text(text), None, None),
+        (Some("data") | None, (None, Some(data @ Value::Object(_)), None)) => {
+            (PartContent::Data(data), None, None)
+        }
+        (Some("file") | None, (None, None, Some(mut file))) => {
+            let content = match (file.bytes("bytes")?, file.text("uri")?) {
+                (Some(bytes), None) => PartContent::Raw(bytes),
+                (None, Some(uri)) => PartContent::Url(uri),
+                _ => {
+                    let place = file.called();
+                    return Err(invalid(format!("`{place}` must have either `bytes` or `uri`")));
+                }
+            };
+            (content, file.string("name")?, file.string("mimeType")?)
+        }
+        _ => return Err(wrong(&fields)),
+    };
+    Ok(A2aPart { content, filename, media_type, metadata })
+}
+
+#[cfg(test)]
+mod tests {
+    use algonius_actors::model::code::Code;
+    use serde_json::json;
+
+    use super::*;
+    use crate::v1::{
+        Artifact, HistoryLength, Message, Metadata, SendRequest, Task, TaskStatus, Wait,
+    };
+
+    fn message(parts: Vec<A2aPart>) -> Message {
+        Message {
+            message_id: "m".to_owned(),
+            context_id: Some("c".to_owned()),
+            task_id: Some("t".to_owned()),
+            role: Role::User,
+            parts,
+            metadata: Metadata::new(),
+            extensions: vec!["urn:e".to_owned()],
+            reference_task_ids: vec!["r".to_owned()],
+        }
+    }
+
+    #[test]
+    fn a_task_is_written_as_the_protocol_specifies() {
+        let file = |content| A2aPart {
+            filename: Some("f".to_owned()),
+            media_type: Some("text/plain".to_owned()),
+            ..A2aPart::of(content)
+        };
+        let question = Message { role: Role::Agent, ..message(vec![A2aPart::text("what?")]) };
+        let told = write::task(Task {
+            id: "t".to_owned(),
+            context_id: "c".to_owned(),
+            status: TaskStatus {
+                state: TaskState::InputRequired,
+                message: Some(question),
+                timestamp: "2030-01-31T12:00:00.0009Z".parse().expect("a time"),
+            },
+            artifacts: vec![Artifact {
+                artifact_id: "a".to_owned(),
+                name: None,
+                description: Some("d".to_owned()),
+                metadata: Metadata::new(),
+                extensions: Vec::new(),
+                parts: vec![
+                    A2aPart::of(PartContent::Data(json!(5))),
+                    file(PartContent::Raw("eA==".to_owned())),
+                ],
+            }],
+            history: vec![message(vec![file(PartContent::Url("https://example.org".to_owned()))])],
+            metadata: Metadata::new(),
+        });
+        let ids = json!({
+            "kind": "message", "messageId": "m", "contextId": "c", "taskId": "t",
+            "extensions": ["urn:e"], "referenceTaskIds": ["r"],
+        });
+        let said = |role: &str, parts: Value| {
+            let mut said = ids.clone();
+            said["role"] = json!(role);
+            said["parts"] = parts;
+            said
+        };
+        let file = |key: &str, value: &str| {
+            let file = json!({key: value, "name": "f", "mimeType": "text/plain"});
+            json!({"kind": "file", "file": file})
+        };
+        let wanted = json!({
+            "kind": "task",
+            "id": "t",
+            "contextId": "c",
+            "status": {
+                "state": "input-required",
+                "message": said("agent", json!([{"kind": "text", "text": "what?"}])),
+                "timestamp": "2030-01-31T12:00:00.000Z",
+            },
+            "artifacts": [{
+                "artifactId": "a",
+                "description": "d",
+                "parts": [{"kind": "data", "data": {"value": 5}}, file("bytes", "eA==")],
+            }],
+            "history": [said("user", json!([file("uri", "https://example.org")]))],
+        });
+        assert_eq!(told, wanted);
+    }
+
+    #[test]
+    fn states_are_written_as_the_protocol_specifies() {
+        let words: Vec<_> = TaskState::ALL.iter().map(|state| super::state(*state)).collect();
+        assert_eq!(
+            words.join(" "),
+            "submitted working input-required completed canceled failed rejected auth-required"
+        );
+    }
+
+    #[test]
+    fn a_message_of_0_3_is_read_completely_and_waits_by_default() {
+        let parts = json!([
+            {"kind": "text", "text": "x"},
+            {"kind": "data", "data": {"a": 1}},
+            {"kind": "file", "file": {"bytes": "eA==", "name": "f", "mimeType": "text/plain"}},
+        ]);
+        let said = json!({
+            "kind": "message", "messageId": "m", "contextId": "c", "taskId": "t", "role": "user",
+            "parts": parts, "metadata": {"k": 1}, "not known": true,
+        });
+        let said_with = |configuration: Value| {
+            let params = json!({"message": said, "configuration": configuration});
+            read::send(params).expect("a request")
+        };
+        let SendRequest { message, wait, history, .. } = said_with(Value::Null);
+        let contents: Vec<_> = message.parts.into_iter().map(|part| part.content).collect();
+        let raw = PartContent::Raw("eA==".to_owned());
+        let wanted = [PartContent::Text("x".to_owned()), PartContent::Data(json!({"a": 1})), raw];
+        assert_eq!((contents.as_slice(), message.metadata["k"].as_i64()), (&wanted[..], Some(1)));
+        assert_eq!(
+            (message.context_id.as_deref(), message.task_id.as_deref()),
+            (Some("c"), Some("t"))
+        );
+        assert_eq!((wait, history), (Wait::ForTheEnd, HistoryLength::All));
+        assert_eq!(said_with(json!({})).wait, Wait::ForTheEnd);
+        let quick = said_with(json!({"blocking": false, "historyLength": 0}));
+        assert_eq!((quick.wait, quick.history), (Wait::ForAcceptance, HistoryLength::Last(0)));
+    }
+
+    #[test]
+    fn an_empty_task_or_context_id_is_absent() {
+        let parts = json!([{"kind": "text", "text": "x"}]);
+        let message = json!({
+            "messageId": "m", "contextId": "", "taskId": "", "role": "user", "parts": parts,
+        });
+        let read = read::send(json!({"message": message})).expect("a request").message;
+        assert_eq!((read.context_id, read.task_id), (None, None));
+    }
+
+    #[test]
+    fn parameters_of_the_wrong_shape_are_refused() {
+        let part = json!({"kind": "text", "text": "x"});
+        let with_parts =
+            |parts: Value| json!({"message": {"messageId": "m", "role": "user", "parts": parts}});
+        assert!(read::send(with_parts(json!([part]))).is_ok());
+        for params in [
+            Value::Null,
+            json!({}),
+            json!([{"messageId": "m", "role": "user", "parts": [part]}, null, null]),
+            json!({"message": ["message", "m", null, null, "user", [part], null]}),
+            with_parts(json!([["text", "x", null, null, null]])),
+            with_parts(json!([{"kind": "file", "file": ["eA==", null, null, null]}])),
+            with_parts(json!([{"kind": "file", "file": {"bytes": "", "uri": ""}}])),
+            with_parts(json!([{"kind": "text", "data": {}}])),
+            with_parts(json!([{"kind": "other", "text": "x"}])),
+            with_parts(json!([])),
+            with_parts(json!("x")),
+            json!({"message": {"messageId": "", "role": "user", "parts": [part]}}),
+            json!({"message": {"messageId": "m", "role": "root", "parts": [part]}}),
+        ] {
+            let refusal = read::send(params.clone()).err().map(|failure| failure.code);
+            assert_eq!(refusal, Some(Code::InvalidParams), "{params}");
+        }
+        for params in
+            [json!(["t", null]), json!({"id": 5}), json!({"id": "t", "historyLength": -1})]
+        {
+            let refusal = read::get(params.clone()).err().map(|failure| failure.code);
+            assert_eq!(refusal, Some(Code::InvalidParams), "{params}");
+        }
+    }
+}

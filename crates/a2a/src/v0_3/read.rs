@@ -1,0 +1,118 @@
+//! Readers of A2A 0.3 over JSON-RPC: parameters and, for clients, answers.
+
+use algonius_actors::model::failure::Failure;
+use serde_json::Value;
+
+use super::DIALECT;
+use crate::dialect;
+use crate::json_object::{ObjectFields, invalid};
+use crate::v1::{PushConfig, PushQuery, Reply, SendRequest, StreamEvent, Task, TaskQuery, Wait};
+
+/// Reads the parameters of `message/send` and `message/stream`. Without `blocking`, the answer waits for the end of
+/// the task.
+///
+/// # Errors
+/// `invalid-params`, naming the field.
+pub fn send(params: Value) -> Result<SendRequest, Failure> {
+    let mut fields = ObjectFields::of(params)?;
+    let message = fields.inner("message")?;
+    let mut configuration = fields.object("configuration")?.unwrap_or_default();
+    let push = configuration.object("pushNotificationConfig")?;
+    let waits = configuration.truth("blocking")?.unwrap_or(true);
+    Ok(SendRequest {
+        message: DIALECT.message_in(message)?,
+        wait: if waits { Wait::ForTheEnd } else { Wait::ForAcceptance },
+        history: dialect::history(&mut configuration)?,
+        accepted_output_modes: configuration.strings("acceptedOutputModes")?,
+        push: push.map(dialect::push).transpose()?,
+        metadata: fields.data("metadata")?,
+    })
+}
+
+/// Reads the parameters of `tasks/get`.
+///
+/// # Errors
+/// `invalid-params`, naming the field.
+pub fn get(params: Value) -> Result<TaskQuery, Failure> {
+    dialect::task_query(params)
+}
+
+/// Reads the parameters of `tasks/cancel` and returns the id of the task.
+///
+/// # Errors
+/// `invalid-params`, naming the field.
+pub fn cancel(params: Value) -> Result<String, Failure> {
+    dialect::task(params)
+}
+
+/// Reads the parameters of `tasks/resubscribe` and returns the id of the task.
+///
+/// # Errors
+/// `invalid-params`, naming the field.
+pub fn subscribe(params: Value) -> Result<String, Failure> {
+    dialect::task(params)
+}
+
+/// Reads the parameters of `tasks/pushNotificationConfig/set`. The result always names the task.
+///
+/// # Errors
+/// `invalid-params`, naming the field.
+pub fn push_set(params: Value) -> Result<PushConfig, Failure> {
+    let mut fields = ObjectFields::of(params)?;
+    let task_id = fields.id("taskId")?;
+    let config = dialect::push(fields.inner("pushNotificationConfig")?)?;
+    Ok(PushConfig { task_id: Some(task_id), ..config })
+}
+
+/// Reads the parameters of `tasks/pushNotificationConfig/get`, which need not name a configuration.
+///
+/// # Errors
+/// `invalid-params`, naming the field.
+pub fn push_get(params: Value) -> Result<PushQuery, Failure> {
+    let mut fields = ObjectFields::of(params)?;
+    Ok(PushQuery { task_id: fields.id("id")?, id: fields.string("pushNotificationConfigId")? })
+}
+
+/// Reads the parameters of `tasks/pushNotificationConfig/list` and returns the id of the task.
+///
+/// # Errors
+/// `invalid-params`, naming the field.
+pub fn push_list(params: Value) -> Result<String, Failure> {
+    dialect::task(params)
+}
+
+/// Reads the parameters of `tasks/pushNotificationConfig/delete`. The result always names the configuration.
+///
+/// # Errors
+/// `invalid-params`, naming the field.
+pub fn push_delete(params: Value) -> Result<PushQuery, Failure> {
+    let query = push_get(params)?;
+    if query.id.is_none() {
+        return Err(invalid("`pushNotificationConfigId` must be present and not empty"));
+    }
+    Ok(query)
+}
+
+/// Reads the answer to a message.
+///
+/// # Errors
+/// `invalid-params`, naming the field.
+pub fn reply(result: Value) -> Result<Reply, Failure> {
+    DIALECT.reply_in(result)
+}
+
+/// Reads a task.
+///
+/// # Errors
+/// `invalid-params`, naming the field.
+pub fn task(result: Value) -> Result<Task, Failure> {
+    DIALECT.task_in(ObjectFields::of(result)?)
+}
+
+/// Reads an event of a stream.
+///
+/// # Errors
+/// `invalid-params`, naming the field.
+pub fn event(result: Value) -> Result<StreamEvent, Failure> {
+    DIALECT.event_in(result)
+}

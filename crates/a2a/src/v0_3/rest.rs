@@ -1,0 +1,88 @@
+//! A2A 0.3 over HTTP: the JSON of the `.proto` file of 0.3, as the official clients of that version send and read
+//! it.
+//!
+//! Names of its own: `content` for the parts of a message, `TASK_STATE_CANCELLED` with two L, and `name` as in
+//! `tasks/ID`. Losses: those of JSON-RPC and the references to other tasks. Readers of that version reject unknown
+//! fields, so the service adds none.
+
+pub mod name;
+pub mod read;
+pub mod write;
+
+use algonius_actors::model::failure::Failure;
+use serde_json::Value;
+
+use crate::dialect::{JsonDialect, Tag};
+use crate::json_object::{Object, ObjectFields, invalid};
+use crate::v1::{A2aPart, PartContent, TaskState};
+use crate::v1_json::role;
+
+/// Dialect of 0.3 over HTTP.
+const DIALECT: JsonDialect = JsonDialect {
+    tag: Tag::Member,
+    parts: "content",
+    references: false,
+    finals: true,
+    state,
+    role,
+    part_out,
+    part_in,
+};
+
+/// Returns the word of 0.3 over HTTP for a task state.
+#[must_use]
+pub const fn state(state: TaskState) -> &'static str {
+    match state {
+        TaskState::Submitted => "TASK_STATE_SUBMITTED",
+        TaskState::Working => "TASK_STATE_WORKING",
+        TaskState::InputRequired => "TASK_STATE_INPUT_REQUIRED",
+        TaskState::Completed => "TASK_STATE_COMPLETED",
+        TaskState::Canceled => "TASK_STATE_CANCELLED",
+        TaskState::Failed => "TASK_STATE_FAILED",
+        TaskState::Rejected => "TASK_STATE_REJECTED",
+        TaskState::AuthRequired => "TASK_STATE_AUTH_REQUIRED",
+    }
+}
+
+fn part_out(part: A2aPart) -> Value {
+    let A2aPart { content, filename, media_type, metadata } = part;
+    let file = |name: &str, content: String| {
+        let file = Object::of(name, content).some("mimeType", media_type).some("name", filename);
+        Object::of("file", file)
+    };
+    let part = match content {
+        PartContent::Text(text) => Object::of("text", text),
+        // The `.proto` file has a message for data with one field of the same name.
+        PartContent::Data(data) => Object::of("data", Object::of("data", super::object(data))),
+        PartContent::Raw(bytes) => file("fileWithBytes", bytes),
+        PartContent::Url(url) => file("fileWithUri", url),
+    };
+    part.data("metadata", metadata).into()
+}
+
+fn part_in(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
+    let metadata = fields.data("metadata")?;
+    // All three are read, so that a part with two contents is refused instead of losing one.
+    let held = (fields.text("text")?, fields.object("data")?, fields.object("file")?);
+    let (content, filename, media_type) = match held {
+        (Some(text), None, None) => (PartContent::Text(text), None, None),
+        (None, Some(mut data), None) => (PartContent::Data(data.data("data")?.into()), None, None),
+        (None, None, Some(mut file)) => {
+            let content = match (file.bytes("fileWithBytes")?, file.text("fileWithUri")?) {
+                (Some(bytes), None) => PartContent::Raw(bytes),
+                (None, Some(uri)) => PartContent::Url(uri),
+                _ => {
+                    let place = file.called();
+                    let either = "either `fileWithBytes` or `fileWithUri`";
+                    return Err(invalid(format!("`{place}` must have {either}")));
+                }
+            };
+            (content, file.string("name")?, file.string("mimeType")?)
+        }
+        _ => {
+            let place = fields.called();
+            return Err(invalid(format!("`{place}` must have one of `text`, `data` and `file`")));
+        }
+    };
+    Ok(A2aPart { content, filename, media_type, metadata })
+}

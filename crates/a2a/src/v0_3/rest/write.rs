@@ -1,0 +1,68 @@
+//! Writers of A2A 0.3 over HTTP: answers and, for clients, messages.
+
+use serde_json::Value;
+
+use super::{DIALECT, name};
+use crate::json_object::{Object, total};
+use crate::v0_3::write::push_alone;
+use crate::v1::{ListPage, Message, PushConfig, Reply, StreamEvent, Task};
+
+/// Writes a message.
+#[must_use]
+pub fn message(message: Message) -> Value {
+    DIALECT.message_out(message)
+}
+
+/// Writes the answer to a message.
+#[must_use]
+pub fn reply(reply: Reply) -> Value {
+    DIALECT.reply_out(reply)
+}
+
+/// Writes a task.
+#[must_use]
+pub fn task(task: Task) -> Value {
+    DIALECT.task_out(task)
+}
+
+/// Writes an event of a stream.
+#[must_use]
+pub fn event(event: StreamEvent) -> Value {
+    DIALECT.event_out(event)
+}
+
+/// Writes a page of tasks; 0.3 does not define its shape, so it is that of 1.0.
+#[must_use]
+pub fn page(page: ListPage) -> Value {
+    let ListPage { tasks, next_page_token, page_size, total_size } = page;
+    let tasks: Vec<_> = tasks.into_iter().map(task).collect();
+    Object::of("tasks", tasks)
+        .with("nextPageToken", next_page_token)
+        .with("pageSize", page_size)
+        .with("totalSize", total(total_size))
+        .into()
+}
+
+/// Writes a push configuration. A configuration without an id gets the id of its task.
+#[must_use]
+pub fn push(config: PushConfig) -> Value {
+    let task = config.task_id.clone().unwrap_or_default();
+    // The name of a resource must not end with a slash.
+    let id = config.id.clone().unwrap_or_else(|| task.clone());
+    Object::of("name", name::push(&task, &id))
+        .with("pushNotificationConfig", push_alone(config))
+        .into()
+}
+
+/// Writes all push configurations of a task on one page.
+#[must_use]
+pub fn pushes(configs: Vec<PushConfig>) -> Value {
+    let configs: Vec<_> = configs.into_iter().map(push).collect();
+    Object::of("configs", configs).with("nextPageToken", "").into()
+}
+
+/// Returns the empty answer: an object without members.
+#[must_use]
+pub fn nothing() -> Value {
+    Object::default().into()
+}

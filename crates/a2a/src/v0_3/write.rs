@@ -1,0 +1,69 @@
+//! Writers of A2A 0.3 over JSON-RPC: answers and, for clients, messages.
+
+use serde_json::Value;
+
+use super::DIALECT;
+use crate::json_object::Object;
+use crate::v1::{Message, PushAuthentication, PushConfig, Reply, StreamEvent, Task, TaskStatus};
+
+/// Writes a message.
+#[must_use]
+pub fn message(message: Message) -> Value {
+    DIALECT.message_out(message)
+}
+
+/// Writes the answer to a message.
+#[must_use]
+pub fn reply(reply: Reply) -> Value {
+    DIALECT.reply_out(reply)
+}
+
+/// Writes a task.
+#[must_use]
+pub fn task(task: Task) -> Value {
+    DIALECT.task_out(task)
+}
+
+/// Writes the status of a task.
+#[must_use]
+pub fn status(status: TaskStatus) -> Value {
+    DIALECT.status_out(status)
+}
+
+/// Writes an event of a stream.
+#[must_use]
+pub fn event(event: StreamEvent) -> Value {
+    DIALECT.event_out(event)
+}
+
+/// Writes a push configuration with the id of its task.
+#[must_use]
+pub fn push(config: PushConfig) -> Value {
+    let task = config.task_id.clone().unwrap_or_default();
+    Object::of("taskId", task).with("pushNotificationConfig", push_alone(config)).into()
+}
+
+/// Writes all push configurations of a task.
+#[must_use]
+pub fn pushes(configs: Vec<PushConfig>) -> Value {
+    configs.into_iter().map(push).collect()
+}
+
+/// Returns the empty answer: null.
+#[must_use]
+pub const fn nothing() -> Value {
+    Value::Null
+}
+
+/// Writes a push configuration without the id of its task.
+pub(super) fn push_alone(config: PushConfig) -> Object {
+    // The task is named by the object around this one.
+    let PushConfig { id, task_id: _, url, token, authentication } = config;
+    let authentication = authentication.map(|PushAuthentication { scheme, credentials }| {
+        Object::of("schemes", vec![scheme]).some("credentials", credentials)
+    });
+    Object::of("url", url)
+        .some("id", id)
+        .some("token", token)
+        .some("authentication", authentication)
+}

@@ -1,0 +1,146 @@
+//! Readers of A2A 1.0: parameters and, for clients, answers.
+//!
+//! Over JSON-RPC these functions read `params`; over HTTP they read the body or the query, to which
+//! [`placed`](crate::placed) adds the ids of the path.
+
+use algonius_actors::model::failure::Failure;
+use serde_json::Value;
+
+use super::DIALECT;
+use crate::dialect;
+use crate::json_object::{ObjectFields, invalid};
+use crate::v1::{
+    ListRequest, PushConfig, PushQuery, Reply, SendRequest, StreamEvent, Task, TaskQuery, Wait,
+};
+
+/// Reads the parameters of `SendMessage` and `SendStreamingMessage`.
+///
+/// # Errors
+/// `invalid-params`, naming the field.
+pub fn send(params: Value) -> Result<SendRequest, Failure> {
+    let mut fields = ObjectFields::of(params)?;
+    let message = fields.inner("message")?;
+    let mut configuration = fields.object("configuration")?.unwrap_or_default();
+    let push = match configuration.object("taskPushNotificationConfig")? {
+        None => configuration.object("pushNotificationConfig")?,
+        push => push,
+    };
+    let at_once = configuration.truth("returnImmediately")?.unwrap_or_default();
+    Ok(SendRequest {
+        message: DIALECT.message_in(message)?,
+        wait: if at_once { Wait::ForAcceptance } else { Wait::ForTheEnd },
+        history: dialect::history(&mut configuration)?,
+        accepted_output_modes: configuration.strings("acceptedOutputModes")?,
+        push: push.map(dialect::push).transpose()?,
+        metadata: fields.data("metadata")?,
+    })
+}
+
+/// Returns the agent that the parameters of any method name, for an address that serves many agents.
+///
+/// # Errors
+/// `invalid-params`, when it is not a text.
+pub fn tenant(params: &Value) -> Result<Option<&str>, Failure> {
+    match params.get("tenant") {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(tenant)) => Ok(Some(tenant.as_str()).filter(|name| !name.is_empty())),
+        Some(_) => Err(invalid("`tenant` must be a text")),
+    }
+}
+
+/// Reads the parameters of `GetTask`.
+///
+/// # Errors
+/// `invalid-params`, naming the field.
+pub fn get(params: Value) -> Result<TaskQuery, Failure> {
+    dialect::task_query(params)
+}
+
+/// Reads the parameters of `ListTasks`.
+///
+/// # Errors
+/// `invalid-params`, naming the field.
+pub fn list(params: Value) -> Result<ListRequest, Failure> {
+    dialect::list(&DIALECT, params)
+}
+
+/// Reads the parameters of `CancelTask` and returns the id of the task.
+///
+/// # Errors
+/// `invalid-params`, naming the field.
+pub fn cancel(params: Value) -> Result<String, Failure> {
+    dialect::task(params)
+}
+
+/// Reads the parameters of `SubscribeToTask` and returns the id of the task.
+///
+/// # Errors
+/// `invalid-params`, naming the field.
+pub fn subscribe(params: Value) -> Result<String, Failure> {
+    dialect::task(params)
+}
+
+/// Reads the parameters of `CreateTaskPushNotificationConfig`. The result always names the task.
+///
+/// # Errors
+/// `invalid-params`, naming the field.
+pub fn push_set(params: Value) -> Result<PushConfig, Failure> {
+    let config = dialect::push(ObjectFields::of(params)?)?;
+    if config.task_id.is_none() {
+        return Err(invalid("`taskId` must be present and not empty"));
+    }
+    Ok(config)
+}
+
+/// Reads the parameters of `GetTaskPushNotificationConfig`. The result always names the configuration.
+///
+/// # Errors
+/// `invalid-params`, naming the field.
+pub fn push_get(params: Value) -> Result<PushQuery, Failure> {
+    let query = dialect::push_query(params)?;
+    if query.id.is_none() {
+        return Err(invalid("`id` must be present and not empty"));
+    }
+    Ok(query)
+}
+
+/// Reads the parameters of `ListTaskPushNotificationConfigs` and returns the id of the task. All configurations fit
+/// on one page, so the page fields are ignored.
+///
+/// # Errors
+/// `invalid-params`, naming the field.
+pub fn push_list(params: Value) -> Result<String, Failure> {
+    dialect::push_list(params)
+}
+
+/// Reads the parameters of `DeleteTaskPushNotificationConfig`. The result always names the configuration.
+///
+/// # Errors
+/// `invalid-params`, naming the field.
+pub fn push_delete(params: Value) -> Result<PushQuery, Failure> {
+    push_get(params)
+}
+
+/// Reads the answer to a message.
+///
+/// # Errors
+/// `invalid-params`, naming the field.
+pub fn reply(result: Value) -> Result<Reply, Failure> {
+    DIALECT.reply_in(result)
+}
+
+/// Reads a task.
+///
+/// # Errors
+/// `invalid-params`, naming the field.
+pub fn task(result: Value) -> Result<Task, Failure> {
+    DIALECT.task_in(ObjectFields::of(result)?)
+}
+
+/// Reads an event of a stream.
+///
+/// # Errors
+/// `invalid-params`, naming the field.
+pub fn event(result: Value) -> Result<StreamEvent, Failure> {
+    DIALECT.event_in(result)
+}

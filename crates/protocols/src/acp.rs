@@ -1,0 +1,335 @@
+//! Agent Client Protocol, version 1.
+
+mod calls;
+mod core;
+mod opening;
+mod prompt;
+mod replay;
+mod requests;
+mod session;
+mod sessions;
+mod update;
+mod wire;
+
+use serde_json::{Value, json};
+
+use self::core::{Core, Pending};
+use self::opening::{SessionOpening, Setting};
+use self::wire::{InitializeResult, OpenResult};
+use crate::fault::AgentError;
+use crate::model::command::{ClientInfo, Command};
+use crate::model::ids::{RequestId, SessionKey};
+use crate::model::step::{Ability, AgentInfo, OpenFault, Step};
+use crate::protocol::Protocol;
+use crate::rpc::RpcFrame;
+
+const PROTOCOL_VERSION: i64 = 1;
+
+/// Connection that speaks ACP.
+#[derive(Debug)]
+pub(crate) struct AcpConnection {
+    client: ClientInfo,
+    core: Core,
+    agent: AgentState,
+    recorded: replay::RecordedSettings,
+}
+
+/// State of `initialize`.
+#[derive(Debug)]
+enum AgentState {
+    New,
+    /// Openings wait, since the abilities of the agent decide about their method.
+    Initializing(Vec<SessionOpening>),
+    Ready(AgentInfo),
+    Failed,
+}
+
+impl AcpConnection {
+    pub(crate) fn new(client: ClientInfo) -> Self {
+        Self {
+            client,
+            core: Core::new(),
+            agent: AgentState::New,
+            recorded: replay::RecordedSettings::default(),
+        }
+    }
+
+    fn initialize(&mut self) -> Vec<Step> {
+        if !matches!(self.agent, AgentState::New) {
+            return vec![Step::protocol_error("the connection is initialized already")];
+        }
+        self.agent = AgentState::Initializing(Vec::new());
+        let capabilities = json!({
+            "fs": {"readTextFile": false, "writeTextFile": false},
+            "terminal": false,
+            "session": {"notices": {}, "compaction": {}, "configOptions": {"boolean": {}}},
+            "elicitation": {"form": {}},
+        });
+        let params = json!({
+            "protocolVersion": PROTOCOL_VERSION,
+            "clientCapabilities": capabilities,
+            "clientInfo": {"name": self.client.name, "version": self.client.version},
+        });
+        let (id, send) = self.core.rpc.request("initialize", &params);
+        self.core.pending.insert(id, Pending::Initialize);
+        vec![send]
+    }
+
+    fn initialized(&mut self, outcome: Result<Value, AgentError>) -> Vec<Step> {
+        let waiting = match std::mem::replace(&mut self.agent, AgentState::Failed) {
+            AgentState::Initializing(waiting) => waiting,
+            AgentState::New | AgentState::Ready(_) | AgentState::Failed => Vec::new(),
+        };
+        let result = outcome.and_then(|result| {
+            let read = InitializeResult::read(result);
+            let fits = read.filter(|read| read.protocol_version == Some(PROTOCOL_VERSION));
+            let message = "the agent does not speak version 1 of ACP".to_owned();
+            fits.ok_or(AgentError { code: 0, message })
+        });
+        match result {
+            Ok(result) => {
+                let info = result.info();
+                let mut steps = vec![Step::Initialized(info.clone())];
+                self.agent = AgentState::Ready(info);
+                steps.extend(waiting.into_iter().flat_map(|opening| self.open(opening)));
+                steps
+            }
+            Err(error) => {
+                let fault = error.fault(false);
+                let failed =
+                    Step::InitializeFailed { fault: fault.clone(), message: error.message };
+                let fail =
+                    |opening: SessionOpening| opening.fail(fault.clone(), "initialize failed");
+                std::iter::once(failed).chain(waiting.into_iter().map(fail)).collect()
+            }
+        }
+    }
+
+    fn open(&mut self, mut opening: SessionOpening) -> Vec<Step> {
+        let pending = self.core.pending.values_mut().filter_map(|pending| match pending {
+            Pending::Open(other) => Some(other),
+            _ => None,
+        });
+        let (same, others): (Vec<_>, Vec<_>) =
+            pending.partition(|other| other.session == opening.session);
+        if let Some(other) = same.into_iter().next() {
+            let is_adopted = other.adopt(&mut opening.settings);
+            return if is_adopted { Vec::new() } else { vec![opening.fail_key()] };
+        }
+        if self.core.sessions.has(opening.session) {
+            return vec![opening.fail_key()];
+        }
+        if opening.target.is_some() && others.iter().any(|other| other.target == opening.target) {
+            return vec![opening.fail(OpenFault::Other, "the conversation is being opened")];
+        }
+        let info = match &mut self.agent {
+            AgentState::Ready(info) => info.clone(),
+            AgentState::Initializing(waiting) => {
+                waiting.push(opening);
+                return Vec::new();
+            }
+            AgentState::New | AgentState::Failed => {
+                return vec![opening.fail(OpenFault::Other, "the connection is not initialized")];
+            }
+        };
+        if opening.target.as_ref().is_some_and(|native| self.core.sessions.key(native).is_some()) {
+            return vec![opening.fail(OpenFault::Other, "the conversation is open already")];
+        }
+        let Some(method) = opening.method(&info) else {
+            return vec![opening.fail(OpenFault::Other, "the agent cannot resume a conversation")];
+        };
+        let (id, send) = self.core.rpc.request(method, &opening.params());
+        self.core.pending.insert(id, Pending::Open(opening));
+        vec![send]
+    }
+
+    fn opened(
+        &mut self,
+        id: i64,
+        mut opening: SessionOpening,
+        outcome: Result<Value, AgentError>,
+    ) -> Vec<Step> {
+        let result = match outcome {
+            Ok(result) => OpenResult::read(result).unwrap_or_default(),
+            Err(error) => {
+                return vec![opening.fail(error.fault(opening.target.is_some()), &error.message)];
+            }
+        };
+        let Some(native) = opening.target.clone().or_else(|| result.session_id.clone()) else {
+            return vec![opening.fail(OpenFault::Other, "the response has no session id")];
+        };
+        if self.core.sessions.key(&native).is_some() {
+            return vec![opening.fail(OpenFault::Other, "the id belongs to another open session")];
+        }
+        let recorded = self.recorded.take(&native, opening.target.is_some().then_some(id));
+        let later = opening.merge(recorded);
+        for (id, setting) in later.into_iter().filter_map(|(id, setting)| Some((id?, setting))) {
+            let native = native.clone();
+            self.core.pending.insert(id, Pending::Setting { native, setting });
+        }
+        let key = opening.session;
+        let early = self.core.sessions.insert(opening, native, &result);
+        let is_codex = self.is_codex();
+        for update in early {
+            self.core.sessions.update(key, &update, is_codex);
+        }
+        self.advance(key)
+    }
+
+    /// Sends the next setting of an opening, or reports the session as open.
+    fn advance(&mut self, key: SessionKey) -> Vec<Step> {
+        let Some(session) = self.core.sessions.find_mut(key) else { return Vec::new() };
+        let Some((recorded, setting)) = session.next_setting() else { return session.finish(key) };
+        let setting = setting.resolve(session.options().0);
+        let native = session.native.clone();
+        let request = setting.request(&native, session.options());
+        let (id, steps) = match recorded {
+            Some(id) => (id, Vec::new()),
+            None => {
+                let (id, send) = self.core.rpc.request(request.0, &request.1);
+                (id, vec![send])
+            }
+        };
+        self.core.pending.insert(id, Pending::Opening { native, setting });
+        steps
+    }
+
+    fn opening_set(
+        &mut self,
+        native: &str,
+        setting: &Setting,
+        outcome: Result<Value, AgentError>,
+    ) -> Vec<Step> {
+        let Some(key) = self.core.sessions.key(native) else { return Vec::new() };
+        let Some(session) = self.core.sessions.find_mut(key) else { return Vec::new() };
+        match outcome.and_then(|result| session.confirm(setting, &result)) {
+            Ok(()) => self.advance(key),
+            Err(error) => {
+                self.core.sessions.remove(key);
+                let fault = match (setting, error.is_authentication()) {
+                    (Setting::Mode(wanted), false) => {
+                        OpenFault::ModeNotConfirmed { wanted: wanted.clone() }
+                    }
+                    _ => error.fault(false),
+                };
+                vec![Step::OpenFailed { session: key, fault, message: error.message }]
+            }
+        }
+    }
+
+    fn is_codex(&self) -> bool {
+        matches!(&self.agent, AgentState::Ready(info) if info.name.contains("codex"))
+    }
+
+    fn respond(&mut self, id: &RequestId, outcome: Result<Value, AgentError>) -> Vec<Step> {
+        let RequestId::Number(number) = id else {
+            return vec![Step::protocol_error(format!("response to unknown request {id}"))];
+        };
+        match self.core.pending.remove(number) {
+            None => vec![Step::protocol_error(format!("response to unknown request {id}"))],
+            Some(Pending::Initialize) => self.initialized(outcome),
+            Some(Pending::Open(opening)) => self.opened(*number, opening, outcome),
+            Some(Pending::Opening { native, setting }) => {
+                self.opening_set(&native, &setting, outcome)
+            }
+            Some(Pending::Setting { native, setting }) => {
+                self.core.was_set(&native, setting, outcome)
+            }
+            Some(Pending::Prompt { native, .. }) => self.core.prompted(&native, outcome),
+            // A session that the agent failed to close is of no use either.
+            Some(Pending::Close { native, line }) => self.core.closed(&native, Some(line)),
+        }
+    }
+
+    fn notified(&mut self, method: &str, params: &Value) -> Vec<Step> {
+        match method {
+            "session/update" => {
+                let Some(native) = params.get("sessionId").and_then(Value::as_str) else {
+                    return vec![Step::protocol_error("update without a session id")];
+                };
+                let update = params.get("update").cloned().unwrap_or_default();
+                match self.core.sessions.key(native) {
+                    Some(key) => {
+                        let is_codex = self.is_codex();
+                        self.core.sessions.update(key, &update, is_codex)
+                    }
+                    None => {
+                        self.core.sessions.keep_early(native, update);
+                        Vec::new()
+                    }
+                }
+            }
+            "$/cancel_request" | "$/cancelRequest" => {
+                self.core.requests.withdraw(params, &mut self.core.rpc)
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Protocol for AcpConnection {
+    fn receive(&mut self, line: &[u8]) -> Vec<Step> {
+        match RpcFrame::read(line) {
+            Ok(RpcFrame::Request { id, method, params }) => {
+                let (requests, sessions) = (&mut self.core.requests, &mut self.core.sessions);
+                requests.receive(&id, &method, &params, (sessions, &mut self.core.rpc))
+            }
+            Ok(RpcFrame::Notification { method, params }) => self.notified(&method, &params),
+            Ok(RpcFrame::Response { id, outcome }) => self.respond(&id, outcome),
+            Err(message) => vec![Step::protocol_error(message)],
+        }
+    }
+
+    fn command(&mut self, command: Command) -> Vec<Step> {
+        match command {
+            Command::Initialize => self.initialize(),
+            Command::Open { session, how, cwd, mode, model, options } => {
+                let settings = opening::settings(mode, model, options);
+                self.open(SessionOpening::new(session, how, cwd, settings))
+            }
+            Command::Prompt { session, parts } => self.core.prompt(session, &parts),
+            Command::Answer { session, request, answer } => {
+                self.core.requests.answer((session, &request), answer, &mut self.core.rpc)
+            }
+            Command::Cancel { session } => self.core.cancel(session),
+            Command::SetMode { session, mode } => self.core.set(session, Setting::Mode(mode)),
+            Command::SetModel { session, model } => self.core.set(session, Setting::Model(model)),
+            Command::Close { session } => {
+                let can_close =
+                    matches!(&self.agent, AgentState::Ready(info) if info.can(Ability::Close));
+                self.core.close(session, can_close)
+            }
+        }
+    }
+
+    fn record_sent(&mut self, line: &[u8]) {
+        replay::record(self, line);
+    }
+
+    fn end(&mut self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let message = "the process has ended";
+        if let AgentState::Initializing(waiting) = &mut self.agent {
+            let waiting = std::mem::take(waiting);
+            let fault = OpenFault::Other;
+            steps.push(Step::InitializeFailed { fault, message: message.to_owned() });
+            steps.extend(waiting.iter().map(|opening| opening.fail(OpenFault::Other, message)));
+        }
+        let mut opening: Vec<_> = self.core.pending.drain().collect();
+        opening.sort_by_key(|(id, _)| *id);
+        steps.extend(opening.iter().filter_map(|(_, pending)| match pending {
+            Pending::Open(opening) => Some(opening.fail(OpenFault::Other, message)),
+            _ => None,
+        }));
+        for (session, native, is_ready) in self.core.sessions.all() {
+            if is_ready {
+                steps.extend(self.core.lose_turn(session, &native, None));
+            } else {
+                let (fault, message) = (OpenFault::Other, message.to_owned());
+                steps.push(Step::OpenFailed { session, fault, message });
+            }
+        }
+        steps.retain(|step| !matches!(step, Step::Send(_)));
+        steps
+    }
+}

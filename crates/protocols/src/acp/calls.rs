@@ -1,0 +1,99 @@
+//! Tool calls of a turn, merged from the reports of the agent.
+
+use serde_json::Value;
+
+use super::wire::part;
+use crate::model::tool_call::{FileDiff, ToolCall, ToolKind, ToolStatus};
+use crate::subject::{add_path, apply_args};
+
+/// Tool calls of the turn in progress.
+#[derive(Debug, Default)]
+pub(super) struct ToolCalls {
+    calls: Vec<KnownCall>,
+}
+
+/// Tool call, and whether a step has reported it.
+#[derive(Debug)]
+struct KnownCall {
+    call: ToolCall,
+    is_reported: bool,
+}
+
+impl ToolCalls {
+    pub(super) fn clear(&mut self) {
+        self.calls.clear();
+    }
+
+    /// Merges what the agent reports about a call; `None` if the report has no id.
+    pub(super) fn merge(&mut self, report: &Value) -> Option<ToolCall> {
+        let known = self.known(report)?;
+        apply(&mut known.call, report);
+        Some(known.call.clone())
+    }
+
+    /// Merges a report; returns the call, and whether it is the first report that becomes a step.
+    pub(super) fn report(&mut self, report: &Value) -> Option<(ToolCall, bool)> {
+        let call = self.merge(report)?;
+        let known = self.known(report)?;
+        let is_new = !std::mem::replace(&mut known.is_reported, true);
+        Some((call, is_new))
+    }
+
+    fn known(&mut self, report: &Value) -> Option<&mut KnownCall> {
+        let id = report.get("toolCallId")?.as_str()?;
+        // The latest call is the likely one.
+        let place = self.calls.iter().rposition(|known| known.call.id == id);
+        let place = place.unwrap_or_else(|| {
+            let call = ToolCall { id: id.to_owned(), ..ToolCall::default() };
+            self.calls.push(KnownCall { call, is_reported: false });
+            self.calls.len() - 1
+        });
+        self.calls.get_mut(place)
+    }
+}
+
+/// Applies the fields of a report. Missing fields keep their values.
+fn apply(call: &mut ToolCall, report: &Value) {
+    let text = |path: &str| report.pointer(path).and_then(Value::as_str).map(str::to_owned);
+    let name = text("/name").or_else(|| text("/_meta/claudeCode/toolName"));
+    if let Some(name) = name.or_else(|| text("/_meta/toolName")) {
+        call.name = Some(name);
+    }
+    if let Some(title) = text("/title") {
+        call.title = Some(title);
+    }
+    if let Some(kind) = text("/kind") {
+        call.kind = ToolKind::parse(&kind);
+    }
+    if let Some(status) = text("/status").and_then(|status| ToolStatus::parse(&status)) {
+        call.status = status;
+    }
+    if let Some(args) = report.get("rawInput") {
+        apply_args(call, args);
+    }
+    let locations: Vec<Value> = part(report.get("locations"));
+    for path in locations.iter().filter_map(|location| location.get("path")?.as_str()) {
+        add_path(call, path);
+    }
+    apply_diffs(call, report);
+}
+
+/// Replaces the diffs, if the report has some: a report of the result shows its text instead, and the changes of the
+/// call remain the same.
+fn apply_diffs(call: &mut ToolCall, report: &Value) {
+    let content: Vec<Value> = part(report.get("content"));
+    let diff = |block: &Value| {
+        let text = |name: &str| block.get(name).and_then(Value::as_str).map(str::to_owned);
+        let is_diff = block.get("type").and_then(Value::as_str) == Some("diff");
+        is_diff.then(|| text("path").map(|path| (path, text("oldText"), text("newText"))))?
+    };
+    let diffs: Vec<_> = content.iter().filter_map(diff).collect();
+    if diffs.is_empty() {
+        return;
+    }
+    call.diffs.clear();
+    for (path, old, new) in diffs {
+        add_path(call, &path);
+        call.diffs.push(FileDiff { path, old, new: new.unwrap_or_default() });
+    }
+}

@@ -1,0 +1,200 @@
+//! Opening of a session, and the settings that follow it.
+
+use std::collections::VecDeque;
+
+use serde_json::{Value, json};
+
+use super::wire::ConfigOption;
+use crate::model::command::Open;
+use crate::model::ids::SessionKey;
+use crate::model::step::{Ability, AgentInfo, OpenFault, Step};
+
+/// Settings in their order. A setting of a replay has the id of its request, which is not sent again.
+pub(super) type SettingQueue = VecDeque<(Option<i64>, Setting)>;
+
+/// Session that is being opened.
+#[derive(Debug)]
+pub(super) struct SessionOpening {
+    pub(super) session: SessionKey,
+    /// Native id of the conversation to continue.
+    pub(super) target: Option<String>,
+    cwd: String,
+    pub(super) settings: SettingQueue,
+    pub(super) origin: Origin,
+}
+
+/// Source of the request of an opening.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// Command of the caller.
+    Command,
+    /// Replayed line. The settings are those that follow it among the replayed lines.
+    Replay,
+    /// Replayed line, whose settings a command of the caller repeats.
+    Adopted,
+}
+
+impl SessionOpening {
+    pub(super) fn new(session: SessionKey, how: Open, cwd: String, settings: SettingQueue) -> Self {
+        let target = match how {
+            Open::New => None,
+            Open::Resume { id } => Some(id),
+        };
+        Self { session, target, cwd, settings, origin: Origin::Command }
+    }
+
+    /// Returns the opening of a replayed request.
+    pub(super) fn replayed(session: SessionKey, target: Option<String>) -> Self {
+        let settings = SettingQueue::new();
+        Self { session, target, cwd: String::new(), settings, origin: Origin::Replay }
+    }
+
+    /// Returns the method of the request; `None` if the agent cannot continue conversations.
+    pub(super) fn method(&self, agent: &AgentInfo) -> Option<&'static str> {
+        match &self.target {
+            None => Some("session/new"),
+            // The response to `load` repeats the complete history first.
+            Some(_) if agent.can(Ability::Resume) => Some("session/resume"),
+            Some(_) if agent.can(Ability::Load) => Some("session/load"),
+            Some(_) => None,
+        }
+    }
+
+    /// Takes over the settings of a command for a replayed opening; returns whether the opening is one.
+    pub(super) fn adopt(&mut self, settings: &mut SettingQueue) -> bool {
+        let is_replayed = self.origin == Origin::Replay;
+        if is_replayed {
+            self.origin = Origin::Adopted;
+            self.settings = std::mem::take(settings);
+        }
+        is_replayed
+    }
+
+    /// Assigns the replayed settings to the opening; returns those that were sent after it.
+    pub(super) fn merge(&mut self, mut recorded: SettingQueue) -> SettingQueue {
+        match self.origin {
+            Origin::Command => {}
+            Origin::Replay => self.settings = std::mem::take(&mut recorded),
+            Origin::Adopted => {
+                for (wanted, sent) in self.settings.iter_mut().zip(recorded.iter()) {
+                    wanted.0 = sent.0;
+                }
+                recorded.drain(..self.settings.len().min(recorded.len()));
+            }
+        }
+        recorded
+    }
+
+    pub(super) fn params(&self) -> Value {
+        let mut params = json!({"cwd": self.cwd, "mcpServers": []});
+        if let (Some(native), Some(params)) = (&self.target, params.as_object_mut()) {
+            params.insert("sessionId".to_owned(), native.as_str().into());
+        }
+        params
+    }
+
+    pub(super) fn fail_key(&self) -> Step {
+        self.fail(OpenFault::Other, "the key of the session is in use")
+    }
+
+    pub(super) fn fail(&self, fault: OpenFault, message: &str) -> Step {
+        Step::OpenFailed { session: self.session, fault, message: message.to_owned() }
+    }
+}
+
+/// Setting of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Setting {
+    /// Id of a mode.
+    Mode(String),
+    /// Id of a model.
+    Model(String),
+    /// Id and value of an option.
+    Config(String, String),
+}
+
+/// Returns the settings of an opening in their order.
+pub(super) fn settings(
+    mode: Option<String>,
+    model: Option<String>,
+    options: Vec<(String, String)>,
+) -> SettingQueue {
+    let mode = mode.map(Setting::Mode);
+    let model = model.map(Setting::Model);
+    let options = options.into_iter().map(|(id, value)| Setting::Config(id, value));
+    mode.into_iter().chain(model).chain(options).map(|setting| (None, setting)).collect()
+}
+
+impl Setting {
+    /// Returns the method and the parameters of the request. `has_modes` is whether the session lists modes beside its
+    /// options.
+    pub(super) fn request(
+        &self,
+        native: &str,
+        (options, has_modes): (&[ConfigOption], bool),
+    ) -> (&'static str, Value) {
+        let by_category = |name| options.iter().find(|option| option.has_category(name));
+        match self {
+            Self::Mode(mode) => match by_category("mode").filter(|_| !has_modes) {
+                Some(option) => config(native, &option.id, mode.as_str().into()),
+                None => ("session/set_mode", json!({"sessionId": native, "modeId": mode})),
+            },
+            Self::Model(model) => match by_category("model") {
+                Some(option) => config(native, &option.id, model.as_str().into()),
+                None => ("session/set_model", json!({"sessionId": native, "modelId": model})),
+            },
+            Self::Config(id, value) => {
+                let option = options.iter().find(|option| option.id == *id);
+                match (value.parse::<bool>(), option.is_some_and(ConfigOption::is_boolean)) {
+                    (Ok(value), true) => {
+                        let (method, mut params) = config(native, id, value.into());
+                        if let Some(params) = params.as_object_mut() {
+                            params.insert("type".to_owned(), "boolean".into());
+                        }
+                        (method, params)
+                    }
+                    _ => config(native, id, value.as_str().into()),
+                }
+            }
+        }
+    }
+
+    /// Returns the mode or the model that an option stands for; any other setting as it is. A sent line does not show
+    /// the category of its option.
+    pub(super) fn resolve(self, options: &[ConfigOption]) -> Self {
+        let Self::Config(id, value) = self else { return self };
+        match options.iter().find(|option| option.id == id) {
+            Some(option) if option.has_category("mode") => Self::Mode(value),
+            Some(option) if option.has_category("model") => Self::Model(value),
+            _ => Self::Config(id, value),
+        }
+    }
+
+    /// Reads the setting of a sent request.
+    pub(super) fn read(method: &str, params: &Value) -> Option<Self> {
+        let text = |name: &str| params.get(name).and_then(Value::as_str).map(str::to_owned);
+        match method {
+            "session/set_mode" => text("modeId").map(Self::Mode),
+            "session/set_model" => text("modelId").map(Self::Model),
+            "session/set_config_option" => {
+                let value = params.get("value")?;
+                let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                Some(Self::Config(text("configId")?, value))
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Self::Mode(mode) => format!("mode `{mode}`"),
+            Self::Model(model) => format!("model `{model}`"),
+            Self::Config(id, _) => format!("option `{id}`"),
+        }
+    }
+}
+
+fn config(native: &str, id: &str, value: Value) -> (&'static str, Value) {
+    let params = json!({"sessionId": native, "configId": id, "value": value});
+    ("session/set_config_option", params)
+}

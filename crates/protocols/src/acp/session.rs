@@ -1,0 +1,187 @@
+//! Open session: its settings and its tool calls.
+
+use serde_json::Value;
+
+use super::calls::ToolCalls;
+use super::opening::{SessionOpening, Setting, SettingQueue};
+use super::wire::{ConfigOption, OpenResult};
+use crate::fault::AgentError;
+use crate::model::ids::SessionKey;
+use crate::model::step::Step;
+
+/// Session of the agent, from the response that opened it.
+#[derive(Debug)]
+pub(super) struct AcpSession {
+    pub(super) native: String,
+    pub(super) calls: ToolCalls,
+    modes: Vec<String>,
+    /// True if the session lists modes beside its options.
+    has_modes: bool,
+    mode: Option<String>,
+    model: Option<String>,
+    options: Vec<ConfigOption>,
+    phase: Phase,
+}
+
+/// Progress of the opening.
+#[derive(Debug)]
+enum Phase {
+    Opening {
+        settings: SettingQueue,
+        /// Mode that the agent reported after the request that set it.
+        observed: Option<String>,
+        /// Steps that follow `Opened`.
+        held: Vec<Step>,
+    },
+    Ready,
+}
+
+/// Changed setting of a session.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Mode(String),
+    Model(String),
+}
+
+impl AcpSession {
+    pub(super) fn new(native: String, opening: SessionOpening, result: &OpenResult) -> Self {
+        let modes = result.modes();
+        let (has_modes, (mode, modes)) = (modes.is_some(), modes.unwrap_or_default());
+        let phase = Phase::Opening { settings: opening.settings, observed: None, held: Vec::new() };
+        let mut session = Self {
+            native,
+            calls: ToolCalls::default(),
+            modes,
+            has_modes,
+            mode,
+            model: result.current_model(),
+            options: Vec::new(),
+            phase,
+        };
+        session.apply_options(result.options());
+        session
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        matches!(self.phase, Phase::Ready)
+    }
+
+    /// Returns the options, and whether the session lists modes beside them.
+    pub(super) fn options(&self) -> (&[ConfigOption], bool) {
+        (&self.options, self.has_modes)
+    }
+
+    /// Takes the next setting of the opening, with the id of its request if it was sent before a crash.
+    pub(super) fn next_setting(&mut self) -> Option<(Option<i64>, Setting)> {
+        let Phase::Opening { settings, observed, .. } = &mut self.phase else { return None };
+        *observed = None;
+        settings.pop_front()
+    }
+
+    /// Ends the opening; returns `Opened` and the steps that waited for it.
+    pub(super) fn finish(&mut self, key: SessionKey) -> Vec<Step> {
+        let held = match std::mem::replace(&mut self.phase, Phase::Ready) {
+            Phase::Opening { held, .. } => held,
+            Phase::Ready => return Vec::new(),
+        };
+        let opened = Step::Opened {
+            session: key,
+            id: self.native.clone(),
+            modes: self.modes.clone(),
+            mode: self.mode.clone(),
+            model: self.model.clone(),
+        };
+        std::iter::once(opened).chain(held).collect()
+    }
+
+    /// Returns the steps, or holds them until the opening ends.
+    pub(super) fn release(&mut self, steps: Vec<Step>) -> Vec<Step> {
+        match &mut self.phase {
+            Phase::Opening { held, .. } => {
+                held.extend(steps);
+                Vec::new()
+            }
+            Phase::Ready => steps,
+        }
+    }
+
+    /// Checks the response to a setting of the opening.
+    ///
+    /// Agents confirm a mode by the response, by an update before it, or by both. An update that reports another mode
+    /// contradicts the response.
+    pub(super) fn confirm(&mut self, setting: &Setting, result: &Value) -> Result<(), AgentError> {
+        self.apply_options(ConfigOption::read_all(result.get("configOptions")).unwrap_or_default());
+        let observed = match &self.phase {
+            Phase::Opening { observed, .. } => observed.clone(),
+            Phase::Ready => None,
+        };
+        match (setting, observed) {
+            (Setting::Mode(wanted), Some(current)) if *wanted != current => {
+                let message = format!("mode `{wanted}` was set, but the agent reports `{current}`");
+                return Err(AgentError { code: 0, message });
+            }
+            (Setting::Mode(wanted), _) => self.mode = Some(wanted.clone()),
+            (Setting::Model(wanted), _) => self.model = Some(wanted.clone()),
+            (Setting::Config(..), _) => {}
+        }
+        Ok(())
+    }
+
+    /// Applies the response to a setting after the opening.
+    pub(super) fn apply_result(&mut self, setting: Setting, result: &Value) -> Vec<Change> {
+        let list = ConfigOption::read_all(result.get("configOptions")).unwrap_or_default();
+        let mut changes = self.apply_options(list);
+        match setting {
+            Setting::Mode(mode) => changes.extend(self.apply_mode(mode)),
+            Setting::Model(model) => changes.extend(self.apply_model(model)),
+            Setting::Config(..) => {}
+        }
+        changes
+    }
+
+    /// Applies the options that the agent reports. An empty list changes nothing.
+    pub(super) fn apply_options(&mut self, list: Vec<ConfigOption>) -> Vec<Change> {
+        let current = |name: &str| {
+            let option = list.iter().find(|option| option.has_category(name))?;
+            option.current().map(str::to_owned)
+        };
+        let (mode, model) = (current("mode"), current("model"));
+        if !self.has_modes
+            && let Some(option) = list.iter().find(|option| option.has_category("mode"))
+        {
+            self.modes = option.values();
+        }
+        if !list.is_empty() {
+            self.options = list;
+        }
+        let mode = mode.and_then(|mode| self.apply_mode(mode));
+        let model = model.and_then(|model| self.apply_model(model));
+        mode.into_iter().chain(model).collect()
+    }
+
+    /// Records the current mode; returns a change if the session is open and the mode is another one.
+    pub(super) fn apply_mode(&mut self, mode: String) -> Option<Change> {
+        if let Phase::Opening { observed, .. } = &mut self.phase {
+            *observed = Some(mode.clone());
+        }
+        let is_new = self.mode.as_ref() != Some(&mode);
+        self.mode = Some(mode.clone());
+        (is_new && self.is_ready()).then_some(Change::Mode(mode))
+    }
+
+    fn apply_model(&mut self, model: String) -> Option<Change> {
+        let is_new = self.model.as_ref() != Some(&model);
+        self.model = Some(model.clone());
+        (is_new && self.is_ready()).then_some(Change::Model(model))
+    }
+}
+
+impl Change {
+    /// Returns the step that reports the change.
+    pub(super) fn step(self, session: SessionKey) -> Step {
+        match self {
+            Self::Mode(mode) => Step::ModeChanged { session, mode },
+            Self::Model(model) => Step::ModelChanged { session, model },
+        }
+    }
+}

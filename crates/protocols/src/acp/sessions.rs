@@ -1,0 +1,110 @@
+//! Sessions of a connection by key and by native id.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde_json::Value;
+
+use super::opening::SessionOpening;
+use super::session::AcpSession;
+use super::update;
+use super::wire::OpenResult;
+use crate::model::ids::SessionKey;
+use crate::model::step::Step;
+use crate::turns::Turns;
+
+/// Greatest number of sessions whose updates are kept although their id is not known yet.
+const MOST_EARLY_SESSIONS: usize = 64;
+/// Greatest number of updates that are kept for each of them.
+const MOST_EARLY_UPDATES: usize = 64;
+
+/// Open sessions, and the turns of all conversations.
+#[derive(Debug, Default)]
+pub(super) struct AcpSessions {
+    open: BTreeMap<SessionKey, AcpSession>,
+    keys: HashMap<String, SessionKey>,
+    /// Turns by native id: a conversation can be closed and continued in one process.
+    turns: HashMap<String, Turns>,
+    /// Updates that preceded the response to the request that opens the session.
+    early: HashMap<String, Vec<Value>>,
+    /// Native ids of closed sessions.
+    closed: HashSet<String>,
+}
+
+impl AcpSessions {
+    pub(super) fn has(&self, key: SessionKey) -> bool {
+        self.open.contains_key(&key)
+    }
+
+    pub(super) fn key(&self, native: &str) -> Option<SessionKey> {
+        self.keys.get(native).copied()
+    }
+
+    pub(super) fn find_mut(&mut self, key: SessionKey) -> Option<&mut AcpSession> {
+        self.open.get_mut(&key)
+    }
+
+    /// Returns a session whose opening has ended.
+    pub(super) fn ready_mut(&mut self, key: SessionKey) -> Option<&mut AcpSession> {
+        self.open.get_mut(&key).filter(|session| session.is_ready())
+    }
+
+    pub(super) fn turns(&mut self, native: &str) -> &mut Turns {
+        self.turns.entry(native.to_owned()).or_default()
+    }
+
+    /// Returns the turns of a conversation, if it had one.
+    pub(super) fn turns_of(&self, native: &str) -> Option<&Turns> {
+        self.turns.get(native)
+    }
+
+    /// Returns all sessions with their native ids, and whether they are ready.
+    pub(super) fn all(&self) -> Vec<(SessionKey, String, bool)> {
+        let shown = |(key, session): (&SessionKey, &AcpSession)| {
+            (*key, session.native.clone(), session.is_ready())
+        };
+        self.open.iter().map(shown).collect()
+    }
+
+    /// Adds a session; returns the updates that preceded its id. Updates before the response to `session/load` are
+    /// the history of the conversation and are dropped.
+    pub(super) fn insert(
+        &mut self,
+        opening: SessionOpening,
+        native: String,
+        result: &OpenResult,
+    ) -> Vec<Value> {
+        let is_history = opening.target.is_some();
+        let key = opening.session;
+        self.closed.remove(&native);
+        self.keys.insert(native.clone(), key);
+        let early = self.early.remove(&native).filter(|_| !is_history);
+        self.open.insert(key, AcpSession::new(native, opening, result));
+        early.unwrap_or_default()
+    }
+
+    pub(super) fn remove(&mut self, key: SessionKey) {
+        if let Some(session) = self.open.remove(&key) {
+            self.keys.remove(&session.native);
+            self.closed.insert(session.native);
+        }
+    }
+
+    /// Keeps an update of a session that is not known yet. Updates of closed sessions are dropped.
+    pub(super) fn keep_early(&mut self, native: &str, update: Value) {
+        let is_full = self.early.len() >= MOST_EARLY_SESSIONS && !self.early.contains_key(native);
+        if is_full || self.closed.contains(native) {
+            return;
+        }
+        let updates = self.early.entry(native.to_owned()).or_default();
+        if updates.len() < MOST_EARLY_UPDATES {
+            updates.push(update);
+        }
+    }
+
+    /// Handles an update of an open session.
+    pub(super) fn update(&mut self, key: SessionKey, update: &Value, is_codex: bool) -> Vec<Step> {
+        let Some(session) = self.open.get_mut(&key) else { return Vec::new() };
+        let steps = update::steps(session, key, update, is_codex);
+        session.release(steps)
+    }
+}

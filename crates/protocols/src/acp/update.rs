@@ -1,0 +1,94 @@
+//! Updates of a session: texts, tool calls, plans, usage and changed settings.
+
+use serde_json::Value;
+
+use super::session::AcpSession;
+use super::wire::{ConfigOption, context_usage, part, usage};
+use crate::model::ids::SessionKey;
+use crate::model::step::{PlanEntry, Step, TextRole};
+
+/// Returns the steps of an update. Unknown kinds of updates have none.
+pub(super) fn steps(
+    session: &mut AcpSession,
+    key: SessionKey,
+    update: &Value,
+    is_codex: bool,
+) -> Vec<Step> {
+    let kind = update.get("sessionUpdate").and_then(Value::as_str).unwrap_or_default();
+    match kind {
+        "agent_message_chunk" => text(key, update, TextRole::Answer, is_codex),
+        "agent_thought_chunk" => text(key, update, TextRole::Thought, false),
+        "tool_call" | "tool_call_update" => match session.calls.report(update) {
+            Some((call, is_new)) => vec![Step::Tool { session: key, call: Box::new(call), is_new }],
+            None => vec![Step::protocol_error("tool call without an id")],
+        },
+        "plan" => vec![Step::Plan { session: key, entries: plan(update) }],
+        "usage_update" => {
+            let usage = context_usage(update).map(|usage| Step::Usage { session: key, usage });
+            usage.into_iter().collect()
+        }
+        "current_mode_update" => {
+            let mode: Option<String> = part(update.get("currentModeId"));
+            let change = mode.and_then(|mode| session.apply_mode(mode));
+            change.map(|change| change.step(key)).into_iter().collect()
+        }
+        "config_option_update" => {
+            let list = ConfigOption::read_all(update.get("configOptions")).unwrap_or_default();
+            session.apply_options(list).into_iter().map(|change| change.step(key)).collect()
+        }
+        "compaction_update" => {
+            let status: Option<String> = part(update.get("status"));
+            let is_done = status.is_none_or(|status| status == "completed");
+            is_done.then_some(Step::Compacted { session: key }).into_iter().collect()
+        }
+        "notice" => {
+            let read = |path: &&str| update.pointer(path).and_then(Value::as_str);
+            let found = ["/message", "/text", "/content/text"].iter().find_map(read);
+            let text = found.unwrap_or("notice without text").to_owned();
+            vec![Step::Warning { session: key, text }]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn text(key: SessionKey, update: &Value, channel: TextRole, is_codex: bool) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let content = update.get("content");
+    let read = |name: &str| content.and_then(|content| content.get(name)).and_then(Value::as_str);
+    let message: Option<String> = part(update.get("messageId"));
+    match (read("type"), read("text")) {
+        (Some("text"), Some("")) => {}
+        // codex-acp reports warnings as text of no message.
+        (Some("text"), Some(text))
+            if is_codex && message.is_none() && text.starts_with("Warning:") =>
+        {
+            steps.push(Step::Warning { session: key, text: text.trim_end().to_owned() });
+        }
+        (Some("text"), Some(text)) => {
+            steps.push(Step::Text { session: key, message, channel, text: text.to_owned() });
+        }
+        (kind, _) => {
+            let text = format!("content of type `{}` is not shown", kind.unwrap_or_default());
+            steps.push(Step::Warning { session: key, text });
+        }
+    }
+    // qwen reports usage beside an empty text.
+    if let Some(usage) = update.pointer("/_meta/usage").and_then(usage) {
+        steps.push(Step::Usage { session: key, usage });
+    }
+    steps
+}
+
+fn plan(update: &Value) -> Vec<PlanEntry> {
+    let entries: Vec<Value> = part(update.get("entries"));
+    let entry = |entry: &Value| {
+        let text = |name: &str| entry.get(name).and_then(Value::as_str).map(str::to_owned);
+        let status = text("status").unwrap_or_else(|| "pending".to_owned());
+        PlanEntry {
+            content: text("content").unwrap_or_default(),
+            priority: text("priority"),
+            status,
+        }
+    };
+    entries.iter().map(entry).collect()
+}

@@ -1,0 +1,385 @@
+//! Stream of JSON messages with control requests, as Claude Code speaks it.
+//!
+//! The process has one session. Its working folder, and the conversation that it continues, are arguments of the
+//! process, so [`Command::Open`] sends the mode and the model only. The id of a new conversation is known with its first
+//! turn ([`Step::Identified`]); until then it is empty. No message closes a session: [`Command::Close`] forgets it.
+//!
+//! No line opens the session either. After `replay_sent`, the caller must repeat [`Command::Open`], and the replay
+//! returns [`Step::Opened`] with the response to `initialize` or to the last setting.
+
+mod messages;
+mod replay;
+mod requests;
+mod sender;
+mod session;
+
+use std::collections::{HashMap, VecDeque};
+
+use serde_json::{Value, json};
+
+use self::messages::Transcription;
+use self::requests::ControlRequests;
+use self::sender::ControlSender;
+use self::session::{ControlSession, ControlSetting};
+use crate::fault::AgentError;
+use crate::model::command::{Command, Open, PromptPart};
+use crate::model::ids::SessionKey;
+use crate::model::step::{Ability, AgentInfo, OpenFault, Step, TurnOutcome};
+use crate::protocol::Protocol;
+use crate::turns::Turns;
+
+/// Connection that speaks claude-control.
+#[derive(Debug, Default)]
+pub(crate) struct ControlConnection {
+    sender: ControlSender,
+    pending: HashMap<String, ControlPending>,
+    requests: ControlRequests,
+    turns: Turns,
+    transcription: Transcription,
+    initialized: Handshake,
+    session: Option<ControlSession>,
+    /// Settings among the replayed lines before the first prompt, with the ids of their requests.
+    recorded: VecDeque<(String, ControlSetting)>,
+}
+
+/// State of `initialize`.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Handshake {
+    #[default]
+    New,
+    Waiting,
+    Done,
+    Failed,
+}
+
+/// Request of the client that waits for its response.
+#[derive(Debug)]
+enum ControlPending {
+    Initialize,
+    Opening(ControlSetting),
+    Setting(ControlSetting),
+    Interrupt,
+}
+
+impl ControlConnection {
+    fn send(&mut self, request: &Value, pending: ControlPending) -> Step {
+        let (id, step) = self.sender.request(request);
+        self.pending.insert(id, pending);
+        step
+    }
+
+    fn initialize(&mut self) -> Vec<Step> {
+        if self.initialized != Handshake::New {
+            return vec![Step::protocol_error("the connection is initialized already")];
+        }
+        self.initialized = Handshake::Waiting;
+        let request = json!({"subtype": "initialize", "hooks": null});
+        vec![self.send(&request, ControlPending::Initialize)]
+    }
+
+    fn initialized(&mut self, outcome: Result<Value, AgentError>) -> Vec<Step> {
+        match outcome {
+            Ok(response) => {
+                self.initialized = Handshake::Done;
+                let version = response.get("claude_code_version").and_then(Value::as_str);
+                let info = AgentInfo {
+                    name: "claude".to_owned(),
+                    version: version.unwrap_or_default().to_owned(),
+                    abilities: [Ability::Image].into(),
+                };
+                let mode = response.get("current_permission_mode").and_then(Value::as_str);
+                if let Some(session) = &mut self.session {
+                    session.mode = mode.map(str::to_owned);
+                }
+                self.transcription.mode = mode.map(str::to_owned);
+                let mut steps = vec![Step::Initialized(info)];
+                steps.extend(self.advance());
+                steps
+            }
+            Err(error) => {
+                self.initialized = Handshake::Failed;
+                let fault = error.fault(false);
+                let failed =
+                    Step::InitializeFailed { fault: fault.clone(), message: error.message };
+                let opening = self.session.take().map(|session| Step::OpenFailed {
+                    session: session.key,
+                    fault,
+                    message: "initialize failed".to_owned(),
+                });
+                std::iter::once(failed).chain(opening).collect()
+            }
+        }
+    }
+
+    fn open(
+        &mut self,
+        key: SessionKey,
+        how: Open,
+        settings: impl Iterator<Item = ControlSetting>,
+    ) -> Vec<Step> {
+        let fail = |message: &str| {
+            let (fault, message) = (OpenFault::Other, message.to_owned());
+            vec![Step::OpenFailed { session: key, fault, message }]
+        };
+        if self.session.is_some() {
+            return fail("the process has a session already");
+        }
+        if matches!(self.initialized, Handshake::New | Handshake::Failed) {
+            return fail("the connection is not initialized");
+        }
+        let id = match how {
+            Open::New => String::new(),
+            Open::Resume { id } => id,
+        };
+        let mut recorded = std::mem::take(&mut self.recorded).into_iter();
+        let settings =
+            settings.map(|setting| (recorded.next().map(|(id, _)| id), setting)).collect();
+        for (id, setting) in recorded {
+            self.pending.insert(id, ControlPending::Setting(setting));
+        }
+        let mode = self.transcription.mode.clone();
+        let model = None;
+        self.session = Some(ControlSession { key, id, settings, is_ready: false, mode, model });
+        if self.initialized == Handshake::Done { self.advance() } else { Vec::new() }
+    }
+
+    /// Sends the next setting of the opening, or reports the session as open.
+    fn advance(&mut self) -> Vec<Step> {
+        let Some(session) = &mut self.session else { return Vec::new() };
+        match session.settings.pop_front() {
+            Some((Some(id), setting)) => {
+                self.pending.insert(id, ControlPending::Opening(setting));
+                Vec::new()
+            }
+            Some((None, setting)) => {
+                vec![self.send(&setting.request(), ControlPending::Opening(setting))]
+            }
+            None => {
+                session.is_ready = true;
+                vec![Step::Opened {
+                    session: session.key,
+                    id: session.id.clone(),
+                    modes: Vec::new(),
+                    mode: session.mode.clone(),
+                    model: session.model.clone(),
+                }]
+            }
+        }
+    }
+
+    fn opening_set(
+        &mut self,
+        setting: ControlSetting,
+        outcome: Result<Value, AgentError>,
+    ) -> Vec<Step> {
+        let Some(session) = &mut self.session else { return Vec::new() };
+        let error = match outcome {
+            Ok(response) => {
+                let current = response.get("mode").and_then(Value::as_str);
+                match setting {
+                    ControlSetting::Mode(mode) if current.is_none_or(|it| it == mode) => {
+                        session.mode = Some(mode.clone());
+                        self.transcription.mode = Some(mode);
+                        return self.advance();
+                    }
+                    ControlSetting::Model(model) => {
+                        session.model = Some(model);
+                        return self.advance();
+                    }
+                    ControlSetting::Mode(_) => {
+                        AgentError { code: 0, message: "the agent reports another mode".to_owned() }
+                    }
+                }
+            }
+            Err(error) => error,
+        };
+        let fault = match setting {
+            ControlSetting::Mode(wanted) => OpenFault::ModeNotConfirmed { wanted },
+            ControlSetting::Model(_) => OpenFault::Other,
+        };
+        let session = session.key;
+        self.session = None;
+        vec![Step::OpenFailed { session, fault, message: error.message }]
+    }
+
+    fn ready(&self, key: SessionKey) -> bool {
+        self.session.as_ref().is_some_and(|session| session.key == key && session.is_ready)
+    }
+
+    fn set(&mut self, key: SessionKey, setting: ControlSetting) -> Vec<Step> {
+        if !self.ready(key) {
+            return vec![Step::protocol_error("the session is not open")];
+        }
+        vec![self.send(&setting.request(), ControlPending::Setting(setting))]
+    }
+
+    fn was_set(
+        &mut self,
+        setting: ControlSetting,
+        outcome: &Result<Value, AgentError>,
+    ) -> Vec<Step> {
+        let Some(session) = self.session.as_ref().map(|session| session.key) else {
+            return Vec::new();
+        };
+        if let Err(error) = outcome {
+            return vec![Step::Warning { session, text: format!("not set: {}", error.message) }];
+        }
+        match setting {
+            ControlSetting::Mode(mode) => {
+                self.transcription.change_mode(session, &mode).into_iter().collect()
+            }
+            ControlSetting::Model(model) => vec![Step::ModelChanged { session, model }],
+        }
+    }
+
+    fn prompt(&mut self, session: SessionKey, parts: &[PromptPart]) -> Vec<Step> {
+        if !self.ready(session) {
+            let message = "the session is not open".to_owned();
+            let end = TurnOutcome::Failed { code: 0, message, is_authentication: false };
+            return vec![Step::TurnEnded { session, end, usage: None }];
+        }
+        if self.turns.is_running() {
+            return vec![Step::protocol_error("a turn is in progress")];
+        }
+        let content: Vec<_> = parts.iter().map(messages::block).collect();
+        let message = json!({"type": "user", "message": {"role": "user", "content": content}});
+        let step = self.sender.line(&message);
+        self.turns.record_prompt(self.sender.lines);
+        vec![step]
+    }
+
+    fn cancel(&mut self, session: SessionKey) -> Vec<Step> {
+        if !self.ready(session) || !self.turns.is_running() {
+            return Vec::new();
+        }
+        self.turns.record_cancel();
+        let mut steps =
+            vec![self.send(&json!({"subtype": "interrupt"}), ControlPending::Interrupt)];
+        let closed = self.requests.close_all(session, &mut self.sender).into_iter();
+        steps.extend(closed.filter(|step| matches!(step, Step::Send(_))));
+        steps
+    }
+
+    fn end_turn(&mut self, end: impl FnOnce(bool) -> Step) -> Vec<Step> {
+        let is_cancelling = self.turns.is_cancelling();
+        let Some(session) = self.session.as_ref().map(|session| session.key) else {
+            return Vec::new();
+        };
+        if !self.turns.record_end() {
+            return Vec::new();
+        }
+        self.transcription.end_turn();
+        let mut steps = self.requests.close_all(session, &mut self.sender);
+        steps.push(end(is_cancelling));
+        steps
+    }
+
+    fn lose_turn(&mut self) -> Vec<Step> {
+        let session = self.session.as_ref().map_or(SessionKey(0), |session| session.key);
+        let lost = Step::TurnEnded { session, end: TurnOutcome::Lost, usage: None };
+        self.end_turn(|_| lost)
+    }
+
+    fn close(&mut self, session: SessionKey) -> Vec<Step> {
+        let mut steps = self.cancel(session);
+        if self.session.as_ref().is_some_and(|open| open.key == session) {
+            steps.extend(self.lose_turn());
+            self.session = None;
+        }
+        steps.push(Step::Closed { session });
+        steps
+    }
+
+    fn respond(&mut self, message: &Value) -> Vec<Step> {
+        let response = message.get("response").cloned().unwrap_or_default();
+        let text = |name: &str| response.get(name).and_then(Value::as_str);
+        let pending = text("request_id").and_then(|id| self.pending.remove(id));
+        let outcome = match text("subtype") {
+            Some("success") => Ok(response.get("response").cloned().unwrap_or_default()),
+            _ => Err(AgentError { code: 0, message: text("error").unwrap_or_default().to_owned() }),
+        };
+        match pending {
+            None => vec![Step::protocol_error("response to an unknown request")],
+            Some(ControlPending::Initialize) => self.initialized(outcome),
+            Some(ControlPending::Opening(setting)) => self.opening_set(setting, outcome),
+            Some(ControlPending::Setting(setting)) => self.was_set(setting, &outcome),
+            Some(ControlPending::Interrupt) => Vec::new(),
+        }
+    }
+
+    fn message(&mut self, kind: &str, message: &Value) -> Vec<Step> {
+        let Some(session) = &mut self.session else { return Vec::new() };
+        let key = session.key;
+        let mut steps = Vec::new();
+        let id = message.get("session_id").and_then(Value::as_str).unwrap_or_default();
+        if !id.is_empty() && id != session.id {
+            id.clone_into(&mut session.id);
+            steps.push(Step::Identified { session: key, id: id.to_owned() });
+        }
+        if kind == "result" {
+            steps.extend(self.end_turn(|is_cancelling| messages::end(key, message, is_cancelling)));
+        } else {
+            steps.extend(self.transcription.steps(key, kind, message));
+        }
+        steps
+    }
+}
+
+impl Protocol for ControlConnection {
+    fn receive(&mut self, line: &[u8]) -> Vec<Step> {
+        let Ok(message) = serde_json::from_slice::<Value>(line) else {
+            return vec![Step::protocol_error("line is not JSON")];
+        };
+        let Some(kind) = message.get("type").and_then(Value::as_str) else {
+            return vec![Step::protocol_error("message has no type")];
+        };
+        match kind {
+            "control_response" => self.respond(&message),
+            "control_request" => {
+                let key = self.session.as_ref().map(|session| session.key);
+                let state = (key, &self.turns, &mut self.transcription);
+                self.requests.receive(&message, state, &mut self.sender)
+            }
+            "control_cancel_request" => self.requests.withdraw(&message, &mut self.sender),
+            kind => self.message(kind, &message),
+        }
+    }
+
+    fn command(&mut self, command: Command) -> Vec<Step> {
+        match command {
+            Command::Initialize => self.initialize(),
+            Command::Open { session, how, mode, model, .. } => {
+                let mode = mode.map(ControlSetting::Mode);
+                let model = model.map(ControlSetting::Model);
+                self.open(session, how, mode.into_iter().chain(model))
+            }
+            Command::Prompt { session, parts } => self.prompt(session, &parts),
+            Command::Answer { session, request, answer } => {
+                self.requests.answer((session, &request), answer, &mut self.sender)
+            }
+            Command::Cancel { session } => self.cancel(session),
+            Command::SetMode { session, mode } => self.set(session, ControlSetting::Mode(mode)),
+            Command::SetModel { session, model } => self.set(session, ControlSetting::Model(model)),
+            Command::Close { session } => self.close(session),
+        }
+    }
+
+    fn record_sent(&mut self, line: &[u8]) {
+        replay::record(self, line);
+    }
+
+    fn end(&mut self) -> Vec<Step> {
+        let (fault, message) = (OpenFault::Other, "the process has ended".to_owned());
+        let mut steps = Vec::new();
+        if self.initialized == Handshake::Waiting {
+            let (fault, message) = (fault.clone(), message.clone());
+            steps.push(Step::InitializeFailed { fault, message });
+        }
+        if let Some(session) = self.session.take_if(|session| !session.is_ready) {
+            steps.push(Step::OpenFailed { session: session.key, fault, message });
+        }
+        steps.extend(self.lose_turn());
+        steps.retain(|step| !matches!(step, Step::Send(_)));
+        steps
+    }
+}

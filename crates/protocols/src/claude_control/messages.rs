@@ -1,0 +1,184 @@
+//! Messages of a conversation: texts, tool calls and ends of turns.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use crate::fault::AgentError;
+use crate::model::command::{PromptPart, ResourceBody};
+use crate::model::ids::SessionKey;
+use crate::model::step::{Cost, Step, TextRole, TokenUsage, TurnOutcome};
+use crate::model::tool_call::{FileDiff, ToolCall, ToolKind, ToolStatus};
+use crate::subject::{add_path, apply_args};
+
+/// Kinds of effect of the tools of Claude Code.
+const TOOLS: &[(&str, ToolKind)] = &[
+    ("Bash", ToolKind::Execute),
+    ("BashOutput", ToolKind::Execute),
+    ("KillShell", ToolKind::Execute),
+    ("Read", ToolKind::Read),
+    ("NotebookRead", ToolKind::Read),
+    ("Edit", ToolKind::Edit),
+    ("MultiEdit", ToolKind::Edit),
+    ("Write", ToolKind::Edit),
+    ("NotebookEdit", ToolKind::Edit),
+    ("Glob", ToolKind::Search),
+    ("Grep", ToolKind::Search),
+    ("WebSearch", ToolKind::Search),
+    ("WebFetch", ToolKind::Fetch),
+    ("Task", ToolKind::Think),
+    ("TodoWrite", ToolKind::Think),
+    ("ExitPlanMode", ToolKind::SwitchMode),
+];
+
+/// State that turns messages into steps.
+#[derive(Debug, Default)]
+pub(super) struct Transcription {
+    calls: HashMap<String, ToolCall>,
+    pub(super) mode: Option<String>,
+}
+
+impl Transcription {
+    pub(super) fn end_turn(&mut self) {
+        self.calls.clear();
+    }
+
+    /// Returns a tool call with its subject, and remembers it.
+    pub(super) fn call(&mut self, id: &str, name: &str, input: &Value) -> ToolCall {
+        let kind = TOOLS.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
+        let mut call = ToolCall {
+            id: id.to_owned(),
+            name: Some(name.to_owned()),
+            kind: kind.unwrap_or_default(),
+            ..ToolCall::default()
+        };
+        apply_args(&mut call, input);
+        let text = |name: &str| input.get(name).and_then(Value::as_str).map(str::to_owned);
+        if let Some(path) = text("notebook_path") {
+            add_path(&mut call, &path);
+        }
+        let new = text("new_string").or_else(|| text("content"));
+        if let (ToolKind::Edit, Some(path), Some(new)) = (call.kind, text("file_path"), new) {
+            call.diffs.push(FileDiff { path, old: text("old_string"), new });
+        }
+        self.calls.insert(id.to_owned(), call.clone());
+        call
+    }
+
+    pub(super) fn change_mode(&mut self, session: SessionKey, mode: &str) -> Option<Step> {
+        let is_new = self.mode.as_deref() != Some(mode);
+        self.mode = Some(mode.to_owned());
+        is_new.then(|| Step::ModeChanged { session, mode: mode.to_owned() })
+    }
+
+    /// Returns the steps of a message. Unknown messages have none.
+    pub(super) fn steps(&mut self, session: SessionKey, kind: &str, message: &Value) -> Vec<Step> {
+        let content = message.pointer("/message/content").and_then(Value::as_array);
+        match kind {
+            "assistant" => {
+                let id = message.pointer("/message/id").and_then(Value::as_str);
+                let is_nested = message.get("parent_tool_use_id").is_some_and(|it| !it.is_null());
+                let blocks = content.into_iter().flatten();
+                blocks.filter_map(|it| self.block(session, it, id.filter(|_| !is_nested))).collect()
+            }
+            "user" => {
+                let blocks = content.into_iter().flatten();
+                blocks.filter_map(|block| self.result(session, block)).collect()
+            }
+            "system" => {
+                let text = |name: &str| message.get(name).and_then(Value::as_str);
+                if text("subtype") == Some("compact_boundary") {
+                    return vec![Step::Compacted { session }];
+                }
+                let mode = text("permissionMode").and_then(|mode| self.change_mode(session, mode));
+                mode.into_iter().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the step of a block of an answer. Texts without a message id are of a nested agent and have none.
+    fn block(&mut self, session: SessionKey, block: &Value, message: Option<&str>) -> Option<Step> {
+        let text = |name: &str| block.get(name).and_then(Value::as_str);
+        let channel = match text("type")? {
+            "text" => TextRole::Answer,
+            "thinking" => TextRole::Thought,
+            "tool_use" => {
+                let input = block.get("input").cloned().unwrap_or_default();
+                let call = Box::new(self.call(text("id")?, text("name")?, &input));
+                return Some(Step::Tool { session, call, is_new: true });
+            }
+            _ => return None,
+        };
+        let text = text("text").or_else(|| text("thinking")).filter(|text| !text.is_empty())?;
+        let message = Some(message?.to_owned());
+        Some(Step::Text { session, message, channel, text: text.to_owned() })
+    }
+
+    fn result(&mut self, session: SessionKey, block: &Value) -> Option<Step> {
+        let id = block.get("tool_use_id")?.as_str()?;
+        let call = self.calls.get_mut(id)?;
+        let is_error = block.get("is_error") == Some(&Value::Bool(true));
+        call.status = if is_error { ToolStatus::Failed } else { ToolStatus::Completed };
+        Some(Step::Tool { session, call: Box::new(call.clone()), is_new: false })
+    }
+}
+
+/// Returns the content block of a part of a prompt. Links and sounds have no block of their own.
+pub(super) fn block(part: &PromptPart) -> Value {
+    let source =
+        |mime: &str, data: &str| json!({"type": "base64", "media_type": mime, "data": data});
+    match part {
+        PromptPart::Text(text) => json!({"type": "text", "text": text}),
+        PromptPart::ResourceLink { uri, name, .. } => {
+            json!({"type": "text", "text": format!("[{name}]({uri})")})
+        }
+        PromptPart::Resource { uri, body: ResourceBody::Text(text), .. } => {
+            let source = json!({"type": "text", "media_type": "text/plain", "data": text});
+            json!({"type": "document", "title": uri, "source": source})
+        }
+        PromptPart::Resource { uri, mime, body: ResourceBody::Base64(data) } => {
+            let source = source(mime.as_deref().unwrap_or("application/pdf"), data);
+            json!({"type": "document", "title": uri, "source": source})
+        }
+        PromptPart::Image { mime, base64 } | PromptPart::Audio { mime, base64 } => {
+            json!({"type": "image", "source": source(mime, base64)})
+        }
+    }
+}
+
+/// Returns the end of a turn from its `result` message.
+pub(super) fn end(session: SessionKey, result: &Value, is_cancelling: bool) -> Step {
+    let text = |name: &str| result.get(name).and_then(Value::as_str);
+    let is_error = result.get("is_error") == Some(&Value::Bool(true));
+    let end = match (text("subtype"), text("stop_reason")) {
+        _ if is_cancelling => TurnOutcome::Cancelled,
+        (Some("error_max_turns"), _) => TurnOutcome::MaxTurnRequests,
+        (Some("success"), _) if is_error => failed(result),
+        (Some("success"), Some("max_tokens")) => TurnOutcome::MaxTokens,
+        (Some("success"), Some("refusal")) => TurnOutcome::Refusal,
+        (Some("success"), _) => TurnOutcome::EndTurn,
+        _ => failed(result),
+    };
+    let number = |path: &str| result.pointer(path).and_then(Value::as_u64);
+    let cost = result.get("total_cost_usd").and_then(Value::as_f64);
+    let usage = TokenUsage {
+        input: number("/usage/input_tokens"),
+        output: number("/usage/output_tokens"),
+        cached: number("/usage/cache_read_input_tokens"),
+        reasoning: number("/usage/output_tokens_details/thinking_tokens"),
+        cost: cost.map(|amount| Cost { amount, currency: "USD".to_owned() }),
+        ..TokenUsage::default()
+    };
+    Step::TurnEnded { session, end, usage: usage.if_known() }
+}
+
+fn failed(result: &Value) -> TurnOutcome {
+    let code = result.get("api_error_status").and_then(Value::as_i64).unwrap_or_default();
+    let errors = result.get("errors").and_then(Value::as_array).into_iter().flatten();
+    let errors = errors.filter_map(Value::as_str).collect::<Vec<_>>().join("; ");
+    let text = result.get("result").and_then(Value::as_str).unwrap_or(&errors);
+    let error = AgentError { code, message: text.to_owned() };
+    let is_authentication = error.is_authentication();
+    TurnOutcome::Failed { code, message: error.message, is_authentication }
+}

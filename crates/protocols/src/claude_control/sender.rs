@@ -1,0 +1,29 @@
+//! Lines of the client, with their numbers and the ids of its requests.
+
+use serde_json::{Value, json};
+
+use crate::model::step::Step;
+
+/// Prefix of the ids of requests of the client.
+pub(super) const PREFIX: &str = "client-";
+
+/// Builder of lines, with the next free id and the number of sent lines.
+#[derive(Debug, Default)]
+pub(super) struct ControlSender {
+    pub(super) next: u64,
+    pub(super) lines: u64,
+}
+
+impl ControlSender {
+    pub(super) fn line(&mut self, message: &Value) -> Step {
+        self.lines += 1;
+        Step::Send(format!("{message}\n").into_bytes())
+    }
+
+    pub(super) fn request(&mut self, request: &Value) -> (String, Step) {
+        self.next += 1;
+        let id = format!("{PREFIX}{}", self.next);
+        let message = json!({"type": "control_request", "request_id": id, "request": request});
+        (id, self.line(&message))
+    }
+}

@@ -1,0 +1,43 @@
+//! Session of the process, and its settings.
+
+use std::collections::VecDeque;
+
+use serde_json::{Value, json};
+
+use crate::model::ids::SessionKey;
+
+/// Session of the process.
+#[derive(Debug)]
+pub(super) struct ControlSession {
+    pub(super) key: SessionKey,
+    pub(super) id: String,
+    pub(super) settings: VecDeque<(Option<String>, ControlSetting)>,
+    pub(super) is_ready: bool,
+    pub(super) mode: Option<String>,
+    pub(super) model: Option<String>,
+}
+
+/// Setting of the session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ControlSetting {
+    Mode(String),
+    Model(String),
+}
+
+impl ControlSetting {
+    pub(super) fn request(&self) -> Value {
+        match self {
+            Self::Mode(mode) => json!({"subtype": "set_permission_mode", "mode": mode}),
+            Self::Model(model) => json!({"subtype": "set_model", "model": model}),
+        }
+    }
+
+    pub(super) fn read(request: &Value) -> Option<Self> {
+        let text = |name: &str| request.get(name).and_then(Value::as_str).map(str::to_owned);
+        match text("subtype")?.as_str() {
+            "set_permission_mode" => text("mode").map(Self::Mode),
+            "set_model" => text("model").map(Self::Model),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Connection with one process, independent of the protocol.
+
+use crate::acp::AcpConnection;
+use crate::app_server::AppServerConnection;
+use crate::claude_control::ControlConnection;
+use crate::lines::{Line, LineBuffer};
+use crate::model::command::{ClientInfo, Command, ProtocolKind};
+use crate::model::step::{OpenFault, Step, TurnOutcome};
+use crate::protocol::Protocol;
+
+/// Greatest length of a received line in bytes, unless [`Connection::with_max_line`] changes it.
+pub const DEFAULT_MAX_LINE: usize = 16 * 1024 * 1024;
+
+/// Connection with one process of an agent, which can hold several sessions.
+#[derive(Debug)]
+pub struct Connection {
+    received: LineBuffer,
+    /// Sent lines of a replay have no limit: the connection wrote them itself.
+    replayed: LineBuffer,
+    machine: ProtocolMachine,
+    has_sent_prompt: bool,
+    has_sent_cancel: bool,
+    is_ended: bool,
+}
+
+/// State machine of a protocol.
+#[derive(Debug)]
+enum ProtocolMachine {
+    Acp(Box<AcpConnection>),
+    ClaudeControl(Box<ControlConnection>),
+    CodexAppServer(Box<AppServerConnection>),
+}
+
+impl Connection {
+    /// Creates a connection with a process that has received nothing.
+    #[must_use]
+    pub fn new(kind: ProtocolKind, client: ClientInfo) -> Self {
+        let machine = match kind {
+            ProtocolKind::Acp => ProtocolMachine::Acp(Box::new(AcpConnection::new(client))),
+            ProtocolKind::ClaudeControl => ProtocolMachine::ClaudeControl(Box::default()),
+            ProtocolKind::CodexAppServer => {
+                ProtocolMachine::CodexAppServer(Box::new(AppServerConnection::new(client)))
+            }
+        };
+        Self {
+            received: LineBuffer::new(DEFAULT_MAX_LINE),
+            replayed: LineBuffer::new(usize::MAX),
+            machine,
+            has_sent_prompt: false,
+            has_sent_cancel: false,
+            is_ended: false,
+        }
+    }
+
+    /// Changes the greatest length of a received line. A longer line is reported as [`Step::ProtocolError`] and skipped.
+    #[must_use]
+    pub fn with_max_line(mut self, bytes: usize) -> Self {
+        self.received = LineBuffer::new(bytes);
+        self
+    }
+
+    /// Handles output of the process, cut into pieces of any size.
+    pub fn handle(&mut self, bytes: &[u8]) -> Vec<Step> {
+        if self.is_ended {
+            return Vec::new();
+        }
+        let mut steps = Vec::new();
+        for line in self.received.push(bytes) {
+            match line {
+                Line::Complete(line) if line.iter().all(u8::is_ascii_whitespace) => {}
+                Line::Complete(line) => steps.extend(self.protocol().receive(&line)),
+                Line::TooLong => {
+                    steps.push(Step::protocol_error("line exceeds the limit and is skipped"));
+                }
+            }
+        }
+        steps
+    }
+
+    /// Performs a command.
+    pub fn command(&mut self, command: Command) -> Vec<Step> {
+        if self.is_ended { refuse(command) } else { self.protocol().command(command) }
+    }
+
+    /// Records lines that were written to the process before a crash of the caller, in pieces of any size. An incomplete
+    /// last line is ignored. Must precede [`Self::handle`] and [`Self::command`]; see the documentation of the crate.
+    pub fn replay_sent(&mut self, bytes: &[u8]) {
+        for line in self.replayed.push(bytes) {
+            if let Line::Complete(line) = line {
+                self.has_sent_prompt |= is_prompt(&line);
+                self.has_sent_cancel |= is_cancel(&line);
+                self.protocol().record_sent(&line);
+            }
+        }
+    }
+
+    /// Returns whether a prompt is among the replayed lines, so that the caller does not send its message again.
+    #[must_use]
+    pub const fn has_sent_prompt(&self) -> bool {
+        self.has_sent_prompt
+    }
+
+    /// Returns whether a cancellation is among the replayed lines, so that the caller does not cancel its turn again.
+    #[must_use]
+    pub const fn has_sent_cancel(&self) -> bool {
+        self.has_sent_cancel
+    }
+
+    /// Handles the end of the output. A last line without a line feed is handled; then open turns end with
+    /// [`crate::TurnOutcome::Lost`], and openings fail. Later output is ignored and later commands fail.
+    pub fn end_of_output(&mut self) -> Vec<Step> {
+        if self.is_ended {
+            return Vec::new();
+        }
+        let rest = self.received.finish();
+        let mut steps = rest.map_or_else(Vec::new, |line| self.protocol().receive(&line));
+        steps.retain(|step| !matches!(step, Step::Send(_)));
+        steps.extend(self.protocol().end());
+        self.is_ended = true;
+        steps
+    }
+
+    fn protocol(&mut self) -> &mut dyn Protocol {
+        match &mut self.machine {
+            ProtocolMachine::Acp(machine) => machine.as_mut(),
+            ProtocolMachine::ClaudeControl(machine) => machine.as_mut(),
+            ProtocolMachine::CodexAppServer(machine) => machine.as_mut(),
+        }
+    }
+}
+
+/// Returns whether a sent line is a prompt of one of the protocols, whose requests have distinct names.
+fn is_prompt(line: &[u8]) -> bool {
+    let message: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
+    let word = |name: &str| message.get(name).and_then(serde_json::Value::as_str);
+    matches!(word("method"), Some("session/prompt" | "turn/start")) || word("type") == Some("user")
+}
+
+/// Returns whether a sent line cancels a turn in one of the protocols, whose requests have distinct names.
+fn is_cancel(line: &[u8]) -> bool {
+    let message: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
+    let word = |path: &str| message.pointer(path).and_then(serde_json::Value::as_str);
+    matches!(word("/method"), Some("session/cancel" | "turn/interrupt"))
+        || word("/request/subtype") == Some("interrupt")
+}
+
+/// Returns the steps of a command for a process that has ended.
+fn refuse(command: Command) -> Vec<Step> {
+    let message = "the process has ended".to_owned();
+    match command {
+        Command::Open { session, .. } => {
+            vec![Step::OpenFailed { session, fault: OpenFault::Other, message }]
+        }
+        Command::Prompt { session, .. } => {
+            vec![Step::TurnEnded { session, end: TurnOutcome::Lost, usage: None }]
+        }
+        Command::Close { session } => vec![Step::Closed { session }],
+        Command::Initialize => {
+            vec![Step::InitializeFailed { fault: OpenFault::Other, message }]
+        }
+        Command::Answer { .. }
+        | Command::Cancel { .. }
+        | Command::SetMode { .. }
+        | Command::SetModel { .. } => Vec::new(),
+    }
+}

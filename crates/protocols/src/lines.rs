@@ -1,0 +1,51 @@
+//! Splitting of output into lines of limited length.
+
+/// Line of output.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// Line without its line feed.
+    Complete(Vec<u8>),
+    /// Line that exceeds the limit. Its bytes are dropped.
+    TooLong,
+}
+
+/// Buffer for the beginning of a line.
+#[derive(Debug)]
+pub(crate) struct LineBuffer {
+    partial: Vec<u8>,
+    limit: usize,
+    is_skipping: bool,
+}
+
+impl LineBuffer {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { partial: Vec::new(), limit, is_skipping: false }
+    }
+
+    /// Returns the lines that the bytes complete. The result does not depend on how the output is cut into pieces.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<Line> {
+        let mut lines = Vec::new();
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let (content, is_complete) =
+                piece.strip_suffix(b"\n").map_or((piece, false), |content| (content, true));
+            if !self.is_skipping && self.partial.len() + content.len() > self.limit {
+                lines.push(Line::TooLong);
+                self.is_skipping = true;
+                self.partial = Vec::new();
+            }
+            if !self.is_skipping {
+                self.partial.extend_from_slice(content);
+            }
+            if is_complete && !std::mem::take(&mut self.is_skipping) {
+                lines.push(Line::Complete(std::mem::take(&mut self.partial)));
+            }
+        }
+        lines
+    }
+
+    /// Returns the last line of an output that does not end with a line feed.
+    pub(crate) fn finish(&mut self) -> Option<Vec<u8>> {
+        self.is_skipping = false;
+        Some(std::mem::take(&mut self.partial)).filter(|rest| !rest.is_empty())
+    }
+}

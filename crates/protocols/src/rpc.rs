@@ -1,0 +1,119 @@
+//! JSON-RPC messages, one per line.
+
+use serde_json::{Map, Value, json};
+
+use crate::fault::AgentError;
+use crate::model::ids::RequestId;
+use crate::model::step::Step;
+
+/// Error code of JSON-RPC for a method that the client does not offer.
+pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
+/// Error code of JSON-RPC for parameters that the client cannot read.
+pub(crate) const INVALID_PARAMS: i64 = -32602;
+/// Error code of JSON-RPC for an invalid request.
+const INVALID_REQUEST: i64 = -32600;
+/// Text of the error that rejects a reused id. A replay recognizes it.
+const ID_IN_USE: &str = "the id of the request is already in use";
+
+/// Message of either side.
+#[derive(Debug)]
+pub(crate) enum RpcFrame {
+    /// Request that expects a response.
+    Request { id: RequestId, method: String, params: Value },
+    /// Message without a response.
+    Notification { method: String, params: Value },
+    /// Response to a request.
+    Response { id: RequestId, outcome: Result<Value, AgentError> },
+}
+
+impl RpcFrame {
+    /// Reads a line; the error says what is wrong with it.
+    pub(crate) fn read(line: &[u8]) -> Result<Self, &'static str> {
+        let value: Value = serde_json::from_slice(line).map_err(|_error| "line is not JSON")?;
+        let Value::Object(mut fields) = value else { return Err("message is not an object") };
+        let id = match fields.get("id") {
+            None | Some(Value::Null) => None,
+            Some(id) => Some(RequestId::read(id).ok_or("id is no integer and no text")?),
+        };
+        let params = fields.remove("params").unwrap_or_default();
+        match (id, fields.remove("method")) {
+            (Some(id), Some(Value::String(method))) => Ok(Self::Request { id, method, params }),
+            (None, Some(Value::String(method))) => Ok(Self::Notification { method, params }),
+            (Some(id), None) => {
+                let error = fields.get("error").filter(|error| !error.is_null());
+                let result = || fields.get("result").cloned().unwrap_or_default();
+                let outcome = error.map_or_else(|| Ok(result()), |it| Err(AgentError::read(it)));
+                Ok(Self::Response { id, outcome })
+            }
+            (None, None) => Err("message has neither an id nor a method"),
+            (_, Some(_)) => Err("method is no text"),
+        }
+    }
+
+    /// Returns whether a sent response rejects a request with a reused id.
+    pub(crate) fn is_conflict(outcome: &Result<Value, AgentError>) -> bool {
+        outcome.as_ref().is_err_and(|error| error.message == ID_IN_USE)
+    }
+}
+
+/// Builder of messages, with the next free id and the number of sent lines.
+#[derive(Debug)]
+pub(crate) struct RpcWriter {
+    /// True if messages have the member `jsonrpc`.
+    is_versioned: bool,
+    next_id: i64,
+    sent_lines: u64,
+}
+
+impl RpcWriter {
+    pub(crate) fn new(is_versioned: bool) -> Self {
+        Self { is_versioned, next_id: 1, sent_lines: 0 }
+    }
+
+    /// Returns the number of the latest sent line. The first line has number 1.
+    pub(crate) fn line(&self) -> u64 {
+        self.sent_lines
+    }
+
+    /// Counts a replayed line, with the id of its request.
+    pub(crate) fn record(&mut self, id: Option<i64>) {
+        self.sent_lines += 1;
+        self.next_id = self.next_id.max(id.map_or(0, |id| id.saturating_add(1)));
+    }
+
+    /// Returns a request and its id.
+    pub(crate) fn request(&mut self, method: &str, params: &Value) -> (i64, Step) {
+        let id = self.next_id;
+        self.next_id += 1;
+        (id, self.send(&json!({"id": id, "method": method, "params": params})))
+    }
+
+    pub(crate) fn notification(&mut self, method: &str, params: &Value) -> Step {
+        self.send(&json!({"method": method, "params": params}))
+    }
+
+    pub(crate) fn result(&mut self, id: &RequestId, result: &Value) -> Step {
+        self.send(&json!({"id": id.json(), "result": result}))
+    }
+
+    pub(crate) fn error(&mut self, id: &RequestId, code: i64, message: &str) -> Step {
+        self.send(&json!({"id": id.json(), "error": {"code": code, "message": message}}))
+    }
+
+    /// Returns the error for a request whose id was used before.
+    pub(crate) fn conflict(&mut self, id: &RequestId) -> Step {
+        self.error(id, INVALID_REQUEST, ID_IN_USE)
+    }
+
+    pub(crate) fn send(&mut self, message: &Value) -> Step {
+        self.sent_lines += 1;
+        let mut fields = Map::new();
+        if self.is_versioned {
+            fields.insert("jsonrpc".to_owned(), "2.0".into());
+        }
+        fields.extend(message.as_object().cloned().unwrap_or_default());
+        let mut line = Value::Object(fields).to_string().into_bytes();
+        line.push(b'\n');
+        Step::Send(line)
+    }
+}

@@ -1,0 +1,247 @@
+//! Tests of ACP with agents that break the protocol, refuse or end, and of single rules.
+
+use algonius_protocols::{Answer, Command, FormAction, ProtocolKind};
+use serde_json::{Value, json};
+
+use crate::acp_script::{KEY, Script, new};
+use crate::player::connection;
+
+/// Options of a permission request: ids and kinds.
+type Options = &'static [(&'static str, &'static str)];
+
+const USUAL: Options = &[("always", "allow_always"), ("once", "allow_once"), ("no", "reject_once")];
+
+fn selected(option: &str) -> Value {
+    json!({"outcome": {"outcome": "selected", "optionId": option}})
+}
+
+fn cancelled() -> Value {
+    json!({"outcome": {"outcome": "cancelled"}})
+}
+
+#[test]
+fn an_answer_selects_only_options_that_apply_once() {
+    let cases: &[(Options, Answer, Value)] = &[
+        (USUAL, Answer::Allow, selected("once")),
+        (USUAL, Answer::Deny { message: None }, selected("no")),
+        (USUAL, Answer::Cancelled, cancelled()),
+        (&[("always", "allow_always"), ("no", "reject_once")], Answer::Allow, selected("no")),
+        (&[("always", "allow_always")], Answer::Allow, cancelled()),
+        (&[("never", "reject_always")], Answer::Deny { message: None }, cancelled()),
+        (&[("x", "allow_once"), ("x", "allow_always")], Answer::Allow, cancelled()),
+        (
+            &[("x", "allow_once"), ("no", "reject_once"), ("x", "new")],
+            Answer::Allow,
+            selected("no"),
+        ),
+        (&[("no", "allow_always"), ("no", "reject_once")], Answer::Allow, cancelled()),
+    ];
+    for (options, answer, expected) in cases {
+        let mut script = Script::in_turn();
+        script.ask(0, "s", options);
+        script.answer(0, answer.clone());
+        assert_eq!(script.last_sent(), json!({"id": 0, "result": expected}), "{options:?}");
+    }
+}
+
+#[test]
+fn a_second_answer_sends_no_line() {
+    let mut script = Script::in_turn();
+    script.ask(0, "s", USUAL);
+    script.answer(0, Answer::Allow);
+    script.clear();
+    script.answer(0, Answer::Deny { message: None });
+    script.answer(7, Answer::Allow);
+    assert_eq!((script.sent, script.shown), (vec![], vec![]));
+}
+
+#[test]
+fn a_form_answer_to_a_permission_request_leaves_it_open() {
+    let mut script = Script::in_turn();
+    script.ask(0, "s", USUAL);
+    script.answer(0, Answer::Form { action: FormAction::Cancel });
+    assert_eq!(script.sent, Vec::<Value>::new());
+    script.answer(0, Answer::Allow);
+    assert_eq!(script.last_sent()["result"], selected("once"));
+}
+
+#[test]
+fn a_request_for_another_session_is_cancelled() {
+    let mut script = Script::in_turn();
+    script.ask(0, "other", USUAL);
+    assert_eq!(script.last_sent(), json!({"id": 0, "result": cancelled()}));
+    assert!(script.last_shown().contains("unknown session"), "{:?}", script.shown);
+}
+
+#[test]
+fn a_request_outside_of_a_turn_is_cancelled() {
+    let mut script = Script::in_turn();
+    script.respond(&json!({"stopReason": "end_turn"}));
+    script.clear();
+    script.ask(0, "s", USUAL);
+    assert_eq!(script.last_sent(), json!({"id": 0, "result": cancelled()}));
+    assert!(script.last_shown().contains("outside of a turn"), "{:?}", script.shown);
+    script.prompt("again");
+    script.ask(1, "s", USUAL);
+    assert!(script.last_shown().starts_with("ask 1"), "{:?}", script.shown);
+}
+
+/// An answer to the first request could be taken as an answer to the second one.
+#[test]
+fn a_reused_request_id_withdraws_the_open_request() {
+    let mut script = Script::in_turn();
+    script.ask(0, "s", USUAL);
+    script.clear();
+    script.ask(0, "s", USUAL);
+    assert_eq!(script.last_sent()["error"]["code"], -32600);
+    assert!(script.shown.first().unwrap().starts_with("Withdraw"), "{:?}", script.shown);
+    script.clear();
+    script.answer(0, Answer::Allow);
+    assert_eq!(script.sent, Vec::<Value>::new());
+}
+
+#[test]
+fn a_cancelled_turn_answers_present_and_later_requests() {
+    let mut script = Script::in_turn();
+    script.ask(0, "s", USUAL);
+    script.clear();
+    script.command(Command::Cancel { session: KEY });
+    let [cancel, answer] = script.sent.as_slice() else { panic!("{:?}", script.sent) };
+    assert_eq!(cancel["method"], "session/cancel");
+    assert_eq!((&answer["id"], &answer["result"]), (&json!(0), &cancelled()));
+    assert_eq!(script.shown, Vec::<String>::new());
+    script.ask(1, "s", USUAL);
+    assert_eq!(script.last_sent(), json!({"id": 1, "result": cancelled()}));
+    assert!(script.last_shown().starts_with("Answered"), "{:?}", script.shown);
+}
+
+#[test]
+fn a_cancellation_without_a_turn_sends_no_line() {
+    let mut script = Script::open(None);
+    script.clear();
+    script.command(Command::Cancel { session: KEY });
+    assert_eq!(script.sent, Vec::<Value>::new());
+}
+
+#[test]
+fn a_withdrawn_request_is_answered_and_reported() {
+    let mut script = Script::in_turn();
+    script.ask(4, "s", USUAL);
+    script.clear();
+    let params = json!({"requestId": 4});
+    script.agent(&json!({"method": "$/cancel_request", "params": params}));
+    assert_eq!(script.last_sent(), json!({"id": 4, "result": cancelled()}));
+    assert_eq!(script.shown, ["Withdraw { session: SessionKey(0), request: Number(4) }"]);
+}
+
+#[test]
+fn a_turn_that_ends_withdraws_its_open_requests() {
+    let mut script = Script::in_turn();
+    let prompt = json!(3);
+    script.ask(0, "s", USUAL);
+    script.clear();
+    script.agent(&json!({"id": prompt, "result": {"stopReason": "refusal"}}));
+    assert_eq!(script.last_sent(), json!({"id": 0, "result": cancelled()}));
+    let expected = ["Withdraw { session: SessionKey(0), request: Number(0) }", "end Refusal"];
+    assert_eq!(script.shown, expected);
+}
+
+#[test]
+fn form_answers_become_actions() {
+    let accept = Answer::Form { action: FormAction::Accept(json!({"a": 1})) };
+    let cases = [
+        (accept, json!({"action": "accept", "content": {"a": 1}})),
+        (Answer::Form { action: FormAction::Decline }, json!({"action": "decline"})),
+        (Answer::Deny { message: None }, json!({"action": "decline"})),
+        (Answer::Form { action: FormAction::Cancel }, json!({"action": "cancel"})),
+        (Answer::Cancelled, json!({"action": "cancel"})),
+    ];
+    for (answer, expected) in cases {
+        let mut script = Script::in_turn();
+        let schema = json!({"type": "object", "properties": {"a": {"type": "number"}}});
+        let params =
+            json!({"sessionId": "s", "mode": "form", "message": "m", "requestedSchema": schema});
+        script.agent(&json!({"id": "f", "method": "elicitation/create", "params": params}));
+        assert_eq!(script.last_shown(), "ask \"f\" form \"m\" Some([\"a\"]) None");
+        let request = algonius_protocols::RequestId::Text("f".to_owned());
+        script.command(Command::Answer { session: KEY, request, answer });
+        assert_eq!(script.last_sent(), json!({"id": "f", "result": expected}));
+    }
+}
+
+#[test]
+fn other_methods_are_not_found() {
+    let mut script = Script::in_turn();
+    script.agent(&json!({"id": 0, "method": "fs/read_text_file", "params": {"sessionId": "s"}}));
+    assert_eq!(script.last_sent()["error"]["code"], -32601);
+    assert_eq!(script.shown, Vec::<String>::new());
+}
+
+#[test]
+fn a_long_line_is_skipped_and_reported() {
+    let mut script = Script::in_turn();
+    script.connection =
+        std::mem::replace(&mut script.connection, connection(ProtocolKind::Acp)).with_max_line(300);
+    let chunk = |text: &str| json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}});
+    script.update(&chunk(&"x".repeat(400)));
+    script.update(&chunk("next"));
+    assert_eq!(script.shown.len(), 2, "{:?}", script.shown);
+    assert!(script.shown.first().unwrap().contains("exceeds the limit"));
+    assert_eq!(script.last_shown(), "Answer None \"next\"");
+}
+
+#[test]
+fn malformed_lines_are_reported_and_change_nothing() {
+    let mut script = Script::in_turn();
+    let lines: [&[u8]; 8] = [
+        b"no json",
+        b"[]",
+        b"{}",
+        b"{\"id\":1.5,\"method\":\"x\"}",
+        b"{\"method\":1}",
+        b"\xff\xfe",
+        b"{\"id\":99,\"result\":{}}",
+        b"{\"id\":\"3\",\"result\":{\"stopReason\":\"end_turn\"}}",
+    ];
+    for line in lines {
+        script.bytes(&[line, b"\n"].concat());
+        assert!(script.last_shown().starts_with("ProtocolError"), "{:?}", script.shown);
+    }
+    script.bytes(b" \r\n");
+    assert_eq!(script.shown.len(), lines.len());
+    script.respond(&json!({"stopReason": "end_turn"}));
+    assert_eq!(script.last_shown(), "end EndTurn");
+}
+
+#[test]
+fn the_end_of_the_output_ends_turns_and_openings() {
+    let mut turn = Script::in_turn();
+    turn.ask(0, "s", USUAL);
+    turn.clear();
+    turn.bytes(b"{\"method\":\"session/update\",\"params\":{\"sessionId\":\"s\",\"update\":{\"sessionUpdate\":\"notice\",\"text\":\"bye\"}}}");
+    let steps = turn.connection.end_of_output();
+    turn.note(&steps);
+    let withdrawn = "Withdraw { session: SessionKey(0), request: Number(0) }";
+    let warning = "Warning { session: SessionKey(0), text: \"bye\" }";
+    assert_eq!(turn.shown, [warning, withdrawn, "end Lost"]);
+    turn.prompt("more");
+    assert_eq!(turn.last_shown(), "end Lost");
+
+    let mut opening = Script::start(&json!({}));
+    opening.command(new(None));
+    let steps = opening.connection.end_of_output();
+    opening.note(&steps);
+    assert_eq!(opening.shown, ["open failed Other: the process has ended"]);
+}
+
+#[test]
+fn a_session_has_one_turn_at_a_time() {
+    let mut script = Script::in_turn();
+    script.prompt("second");
+    assert_eq!(script.sent, Vec::<Value>::new());
+    assert!(script.last_shown().contains("a turn is in progress"));
+    script.command(Command::Close { session: KEY });
+    script.respond(&json!({}));
+    script.prompt("third");
+    assert!(script.last_shown().starts_with("end Failed { code: -32002"), "{:?}", script.shown);
+}

@@ -1,0 +1,205 @@
+//! Tests of ACP openings: settings, stored conversations and replays of an opening.
+
+use algonius_protocols::{Command, Open, ProtocolKind};
+use serde_json::{Value, json};
+
+use crate::acp_script::{KEY, Script, new, open};
+use crate::player::{Event, check_every_crash, connection};
+
+#[test]
+fn an_unconfirmed_mode_fails_the_opening() {
+    let mut refused = Script::start(&json!({}));
+    refused.command(new(Some("ask")));
+    refused.respond(&json!({"sessionId": "s", "modes": {"currentModeId": "auto"}}));
+    refused.fail(-32602, "no such mode");
+    let mut contradicted = Script::start(&json!({}));
+    contradicted.command(new(Some("ask")));
+    contradicted.respond(&json!({"sessionId": "s", "modes": {"currentModeId": "auto"}}));
+    contradicted.update(&json!({"sessionUpdate": "current_mode_update", "currentModeId": "auto"}));
+    contradicted.respond(&json!({}));
+    for script in [refused, contradicted] {
+        let expected = "open failed ModeNotConfirmed { wanted: \"ask\" }";
+        assert!(script.last_shown().starts_with(expected), "{:?}", script.shown);
+    }
+}
+
+#[test]
+fn a_mode_without_a_list_is_set_as_an_option() {
+    let mut script = Script::start(&json!({}));
+    let mut command = new(Some("ask"));
+    if let Command::Open { options, model, .. } = &mut command {
+        *model = Some("m2".to_owned());
+        options.push(("fast".to_owned(), "true".to_owned()));
+    }
+    script.command(command);
+    let option = |id: &str, category: &str, value: Value, kind: &str| json!({"id": id, "category": category, "currentValue": value, "type": kind, "options": []});
+    let options = |mode: &str| {
+        json!([
+            option("agent-mode", "mode", json!(mode), "select"),
+            option("llm", "model", json!("m1"), "select"),
+            option("fast", "model_config", json!(false), "boolean"),
+        ])
+    };
+    script.clear();
+    script.respond(&json!({"sessionId": "s", "configOptions": options("auto")}));
+    script.respond(&json!({"configOptions": options("ask")}));
+    script.respond(&json!({}));
+    script.respond(&json!({}));
+    let set: Vec<_> = script.sent.iter().map(|it| it["params"].clone()).collect();
+    let expected = [
+        json!({"sessionId": "s", "configId": "agent-mode", "value": "ask"}),
+        json!({"sessionId": "s", "configId": "llm", "value": "m2"}),
+        json!({"sessionId": "s", "configId": "fast", "value": true, "type": "boolean"}),
+    ];
+    assert_eq!(set, expected);
+    assert_eq!(script.last_shown(), "opened s mode=Some(\"ask\") of [] model=Some(\"m2\")");
+}
+
+#[test]
+fn an_unknown_session_is_recognized_by_code_or_text() {
+    let cases = [
+        (-32002, "Session x not found", "UnknownSession"),
+        (-32602, "Invalid params: session not found", "UnknownSession"),
+        (-32603, "Internal error: no rollout found for thread id x", "UnknownSession"),
+        (-32602, "Session x is already loaded", "Other"),
+        (-32000, "Authentication required", "Authentication"),
+        (-32603, "Internal error: 401 Unauthorized", "Authentication"),
+    ];
+    for (code, message, fault) in cases {
+        let mut script = Script::start(&json!({"loadSession": true}));
+        script.command(open(Open::Resume { id: "x".to_owned() }, None));
+        script.fail(code, message);
+        assert_eq!(script.shown, [format!("open failed {fault}: {message}")]);
+    }
+}
+
+#[test]
+fn a_resumed_session_sets_its_mode_again() {
+    for (capabilities, method) in [
+        (json!({"loadSession": true, "sessionCapabilities": {"resume": {}}}), "session/resume"),
+        (json!({"loadSession": true}), "session/load"),
+    ] {
+        let mut script = Script::start(&capabilities);
+        script.command(open(Open::Resume { id: "s".to_owned() }, Some("ask")));
+        assert_eq!(script.last_sent()["method"], method);
+        let chunk = json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "old"}});
+        script.update(&chunk);
+        script.respond(&json!({"modes": {"currentModeId": "auto", "availableModes": []}}));
+        assert_eq!(script.last_sent()["method"], "session/set_mode");
+        script.respond(&json!({}));
+        assert_eq!(script.shown, ["opened s mode=Some(\"ask\") of [] model=None"]);
+    }
+    let mut script = Script::start(&json!({}));
+    script.command(open(Open::Resume { id: "s".to_owned() }, None));
+    assert_eq!(script.shown, ["open failed Other: the agent cannot resume a conversation"]);
+}
+
+#[test]
+fn updates_before_the_response_follow_the_opening() {
+    let mut script = Script::start(&json!({}));
+    script.command(new(Some("ask")));
+    let notice = |text: &str| json!({"sessionUpdate": "notice", "message": text});
+    script.update(&notice("early"));
+    script.respond(&json!({"sessionId": "s"}));
+    script.update(&notice("during"));
+    script.respond(&json!({}));
+    let warning = |text| format!("Warning {{ session: SessionKey(0), text: {text:?} }}");
+    let expected = [
+        "opened s mode=Some(\"ask\") of [] model=None".to_owned(),
+        warning("early"),
+        warning("during"),
+    ];
+    assert_eq!(script.shown, expected);
+}
+
+#[test]
+fn a_closed_session_ends_its_turn_and_can_be_resumed() {
+    let mut script = Script::start(&json!({"sessionCapabilities": {"close": {}, "resume": {}}}));
+    script.command(new(None));
+    script.respond(&json!({"sessionId": "s"}));
+    script.prompt("go");
+    script.clear();
+    script.command(Command::Close { session: KEY });
+    script.respond(&json!({}));
+    script.command(open(Open::Resume { id: "s".to_owned() }, None));
+    script.respond(&json!({}));
+    let expected =
+        ["end Lost", "Closed { session: SessionKey(0) }", "opened s mode=None of [] model=None"];
+    assert_eq!(script.shown, expected);
+}
+
+/// The crash happened after the output was read and before the lines for it were written.
+#[test]
+fn a_replay_sends_the_lines_that_are_missing() {
+    let mut script = Script::start(&json!({}));
+    script.command(new(Some("ask")));
+    let written = script.written.clone();
+    script.respond(&json!({"sessionId": "s"}));
+    let mut next = connection(ProtocolKind::Acp);
+    next.replay_sent(&written);
+    assert_eq!(next.command(new(Some("ask"))), []);
+    let steps = next.handle(&script.received);
+    assert_eq!(crate::player::sent(&steps), script.written.get(written.len()..).unwrap());
+
+    let mut script = Script::in_turn();
+    let written = script.written.clone();
+    script.agent(&json!({"id": 0, "method": "fs/read_text_file", "params": {}}));
+    let mut next = connection(ProtocolKind::Acp);
+    next.replay_sent(&written);
+    let steps = next.handle(&script.received);
+    assert_eq!(crate::player::sent(&steps), script.written.get(written.len()..).unwrap());
+}
+
+/// Without the repeated command, the caller must compare the mode.
+#[test]
+fn a_replay_without_settings_reports_the_current_mode() {
+    let mut script = Script::start(&json!({}));
+    script.command(new(Some("ask")));
+    let written = script.written.clone();
+    script.respond(&json!({"sessionId": "s", "modes": {"currentModeId": "auto"}}));
+    let mut next = Script::start(&json!({}));
+    next.connection = connection(ProtocolKind::Acp);
+    next.connection.replay_sent(&written);
+    next.bytes(&script.received);
+    assert_eq!(next.last_shown(), "opened s mode=Some(\"auto\") of [] model=None");
+}
+
+#[test]
+fn an_agent_of_another_version_fails_initialize() {
+    let mut connection = connection(ProtocolKind::Acp);
+    _ = connection.command(Command::Initialize);
+    assert_eq!(connection.command(new(None)), []);
+    let steps = connection.handle(b"{\"id\":1,\"result\":{\"protocolVersion\":2}}\n");
+    let shown: Vec<_> = steps.iter().filter_map(crate::show::show).collect();
+    assert_eq!(shown.len(), 2, "{shown:?}");
+    assert!(shown.first().unwrap().starts_with("InitializeFailed"));
+    assert_eq!(shown.last().unwrap(), "open failed Other: initialize failed");
+}
+
+/// A replay knows the prompt of the second session when it handles the end of the first one.
+#[test]
+fn a_reopened_conversation_keeps_its_turn_in_a_replay() {
+    let agent = |id: i64, result: &Value| {
+        Event::Agent(format!("{}\n", json!({"id": id, "result": result})).into_bytes())
+    };
+    let next = algonius_protocols::SessionKey(1);
+    let mut resume = open(Open::Resume { id: "s".to_owned() }, Some("ask"));
+    if let Command::Open { session, .. } = &mut resume {
+        *session = next;
+    }
+    let capabilities = json!({"sessionCapabilities": {"close": {}, "resume": {}}});
+    let events = [
+        Event::Client(Command::Initialize),
+        agent(1, &json!({"protocolVersion": 1, "agentCapabilities": capabilities})),
+        Event::Client(new(None)),
+        agent(2, &json!({"sessionId": "s"})),
+        Event::Client(Command::Close { session: KEY }),
+        agent(3, &json!({})),
+        Event::Client(resume),
+        agent(4, &json!({})),
+        agent(5, &json!({})),
+        Event::Client(Command::Prompt { session: next, parts: Vec::new() }),
+        agent(6, &json!({"stopReason": "end_turn"})),
+    ];
+    check_every_crash(ProtocolKind::Acp, &events);
+}

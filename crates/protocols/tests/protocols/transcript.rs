@@ -1,0 +1,216 @@
+//! Recorded transcripts as timelines: the commands that make the adapter act as the recorded client did.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use algonius_protocols::{
+    Answer, Command, FormAction, Open, PromptPart, ProtocolKind, RequestId, SessionKey,
+};
+use serde_json::{Value, json};
+
+use crate::player::Event;
+
+/// Message of a transcript; `is_client` if the client sent it.
+pub(crate) struct Message {
+    pub(crate) is_client: bool,
+    pub(crate) value: Value,
+}
+
+pub(crate) fn folder(kind: ProtocolKind) -> PathBuf {
+    let name = match kind {
+        ProtocolKind::Acp => "acp",
+        ProtocolKind::ClaudeControl => "claude-control",
+        ProtocolKind::CodexAppServer => "codex-app-server",
+    };
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts").join(name)
+}
+
+pub(crate) fn read(kind: ProtocolKind, name: &str) -> Vec<Message> {
+    let text = std::fs::read_to_string(folder(kind).join(format!("{name}.jsonl"))).unwrap();
+    let message = |line: &str| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        Message { is_client: line["dir"] == "->", value: line["msg"].clone() }
+    };
+    text.lines().map(message).collect()
+}
+
+/// Translation of the messages of one transcript.
+struct Translation<'m> {
+    messages: &'m [Message],
+    opened: u32,
+    keys: HashMap<String, SessionKey>,
+    /// Requests of the agent by id.
+    asked: HashMap<String, &'m Value>,
+    /// Sessions whose turn the client cancelled: it answers their requests without a command.
+    is_cancelled: bool,
+}
+
+/// Returns the timeline of a transcript.
+pub(crate) fn events(messages: &[Message]) -> Vec<Event> {
+    let mut translation = Translation {
+        messages,
+        opened: 0,
+        keys: HashMap::new(),
+        asked: HashMap::new(),
+        is_cancelled: false,
+    };
+    let mut events = Vec::new();
+    for (place, message) in messages.iter().enumerate() {
+        if message.is_client && message.value.get("type").is_some() {
+            events.extend(control_commands(&message.value).into_iter().map(Event::Client));
+        } else if message.is_client {
+            events.extend(translation.command(place, &message.value).map(Event::Client));
+        } else {
+            translation.note(&message.value);
+            events.push(Event::Agent(format!("{}\n", message.value).into_bytes()));
+        }
+    }
+    events
+}
+
+impl<'m> Translation<'m> {
+    fn note(&mut self, message: &'m Value) {
+        if message.get("method").is_some() {
+            self.asked.insert(message["id"].to_string(), message);
+        }
+    }
+
+    fn command(&mut self, place: usize, message: &Value) -> Option<Command> {
+        let params = &message["params"];
+        let text = |name: &str| params[name].as_str().map(str::to_owned);
+        let native = text("sessionId").or_else(|| text("threadId"));
+        match message["method"].as_str() {
+            Some("initialize") => Some(Command::Initialize),
+            Some("session/new" | "session/load" | "session/resume" | "thread/start") => {
+                let session = SessionKey(self.opened);
+                self.opened += 1;
+                let id = native.unwrap_or_else(|| self.opened_id(message));
+                self.keys.insert(id.clone(), session);
+                let is_new = text("sessionId").is_none();
+                let how = if is_new { Open::New } else { Open::Resume { id } };
+                let mode = text("sandbox").or_else(|| self.first_mode(place));
+                let cwd = text("cwd")?;
+                Some(Command::Open { session, how, cwd, mode, model: None, options: Vec::new() })
+            }
+            Some("session/set_mode") => {
+                let is_of_opening = !self
+                    .messages
+                    .iter()
+                    .take(place)
+                    .any(|it| it.value["method"] == "session/prompt");
+                let session = *self.keys.get(&native?)?;
+                (!is_of_opening).then_some(Command::SetMode { session, mode: text("modeId")? })
+            }
+            Some("session/prompt" | "turn/start") => {
+                self.is_cancelled = false;
+                let blocks = params.get("prompt").or_else(|| params.get("input"))?;
+                let parts = blocks.as_array()?.iter();
+                let parts =
+                    parts.map(|it| PromptPart::Text(it["text"].as_str().unwrap().to_owned()));
+                let session = *self.keys.get(&native?)?;
+                Some(Command::Prompt { session, parts: parts.collect() })
+            }
+            Some("session/cancel" | "turn/interrupt") => {
+                self.is_cancelled = true;
+                Some(Command::Cancel { session: *self.keys.get(&native?)? })
+            }
+            Some("session/close") => Some(Command::Close { session: *self.keys.get(&native?)? }),
+            Some("initialized") => None,
+            Some(other) => panic!("{other} is not translated"),
+            None => self.answer(message),
+        }
+    }
+
+    /// Returns the id in the response to a request that opens a session.
+    fn opened_id(&self, request: &Value) -> String {
+        let is_response = |it: &&Message| {
+            !it.is_client && it.value["id"] == request["id"] && it.value.get("method").is_none()
+        };
+        let result = &self.messages.iter().find(is_response).unwrap().value["result"];
+        let id = result["sessionId"].as_str().or(result["thread"]["id"].as_str());
+        id.unwrap().to_owned()
+    }
+
+    /// Returns the mode that the client sets before its first prompt.
+    fn first_mode(&self, place: usize) -> Option<String> {
+        let mut rest = self.messages.iter().skip(place).filter(|it| it.is_client);
+        let next = rest.find(|it| {
+            it.value["method"] != "session/new" && it.value["method"] != "session/resume"
+        })?;
+        let mode = &next.value["params"]["modeId"];
+        mode.as_str().filter(|_| next.value["method"] == "session/set_mode").map(str::to_owned)
+    }
+
+    fn answer(&self, message: &Value) -> Option<Command> {
+        let request = self.asked.get(&message["id"].to_string())?;
+        let params = &request["params"];
+        let native = params["sessionId"].as_str().or(params["threadId"].as_str())?;
+        let answer = match request["method"].as_str()? {
+            "elicitation/create" => Answer::Form { action: FormAction::Decline },
+            "session/request_permission" => {
+                let outcome = &message["result"]["outcome"];
+                let options = params["options"].as_array()?;
+                let option = options.iter().find(|it| it["optionId"] == outcome["optionId"]);
+                match option.map(|option| option["kind"].as_str().unwrap()) {
+                    Some("allow_once") => Answer::Allow,
+                    Some("reject_once") => Answer::Deny { message: None },
+                    Some(other) => panic!("{other} was selected"),
+                    None if self.is_cancelled => return None,
+                    None => Answer::Cancelled,
+                }
+            }
+            "item/commandExecution/requestApproval" => {
+                match message["result"]["decision"].as_str()? {
+                    "accept" => Answer::Allow,
+                    _ => Answer::Deny { message: None },
+                }
+            }
+            _ => return None,
+        };
+        let request = match message["id"].as_i64() {
+            Some(number) => RequestId::Number(number),
+            None => RequestId::Text(message["id"].as_str()?.to_owned()),
+        };
+        Some(Command::Answer { session: *self.keys.get(native)?, request, answer })
+    }
+}
+
+/// Returns the commands of a line of claude-control. The session has no line of its own.
+fn control_commands(message: &Value) -> Vec<Command> {
+    let session = SessionKey(0);
+    let text = |path: &str| message.pointer(path).and_then(Value::as_str).map(str::to_owned);
+    match text("/type").unwrap().as_str() {
+        "control_request" => {
+            let (how, cwd, options) = (Open::New, String::new(), Vec::new());
+            let open = Command::Open { session, how, cwd, mode: None, model: None, options };
+            vec![Command::Initialize, open]
+        }
+        "user" => {
+            let parts = vec![PromptPart::Text(text("/message/content/0/text").unwrap())];
+            vec![Command::Prompt { session, parts }]
+        }
+        _ => {
+            let request = RequestId::Text(text("/response/request_id").unwrap());
+            let allows = text("/response/response/behavior").as_deref() == Some("allow");
+            let answer = if allows { Answer::Allow } else { Answer::Deny { message: None } };
+            vec![Command::Answer { session, request, answer }]
+        }
+    }
+}
+
+/// Returns the part of a client's message that must not differ between the recorded client and the adapter.
+pub(crate) fn essence(message: &Value) -> Value {
+    let mut value = message.clone();
+    match value["method"].as_str() {
+        Some("initialize") => {
+            value["params"] = json!(value["params"].get("protocolVersion"));
+        }
+        // The adapter prefers `resume`; the recorded client tried `load`.
+        Some("session/load") => value["method"] = json!("session/resume"),
+        _ => {}
+    }
+    if let Some(error) = value.get_mut("error") {
+        *error = error["code"].clone();
+    }
+    value
+}

@@ -1,0 +1,111 @@
+//! Tests with recorded transcripts of real agents.
+
+use algonius_protocols::ProtocolKind;
+use serde_json::{Value, json};
+
+use crate::player::{Event, check_every_crash, connection, play, sent};
+use crate::show::show;
+use crate::transcript::{Message, essence, events, folder, read};
+
+/// Environment variable that makes the tests write the expected steps instead of comparing them.
+const REWRITE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
+
+/// Recorded transcripts with their protocols.
+pub(crate) const ALL: &[(ProtocolKind, &str)] = &[
+    (ProtocolKind::Acp, "claude/session"),
+    (ProtocolKind::Acp, "claude/load"),
+    (ProtocolKind::Acp, "claude/consent"),
+    (ProtocolKind::Acp, "codex/session"),
+    (ProtocolKind::Acp, "codex/load"),
+    (ProtocolKind::Acp, "codex/zed"),
+    (ProtocolKind::Acp, "codex/zed-load"),
+    (ProtocolKind::Acp, "codex/consent"),
+    (ProtocolKind::Acp, "codex/resume-after-kill"),
+    (ProtocolKind::Acp, "copilot/session"),
+    (ProtocolKind::Acp, "copilot/load"),
+    (ProtocolKind::Acp, "copilot/consent"),
+    (ProtocolKind::Acp, "gemini/session"),
+    (ProtocolKind::Acp, "gemini/load"),
+    (ProtocolKind::Acp, "gemini/consent"),
+    (ProtocolKind::Acp, "opencode/session"),
+    (ProtocolKind::Acp, "opencode/load"),
+    (ProtocolKind::Acp, "opencode/consent"),
+    (ProtocolKind::Acp, "qwen/session"),
+    (ProtocolKind::Acp, "qwen/load"),
+    (ProtocolKind::CodexAppServer, "turns"),
+    (ProtocolKind::ClaudeControl, "allow"),
+];
+
+fn all() -> Vec<(ProtocolKind, &'static str, Vec<Message>, Vec<Event>)> {
+    let read = |(kind, name): &(ProtocolKind, &'static str)| {
+        let messages = read(*kind, name);
+        let events = events(&messages);
+        (*kind, *name, messages, events)
+    };
+    ALL.iter().map(read).collect()
+}
+
+#[test]
+fn every_transcript_gives_the_expected_steps() {
+    for (kind, name, _, events) in all() {
+        let steps = play(kind, &events).concat();
+        let shown: String = steps.iter().filter_map(show).map(|line| line + "\n").collect();
+        let file = folder(kind).join(format!("{name}.steps"));
+        if std::env::var_os(REWRITE).is_some() {
+            std::fs::write(&file, &shown).unwrap();
+        }
+        let expected = std::fs::read_to_string(&file).unwrap_or_default();
+        assert_eq!(shown, expected, "{name} (set {REWRITE}=1 to write the file)");
+    }
+}
+
+/// The recorded client did not know forms, so its refusal of one is not compared.
+#[test]
+fn the_adapter_sends_what_the_recorded_client_sent() {
+    for (kind, name, messages, events) in all() {
+        let written = sent(&play(kind, &events).concat());
+        let lines = written.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let lines = lines.map(|line| essence(&serde_json::from_slice::<Value>(line).unwrap()));
+        let recorded = messages.iter().filter(|message| message.is_client);
+        let recorded = recorded.map(|message| match essence(&message.value) {
+            refusal if is_form_refusal(&messages, &refusal) => {
+                json!({"jsonrpc": "2.0", "id": refusal["id"], "result": {"action": "decline"}})
+            }
+            other => other,
+        });
+        assert_eq!(lines.collect::<Vec<_>>(), recorded.collect::<Vec<_>>(), "{name}");
+    }
+}
+
+fn is_form_refusal(messages: &[Message], message: &Value) -> bool {
+    let is_form = |it: &Message| {
+        it.value["method"] == "elicitation/create" && it.value["id"] == message["id"]
+    };
+    message.get("error").is_some() && messages.iter().any(is_form)
+}
+
+#[test]
+fn pieces_of_one_byte_give_the_same_steps() {
+    for (kind, name, _, events) in all() {
+        let (mut whole, mut pieces) = (connection(kind), connection(kind));
+        for event in &events {
+            match event {
+                Event::Client(command) => {
+                    assert_eq!(whole.command(command.clone()), pieces.command(command.clone()));
+                }
+                Event::Agent(bytes) => {
+                    let cut: Vec<_> =
+                        bytes.iter().flat_map(|byte| pieces.handle(&[*byte])).collect();
+                    assert_eq!(whole.handle(bytes), cut, "{name}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_crash_at_any_event_changes_nothing() {
+    for (kind, _, _, events) in all() {
+        check_every_crash(kind, &events);
+    }
+}

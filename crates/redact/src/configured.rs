@@ -1,0 +1,149 @@
+//! Configured redaction beside the redaction of known secrets.
+
+pub(crate) mod patterns;
+
+use regex::bytes::{Regex, RegexBuilder};
+use regex_syntax::ParserBuilder;
+
+/// Configured redaction beside the redaction of known secrets.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Redaction {
+    /// Patterns whose matches are redacted.
+    pub patterns: Vec<Pattern>,
+    /// True if telephone numbers, payment card numbers and social security numbers are redacted.
+    pub personal: bool,
+}
+
+/// Validated pattern whose matches are redacted. The pattern applies to one line at a time, without the line end and
+/// without terminal escape sequences.
+///
+/// Text is redacted while it arrives, and no part of a match may be shown before the whole match is there. For this
+/// reason each pattern has a known longest match.
+#[derive(Debug, Clone)]
+pub struct Pattern {
+    name: String,
+    regex: Regex,
+    keep: usize,
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { name, regex, keep } = self;
+        *name == other.name && regex.as_str() == other.regex.as_str() && *keep == other.keep
+    }
+}
+
+/// Error of an unusable pattern.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PatternError {
+    /// The text is not a regular expression.
+    #[error("is not a regular expression: {cause}")]
+    Syntax {
+        /// Explanation of the parser.
+        cause: String,
+    },
+    /// The compiled expression is too large.
+    #[error("is too large a regular expression")]
+    Size,
+    /// The expression matches the empty text.
+    #[error("matches the empty text")]
+    Empty,
+    /// The expression matches no text.
+    #[error("can match nothing")]
+    Nothing,
+    /// The matches have no upper length limit, or one that is too high.
+    #[error("can match more than {} bytes", Pattern::LONGEST)]
+    Long,
+    /// The visible part of a match is so long that the rest can be guessed.
+    #[error("`keep` is more than half of the shortest match, which has {shortest} bytes")]
+    Keep {
+        /// Bytes of the shortest possible match.
+        shortest: usize,
+    },
+}
+
+impl Pattern {
+    /// Longest match that a pattern may have, in bytes.
+    pub const LONGEST: usize = 1024;
+
+    /// Memory limit of a compiled pattern, in bytes.
+    const SIZE: usize = 1 << 20;
+
+    /// Validates a regular expression over bytes: its classes are ASCII, except under `(?u)`. The first `keep` bytes of
+    /// a match stay visible.
+    ///
+    /// # Errors
+    /// Returns an error if the pattern is unusable.
+    pub fn new(name: &str, regex: &str, keep: usize) -> Result<Self, PatternError> {
+        let syntax = |error: regex_syntax::Error| PatternError::Syntax { cause: cause(&error) };
+        let parsed = ParserBuilder::new().unicode(false).utf8(false).build().parse(regex);
+        let parsed = parsed.map_err(syntax)?;
+        let bounds = parsed.properties();
+        let shortest = bounds.minimum_len().ok_or(PatternError::Nothing)?;
+        if shortest == 0 {
+            return Err(PatternError::Empty);
+        }
+        if bounds.maximum_len().is_none_or(|longest| longest > Self::LONGEST) {
+            return Err(PatternError::Long);
+        }
+        if 2 * keep > shortest {
+            return Err(PatternError::Keep { shortest });
+        }
+        let built = RegexBuilder::new(regex).unicode(false).size_limit(Self::SIZE).build();
+        // A parsed expression can be built, unless it is too large.
+        let regex = built.map_err(|_too_large| PatternError::Size)?;
+        Ok(Self { name: name.to_owned(), regex, keep })
+    }
+
+    /// Returns the display name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the expression. No match is empty or longer than [`Pattern::LONGEST`].
+    #[must_use]
+    pub const fn regex(&self) -> &Regex {
+        &self.regex
+    }
+
+    /// Returns the number of bytes at the start of a match that stay visible.
+    #[must_use]
+    pub const fn keep(&self) -> usize {
+        self.keep
+    }
+}
+
+fn cause(error: &regex_syntax::Error) -> String {
+    match error {
+        regex_syntax::Error::Parse(error) => error.kind().to_string(),
+        regex_syntax::Error::Translate(error) => error.kind().to_string(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Pattern, PatternError as E};
+
+    #[test]
+    fn a_pattern_must_have_matches_of_bounded_length() {
+        for (regex, keep, wanted) in [
+            ("EMP-[0-9]{6}", 5, None),
+            ("(?i)caf\u{e9}(?u:[\u{e9}\\d])", 0, None),
+            ("[a-z]{1024}", 0, None),
+            ("[a-z]{1025}", 0, Some(E::Long)),
+            ("x+", 0, Some(E::Long)),
+            ("x.*y", 0, Some(E::Long)),
+            ("x?|", 0, Some(E::Empty)),
+            ("\\b", 0, Some(E::Empty)),
+            ("[a&&b]", 0, Some(E::Nothing)),
+            ("EMP-[0-9]{6}", 6, Some(E::Keep { shortest: 10 })),
+            ("(?u)\\w{60}\\w{60}\\w{60}", 0, Some(E::Size)),
+        ] {
+            assert_eq!(Pattern::new("a", regex, keep).err(), wanted, "{regex}");
+        }
+        let Err(E::Syntax { cause }) = Pattern::new("a", "(", 0) else { panic!("a pattern") };
+        assert_eq!(cause, "unclosed group");
+    }
+}

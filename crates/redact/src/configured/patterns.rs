@@ -1,0 +1,187 @@
+//! Configured patterns: one search of a text finds candidate positions, and one search of a line finds the patterns
+//! that match in it.
+
+use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
+use regex_syntax::ParserBuilder;
+use regex_syntax::hir::{Capture, Hir, HirKind, Look, Repetition};
+
+use crate::configured::Pattern;
+
+/// Memory limit of the combined pattern for each search, in bytes; beyond the limit each pattern is tried separately.
+const SIZE: usize = 32 << 20;
+
+/// Memory limit of the lazy automaton's cache, in bytes.
+const SEEN: usize = 8 << 20;
+
+/// Patterns in the order of the configuration.
+#[derive(Default)]
+pub(crate) struct RedactionPatterns {
+    all: Vec<Pattern>,
+    /// Pattern that finds positions in a text of many lines where any pattern may match. `None` if the patterns are too
+    /// large for one search.
+    anywhere: Option<Regex>,
+    /// Set of all patterns. `None` if the patterns are too large for one search, or if the set would save nothing.
+    together: Option<RegexSet>,
+}
+
+impl RedactionPatterns {
+    pub(crate) fn new(all: Vec<Pattern>) -> Self {
+        let texts = all.iter().map(|pattern| pattern.regex().as_str());
+        let mut builder = RegexSetBuilder::new(texts);
+        builder.unicode(false).size_limit(SIZE).dfa_size_limit(SEEN);
+        let together = (all.len() > 1).then(|| builder.build().ok()).flatten();
+        Self { anywhere: anywhere(&all), all, together }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Returns the first position from `at` on, which is the start of a line, where a pattern may match. No line that
+    /// ends before the position has a match.
+    pub(crate) fn next(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
+        if self.all.is_empty() || at >= text.len() {
+            return None;
+        }
+        let Some(anywhere) = self.anywhere.as_ref() else { return Some((at, at)) };
+        anywhere.find_at(text, at).map(|found| (found.start(), found.end()))
+    }
+
+    /// Iterates over the patterns that match somewhere in a line.
+    pub(crate) fn in_line(&self, line: &[u8]) -> impl Iterator<Item = &Pattern> {
+        let found = self.together.as_ref().map(|together| together.matches(line));
+        let is_in = move |at: usize| found.as_ref().is_none_or(|found| found.matched(at));
+        self.all.iter().enumerate().filter(move |(at, _)| is_in(*at)).map(|(_, pattern)| pattern)
+    }
+}
+
+/// Builds one expression that matches in a text of many lines wherever a pattern matches in one of the lines, and
+/// possibly elsewhere: the pattern itself is tried there.
+fn anywhere(all: &[Pattern]) -> Option<Regex> {
+    let parsed = |pattern: &Pattern| {
+        let mut parser = ParserBuilder::new().unicode(false).utf8(false).build();
+        parser.parse(pattern.regex().as_str()).ok().map(|pattern| among_lines(&pattern))
+    };
+    let all = Hir::alternation(all.iter().map(parsed).collect::<Option<_>>()?).to_string();
+    RegexBuilder::new(&all).size_limit(SIZE).dfa_size_limit(SEEN).build().ok()
+}
+
+/// Converts a pattern for one line to a pattern for many lines: its anchors become line anchors, and a line may end in
+/// `\r\n`. Unicode word boundaries are omitted, because they make a search slow.
+fn among_lines(pattern: &Hir) -> Hir {
+    match pattern.kind() {
+        HirKind::Look(Look::Start) => Hir::look(Look::StartLF),
+        HirKind::Look(Look::End | Look::EndLF) => Hir::look(Look::EndCRLF),
+        HirKind::Look(look) if is_of_all_scripts(*look) => Hir::empty(),
+        HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) | HirKind::Look(_) => {
+            pattern.clone()
+        }
+        HirKind::Repetition(Repetition { min, max, greedy, sub }) => Hir::repetition(Repetition {
+            min: *min,
+            max: *max,
+            greedy: *greedy,
+            sub: Box::new(among_lines(sub)),
+        }),
+        HirKind::Capture(Capture { sub, .. }) => among_lines(sub),
+        HirKind::Concat(parts) => Hir::concat(parts.iter().map(among_lines).collect()),
+        HirKind::Alternation(parts) => Hir::alternation(parts.iter().map(among_lines).collect()),
+    }
+}
+
+const fn is_of_all_scripts(look: Look) -> bool {
+    matches!(
+        look,
+        Look::WordUnicode
+            | Look::WordUnicodeNegate
+            | Look::WordStartUnicode
+            | Look::WordEndUnicode
+            | Look::WordStartHalfUnicode
+            | Look::WordEndHalfUnicode
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The combined search finds the same patterns as single searches, also at the ends of a line and in any bytes.
+    #[test]
+    fn the_combined_search_finds_the_same_patterns() {
+        let texts = ["EMP-[0-9]{3}", "^x{2}", "end$", r"\bword\b", "(?i)caf\u{e9}", "(?s-u:.)\\n"];
+        let made = |text: &&str| Pattern::new(text, text, 0).unwrap();
+        let all: Vec<_> = texts.iter().map(made).collect();
+        let patterns = RedactionPatterns::new(all.clone());
+        assert!(patterns.together.is_some());
+        let lines: [&[u8]; 7] = [
+            b"EMP-123 xx",
+            b"xx EMP-12",
+            b"the end",
+            b"end. words",
+            b"a word",
+            b"CAF\xc3\x89",
+            b"\xff\n",
+        ];
+        for line in lines {
+            let together: Vec<_> = patterns.in_line(line).map(Pattern::name).collect();
+            let alone = all.iter().filter(|pattern| pattern.regex().is_match(line));
+            assert_eq!(together, alone.map(Pattern::name).collect::<Vec<_>>(), "{line:?}");
+        }
+    }
+
+    /// Patterns with line anchors and word boundaries, and some that could match beyond a line.
+    const TEXTS: [&str; 13] = [
+        "EMP-[0-9]{3}",
+        "^x{2}",
+        r"\Ay{2}",
+        "end$",
+        "(?m)last$",
+        r"tail\z",
+        r"\bword\b",
+        r"(?u:\b)größe(?u:\b)",
+        "(?i)caf\u{e9}",
+        r"(?x) a\ b # both",
+        "[^a-z]{4}Q",
+        r"\Bin\B",
+        r"\xff",
+    ];
+
+    const LINES: &str = "of EMP-123|xx|no xx|yy|the end|end of|the last|a tail|a word|words|die größe.|\
+                         a CAFé|see a b|12 4Q|thing|Q||\r|EMP-12|yy|xx|end|last|tail|word|in|größe";
+
+    /// Returns the candidate ranges of a text, each of whole lines.
+    fn matched_ranges(patterns: &RedactionPatterns, text: &[u8]) -> Vec<std::ops::Range<usize>> {
+        let is_end = |byte: &u8| *byte == b'\n';
+        let (mut places, mut at) = (Vec::new(), 0);
+        while let Some((start, end)) = patterns.next(text, at) {
+            let from = text[..start].iter().rposition(is_end).map_or(0, |newline| newline + 1);
+            let last = end.max(start + 1) - 1;
+            let newline = text[last..].iter().position(is_end);
+            at = newline.map_or(text.len(), |newline| last + newline + 1);
+            places.push(from..at);
+        }
+        places
+    }
+
+    /// The search reaches each line with a match, whatever its line end and its neighbours.
+    #[test]
+    fn the_combined_search_reaches_every_line_with_a_match() {
+        let made = |text: &&str| Pattern::new(text, text, 0).unwrap();
+        let patterns = RedactionPatterns::new(TEXTS.iter().map(made).collect());
+        assert!(patterns.anywhere.is_some());
+        let lines: Vec<_> = LINES.split('|').collect();
+        for (ending, step) in ["\n", "\r\n", "\r\r\n"].into_iter().flat_map(|it| [(it, 1), (it, 5)])
+        {
+            let (mut text, mut matching) = (String::new(), Vec::new());
+            for line in lines.iter().cycle().step_by(step).take(lines.len()) {
+                if patterns.all.iter().any(|it| it.regex().is_match(line.as_bytes())) {
+                    matching.push(text.len());
+                }
+                text.extend([line, ending]);
+            }
+            let places = matched_ranges(&patterns, text.as_bytes());
+            let missed = matching.iter().find(|at| !places.iter().any(|place| place.contains(at)));
+            assert_eq!(missed, None, "{text:?}");
+            assert!(matching.len() > 9 && places.len() < lines.len() - 4, "{places:?}");
+        }
+    }
+}

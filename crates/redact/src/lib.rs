@@ -1,0 +1,105 @@
+//! Redactor: removes secrets from all text that is stored or shown.
+//!
+//! A secret is recognized by its format (vendors' prefixes, signed tokens, private keys), by its context (keys,
+//! headers, addresses, command lines) or because it was registered. Terminal escape sequences do not hide a secret. A
+//! second redaction of the same text changes nothing.
+//!
+//! A text is searched once for the literals that every rule needs, and rules run only on lines
+//! that contain one. A line of any length is inspected in windows of bounded size, so all work is
+//! linear in the length of the text.
+
+use std::borrow::Cow;
+
+mod configured;
+mod literals;
+mod rules;
+mod scan;
+mod spans;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use configured::patterns::RedactionPatterns;
+pub use configured::{Pattern, PatternError, Redaction};
+use literals::exact::Exact;
+use scan::Scanner;
+pub use stream::RedactionStream;
+
+/// Redactor of secrets in text.
+pub struct Redactor {
+    scanner: Scanner,
+}
+
+impl Redactor {
+    /// Creates a redactor with exact values that are redacted besides the known formats.
+    ///
+    /// A value is also redacted in its usual encoded and escaped forms, and each line of it separately. Values and
+    /// lines of fewer than eight characters are ignored.
+    #[must_use]
+    pub fn new(registered: impl IntoIterator<Item = String>) -> Self {
+        let exact = Exact::new(registered);
+        Self { scanner: Scanner { exact, patterns: RedactionPatterns::default(), personal: false } }
+    }
+
+    /// Adds the configured redaction. Patterns apply to one line at a time, as a reader sees it. Personal numbers are
+    /// searched in every line, which costs speed.
+    #[must_use]
+    pub fn with(mut self, configured: Redaction) -> Self {
+        let Redaction { patterns, personal } = configured;
+        (self.scanner.patterns, self.scanner.personal) =
+            (RedactionPatterns::new(patterns), personal);
+        self
+    }
+
+    /// Redacts a whole text. A text without a secret is returned unchanged.
+    #[must_use]
+    pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.redact_and_count(text).0
+    }
+
+    /// Redacts a whole text, and returns the number of redactions.
+    #[must_use]
+    pub fn redact_and_count<'t>(&self, text: &'t str) -> (Cow<'t, str>, u64) {
+        // A stream cuts such a line into windows, and a window may judge a secret by less text than the whole line
+        // has.
+        if self.has_long_line(text) {
+            return self.redact_long(text);
+        }
+        let edits = self.scanner.work(text, true);
+        if edits.edits.is_empty() {
+            return (Cow::Borrowed(text), 0);
+        }
+        let mut out = String::with_capacity(text.len());
+        edits.write(text, &mut out);
+        (Cow::Owned(out), edits.count)
+    }
+
+    /// Returns true if a line is so long that a stream would not hold it back as a whole.
+    fn has_long_line(&self, text: &str) -> bool {
+        let window = self.window();
+        let mut rest = text.as_bytes();
+        while let Some(beginning) = rest.get(..window) {
+            // From the back: the search then continues after the last line end of the window and skips what lies
+            // before it.
+            let Some(newline) = beginning.iter().rposition(|byte| *byte == b'\n') else {
+                return true;
+            };
+            rest = rest.get(newline + 1..).unwrap_or_default();
+        }
+        false
+    }
+
+    /// Redacts a text with long lines exactly as a stream does, so that both results are equal.
+    fn redact_long<'t>(&self, text: &'t str) -> (Cow<'t, str>, u64) {
+        let mut stream = RedactionStream::new(self);
+        let mut out = String::with_capacity(text.len());
+        stream.push_to(text.as_bytes(), &mut out);
+        out.push_str(&stream.finish());
+        if stream.count() == 0 {
+            (Cow::Borrowed(text), 0)
+        } else {
+            (Cow::Owned(out), stream.count())
+        }
+    }
+}

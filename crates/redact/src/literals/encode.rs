@@ -1,0 +1,134 @@
+//! Forms in which a registered value may appear: unchanged, and as programs encode it.
+
+use std::fmt::Write as _;
+
+use super::quoting::quoted;
+
+/// Shortest form, in bytes; a shorter one would match too much by chance.
+pub(crate) const SHORTEST: usize = 8;
+
+/// Returns all forms of a value and of each of its lines, without duplicates.
+pub(crate) fn forms(value: &str) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
+    let lines = value.lines().map(str::trim);
+    for part in [value, value.trim()].into_iter().chain(lines) {
+        if part.chars().count() >= SHORTEST {
+            found.extend(written(part).into_iter().map(String::into_bytes));
+        }
+    }
+    found.retain(|form| form.len() >= SHORTEST);
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+fn written(value: &str) -> Vec<String> {
+    let json = json(value);
+    let mut forms = vec![value.to_owned(), hex(value, false), hex(value, true)];
+    for shift in 0..3 {
+        forms.extend([base64(value, shift, b"+/"), base64(value, shift, b"-_")]);
+    }
+    forms.extend(percent(value));
+    for upper in [false, true] {
+        // Python writes JSON in this form by default, and so does PHP, which also escapes slashes.
+        let ascii = escaped_units(value, false, upper);
+        let all = escaped_units(value, true, upper);
+        forms.extend([self::json(&ascii), ascii.replace('/', "\\/"), ascii]);
+        forms.extend([self::json(&all), all]);
+    }
+    forms.extend([self::json(&json), json.replace('/', "\\/"), markup_safe(&json), json]);
+    forms.extend([
+        xml(value, "&quot;", "&apos;"),
+        xml(value, "&#34;", "&#39;"),
+        xml(value, "\"", "'"),
+    ]);
+    // A command line often appears inside JSON.
+    forms.extend(quoted(value).into_iter().flat_map(|form| [self::json(&form), form]));
+    forms
+}
+
+fn hex(value: &str, upper: bool) -> String {
+    value.bytes().fold(String::new(), |mut out, byte| {
+        _ = if upper { write!(out, "{byte:02X}") } else { write!(out, "{byte:02x}") };
+        out
+    })
+}
+
+/// Returns the base64 characters that `value` alone determines when `shift` unknown bytes precede it.
+fn base64(value: &str, shift: usize, last_two: &[u8; 2]) -> String {
+    let bytes: Vec<u8> = std::iter::repeat_n(0, shift).chain(value.bytes()).collect();
+    let whole = bytes.len() * 8 / 6;
+    let unsure = (shift * 8).div_ceil(6);
+    let sextet = |index: usize| {
+        let bit = index * 6;
+        let pair = [bit / 8, bit / 8 + 1].map(|at| u32::from(bytes.get(at).copied().unwrap_or(0)));
+        let [high, low] = pair;
+        ((high << 8 | low) >> (10 - bit % 8)) & 63
+    };
+    (unsure..whole).map(|index| letter(sextet(index), *last_two)).collect()
+}
+
+fn letter(sextet: u32, [plus, slash]: [u8; 2]) -> char {
+    let offset =
+        |first: char, from: u32| char::from_u32(u32::from(first) + sextet - from).unwrap_or(first);
+    match sextet {
+        0..26 => offset('A', 0),
+        26..52 => offset('a', 26),
+        52..62 => offset('0', 52),
+        62 => char::from(plus),
+        _ => char::from(slash),
+    }
+}
+
+/// Returns the percent-encoded forms: strict, as in browsers, as in forms; hexadecimal digits in both cases.
+fn percent(value: &str) -> Vec<String> {
+    let encode = |kept: &str, upper: bool| {
+        value.bytes().fold(String::new(), |mut out, byte| {
+            let plain = byte.is_ascii_alphanumeric() || kept.as_bytes().contains(&byte);
+            _ = match (plain, upper) {
+                (true, _) => write!(out, "{}", char::from(byte)),
+                (false, true) => write!(out, "%{byte:02X}"),
+                (false, false) => write!(out, "%{byte:02x}"),
+            };
+            out
+        })
+    };
+    let kept = ["-._~", "-._~!'()*", "-._~!'()*;/?:@&=+$,#", "-._~/"];
+    let mut forms: Vec<String> =
+        kept.iter().flat_map(|kept| [encode(kept, true), encode(kept, false)]).collect();
+    forms.extend([
+        encode("-._*", true).replace("%20", "+"),
+        encode("-._*", false).replace("%20", "+"),
+    ]);
+    forms
+}
+
+fn json(value: &str) -> String {
+    let quoted = serde_json::Value::from(value).to_string();
+    quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value).to_owned()
+}
+
+/// Returns JSON with escaped markup characters, as HTML-safe writers produce it.
+fn markup_safe(json: &str) -> String {
+    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+}
+
+/// Escapes as `\uXXXX` all characters, or only those outside ASCII.
+fn escaped_units(value: &str, all: bool, upper: bool) -> String {
+    let mut out = String::new();
+    for part in value.chars() {
+        if matches!(part, '\0'..='~') && !all {
+            out.push_str(&json(part.encode_utf8(&mut [0; 4])));
+            continue;
+        }
+        for unit in part.encode_utf16(&mut [0; 2]) {
+            _ = if upper { write!(out, "\\u{unit:04X}") } else { write!(out, "\\u{unit:04x}") };
+        }
+    }
+    out
+}
+
+fn xml(value: &str, double: &str, single: &str) -> String {
+    let safe = value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    safe.replace('"', double).replace('\'', single)
+}

@@ -1,0 +1,205 @@
+//! Prefilter that skips text without literals, several times as fast as an automaton.
+//!
+//! The prefilter knows the three rarest adjacent bytes of each literal. Text without such a triple contains no literal;
+//! the automaton searches the surroundings of the others.
+
+use std::ops::Range;
+
+/// Number of bytes that are inspected together.
+const BLOCK: usize = 64;
+
+/// Number of bits of a byte class.
+const BITS: u32 = 6;
+
+/// Number of triples of byte classes.
+const THREES: usize = 1 << (3 * BITS);
+
+/// Number of words in the bitmap.
+const WORDS: usize = THREES / 64;
+
+/// Letters, the most frequent first.
+const LETTERS: &[u8; 26] = b"etaoinsrhldcumfpgwybvkxjqz";
+
+/// Class of each byte: letters are distinguished, and so are common separators.
+const KINDS: [u8; 256] = kinds();
+
+/// Literal and its case sensitivity.
+pub(crate) enum Literal<'t> {
+    /// Case-sensitive literal.
+    Exact(&'t [u8]),
+    /// Case-insensitive literal.
+    Word(&'t [u8]),
+}
+
+/// Prefilter for the positions of literals.
+pub(crate) struct Sieve {
+    /// Bitmap of triples of byte classes.
+    marks: Box<[u64; WORDS]>,
+    /// One byte of each literal that is shorter than three bytes.
+    singles: Vec<u8>,
+    longest: usize,
+}
+
+impl Sieve {
+    pub(crate) fn new<'t>(literals: impl IntoIterator<Item = Literal<'t>>) -> Self {
+        let mut sieve = Self { marks: Box::new([0; WORDS]), singles: Vec::new(), longest: 0 };
+        for literal in literals {
+            sieve.take(&literal);
+        }
+        sieve.singles.sort_unstable();
+        sieve.singles.dedup();
+        sieve
+    }
+
+    /// Returns the ranges that may contain a literal, in order: each literal in the text lies within one range.
+    pub(crate) fn places(&self, text: &[u8]) -> Vec<Range<usize>> {
+        let mut places: Vec<Range<usize>> = Vec::new();
+        let mut three = 0;
+        for (number, block) in text.chunks(BLOCK).enumerate() {
+            let has_three = self.has_three(block, &mut three);
+            if has_three || self.singles.iter().any(|single| has(block, *single)) {
+                let start = (number * BLOCK).saturating_sub(self.longest);
+                let end = (number * BLOCK + block.len() + self.longest).min(text.len());
+                match places.last_mut().filter(|last| last.end >= start) {
+                    Some(last) => last.end = end,
+                    None => places.push(start..end),
+                }
+            }
+        }
+        places
+    }
+
+    /// Returns true if a marked triple ends in a block; `three` holds the classes before the block.
+    fn has_three(&self, block: &[u8], three: &mut u32) -> bool {
+        let mut found = 0;
+        for byte in block {
+            *three = *three << BITS | kind(*byte);
+            let (word, bit) = place(*three);
+            found |= self.marks.get(word).copied().unwrap_or_default() >> bit;
+        }
+        found & 1 == 1
+    }
+
+    fn take(&mut self, literal: &Literal<'_>) {
+        let (Literal::Exact(bytes) | Literal::Word(bytes)) = *literal;
+        self.longest = self.longest.max(bytes.len());
+        let threes = bytes.windows(3).filter_map(|three| three.first_chunk::<3>());
+        match threes.min_by_key(|three| three.iter().map(|byte| commonness(*byte)).sum::<usize>()) {
+            None => self.singles.extend(bytes.iter().min_by_key(|byte| commonness(**byte))),
+            Some(three) => {
+                let cases = if matches!(literal, Literal::Word(_)) { 1..=8_u8 } else { 8..=8 };
+                cases.for_each(|case| self.mark(written(*three, case)));
+            }
+        }
+    }
+
+    fn mark(&mut self, three: [u8; 3]) {
+        let (word, bit) = place(three.iter().fold(0, |three, byte| three << BITS | kind(*byte)));
+        if let Some(word) = self.marks.get_mut(word) {
+            *word |= 1 << bit;
+        }
+    }
+}
+
+/// Returns the triple with the case of its letters inverted where the number has a bit; 8 leaves it unchanged.
+fn written(three: [u8; 3], turned: u8) -> [u8; 3] {
+    let mut bit = 1;
+    three.map(|byte| {
+        let is_turned = turned & bit != 0 && byte.is_ascii_alphabetic();
+        bit <<= 1;
+        if is_turned { byte ^ 0x20 } else { byte }
+    })
+}
+
+/// Returns the bit of the last three classes in the bitmap.
+const fn place(three: u32) -> (usize, u32) {
+    (three as usize % THREES / 64, three % 64)
+}
+
+fn kind(byte: u8) -> u32 {
+    KINDS.get(usize::from(byte)).map_or(0, |kind| u32::from(*kind))
+}
+
+/// Returns true if the block contains the byte; written so that the compiler vectorizes it.
+fn has(block: &[u8], single: u8) -> bool {
+    block.iter().fold(false, |has, byte| has | (*byte == single))
+}
+
+/// Returns the approximate frequency of a byte.
+fn commonness(byte: u8) -> usize {
+    match byte {
+        b'a'..=b'z' => LETTERS.iter().rev().position(|letter| *letter == byte).unwrap_or(0),
+        b' ' => LETTERS.len() + 4,
+        b'0'..=b'9' => LETTERS.len(), // All digits have one class.
+        b'.' | b'-' | b'_' | b'/' | b'=' | b':' | b'"' | b'\'' => LETTERS.len() / 2,
+        b'A'..=b'Z' => LETTERS.len() / 3,
+        _ => 1,
+    }
+}
+
+const fn kinds() -> [u8; 256] {
+    let mut kinds = [0; 256];
+    let (mut byte, mut rest) = (0_u8, kinds.as_mut_slice());
+    while let Some((kind, more)) = rest.split_first_mut() {
+        *kind = kind_of(byte);
+        (byte, rest) = (byte.wrapping_add(1), more);
+    }
+    kinds
+}
+
+const fn kind_of(byte: u8) -> u8 {
+    match byte {
+        b'a'..=b'z' => byte - b'a' + 1,
+        b'A'..=b'Z' => byte - b'A' + 27,
+        b'0'..=b'9' => 53,
+        b' ' => 54,
+        b'-' => 55,
+        b'_' => 56,
+        b'.' => 57,
+        b'/' => 58,
+        b'=' => 59,
+        b':' => 60,
+        b'"' | b'\'' => 61,
+        0x80.. => 62,
+        b'\n' => 63,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{BLOCK, Literal, Sieve};
+
+    const EXACT: [&str; 5] = ["sk-", "Q~", "hooks.slack.com/", "\u{e9}\0\r\n", "1//0"];
+    const WORDS: [&str; 4] = ["secret", "@", " -u", "private key"];
+
+    fn sieve() -> Sieve {
+        let exact = EXACT.iter().map(|text| Literal::Exact(text.as_bytes()));
+        Sieve::new(exact.chain(WORDS.iter().map(|word| Literal::Word(word.as_bytes()))))
+    }
+
+    #[test]
+    fn ordinary_text_is_skipped() {
+        let text = "A line of plain words, and 17 of them; no more than that.\n".repeat(100);
+        assert!(sieve().places(text.as_bytes()).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn a_literal_is_always_inside_a_candidate_range(
+            at in 0..3 * BLOCK, rest in 0..2 * BLOCK, number in 0..EXACT.len() + WORDS.len(), upper in any::<u32>(),
+        ) {
+            let literal: String = match EXACT.get(number) {
+                Some(text) => (*text).to_owned(),
+                None => WORDS[number - EXACT.len()].char_indices().map(|(place, letter)| {
+                    if upper >> place & 1 == 1 { letter.to_ascii_uppercase() } else { letter }
+                }).collect(),
+            };
+            let text = ["x".repeat(at), literal.clone(), "x".repeat(rest)].concat();
+            let holds = |place: &std::ops::Range<usize>| place.start <= at && at + literal.len() <= place.end;
+            prop_assert!(sieve().places(text.as_bytes()).iter().any(holds));
+        }
+    }
+}

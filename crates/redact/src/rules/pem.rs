@@ -1,0 +1,161 @@
+//! Private key blocks in PEM: the header stays, and the body is redacted until the footer, wherever that is.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::bytes::Regex;
+
+use crate::spans::STARS;
+use crate::text::boundary::find;
+use crate::text::pattern::compiled;
+
+/// Pattern of the header of a block.
+pub(crate) const BEGIN: &str = r"-{4,5} ?BEGIN(?:[ +]|%20)(?:[A-Z0-9]+(?:[ +]|%20)){0,4}PRIVATE(?:[ +]|%20)KEY(?:[ +]BLOCK)? ?-{4,5}";
+/// Pattern of the footer of a block.
+pub(crate) const END: &str = r"-{4,5} ?END(?:[ +]|%20)(?:[A-Z0-9]+(?:[ +]|%20)){0,4}PRIVATE(?:[ +]|%20)KEY(?:[ +]BLOCK)? ?-{4,5}";
+
+static BEGINS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(BEGIN));
+static ENDS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(END));
+
+/// Placeholder for the part of a body that a stream has dropped. No text contains this character.
+pub(crate) const FORGOTTEN: &str = "\u{fdd0}";
+
+/// Shortest base64 run of a body; a shorter run is a word.
+const RUN: usize = 16;
+
+/// Number of bytes after a header that decide whether they are a body.
+const SEEN: usize = 1024;
+
+/// Longest footer in bytes.
+const FOOT: usize = 128;
+
+/// Result of the search for the first block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PemBlock {
+    /// No header is present, or headers are only mentioned.
+    None,
+    /// Closed block: the start of its header, and the range of its body.
+    Closed(usize, Range<usize>),
+    /// Open block: the start of its header and the start of its body; the footer is not in the text.
+    Open(usize, usize),
+}
+
+/// Finds the first block whose header lies within `within`; its footer may lie beyond.
+pub(crate) fn block(text: &str, within: Range<usize>, last: bool) -> PemBlock {
+    let (Some(begins), Some(ends)) = (BEGINS.as_ref(), ENDS.as_ref()) else {
+        return PemBlock::None;
+    };
+    let bytes = text.as_bytes();
+    let heads = begins.find_iter(
+        bytes.get(..within.end).unwrap_or_default().get(within.start..).unwrap_or_default(),
+    );
+    for head in heads {
+        let (start, body) = (within.start + head.start(), within.start + head.end());
+        let rest = bytes.get(body..).unwrap_or_default();
+        match is_block(rest, last) {
+            Some(false) => {}
+            None => return PemBlock::Open(start, body),
+            Some(true) => {
+                let foot = ends.find(rest);
+                return foot.map_or(PemBlock::Open(start, body), |foot| {
+                    PemBlock::Closed(start, body..body + foot.start())
+                });
+            }
+        }
+    }
+    PemBlock::None
+}
+
+/// Returns true if a body follows a header, and false if the header is only mentioned; `None` if that is not known yet.
+///
+/// The first bytes after the header decide: a mention may precede a line of any length.
+fn is_block(rest: &[u8], last: bool) -> Option<bool> {
+    let blank = rest.iter().take(SEEN).take_while(|byte| byte.is_ascii_whitespace()).count();
+    let same_line = !rest.get(..blank).unwrap_or_default().contains(&b'\n');
+    let rest = rest.get(blank..).unwrap_or_default();
+    let length = rest.iter().take(SEEN).position(|byte| *byte == b'\n');
+    let line = rest.get(..length.unwrap_or(rest.len().min(SEEN))).unwrap_or_default();
+    let is_block = if same_line { starts_body(line) } else { is_body(line) };
+    let is_known = last
+        || length.is_some()
+        || blank >= SEEN
+        || line.len() >= SEEN
+        || same_line && line.len() >= RUN;
+    (is_block || is_known).then_some(is_block)
+}
+
+/// Returns true if the text after a header is certainly a body, and the header is not only mentioned.
+pub(crate) fn has_body(text: &str, body: usize, last: bool) -> bool {
+    is_block(text.as_bytes().get(body..).unwrap_or_default(), last) == Some(true)
+}
+
+/// Returns true if the body starts in the line of its header.
+fn starts_body(line: &[u8]) -> bool {
+    let slashes = line.iter().take_while(|byte| **byte == b'\\').count();
+    let escaped = slashes > 0 && line.get(slashes).is_some_and(|next| b"nru".contains(next));
+    let coded = [&b"%0"[..], b"&#", FORGOTTEN.as_bytes()].iter().any(|head| line.starts_with(head));
+    let run = line.iter().take_while(|byte| is_base64(**byte)).count();
+    escaped || coded || run >= RUN
+}
+
+/// Returns true if a line can be the first line of a body: a header field or a long run, at any position.
+fn is_body(line: &[u8]) -> bool {
+    let names = [&b"Proc-Type"[..], b"DEK-Info", b"Version", b"Comment", b"Hash", b"Charset"];
+    let named = names.iter().any(|name| find(line, name).is_some());
+    let closed = ENDS.as_ref().is_some_and(|ends| ends.is_match(line));
+    named || closed || has_run(line)
+}
+
+const fn is_base64(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
+}
+
+fn has_run(line: &[u8]) -> bool {
+    let inside = |byte: &u8| is_base64(*byte);
+    line.chunk_by(|left, right| inside(left) && inside(right))
+        .any(|run| run.len() >= RUN && run.iter().all(inside))
+}
+
+/// Returns the text with all bodies redacted, and true if the last block is still open.
+pub(crate) fn compact(text: &str, last: bool) -> (Cow<'_, str>, bool) {
+    let mut out = String::new();
+    let mut done = 0;
+    loop {
+        match block(text, done..text.len(), last) {
+            PemBlock::Closed(_, body) => {
+                out.push_str(text.get(done..body.start).unwrap_or_default());
+                out.push_str(STARS);
+                done = body.end;
+            }
+            PemBlock::Open(_, body) if has_body(text, body, last) => {
+                out.push_str(text.get(done..body).unwrap_or_default());
+                out.push_str(STARS);
+                return (Cow::Owned(out), true);
+            }
+            open => {
+                let rest = text.get(done..).unwrap_or_default();
+                let is_open = open != PemBlock::None;
+                return if done == 0 {
+                    (Cow::Borrowed(text), is_open)
+                } else {
+                    (Cow::Owned(out + rest), is_open)
+                };
+            }
+        }
+    }
+}
+
+/// Returns the end of a footer that has no header before it: the text before it is the body of a key.
+pub(crate) fn after_foot(text: &[u8]) -> Option<usize> {
+    let (begins, ends) = (BEGINS.as_ref()?, ENDS.as_ref()?);
+    let foot = ends.find(text)?;
+    let head = begins.find(text).is_some_and(|head| head.start() < foot.start());
+    (!head).then(|| foot.end())
+}
+
+/// Returns the end of an open block's text that may be the start of its footer.
+pub(crate) fn possible_foot(text: &str, body: usize) -> &str {
+    let from = text.floor_char_boundary(text.len().saturating_sub(FOOT)).max(body);
+    text.get(from..).unwrap_or_default()
+}

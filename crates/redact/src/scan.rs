@@ -1,0 +1,158 @@
+//! Redaction of one stretch of text: finds all spans in the visible text, repeatedly until none is left.
+
+use std::ops::Range;
+
+use super::configured::patterns::RedactionPatterns;
+use super::literals::exact::Exact;
+use super::rules::by_words;
+use super::rules::dotted::bots;
+use super::rules::personal::personal;
+use super::spans::{SecretSpan, VisiblePart, merge, render};
+use super::text::ansi::VisibleText;
+
+/// Maximum number of rounds: a redaction may uncover another match beside it.
+pub(super) const ROUNDS: usize = 8;
+
+/// Scanner with all rules.
+pub(super) struct Scanner {
+    pub(super) exact: Exact,
+    pub(super) patterns: RedactionPatterns,
+    pub(super) personal: bool,
+}
+
+/// Redacted stretch.
+pub(super) struct RedactedText {
+    pub(super) text: String,
+    pub(super) count: u64,
+}
+
+impl Scanner {
+    /// Returns true if every line must be inspected.
+    pub(super) fn is_thorough(&self) -> bool {
+        self.personal || !self.patterns.is_empty()
+    }
+
+    /// Returns all spans to redact in visible text, merged.
+    pub(super) fn spans(&self, line: &[u8]) -> Vec<SecretSpan> {
+        merge(self.all_spans(line))
+    }
+
+    /// Returns all spans to redact in visible text, in no order. They may overlap.
+    pub(super) fn all_spans(&self, line: &[u8]) -> Vec<SecretSpan> {
+        let mut spans = Vec::new();
+        self.exact.spans(line, &mut spans);
+        by_words(line, &mut spans);
+        bots(line, &mut spans);
+        self.configured(line, &mut spans);
+        if self.personal {
+            personal(line, &mut spans);
+        }
+        spans
+    }
+
+    /// Finds the matches of the configured patterns, line by line. The rest of a redacted match does not match.
+    fn configured(&self, text: &[u8], spans: &mut Vec<SecretSpan>) {
+        if self.patterns.is_empty() {
+            return;
+        }
+        let mut from = 0;
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            let end = line.iter().rposition(|byte| !b"\r\n".contains(byte)).map_or(0, |at| at + 1);
+            let words = line.get(..end).unwrap_or_default();
+            // Per line, because an operator writes a pattern for what a reader sees, without line ends and escape
+            // sequences.
+            for pattern in self.patterns.in_line(words) {
+                let found = pattern.regex().find_iter(words);
+                // Otherwise a second redaction of the same text would match its own replacement and count it again.
+                let found = found.filter(|found| !is_hidden(found.as_bytes(), pattern.keep()));
+                spans.extend(found.map(|found| {
+                    let place = from + found.start()..from + found.end();
+                    SecretSpan::shape(place, VisiblePart::Stars(pattern.keep()))
+                }));
+            }
+            from += line.len();
+        }
+    }
+
+    /// Redacts `text`; `None` if there is nothing to redact.
+    pub(super) fn mask(&self, text: &str) -> Option<RedactedText> {
+        let mut masked: Option<RedactedText> = None;
+        // Bounded, because two rules could uncover matches for each other without end.
+        for _ in 0..ROUNDS {
+            let current = masked.as_ref().map_or(text, |masked| masked.text.as_str());
+            let places = self.places(current);
+            if places.is_empty() {
+                break;
+            }
+            let count = masked.as_ref().map_or(0, |masked| masked.count) + places.len() as u64;
+            masked = Some(RedactedText { text: write(current, &places), count });
+        }
+        masked
+    }
+
+    /// Returns all places to redact in raw text, in order.
+    pub(super) fn places(&self, text: &str) -> Vec<Replacement> {
+        let visible = VisibleText::of(text.as_bytes());
+        let mut places = visible_places(text, &visible, &self.spans(&visible.text));
+        places.extend(self.inner_places(text, &visible));
+        places.sort_by_key(|(range, _)| range.start);
+        places
+    }
+
+    /// Returns the places to redact within control strings.
+    pub(super) fn inner_places(&self, text: &str, visible: &VisibleText<'_>) -> Vec<Replacement> {
+        let in_string = |inner: &Range<usize>| {
+            let string = text.as_bytes().get(inner.clone()).unwrap_or_default();
+            let places = self.spans(string).into_iter().map(|span| {
+                let range = inner.start + span.secret.start..inner.start + span.secret.end;
+                (whole_characters(text, range), shown(string, &span))
+            });
+            places.collect::<Vec<_>>()
+        };
+        visible.inner.iter().flat_map(in_string).collect()
+    }
+}
+
+/// Place in raw text, and its replacement.
+pub(super) type Replacement = (Range<usize>, String);
+
+/// Returns the raw places of spans of the visible text.
+pub(super) fn visible_places(
+    text: &str,
+    visible: &VisibleText<'_>,
+    spans: &[SecretSpan],
+) -> Vec<Replacement> {
+    let place = |span: &SecretSpan| {
+        (whole_characters(text, visible.raw(&span.secret)), shown(&visible.text, span))
+    };
+    spans.iter().map(place).collect()
+}
+
+fn shown(text: &[u8], span: &SecretSpan) -> String {
+    let secret = text.get(span.secret.clone()).unwrap_or_default();
+    render(&String::from_utf8_lossy(secret), span.form)
+}
+
+/// Returns true if only stars follow the visible prefix.
+fn is_hidden(found: &[u8], keep: usize) -> bool {
+    found.get(keep..).is_none_or(|rest| rest.iter().all(|byte| *byte == b'*'))
+}
+
+pub(super) fn whole_characters(text: &str, range: Range<usize>) -> Range<usize> {
+    text.floor_char_boundary(range.start)..text.ceil_char_boundary(range.end)
+}
+
+pub(super) fn write(text: &str, places: &[Replacement]) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut done = 0;
+    for (range, instead) in places {
+        // Places in control strings may overlap places of the visible text; the first one hides both.
+        if range.start >= done {
+            out.push_str(text.get(done..range.start).unwrap_or_default());
+            out.push_str(instead);
+            done = range.end;
+        }
+    }
+    out.push_str(text.get(done..).unwrap_or_default());
+    out
+}

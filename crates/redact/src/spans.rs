@@ -1,0 +1,103 @@
+//! Spans to redact, their merging when they overlap, and their replacement text.
+
+use std::ops::Range;
+
+/// Length from which a secret shows its prefix and its last four characters, in bytes.
+const LONG: usize = 20;
+
+/// Replacement of a secret that shows nothing.
+pub(super) const STARS: &str = "***";
+
+/// Text between the prefix and the last four characters.
+pub(super) const DOTS: &str = "...";
+
+/// Visible part of a secret. The number is the length of the kept prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum VisiblePart {
+    /// Prefix, dots and the last four characters if the secret is long, otherwise stars.
+    Tail(usize),
+    /// Prefix and stars.
+    Stars(usize),
+}
+
+/// Span to redact.
+#[derive(Debug, Clone)]
+pub(super) struct SecretSpan {
+    /// Range of the secret.
+    pub(super) secret: Range<usize>,
+    /// Start of the context that identifies the secret.
+    pub(super) context: usize,
+    /// Form of the replacement.
+    pub(super) form: VisiblePart,
+}
+
+impl SecretSpan {
+    /// Creates the span of a secret that is identified by its own format.
+    pub(super) const fn shape(secret: Range<usize>, form: VisiblePart) -> Self {
+        Self { context: secret.start, secret, form }
+    }
+
+    fn covers(&self, range: &Range<usize>) -> bool {
+        self.secret.start <= range.start && self.secret.end >= range.end
+    }
+}
+
+/// Merges overlapping spans, so that no span starts before another one ends.
+///
+/// A span that covers its neighbours determines the form; earlier spans in `spans` win a tie. If any span shows
+/// nothing, the merged span shows nothing.
+pub(super) fn merge(mut spans: Vec<SecretSpan>) -> Vec<SecretSpan> {
+    spans.retain(|span| !span.secret.is_empty());
+    // The sort is stable, so that the order of the rules decides a tie.
+    spans.sort_by_key(|span| span.secret.start);
+    let mut merged = Vec::with_capacity(spans.len());
+    let mut group: Vec<SecretSpan> = Vec::new();
+    let mut end = 0;
+    for span in spans {
+        if !group.is_empty() && span.secret.start >= end {
+            merged.extend(unite(&group));
+            group.clear();
+            end = 0;
+        }
+        end = end.max(span.secret.end);
+        group.push(span);
+    }
+    merged.extend(unite(&group));
+    merged
+}
+
+fn unite(group: &[SecretSpan]) -> Option<SecretSpan> {
+    let start = group.iter().map(|span| span.secret.start).min()?;
+    let end = group.iter().map(|span| span.secret.end).max()?;
+    let context = group.iter().map(|span| span.context).min()?;
+    let whole = start..end;
+    // One rule that shows nothing is enough: the others may have judged a part of the secret only.
+    let hides = group.iter().any(|span| span.form == VisiblePart::Stars(0));
+    let winner = group.iter().find(|span| span.covers(&whole)).filter(|_| !hides);
+    let form = winner.map_or(VisiblePart::Stars(0), |span| span.form);
+    Some(SecretSpan { secret: whole, context, form })
+}
+
+/// Returns the replacement of `secret`. It has the same number of lines, so that the line structure stays.
+pub(super) fn render(secret: &str, form: VisiblePart) -> String {
+    if secret.contains('\n') {
+        let lines = secret.split('\n').map(|line| if line.is_empty() { "" } else { STARS });
+        return lines.collect::<Vec<_>>().join("\n");
+    }
+    let (VisiblePart::Tail(keep) | VisiblePart::Stars(keep)) = form;
+    let prefix = secret.get(..keep).unwrap_or("");
+    match form {
+        VisiblePart::Stars(_) => format!("{prefix}{STARS}"),
+        VisiblePart::Tail(_) => last_four(secret)
+            // The last four characters of a short secret would make the rest guessable.
+            .filter(|_| secret.len() >= LONG)
+            .map_or_else(|| STARS.to_owned(), |last| format!("{prefix}{DOTS}{last}")),
+    }
+}
+
+/// Returns the last four characters, if tokens usually end in such characters.
+fn last_four(secret: &str) -> Option<&str> {
+    let last = secret.get(secret.len().checked_sub(4)?..)?;
+    let ordinary = |byte: u8| byte.is_ascii_alphanumeric() || b"_-+/=".contains(&byte);
+    last.bytes().all(ordinary).then_some(last)
+}

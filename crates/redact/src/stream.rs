@@ -1,0 +1,343 @@
+//! Redaction of a text that arrives in pieces; holds back only text that could still become a secret.
+
+pub(crate) mod chunking;
+pub(crate) mod segment;
+pub(crate) mod tail;
+
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+use self::chunking::{BACK, ENLARGED, Grown, InspectedWindow, Window, WindowEnd};
+use self::segment::Edits;
+use super::Redactor;
+use super::rules::pem::{FORGOTTEN, PemBlock, block, has_body, possible_foot};
+
+/// Size of the parts in which a longer piece is processed, so that little of it waits after a long line, in bytes.
+const PIECE: usize = 8 * 1024;
+
+/// Stream that redacts a text that arrives in pieces.
+///
+/// The released pieces together equal the result of [`Redactor::redact`] for the whole text, however the text
+/// is cut. A line of less than 12 KiB is held back as a whole. A longer line is released in windows, of which
+/// the last 4 KiB are held back. Longer registered values make both larger.
+pub struct RedactionStream<R = Arc<Redactor>> {
+    redactor: R,
+    undecoded: Vec<u8>,
+    pending: String,
+    /// Start of the unfinished line. Whole lines before it wait for the text that decides about them, such as the
+    /// header of a key.
+    line: usize,
+    /// Length of the start of `pending` that was already searched for line ends.
+    tried: usize,
+    long: Option<LongLine>,
+    count: u64,
+}
+
+/// State of an unfinished line that is too long to be held back.
+struct LongLine {
+    /// Length of the text at the start of `pending` that is released already and serves as context.
+    context: usize,
+    /// A secret that is longer than a window.
+    grown: Option<Grown>,
+    /// Number of times that the window was enlarged.
+    enlarged: u32,
+}
+
+impl<R: Deref<Target = Redactor>> RedactionStream<R> {
+    /// Creates the stream of a new text.
+    #[must_use]
+    pub const fn new(redactor: R) -> Self {
+        Self {
+            redactor,
+            undecoded: Vec::new(),
+            pending: String::new(),
+            line: 0,
+            tried: 0,
+            long: None,
+            count: 0,
+        }
+    }
+
+    /// Receives bytes and returns the text that is safe to show now.
+    ///
+    /// Bytes that are not UTF-8 become U+FFFD; a character may be split between two calls.
+    pub fn push(&mut self, bytes: &[u8]) -> String {
+        let mut out = String::new();
+        self.push_to(bytes, &mut out);
+        out
+    }
+
+    /// Receives bytes and appends the text that is safe to show now to `out`.
+    pub fn push_to(&mut self, bytes: &[u8], out: &mut String) {
+        // A large piece would otherwise make `pending` as large, and the memory of a stream is bounded.
+        for piece in bytes.chunks(PIECE) {
+            self.decode(piece);
+            while self.advance(out) {}
+        }
+    }
+
+    /// Returns the text that is safe to show although the source has paused in the middle of a line: words that neither
+    /// are nor announce a secret, and that the source has finished writing.
+    pub fn idle(&mut self) -> String {
+        // Whole words only: a secret continues in the next piece only within a word, or after a word that announces
+        // it.
+        let safe = self.redactor.safe_prefix(&self.pending);
+        let mut out = String::new();
+        match &self.long {
+            Some(long) if safe > long.context && long.grown.is_none() => {
+                // The released end stays as context, because the rules inspect text before a secret.
+                self.release(safe.saturating_sub(BACK)..safe, None, &mut out);
+            }
+            // Nothing new is safe, or a secret that is longer than a window has not ended.
+            Some(_) => {}
+            None => {
+                out.extend(self.pending.drain(..safe));
+                self.line = self.line.saturating_sub(safe);
+                self.tried = self.tried.saturating_sub(safe);
+            }
+        }
+        out
+    }
+
+    /// Returns the rest. Afterwards the stream equals a new one.
+    pub fn finish(&mut self) -> String {
+        // The text has ended in the middle of a character.
+        if !std::mem::take(&mut self.undecoded).is_empty() {
+            self.pending.push(char::REPLACEMENT_CHARACTER);
+        }
+        let mut out = String::new();
+        while self.advance(&mut out) {}
+        if self.long.is_some() {
+            self.inspect(self.pending.len(), WindowEnd::Text, &mut out);
+        } else {
+            let edits = self.redactor.scanner.work(&self.pending, true);
+            self.write(&edits, &mut out);
+        }
+        self.pending = String::new();
+        (self.line, self.tried, self.long) = (0, 0, None);
+        out
+    }
+
+    /// Returns the number of bytes that are held back.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.pending.len() + self.undecoded.len()
+            - self.long.as_ref().map_or(0, |long| long.context)
+    }
+
+    /// Returns the number of bytes of text in memory: the text that is held back, and its context.
+    #[must_use]
+    pub const fn kept(&self) -> usize {
+        self.pending.capacity() + self.undecoded.capacity()
+    }
+
+    /// Returns the number of redactions so far.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
+    fn decode(&mut self, bytes: &[u8]) {
+        let joined;
+        let mut rest = bytes;
+        if !self.undecoded.is_empty() {
+            self.undecoded.extend_from_slice(bytes);
+            joined = std::mem::take(&mut self.undecoded);
+            rest = &joined;
+        }
+        if let Ok(text) = std::str::from_utf8(rest) {
+            return self.pending.push_str(text); // Most texts are valid UTF-8, and the check is fast.
+        }
+        let mut chunks = rest.utf8_chunks().peekable();
+        while let Some(chunk) = chunks.next() {
+            self.pending.push_str(chunk.valid());
+            if chunks.peek().is_none() && is_beginning(chunk.invalid()) {
+                self.undecoded = chunk.invalid().to_vec();
+            } else if !chunk.invalid().is_empty() {
+                self.pending.push(char::REPLACEMENT_CHARACTER);
+            }
+        }
+    }
+
+    /// Performs one step; returns true if another step may follow.
+    fn advance(&mut self, out: &mut String) -> bool {
+        if self.long.is_some() { self.advance_long(out) } else { self.advance_lines(out) }
+    }
+
+    /// Redacts the whole lines that have arrived, unless one of them is long.
+    fn advance_lines(&mut self, out: &mut String) -> bool {
+        let window = self.redactor.window();
+        let fresh = self.pending.as_bytes().get(self.tried..).unwrap_or_default();
+        if self.pending.len() - self.line < window {
+            // Only text that was not searched before, or a line that grows byte by byte costs quadratic time.
+            let newline = fresh.iter().rposition(|byte| *byte == b'\n');
+            let end = newline.map(|newline| self.tried + newline + 1);
+            self.tried = self.pending.len();
+            if let Some(end) = end {
+                self.lines(end, out);
+            }
+            return false;
+        }
+        // The first line end decides, so that the result does not depend on how much text arrived at once.
+        let newline = fresh.iter().position(|byte| *byte == b'\n').map(|at| self.tried + at);
+        match newline {
+            Some(newline) if newline - self.line < window => {
+                self.tried = newline + 1;
+                self.lines(newline + 1, out);
+            }
+            _ => self.long = Some(LongLine { context: 0, grown: None, enlarged: 0 }),
+        }
+        true
+    }
+
+    /// Redacts all whole lines except those that continue.
+    fn lines(&mut self, end: usize, out: &mut String) {
+        let lines = self.pending.get(..end).unwrap_or_default();
+        let edits = self.redactor.scanner.work(lines, false);
+        self.write(&edits, out);
+        self.line = end;
+        self.drop_front(edits.done);
+        self.forget_body();
+        self.release_closed(out);
+    }
+
+    fn write(&mut self, edits: &Edits, out: &mut String) {
+        edits.write(&self.pending, out);
+        self.count += edits.count;
+    }
+
+    fn drop_front(&mut self, length: usize) {
+        self.pending.drain(..length);
+        self.line = self.line.saturating_sub(length);
+        self.tried = self.tried.saturating_sub(length);
+    }
+
+    /// Drops the whole lines of an open block's body.
+    fn forget_body(&mut self) {
+        let Some((_, body)) = self.open_key() else { return };
+        // The last line end stays: a footer contains none, and a long line starts after one.
+        let kept = self.line.saturating_sub(1);
+        if kept > body + FORGOTTEN.len() {
+            self.pending.replace_range(body..kept, FORGOTTEN);
+            let dropped = kept - body - FORGOTTEN.len();
+            self.line -= dropped;
+            self.tried -= dropped;
+        }
+    }
+
+    /// Releases closed blocks before an open one, once they are large.
+    fn release_closed(&mut self, out: &mut String) {
+        if self.line < self.redactor.window() {
+            return;
+        }
+        if let Some((head, _)) = self.open_key() {
+            let edits =
+                self.redactor.scanner.work(self.pending.get(..head).unwrap_or_default(), true);
+            self.write(&edits, out);
+            self.drop_front(head);
+        }
+    }
+
+    /// Returns the start of the header and of the body of the key that is still open after the whole lines.
+    fn open_key(&self) -> Option<(usize, usize)> {
+        let lines = self.pending.get(..self.line)?;
+        open_block(lines).filter(|(_, body)| has_body(lines, *body, false))
+    }
+
+    /// Inspects the next window of a long line, or its end.
+    fn advance_long(&mut self, out: &mut String) -> bool {
+        let Some(long) = self.long.as_ref() else { return false };
+        let (context, enlarged) = (long.context, long.enlarged);
+        let from = self.tried.max(self.line);
+        let fresh = self.pending.as_bytes().get(from..).unwrap_or_default();
+        let newline = fresh.iter().position(|byte| *byte == b'\n').map(|at| from + at);
+        self.tried = newline.unwrap_or(self.pending.len());
+        let end = newline.map_or(self.pending.len(), |newline| newline + 1);
+        let size = self.redactor.window() << enlarged;
+        if end - context >= size {
+            let end = self.pending.floor_char_boundary(context + size);
+            self.inspect(end, WindowEnd::Open { last_look: enlarged == ENLARGED }, out);
+        } else if newline.is_some() {
+            self.inspect(end, WindowEnd::Line, out);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Inspects a window that ends at `end`, and performs the result.
+    fn inspect(&mut self, end: usize, kind: WindowEnd, out: &mut String) {
+        let Some(long) = self.long.as_mut() else { return };
+        let text = self.pending.get(..end).unwrap_or_default();
+        let window = Window { text, context: long.context, grown: long.grown, end: kind };
+        match self.redactor.inspect(&window) {
+            // Escape sequences take most of the window; a larger one shows more of the visible text.
+            InspectedWindow::More => long.enlarged += 1,
+            InspectedWindow::Release { to, keep, instead } => {
+                self.release(keep..to, instead, out);
+                if kind == WindowEnd::Line {
+                    self.end_line();
+                }
+            }
+            InspectedWindow::Drop(middle, grown) => {
+                self.drop_middle(&middle);
+                self.long = self.long.take().map(|long| LongLine { grown: Some(grown), ..long });
+            }
+            InspectedWindow::Forget(body) => {
+                let foot = possible_foot(text, body).len();
+                self.drop_middle(&(body..end - foot));
+                self.pending.insert_str(body, FORGOTTEN);
+                // The inserted text contains no line end, so it need not be searched.
+                self.tried += FORGOTTEN.len();
+            }
+        }
+    }
+
+    /// Releases the text of a long line up to the end of `kept`, or `instead` in its place. The range `kept`
+    /// becomes the context of the next window.
+    fn release(&mut self, kept: Range<usize>, instead: Option<(String, u64)>, out: &mut String) {
+        let context = self.long.as_ref().map_or(0, |long| long.context);
+        match instead {
+            Some((instead, count)) => {
+                out.push_str(&instead);
+                self.count += count;
+            }
+            None => out.push_str(self.pending.get(context..kept.end).unwrap_or_default()),
+        }
+        let from = self.pending.floor_char_boundary(kept.start);
+        self.drop_front(from);
+        self.long = Some(LongLine { context: kept.end - from, grown: None, enlarged: 0 });
+    }
+
+    /// Returns to line mode after the end of a long line. The part of it that was not released waits for a decision.
+    fn end_line(&mut self) {
+        let context = self.long.take().map_or(0, |long| long.context);
+        self.line = self.tried + 1;
+        self.tried = self.line;
+        self.drop_front(context);
+    }
+
+    fn drop_middle(&mut self, middle: &Range<usize>) {
+        let dropped = middle.len();
+        self.pending.drain(middle.clone());
+        self.line = self.line.min(middle.start).max(self.line.saturating_sub(dropped));
+        self.tried = self.tried.saturating_sub(dropped);
+    }
+}
+
+/// Returns the last block, if it is open.
+fn open_block(text: &str) -> Option<(usize, usize)> {
+    let mut from = 0;
+    loop {
+        match block(text, from..text.len(), false) {
+            PemBlock::None => return None,
+            PemBlock::Open(head, body) => return Some((head, body)),
+            PemBlock::Closed(_, body) => from = body.end,
+        }
+    }
+}
+
+/// Returns true if bytes are the incomplete start of a character.
+fn is_beginning(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
+}

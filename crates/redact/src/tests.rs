@@ -1,0 +1,308 @@
+//! Tests: what is redacted, what is not, and independence of both from the pieces of the text.
+
+use std::borrow::Cow;
+
+use super::*;
+use crate::configured::{Pattern, Redaction};
+
+mod corpus;
+mod ends;
+mod harmless;
+mod patterns;
+mod pieces;
+mod runs;
+
+use corpus::{Dice, PASSWORD_PLACES, PLACES, SHAPED, TOKEN_PLACES};
+use harmless::HARMLESS;
+
+fn none() -> Redactor {
+    Redactor::new([])
+}
+
+fn registered(value: &str) -> Redactor {
+    Redactor::new([value.to_owned()])
+}
+
+/// Returns every secret of the corpus in every place: the secret and the text.
+fn corpus(seed: u64) -> Vec<(String, String)> {
+    let mut dice = Dice(seed);
+    let mut found = Vec::new();
+    let mut place = |places: &[&str], secret: &str| {
+        found.extend(places.iter().map(|place| (secret.to_owned(), set(place, secret))));
+    };
+    for kind in SHAPED {
+        let secret = dice.fill(kind);
+        place(PLACES, &secret);
+    }
+    for length in [6, 8, 12, 19, 20, 40] {
+        place(PASSWORD_PLACES, &dice.fill(&format!("{{p{length}}}")));
+    }
+    for length in [20, 32, 40, 88] {
+        place(TOKEN_PLACES, &dice.fill(&format!("{{a{length}}}")));
+    }
+    found
+}
+
+/// Inserts a secret in its place; the second of two adjacent `@` stands for an `@`, unless the place is `@@` alone.
+fn set(place: &str, secret: &str) -> String {
+    if place == "@@" {
+        return format!("{secret} {secret}");
+    }
+    let text = place.replace("@@", "@\u{0}");
+    text.replace('@', secret).replace('\u{0}', "@")
+}
+
+/// Returns true if more than the last four characters of a secret are visible.
+fn shows(text: &str, secret: &str) -> bool {
+    let visible = super::text::ansi::VisibleText::of(text.as_bytes());
+    let text = String::from_utf8_lossy(&visible.text).into_owned();
+    let third = secret.len() / 3;
+    let middle = secret.get(third..secret.len() - third).unwrap();
+    text.contains(secret) || (middle.len() >= 5 && text.contains(middle))
+}
+
+#[test]
+fn all_constants_compile() {
+    use super::rules::{context_rules, email, key_value, pem, personal};
+    use super::text::pattern;
+    for (shape, compiled) in rules::COMPILED.iter() {
+        assert!(compiled.is_some(), "{}", shape.pattern);
+    }
+    assert!(rules::COMPILED.len() <= 128 && rules::FAMILIES.len() <= 32);
+    let constants = [
+        key_value::HEAD,
+        key_value::TYPED,
+        key_value::SCHEME,
+        key_value::WRAPPED,
+        context_rules::HEADER,
+        context_rules::BEARER,
+        context_rules::USERINFO,
+        context_rules::OPTION,
+        context_rules::USER,
+        context_rules::NETRC,
+        context_rules::SENTENCE,
+        context_rules::COOKIES,
+        context_rules::COOKIE,
+        email::ADDRESS,
+        personal::CARD,
+        personal::SECURITY,
+        personal::PHONE,
+        pem::BEGIN,
+        pem::END,
+    ];
+    for constant in constants {
+        assert!(pattern::build(constant).is_ok(), "{constant}");
+    }
+}
+
+#[test]
+fn no_secret_of_the_corpus_is_shown() {
+    let redactor = none();
+    let mut shown = Vec::new();
+    let all = [7, 11, 1234].map(corpus).concat();
+    for (secret, text) in &all {
+        let masked = redactor.redact(text);
+        if shows(&masked, secret) {
+            shown.push(format!("{text:?} -> {masked:?}"));
+        }
+    }
+    assert!(shown.is_empty(), "{} of {}:\n{}", shown.len(), all.len(), shown.join("\n"));
+}
+
+#[test]
+fn harmless_text_is_unchanged() {
+    let redactor = none();
+    let touched = |text: &&&str| redactor.redact(text) != **text;
+    let touched: Vec<_> =
+        HARMLESS.iter().filter(touched).map(|text| (text, redactor.redact(text))).collect();
+    assert!(touched.is_empty(), "{touched:#?}");
+}
+
+#[test]
+fn a_text_without_a_hit_is_borrowed() {
+    assert!(matches!(none().redact("nothing to see\nhere"), Cow::Borrowed(_)));
+}
+
+#[test]
+fn masked_tokens_keep_their_documented_form() {
+    let redactor = none();
+    let body = Dice(3).fill("{a20}");
+    let last = body.get(16..).unwrap();
+    let upper = Dice(3).fill("{U16}");
+    let cases = [
+        (format!("sk-{body}"), format!("sk-...{last}")),
+        (format!("AKIA{upper}"), format!("AKIA...{}", upper.get(12..).unwrap())),
+        (format!("token={body}"), format!("token=...{last}")),
+        (format!("password={body}"), "password=***".to_owned()),
+        ("mail jane.doe@host.test now".to_owned(), "mail j***@host.test now".to_owned()),
+    ];
+    for (text, masked) in cases {
+        assert_eq!(redactor.redact(&text), masked);
+    }
+}
+
+#[test]
+fn context_rules_keep_text_that_is_not_secret() {
+    let redactor = none();
+    let cases = [
+        ("postgres://me:Hunter22@host.test/db", "postgres://me:***@host.test/db"),
+        ("{\"password\": \"a\\\"b c,d\", \"n\": 1}", "{\"password\": \"***\", \"n\": 1}"),
+        ("Authorization: Basic dXNlcjpwYXNz", "Authorization: Basic ***"),
+        ("Cookie: sid=abcdef12; lang=en", "Cookie: sid=***; lang=en"),
+        ("\u{1b}[31mpassword=Hunter22\u{1b}[0m ok", "\u{1b}[31mpassword=***\u{1b}[0m ok"),
+        ("machine h login me password Hunter22", "machine h login me password ***"),
+        ("password=Hunter22, user=x", "password=***, user=x"),
+        (
+            "\u{1b}]8;;https://me:Hunter22@h.test\u{1b}\\text",
+            "\u{1b}]8;;https://me:***@h.test\u{1b}\\text",
+        ),
+    ];
+    for (text, masked) in cases {
+        assert_eq!(redactor.redact(text), masked);
+    }
+}
+
+#[test]
+fn no_suffix_of_a_password_is_shown() {
+    let token = Dice(4).fill("ghp_{a36}");
+    let masked = none().redact(&format!("password={token} url=db://me:{token}@host")).into_owned();
+    assert_eq!(masked, "password=*** url=db://me:***@host");
+    assert_eq!(registered(&token).redact(&token), "***");
+}
+
+#[test]
+fn a_private_key_is_masked_up_to_its_end() {
+    let body = Dice(5).fill("{b64}\n{b64}\n{b30}==\n");
+    for kind in ["RSA ", "", "EC ", "OPENSSH ", "ENCRYPTED "] {
+        let (head, foot) = (
+            format!("-----BEGIN {kind}PRIVATE KEY-----"),
+            format!("-----END {kind}PRIVATE KEY-----"),
+        );
+        let whole = format!("a\n{head}\n{body}{foot}\nb");
+        assert_eq!(none().redact(&whole), format!("a\n{head}***{foot}\nb"));
+        let crlf = whole.replace('\n', "\r\n");
+        assert_eq!(none().redact(&crlf), format!("a\r\n{head}***{foot}\r\nb"));
+        let escaped = format!("{{\"k\":\"{head}\\n{}{foot}\\n\"}}", body.replace('\n', "\\n"));
+        assert_eq!(none().redact(&escaped), format!("{{\"k\":\"{head}***{foot}\\n\"}}"));
+        let endless = format!("  {head}\n  {body}and more");
+        assert_eq!(none().redact(&endless), format!("  {head}***"));
+    }
+    let pgp = format!(
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: 1\n\n{body}-----END PGP PRIVATE KEY BLOCK-----"
+    );
+    assert_eq!(
+        none().redact(&pgp),
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----***-----END PGP PRIVATE KEY BLOCK-----"
+    );
+}
+
+#[test]
+fn a_registered_value_is_masked_in_all_its_forms() {
+    let value = "käse \"und\" <brot> & 'mehr'/1\\2$3";
+    let redactor = registered(value);
+    for form in super::literals::encode::forms(value) {
+        let form = String::from_utf8(form).unwrap();
+        assert_eq!(redactor.redact(&format!("a {form} b")), "a *** b", "{form}");
+    }
+    let json = serde_json::Value::from(value).to_string();
+    let twice = serde_json::Value::from(json.clone()).to_string();
+    assert_eq!(redactor.redact(&json), "\"***\"");
+    assert!(!redactor.redact(&twice).contains("brot"));
+}
+
+/// Text that the named programs wrote: one value with all characters that they escape.
+#[test]
+fn a_registered_value_is_found_in_every_serialization() {
+    let value = "kä'se \"ü\" €/x,y:z=1!$HOME`\\😀~#";
+    let written = [
+        ("json.dumps", r#""k\u00e4'se \"\u00fc\" \u20ac/x,y:z=1!$HOME`\\\ud83d\ude00~#""#),
+        (
+            "twice",
+            r#""\"k\\u00e4'se \\\"\\u00fc\\\" \\u20ac/x,y:z=1!$HOME`\\\\\\ud83d\\ude00~#\"""#,
+        ),
+        ("json_encode", r#""k\u00e4'se \"\u00fc\" \u20ac\/x,y:z=1!$HOME`\\\ud83d\ude00~#""#),
+        ("capitals", r#""k\u00E4'se \"\u00FC\" \u20AC/x,y:z=1!$HOME`\\\uD83D\uDE00~#""#),
+        ("ascii", r#"'k\xe4\'se "\xfc" \u20ac/x,y:z=1!$HOME`\\\U0001f600~#'"#),
+        ("bytes", r#"b'k\xc3\xa4\'se "\xc3\xbc" \xe2\x82\xac/x,y:z=1!$HOME`\\\xf0\x9f\x98\x80~#'"#),
+        ("shlex.quote", r#"'kä'"'"'se "ü" €/x,y:z=1!$HOME`\😀~#'"#),
+        ("bash @Q", r#"'kä'\''se "ü" €/x,y:z=1!$HOME`\😀~#'"#),
+        (
+            "bash @Q, C",
+            r#"$'k\303\244\'se "\303\274" \342\202\254/x,y:z=1!$HOME`\\\360\237\230\200~#'"#,
+        ),
+        ("bash declare", r#""kä'se \"ü\" €/x,y:z=1!\$HOME\`\\😀~#""#),
+        ("bash %q", r#"kä\'se\ \"ü\"\ €/x\,y:z=1\!\$HOME\`\\😀~#"#),
+        ("escape_default", r#""k\u{e4}\'se \"\u{fc}\" \u{20ac}/x,y:z=1!$HOME`\\\u{1f600}~#""#),
+        ("sh in JSON", r#""'kä'\\''se \"ü\" €/x,y:z=1!$HOME`\\😀~#'""#),
+    ];
+    let redactor = registered(value);
+    for (by, text) in written {
+        let masked = redactor.redact(&format!("a {text} b")).into_owned();
+        assert!(!masked.contains("HOME") && masked.len() < 20, "{by}: {masked}");
+    }
+}
+
+/// No part of a short value in two scripts remains when its characters are escaped.
+#[test]
+fn no_suffix_of_an_escaped_value_is_left() {
+    for value in ["pässwörd", "密码密码密码密码", "😀😀😀😀secret", "ключ-от-дома"]
+    {
+        let units = |upper: bool| {
+            let unit =
+                |unit: u16| if upper { format!("\\u{unit:04X}") } else { format!("\\u{unit:04x}") };
+            let written = |part: char| {
+                if part.is_ascii() {
+                    part.to_string()
+                } else {
+                    part.encode_utf16(&mut [0; 2]).iter().map(|it| unit(*it)).collect()
+                }
+            };
+            value.chars().map(written).collect::<String>()
+        };
+        for form in [units(false), units(true)] {
+            for form in [form.clone(), form.replace('\\', "\\\\")] {
+                assert_eq!(registered(value).redact(&format!("[{form}]")), "[***]", "{form}");
+            }
+        }
+    }
+}
+
+#[test]
+fn base64_of_a_registered_value_is_found_at_every_shift() {
+    let value = "registered value 1";
+    for (before, encoded) in [
+        ("", "cmVnaXN0ZXJlZCB2YWx1ZSAx"),
+        ("x", "eHJlZ2lzdGVyZWQgdmFsdWUgMQ=="),
+        ("xy", "eHlyZWdpc3RlcmVkIHZhbHVlIDE="),
+    ] {
+        let masked = registered(value).redact(encoded).into_owned();
+        assert!(masked.len() < 10, "{before}: {masked}");
+    }
+}
+
+#[test]
+fn registered_values_match_across_overlaps_lines_and_colors() {
+    let two =
+        Redactor::new(["first-value".to_owned(), "value-second".to_owned(), "short".to_owned()]);
+    assert_eq!(two.redact("a first-value-second short"), "a *** short");
+    assert_eq!(two.redact("fir\u{1b}[1mst-va\u{1b}[0mlue"), "***");
+    let lines = registered("ab\ncd\nefgh\nthe last line");
+    assert_eq!(lines.redact("x ab\ncd\nefgh\nthe last line y"), "x ***\n***\n***\n*** y");
+    assert_eq!(lines.redact("x ab\ncd\n the last line y"), "x ab\ncd\n *** y");
+}
+
+#[test]
+fn personal_data_is_masked_if_configured() {
+    let personal = none().with(Redaction { personal: true, ..Redaction::default() });
+    assert_eq!(
+        personal.redact("card 4111 1111 1111 1111, 4111 1111 1111 1112"),
+        "card ***, 4111 1111 1111 1112"
+    );
+    assert_eq!(personal.redact("call +49 30 1234567 or 078-05-1120"), "call *** or ***");
+}
+
+#[test]
+fn masked_places_are_counted() {
+    let (masked, count) = none().redact_and_count("password=Hunter22 a@b.test\nok\nb@c.test");
+    assert_eq!((masked.as_ref(), count), ("password=*** a***@b.test\nok\nb***@c.test", 3));
+}

@@ -1,0 +1,283 @@
+//! Secrets generated at run time, so that the source contains none, and the places in which they appear.
+
+/// Seeded random generator.
+pub(super) struct Dice(pub(super) u64);
+
+impl Dice {
+    pub(super) fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 11).unwrap() % limit
+    }
+
+    /// Expands a template: `{a20}` is twenty letters and digits, the first of each kind.
+    pub(super) fn fill(&mut self, template: &str) -> String {
+        let mut out = String::new();
+        let mut rest = template;
+        while let Some((plain, after)) = rest.split_once('{') {
+            let (run, tail) = after.split_once('}').unwrap();
+            out.push_str(plain);
+            let alphabet = alphabet(run.as_bytes()[0]);
+            let count: usize = run.get(1..).unwrap().parse().unwrap();
+            let first = out.len();
+            for _ in 0..count {
+                out.push(char::from(alphabet[self.below(alphabet.len())]));
+            }
+            if run.starts_with(['a', 'w', 'p']) && count > 3 {
+                out.replace_range(first + 1..first + 4, "aZ7");
+            }
+            rest = tail;
+        }
+        out + rest
+    }
+}
+
+fn alphabet(kind: u8) -> &'static [u8] {
+    match kind {
+        b'a' => b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789",
+        b'w' => b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-",
+        b'b' => b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/",
+        b'h' => b"0123456789abcdef",
+        b'H' => b"0123456789ABCDEF",
+        b'U' => b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567",
+        b'l' => b"abcdefghijklmnopqrstuvwxyz",
+        b'd' => b"123456789",
+        b'p' => b"abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789!#^*_-+",
+        other => panic!("no alphabet `{}`", char::from(other)),
+    }
+}
+
+/// Secrets that are identified by their format.
+pub(super) const SHAPED: &[&str] = &[
+    "AKIA{U16}",
+    "ASIA{U16}",
+    "ABIA{U16}",
+    "ACCA{U16}",
+    "sk-{a20}",
+    "sk-{a48}",
+    "sk-{a20}T3BlbkFJ{a20}",
+    "sk-proj-{w74}T3BlbkFJ{w74}a",
+    "sk-svcacct-{w58}T3BlbkFJ{w58}a",
+    "sk-admin-{w58}T3BlbkFJ{w58}a",
+    "sk-ant-api03-{w93}AA",
+    "sk-ant-admin01-{w93}AA",
+    "sk-ant-oat01-{w93}AA",
+    "sk-or-v1-{h64}",
+    "gsk_{a52}",
+    "xai-{a80}",
+    "pplx-{a48}",
+    "r8_{a37}",
+    "hf_{l34}",
+    "lsv2_pt_{h32}_{h10}",
+    "ghp_{a36}",
+    "gho_{a36}",
+    "ghu_{a36}",
+    "ghs_{a36}",
+    "ghr_{a36}",
+    "ghp_{a80}",
+    "github_pat_{a22}_{a59}",
+    "glpat-{w19}a",
+    "glpat-{a27}.{h2}.{h9}",
+    "glrt-{w19}a",
+    "gldt-{w19}a",
+    "glft-{w19}a",
+    "glimt-{w24}a",
+    "glsoat-{w19}a",
+    "glcbt-{w19}a",
+    "glagent-{w49}a",
+    "glptt-{h40}",
+    "xoxb-{d12}-{d12}-{a24}",
+    "xoxp-{d12}-{d12}-{d12}-{h32}",
+    "xoxe-{d1}-{a147}",
+    "xoxe.xoxp-1-{a160}",
+    "xoxa-2-{d12}-{d12}-{a32}",
+    "xapp-1-A{U10}-{d12}-{h64}",
+    "AIza{w34}a",
+    "ya29.{w120}a",
+    "GOCSPX-{w27}a",
+    "sk_live_{a24}",
+    "sk_test_{a24}",
+    "rk_prod_{a99}",
+    "whsec_{a32}",
+    "npm_{a36}",
+    "pypi-AgEIcHlwaS5vcmc{w70}a",
+    "rubygems_{h48}",
+    "dckr_pat_{w26}a",
+    "eyJ{a30}.eyJ{a80}.{w42}a",
+    "eyJ{a30}.eyJ{a80}.{w341}a",
+    "{a3}8Q~{a34}",
+    "{a3}8Q~{a31}",
+    "dop_v1_{h64}",
+    "doo_v1_{h64}",
+    "dor_v1_{h64}",
+    "dapi{h32}",
+    "dapi{h32}-2",
+    "hvs.{w90}a",
+    "hvb.{w130}a",
+    "{a14}.atlasv1.{w66}a",
+    "shpat_{h32}",
+    "shpca_{h32}",
+    "shppa_{h32}",
+    "shpss_{h32}",
+    "lin_api_{a40}",
+    "glsa_{a32}_{h8}",
+    "glc_{b40}",
+    "SG.{w22}.{w42}a",
+    "ops_eyJ{b250}",
+    "A3-{U6}-{U11}-{U5}-{U5}-{U5}",
+    "AGE-SECRET-KEY-1{U58}",
+    "figd_{w39}a",
+    "PMAK-{h24}-{h34}",
+    "NRAK-{U27}",
+    "pul-{h40}",
+    "sbp_{h40}",
+    "ATATT3{w180}a",
+    "{d9}:AA{w33}",
+    "MTA{a21}.{w6}.{w27}a",
+    "nvapi-{w63}a",
+    "tskey-auth-{a16}-{a32}",
+];
+
+/// Places of a formatted secret; `@` is its place, and `^` within it is the start of a colour code.
+pub(super) const PLACES: &[&str] = &[
+    "@",
+    "a line with @ in it",
+    "the end is @",
+    "(@)",
+    "[@]",
+    "<@>",
+    "'@'",
+    "\"@\"",
+    "`@`",
+    "**@**",
+    "@, then",
+    "@. Then",
+    "@; then",
+    "@: no",
+    "@!",
+    "@?",
+    "{\"k\":\"@\"}",
+    "{\"k\": \"@\", \"n\": 1}",
+    "{\\\"k\\\":\\\"@\\\"}",
+    "\"first\\n@\\nlast\"",
+    "\"\\t@\"",
+    "k=@",
+    "k: @",
+    "k => @",
+    "--flag @ --next",
+    "https://host.test/p?k=@&n=1",
+    "https://host.test/p?k%3D@",
+    "X-Thing: @",
+    "curl -H 'X-Thing: @' u",
+    "\u{1b}[32m@\u{1b}[0m",
+    "\u{1b}[1;38;5;200mk\u{1b}[0m=\u{1b}[33m@",
+    "\u{1b}]0;title\u{7}@",
+    "\\u001b[32m@\\u001b[0m",
+    "| @ |",
+    "line\r\n@\r\nline",
+    "@@",
+    "1 @ 2 @ 3",
+    "- @\n- @\n",
+    "x,@,y",
+    "#@",
+    "$@",
+];
+
+/// Places of a chosen password.
+pub(super) const PASSWORD_PLACES: &[&str] = &[
+    "password=@",
+    "password = @",
+    "PASSWORD: @",
+    "passwd=@",
+    "DB_PWD=@",
+    "db.pass=@",
+    "{\"password\":\"@\"}",
+    "{\"password\": \"@\", \"n\": 1}",
+    "{\\\"password\\\":\\\"@\\\"}",
+    "{\\\\\\\"password\\\\\\\":\\\\\\\"@\\\\\\\"}",
+    "password: '@'",
+    "password => \"@\"",
+    "config[\"password\"] = \"@\"",
+    "let password: &str = \"@\";",
+    "export DB_PASSWORD=@",
+    "PGPASSWORD=@ psql",
+    "Server=h;Password=@;Database=d",
+    "<password>@</password>",
+    "https://host.test/?password=@&n=1",
+    "\u{1b}[33mpassword\u{1b}[0m=@",
+    "password=\u{1b}[31m@\u{1b}[0m",
+    "\u{1b}[36mpassword\u{1b}[0m: \u{1b}[31m\"@\"\u{1b}[0m",
+    "--password @",
+    "--password=@",
+    "--db-password '@' -x",
+    "[\"--password\", \"@\"]",
+    "curl -u user:@ https://host.test",
+    "curl --user user:@",
+    "curl -u 'user:@' h",
+    "machine h login me password @",
+    "  password @",
+    "the password is @",
+    "password is: @",
+    "password=@, user=x",
+    "password=@,user=x",
+    "password=@.",
+    "(password=@)",
+    "postgres://me:@@host.test/db",
+    "redis://:@@host.test",
+    "\"postgres://me:@@host.test/db\"",
+    "amqp://me:@@10.0.0.1:5672",
+    "passphrase: @",
+    "secret: @",
+    "client_secret=@",
+    "clientSecret: \"@\"",
+    "\"first\\npassword=@\\nlast\"",
+    "password%3D@%26n",
+    "password:=@",
+    "password==@",
+    "const secret = `@`;",
+    "token=1;password=@",
+];
+
+/// Places of a machine-generated token.
+pub(super) const TOKEN_PLACES: &[&str] = &[
+    "token=@",
+    "TOKEN: @",
+    "access_token=@&n=1",
+    "{\"token\":\"@\"}",
+    "accessToken: '@'",
+    "api_key=@",
+    "api-key: @",
+    "apikey=@",
+    "X-API-Key: @",
+    "X-Auth-Token: @",
+    "private_key=@",
+    "aws_secret_access_key = @",
+    "SecretAccessKey: @",
+    "AccountKey=@;EndpointSuffix=x",
+    "signature=@",
+    "credential=@",
+    "credentials: @",
+    "Authorization: Basic @",
+    "Authorization: Bearer @",
+    "authorization: token @",
+    "\"Authorization\": \"Bearer @\"",
+    "curl -H 'Authorization: Bearer @' u",
+    "-H \"Authorization: @\"",
+    "{\"auth\":\"@\"}",
+    "auth: Bearer @",
+    "Bearer @",
+    "--token @",
+    "--api-key @",
+    "--api-key=@",
+    "Cookie: session=@; lang=en",
+    "Set-Cookie: sid=@; Path=/; HttpOnly",
+    "'Cookie': 'a=@'",
+    "os.environ[\"API_TOKEN\"] = \"@\"",
+    "\u{1b}[1mtoken\u{1b}[0m=\u{1b}[2m@",
+    "https://h.test/c?sv=1&sig=@",
+    "token = Some(\"@\")",
+    "_authToken=@",
+    "https://hooks.slack.com/services/@",
+    "https://discord.com/api/webhooks/123456/@@",
+];

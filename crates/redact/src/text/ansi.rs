@@ -1,0 +1,110 @@
+//! Visible text without terminal escape sequences, with a mapping back to the raw text.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+const ESCAPE: u8 = 0x1b;
+const BELL: u8 = 0x07;
+
+/// Longest control string, in bytes; a longer one is read as text.
+const LONGEST_STRING: usize = 4096;
+
+/// Text without escape sequences.
+pub(crate) struct VisibleText<'t> {
+    /// Visible text.
+    pub(crate) text: Cow<'t, [u8]>,
+    /// Contents of control strings (titles, links), as ranges of the raw text.
+    pub(crate) inner: Vec<Range<usize>>,
+    /// Starts of the pieces: in the visible text and in the raw text.
+    pieces: Vec<(usize, usize)>,
+}
+
+impl<'t> VisibleText<'t> {
+    /// Removes the escape sequences.
+    pub(crate) fn of(raw: &'t [u8]) -> Self {
+        // Nearly all texts: no copy and no mapping is needed.
+        if !raw.contains(&ESCAPE) {
+            return Self { text: Cow::Borrowed(raw), inner: Vec::new(), pieces: Vec::new() };
+        }
+        let mut this = Self {
+            text: Cow::Owned(Vec::with_capacity(raw.len())),
+            inner: Vec::new(),
+            pieces: Vec::new(),
+        };
+        let mut at = 0;
+        while let Some(rest) = raw.get(at..).filter(|rest| !rest.is_empty()) {
+            let plain = rest.iter().position(|byte| *byte == ESCAPE).unwrap_or(rest.len());
+            this.keep_visible(at, rest.get(..plain).unwrap_or_default());
+            at += plain;
+            at += this.skip(at, rest.get(plain..).unwrap_or_default());
+        }
+        this
+    }
+
+    fn keep_visible(&mut self, at: usize, piece: &[u8]) {
+        if !piece.is_empty() {
+            self.pieces.push((self.text.len(), at));
+            self.text.to_mut().extend_from_slice(piece);
+        }
+    }
+
+    /// Returns the length of the escape sequence at the start of `rest`.
+    fn skip(&mut self, at: usize, rest: &[u8]) -> usize {
+        match rest.get(1) {
+            // An escape at the end of the text: its sequence has not arrived.
+            None => rest.len(),
+            Some(b'[') => control_length(rest),
+            Some(b']' | b'P' | b'X' | b'^' | b'_') => {
+                string_length(rest).map_or(2, |(inner, length)| {
+                    self.inner.push(at + 2..at + inner);
+                    length
+                })
+            }
+            Some(b' '..=b'/') => 2 + usize::from(matches!(rest.get(2), Some(b'0'..=b'~'))),
+            Some(b'0'..=b'~') => 2,
+            Some(_) => 1,
+        }
+    }
+
+    /// Returns the raw range of a visible range. Escape sequences at its edges stay outside.
+    pub(crate) fn raw(&self, range: &Range<usize>) -> Range<usize> {
+        // The raw position of the last byte, not of the one after it: between both may be an escape sequence.
+        let last = range.end.saturating_sub(1).max(range.start);
+        self.raw_at(range.start)..self.raw_at(last) + usize::from(!range.is_empty())
+    }
+
+    /// Returns the number of visible bytes before a raw position.
+    pub(crate) fn visible_at(&self, raw: usize) -> usize {
+        let after = self.pieces.partition_point(|(_, start)| *start <= raw);
+        let Some((visible, start)) = after.checked_sub(1).and_then(|at| self.pieces.get(at)) else {
+            return if self.pieces.is_empty() { raw.min(self.text.len()) } else { 0 };
+        };
+        let next = self.pieces.get(after).map_or(self.text.len(), |(visible, _)| *visible);
+        (visible + (raw - start)).min(next)
+    }
+
+    /// Returns the raw position of one visible byte.
+    pub(crate) fn raw_at(&self, at: usize) -> usize {
+        let after = self.pieces.partition_point(|(visible, _)| *visible <= at);
+        let piece = after.checked_sub(1).and_then(|index| self.pieces.get(index));
+        piece.map_or(at, |(visible, raw)| raw + (at - visible))
+    }
+}
+
+/// Returns the length of `ESC [`, parameters, intermediates, one final byte.
+fn control_length(rest: &[u8]) -> usize {
+    let body = rest.iter().skip(2).take_while(|byte| matches!(byte, b' '..=b'?')).count();
+    2 + body + usize::from(matches!(rest.get(2 + body), Some(b'@'..=b'~')))
+}
+
+/// Returns the end of a control string's content, and the whole length; `None` if the string has no end.
+fn string_length(rest: &[u8]) -> Option<(usize, usize)> {
+    // A line end too: a program that never closes a string must not hide the lines after it.
+    let ends = |byte: &u8| matches!(*byte, BELL | ESCAPE | b'\n');
+    let inner = rest.iter().skip(2).take(LONGEST_STRING).position(ends)? + 2;
+    match (rest.get(inner), rest.get(inner + 1)) {
+        (Some(&BELL), _) => Some((inner, inner + 1)),
+        (Some(&ESCAPE), Some(b'\\')) => Some((inner, inner + 2)),
+        _ => None,
+    }
+}

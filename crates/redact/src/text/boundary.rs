@@ -1,0 +1,50 @@
+//! Look-around checks beside a match, which the search itself does not support.
+
+/// Returns true for letters, digits and the underscore.
+pub(crate) const fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// Returns true for the characters of a long token without white space.
+pub(crate) const fn is_token(byte: u8) -> bool {
+    is_word(byte)
+        || matches!(byte, b'-' | b'.' | b'+' | b'/' | b'=' | b'~' | b'%' | b'@' | b':' | b'\\')
+}
+
+/// Returns the byte before `at`.
+pub(crate) fn before(line: &[u8], at: usize) -> Option<u8> {
+    line.get(at.checked_sub(1)?).copied()
+}
+
+/// Returns true if a word may start at `at`: not directly after a word, or after an escape that ends in a letter or a
+/// digit (`\n`, `\u0022`, `%3D`).
+pub(crate) fn begins_word(line: &[u8], at: usize) -> bool {
+    let Some(last) = before(line, at).filter(|byte| is_word(*byte)) else { return true };
+    if line.get(at).is_some_and(|first| !is_word(*first)) {
+        return true;
+    }
+    let head = line.get(..at).unwrap_or_default();
+    let hex = |count: usize| head.iter().rev().take(count).all(u8::is_ascii_hexdigit);
+    let back = |count: usize| before(line, at.saturating_sub(count));
+    let letter = b"nrtbf0".contains(&last) && back(1) == Some(b'\\');
+    let byte =
+        (hex(2) && back(2) == Some(b'%')) || (head.ends_with(b"x1b") && back(3) == Some(b'\\'));
+    let unit = hex(4) && back(4) == Some(b'u') && back(5) == Some(b'\\');
+    letter || byte || unit || ends_in_written_color(head)
+}
+
+/// Returns true if `head` ends in a colour code whose escape character is written out (`\u001b[31m`).
+fn ends_in_written_color(head: &[u8]) -> bool {
+    let Some(rest) = head.strip_suffix(b"m") else { return false };
+    let digits =
+        rest.iter().rev().take(24).take_while(|byte| matches!(byte, b'0'..=b'9' | b';')).count();
+    let rest = rest.get(..rest.len() - digits).unwrap_or_default();
+    let Some(rest) = rest.strip_suffix(b"[") else { return false };
+    let rest = rest.get(rest.len().saturating_sub(6)..).unwrap_or_default().to_ascii_lowercase();
+    [&b"\\u001b"[..], b"\\x1b", b"\\033", b"\\e"].iter().any(|escape| rest.ends_with(escape))
+}
+
+/// Returns the position of `needle`.
+pub(crate) fn find(line: &[u8], needle: &[u8]) -> Option<usize> {
+    line.windows(needle.len().max(1)).position(|window| window == needle)
+}

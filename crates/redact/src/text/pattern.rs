@@ -1,0 +1,13 @@
+//! Compilation of patterns over bytes.
+
+use regex::bytes::{Regex, RegexBuilder};
+
+/// Compiles a constant pattern. A test verifies that all constants compile.
+pub(crate) fn compiled(pattern: &str) -> Option<Regex> {
+    build(pattern).ok()
+}
+
+/// Compiles a pattern over bytes.
+pub(crate) fn build(pattern: &str) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(pattern).unicode(false).size_limit(16 << 20).build()
+}

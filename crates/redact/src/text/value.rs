@@ -1,0 +1,137 @@
+//! Extent of a key's value: in quotes of any depth of escaping, or bare.
+
+use std::ops::Range;
+
+use super::boundary::{find, is_word};
+
+/// Location of a value in its line.
+#[derive(Debug, Clone)]
+pub(crate) struct ValuePlace {
+    /// Range of the value, without quotes.
+    pub(crate) range: Range<usize>,
+    /// True if the value was quoted.
+    pub(crate) quoted: bool,
+}
+
+/// Budget of repeated inspections of a line, after which all values count as secrets: it keeps the time linear for any
+/// text.
+pub(crate) struct Budget {
+    left: usize,
+    masked: Range<usize>,
+}
+
+impl Budget {
+    /// Creates the budget of a line.
+    pub(crate) const fn of(line: &[u8]) -> Self {
+        Self { left: 65_536 + 16 * line.len(), masked: 0..0 }
+    }
+
+    /// Returns true if the line is already redacted at `at`.
+    pub(crate) fn is_masked(&self, at: usize) -> bool {
+        self.masked.contains(&at)
+    }
+
+    /// Records a redacted range.
+    pub(crate) fn mask(&mut self, place: &Range<usize>) {
+        self.masked = place.clone();
+    }
+
+    /// Spends `length` and returns true if nothing is left.
+    pub(crate) const fn is_spent(&mut self, length: usize) -> bool {
+        self.left = self.left.saturating_sub(length);
+        self.left == 0
+    }
+}
+
+/// Finds the value that starts at `at`.
+pub(crate) fn value_at(line: &[u8], at: usize) -> Option<ValuePlace> {
+    let rest = line.get(at..)?;
+    let depth = rest.iter().take_while(|byte| **byte == b'\\').count();
+    let place = match rest.get(depth) {
+        Some(quote @ (b'"' | b'\'' | b'`')) => {
+            // Python and TOML have values between three quotes.
+            let triple = rest.get(depth..).is_some_and(|rest| rest.starts_with(&[*quote; 3]));
+            quoted(line, at + depth + if triple { 3 } else { 1 }, *quote, depth)
+        }
+        _ => bare(line, at),
+    };
+    Some(place).filter(|place| !place.range.is_empty())
+}
+
+/// Returns the text up to the closing quote of the same depth; without one, up to the end of the line.
+fn quoted(line: &[u8], start: usize, quote: u8, depth: usize) -> ValuePlace {
+    let mut slashes = 0;
+    let rest = line.get(start..).unwrap_or_default();
+    let closing =
+        rest.iter().take_while(|byte| **byte != b'\n').enumerate().find_map(|(at, byte)| {
+            let closes =
+                *byte == quote && if depth == 0 { slashes % 2 == 0 } else { slashes <= depth };
+            let length = at - slashes.min(depth);
+            slashes = if *byte == b'\\' { slashes + 1 } else { 0 };
+            closes.then_some(length)
+        });
+    let ending = |rest: &[u8]| {
+        rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(rest.len())
+    };
+    ValuePlace { range: start..start + closing.unwrap_or_else(|| ending(rest)), quoted: true }
+}
+
+/// Returns the text up to white space, or to a mark that ends the value; punctuation that closes a sentence stays
+/// outside.
+pub(crate) fn bare(line: &[u8], start: usize) -> ValuePlace {
+    let rest = line.get(start..).unwrap_or_default();
+    let length = (0..rest.len()).find(|at| ends_at(rest, *at)).unwrap_or(rest.len());
+    let text = rest.get(..length).unwrap_or_default();
+    ValuePlace { range: start..start + trimmed(text), quoted: false }
+}
+
+fn ends_at(rest: &[u8], at: usize) -> bool {
+    let after = rest.get(at + 1..).unwrap_or_default();
+    match rest.get(at) {
+        None => true,
+        Some(b',' | b';') => ends_item(after) || starts_pair(after),
+        Some(b'&') => starts_pair(after) || after.starts_with(b"amp;"),
+        Some(b'"' | b'\'' | b'`') => {
+            ends_item(after) || after.first().is_some_and(|next| b"),;:]}>|&".contains(next))
+        }
+        Some(b'<') => after.starts_with(b"/"),
+        Some(b'\\') => {
+            let next = after.iter().find(|byte| **byte != b'\\');
+            next.is_none_or(|next| b"nrt\"'`".contains(next))
+        }
+        Some(b'%') => after.starts_with(b"26") || after.starts_with(b"20"),
+        Some(byte) => byte.is_ascii_whitespace() || *byte == 0,
+    }
+}
+
+/// Returns true if an item of a list ends here.
+fn ends_item(after: &[u8]) -> bool {
+    after.first().is_none_or(|next| next.is_ascii_whitespace() || b"\"'`\\{[".contains(next))
+}
+
+/// Returns true if the next `name=` starts here.
+fn starts_pair(after: &[u8]) -> bool {
+    let name =
+        after.iter().take(48).take_while(|byte| is_word(**byte) || b"-. ".contains(byte)).count();
+    name > 0 && matches!(after.get(name), Some(b'=' | b':'))
+}
+
+/// Returns the length without closing punctuation.
+fn trimmed(text: &[u8]) -> usize {
+    let mut length = text.len();
+    while let Some(head) = text.get(..length) {
+        let opener = match head.last() {
+            Some(b'.' | b',' | b';' | b':') => None,
+            Some(b')') => Some(b"("),
+            Some(b']') => Some(b"["),
+            Some(b'}') => Some(b"{"),
+            _ => break,
+        };
+        // A bracket that was opened within the value belongs to it.
+        if opener.is_some_and(|opener| find(head, opener).is_some()) {
+            break;
+        }
+        length -= 1;
+    }
+    length
+}

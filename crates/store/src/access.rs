@@ -1,0 +1,4 @@
+//! Principals and the tokens with which they authenticate.
+
+pub(crate) mod principals;
+pub(crate) mod tokens;

@@ -1,0 +1,104 @@
+//! Principals and their tokens.
+
+use algonius_actors::model::access::principal::{Token, TokenSeed};
+use algonius_actors::model::id::PrincipalId;
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use crate::engine::read_cache::Invalidation;
+use crate::engine::row_codec::{Columns, json, micros};
+use crate::engine::sql::{self, DatabaseConnection, Readers};
+use crate::engine::writer::WriteCommand;
+
+/// The update changes nothing; it makes the statement return the existing id.
+const KEEP_PRINCIPAL: &str = "
+    INSERT INTO principals (id, name, created_at) VALUES ($1, $2, $3)
+    ON CONFLICT (name) DO UPDATE SET name = excluded.name
+    RETURNING id";
+
+const INSERT_TOKEN: &str = "
+    INSERT INTO tokens (id, principal, hash, scope, expires_at, seeded, created_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)
+    ON CONFLICT (hash) DO NOTHING";
+
+const TOKENS: &str = "
+    SELECT principal, name, hash, scope, expires_at
+    FROM tokens JOIN principals ON principals.id = tokens.principal
+    ORDER BY name, tokens.id";
+
+/// Tokens of the configuration, which replace those of the previous configuration.
+pub(crate) struct Seeds {
+    /// All tokens of the configuration.
+    pub(crate) tokens: Vec<TokenSeed>,
+    /// Time of the change.
+    pub(crate) at: DateTime<Utc>,
+}
+
+#[async_trait]
+impl WriteCommand for Seeds {
+    type Answer = ();
+
+    fn touches(&self) -> Invalidation {
+        Invalidation::Nothing
+    }
+
+    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
+        sql::query("DELETE FROM tokens WHERE seeded").execute(&mut *connection).await?;
+        for seed in &self.tokens {
+            let principal = insert_principal(connection, &seed.name, self.at).await?;
+            insert_token(connection, principal, (seed, true), self.at).await?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) async fn insert_principal(
+    connection: &mut DatabaseConnection,
+    name: &str,
+    at: DateTime<Utc>,
+) -> sql::Result<Uuid> {
+    let row = sql::query(KEEP_PRINCIPAL)
+        .bind(Uuid::now_v7())
+        .bind(name)
+        .bind(micros(at))
+        .fetch_one(connection)
+        .await?;
+    Columns(&row).uuid("id")
+}
+
+/// Inserts a token; the flag is true for a token of the configuration.
+pub(crate) async fn insert_token(
+    connection: &mut DatabaseConnection,
+    principal: Uuid,
+    (seed, is_seeded): (&TokenSeed, bool),
+    at: DateTime<Utc>,
+) -> sql::Result<()> {
+    sql::query(INSERT_TOKEN)
+        .bind(Uuid::now_v7())
+        .bind(principal)
+        .bind(seed.hash.as_slice())
+        .bind(json(&seed.scope)?)
+        .bind(seed.expires.map(micros))
+        .bind(is_seeded)
+        .bind(micros(at))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Reads all tokens, including expired ones.
+pub(crate) async fn tokens(pool: &Readers) -> sql::Result<Vec<Token>> {
+    let rows = sql::query(TOKENS).fetch_all(pool).await?;
+    rows.iter().map(|row| token(Columns(row))).collect()
+}
+
+fn token(columns: Columns<'_>) -> sql::Result<Token> {
+    Ok(Token {
+        principal: PrincipalId(columns.uuid("principal")?),
+        name: columns.plain("name")?,
+        hash: columns.bytes("hash")?,
+        scope: columns.json("scope")?,
+        expires: columns.maybe_time("expires_at")?,
+    })
+}

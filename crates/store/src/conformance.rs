@@ -1,0 +1,230 @@
+//! Conformance tests of the ledger, for any engine. Each test gets a fresh ledger.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use algonius_actors::model::agent::Access;
+use algonius_actors::model::execution::content::Piece;
+use algonius_actors::model::execution::event::{EventKind, TextChannel, TextRange};
+use algonius_actors::model::execution::record::Record;
+use algonius_actors::model::execution::request::{Keys, Overrides, Trigger};
+use algonius_actors::model::execution::{AttemptId, Fence, Outcome, State, StateChange};
+use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
+use algonius_actors::ports::history::History;
+use algonius_actors::ports::ledger::{
+    Accept, Acceptance, Claim, ClaimOrder, Ledger, Settlement, WriteBatch,
+};
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use State::{Failed, Idle, Running, Starting};
+
+pub(super) mod accepting;
+pub(super) mod answering;
+pub(super) mod claiming;
+pub(super) mod interactions;
+pub(super) mod keeping;
+pub(super) mod outbox;
+pub(super) mod paging;
+pub(super) mod reading;
+pub(super) mod recording;
+pub(super) mod schedules;
+pub(super) mod sealing;
+
+pub(super) type AnyLedger = Arc<dyn Ledger>;
+pub(super) type AnyHistory = Arc<dyn History>;
+
+/// Instantiates all tests for a ledger that `$open` returns, with a guard that must live as long.
+macro_rules! conformance {
+    ($open:path) => {
+        conformance! { $open:
+            accepting {
+                an_accepted_request_is_read_back_unchanged
+                an_equal_key_is_a_duplicate_or_a_conflict
+                one_of_100_equal_requests_is_new
+                a_request_that_cannot_be_stored_fails_alone
+                an_idempotency_key_identifies_a_request
+                one_of_100_requests_with_one_idempotency_key_is_new
+                an_equal_request_is_found_while_its_result_can_be_shared
+            }
+            claiming {
+                fifty_concurrent_claims_keep_the_limit
+                one_of_many_claims_of_an_execution_is_granted
+                only_executions_that_may_start_are_claimed
+                an_old_fence_changes_nothing
+                a_claim_with_an_old_fence_is_refused
+                overlapping_workspaces_are_claimed_once
+                a_workspace_is_free_unless_its_claimant_runs
+                one_of_50_claims_of_one_workspace_is_granted
+                messages_of_one_conversation_are_claimed_in_order
+            }
+            sealing {
+                a_sealed_input_is_read_back_and_erased_with_the_end
+                the_sealed_input_of_a_turn_replaces_the_previous_one
+            }
+            answering {
+                an_answer_is_read_back_unchanged
+                one_of_many_answers_is_accepted
+                an_answer_without_an_open_question_changes_nothing
+                a_message_answers_only_one_question
+                the_next_claim_begins_the_answered_turn
+                an_accepted_message_is_found_by_its_caller_and_agent
+                an_idempotency_key_identifies_an_answer
+            }
+            paging {
+                the_latest_status_comes_first
+                pages_visit_each_unchanged_execution_once
+                an_execution_changed_while_paging_moves_to_the_front
+                a_page_respects_its_limit_and_counts_all_matches
+                pages_contain_only_matching_executions
+                a_page_can_start_at_a_time
+                each_execution_has_one_public_state
+            }
+            recording {
+                the_row_follows_its_events
+                only_the_first_of_two_settlements_counts
+                only_the_cleanup_is_recorded_after_the_end
+                repeated_polls_see_every_change
+                text_is_stored_with_any_events_of_its_batch
+                an_ended_execution_is_not_claimed_again
+                an_execution_that_never_ran_is_settled_with_its_reason
+                two_writers_leave_no_gap_in_the_event_numbers
+            }
+            reading {
+                text_ranges_are_exact_to_the_byte
+                a_chunk_without_its_predecessor_is_not_stored
+                long_input_is_read_back_in_full_and_in_part
+                executions_are_listed_newest_first_in_pages
+                executions_are_filtered_by_state_owner_and_agent
+                history_is_filtered_by_each_filter
+                pages_of_history_lose_and_repeat_no_execution
+                seeded_tokens_are_replaced_and_their_principals_kept
+            }
+        }
+    };
+    ($open:path: $($group:ident { $($story:ident)* })*) => {
+        $($(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn $story() {
+            let (ledger, _kept) = $open().await;
+            crate::conformance::$group::$story(ledger).await;
+        })*)*
+    };
+}
+pub(super) use conformance;
+
+pub(super) fn second(second: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(1_800_000_000 + second, 0).unwrap()
+}
+
+pub(super) fn agent() -> AgentId {
+    AgentId::new("reviewer").unwrap()
+}
+
+/// Returns a request with a key of its own.
+pub(crate) fn request(input: &str) -> Accept {
+    let id = ExecutionId::fresh();
+    let mut key = [0; 32];
+    key[..16].copy_from_slice(id.0.as_bytes());
+    Accept {
+        id,
+        agent: agent(),
+        owner: PrincipalId(Uuid::nil()),
+        message: MessageId("message-1".to_owned()),
+        keys: keys(key),
+        digest: [7; 32],
+        content: None,
+        context: ContextId("context-1".to_owned()),
+        trigger: Trigger::Api,
+        trace: None,
+        access: Access::ReadWrite,
+        input: input.to_owned(),
+        pieces: vec![Piece::text(said(input))],
+        params: BTreeMap::from([("branch".to_owned(), "main".to_owned())]),
+        overrides: chosen("main"),
+        replayable: true,
+        sealed: None,
+        at: second(0),
+    }
+}
+
+/// Returns a directory and a variable as overrides of a caller.
+pub(super) fn chosen(branch: &str) -> Overrides {
+    let env = BTreeMap::from([("BRANCH".to_owned(), branch.to_owned())]);
+    Overrides { working_dir: Some(format!("/srv/{branch}")), env }
+}
+
+/// Returns only the key of a message.
+pub(super) const fn keys(message: [u8; 32]) -> Keys {
+    Keys { message, named: None }
+}
+
+/// Returns the range of the input of a request.
+pub(crate) fn said(input: &str) -> TextRange {
+    TextRange {
+        attempt_id: AttemptId::FIRST,
+        channel: TextChannel::Input,
+        from: 0,
+        to: input.len() as u64,
+    }
+}
+
+pub(crate) async fn accepted(ledger: &AnyLedger) -> ExecutionId {
+    let request = request("look at this");
+    let id = request.id;
+    assert_eq!(ledger.accept(request).await.unwrap(), Acceptance::Fresh);
+    id
+}
+
+pub(super) fn moved(from: State, to: State, at: i64) -> StateChange {
+    StateChange::new((from, to), AttemptId::FIRST, second(at), "because".to_owned())
+}
+
+pub(super) fn order(id: ExecutionId, limit: Option<u32>) -> ClaimOrder {
+    let (fence, moved) = (Fence(0), moved(Idle, Starting, 1));
+    ClaimOrder { id, agent: agent(), limit, workspace: None, in_turn: false, fence, moved }
+}
+
+pub(super) async fn claimed(ledger: &AnyLedger) -> (ExecutionId, Fence) {
+    let id = accepted(ledger).await;
+    let Claim::Granted(fence) = ledger.claim(order(id, None)).await.unwrap() else {
+        panic!("a free slot was refused");
+    };
+    (id, fence)
+}
+
+/// Returns an execution that was claimed again after a failed attempt, with the fence of the first claim.
+pub(super) async fn retried(ledger: &AnyLedger) -> (ExecutionId, Fence) {
+    let (id, fence) = claimed(ledger).await;
+    let failed = EventKind::StateChanged(moved(Starting, Failed, 3));
+    let facts = [EventKind::ProcessStarted { pid: 4711 }, failed].map(|fact| (second(3), fact));
+    assert!(ledger.record(id, fence, facts.into()).await.unwrap());
+    let again = ClaimOrder { fence, moved: moved(Failed, Starting, 4), ..order(id, None) };
+    assert_eq!(ledger.claim(again).await.unwrap(), Claim::Granted(Fence(2)));
+    (id, fence)
+}
+
+pub(super) fn settlement(id: ExecutionId, fence: Fence, outcome: Outcome) -> Settlement {
+    Settlement {
+        id,
+        fence,
+        stamp: AttemptId::FIRST,
+        outcome,
+        failure: None,
+        exit_code: Some(0),
+        lines: WriteBatch::of_moves([moved(Running, outcome.state(), 9)]),
+        keeps_input: false,
+        at: second(9),
+    }
+}
+
+pub(super) async fn record(ledger: &AnyLedger, id: ExecutionId) -> Record {
+    ledger.execution(id).await.unwrap().unwrap()
+}
+
+pub(super) async fn numbers(ledger: &AnyLedger, id: ExecutionId) -> Vec<u64> {
+    ledger.events(id, 0).await.unwrap().iter().map(|event| event.number).collect()
+}
+
+pub(super) fn warned(message: &str) -> (DateTime<Utc>, EventKind) {
+    (second(2), EventKind::Warning { message: message.to_owned() })
+}

@@ -1,0 +1,176 @@
+//! Conformance tests of accepted requests.
+
+use algonius_actors::model::agent::budget::Charge;
+use algonius_actors::model::execution::record::{Filter, Record, RequestedInput};
+use algonius_actors::model::execution::request::Keys;
+use algonius_actors::model::execution::{AttemptId, Fence, Outcome, State};
+use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
+use algonius_actors::ports::ledger::{Accept, Acceptance, Claim};
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+use State::Idle;
+
+use super::{AnyLedger, accepted, keys, order, record, request, said, second, settlement};
+
+pub(crate) async fn an_accepted_request_is_read_back_unchanged(ledger: AnyLedger) {
+    let given = request("look at this");
+    assert_eq!(ledger.accept(given.clone()).await.unwrap(), Acceptance::Fresh);
+    let expected = Record {
+        id: given.id,
+        agent: given.agent,
+        owner: given.owner,
+        message: given.message,
+        context: given.context,
+        trigger: given.trigger,
+        trace: given.trace,
+        access: given.access,
+        state: Idle,
+        outcome: None,
+        failure: None,
+        stamp: AttemptId::FIRST,
+        fence: Fence(0),
+        requested: RequestedInput::default(),
+        params: given.params,
+        overrides: given.overrides,
+        replayable: true,
+        parked: None,
+        spent: Charge::default(),
+        accepted_at: second(0),
+        started_at: None,
+        changed_at: second(0),
+        ended_at: None,
+        pid: None,
+        exit_code: None,
+        last_event: 1,
+    };
+    assert_eq!(record(&ledger, given.id).await, expected);
+    assert_eq!(ledger.text(given.id, said("look at this")).await.unwrap(), "look at this");
+    assert_eq!(ledger.execution(ExecutionId::fresh()).await.unwrap(), None);
+}
+
+pub(crate) async fn an_equal_key_is_a_duplicate_or_a_conflict(ledger: AnyLedger) {
+    let first = request("look at this");
+    let twin = Accept { id: ExecutionId::fresh(), ..first.clone() };
+    let other = Accept { digest: [8; 32], ..twin.clone() };
+    let stranger = Accept { owner: PrincipalId(Uuid::max()), ..twin.clone() };
+    let elsewhere = AgentId::new("writer").unwrap();
+    let elsewhere = Accept { id: ExecutionId::fresh(), agent: elsewhere, ..twin.clone() };
+    assert_eq!(ledger.accept(first.clone()).await.unwrap(), Acceptance::Fresh);
+    assert_eq!(ledger.accept(twin.clone()).await.unwrap(), Acceptance::Twin(first.id));
+    assert_eq!(ledger.accept(other).await.unwrap(), Acceptance::Conflict);
+    let known = ledger.again(first.owner, &first.agent, first.keys.message).await;
+    assert!(known.is_none_or(|known| known == (first.id, first.digest)));
+    assert_eq!(ledger.again(stranger.owner, &first.agent, first.keys.message).await, None);
+    assert_eq!(ledger.again(first.owner, &elsewhere.agent, first.keys.message).await, None);
+    assert_eq!(ledger.execution(twin.id).await.unwrap(), None);
+    assert_eq!(ledger.accept(stranger).await.unwrap(), Acceptance::Fresh);
+    assert_eq!(ledger.accept(elsewhere).await.unwrap(), Acceptance::Fresh);
+}
+
+pub(crate) async fn one_of_100_equal_requests_is_new(ledger: AnyLedger) {
+    let first = request("look at this");
+    let mut all = JoinSet::new();
+    for _ in 0..100 {
+        let (ledger, given) =
+            (ledger.clone(), Accept { id: ExecutionId::fresh(), ..first.clone() });
+        all.spawn(async move { (given.id, ledger.accept(given).await.unwrap()) });
+    }
+    let answers = all.join_all().await;
+    let fresh: Vec<_> = answers
+        .iter()
+        .filter(|(_, answer)| *answer == Acceptance::Fresh)
+        .map(|(id, _)| *id)
+        .collect();
+    assert_eq!(fresh.len(), 1);
+    let twins = answers.iter().filter(|(_, answer)| *answer == Acceptance::Twin(fresh[0]));
+    assert_eq!(twins.count(), 99);
+    assert_eq!(ledger.executions(Filter::default()).await.unwrap().len(), 1);
+}
+
+/// Returns a request with this message key and the idempotency key `name`.
+fn named(message: u8, name: u8) -> Accept {
+    let keys = Keys { message: [message; 32], named: Some([name; 32]) };
+    Accept { keys, ..request("look at this") }
+}
+
+pub(crate) async fn an_idempotency_key_identifies_a_request(ledger: AnyLedger) {
+    let first = named(1, 1);
+    let unnamed = Accept { keys: keys([1; 32]), ..request("look at this") };
+    let other = named(2, 2);
+    for (given, expected) in [
+        (first.clone(), Acceptance::Fresh),
+        (named(1, 1), Acceptance::Twin(first.id)),
+        (named(3, 1), Acceptance::Twin(first.id)),
+        (unnamed, Acceptance::Twin(first.id)),
+        (named(1, 3), Acceptance::Twin(first.id)),
+        (Accept { digest: [8; 32], ..named(4, 1) }, Acceptance::Conflict),
+        (other.clone(), Acceptance::Fresh),
+        (named(1, 2), Acceptance::Conflict),
+    ] {
+        let keys = given.keys;
+        assert_eq!(ledger.accept(given).await.unwrap(), expected, "{keys:?}");
+    }
+    let all = ledger.executions(Filter::default()).await.unwrap();
+    assert_eq!(all.iter().map(|record| record.id).collect::<Vec<_>>(), [other.id, first.id]);
+}
+
+pub(crate) async fn one_of_100_requests_with_one_idempotency_key_is_new(ledger: AnyLedger) {
+    let mut all = JoinSet::new();
+    for message in 0..100 {
+        let ledger = ledger.clone();
+        all.spawn(async move { ledger.accept(named(message, 1)).await.unwrap() });
+    }
+    let fresh = all.join_all().await.into_iter().filter(|answer| *answer == Acceptance::Fresh);
+    assert_eq!(fresh.count(), 1);
+    assert_eq!(ledger.executions(Filter::default()).await.unwrap().len(), 1);
+}
+
+/// Returns a request whose content has this key, accepted at this time, that accepts results of the last minute.
+fn of_content(key: u8, at: i64) -> Accept {
+    let content = Some(([key; 32], second(at - 60)));
+    Accept { content, at: second(at), ..request("look at this") }
+}
+
+pub(crate) async fn an_equal_request_is_found_while_its_result_can_be_shared(ledger: AnyLedger) {
+    let accept = async |given: &Accept| ledger.accept(given.clone()).await.unwrap();
+    let first = of_content(1, 0);
+    assert_eq!(accept(&first).await, Acceptance::Fresh);
+    assert_eq!(accept(&of_content(2, 1)).await, Acceptance::Fresh);
+    assert_eq!(accept(&request("look at this")).await, Acceptance::Fresh);
+    assert_eq!(accept(&of_content(1, 30)).await, Acceptance::Equal(first.id));
+    // A coalesced execution never becomes a source for later ones, so the window ends with that of the first
+    // request.
+    assert_eq!(accept(&of_content(1, 59)).await, Acceptance::Equal(first.id));
+    let next = of_content(1, 60);
+    assert_eq!(accept(&next).await, Acceptance::Fresh);
+
+    // A completed execution precedes a running one; a failed one does not count.
+    let Claim::Granted(fence) = ledger.claim(order(first.id, None)).await.unwrap() else {
+        panic!("a free slot was refused");
+    };
+    let end = |outcome| settlement(first.id, fence, outcome);
+    assert!(ledger.settle(end(Outcome::Completed)).await.unwrap());
+    assert_eq!(accept(&of_content(1, 59)).await, Acceptance::Equal(first.id));
+    let Claim::Granted(fence) = ledger.claim(order(next.id, None)).await.unwrap() else {
+        panic!("a free slot was refused");
+    };
+    assert!(ledger.settle(settlement(next.id, fence, Outcome::Failed)).await.unwrap());
+    assert_eq!(accept(&of_content(1, 61)).await, Acceptance::Fresh);
+
+    // A clock that was set back must not extend the window by hours.
+    assert_eq!(accept(&of_content(1, -7200)).await, Acceptance::Fresh);
+}
+
+pub(crate) async fn a_request_that_cannot_be_stored_fails_alone(ledger: AnyLedger) {
+    let taken = accepted(&ledger).await;
+    let mut all = JoinSet::new();
+    for number in 0..50 {
+        let (ledger, mut given) = (ledger.clone(), request("look at this"));
+        given.id = if number == 25 { taken } else { given.id };
+        all.spawn(async move { ledger.accept(given).await.is_ok() });
+    }
+    let good = all.join_all().await.into_iter().filter(|good| *good).count();
+    assert_eq!(good, 49);
+    assert_eq!(ledger.executions(Filter::default()).await.unwrap().len(), 50);
+}

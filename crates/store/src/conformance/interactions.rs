@@ -1,0 +1,212 @@
+//! Conformance tests of interactions: each is opened once, closed once, and reported by events without a gap.
+
+pub(crate) mod closing;
+pub(crate) mod deciding;
+pub(crate) mod opening;
+pub(crate) mod reporting;
+
+use std::sync::Arc;
+
+use algonius_actors::model::execution::event::EventKind;
+use algonius_actors::model::execution::record::PublicState;
+use algonius_actors::model::execution::{AttemptId, Fence};
+use algonius_actors::model::id::{ContextId, ExecutionId, PrincipalId};
+use algonius_actors::model::interaction::{
+    AnswerSource, AnswerValue, ApprovalTerms, ClosedBy, Interaction, InteractionAnswer,
+    InteractionFilter, InteractionId, InteractionKind, InteractionOwner, InteractionPlace,
+    InteractionState, OptionKind, Question, QuestionOption, ToolCallSubject, WireId,
+};
+use algonius_actors::model::permission::{DecisionFilter, PermissionDecision};
+use algonius_actors::ports::interactions::{Closing, Interactions, OpenOutcome};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::State::{Running, Starting};
+use super::{AnyHistory, AnyLedger, agent, claimed, moved, record, second};
+
+pub(crate) type AnyInteractions = Arc<dyn Interactions>;
+
+/// Ports of one store.
+pub(crate) struct InteractionPorts {
+    pub(crate) ledger: AnyLedger,
+    pub(crate) history: AnyHistory,
+    pub(crate) interactions: AnyInteractions,
+}
+
+/// Instantiates all tests for the ports that `$open` returns, with a guard that must live as long.
+macro_rules! interactions_conformance {
+    ($open:path) => {
+        interactions_conformance! { $open:
+            opening {
+                an_open_interaction_is_read_back_unchanged
+                a_repeated_question_finds_the_first_interaction
+                an_invalid_claim_opens_no_interaction
+                interactions_are_filtered_and_paged
+            }
+            closing {
+                one_of_many_ends_closes_an_interaction
+                an_end_without_an_interaction_changes_nothing
+                a_raw_answer_is_erased_with_its_delivery
+                a_raw_answer_is_erased_with_its_attempt
+                a_settlement_closes_open_interactions
+                the_next_claim_closes_earlier_interactions
+                a_claim_keeps_the_interactions_of_its_attempt
+            }
+            reporting {
+                events_about_interactions_leave_no_gap
+                repeated_polls_see_each_interaction
+            }
+            deciding {
+                each_end_of_a_permission_question_is_a_decision
+                decisions_are_listed_by_number
+                a_removed_execution_leaves_its_decisions
+            }
+        }
+    };
+    ($open:path: $($group:ident { $($story:ident)* })*) => {
+        $($(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn $story() {
+            let (ports, _kept) = $open().await;
+            crate::conformance::interactions::$group::$story(ports).await;
+        })*)*
+    };
+}
+pub(crate) use interactions_conformance;
+
+/// Returns a permission request of an execution.
+pub(crate) fn question(id: ExecutionId, wire: &str, at: i64) -> Interaction {
+    let option =
+        |id: &str, kind| QuestionOption { id: id.to_owned(), name: id.to_uppercase(), kind };
+    let subject = ToolCallSubject {
+        id: "call-1".to_owned(),
+        tool: "Bash".to_owned(),
+        kind: Some("execute".to_owned()),
+        command: Some("git push".to_owned()),
+        args: json!({ "command": "git push" }),
+        ..ToolCallSubject::default()
+    };
+    Interaction {
+        id: InteractionId::fresh(),
+        place: InteractionPlace {
+            execution: id,
+            attempt: AttemptId::FIRST,
+            wire: WireId(wire.to_owned()),
+        },
+        owner: InteractionOwner {
+            principal: PrincipalId(Uuid::nil()),
+            agent: agent(),
+            context: ContextId("context-1".to_owned()),
+        },
+        question: Question {
+            kind: InteractionKind::ToolPermission,
+            message: "May I run `git push`?".to_owned(),
+            options: vec![
+                option("yes", OptionKind::AllowOnce),
+                option("no", OptionKind::RejectOnce),
+            ],
+            subject: Some(subject),
+            schema: None,
+        },
+        terms: ApprovalTerms { approvers: vec!["ann".to_owned()], four_eyes: true },
+        digest: "d1".to_owned(),
+        asked_at: second(at),
+        due_at: second(at + 300),
+        state: InteractionState::Open,
+        closed: None,
+        delivered_at: None,
+    }
+}
+
+fn by_ann() -> AnswerSource {
+    AnswerSource::Principal { name: "ann".to_owned(), channel: "api".to_owned(), message: None }
+}
+
+/// Returns the end by an answer.
+pub(crate) fn answered(value: AnswerValue, at: i64) -> ClosedBy {
+    let answer = InteractionAnswer { value: Some(value), by: by_ann() };
+    ClosedBy { state: InteractionState::Answered, answer, at: second(at) }
+}
+
+pub(crate) fn said(text: &str) -> AnswerValue {
+    AnswerValue::Text { text: text.to_owned() }
+}
+
+fn unanswered(state: InteractionState, by: AnswerSource, at: i64) -> ClosedBy {
+    ClosedBy { state, answer: InteractionAnswer { value: None, by }, at: second(at) }
+}
+
+fn closed(interaction: &Interaction, end: &ClosedBy) -> Interaction {
+    Interaction { state: end.state, closed: Some(end.clone()), ..interaction.clone() }
+}
+
+fn filter(execution: ExecutionId) -> InteractionFilter {
+    InteractionFilter { execution: Some(execution), ..InteractionFilter::default() }
+}
+
+impl InteractionPorts {
+    /// Returns a running execution and its fence.
+    pub(crate) async fn running(&self) -> (ExecutionId, Fence) {
+        let (id, fence) = claimed(&self.ledger).await;
+        let run = EventKind::StateChanged(moved(Starting, Running, 2));
+        assert!(self.ledger.record(id, fence, vec![(second(2), run)]).await.unwrap());
+        (id, fence)
+    }
+
+    pub(crate) async fn opened(&self, interaction: Interaction, fence: Fence) -> Interaction {
+        let opening = self.interactions.open(interaction.clone(), fence).await.unwrap();
+        assert_eq!(opening, OpenOutcome::New);
+        interaction
+    }
+
+    /// Returns an open interaction of a running execution.
+    async fn asked(&self) -> (Interaction, Fence) {
+        let (id, fence) = self.running().await;
+        (self.opened(question(id, "1", 5), fence).await, fence)
+    }
+
+    async fn close(&self, id: InteractionId, end: &ClosedBy) -> Closing {
+        self.interactions.close(id, end.clone(), end.clone()).await.unwrap()
+    }
+
+    async fn one(&self, id: InteractionId) -> Interaction {
+        self.interactions.interaction(id).await.unwrap().unwrap()
+    }
+
+    async fn listed(&self, filter: InteractionFilter) -> Vec<InteractionId> {
+        let found = self.interactions.interactions(filter).await.unwrap();
+        found.iter().map(|interaction| interaction.id).collect()
+    }
+
+    async fn decided(&self, execution: ExecutionId) -> Vec<PermissionDecision> {
+        let filter = DecisionFilter { execution: Some(execution), ..DecisionFilter::default() };
+        let found = self.interactions.decisions(filter).await.unwrap();
+        found.into_iter().map(|(_, decision)| decision).collect()
+    }
+
+    /// Returns the number of open interactions and the public state.
+    async fn shown(&self, id: ExecutionId) -> (u32, PublicState) {
+        let record = record(&self.ledger, id).await;
+        (record.requested.interactions, record.shown_state())
+    }
+
+    /// Returns the events about interactions, without the other ones.
+    async fn reported(&self, id: ExecutionId) -> Vec<EventKind> {
+        let events = self.ledger.events(id, 0).await.unwrap().into_iter().map(|event| event.data);
+        let is_one = |fact: &EventKind| {
+            matches!(
+                fact,
+                EventKind::InteractionOpened { .. } | EventKind::InteractionClosed { .. }
+            )
+        };
+        events.filter(is_one).collect()
+    }
+}
+
+fn closed_event(id: InteractionId, end: &ClosedBy) -> EventKind {
+    EventKind::InteractionClosed {
+        interaction: id,
+        state: end.state,
+        answer: end.answer.value.as_ref().map(|value| value.word().to_owned()),
+        by: end.answer.by.clone(),
+    }
+}

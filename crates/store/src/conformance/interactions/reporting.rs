@@ -1,0 +1,57 @@
+//! Conformance tests of the events and counts that report interactions.
+
+use std::sync::Arc;
+
+use algonius_actors::model::execution::Outcome;
+use algonius_actors::model::execution::event::EventKind;
+use algonius_actors::model::execution::record::PublicState;
+use algonius_actors::model::interaction::AnswerValue;
+use algonius_actors::ports::interactions::Closing;
+use tokio::task::JoinSet;
+
+use super::{InteractionPorts, answered, question};
+use crate::conformance::State::Cleanup;
+use crate::conformance::{moved, numbers, record, second, settlement, warned};
+
+pub(crate) async fn events_about_interactions_leave_no_gap(ports: InteractionPorts) {
+    let ports = Arc::new(ports);
+    let (id, fence) = ports.running().await;
+    let mut tasks = JoinSet::new();
+    for number in 0..30 {
+        let ports = Arc::clone(&ports);
+        tasks.spawn(async move {
+            let asked = ports.opened(question(id, &number.to_string(), 5), fence).await;
+            assert!(ports.ledger.record(id, fence, vec![warned("meanwhile")]).await.unwrap());
+            if number % 3 > 0 {
+                let closing = ports.close(asked.id, &answered(AnswerValue::Allow, 6)).await;
+                assert!(matches!(closing, Closing::Closed(_)));
+            }
+        });
+    }
+    tasks.join_all().await;
+    // Three events precede the tasks: the message, the start and the run.
+    assert_eq!(numbers(&ports.ledger, id).await, (1..=83).collect::<Vec<_>>());
+    assert_eq!(ports.shown(id).await, (10, PublicState::InputRequired));
+    assert!(ports.ledger.settle(settlement(id, fence, Outcome::Cancelled)).await.unwrap());
+    let cleaned = EventKind::StateChanged(moved(crate::conformance::State::Cancelled, Cleanup, 10));
+    assert!(ports.ledger.record(id, fence, vec![(second(10), cleaned)]).await.unwrap());
+    assert_eq!(numbers(&ports.ledger, id).await, (1..=95).collect::<Vec<_>>());
+    assert_eq!(record(&ports.ledger, id).await.last_event, 95);
+}
+
+pub(crate) async fn repeated_polls_see_each_interaction(ports: InteractionPorts) {
+    let (id, fence) = ports.running().await;
+    let polled = async || {
+        let mut last = (0, 0);
+        for _ in 0..3 {
+            let events = ports.ledger.events(id, 0).await.unwrap().len();
+            last = (record(&ports.ledger, id).await.requested.interactions, events);
+        }
+        last
+    };
+    assert_eq!(polled().await, (0, 3));
+    let asked = ports.opened(question(id, "1", 5), fence).await;
+    assert_eq!(polled().await, (1, 4));
+    ports.close(asked.id, &answered(AnswerValue::Allow, 6)).await;
+    assert_eq!(polled().await, (0, 5));
+}

@@ -1,0 +1,199 @@
+//! Conformance tests of the outbox. Each test gets a fresh ledger and its outbox.
+
+use std::sync::Arc;
+
+use algonius_actors::model::access::endpoint_config::ProtocolVersion;
+use algonius_actors::model::execution::{Fence, Outcome};
+use algonius_actors::model::id::{ExecutionId, PrincipalId};
+use algonius_actors::model::push::{
+    DeliveryState, PendingTarget, PushCredentials, PushStage, PushTarget, Secret,
+};
+use algonius_actors::ports::outbox::{Outbox, Placing};
+use chrono::TimeDelta;
+use uuid::Uuid;
+
+use super::{AnyLedger, accepted, claimed, second, settlement, warned};
+
+pub(crate) type AnyOutbox = Arc<dyn Outbox>;
+
+/// Instantiates all tests for an outbox that `$open` returns, with a guard that must live as long.
+macro_rules! outbox_conformance {
+    ($open:path) => {
+        outbox_conformance! { $open:
+            a_target_is_read_back_unchanged
+            replacing_a_push_target_keeps_its_delivery_position
+            the_number_of_targets_of_an_execution_is_limited
+            a_target_without_an_execution_is_refused_alone
+            only_targets_with_new_events_are_due
+            due_targets_are_shared_between_owners
+            a_note_for_an_old_registration_changes_nothing
+        }
+    };
+    ($open:path: $($story:ident)*) => {
+        $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn $story() {
+            let (ledger, outbox, _kept) = $open().await;
+            crate::conformance::outbox::$story(ledger, outbox).await;
+        })*
+    };
+}
+pub(crate) use outbox_conformance;
+
+pub(crate) fn target(execution: ExecutionId, id: &str) -> PushTarget {
+    PushTarget {
+        id: id.to_owned(),
+        execution,
+        owner: PrincipalId(Uuid::nil()),
+        version: ProtocolVersion::V1_0,
+        registration: Uuid::new_v4(),
+        url: Secret("https://example.org/hook?key=canary".to_owned()),
+        token: Some(Secret("token".to_owned())),
+        authentication: Some(PushCredentials {
+            scheme: "Bearer".to_owned(),
+            credentials: Some(Secret("credentials".to_owned())),
+        }),
+        created_at: second(0),
+    }
+}
+
+async fn due(outbox: &AnyOutbox, at: i64, share: u32) -> Vec<PendingTarget> {
+    outbox.due(second(at), TimeDelta::seconds(60), share).await.unwrap().pending
+}
+
+async fn ids(outbox: &AnyOutbox, at: i64) -> Vec<String> {
+    due(outbox, at, 9).await.into_iter().map(|pending| pending.id).collect()
+}
+
+fn standing(delivered: u64, due: i64, stage: PushStage) -> DeliveryState {
+    DeliveryState { delivered, failures: 0, failing_since: None, due: second(due), stage }
+}
+
+pub(crate) async fn a_target_is_read_back_unchanged(ledger: AnyLedger, outbox: AnyOutbox) {
+    let id = accepted(&ledger).await;
+    let full = target(id, "full");
+    let bare = PushTarget {
+        version: ProtocolVersion::V0_3,
+        token: None,
+        authentication: None,
+        created_at: second(1),
+        ..target(id, "a/b é")
+    };
+    for given in [&bare, &full] {
+        assert_eq!(outbox.set(given.clone(), 0, 9).await.unwrap(), Placing::Placed);
+        assert_eq!(outbox.get(id, &given.id).await.unwrap().as_ref(), Some(given));
+    }
+    assert_eq!(outbox.list(id).await.unwrap(), [full, bare]);
+    assert_eq!(outbox.get(id, "other").await.unwrap(), None);
+    assert_eq!(outbox.list(accepted(&ledger).await).await.unwrap(), []);
+    assert!(outbox.delete(id, "full").await.unwrap());
+    assert!(!outbox.delete(id, "full").await.unwrap());
+    assert_eq!(outbox.list(id).await.unwrap().len(), 1);
+}
+
+pub(crate) async fn replacing_a_push_target_keeps_its_delivery_position(
+    ledger: AnyLedger,
+    outbox: AnyOutbox,
+) {
+    let (id, _) = claimed(&ledger).await;
+    assert!(ledger.record(id, Fence(1), vec![warned("one")]).await.unwrap());
+    let old = target(id, "it");
+    outbox.set(old.clone(), 0, 9).await.unwrap();
+    let given_up = DeliveryState {
+        failures: 20,
+        failing_since: Some(second(3)),
+        ..standing(1, 50, PushStage::GivenUp)
+    };
+    assert!(outbox.note(old.registration, given_up).await.unwrap());
+    assert_eq!(ids(&outbox, 60).await, [""; 0]);
+    let url = Secret("https://example.org/other".to_owned());
+    let new = PushTarget { url, created_at: second(2), ..target(id, "it") };
+    outbox.set(new.clone(), 0, 1).await.unwrap();
+    assert_eq!(outbox.list(id).await.unwrap(), [new]);
+    let [pending] = due(&outbox, 2, 9).await.try_into().unwrap();
+    assert_eq!(pending.state, standing(1, 2, PushStage::Open));
+}
+
+pub(crate) async fn the_number_of_targets_of_an_execution_is_limited(
+    ledger: AnyLedger,
+    outbox: AnyOutbox,
+) {
+    let (id, other) = (accepted(&ledger).await, accepted(&ledger).await);
+    for (execution, name, placing) in [
+        (id, "one", Placing::Placed),
+        (id, "two", Placing::Placed),
+        (id, "three", Placing::Full),
+        (id, "two", Placing::Placed),
+        (other, "one", Placing::Placed),
+    ] {
+        assert_eq!(outbox.set(target(execution, name), 0, 2).await.unwrap(), placing, "{name}");
+    }
+}
+
+pub(crate) async fn a_target_without_an_execution_is_refused_alone(
+    ledger: AnyLedger,
+    outbox: AnyOutbox,
+) {
+    let id = accepted(&ledger).await;
+    let (lost, kept) = tokio::join!(
+        outbox.set(target(ExecutionId::fresh(), "it"), 0, 9),
+        outbox.set(target(id, "it"), 0, 9)
+    );
+    assert_eq!((lost.unwrap(), kept.unwrap()), (Placing::Unknown, Placing::Placed));
+}
+
+pub(crate) async fn only_targets_with_new_events_are_due(ledger: AnyLedger, outbox: AnyOutbox) {
+    let empty = outbox.due(second(9), TimeDelta::seconds(60), 9).await.unwrap();
+    assert!(!empty.any_open);
+    let (id, fence) = claimed(&ledger).await; // Two events.
+    let (early, late) = (target(id, "early"), target(id, "late"));
+    outbox.set(early.clone(), 2, 9).await.unwrap();
+    outbox.set(PushTarget { created_at: second(5), ..late.clone() }, 0, 9).await.unwrap();
+    assert_eq!(ids(&outbox, 4).await, [""; 0], "one knows all, the other is not due");
+    assert!(outbox.due(second(4), TimeDelta::seconds(60), 9).await.unwrap().any_open);
+    assert_eq!(ids(&outbox, 5).await, ["late"]);
+    assert!(ledger.record(id, fence, vec![warned("one")]).await.unwrap());
+    assert_eq!(ids(&outbox, 5).await, ["early", "late"]);
+    assert_eq!(ids(&outbox, -56).await, ["late"], "the clock was set back");
+    for known in [&early, &late] {
+        assert!(outbox.note(known.registration, standing(3, 6, PushStage::Open)).await.unwrap());
+    }
+    assert_eq!(ids(&outbox, 6).await, [""; 0]);
+    assert!(ledger.settle(settlement(id, fence, Outcome::Completed)).await.unwrap());
+    let ended: Vec<_> = due(&outbox, 6, 9).await.iter().map(|pending| pending.ended).collect();
+    assert_eq!(ended, [true, true]);
+    for known in [&early, &late] {
+        assert!(
+            outbox.note(known.registration, standing(4, 6, PushStage::Finished)).await.unwrap()
+        );
+    }
+    assert!(!outbox.due(second(9), TimeDelta::seconds(60), 9).await.unwrap().any_open);
+}
+
+pub(crate) async fn due_targets_are_shared_between_owners(ledger: AnyLedger, outbox: AnyOutbox) {
+    let (id, _) = claimed(&ledger).await;
+    for number in 0..5 {
+        let created_at = second(number);
+        let greedy = PushTarget { created_at, ..target(id, &format!("greedy-{number}")) };
+        outbox.set(greedy, 0, 9).await.unwrap();
+    }
+    let owner = PrincipalId(Uuid::max());
+    let modest = PushTarget { owner, created_at: second(8), ..target(id, "modest") };
+    outbox.set(modest, 0, 9).await.unwrap();
+    let told: Vec<_> = due(&outbox, 9, 2).await.into_iter().map(|pending| pending.id).collect();
+    assert_eq!(told, ["greedy-0", "greedy-1", "modest"]);
+}
+
+pub(crate) async fn a_note_for_an_old_registration_changes_nothing(
+    ledger: AnyLedger,
+    outbox: AnyOutbox,
+) {
+    let (id, _) = claimed(&ledger).await;
+    let (old, new) = (target(id, "it"), target(id, "it"));
+    outbox.set(old.clone(), 0, 9).await.unwrap();
+    outbox.set(new.clone(), 0, 9).await.unwrap();
+    let finished = standing(1, 9, PushStage::Finished);
+    assert!(!outbox.note(old.registration, finished).await.unwrap());
+    assert_eq!(ids(&outbox, 9).await, ["it"]);
+    assert!(outbox.note(new.registration, finished).await.unwrap());
+    assert_eq!(ids(&outbox, 9).await, [""; 0]);
+}

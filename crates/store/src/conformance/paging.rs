@@ -1,0 +1,216 @@
+//! Conformance tests of pages: executions in the order of the time of their status.
+
+use std::collections::BTreeSet;
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::event::EventKind;
+use algonius_actors::model::execution::record::{Page, PageQuery, PublicState};
+use algonius_actors::model::execution::{Fence, Outcome, State};
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, PrincipalId};
+use algonius_actors::ports::ledger::{Accept, Settlement, WriteBatch};
+use chrono::TimeDelta;
+use uuid::Uuid;
+
+use State::{Cleanup, Completed, Failed, Starting};
+
+use super::answering::{answer, asked, needs_auth};
+use super::{AnyLedger, accepted, agent, claimed, moved, record, request, second, settlement};
+
+/// Returns a query for all executions of the agent on one page.
+pub(crate) fn all() -> PageQuery {
+    PageQuery {
+        owner: None,
+        agent: agent(),
+        context: None,
+        shown: None,
+        changed_since: None,
+        after: None,
+        limit: 10_000,
+    }
+}
+
+async fn listed(ledger: &AnyLedger, query: PageQuery) -> (Vec<ExecutionId>, u64) {
+    let Page { records, total } = ledger.page(query).await.unwrap();
+    (records.iter().map(|row| row.id).collect(), total)
+}
+
+async fn accepted_at(ledger: &AnyLedger, at: i64) -> ExecutionId {
+    let given = Accept { at: second(at), ..request("look at this") };
+    ledger.accept(given.clone()).await.unwrap();
+    given.id
+}
+
+async fn settled(ledger: &AnyLedger, id: ExecutionId, at: i64) {
+    let end = settlement(id, Fence(0), Outcome::Completed);
+    let moves = vec![moved(Starting, Completed, at)];
+    assert!(
+        ledger
+            .settle(Settlement { at: second(at), lines: WriteBatch::of_moves(moves), ..end })
+            .await
+            .unwrap()
+    );
+}
+
+/// Of equal times, the later id comes first.
+pub(crate) async fn the_latest_status_comes_first(ledger: AnyLedger) {
+    let mut ids = Vec::new();
+    for at in [20, 40, 20, 30] {
+        ids.push(accepted_at(&ledger, at).await);
+    }
+    assert_eq!(listed(&ledger, all()).await, (vec![ids[1], ids[3], ids[2], ids[0]], 4));
+    settled(&ledger, ids[3], 50).await;
+    settled(&ledger, ids[0], 45).await;
+    let expected = vec![ids[3], ids[0], ids[1], ids[2]];
+    assert_eq!(listed(&ledger, all()).await, (expected.clone(), 4));
+
+    // The clean-up is not a change of the status.
+    let tidy = vec![(second(60), EventKind::StateChanged(moved(Completed, Cleanup, 60)))];
+    assert!(ledger.record(ids[0], Fence(0), tidy).await.unwrap());
+    assert_eq!(listed(&ledger, all()).await, (expected, 4));
+}
+
+/// During the iteration, executions behind the reader change, and new ones are accepted.
+pub(crate) async fn pages_visit_each_unchanged_execution_once(ledger: AnyLedger) {
+    let mut ids = Vec::new();
+    for number in 0..23 {
+        ids.push(accepted_at(&ledger, 20 + number / 4).await);
+    }
+    let (mut seen, mut after, mut fresh) = (Vec::new(), None, 0);
+    loop {
+        let query = PageQuery { after, limit: 5, ..all() };
+        let Page { records, total } = ledger.page(query).await.unwrap();
+        assert_eq!(total, 23 + fresh);
+        let Some(last) = records.last() else {
+            break;
+        };
+        after = Some((last.status_at(), last.id));
+        seen.extend(records.iter().map(|row| row.id));
+        settled(&ledger, records[0].id, 50).await;
+        // The last execution of the page is the cursor itself: it may change too.
+        if fresh % 2 == 0 {
+            settled(&ledger, last.id, 50).await;
+        }
+        accepted_at(&ledger, 60).await;
+        fresh += 1;
+    }
+    ids.reverse();
+    assert_eq!(seen, ids);
+}
+
+/// An execution that changes before the reader reaches it moves before the first page and is found from there.
+pub(crate) async fn an_execution_changed_while_paging_moves_to_the_front(ledger: AnyLedger) {
+    let mut ids = Vec::new();
+    for at in 20..26 {
+        ids.push(accepted_at(&ledger, at).await);
+    }
+    let first = ledger.page(PageQuery { limit: 3, ..all() }).await.unwrap();
+    settled(&ledger, ids[0], 50).await;
+    let after = first.records.last().map(|row| (row.status_at(), row.id));
+    assert_eq!(listed(&ledger, PageQuery { after, ..all() }).await, (vec![ids[2], ids[1]], 6));
+    let since = PageQuery { changed_since: Some(second(26)), ..all() };
+    assert_eq!(listed(&ledger, since).await, (vec![ids[0]], 1));
+}
+
+pub(crate) async fn a_page_respects_its_limit_and_counts_all_matches(ledger: AnyLedger) {
+    assert_eq!(ledger.page(all()).await.unwrap(), Page::default());
+    for at in 20..25 {
+        accepted_at(&ledger, at).await;
+    }
+    for (limit, length) in [(0, 0), (1, 1), (4, 4), (5, 5), (6, 5)] {
+        let (ids, total) = listed(&ledger, PageQuery { limit, ..all() }).await;
+        assert_eq!((ids.len(), total), (length, 5));
+    }
+    let after = Some((second(20), ExecutionId(Uuid::nil())));
+    assert_eq!(listed(&ledger, PageQuery { after, ..all() }).await, (Vec::new(), 5));
+}
+
+pub(crate) async fn pages_contain_only_matching_executions(ledger: AnyLedger) {
+    let plain = request("look at this");
+    let theirs = Accept { owner: PrincipalId(Uuid::max()), ..request("look at this") };
+    let talk = ContextId("context-2".to_owned());
+    let other = Accept { context: talk.clone(), ..request("look at this") };
+    let both = Accept { owner: theirs.owner, context: talk.clone(), ..request("look at this") };
+    let writer = AgentId::new("writer").unwrap();
+    let elsewhere = Accept { agent: writer.clone(), ..request("look at this") };
+    let ids = [&plain, &theirs, &other, &both, &elsewhere].map(|given| given.id);
+    for given in [plain, theirs.clone(), other, both, elsewhere] {
+        ledger.accept(given).await.unwrap();
+    }
+    let (owner, context) = (Some(theirs.owner), Some(talk));
+    let of_owner = PageQuery { owner, ..all() };
+    let in_context = PageQuery { context, ..all() };
+    let of_both = PageQuery { owner, ..in_context.clone() };
+    for (query, expected) in [
+        (all(), vec![ids[3], ids[2], ids[1], ids[0]]),
+        (PageQuery { agent: writer, ..all() }, vec![ids[4]]),
+        (of_owner.clone(), vec![ids[3], ids[1]]),
+        (in_context, vec![ids[3], ids[2]]),
+        (of_both, vec![ids[3]]),
+        (PageQuery { shown: Some(PublicState::Working), ..of_owner }, vec![]),
+    ] {
+        let total = expected.len() as u64;
+        assert_eq!(listed(&ledger, query).await, (expected, total));
+    }
+}
+
+/// A time between two microseconds is later than the first of them.
+pub(crate) async fn a_page_can_start_at_a_time(ledger: AnyLedger) {
+    let mut ids = Vec::new();
+    for at in [20, 30] {
+        ids.push(accepted_at(&ledger, at).await);
+    }
+    for (since, expected) in [
+        (second(20) - TimeDelta::nanoseconds(1), vec![ids[1], ids[0]]),
+        (second(20), vec![ids[1], ids[0]]),
+        (second(20) + TimeDelta::nanoseconds(1), vec![ids[1]]),
+        (second(30), vec![ids[1]]),
+        (second(31), vec![]),
+    ] {
+        let total = expected.len() as u64;
+        let query = PageQuery { changed_since: Some(since), ..all() };
+        assert_eq!(listed(&ledger, query).await, (expected, total), "{since}");
+    }
+}
+
+pub(crate) async fn each_execution_has_one_public_state(ledger: AnyLedger) {
+    let (answered, fence) = asked(&ledger).await;
+    assert!(ledger.resume(answer(answered, fence, "the left one")).await.unwrap());
+    let (failed, _) = claimed(&ledger).await;
+    let facts = vec![(second(3), EventKind::StateChanged(moved(Starting, Failed, 3)))];
+    assert!(ledger.record(failed, fence, facts).await.unwrap());
+    let ends = [
+        (Outcome::Completed, None),
+        (Outcome::Cancelled, None),
+        (Outcome::Timeout, Some(Code::Timeout)),
+        (Outcome::Failed, Some(Code::Exit)),
+        (Outcome::Failed, Some(Code::Rejected)),
+        (Outcome::Failed, Some(Code::QueueTimeout)),
+    ];
+    let mut ended = Vec::new();
+    for (outcome, code) in ends {
+        let (id, _) = claimed(&ledger).await;
+        let failure = code.map(|code| Failure::new(code, "it went wrong"));
+        let end = Settlement { failure, ..settlement(id, fence, outcome) };
+        assert!(ledger.settle(end).await.unwrap());
+        ended.push(id);
+    }
+    for (shown, expected) in [
+        (PublicState::Submitted, vec![accepted(&ledger).await]),
+        (PublicState::Working, vec![answered, failed, claimed(&ledger).await.0]),
+        (PublicState::InputRequired, vec![asked(&ledger).await.0]),
+        (PublicState::AuthRequired, vec![needs_auth(&ledger).await]),
+        (PublicState::Completed, vec![ended[0]]),
+        (PublicState::Canceled, vec![ended[1]]),
+        (PublicState::Failed, vec![ended[2], ended[3]]),
+        (PublicState::Rejected, vec![ended[4], ended[5]]),
+    ] {
+        let query = PageQuery { shown: Some(shown), ..all() };
+        let (ids, total) = listed(&ledger, query).await;
+        assert_eq!(total, expected.len() as u64);
+        assert_eq!(BTreeSet::from_iter(ids), BTreeSet::from_iter(expected.clone()), "{shown:?}");
+        for id in expected {
+            assert_eq!(record(&ledger, id).await.shown_state(), shown);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Conformance tests of texts, lists and tokens.
+
+use algonius_actors::model::access::principal::{Right, Scope, TokenSeed};
+use algonius_actors::model::code::{Category, Code};
+use algonius_actors::model::execution::event::{Chunk, TextChannel, TextRange};
+use algonius_actors::model::execution::record::Filter;
+use algonius_actors::model::execution::{AttemptId, Fence, Outcome, State};
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, PrincipalId};
+use algonius_actors::ports::ledger::{Accept, Settlement};
+use uuid::Uuid;
+
+use super::{AnyLedger, accepted, agent, claimed, request, said, second, settlement};
+
+pub(crate) async fn text_ranges_are_exact_to_the_byte(ledger: AnyLedger) {
+    let id = accepted(&ledger).await;
+    let pieces = ["aé", "", "€\0", "x𝄞", "zß"];
+    let whole: String = pieces.concat();
+    let mut offset = 0;
+    for (number, text) in (0..).zip(pieces) {
+        let text = text.to_owned();
+        let length = text.len() as u64;
+        let chunk =
+            Chunk { stamp: AttemptId::FIRST, channel: TextChannel::Stdout, number, offset, text };
+        ledger.append(id, chunk.clone()).await.unwrap();
+        ledger.append(id, chunk).await.unwrap();
+        offset += length;
+    }
+    for from in 0..=whole.len() {
+        for to in from..=whole.len() + 2 {
+            let expected = &whole.as_bytes()[from..to.min(whole.len())];
+            let expected = String::from_utf8_lossy(expected);
+            let (from, to) = (from as u64, to as u64);
+            let span =
+                TextRange { attempt_id: AttemptId::FIRST, channel: TextChannel::Stdout, from, to };
+            assert_eq!(ledger.text(id, span).await.unwrap(), expected, "{from}..{to}");
+        }
+    }
+}
+
+pub(crate) async fn a_chunk_without_its_predecessor_is_not_stored(ledger: AnyLedger) {
+    let id = accepted(&ledger).await;
+    for (number, offset) in [(1, 4), (0, 0), (2, 8), (1, 4)] {
+        let (stamp, channel, text) = (AttemptId::FIRST, TextChannel::Stdout, "text".to_owned());
+        ledger.append(id, Chunk { stamp, channel, number, offset, text }).await.unwrap();
+    }
+    let span =
+        TextRange { attempt_id: AttemptId::FIRST, channel: TextChannel::Stdout, from: 0, to: 100 };
+    assert_eq!(ledger.text(id, span).await.unwrap(), "texttext");
+}
+
+pub(crate) async fn long_input_is_read_back_in_full_and_in_part(ledger: AnyLedger) {
+    let given = request(&"€uro ".repeat(30_000));
+    ledger.accept(given.clone()).await.unwrap();
+    let span = said(&given.input);
+    assert_eq!(ledger.text(given.id, span).await.unwrap(), given.input);
+    let part = TextRange { from: 65_534, to: 131_075, ..span };
+    let expected = String::from_utf8_lossy(&given.input.as_bytes()[65_534..131_075]);
+    assert_eq!(ledger.text(given.id, part).await.unwrap(), expected);
+    let other = TextRange { channel: TextChannel::Stdout, ..span };
+    assert_eq!(ledger.text(given.id, other).await.unwrap(), "");
+    let retried = TextRange { attempt_id: AttemptId::FIRST.retried(), ..span };
+    assert_eq!(ledger.text(given.id, retried).await.unwrap(), "");
+}
+
+pub(crate) async fn executions_are_listed_newest_first_in_pages(ledger: AnyLedger) {
+    let mut ids = Vec::new();
+    for _ in 0..10 {
+        ids.push(accepted(&ledger).await);
+    }
+    ids.reverse();
+    assert_eq!(list(&ledger, Filter::default()).await, ids);
+    let page = Filter { limit: 4, ..Filter::default() };
+    assert_eq!(list(&ledger, page.clone()).await, ids[..4]);
+    assert_eq!(list(&ledger, Filter { before: Some(ids[3]), ..page }).await, ids[4..8]);
+}
+
+pub(crate) async fn executions_are_filtered_by_state_owner_and_agent(ledger: AnyLedger) {
+    let ended = accepted(&ledger).await;
+    assert!(ledger.settle(settlement(ended, Fence(0), Outcome::Cancelled)).await.unwrap());
+    let running = claimed(&ledger).await.0;
+    let owner = Some(PrincipalId(Uuid::max()));
+    let theirs = Accept { owner: PrincipalId(Uuid::max()), ..request("look at this") };
+    let elsewhere = Accept { agent: AgentId::new("writer").unwrap(), ..request("look at this") };
+    let (theirs_id, elsewhere_id) = (theirs.id, elsewhere.id);
+    ledger.accept(theirs).await.unwrap();
+    ledger.accept(elsewhere).await.unwrap();
+
+    let of_agent = Filter { agent: Some(agent()), ..Filter::default() };
+    assert_eq!(list(&ledger, of_agent.clone()).await, [theirs_id, running, ended]);
+    let unfinished = Filter { unfinished: true, ..of_agent };
+    assert_eq!(list(&ledger, unfinished.clone()).await, [theirs_id, running]);
+    let of_owner = Filter { owner, before: Some(elsewhere_id), limit: 9, ..unfinished };
+    assert_eq!(list(&ledger, of_owner).await, [theirs_id]);
+}
+
+/// Each filter alone selects its executions, and two filters select their intersection.
+pub(crate) async fn history_is_filtered_by_each_filter(ledger: AnyLedger) {
+    let seed = TokenSeed {
+        name: "ann".to_owned(),
+        hash: [1; 32],
+        scope: Scope { rights: vec![Right::Read], agents: None },
+        expires: None,
+    };
+    ledger.seed(vec![seed], second(0)).await.unwrap();
+    let ann = ledger.tokens().await.unwrap()[0].principal;
+    let done = Accept { owner: ann, at: second(10), ..request("look at this") };
+    let late = Accept { context: ContextId("other".to_owned()), at: second(20), ..request("x") };
+    let writer = AgentId::new("writer").unwrap();
+    let broken = Accept { agent: writer.clone(), at: second(30), ..request("y") };
+    let ids = [done.id, late.id, broken.id];
+    for one in [done, late, broken] {
+        ledger.accept(one).await.unwrap();
+    }
+    let failure = Some(Failure::new(Code::Exit, "it exited with code 1"));
+    let ends = [(ids[0], Outcome::Completed, None), (ids[2], Outcome::Failed, failure)];
+    for (id, outcome, failure) in ends {
+        let end = Settlement { failure, ..settlement(id, Fence(0), outcome) };
+        assert!(ledger.settle(end).await.unwrap());
+    }
+    let any = Filter::default;
+    for (filter, expected) in [
+        (Filter { caller: Some("ann".to_owned()), ..any() }, vec![0]),
+        (Filter { caller: Some("bob".to_owned()), ..any() }, vec![]),
+        (Filter { agents: Some(vec![agent(), writer.clone()]), ..any() }, vec![2, 1, 0]),
+        (Filter { agents: Some(vec![writer]), ..any() }, vec![2]),
+        (Filter { agents: Some(Vec::new()), ..any() }, vec![]),
+        (Filter { state: Some(State::Completed), ..any() }, vec![0]),
+        (Filter { state: Some(State::Idle), ..any() }, vec![1]),
+        (Filter { outcome: Some(Outcome::Failed), ..any() }, vec![2]),
+        (Filter { code: Some(Code::Exit), ..any() }, vec![2]),
+        (Filter { code: Some(Code::Killed), ..any() }, vec![]),
+        (Filter { category: Some(Category::Agent), ..any() }, vec![2]),
+        (Filter { category: Some(Category::System), ..any() }, vec![]),
+        (Filter { trigger: Some("api".to_owned()), ..any() }, vec![2, 1, 0]),
+        (Filter { trigger: Some("schedule".to_owned()), ..any() }, vec![]),
+        (Filter { schedule: Some("nightly".to_owned()), ..any() }, vec![]),
+        (Filter { context: Some(ContextId("other".to_owned())), ..any() }, vec![1]),
+        (Filter { since: Some(second(20)), ..any() }, vec![2, 1]),
+        (Filter { until: Some(second(20)), ..any() }, vec![0]),
+        (Filter { since: Some(second(20)), unfinished: true, ..any() }, vec![1]),
+        (Filter { state: Some(State::Failed), agent: Some(agent()), ..any() }, vec![]),
+    ] {
+        let expected: Vec<_> = expected.into_iter().map(|index: usize| ids[index]).collect();
+        assert_eq!(list(&ledger, filter.clone()).await, expected, "{filter:?}");
+    }
+}
+
+/// While other executions are accepted and end, an iteration over the pages returns each initial execution exactly
+/// once.
+pub(crate) async fn pages_of_history_lose_and_repeat_no_execution(ledger: AnyLedger) {
+    let mut ids = Vec::new();
+    for _ in 0..40 {
+        ids.push(accepted(&ledger).await);
+    }
+    ids.reverse();
+    let (mut seen, mut before) = (Vec::<ExecutionId>::new(), None);
+    loop {
+        let fresh: Vec<_> = (0..7).map(|_| request("look at this")).collect();
+        let end = settlement(ids[seen.len().min(39)], Fence(0), Outcome::Completed);
+        let (page, _) =
+            tokio::join!(list(&ledger, Filter { before, limit: 6, ..Filter::default() }), async {
+                for one in fresh {
+                    ledger.accept(one).await.unwrap();
+                }
+                ledger.settle(end).await.unwrap();
+            });
+        before = page.last().copied();
+        seen.extend(page.iter().filter(|id| ids.contains(id)));
+        if page.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(seen, ids);
+}
+
+async fn list(ledger: &AnyLedger, filter: Filter) -> Vec<ExecutionId> {
+    ledger.executions(filter).await.unwrap().iter().map(|row| row.id).collect()
+}
+
+pub(crate) async fn seeded_tokens_are_replaced_and_their_principals_kept(ledger: AnyLedger) {
+    let scope = Scope { rights: vec![Right::Read, Right::Run], agents: Some(vec![agent()]) };
+    let seed = |name: &str, hash| TokenSeed {
+        name: name.to_owned(),
+        hash: [hash; 32],
+        scope: scope.clone(),
+        expires: (hash == 1).then(|| second(0)),
+    };
+    ledger.seed(vec![seed("ann", 1), seed("bob", 2)], second(0)).await.unwrap();
+    let before = ledger.tokens().await.unwrap();
+    let seen: Vec<_> =
+        before.iter().map(|token| (token.name.as_str(), token.hash[0], token.expires)).collect();
+    assert_eq!(seen, [("ann", 1, Some(second(0))), ("bob", 2, None)]);
+    assert_eq!(before[0].scope, scope);
+
+    ledger.seed(vec![seed("ann", 3), seed("ann", 4)], second(5)).await.unwrap();
+    let after = ledger.tokens().await.unwrap();
+    let hashes: Vec<_> = after.iter().map(|token| (token.principal, token.hash[0])).collect();
+    assert_eq!(hashes, [(before[0].principal, 3), (before[0].principal, 4)]);
+    ledger.seed(vec![seed("bob", 2)], second(6)).await.unwrap();
+    assert_eq!(ledger.tokens().await.unwrap(), before[1..]);
+}

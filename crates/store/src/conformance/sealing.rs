@@ -1,0 +1,56 @@
+//! Conformance tests of sealed inputs of executions.
+
+use algonius_actors::model::execution::{Fence, Outcome};
+use algonius_actors::ports::ledger::{Accept, Resume, Settlement};
+
+use super::answering::{answer, asked};
+use super::{AnyLedger, request, settlement};
+
+/// Returns a request whose input was changed by redaction.
+pub(super) fn sealed(bytes: &[u8]) -> Accept {
+    Accept { replayable: false, sealed: Some(bytes.to_vec()), ..request("look at ***") }
+}
+
+pub(crate) async fn a_sealed_input_is_read_back_and_erased_with_the_end(ledger: AnyLedger) {
+    let long: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
+    for bytes in [&[0_u8][..], &[7; 64 << 10], &[8; (64 << 10) + 1], &long] {
+        let given = sealed(bytes);
+        let id = given.id;
+        ledger.accept(given).await.unwrap();
+        assert_eq!(ledger.sealed_input(id).await.unwrap().as_deref(), Some(bytes));
+        let end = settlement(id, Fence(5), Outcome::Completed);
+        assert!(!ledger.settle(end).await.unwrap(), "another has claimed it");
+        assert!(ledger.sealed_input(id).await.unwrap().is_some());
+        assert!(ledger.settle(settlement(id, Fence(0), Outcome::Completed)).await.unwrap());
+        assert_eq!(ledger.sealed_input(id).await.unwrap(), None);
+    }
+    let plain = request("look at this");
+    let id = plain.id;
+    ledger.accept(plain).await.unwrap();
+    assert_eq!(ledger.sealed_input(id).await.unwrap(), None);
+}
+
+pub(crate) async fn the_sealed_input_of_a_turn_replaces_the_previous_one(ledger: AnyLedger) {
+    for (sealed, replayable) in [(Some(vec![3; 9]), false), (None, true)] {
+        let (id, fence) = asked(&ledger).await;
+        let first = Resume { sealed: Some(vec![1; 100_000]), ..answer(id, fence, "***") };
+        assert!(ledger.resume(first).await.unwrap());
+        assert_eq!(ledger.sealed_input(id).await.unwrap().unwrap().len(), 100_000);
+        // An answer that comes too late changes nothing.
+        let late = Resume { sealed: sealed.clone(), replayable, ..answer(id, fence, "late") };
+        assert!(!ledger.resume(late).await.unwrap());
+        assert_eq!(ledger.sealed_input(id).await.unwrap().unwrap().len(), 100_000);
+        let (id, fence) = asked(&ledger).await;
+        let next = Resume { sealed: sealed.clone(), replayable, ..answer(id, fence, "next") };
+        assert!(ledger.resume(next).await.unwrap());
+        assert_eq!(ledger.sealed_input(id).await.unwrap(), sealed);
+    }
+}
+
+pub(super) async fn failed(ledger: &AnyLedger, keeps_input: bool) -> Accept {
+    let given = sealed(&[9; 100]);
+    ledger.accept(given.clone()).await.unwrap();
+    let end = settlement(given.id, Fence(0), Outcome::Failed);
+    assert!(ledger.settle(Settlement { keeps_input, ..end }).await.unwrap());
+    given
+}

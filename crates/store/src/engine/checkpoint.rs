@@ -1,0 +1,126 @@
+//! Checkpointer: moves the write-ahead log into the database beside the writer, so that the wait for the disk does
+//! not delay a commit.
+
+use std::path::{Path, PathBuf};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use super::sql::{self, AccessMode, BUSY, CheckpointMode, DatabaseConnection};
+
+/// Number of log pages from which a checkpoint is worthwhile.
+const MANY: u32 = 1000;
+
+/// Number of log pages from which the writer itself runs the checkpoint: the log restarts only after a complete
+/// checkpoint, which never happens beside a writer without pauses.
+const TOO_MANY: u32 = 4 * MANY;
+
+/// Task that runs checkpoints until the database is closed.
+#[derive(Debug)]
+pub(crate) struct Checkpointer {
+    task: JoinHandle<()>,
+    stop: oneshot::Sender<()>,
+}
+
+impl Checkpointer {
+    /// Starts the checkpoints of the log that this connection writes. Requires a Tokio runtime.
+    pub(crate) fn open(writer: &mut DatabaseConnection, database: &Path) -> sql::Result<Self> {
+        // One place is enough: a checkpoint moves everything that was committed before it.
+        let (request, requests) = mpsc::channel(1);
+        let mut threshold = Threshold::default();
+        writer.after_commits(move |pages| {
+            let mode = threshold.mode_after(pages);
+            if mode == CheckpointMode::Beside {
+                _ = request.try_send(()); // One that waits does for both.
+            }
+            mode
+        })?;
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(checkpoint_when(requests, stopped, database.to_owned()));
+        Ok(Self { task, stop })
+    }
+
+    /// Stops the checkpoints. Returns when no checkpoint holds the database open.
+    pub(crate) async fn end(self) {
+        drop(self.stop);
+        if let Err(error) = self.task.await {
+            tracing::error!(%error, "WAL checkpoint failed");
+        }
+    }
+}
+
+/// Decision about the next checkpoint, by the length of the log.
+#[derive(Default)]
+struct Threshold {
+    /// Number of pages at the last request for a checkpoint, since the log restarted.
+    requested: u32,
+}
+
+impl Threshold {
+    fn mode_after(&mut self, pages: u32) -> CheckpointMode {
+        // Fewer pages than before mean that SQLite restarted the log from its beginning.
+        self.requested = if pages < self.requested { 0 } else { self.requested };
+        if pages >= TOO_MANY {
+            return CheckpointMode::Now;
+        }
+        if pages - self.requested < MANY {
+            return CheckpointMode::Later;
+        }
+        self.requested = pages;
+        CheckpointMode::Beside
+    }
+}
+
+async fn checkpoint_when(
+    mut requests: mpsc::Receiver<()>,
+    mut stopped: oneshot::Receiver<()>,
+    database: PathBuf,
+) {
+    loop {
+        tokio::select! {
+            // The end of the store comes first, so that no new checkpoint starts while it closes.
+            biased;
+            _ = &mut stopped => return,
+            request = requests.recv() => if request.is_none() { return },
+        }
+        let database = database.clone();
+        // Pages that this checkpoint leaves in the log are checkpointed later, at the latest by the writer.
+        match spawn_blocking(move || checkpoint(&database)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "WAL checkpoint failed; the next one continues");
+            }
+            Err(error) => tracing::error!(%error, "WAL checkpoint failed"),
+        }
+    }
+}
+
+/// Runs a passive checkpoint of the write-ahead log, which never waits for other connections.
+fn checkpoint(database: &Path) -> sql::Result<()> {
+    // A connection of its own, because a checkpoint on the connection of the writer would block its commits.
+    let mut connection = DatabaseConnection::open(database, AccessMode::Known, BUSY)?;
+    connection.batch("PRAGMA wal_checkpoint(PASSIVE)")?;
+    connection.close()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checkpoint_mode_follows_the_length_of_the_log() {
+        let mut threshold = Threshold::default();
+        let mut at = |pages| threshold.mode_after(pages);
+        let lengths = [3, 999, 1001, 1002, 2000, 2001, 4, 999, 1000, 3999, 4000, 4001, 2];
+        let expected = "--B--B--BBNN-";
+        let modes: String = lengths
+            .into_iter()
+            .map(|pages| match at(pages) {
+                CheckpointMode::Later => '-',
+                CheckpointMode::Beside => 'B',
+                CheckpointMode::Now => 'N',
+            })
+            .collect();
+        assert_eq!(modes, expected);
+    }
+}

@@ -1,0 +1,92 @@
+//! Check of the length of the database file: SQLite detects a truncated file only when it reads the missing part,
+//! possibly much later.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+use crate::StoreError;
+
+/// Size of the header of an SQLite database, in bytes.
+const HEAD: usize = 100;
+
+/// Files from which SQLite repairs a database: the write-ahead log and the rollback journal.
+const LOGS: [&str; 2] = ["db-wal", "db-journal"];
+
+/// Checks the file. A file with a log beside it is left to SQLite, because the log may contain the missing part.
+///
+/// # Errors
+/// Fails if the file is too short.
+pub(crate) fn check(database: &Path) -> Result<(), StoreError> {
+    let is_there =
+        |log: &&str| fs::metadata(database.with_extension(log)).is_ok_and(|it| it.len() > 0);
+    // Before the length: a crash in the middle of a checkpoint leaves a short file that the log completes.
+    if LOGS.iter().any(is_there) {
+        return Ok(());
+    }
+    let fault = |source| StoreError::Directory {
+        folder: database.parent().unwrap_or(database).to_owned(),
+        source,
+    };
+    match missing(database).map_err(fault)? {
+        0 => Ok(()),
+        bytes => Err(StoreError::Damaged {
+            file: database.to_owned(),
+            source: format!("its last {bytes} bytes are missing").into(),
+        }),
+    }
+}
+
+/// Returns the number of bytes that the file lacks according to its header.
+fn missing(database: &Path) -> io::Result<u64> {
+    let (file, mut head) = (File::open(database)?, Vec::with_capacity(HEAD));
+    let length = file.metadata()?.len();
+    file.take(HEAD as u64).read_to_end(&mut head)?;
+    Ok(promised(&head).unwrap_or_default().saturating_sub(length))
+}
+
+/// Returns the length of a database according to its header; `None` if the header does not contain it.
+fn promised(head: &[u8]) -> Option<u64> {
+    let four = |at: usize| Some(u32::from_be_bytes(head.get(at..at + 4)?.try_into().ok()?));
+    let page = u16::from_be_bytes(head.get(16..18)?.try_into().ok()?);
+    // A page size of 64 KiB does not fit into the field and is written as 1.
+    let page = if page == 1 { 1 << 16 } else { u64::from(page) };
+    let (changes, counted_at) = (four(24)?, four(92)?);
+    // A count that an old version of SQLite left behind is invalid.
+    (changes == counted_at).then_some(page * u64::from(four(28)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the header of a database with this number of pages.
+    fn head(page: u16, pages: u32) -> Vec<u8> {
+        let mut head = vec![0; HEAD];
+        head[16..18].copy_from_slice(&page.to_be_bytes());
+        head[28..32].copy_from_slice(&pages.to_be_bytes());
+        head
+    }
+
+    #[test]
+    fn the_database_header_gives_the_expected_file_size() {
+        assert_eq!(promised(&head(4096, 3)), Some(12_288));
+        assert_eq!(promised(&head(1, 2)), Some(131_072));
+        let mut stale = head(4096, 3);
+        stale[24] = 1;
+        assert_eq!((promised(&stale), promised(&[0; 40])), (None, None));
+    }
+
+    /// A crash during the creation of the database leaves such a file.
+    #[test]
+    fn a_short_database_is_damaged_unless_its_log_exists() {
+        for log in LOGS {
+            let folder = tempfile::tempdir().unwrap();
+            let database = folder.path().join("ledger.db");
+            fs::write(&database, head(4096, 1)).unwrap();
+            assert!(matches!(check(&database), Err(StoreError::Damaged { .. })));
+            fs::write(database.with_extension(log), "something").unwrap();
+            check(&database).unwrap();
+        }
+    }
+}

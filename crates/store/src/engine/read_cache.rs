@@ -1,0 +1,304 @@
+//! Read cache: repeated reads of an unchanged execution are answered from memory.
+//!
+//! The cache holds only items that were requested twice, because most items are read once. The writer invalidates an
+//! entry before it reports the change of the execution, so that no caller reads data that it knows to be outdated.
+
+mod entries;
+
+use std::collections::{HashMap, VecDeque};
+
+use algonius_actors::model::execution::event::TextRange;
+use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
+use tokio::sync::Mutex;
+
+use super::sql;
+use entries::{Cacheable, CachedValue};
+
+/// Maximum number of executions with a cached or once requested item.
+const MOST: usize = 1024;
+
+/// Maximum number of cached parts of one execution.
+const PARTS: usize = 16;
+
+/// Approximate maximum size of a cached part, in bytes.
+const LARGEST: usize = 64 << 10;
+
+/// Approximate maximum size of the cache, in bytes.
+const ROOM: usize = 2 << 20;
+
+/// Executions that a change may affect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Invalidation {
+    /// No execution.
+    Nothing,
+    /// One execution.
+    One(ExecutionId),
+    /// Any execution.
+    Any,
+}
+
+/// Part of the data of an execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CachePart {
+    /// Row of the execution.
+    Record,
+    /// All events of the execution.
+    Events,
+    /// Range of a text.
+    Text(TextRange),
+}
+
+/// Key of a message: its sender, its agent and the key of the request.
+pub(crate) type Sent = (PrincipalId, AgentId, [u8; 32]);
+
+/// Execution of a message, and the digest of its request.
+pub(crate) type Duplicate = (ExecutionId, [u8; 32]);
+
+/// Cache of recent reads.
+#[derive(Debug, Default)]
+pub(crate) struct Recent(Mutex<CacheState>);
+
+#[derive(Debug, Default)]
+struct CacheState {
+    known: HashMap<ExecutionId, CacheEntry>,
+    /// Insertion order of the entries; may contain entries that were removed since.
+    order: VecDeque<(ExecutionId, u64)>,
+    /// Total size of the cache, in bytes.
+    bytes: usize,
+    /// Number of the last entry.
+    number: u64,
+    /// Duplicate messages. This data does not change until the executions are removed.
+    twins: HashMap<Sent, Duplicate>,
+}
+
+/// Cached data of one execution since its last change.
+#[derive(Debug)]
+struct CacheEntry {
+    /// Unique number of the entry; a removed entry does not release its number.
+    number: u64,
+    /// Requested parts; a part is cached from the second request on.
+    parts: Vec<(CachePart, Option<CachedValue>)>,
+    bytes: usize,
+}
+
+/// Result of a lookup in the cache.
+enum CacheLookup {
+    /// Cached part.
+    Known(CachedValue),
+    /// Part that was requested before under this entry and is not cached yet.
+    Again(u64),
+    /// Part that was not requested before.
+    Never,
+}
+
+impl Recent {
+    /// Returns a part from the cache, or reads it. The read has a separate box, because most frequent requests need
+    /// none.
+    pub(crate) async fn read_through<T: Cacheable, R: Future<Output = sql::Result<T>>>(
+        &self,
+        (id, part): (ExecutionId, CachePart),
+        read: impl FnOnce() -> R,
+    ) -> sql::Result<T> {
+        let entry = match self.0.lock().await.lookup(id, part) {
+            CacheLookup::Known(found) => match T::take(found) {
+                Some(found) => return Ok(found),
+                None => None,
+            },
+            CacheLookup::Again(number) => Some(number),
+            CacheLookup::Never => None,
+        };
+        // Without the lock: a slow read must not delay the reads of other executions.
+        let read = Box::pin(read()).await?;
+        if let Some(number) = entry
+            && let Some(found) = read.to_cached()
+        {
+            self.0.lock().await.insert((id, number), part, found);
+        }
+        Ok(read)
+    }
+
+    /// Returns the known execution of a duplicate message.
+    pub(crate) async fn twin(&self, sent: &Sent) -> Option<Duplicate> {
+        self.0.lock().await.twins.get(sent).copied()
+    }
+
+    /// Records a duplicate message.
+    pub(crate) async fn came_again(&self, sent: Sent, twin: Duplicate) {
+        let twins = &mut self.0.lock().await.twins;
+        // The map is only a shortcut, because the ledger knows every message. Clearing it is cheaper than an order of
+        // age.
+        if twins.len() >= MOST {
+            twins.clear();
+        }
+        twins.insert(sent, twin);
+    }
+
+    /// Invalidates the data of these executions.
+    pub(crate) async fn forget(&self, touched: impl IntoIterator<Item = Invalidation>) {
+        let mut shelf = self.0.lock().await;
+        touched.into_iter().for_each(|touched| shelf.forget(touched));
+    }
+}
+
+impl CacheState {
+    fn lookup(&mut self, id: ExecutionId, part: CachePart) -> CacheLookup {
+        let Some(entry) = self.known.get_mut(&id) else {
+            self.start_read(id, part);
+            return CacheLookup::Never;
+        };
+        match entry.parts.iter().find(|(known, _)| *known == part) {
+            Some((_, Some(found))) => return CacheLookup::Known(found.clone()),
+            Some((_, None)) => return CacheLookup::Again(entry.number),
+            None => {}
+        }
+        if entry.parts.len() < PARTS {
+            entry.parts.push((part, None));
+        }
+        CacheLookup::Never
+    }
+
+    fn start_read(&mut self, id: ExecutionId, part: CachePart) {
+        self.number += 1;
+        let entry = CacheEntry { number: self.number, parts: vec![(part, None)], bytes: 0 };
+        self.known.insert(id, entry);
+        self.order.push_back((id, self.number));
+        if self.order.len() > MOST {
+            self.drop_oldest();
+        }
+    }
+
+    /// Caches a part, if its execution has not changed since the request.
+    fn insert(&mut self, (id, number): (ExecutionId, u64), part: CachePart, found: CachedValue) {
+        let size = found.size();
+        // A change during the read has removed the entry, and a later request may have created another one.
+        let entry = self.known.get_mut(&id).filter(|entry| entry.number == number);
+        let Some(entry) = entry.filter(|_| size <= LARGEST) else { return };
+        let place = entry.parts.iter_mut().find(|(known, _)| *known == part);
+        if let Some((_, place @ None)) = place {
+            *place = Some(found);
+            entry.bytes += size;
+            self.bytes += size;
+        }
+        while self.bytes > ROOM && !self.order.is_empty() {
+            self.drop_oldest();
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        let Some((id, number)) = self.order.pop_front() else { return };
+        if self.known.get(&id).is_some_and(|entry| entry.number == number) {
+            self.forget(Invalidation::One(id));
+        }
+    }
+
+    fn forget(&mut self, touched: Invalidation) {
+        match touched {
+            Invalidation::Nothing => {}
+            Invalidation::One(id) => {
+                // `order` keeps its entry; its number shows later that it is outdated.
+                self.bytes -= self.known.remove(&id).map_or(0, |entry| entry.bytes);
+            }
+            Invalidation::Any => {
+                self.known.clear();
+                self.order.clear();
+                self.twins.clear();
+                self.bytes = 0;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use algonius_actors::model::execution::event::{Event, EventKind};
+    use chrono::DateTime;
+
+    use super::*;
+
+    const WHOLE: CachePart = CachePart::Events;
+
+    fn text(length: usize) -> CachedValue {
+        CachedValue::Text("x".repeat(length))
+    }
+
+    /// Requests texts of a length; returns the number of actual reads.
+    async fn reads(recent: &Recent, id: ExecutionId, length: usize, times: usize) -> usize {
+        let mut read = 0;
+        for _ in 0..times {
+            let reading = async {
+                read += 1;
+                Ok("x".repeat(length))
+            };
+            assert_eq!(recent.read_through((id, WHOLE), || reading).await.unwrap().len(), length);
+        }
+        read
+    }
+
+    #[tokio::test]
+    async fn a_second_read_fills_the_cache_until_it_is_invalidated() {
+        let (recent, one, other) = (Recent::default(), ExecutionId::fresh(), ExecutionId::fresh());
+        assert_eq!(reads(&recent, one, 7, 9).await, 2);
+        assert_eq!(reads(&recent, other, 7, 9).await, 2);
+        recent.forget([Invalidation::Nothing, Invalidation::One(one)]).await;
+        assert_eq!(reads(&recent, one, 8, 9).await, 2);
+        assert_eq!(reads(&recent, other, 7, 9).await, 0);
+        recent.forget([Invalidation::Any]).await;
+        assert_eq!(reads(&recent, other, 9, 9).await, 2);
+        let large = ExecutionId::fresh();
+        assert_eq!(reads(&recent, large, LARGEST + 1, 9).await, 9);
+    }
+
+    /// A read that was overtaken by a change must not cache its outdated result.
+    #[tokio::test]
+    async fn a_value_changed_while_it_was_read_is_not_cached() {
+        let (recent, id) = (Recent::default(), ExecutionId::fresh());
+        reads(&recent, id, 7, 1).await;
+        let reading = async {
+            recent.forget([Invalidation::One(id)]).await;
+            reads(&recent, id, 8, 1).await;
+            Ok("old".to_owned())
+        };
+        recent.read_through((id, WHOLE), || reading).await.unwrap();
+        assert_eq!(reads(&recent, id, 8, 3).await, 1);
+    }
+
+    /// The size limit also applies to very long messages of an agent.
+    #[test]
+    fn a_large_value_is_not_cached() {
+        for (length, is_kept) in [(LARGEST / 2, true), (LARGEST, false)] {
+            let (mut shelf, id) = (CacheState::default(), ExecutionId::fresh());
+            shelf.lookup(id, WHOLE);
+            let fact = EventKind::Warning { message: "x".repeat(length) };
+            let event = Event { number: 1, at: DateTime::UNIX_EPOCH, data: fact };
+            shelf.insert((id, shelf.number), WHOLE, CachedValue::Events(vec![event]));
+            assert_eq!(
+                matches!(shelf.lookup(id, WHOLE), CacheLookup::Known(_)),
+                is_kept,
+                "{length}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_cache_is_bounded_and_evicts_the_oldest() {
+        let mut shelf = CacheState::default();
+        let ids: Vec<_> = (0..MOST + 10).map(|_| ExecutionId::fresh()).collect();
+        for id in &ids {
+            shelf.lookup(*id, WHOLE);
+        }
+        assert_eq!((shelf.known.len(), shelf.order.len()), (MOST, MOST));
+        assert!(matches!(shelf.lookup(ids[10], WHOLE), CacheLookup::Again(_)));
+        for id in &ids[10..] {
+            let CacheLookup::Again(number) = shelf.lookup(*id, WHOLE) else {
+                panic!("it was asked for")
+            };
+            shelf.insert((*id, number), WHOLE, text(LARGEST));
+            assert!(shelf.bytes <= ROOM);
+        }
+        let kept = ROOM / LARGEST;
+        assert_eq!((shelf.known.len(), shelf.bytes), (kept, kept * LARGEST));
+        assert!(matches!(shelf.lookup(ids[MOST + 9], WHOLE), CacheLookup::Known(_)));
+        shelf.forget(Invalidation::Any);
+        assert_eq!((shelf.known.len(), shelf.order.len(), shelf.bytes), (0, 0, 0));
+    }
+}

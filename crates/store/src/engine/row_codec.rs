@@ -1,0 +1,102 @@
+//! Conversion between values and table columns.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+use super::fault::unreadable;
+use super::sql::{self, FromColumn, Row};
+
+/// Converts a time into microseconds since the epoch.
+pub(crate) fn micros(time: DateTime<Utc>) -> i64 {
+    time.timestamp_micros()
+}
+
+/// Converts a number of bytes or a position in a sequence. No real number is so large that the limit applies.
+pub(crate) fn integer(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Serializes a value as JSON.
+pub(crate) fn json(value: &impl Serialize) -> sql::Result<String> {
+    serde_json::to_string(value).map_err(|error| sql::Error::Encode(error.into()))
+}
+
+/// Columns of one row, by name.
+#[derive(Clone, Copy)]
+pub(crate) struct Columns<'row>(pub(crate) &'row Row);
+
+impl<'row> Columns<'row> {
+    /// Returns a column without conversion.
+    pub(crate) fn plain<T: FromColumn<'row>>(self, name: &str) -> sql::Result<T> {
+        self.0.get(name)
+    }
+
+    /// Returns an id.
+    pub(crate) fn uuid(self, name: &str) -> sql::Result<Uuid> {
+        self.plain(name)
+    }
+
+    /// Returns bytes of a fixed length.
+    pub(crate) fn bytes<const N: usize>(self, name: &str) -> sql::Result<[u8; N]> {
+        self.plain::<&[u8]>(name)?.try_into().map_err(unreadable)
+    }
+
+    /// Returns an integer of a smaller type.
+    pub(crate) fn number<T: TryFrom<i64>>(self, name: &str) -> sql::Result<T> {
+        narrow(self.plain(name)?, name)
+    }
+
+    /// Returns an optional integer of a smaller type.
+    pub(crate) fn maybe_number<T: TryFrom<i64>>(self, name: &str) -> sql::Result<Option<T>> {
+        self.plain::<Option<i64>>(name)?.map(|number| narrow(number, name)).transpose()
+    }
+
+    /// Returns a time.
+    pub(crate) fn time(self, name: &str) -> sql::Result<DateTime<Utc>> {
+        moment(self.plain(name)?, name)
+    }
+
+    /// Returns an optional time.
+    pub(crate) fn maybe_time(self, name: &str) -> sql::Result<Option<DateTime<Utc>>> {
+        self.plain::<Option<i64>>(name)?.map(|micros| moment(micros, name)).transpose()
+    }
+
+    /// Returns a value from its public name.
+    pub(crate) fn keyword<T>(self, name: &str, parse: fn(&str) -> Option<T>) -> sql::Result<T> {
+        known(self.plain(name)?, name, parse)
+    }
+
+    /// Returns an optional value from its public name.
+    pub(crate) fn maybe_word<T>(
+        self,
+        name: &str,
+        parse: fn(&str) -> Option<T>,
+    ) -> sql::Result<Option<T>> {
+        self.plain::<Option<&str>>(name)?.map(|word| known(word, name, parse)).transpose()
+    }
+
+    /// Deserializes a value from JSON.
+    pub(crate) fn json<T: DeserializeOwned>(self, name: &str) -> sql::Result<T> {
+        serde_json::from_str(self.plain(name)?).map_err(unreadable)
+    }
+
+    /// Deserializes an optional value from JSON.
+    pub(crate) fn maybe_json<T: DeserializeOwned>(self, name: &str) -> sql::Result<Option<T>> {
+        self.plain::<Option<&str>>(name)?.map(serde_json::from_str).transpose().map_err(unreadable)
+    }
+}
+
+fn narrow<T: TryFrom<i64>>(number: i64, name: &str) -> sql::Result<T> {
+    T::try_from(number).ok().ok_or_else(|| unreadable(format!("`{name}` is out of range")))
+}
+
+fn moment(micros: i64, name: &str) -> sql::Result<DateTime<Utc>> {
+    DateTime::from_timestamp_micros(micros)
+        .ok_or_else(|| unreadable(format!("`{name}` is not a time")))
+}
+
+fn known<T>(word: &str, name: &str, parse: fn(&str) -> Option<T>) -> sql::Result<T> {
+    parse(word).ok_or_else(|| unreadable(format!("`{name}` is not a known word")))
+}

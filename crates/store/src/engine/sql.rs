@@ -1,0 +1,307 @@
+//! Statements and rows: the part of a database engine that the store needs. Only this module uses the engine.
+//!
+//! SQLite answers within the call. The functions are asynchronous nevertheless, so that the store could use a remote
+//! engine without a change.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::hooks::Wal;
+use rusqlite::{OpenFlags, Statement, ToSql};
+
+pub(crate) use readers::Readers;
+pub(crate) use row::{FromColumn, Row, RowRef};
+pub(crate) use value::ColumnValue;
+
+mod readers;
+mod row;
+#[cfg(test)]
+mod tests;
+mod value;
+
+/// Maximum time for which a statement waits for a lock of the database.
+pub(crate) const BUSY: Duration = Duration::from_secs(5);
+
+/// Maximum number of prepared statements of a connection. The store has fewer.
+const KEPT: usize = 256;
+
+/// Error of a statement.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// SQLite refused the statement or failed.
+    #[error(transparent)]
+    Engine(#[from] rusqlite::Error),
+    /// A row has invalid content.
+    #[error("a row cannot be read: {0}")]
+    Decode(Box<dyn std::error::Error + Send + Sync>),
+    /// A value cannot be stored.
+    #[error("a value cannot be stored: {0}")]
+    Encode(Box<dyn std::error::Error + Send + Sync>),
+    /// The store is closed, or every reader was busy for too long.
+    #[error("{0}")]
+    Away(&'static str),
+}
+
+/// Result of a statement.
+pub(crate) type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// Returns the extended SQLite error code, whose lower byte is the primary code.
+    pub(crate) fn number(&self) -> Option<i32> {
+        let Self::Engine(rusqlite::Error::SqliteFailure(error, _)) = self else { return None };
+        Some(error.extended_code)
+    }
+}
+
+/// Statement with its bound values: `$1` is the first value, at every position.
+#[derive(Debug, Clone)]
+pub(crate) struct Query {
+    text: Cow<'static, str>,
+    values: Vec<ColumnValue>,
+    is_apart: bool,
+}
+
+/// Creates a statement.
+pub(crate) fn query(text: impl Into<Cow<'static, str>>) -> Query {
+    Query { text: text.into(), values: Vec::new(), is_apart: false }
+}
+
+impl Query {
+    /// Binds the next value.
+    pub(crate) fn bind(mut self, value: impl Into<ColumnValue>) -> Self {
+        self.values.push(value.into());
+        self
+    }
+
+    /// Marks a statement that may read much: it runs on a thread where nothing else waits.
+    pub(crate) const fn apart(mut self) -> Self {
+        self.is_apart = true;
+        self
+    }
+
+    /// Appends to the text.
+    pub(crate) fn push(&mut self, text: &str) -> &mut Self {
+        self.text.to_mut().push_str(text);
+        self
+    }
+
+    /// Appends the placeholder of the next value to the text and binds the value.
+    pub(crate) fn push_bind(&mut self, value: impl Into<ColumnValue>) -> &mut Self {
+        self.values.push(value.into());
+        let place = format!("${}", self.values.len());
+        self.push(&place)
+    }
+
+    /// Appends placeholders for values to the text, separated by commas.
+    pub(crate) fn push_list(&mut self, values: impl IntoIterator<Item = String>) -> &mut Self {
+        for (number, value) in values.into_iter().enumerate() {
+            if number > 0 {
+                self.push(", ");
+            }
+            self.push_bind(value);
+        }
+        self
+    }
+
+    /// Returns the text of the statement.
+    #[cfg(test)]
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Executes the statement; returns the number of changed rows.
+    pub(crate) async fn execute(self, connection: &mut DatabaseConnection) -> Result<u64> {
+        connection.change(&self)
+    }
+
+    /// Passes each row to a function without collecting the rows.
+    pub(crate) async fn each(
+        self,
+        readers: &Readers,
+        take: impl FnMut(RowRef<'_>) -> Result<()>,
+    ) -> Result<()> {
+        readers.each(&self, take).await
+    }
+
+    /// Returns all rows.
+    pub(crate) async fn fetch_all(self, asked: impl Queryable) -> Result<Vec<Row>> {
+        asked.rows(self).await
+    }
+
+    /// Returns the first row, if there is one.
+    pub(crate) async fn fetch_optional(self, asked: impl Queryable) -> Result<Option<Row>> {
+        Ok(asked.rows(self).await?.into_iter().next())
+    }
+
+    /// Returns the first row, which must exist.
+    pub(crate) async fn fetch_one(self, asked: impl Queryable) -> Result<Row> {
+        let row = self.fetch_optional(asked).await?;
+        row.ok_or_else(|| Error::Decode("a row that must be there is missing".into()))
+    }
+
+    /// Returns the first column of the first row, which must exist.
+    pub(crate) async fn fetch_scalar<T>(self, asked: impl Queryable) -> Result<T>
+    where
+        T: for<'row> FromColumn<'row>,
+    {
+        self.fetch_one(asked).await?.at(0)
+    }
+}
+
+/// Target that answers a statement with rows.
+pub(crate) trait Queryable {
+    /// Returns all rows of a statement.
+    fn rows(self, query: Query) -> impl Future<Output = Result<Vec<Row>>> + Send;
+}
+
+impl Queryable for &mut DatabaseConnection {
+    async fn rows(self, query: Query) -> Result<Vec<Row>> {
+        self.read(&query)
+    }
+}
+
+/// Mode in which a database is opened.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum AccessMode {
+    /// For writing; a missing database is created.
+    Write,
+    /// For writing; a missing database is an error.
+    Known,
+    /// For reading only.
+    Read,
+}
+
+/// Time at which the write-ahead log is checkpointed into the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CheckpointMode {
+    /// Not now.
+    Later,
+    /// Now, by another connection.
+    Beside,
+    /// Now, by the writer.
+    Now,
+}
+
+/// Connection to the database.
+#[derive(Debug)]
+pub(crate) struct DatabaseConnection {
+    inner: rusqlite::Connection,
+    /// Column names of each statement.
+    names: HashMap<String, Arc<[Box<str>]>>,
+}
+
+impl DatabaseConnection {
+    /// Opens a database; a statement waits up to `busy` for a lock.
+    pub(crate) fn open(database: &Path, access: AccessMode, busy: Duration) -> Result<Self> {
+        let flags = match access {
+            AccessMode::Write => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+            AccessMode::Known => OpenFlags::SQLITE_OPEN_READ_WRITE,
+            AccessMode::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
+        };
+        // Each connection has one user at a time, so the mutexes of SQLite protect nothing here.
+        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let inner = rusqlite::Connection::open_with_flags(database, flags)?;
+        inner.busy_timeout(busy)?;
+        // With this setting bound values do not change the query plan, so each statement is prepared once.
+        inner.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+        inner.set_prepared_statement_cache_capacity(KEPT);
+        Ok(Self { inner, names: HashMap::new() })
+    }
+
+    /// Runs statements without values and without result rows.
+    pub(crate) fn batch(&mut self, text: &str) -> Result<()> {
+        Ok(self.inner.execute_batch(text)?)
+    }
+
+    /// Registers a function that receives the number of pages of the write-ahead log after each commit and decides
+    /// about the checkpoint. The automatic checkpoint of SQLite is disabled by this call.
+    pub(crate) fn after_commits(
+        &mut self,
+        mut told: impl FnMut(u32) -> CheckpointMode + Send + 'static,
+    ) -> Result<()> {
+        self.inner.wal_hook(Some(move |log: &mut Wal, pages| {
+            if told(u32::try_from(pages).unwrap_or(0)) == CheckpointMode::Now {
+                _ = log.checkpoint(); // Whoever does it now spares it; else the next commit comes.
+            }
+            Ok(())
+        }))?;
+        Ok(())
+    }
+
+    /// Closes the connection and reports an error of the close.
+    pub(crate) fn close(self) -> Result<()> {
+        self.inner.close().map_err(|(_, error)| error.into())
+    }
+
+    /// Executes a statement; returns the number of changed rows.
+    pub(crate) fn change(&mut self, query: &Query) -> Result<u64> {
+        let mut statement = self.inner.prepare_cached(&query.text)?;
+        bind(&mut statement, &query.values)?;
+        Ok(statement.raw_execute()? as u64)
+    }
+
+    /// Passes each row of a statement to a function.
+    pub(crate) fn run(
+        &mut self,
+        query: &Query,
+        mut take: impl FnMut(RowRef<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut statement = self.inner.prepare_cached(&query.text)?;
+        bind(&mut statement, &query.values)?;
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next()? {
+            take(RowRef(row))?;
+        }
+        Ok(())
+    }
+
+    /// Returns all rows of a statement.
+    pub(crate) fn read(&mut self, query: &Query) -> Result<Vec<Row>> {
+        let mut statement = self.inner.prepare_cached(&query.text)?;
+        bind(&mut statement, &query.values)?;
+        let names = names(&mut self.names, &query.text, &statement);
+        let (count, mut rows) = (names.len(), statement.raw_query());
+        let mut all = Vec::new();
+        while let Some(row) = rows.next()? {
+            let values = (0..count).map(|place| row.get_ref(place).map(ColumnValue::from));
+            let values = values.collect::<std::result::Result<_, _>>()?;
+            all.push(Row { names: Arc::clone(&names), values });
+        }
+        Ok(all)
+    }
+}
+
+/// Returns the column names of a statement; the number of different texts is small.
+fn names(
+    known: &mut HashMap<String, Arc<[Box<str>]>>,
+    text: &str,
+    statement: &Statement<'_>,
+) -> Arc<[Box<str>]> {
+    if let Some(names) = known.get(text) {
+        return Arc::clone(names);
+    }
+    // Lists have texts that depend on their filters, so the number of texts has no natural bound.
+    if known.len() >= KEPT {
+        known.clear();
+    }
+    let names: Arc<[Box<str>]> = statement.column_names().map(Into::into).collect();
+    known.insert(text.to_owned(), Arc::clone(&names));
+    names
+}
+
+/// Binds each value at all positions of its number.
+fn bind(statement: &mut Statement<'_>, values: &[ColumnValue]) -> Result<()> {
+    for place in 1..=statement.parameter_count() {
+        let name = statement.parameter_name(place).and_then(|name| name.strip_prefix('$'));
+        let number: Option<usize> = name.and_then(|number| number.parse().ok());
+        let value = number.and_then(|number| values.get(number.checked_sub(1)?));
+        let value =
+            value.ok_or_else(|| Error::Encode("a value of a statement is missing".into()))?;
+        statement.raw_bind_parameter(place, value as &dyn ToSql)?;
+    }
+    Ok(())
+}

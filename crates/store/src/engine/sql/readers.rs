@@ -1,0 +1,110 @@
+//! Reader connections beside the connection of the writer.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+use super::{AccessMode, DatabaseConnection, Error, Query, Queryable, Result, Row, RowRef};
+
+/// Maximum time to wait for a free connection.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Number of reader connections.
+const COUNT: usize = 4;
+
+/// Slot of a connection, which is empty after the close.
+type ReaderSlot = Arc<Mutex<Option<DatabaseConnection>>>;
+
+/// Reader connections of one database.
+///
+/// A statement that finds its rows by an index runs on the thread of the caller: it takes microseconds, and the
+/// handover to another thread takes longer. A statement that may read much is marked with [`Query::apart`].
+#[derive(Debug, Clone)]
+pub(crate) struct Readers {
+    slots: Arc<[ReaderSlot]>,
+    next: Arc<AtomicUsize>,
+}
+
+impl Readers {
+    /// Opens the connections. The connection of the writer must be open.
+    pub(crate) fn open(database: &Path, busy: Duration) -> Result<Self> {
+        let slot = |_| {
+            Ok(ReaderSlot::new(Mutex::new(Some(DatabaseConnection::open(
+                database,
+                AccessMode::Read,
+                busy,
+            )?))))
+        };
+        let slots = (0..COUNT).map(slot).collect::<Result<_>>()?;
+        Ok(Self { slots, next: Arc::default() })
+    }
+
+    /// Runs statements on one snapshot, on a thread where nothing else waits.
+    pub(crate) async fn at_once<const N: usize>(
+        &self,
+        queries: [Query; N],
+    ) -> Result<[Vec<Row>; N]> {
+        let answers = self.with(move |connection| {
+            // A deferred transaction fixes the snapshot at its first read, so that the answers agree with each other.
+            connection.batch("BEGIN")?;
+            let answers = queries.iter().map(|query| connection.read(query)).collect();
+            connection.batch("ROLLBACK")?;
+            answers
+        });
+        let answers: Result<Vec<_>> = answers.await?;
+        answers?.try_into().map_err(|_fewer| Error::Away("an answer is missing"))
+    }
+
+    /// Waits until no connection reads, and closes all. Later reads fail.
+    pub(crate) async fn close(&self) {
+        for slot in &*self.slots {
+            drop(slot.lock().await.take());
+        }
+    }
+
+    /// Runs a function with a connection on a thread where nothing else waits.
+    async fn with<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut DatabaseConnection) -> T + Send + 'static,
+    ) -> Result<T> {
+        let mut free = self.free().await?;
+        let done = tokio::task::spawn_blocking(move || free.as_mut().map(act)).await;
+        done.ok().flatten().ok_or(Error::Away("the store is closed"))
+    }
+
+    /// Passes each row of a statement to a function, on the thread of the caller.
+    pub(in crate::engine::sql) async fn each(
+        &self,
+        query: &Query,
+        take: impl FnMut(RowRef<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut free = self.free().await?;
+        free.as_mut().ok_or(Error::Away("the store is closed"))?.run(query, take)
+    }
+
+    /// Returns a free connection.
+    async fn free(&self) -> Result<OwnedMutexGuard<Option<DatabaseConnection>>> {
+        // Any free connection first; only if all are busy the callers wait in turn for one of them.
+        let free = self.slots.iter().find_map(|slot| Arc::clone(slot).try_lock_owned().ok());
+        if let Some(free) = free {
+            return Ok(free);
+        }
+        let number = self.next.fetch_add(1, Ordering::Relaxed) % COUNT;
+        let slot = self.slots.get(number).ok_or(Error::Away("there are no readers"))?;
+        let free = tokio::time::timeout(PATIENCE, Arc::clone(slot).lock_owned()).await;
+        free.map_err(|_elapsed| Error::Away("every reader is taken"))
+    }
+}
+
+impl Queryable for &Readers {
+    async fn rows(self, query: Query) -> Result<Vec<Row>> {
+        if query.is_apart {
+            return self.with(move |connection| connection.read(&query)).await?;
+        }
+        let mut free = self.free().await?;
+        free.as_mut().ok_or(Error::Away("the store is closed"))?.read(&query)
+    }
+}

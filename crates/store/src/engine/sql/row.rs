@@ -1,0 +1,115 @@
+//! Rows and typed access to their columns.
+
+use std::sync::Arc;
+
+use rusqlite::types::ValueRef;
+use uuid::Uuid;
+
+use super::{ColumnValue, Error, Result};
+
+/// Current row of a running statement; nothing is copied.
+#[derive(Debug)]
+pub(crate) struct RowRef<'row>(pub(in crate::engine::sql) &'row rusqlite::Row<'row>);
+
+impl RowRef<'_> {
+    /// Returns the integer at this position, from 0.
+    pub(crate) fn integer(&self, place: usize) -> Result<i64> {
+        Ok(self.0.get(place)?)
+    }
+
+    /// Returns the text at this position as bytes, without a check of its encoding: a damaged text may not be UTF-8.
+    pub(crate) fn text(&self, place: usize) -> Result<&[u8]> {
+        match self.0.get_ref(place)? {
+            ValueRef::Text(text) => Ok(text),
+            _ => Err(Error::Decode("a text is of another kind".into())),
+        }
+    }
+}
+
+/// Row of a result.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(in crate::engine::sql) names: Arc<[Box<str>]>,
+    pub(in crate::engine::sql) values: Vec<ColumnValue>,
+}
+
+impl Row {
+    /// Returns the column with this name.
+    pub(crate) fn get<'row, T: FromColumn<'row>>(&'row self, name: &str) -> Result<T> {
+        let place = self.names.iter().position(|known| **known == *name);
+        let place = place.ok_or_else(|| Error::Decode(format!("there is no `{name}`").into()))?;
+        self.at(place)
+    }
+
+    /// Returns the column at this position, from 0.
+    pub(crate) fn at<'row, T: FromColumn<'row>>(&'row self, place: usize) -> Result<T> {
+        let name = || self.names.get(place).map_or("?", |name| name);
+        let value = self.values.get(place).unwrap_or(&ColumnValue::Null);
+        T::read(value)
+            .ok_or_else(|| Error::Decode(format!("`{}` is of another kind", name()).into()))
+    }
+}
+
+/// Type that a column can be read as.
+pub(crate) trait FromColumn<'row>: Sized {
+    /// Returns the value, or `None` if it has another type.
+    fn read(value: &'row ColumnValue) -> Option<Self>;
+}
+
+impl FromColumn<'_> for i64 {
+    fn read(value: &ColumnValue) -> Option<Self> {
+        let ColumnValue::Integer(number) = value else { return None };
+        Some(*number)
+    }
+}
+
+impl FromColumn<'_> for bool {
+    fn read(value: &ColumnValue) -> Option<Self> {
+        let ColumnValue::Integer(number) = value else { return None };
+        Some(*number != 0)
+    }
+}
+
+impl<'row> FromColumn<'row> for &'row str {
+    fn read(value: &'row ColumnValue) -> Option<Self> {
+        let ColumnValue::Text(text) = value else { return None };
+        Some(text)
+    }
+}
+
+impl FromColumn<'_> for String {
+    fn read(value: &ColumnValue) -> Option<Self> {
+        <&str>::read(value).map(str::to_owned)
+    }
+}
+
+impl<'row> FromColumn<'row> for &'row [u8] {
+    fn read(value: &'row ColumnValue) -> Option<Self> {
+        match value {
+            ColumnValue::Bytes(bytes) => Some(bytes),
+            ColumnValue::Text(text) => Some(text.as_bytes()),
+            ColumnValue::Null | ColumnValue::Integer(_) | ColumnValue::Real(_) => None,
+        }
+    }
+}
+
+impl FromColumn<'_> for Vec<u8> {
+    fn read(value: &ColumnValue) -> Option<Self> {
+        <&[u8]>::read(value).map(<[u8]>::to_vec)
+    }
+}
+
+impl FromColumn<'_> for Uuid {
+    fn read(value: &ColumnValue) -> Option<Self> {
+        Self::from_slice(<&[u8]>::read(value)?).ok()
+    }
+}
+
+impl<'row, T: FromColumn<'row>> FromColumn<'row> for Option<T> {
+    fn read(value: &'row ColumnValue) -> Option<Self> {
+        match value {
+            ColumnValue::Null => Some(None),
+            value => T::read(value).map(Some),
+        }
+    }
+}

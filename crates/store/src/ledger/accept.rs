@@ -1,0 +1,145 @@
+//! Acceptance of a request: a new row, or the existing execution.
+
+use algonius_actors::model::execution::event::{Event, EventKind, MessageRole, TextChannel};
+use algonius_actors::model::execution::{AttemptId, State};
+use algonius_actors::model::id::ExecutionId;
+use algonius_actors::ports::ledger::{Accept, Acceptance};
+use async_trait::async_trait;
+
+use super::{events, idempotency_keys, inputs, output_chunks};
+use crate::engine::read_cache::Invalidation;
+use crate::engine::row_codec::{Columns, json, micros};
+use crate::engine::sql::{self, DatabaseConnection};
+use crate::engine::writer::WriteCommand;
+
+const INSERT: &str = "
+    INSERT INTO executions
+        (id, agent, owner, message, request_key, digest, context, origin, access, params,
+         replayable, answered, accepted_at, changed_at, state, turn, attempt, fence, last_event,
+         overrides, content_key, trace)
+    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $12, $13, $14, $15, 0, 1, $16, $17, $18
+    WHERE NOT EXISTS (
+        SELECT 1 FROM request_keys WHERE owner = $3 AND agent = $2 AND request_key = $5)
+    ON CONFLICT (owner, agent, request_key) DO NOTHING";
+
+const EQUAL: &str = "
+    SELECT id FROM executions
+    WHERE content_key = $1 AND accepted_at > $2 AND accepted_at < $3 AND turn = 1
+        AND (outcome = 'completed' OR (outcome IS NULL AND state <> 'waiting'))
+    ORDER BY outcome IS NULL, CASE WHEN outcome IS NULL THEN accepted_at ELSE -accepted_at END, id
+    LIMIT 1";
+
+#[async_trait]
+impl WriteCommand for Accept {
+    type Answer = Acceptance;
+
+    fn touches(&self) -> Invalidation {
+        Invalidation::One(self.id)
+    }
+
+    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<Acceptance> {
+        // Most requests have one key, which the insertion itself looks up.
+        if self.keys.named.is_some()
+            && let Some(earlier) = earlier(self, connection).await?
+        {
+            return Ok(earlier);
+        }
+        // In the transaction of the insertion: two equal requests that arrive together cannot both be the first.
+        let equal = equal(self, connection).await?;
+        // Only the first request carries the key, so the window of equal requests does not slide with each
+        // repetition.
+        let content = self.content.filter(|_| equal.is_none()).map(|(key, _)| key);
+        if !insert(self, content, connection).await? {
+            // The insertion found the key taken, so the earlier request is in this database.
+            return Ok(earlier(self, connection).await?.unwrap_or(Acceptance::Conflict));
+        }
+        if let Some(named) = self.keys.named {
+            idempotency_keys::note(
+                connection,
+                &(self.owner, &self.agent),
+                named,
+                self.digest,
+                self.id,
+            )
+            .await?;
+        }
+        store_said(self, connection).await?;
+        inputs::insert(connection, self.id, self.sealed.as_deref()).await?;
+        Ok(equal.map_or(Acceptance::Fresh, Acceptance::Equal))
+    }
+}
+
+/// Inserts the row. Returns true if the row is new.
+async fn insert(
+    accept: &Accept,
+    content: Option<[u8; 32]>,
+    connection: &mut DatabaseConnection,
+) -> sql::Result<bool> {
+    let done = sql::query(INSERT)
+        .bind(accept.id.0)
+        .bind(accept.agent.as_str())
+        .bind(accept.owner.0)
+        .bind(accept.message.0.as_str())
+        .bind(accept.keys.message.as_slice())
+        .bind(accept.digest.as_slice())
+        .bind(accept.context.0.as_str())
+        .bind(json(&accept.trigger)?)
+        .bind(json(&accept.access)?)
+        .bind(json(&accept.params)?)
+        .bind(accept.replayable)
+        .bind(micros(accept.at))
+        .bind(State::Idle.as_str())
+        .bind(i64::from(AttemptId::FIRST.turn))
+        .bind(i64::from(AttemptId::FIRST.attempt))
+        .bind(json(&accept.overrides)?)
+        .bind(content.as_ref().map(|key| key.as_slice()))
+        .bind(accept.trace.as_ref().map(json).transpose()?)
+        .execute(connection)
+        .await?;
+    Ok(done == 1)
+}
+
+/// Returns the execution of an equal request: a completed one before a running one, and the earliest of those.
+async fn equal(
+    accept: &Accept,
+    connection: &mut DatabaseConnection,
+) -> sql::Result<Option<ExecutionId>> {
+    let Some((key, after, before)) = accept.window() else { return Ok(None) };
+    let row = sql::query(EQUAL)
+        .bind(key.as_slice())
+        .bind(micros(after))
+        .bind(micros(before))
+        .fetch_optional(connection)
+        .await?;
+    row.map(|row| Ok(ExecutionId(Columns(&row).uuid("id")?))).transpose()
+}
+
+/// Stores the caller's message as the first event of an execution.
+async fn store_said(accept: &Accept, connection: &mut DatabaseConnection) -> sql::Result<()> {
+    output_chunks::insert_whole(
+        connection,
+        accept.id,
+        AttemptId::FIRST,
+        TextChannel::Input,
+        &accept.input,
+    )
+    .await?;
+    let (message, pieces) = (accept.message.0.clone(), accept.pieces.clone());
+    let fact = EventKind::Message { speaker: MessageRole::User, message, pieces };
+    let event = Event { number: 1, at: accept.at, data: fact };
+    events::insert(connection, accept.id, AttemptId::FIRST, &event).await
+}
+
+/// Returns the answer for a request if one of its keys was used before.
+async fn earlier(
+    accept: &Accept,
+    connection: &mut DatabaseConnection,
+) -> sql::Result<Option<Acceptance>> {
+    let mut found = Vec::new();
+    for key in accept.keys.each() {
+        found.extend(
+            idempotency_keys::taken(&mut *connection, accept.owner, &accept.agent, key).await?,
+        );
+    }
+    Ok(Acceptance::of_known(&found, accept.digest))
+}

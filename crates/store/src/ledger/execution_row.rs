@@ -1,0 +1,213 @@
+//! Part of an execution's row that changes after the acceptance.
+
+use algonius_actors::model::agent::budget::Charge;
+use algonius_actors::model::agent::quota::Deferral;
+use algonius_actors::model::execution::event::{Event, EventKind};
+use algonius_actors::model::execution::{
+    AttemptId, Fence, Interruption, Outcome, State, StateChange,
+};
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::ExecutionId;
+use chrono::{DateTime, Utc};
+
+use super::{budget_usage, events};
+use crate::engine::row_codec::{Columns, json};
+use crate::engine::sql::{self, DatabaseConnection};
+use update::Listed;
+
+mod update;
+
+const LOAD: &str = "
+    SELECT agent, state, outcome, failure, turn, attempt, fence, started_at, changed_at, ended_at,
+        pid, exit_code, last_event, answered, interruption, asks, workspace, parked, spent,
+        replayable
+    FROM executions WHERE id = $1";
+
+/// Mutable part of a row, loaded, changed and saved within one transaction.
+pub(crate) struct Head {
+    id: ExecutionId,
+    /// Id of the agent whose slot the execution uses.
+    pub(crate) agent: String,
+    /// State of the execution.
+    pub(crate) state: State,
+    /// Outcome of the execution.
+    pub(crate) outcome: Option<Outcome>,
+    /// Generation of the claim.
+    pub(crate) fence: Fence,
+    /// Latest attempt.
+    pub(crate) stamp: AttemptId,
+    /// Start time of the first attempt.
+    pub(crate) started_at: Option<DateTime<Utc>>,
+    /// Time of the end.
+    pub(crate) ended_at: Option<DateTime<Utc>>,
+    /// Id of the latest process.
+    pub(crate) pid: Option<u32>,
+    /// Latest exit code.
+    pub(crate) exit_code: Option<i32>,
+    /// True if the caller has answered the request for input and the next turn has not started.
+    pub(crate) answered: bool,
+    waits: WaitColumns,
+    /// Path of the workspace that the latest attempt may modify exclusively.
+    pub(crate) workspace: Option<Vec<u8>>,
+    /// Latest deferral in this turn.
+    pub(crate) parked: Option<Deferral>,
+    /// True if its latest input is stored as it is, and not sealed.
+    pub(crate) replayable: bool,
+    /// Amounts that the execution has used.
+    spent: Charge,
+    changed_at: DateTime<Utc>,
+    /// Failure as the JSON that was read, so that a code of a later release is not lost.
+    failure: Option<String>,
+    last_event: u64,
+    /// Indexed columns as they were read.
+    listed: Listed,
+}
+
+/// Columns that describe the waits for an answer.
+struct WaitColumns {
+    /// Reason for the last wait for the caller.
+    interruption: Option<Interruption>,
+    /// Number of open interactions.
+    asks: u32,
+}
+
+impl Head {
+    /// Loads the mutable part of a row; returns `None` if there is no such execution.
+    pub(crate) async fn load(
+        connection: &mut DatabaseConnection,
+        id: ExecutionId,
+    ) -> sql::Result<Option<Self>> {
+        let row = sql::query(LOAD).bind(id.0).fetch_optional(connection).await?;
+        row.map(|row| Self::read(id, Columns(&row))).transpose()
+    }
+
+    /// Appends events in their order.
+    pub(crate) async fn append_all(
+        &mut self,
+        connection: &mut DatabaseConnection,
+        facts: &[(DateTime<Utc>, EventKind)],
+    ) -> sql::Result<()> {
+        for (at, fact) in facts {
+            self.append(connection, *at, fact.clone()).await?;
+        }
+        Ok(())
+    }
+
+    /// Appends an event under the next number and updates the row accordingly.
+    pub(crate) async fn append(
+        &mut self,
+        connection: &mut DatabaseConnection,
+        at: DateTime<Utc>,
+        fact: EventKind,
+    ) -> sql::Result<()> {
+        self.follow(at, &fact)?;
+        if let EventKind::BudgetCharged { day, charge } = &fact {
+            // In the transaction of the event, so that a crash neither loses an amount nor counts it twice.
+            budget_usage::add(&mut *connection, &self.agent, *day, charge).await?;
+        }
+        self.last_event += 1;
+        let event = Event { number: self.last_event, at, data: fact };
+        events::insert(connection, self.id, self.stamp, &event).await
+    }
+
+    /// Replaces the failure of the execution.
+    pub(crate) fn blame(&mut self, failure: Option<&Failure>) -> sql::Result<()> {
+        self.failure = failure.map(json).transpose()?;
+        Ok(())
+    }
+
+    /// Sets the time of the last change of the status.
+    pub(crate) const fn touch(&mut self, at: DateTime<Utc>) {
+        self.changed_at = at;
+    }
+
+    /// Returns the id of the execution.
+    pub(super) const fn id(&self) -> ExecutionId {
+        self.id
+    }
+
+    /// Returns true if a process waits for the answer to an interaction.
+    pub(super) const fn has_open_interactions(&self) -> bool {
+        self.waits.asks > 0
+    }
+
+    fn follow(&mut self, at: DateTime<Utc>, fact: &EventKind) -> sql::Result<()> {
+        match fact {
+            EventKind::StateChanged(StateChange {
+                to,
+                attempt_id: stamp,
+                at: moved_at,
+                interruption,
+                ..
+            }) => {
+                self.state = *to;
+                self.stamp = *stamp;
+                self.changed_at = *moved_at;
+                self.waits.interruption = interruption.or(self.waits.interruption);
+            }
+            EventKind::ProcessStarted { pid } => self.pid = Some(*pid),
+            EventKind::AttemptFailed(failure) => self.blame(Some(failure))?,
+            EventKind::Deferred(parked) => self.parked = Some(*parked),
+            EventKind::BudgetCharged { charge, .. } => self.spent = self.spent.plus(*charge),
+            // Each of the two can change the public status.
+            EventKind::InteractionOpened { .. } => {
+                self.waits.asks = self.waits.asks.saturating_add(1);
+                self.touch(at);
+            }
+            EventKind::InteractionClosed { .. } => {
+                self.waits.asks = self.waits.asks.saturating_sub(1);
+                self.touch(at);
+            }
+            EventKind::Message { .. }
+            | EventKind::Artifact { .. }
+            | EventKind::UsageReported { .. }
+            | EventKind::Step { .. }
+            | EventKind::Stopped { .. }
+            | EventKind::Heartbeat(_)
+            | EventKind::ResourceUsage(_)
+            | EventKind::Session { .. }
+            | EventKind::OutputTruncated { .. }
+            | EventKind::DeadlineApproaching { .. }
+            | EventKind::SessionLost { .. }
+            | EventKind::CheckOutput { .. }
+            | EventKind::MalformedLine { .. }
+            | EventKind::PermissionDecided { .. }
+            | EventKind::Warning { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn read(id: ExecutionId, columns: Columns<'_>) -> sql::Result<Self> {
+        let listed = Listed::read(columns)?;
+        Ok(Self {
+            id,
+            agent: columns.plain("agent")?,
+            state: listed.place.state,
+            outcome: listed.end.outcome,
+            fence: Fence(columns.plain("fence")?),
+            stamp: stamp(columns)?,
+            started_at: columns.maybe_time("started_at")?,
+            ended_at: listed.end.ended_at,
+            pid: columns.maybe_number("pid")?,
+            exit_code: columns.maybe_number("exit_code")?,
+            answered: listed.end.answered,
+            waits: WaitColumns {
+                interruption: listed.end.interruption,
+                asks: columns.number("asks")?,
+            },
+            workspace: listed.end.workspace.clone(),
+            parked: columns.maybe_json("parked")?,
+            replayable: columns.plain("replayable")?,
+            spent: columns.maybe_json("spent")?.unwrap_or_default(),
+            changed_at: listed.place.changed_at,
+            failure: listed.end.failure.clone(),
+            last_event: columns.number("last_event")?,
+            listed,
+        })
+    }
+}
+
+/// Returns the latest attempt from an execution's row.
+pub(crate) fn stamp(columns: Columns<'_>) -> sql::Result<AttemptId> {
+    Ok(AttemptId { turn: columns.number("turn")?, attempt: columns.number("attempt")? })
+}

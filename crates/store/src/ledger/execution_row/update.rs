@@ -1,0 +1,133 @@
+//! Update of the mutable part of a row, limited to the changed columns: each index that could change is written too,
+//! and each index is a page.
+
+use algonius_actors::model::execution::{Interruption, Outcome, State};
+use chrono::{DateTime, Utc};
+
+use super::Head;
+use crate::engine::row_codec::{Columns, integer, json, micros};
+use crate::engine::sql::{self, DatabaseConnection, Query};
+
+/// Update of the columns without an index.
+const FOLLOW: &str = "
+    UPDATE executions SET turn = $2, attempt = $3, fence = $4, started_at = $5, pid = $6,
+        exit_code = $7, last_event = $8, parked = $9, spent = $10, asks = $11
+    WHERE id = $1";
+
+/// Update of the columns without an index, the state and the time of its last change.
+const MOVE: &str = "
+    UPDATE executions SET turn = $2, attempt = $3, fence = $4, started_at = $5, pid = $6,
+        exit_code = $7, last_event = $8, parked = $9, spent = $10, asks = $11, state = $12,
+        changed_at = $13
+    WHERE id = $1";
+
+/// Update of all mutable columns.
+const SAVE: &str = "
+    UPDATE executions SET turn = $2, attempt = $3, fence = $4, started_at = $5, pid = $6,
+        exit_code = $7, last_event = $8, parked = $9, spent = $10, asks = $11, state = $12,
+        changed_at = $13, outcome = $14, failure = $15, ended_at = $16, answered = $17,
+        workspace = $18, interruption = $19
+    WHERE id = $1";
+
+/// Columns that have an index.
+pub(in crate::ledger::execution_row) struct Listed {
+    pub(in crate::ledger::execution_row) place: StateAndTime,
+    pub(in crate::ledger::execution_row) end: EndColumns,
+}
+
+/// State and the time of its last change.
+#[derive(PartialEq)]
+pub(in crate::ledger::execution_row) struct StateAndTime {
+    pub(in crate::ledger::execution_row) state: State,
+    pub(in crate::ledger::execution_row) changed_at: DateTime<Utc>,
+}
+
+/// Columns that describe the end or block other executions.
+#[derive(PartialEq)]
+pub(in crate::ledger::execution_row) struct EndColumns {
+    pub(in crate::ledger::execution_row) outcome: Option<Outcome>,
+    pub(in crate::ledger::execution_row) failure: Option<String>,
+    pub(in crate::ledger::execution_row) answered: bool,
+    pub(in crate::ledger::execution_row) interruption: Option<Interruption>,
+    pub(in crate::ledger::execution_row) workspace: Option<Vec<u8>>,
+    pub(in crate::ledger::execution_row) ended_at: Option<DateTime<Utc>>,
+}
+
+impl Head {
+    /// Saves the changed columns.
+    pub(crate) async fn save(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
+        let Listed { place, end } = self.listed();
+        let query = if end != self.listed.end {
+            self.all(SAVE, &place, end)?
+        } else if place != self.listed.place {
+            self.moved(MOVE, &place)?
+        } else {
+            self.followed(FOLLOW)?
+        };
+        query.execute(connection).await?;
+        Ok(())
+    }
+
+    fn listed(&self) -> Listed {
+        let place = StateAndTime { state: self.state, changed_at: self.changed_at };
+        let end = EndColumns {
+            outcome: self.outcome,
+            failure: self.failure.clone(),
+            answered: self.answered,
+            interruption: self.waits.interruption,
+            workspace: self.workspace.clone(),
+            ended_at: self.ended_at,
+        };
+        Listed { place, end }
+    }
+
+    fn all(&self, text: &'static str, place: &StateAndTime, end: EndColumns) -> sql::Result<Query> {
+        let query = self.moved(text, place)?;
+        Ok(query
+            .bind(end.outcome.map(|outcome| outcome.state().as_str()))
+            .bind(end.failure)
+            .bind(end.ended_at.map(micros))
+            .bind(end.answered)
+            .bind(end.workspace.as_deref())
+            .bind(end.interruption.map(Interruption::as_str)))
+    }
+
+    fn moved(&self, text: &'static str, place: &StateAndTime) -> sql::Result<Query> {
+        let query = self.followed(text)?;
+        Ok(query.bind(place.state.as_str()).bind(micros(place.changed_at)))
+    }
+
+    fn followed(&self, text: &'static str) -> sql::Result<Query> {
+        let spent = (!self.spent.is_nothing()).then(|| json(&self.spent)).transpose()?;
+        Ok(sql::query(text)
+            .bind(self.id.0)
+            .bind(i64::from(self.stamp.turn))
+            .bind(i64::from(self.stamp.attempt))
+            .bind(self.fence.0)
+            .bind(self.started_at.map(micros))
+            .bind(self.pid.map(i64::from))
+            .bind(self.exit_code.map(i64::from))
+            .bind(integer(self.last_event))
+            .bind(self.parked.as_ref().map(json).transpose()?)
+            .bind(spent)
+            .bind(i64::from(self.waits.asks)))
+    }
+}
+
+impl Listed {
+    pub(in crate::ledger::execution_row) fn read(columns: Columns<'_>) -> sql::Result<Self> {
+        let place = StateAndTime {
+            state: columns.keyword("state", State::parse)?,
+            changed_at: columns.time("changed_at")?,
+        };
+        let end = EndColumns {
+            outcome: columns.maybe_word("outcome", Outcome::parse)?,
+            failure: columns.plain("failure")?,
+            answered: columns.plain("answered")?,
+            interruption: columns.maybe_word("interruption", Interruption::parse)?,
+            workspace: columns.plain("workspace")?,
+            ended_at: columns.maybe_time("ended_at")?,
+        };
+        Ok(Self { place, end })
+    }
+}

@@ -1,0 +1,132 @@
+//! Interactions: open questions of agents, their ends, and the permission decisions that follow from them.
+
+use algonius_actors::model::execution::Fence;
+use algonius_actors::model::interaction::{
+    ClosedBy, Interaction, InteractionFilter, InteractionId, InteractionState,
+};
+use algonius_actors::model::permission::{DecisionFilter, PermissionDecision};
+use algonius_actors::ports::interactions::{Closing, Interactions, OpenOutcome};
+use algonius_actors::ports::ledger::LedgerError;
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use crate::Store;
+use crate::engine::fault::ledger_error;
+use crate::engine::row_codec::json;
+use crate::engine::sql;
+use changes::OpenInteraction;
+use changes::{CloseInteraction, DeliverAnswer, InteractionClosing, InteractionOpening};
+use decisions::RecordVerdict;
+use row::StoredInteraction;
+
+pub(super) use ending::{end_all, end_earlier};
+
+mod changes;
+mod decisions;
+mod ending;
+mod row;
+
+#[async_trait]
+impl Interactions for Store {
+    async fn open(
+        &self,
+        interaction: Interaction,
+        fence: Fence,
+    ) -> Result<OpenOutcome, LedgerError> {
+        Ok(match self.writer.order(OpenInteraction { interaction, fence }).await? {
+            InteractionOpening::New => OpenOutcome::New,
+            InteractionOpening::Known(known) => OpenOutcome::Known(Box::new(self.readable(*known))),
+            InteractionOpening::Gone => OpenOutcome::Gone,
+        })
+    }
+
+    async fn close(
+        &self,
+        id: InteractionId,
+        end: ClosedBy,
+        shown: ClosedBy,
+    ) -> Result<Closing, LedgerError> {
+        // The execution of an interaction never changes, so it can be read before the transaction.
+        let Some(known) = row::one(&self.readers, id).await.map_err(ledger_error)? else {
+            return Ok(Closing::Unknown);
+        };
+        let execution = known.interaction.place.execution;
+        let sealed = self.sealed(id, &end, &shown).map_err(ledger_error)?;
+        let change = CloseInteraction { id, execution, shown, sealed };
+        Ok(match self.writer.order(change).await? {
+            InteractionClosing::Closed(interaction) => {
+                Closing::Closed(Box::new(Interaction { closed: Some(end), ..*interaction }))
+            }
+            InteractionClosing::Before(known) => Closing::Before(self.raw(*known)?),
+            InteractionClosing::Unknown => Closing::Unknown,
+        })
+    }
+
+    async fn delivered(&self, id: InteractionId, at: DateTime<Utc>) -> Result<(), LedgerError> {
+        let Some(known) = row::one(&self.readers, id).await.map_err(ledger_error)? else {
+            return Ok(());
+        };
+        let execution = known.interaction.place.execution;
+        self.writer.order(DeliverAnswer { id, execution, at }).await
+    }
+
+    async fn interaction(&self, id: InteractionId) -> Result<Option<Interaction>, LedgerError> {
+        let known = row::one(&self.readers, id).await.map_err(ledger_error)?;
+        known.map(|known| self.raw(known).map(|interaction| *interaction)).transpose()
+    }
+
+    async fn interactions(
+        &self,
+        filter: InteractionFilter,
+    ) -> Result<Vec<Interaction>, LedgerError> {
+        row::many(&self.readers, &filter).await.map_err(ledger_error)
+    }
+
+    async fn decide(&self, decision: PermissionDecision) -> Result<(), LedgerError> {
+        self.writer.order(RecordVerdict(decision)).await
+    }
+
+    async fn decisions(
+        &self,
+        filter: DecisionFilter,
+    ) -> Result<Vec<(u64, PermissionDecision)>, LedgerError> {
+        decisions::many(&self.readers, &filter).await.map_err(ledger_error)
+    }
+}
+
+impl Store {
+    /// Seals an end whose answer redaction has changed.
+    ///
+    /// # Errors
+    /// Returns an error if the end is none.
+    fn sealed(
+        &self,
+        id: InteractionId,
+        end: &ClosedBy,
+        shown: &ClosedBy,
+    ) -> sql::Result<Option<Vec<u8>>> {
+        if end.state == InteractionState::Open || end.state != shown.state {
+            return Err(sql::Error::Encode("the end of an interaction is none".into()));
+        }
+        let seal = || self.answers.close(id.0.as_bytes(), json(end)?.as_bytes());
+        (end != shown).then(seal).transpose()
+    }
+
+    /// Returns an interaction with its raw answer, or without an answer if the raw one does not open: an error would make
+    /// the agent wait for a read that never succeeds.
+    fn readable(&self, known: StoredInteraction) -> Interaction {
+        let mut shown = known.interaction.clone();
+        known.raw(&self.answers).unwrap_or_else(|error| {
+            tracing::error!(interaction = %shown.id, %error, "answer to an interaction cannot be read");
+            if let Some(closed) = &mut shown.closed {
+                closed.answer.value = None;
+            }
+            shown
+        })
+    }
+
+    /// Returns an interaction with its raw answer, if it has one.
+    fn raw(&self, known: StoredInteraction) -> Result<Box<Interaction>, LedgerError> {
+        known.raw(&self.answers).map(Box::new).map_err(ledger_error)
+    }
+}

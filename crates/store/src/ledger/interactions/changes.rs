@@ -1,0 +1,136 @@
+//! Changes of interactions, each one transaction.
+
+use algonius_actors::model::execution::{Fence, State};
+use algonius_actors::model::id::ExecutionId;
+use algonius_actors::model::interaction::{ClosedBy, Interaction, InteractionId};
+use algonius_actors::ports::interactions::reports::opened;
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use super::ending;
+use super::row::{self, StoredInteraction};
+use crate::engine::read_cache::Invalidation;
+use crate::engine::row_codec::micros;
+use crate::engine::sql::{self, DatabaseConnection};
+use crate::engine::writer::WriteCommand;
+use crate::ledger::execution_row::Head;
+
+/// The first delivery counts, and an open interaction has no answer.
+const DELIVER: &str = "
+    UPDATE interactions SET delivered_at = $2, sealed = NULL
+    WHERE id = $1 AND state <> 'open' AND delivered_at IS NULL";
+
+/// New interaction.
+pub(super) struct OpenInteraction {
+    pub(super) interaction: Interaction,
+    /// Generation of the claim under which the agent asked.
+    pub(super) fence: Fence,
+}
+
+/// Result of an [`OpenInteraction`].
+pub(super) enum InteractionOpening {
+    /// The interaction is open.
+    New,
+    /// Its place is taken.
+    Known(Box<StoredInteraction>),
+    /// The claim is no longer valid.
+    Gone,
+}
+
+/// End of an interaction.
+pub(super) struct CloseInteraction {
+    pub(super) id: InteractionId,
+    pub(super) execution: ExecutionId,
+    /// Redacted form of the end.
+    pub(super) shown: ClosedBy,
+    /// Sealed end with the raw answer, if redaction has changed it.
+    pub(super) sealed: Option<Vec<u8>>,
+}
+
+/// Result of a [`CloseInteraction`].
+pub(super) enum InteractionClosing {
+    /// This change closed the interaction.
+    Closed(Box<Interaction>),
+    /// The interaction was closed before.
+    Before(Box<StoredInteraction>),
+    /// The interaction does not exist.
+    Unknown,
+}
+
+/// Delivery of an answer to the agent.
+pub(super) struct DeliverAnswer {
+    pub(super) id: InteractionId,
+    pub(super) execution: ExecutionId,
+    pub(super) at: DateTime<Utc>,
+}
+
+#[async_trait]
+impl WriteCommand for OpenInteraction {
+    type Answer = InteractionOpening;
+
+    fn touches(&self) -> Invalidation {
+        Invalidation::One(self.interaction.place.execution)
+    }
+
+    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<InteractionOpening> {
+        let Self { interaction, fence } = self;
+        let Some(mut head) = Head::load(connection, interaction.place.execution).await? else {
+            return Ok(InteractionOpening::Gone);
+        };
+        let is_at_work = matches!(head.state, State::Starting | State::Running);
+        if head.fence != *fence || head.outcome.is_some() || !is_at_work {
+            return Ok(InteractionOpening::Gone);
+        }
+        if let Some(known) = row::at(connection, &interaction.place).await? {
+            return Ok(InteractionOpening::Known(Box::new(known)));
+        }
+        row::insert(connection, interaction).await?;
+        head.append(connection, interaction.asked_at, opened(interaction)).await?;
+        head.save(connection).await?;
+        Ok(InteractionOpening::New)
+    }
+}
+
+#[async_trait]
+impl WriteCommand for CloseInteraction {
+    type Answer = InteractionClosing;
+
+    fn touches(&self) -> Invalidation {
+        Invalidation::One(self.execution)
+    }
+
+    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<InteractionClosing> {
+        let Some(known) = row::one(&mut *connection, self.id).await? else {
+            return Ok(InteractionClosing::Unknown);
+        };
+        if !known.interaction.is_open() {
+            return Ok(InteractionClosing::Before(Box::new(known)));
+        }
+        // An answer comes from a caller, not from the attempt, so it has no fence. The settlement has closed every
+        // interaction of an execution that has ended, so nothing follows its outcome.
+        let Some(mut head) = Head::load(connection, self.execution).await? else {
+            return Ok(InteractionClosing::Unknown);
+        };
+        let Self { shown, sealed, .. } = self;
+        let mut interaction = known.interaction;
+        ending::close(connection, &mut head, &interaction, shown, sealed.as_deref()).await?;
+        head.save(connection).await?;
+        interaction.state = shown.state;
+        Ok(InteractionClosing::Closed(Box::new(interaction)))
+    }
+}
+
+#[async_trait]
+impl WriteCommand for DeliverAnswer {
+    type Answer = ();
+
+    fn touches(&self) -> Invalidation {
+        Invalidation::One(self.execution)
+    }
+
+    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
+        let query = sql::query(DELIVER).bind(self.id.0).bind(micros(self.at));
+        query.execute(connection).await?;
+        Ok(())
+    }
+}

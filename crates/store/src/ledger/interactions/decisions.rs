@@ -1,0 +1,113 @@
+//! Permission decisions: an append-only list with a retention age of its own.
+
+use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
+use algonius_actors::model::interaction::InteractionId;
+use algonius_actors::model::permission::{DecisionFilter, PermissionDecision, PermissionVerdict};
+use async_trait::async_trait;
+use chrono::TimeDelta;
+use uuid::Uuid;
+
+use crate::engine::fault::unreadable;
+use crate::engine::read_cache::Invalidation;
+use crate::engine::row_codec::{Columns, integer, json, micros};
+use crate::engine::sql::{self, DatabaseConnection, Query, Readers};
+use crate::engine::writer::WriteCommand;
+use crate::ledger::execution_row::stamp;
+
+/// Age after which a decision may be removed. The age is measured against the time of later decisions, so a service
+/// without decisions removes none.
+pub(crate) const KEPT: TimeDelta = TimeDelta::days(365);
+
+const INSERT: &str = "
+    INSERT INTO permission_decisions (at, agent, owner, execution, turn, attempt, interaction, tool,
+        digest, verdict, source, waited_ms)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+
+/// Two rows for each new one keep the list from growing, and a wrong clock removes only a few.
+const FORGET: &str = "
+    DELETE FROM permission_decisions WHERE number IN (
+        SELECT number FROM permission_decisions WHERE at < $1 ORDER BY at LIMIT 2)";
+
+/// Verdict that was given without an interaction.
+pub(super) struct RecordVerdict(pub(super) PermissionDecision);
+
+#[async_trait]
+impl WriteCommand for RecordVerdict {
+    type Answer = ();
+
+    fn touches(&self) -> Invalidation {
+        Invalidation::Nothing
+    }
+
+    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
+        insert(connection, &self.0).await
+    }
+}
+
+/// Appends a decision, and removes some that are too old.
+pub(super) async fn insert(
+    connection: &mut DatabaseConnection,
+    decision: &PermissionDecision,
+) -> sql::Result<()> {
+    let PermissionDecision { attempt, .. } = decision;
+    sql::query(INSERT)
+        .bind(micros(decision.at))
+        .bind(decision.agent.as_str())
+        .bind(decision.owner.0)
+        .bind(decision.execution.0)
+        .bind(i64::from(attempt.turn))
+        .bind(i64::from(attempt.attempt))
+        .bind(decision.interaction.map(|interaction| interaction.0))
+        .bind(decision.tool.as_str())
+        .bind(decision.digest.as_str())
+        .bind(decision.verdict.as_str())
+        .bind(json(&decision.source)?)
+        .bind(integer(decision.waited_ms))
+        .execute(&mut *connection)
+        .await?;
+    let oldest = micros(decision.at).saturating_sub(KEPT.num_microseconds().unwrap_or(i64::MAX));
+    sql::query(FORGET).bind(oldest).execute(connection).await?;
+    Ok(())
+}
+
+/// Reads decisions, oldest first, each with its number.
+pub(super) async fn many(
+    pool: &Readers,
+    filter: &DecisionFilter,
+) -> sql::Result<Vec<(u64, PermissionDecision)>> {
+    let rows = listed(filter).apart().fetch_all(pool).await?;
+    rows.iter().map(|row| numbered(Columns(row))).collect()
+}
+
+fn listed(filter: &DecisionFilter) -> Query {
+    let mut query = sql::query("SELECT * FROM permission_decisions WHERE number > ");
+    query.push_bind(integer(filter.after));
+    if let Some(agent) = &filter.agent {
+        query.push(" AND agent = ").push_bind(agent.as_str().to_owned());
+    }
+    if let Some(execution) = filter.execution {
+        query.push(" AND execution = ").push_bind(execution.0);
+    }
+    query.push(" ORDER BY number");
+    if filter.limit > 0 {
+        query.push(" LIMIT ").push_bind(i64::from(filter.limit));
+    }
+    query
+}
+
+fn numbered(columns: Columns<'_>) -> sql::Result<(u64, PermissionDecision)> {
+    let decision = PermissionDecision {
+        at: columns.time("at")?,
+        agent: AgentId::new(columns.plain::<&str>("agent")?).map_err(unreadable)?,
+        owner: PrincipalId(columns.uuid("owner")?),
+        execution: ExecutionId(columns.uuid("execution")?),
+        attempt: stamp(columns)?,
+        interaction: columns.plain::<Option<Uuid>>("interaction")?.map(InteractionId),
+        tool: columns.plain("tool")?,
+        digest: columns.plain("digest")?,
+        verdict: columns.keyword("verdict", PermissionVerdict::parse)?,
+        source: columns.json("source")?,
+        waited_ms: columns.number("waited_ms")?,
+    };
+    Ok((columns.number("number")?, decision))
+}

@@ -1,0 +1,164 @@
+//! Rows of interactions.
+
+use algonius_actors::model::execution::AttemptId;
+use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, PrincipalId};
+use algonius_actors::model::interaction::{
+    Interaction, InteractionFilter, InteractionId, InteractionOwner, InteractionPlace,
+    InteractionState, WireId,
+};
+
+use crate::engine::encryption::StoreCipher;
+use crate::engine::fault::unreadable;
+use crate::engine::row_codec::{Columns, json, micros};
+use crate::engine::sql::{self, DatabaseConnection, Query, Queryable, Readers};
+use crate::ledger::execution_row::stamp;
+
+const ONE: &str = "SELECT * FROM interactions WHERE id = $1";
+
+const AT: &str = "
+    SELECT * FROM interactions WHERE execution = $1 AND turn = $2 AND attempt = $3 AND wire = $4";
+
+const INSERT: &str = "
+    INSERT INTO interactions (id, execution, turn, attempt, wire, owner, agent, context, kind, body,
+        terms, digest, asked_at, due_at, state)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
+
+/// Interaction as its row stores it: with the redacted answer and the sealed raw one.
+pub(super) struct StoredInteraction {
+    /// Interaction with its redacted answer.
+    pub(super) interaction: Interaction,
+    /// Sealed end with the raw answer, until the delivery.
+    sealed: Option<Vec<u8>>,
+}
+
+impl StoredInteraction {
+    pub(super) fn read(columns: Columns<'_>) -> sql::Result<Self> {
+        let interaction = Interaction {
+            id: InteractionId(columns.uuid("id")?),
+            place: InteractionPlace {
+                execution: ExecutionId(columns.uuid("execution")?),
+                attempt: stamp(columns)?,
+                wire: WireId(columns.plain("wire")?),
+            },
+            owner: InteractionOwner {
+                principal: PrincipalId(columns.uuid("owner")?),
+                agent: AgentId::new(columns.plain::<&str>("agent")?).map_err(unreadable)?,
+                context: ContextId(columns.plain("context")?),
+            },
+            question: columns.json("body")?,
+            terms: columns.json("terms")?,
+            digest: columns.plain("digest")?,
+            asked_at: columns.time("asked_at")?,
+            due_at: columns.time("due_at")?,
+            state: columns.keyword("state", InteractionState::parse)?,
+            closed: columns.maybe_json("closed")?,
+            delivered_at: columns.maybe_time("delivered_at")?,
+        };
+        Ok(Self { interaction, sealed: columns.plain("sealed")? })
+    }
+
+    /// Returns the interaction with its raw answer, or with the redacted one after the raw answer was erased.
+    pub(super) fn raw(self, cipher: &StoreCipher) -> sql::Result<Interaction> {
+        let Self { mut interaction, sealed } = self;
+        if let Some(sealed) = sealed {
+            let opened = cipher.open(interaction.id.0.as_bytes(), &sealed)?;
+            interaction.closed = Some(serde_json::from_slice(&opened).map_err(unreadable)?);
+        }
+        Ok(interaction)
+    }
+}
+
+/// Reads an interaction.
+pub(super) async fn one(
+    asked: impl Queryable,
+    id: InteractionId,
+) -> sql::Result<Option<StoredInteraction>> {
+    let row = sql::query(ONE).bind(id.0).fetch_optional(asked).await?;
+    row.map(|row| StoredInteraction::read(Columns(&row))).transpose()
+}
+
+/// Reads the interaction of a place.
+pub(super) async fn at(
+    connection: &mut DatabaseConnection,
+    place: &InteractionPlace,
+) -> sql::Result<Option<StoredInteraction>> {
+    let AttemptId { turn, attempt } = place.attempt;
+    let row = sql::query(AT)
+        .bind(place.execution.0)
+        .bind(i64::from(turn))
+        .bind(i64::from(attempt))
+        .bind(place.wire.0.as_str())
+        .fetch_optional(connection)
+        .await?;
+    row.map(|row| StoredInteraction::read(Columns(&row))).transpose()
+}
+
+/// Stores an open interaction.
+pub(super) async fn insert(
+    connection: &mut DatabaseConnection,
+    interaction: &Interaction,
+) -> sql::Result<()> {
+    let Interaction { place, owner, question, .. } = interaction;
+    sql::query(INSERT)
+        .bind(interaction.id.0)
+        .bind(place.execution.0)
+        .bind(i64::from(place.attempt.turn))
+        .bind(i64::from(place.attempt.attempt))
+        .bind(place.wire.0.as_str())
+        .bind(owner.principal.0)
+        .bind(owner.agent.as_str())
+        .bind(owner.context.0.as_str())
+        .bind(question.kind.as_str())
+        .bind(json(question)?)
+        .bind(json(&interaction.terms)?)
+        .bind(interaction.digest.as_str())
+        .bind(micros(interaction.asked_at))
+        .bind(micros(interaction.due_at))
+        .bind(InteractionState::Open.as_str())
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Reads interactions with redacted answers, newest first.
+pub(super) async fn many(
+    pool: &Readers,
+    filter: &InteractionFilter,
+) -> sql::Result<Vec<Interaction>> {
+    let rows = listed(filter).apart().fetch_all(pool).await?;
+    let read = |row| Ok(StoredInteraction::read(Columns(row))?.interaction);
+    rows.iter().map(read).collect()
+}
+
+/// Builds the query for matching interactions. The text contains only the requested conditions, so that each of the few
+/// possible texts uses its index.
+fn listed(filter: &InteractionFilter) -> Query {
+    let mut query = sql::query("SELECT * FROM interactions WHERE 1 = 1");
+    if let Some(id) = filter.id {
+        query.push(" AND id = ").push_bind(id.0);
+    }
+    if let Some(owner) = filter.owner {
+        query.push(" AND owner = ").push_bind(owner.0);
+    }
+    if let Some(agents) = &filter.agents {
+        let agents = agents.iter().map(|agent| agent.as_str().to_owned());
+        query.push(" AND agent IN (").push_list(agents).push(")");
+    }
+    if let Some(execution) = filter.execution {
+        query.push(" AND execution = ").push_bind(execution.0);
+    }
+    match filter.state {
+        // SQLite uses the index of open rows only if the text of the statement contains the word.
+        Some(InteractionState::Open) => _ = query.push(" AND state = 'open'"),
+        Some(state) => _ = query.push(" AND state = ").push_bind(state.as_str()),
+        None => {}
+    }
+    if let Some(before) = filter.before {
+        query.push(" AND id < ").push_bind(before.0);
+    }
+    query.push(" ORDER BY id DESC");
+    if filter.limit > 0 {
+        query.push(" LIMIT ").push_bind(i64::from(filter.limit));
+    }
+    query
+}

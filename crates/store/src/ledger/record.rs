@@ -1,0 +1,80 @@
+//! Appends of text and events: until the end, only the holder of the present claim may append events.
+
+use algonius_actors::model::execution::event::EventKind;
+use algonius_actors::model::execution::{Fence, State};
+use algonius_actors::model::id::ExecutionId;
+use algonius_actors::ports::ledger::WriteBatch;
+use async_trait::async_trait;
+
+use super::execution_row::Head;
+use super::output_chunks;
+use crate::engine::read_cache::Invalidation;
+use crate::engine::sql::{self, DatabaseConnection};
+use crate::engine::writer::WriteCommand;
+
+/// Text and events of an execution, in their order.
+pub(crate) struct RecordedEvents {
+    /// Id of the execution.
+    pub(crate) id: ExecutionId,
+    /// Generation of the claim under which they were created.
+    pub(crate) fence: Fence,
+    /// Text and events to append.
+    pub(crate) lines: WriteBatch,
+}
+
+#[async_trait]
+impl WriteCommand for RecordedEvents {
+    type Answer = bool;
+
+    fn touches(&self) -> Invalidation {
+        Invalidation::One(self.id)
+    }
+
+    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<bool> {
+        let Some(mut head) = Head::load(connection, self.id).await? else {
+            return Ok(false);
+        };
+        // Text needs no valid fence: it belongs to its attempt, also if a later one has been claimed.
+        output_chunks::insert_all(connection, self.id, &self.lines.chunks).await?;
+        if head.fence != self.fence || (head.outcome.is_some() && !self.are_cleanup()) {
+            return Ok(false);
+        }
+        // Without events the row does not change, and one page less is written.
+        if self.lines.facts.is_empty() {
+            return Ok(true);
+        }
+        head.append_all(connection, &self.lines.facts).await?;
+        head.save(connection).await?;
+        Ok(true)
+    }
+}
+
+impl RecordedEvents {
+    /// Returns true if all events are state changes to or from the clean-up, which follow the end.
+    fn are_cleanup(&self) -> bool {
+        self.lines.facts.iter().all(|(_, fact)| match fact {
+            EventKind::StateChanged(moved) => [moved.from, moved.to].contains(&State::Cleanup),
+            EventKind::ProcessStarted { .. }
+            | EventKind::AttemptFailed(_)
+            | EventKind::Deferred(_)
+            | EventKind::Message { .. }
+            | EventKind::Artifact { .. }
+            | EventKind::UsageReported { .. }
+            | EventKind::BudgetCharged { .. }
+            | EventKind::Step { .. }
+            | EventKind::Stopped { .. }
+            | EventKind::Heartbeat(_)
+            | EventKind::ResourceUsage(_)
+            | EventKind::Session { .. }
+            | EventKind::OutputTruncated { .. }
+            | EventKind::DeadlineApproaching { .. }
+            | EventKind::SessionLost { .. }
+            | EventKind::CheckOutput { .. }
+            | EventKind::MalformedLine { .. }
+            | EventKind::InteractionOpened { .. }
+            | EventKind::InteractionClosed { .. }
+            | EventKind::PermissionDecided { .. }
+            | EventKind::Warning { .. } => false,
+        })
+    }
+}

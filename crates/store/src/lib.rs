@@ -1,0 +1,298 @@
+//! Ledger on SQLite: one data directory, one daemon, one writer and a few readers.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use algonius_actors::model::access::principal::{Token, TokenSeed};
+use algonius_actors::model::agent::budget::Charge;
+use algonius_actors::model::execution::event::{Chunk, Event, TextRange};
+use algonius_actors::model::execution::record::{Filter, Page, PageQuery, Record};
+use algonius_actors::model::execution::{AttemptId, Fence};
+use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
+use algonius_actors::model::push::{DeliveryState, PushTarget};
+use algonius_actors::ports::ledger::{
+    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Resume, Settlement, WriteBatch,
+};
+use algonius_actors::ports::outbox::{DueTargets, Outbox, Placing};
+use async_trait::async_trait;
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use uuid::Uuid;
+
+use access::principals::{self, Seeds};
+use engine::checkpoint::Checkpointer;
+use engine::directory::{self, Directory, Lock};
+use engine::encryption::{Purpose, StoreCipher};
+use engine::fault::ledger_error;
+use engine::integrity;
+use engine::read_cache::{CachePart, Recent};
+use engine::sql::Readers;
+use engine::writer::{LedgerWriter, Others};
+use ledger::output_chunks::{self, Append, Unwrite};
+use ledger::record::RecordedEvents;
+use ledger::{budget_usage, events, idempotency_keys, inputs};
+use push::{DeliveryProgress, ForgetTarget, SealedRegistration};
+use queries::{page, records};
+
+pub use access::tokens::StoredToken;
+pub use engine::fault::StoreError;
+
+mod access;
+#[cfg(test)]
+mod conformance;
+mod engine;
+mod ledger;
+mod maintenance;
+mod push;
+mod queries;
+mod schedules;
+mod schema;
+pub mod seal;
+mod sessions;
+mod sqlite;
+#[cfg(test)]
+mod tests;
+
+/// Kind of crash that a commit survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Any crash of this program; a power failure may lose the latest commits.
+    #[default]
+    Process,
+    /// A power failure too. Every commit waits for the disk.
+    Power,
+}
+
+/// Identity of a data directory. It is created at the first opening and stays the same.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Instance {
+    /// Random id.
+    pub id: Uuid,
+    /// Secret key of the digests by which equal requests are found.
+    pub key: [u8; 32],
+}
+
+impl fmt::Debug for Instance {
+    /// Shows only the id.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Instance({})", self.id)
+    }
+}
+
+/// Ledger of one data directory.
+///
+/// The directory stays locked until [`Store::close`] has returned; after a drop without close, until all queued
+/// changes are committed.
+#[derive(Debug)]
+pub struct Store {
+    database: PathBuf,
+    instance: Instance,
+    seal: StoreCipher,
+    sessions: StoreCipher,
+    answers: StoreCipher,
+    readers: Readers,
+    recent: Arc<Recent>,
+    writer: LedgerWriter,
+}
+
+impl Store {
+    /// Opens the ledger in a data directory and creates missing files.
+    ///
+    /// # Errors
+    /// Fails if another daemon uses the directory, if it is not writable, or if the database is damaged or belongs
+    /// to a later release.
+    pub async fn open(data_dir: &Path, durability: Durability) -> Result<Self, StoreError> {
+        let Directory { database, lock } = directory::open(data_dir)?;
+        let opened = Self::open_file(&database, durability, lock).await;
+        opened.map_err(|error| error.of(&database))
+    }
+
+    async fn open_file(
+        database: &Path,
+        durability: Durability,
+        lock: Lock,
+    ) -> Result<Self, StoreError> {
+        integrity::check(database)?;
+        let mut connection = sqlite::writer(database, durability)?;
+        let instance = sqlite::instance(&mut connection).await?;
+        let readers = sqlite::readers(database)?;
+        let checkpointer = Checkpointer::open(&mut connection, database)?;
+        let recent = Arc::<Recent>::default();
+        let others = Others { readers: readers.clone(), recent: Arc::clone(&recent), checkpointer };
+        let writer = LedgerWriter::spawn(connection, others, lock);
+        let writer = writer.map_err(|error| StoreError::Database { source: Box::new(error) })?;
+        let seal = |purpose| StoreCipher::new(&instance.key, purpose);
+        let database = database.to_owned();
+        Ok(Self {
+            database,
+            instance,
+            seal: seal(Purpose::PushTargets),
+            sessions: seal(Purpose::Sessions),
+            answers: seal(Purpose::Interactions),
+            readers,
+            recent,
+            writer,
+        })
+    }
+
+    /// Returns the identity of this data directory.
+    #[must_use]
+    pub fn instance(&self) -> Instance {
+        self.instance
+    }
+
+    /// Commits the queued changes, checkpoints the log into the database file and unlocks the directory. Later calls
+    /// fail with [`LedgerError::Unavailable`].
+    pub async fn close(&self) {
+        self.writer.close().await;
+    }
+}
+
+#[async_trait]
+impl Ledger for Store {
+    async fn accept(&self, accept: Accept) -> Result<Acceptance, LedgerError> {
+        let sent = (accept.owner, accept.agent.clone(), accept.keys.message);
+        let digest = accept.digest;
+        let acceptance = self.writer.order(accept).await?;
+        if let Acceptance::Twin(id) = acceptance {
+            self.recent.came_again(sent, (id, digest)).await;
+        }
+        Ok(acceptance)
+    }
+
+    async fn again(
+        &self,
+        owner: PrincipalId,
+        agent: &AgentId,
+        key: [u8; 32],
+    ) -> Option<(ExecutionId, [u8; 32])> {
+        self.recent.twin(&(owner, agent.clone(), key)).await
+    }
+
+    async fn resume(&self, resume: Resume) -> Result<bool, LedgerError> {
+        self.writer.order(resume).await
+    }
+
+    async fn taken(
+        &self,
+        owner: PrincipalId,
+        agent: &AgentId,
+        key: [u8; 32],
+    ) -> Result<Option<(ExecutionId, [u8; 32])>, LedgerError> {
+        idempotency_keys::taken(&self.readers, owner, agent, key).await.map_err(ledger_error)
+    }
+
+    async fn claim(&self, order: ClaimOrder) -> Result<Claim, LedgerError> {
+        self.writer.order(order).await
+    }
+
+    async fn write(
+        &self,
+        id: ExecutionId,
+        fence: Fence,
+        lines: WriteBatch,
+    ) -> Result<bool, LedgerError> {
+        self.writer.order(RecordedEvents { id, fence, lines }).await
+    }
+
+    async fn append(&self, id: ExecutionId, chunk: Chunk) -> Result<(), LedgerError> {
+        self.writer.order(Append { id, chunk }).await
+    }
+
+    async fn unwrite(&self, id: ExecutionId, stamp: AttemptId) -> Result<(), LedgerError> {
+        self.writer.order(Unwrite { id, stamp }).await
+    }
+
+    async fn spent(&self, agent: &AgentId, day: NaiveDate) -> Result<Charge, LedgerError> {
+        budget_usage::read(&self.readers, agent, day).await.map_err(ledger_error)
+    }
+
+    async fn spent_by_all(
+        &self,
+        days: &[NaiveDate],
+    ) -> Result<BTreeMap<(AgentId, NaiveDate), Charge>, LedgerError> {
+        budget_usage::read_all(&self.readers, days).await.map_err(ledger_error)
+    }
+
+    async fn settle(&self, settlement: Settlement) -> Result<bool, LedgerError> {
+        self.writer.order(settlement).await
+    }
+
+    async fn execution(&self, id: ExecutionId) -> Result<Option<Record>, LedgerError> {
+        let reading = || records::one(&self.readers, id);
+        self.recent.read_through((id, CachePart::Record), reading).await.map_err(ledger_error)
+    }
+
+    async fn sealed_input(&self, id: ExecutionId) -> Result<Option<Vec<u8>>, LedgerError> {
+        inputs::read(&self.readers, id).await.map_err(ledger_error)
+    }
+
+    async fn executions(&self, filter: Filter) -> Result<Vec<Record>, LedgerError> {
+        records::many(&self.readers, filter).await.map_err(ledger_error)
+    }
+
+    async fn page(&self, query: PageQuery) -> Result<Page, LedgerError> {
+        page::read(&self.readers, &query).await.map_err(ledger_error)
+    }
+
+    async fn events(&self, id: ExecutionId, after: u64) -> Result<Vec<Event>, LedgerError> {
+        let reading = || events::after(&self.readers, id, after);
+        let read = match after {
+            0 => self.recent.read_through((id, CachePart::Events), reading).await,
+            _ => Box::pin(reading()).await,
+        };
+        read.map_err(ledger_error)
+    }
+
+    async fn text(&self, id: ExecutionId, span: TextRange) -> Result<String, LedgerError> {
+        let reading = || output_chunks::range(&self.readers, id, span);
+        self.recent.read_through((id, CachePart::Text(span)), reading).await.map_err(ledger_error)
+    }
+
+    async fn seed(&self, tokens: Vec<TokenSeed>, at: DateTime<Utc>) -> Result<(), LedgerError> {
+        self.writer.order(Seeds { tokens, at }).await
+    }
+
+    async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {
+        principals::tokens(&self.readers).await.map_err(ledger_error)
+    }
+}
+
+#[async_trait]
+impl Outbox for Store {
+    async fn set(
+        &self,
+        target: PushTarget,
+        known: u64,
+        limit: u32,
+    ) -> Result<Placing, LedgerError> {
+        let sealed = push::seal(&self.seal, &target).map_err(ledger_error)?;
+        self.writer.order(SealedRegistration { target, sealed, known, limit }).await
+    }
+
+    async fn get(&self, id: ExecutionId, target: &str) -> Result<Option<PushTarget>, LedgerError> {
+        push::one(&self.readers, &self.seal, id, target).await.map_err(ledger_error)
+    }
+
+    async fn list(&self, id: ExecutionId) -> Result<Vec<PushTarget>, LedgerError> {
+        push::all(&self.readers, &self.seal, id).await.map_err(ledger_error)
+    }
+
+    async fn delete(&self, id: ExecutionId, target: &str) -> Result<bool, LedgerError> {
+        self.writer.order(ForgetTarget { id, target: target.to_owned() }).await
+    }
+
+    async fn due(
+        &self,
+        now: DateTime<Utc>,
+        patience: TimeDelta,
+        share: u32,
+    ) -> Result<DueTargets, LedgerError> {
+        push::due(&self.readers, now, patience, share).await.map_err(ledger_error)
+    }
+
+    async fn note(&self, registration: Uuid, state: DeliveryState) -> Result<bool, LedgerError> {
+        self.writer.order(DeliveryProgress { registration, state }).await
+    }
+}

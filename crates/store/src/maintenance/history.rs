@@ -1,0 +1,115 @@
+//! History in parts of bounded size, and storage statistics.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use algonius_actors::model::execution::event::{Event, TextChannel, TextRange};
+use algonius_actors::model::host::storage_stats::{Deletion, RetentionBatch, StorageStats};
+use algonius_actors::model::id::{ExecutionId, PrincipalId};
+use algonius_actors::ports::history::{History, TextSlice};
+use algonius_actors::ports::ledger::LedgerError;
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use super::retention::{RemoveExecutions, Shrink};
+use crate::Store;
+use crate::engine::fault::ledger_error;
+use crate::engine::row_codec::Columns;
+use crate::engine::sql::{self, Readers};
+use crate::ledger::execution_row::stamp;
+use crate::ledger::inputs::EraseInputs;
+use crate::ledger::{events, output_chunks};
+
+/// Last chunk of each text; the other columns come from the row with the greatest number.
+const TEXTS: &str = "
+    SELECT turn, attempt, channel, max(number), start + octet_length(text) AS bytes FROM chunks
+    WHERE execution = $1 GROUP BY turn, attempt, channel ORDER BY turn, attempt, channel";
+
+const STOCK: &str = "
+    SELECT (SELECT count(*) FROM executions) AS executions,
+        (SELECT count(*) FROM executions WHERE outcome IS NULL) AS unfinished,
+        (SELECT accepted_at FROM executions ORDER BY id LIMIT 1) AS oldest,
+        (SELECT page_count FROM pragma_page_count()) AS pages,
+        (SELECT freelist_count FROM pragma_freelist_count()) AS free,
+        (SELECT page_size FROM pragma_page_size()) AS page";
+
+#[async_trait]
+impl History for Store {
+    async fn some_events(
+        &self,
+        id: ExecutionId,
+        after: u64,
+        most: u32,
+    ) -> Result<Vec<Event>, LedgerError> {
+        events::some_after(&self.readers, id, after, most).await.map_err(ledger_error)
+    }
+
+    async fn texts(&self, id: ExecutionId) -> Result<Vec<TextRange>, LedgerError> {
+        texts(&self.readers, id).await.map_err(ledger_error)
+    }
+
+    async fn text_range(&self, id: ExecutionId, span: TextRange) -> Result<TextSlice, LedgerError> {
+        output_chunks::text_range(&self.readers, id, span).await.map_err(ledger_error)
+    }
+
+    async fn callers(&self) -> Result<BTreeMap<PrincipalId, String>, LedgerError> {
+        callers(&self.readers).await.map_err(ledger_error)
+    }
+
+    async fn stock(&self) -> Result<StorageStats, LedgerError> {
+        stock(&self.readers, &self.database).await.map_err(ledger_error)
+    }
+
+    async fn remove(&self, id: ExecutionId) -> Result<Deletion, LedgerError> {
+        self.writer.order(RemoveExecutions(id)).await
+    }
+
+    async fn sweep(&self, sweep: RetentionBatch) -> Result<u64, LedgerError> {
+        self.writer.order(sweep).await
+    }
+
+    async fn erase_inputs(&self, before: DateTime<Utc>) -> Result<u64, LedgerError> {
+        self.writer.order(EraseInputs(before)).await
+    }
+
+    async fn shrink(&self) -> Result<u64, LedgerError> {
+        self.writer.order(Shrink).await
+    }
+}
+
+async fn texts(pool: &Readers, id: ExecutionId) -> sql::Result<Vec<TextRange>> {
+    let rows = sql::query(TEXTS).bind(id.0).fetch_all(pool).await?;
+    let span = |columns: Columns<'_>| {
+        let channel = columns.keyword("channel", TextChannel::parse)?;
+        Ok(TextRange {
+            attempt_id: stamp(columns)?,
+            channel,
+            from: 0,
+            to: columns.number("bytes")?,
+        })
+    };
+    rows.iter().map(|row| span(Columns(row))).collect()
+}
+
+async fn callers(pool: &Readers) -> sql::Result<BTreeMap<PrincipalId, String>> {
+    let rows = sql::query("SELECT id, name FROM principals").fetch_all(pool).await?;
+    let each = rows.iter().map(Columns);
+    each.map(|row| Ok((PrincipalId(row.uuid("id")?), row.plain("name")?))).collect()
+}
+
+async fn stock(pool: &Readers, database: &Path) -> sql::Result<StorageStats> {
+    let row = sql::query(STOCK).apart().fetch_one(pool).await?;
+    let columns = Columns(&row);
+    let executions: u64 = columns.number("executions")?;
+    let unfinished: u64 = columns.number("unfinished")?;
+    let page: u64 = columns.number("page")?;
+    let log = std::fs::metadata(database.with_extension("db-wal")); // None where it is folded in.
+    Ok(StorageStats {
+        executions,
+        ended: executions.saturating_sub(unfinished),
+        oldest: columns.maybe_time("oldest")?,
+        bytes: page * columns.number::<u64>("pages")?,
+        free_bytes: page * columns.number::<u64>("free")?,
+        log_bytes: log.map(|log| log.len()).unwrap_or_default(),
+    })
+}

@@ -1,0 +1,103 @@
+//! Removal of executions in short batches, and the release of their disk space.
+
+use algonius_actors::model::host::storage_stats::{Deletion, RetentionBatch};
+use algonius_actors::model::id::ExecutionId;
+use async_trait::async_trait;
+use uuid::Uuid;
+
+use crate::engine::row_codec::{Columns, micros};
+use crate::engine::sql::{self, DatabaseConnection, Queryable};
+use crate::engine::writer::WriteCommand;
+
+/// Number of text chunks after which a batch ends: 16 MiB, or one execution that has more.
+const CHUNKS: u64 = 256;
+
+/// Number of pages that a batch releases: 1 MiB.
+const PAGES: i64 = 256;
+
+/// Fraction of all pages that may stay free: new data uses these pages.
+const SLACK: i64 = 16;
+
+/// An execution with open push targets stays, because their notifications still need it. All dependent rows are
+/// removed with the execution.
+const ENDED: &str = "
+    SELECT id FROM executions
+    WHERE outcome IS NOT NULL AND ended_at >= $1 AND ended_at < $2 AND NOT EXISTS (
+        SELECT 1 FROM push_targets WHERE execution = executions.id AND stage = 'open')
+    ORDER BY ended_at, id LIMIT $3";
+
+const REMOVE: &str = "DELETE FROM executions WHERE id = $1 AND outcome IS NOT NULL";
+
+#[async_trait]
+impl WriteCommand for RetentionBatch {
+    type Answer = u64;
+
+    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<u64> {
+        let rows = sql::query(ENDED)
+            .bind(self.from.map_or(i64::MIN, micros))
+            .bind(self.before.map_or(i64::MAX, micros))
+            .bind(i64::from(self.most))
+            .fetch_all(&mut *connection)
+            .await?;
+        let (mut removed, mut chunks) = (0, 0);
+        for row in &rows {
+            if chunks >= CHUNKS {
+                break;
+            }
+            let id = Columns(row).uuid("id")?;
+            chunks += count_chunks(&mut *connection, id).await?;
+            removed += sql::query(REMOVE).bind(id).execute(&mut *connection).await?;
+        }
+        Ok(removed)
+    }
+}
+
+async fn count_chunks(connection: impl Queryable, id: Uuid) -> sql::Result<u64> {
+    let count = sql::query("SELECT count(*) AS chunks FROM chunks WHERE execution = $1").bind(id);
+    Columns(&count.fetch_one(connection).await?).number("chunks")
+}
+
+/// Removal of one execution, if it has ended.
+pub(crate) struct RemoveExecutions(pub(crate) ExecutionId);
+
+#[async_trait]
+impl WriteCommand for RemoveExecutions {
+    type Answer = Deletion;
+
+    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<Deletion> {
+        let gone = sql::query(REMOVE).bind(self.0.0).execute(&mut *connection).await?;
+        if gone > 0 {
+            return Ok(Deletion::Removed);
+        }
+        let row = sql::query("SELECT 1 FROM executions WHERE id = $1").bind(self.0.0);
+        let is_there = row.fetch_optional(connection).await?.is_some();
+        Ok(if is_there { Deletion::Unfinished } else { Deletion::Unknown })
+    }
+}
+
+/// Release of free pages at the end of the file.
+pub(crate) struct Shrink;
+
+#[async_trait]
+impl WriteCommand for Shrink {
+    type Answer = u64;
+
+    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<u64> {
+        let (pages, free) = pages(connection).await?;
+        if free <= PAGES.max(pages / SLACK) {
+            return Ok(0);
+        }
+        // Each step of the statement frees one page.
+        sql::query("PRAGMA incremental_vacuum(256)").fetch_all(&mut *connection).await?;
+        let size: i64 = sql::query("PRAGMA page_size").fetch_scalar(&mut *connection).await?;
+        let (left, _) = self::pages(connection).await?;
+        Ok(u64::try_from((pages - left) * size).unwrap_or_default())
+    }
+}
+
+/// Returns the number of all pages and of free pages.
+async fn pages(connection: &mut DatabaseConnection) -> sql::Result<(i64, i64)> {
+    let all = sql::query("PRAGMA page_count").fetch_scalar(&mut *connection).await?;
+    let free = sql::query("PRAGMA freelist_count").fetch_scalar(connection).await?;
+    Ok((all, free))
+}

@@ -1,0 +1,251 @@
+//! Outbox: push targets of executions and the state of their delivery.
+
+use algonius_actors::model::access::endpoint_config::ProtocolVersion;
+use algonius_actors::model::id::{ExecutionId, PrincipalId};
+use algonius_actors::model::push::{
+    DeliveryState, PendingTarget, PushCredentials, PushStage, PushTarget, Secret,
+};
+use algonius_actors::ports::outbox::{DueTargets, Placing};
+use async_trait::async_trait;
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::engine::encryption::StoreCipher;
+use super::engine::fault::unreadable;
+use super::engine::read_cache::Invalidation;
+use super::engine::row_codec::{Columns, integer, json, micros};
+use super::engine::sql::{self, DatabaseConnection, Readers};
+use super::engine::writer::WriteCommand;
+
+const OTHERS: &str = "
+    SELECT e.id, (SELECT count(*) FROM push_targets t WHERE t.execution = e.id AND t.id <> $2) others
+    FROM executions e WHERE e.id = $1";
+
+const PLACE: &str = "
+    INSERT INTO push_targets
+        (execution, id, registration, owner, version, sealed, created_at, delivered, failures,
+         due_at, stage)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $7, 'open')
+    ON CONFLICT (execution, id) DO UPDATE SET registration = $3, owner = $4, version = $5,
+        sealed = $6, created_at = $7, failures = 0, failing_since = NULL, due_at = $7, stage = 'open'";
+
+const ONE: &str = "SELECT * FROM push_targets WHERE execution = $1 AND id = $2";
+
+const ALL: &str = "SELECT * FROM push_targets WHERE execution = $1 ORDER BY created_at, id";
+
+const DUE: &str = "
+    SELECT * FROM (
+        SELECT t.*, e.outcome IS NOT NULL AS ended,
+            row_number() OVER (PARTITION BY t.owner ORDER BY t.due_at) AS place
+        FROM push_targets t JOIN executions e ON e.id = t.execution
+        WHERE t.stage = 'open' AND (t.due_at <= $1 OR t.due_at > $2)
+            AND (e.last_event > t.delivered OR e.outcome IS NOT NULL)
+    ) WHERE place <= $3 ORDER BY due_at";
+
+const ANY_OPEN: &str = "SELECT EXISTS (SELECT 1 FROM push_targets WHERE stage = 'open') AS found";
+
+const NOTE: &str = "
+    UPDATE push_targets SET delivered = $2, failures = $3, failing_since = $4, due_at = $5,
+        stage = $6
+    WHERE registration = $1";
+
+/// Sealed part of a target.
+#[derive(Serialize, Deserialize)]
+struct SealedTarget {
+    url: Secret,
+    token: Option<Secret>,
+    authentication: Option<PushCredentials>,
+}
+
+/// Seals the secret part of a target.
+pub(super) fn seal(seal: &StoreCipher, target: &PushTarget) -> sql::Result<Vec<u8>> {
+    let contents = SealedTarget {
+        url: target.url.clone(),
+        token: target.token.clone(),
+        authentication: target.authentication.clone(),
+    };
+    seal.close(target.registration.as_bytes(), json(&contents)?.as_bytes())
+}
+
+/// Registration whose secrets are already sealed.
+pub(super) struct SealedRegistration {
+    /// Target of the notifications.
+    pub(super) target: PushTarget,
+    /// Sealed part of the target.
+    pub(super) sealed: Vec<u8>,
+    /// Number of the last event that a new target does not get.
+    pub(super) known: u64,
+    /// Maximum number of targets of an execution.
+    pub(super) limit: u32,
+}
+
+#[async_trait]
+impl WriteCommand for SealedRegistration {
+    type Answer = Placing;
+
+    fn touches(&self) -> Invalidation {
+        Invalidation::Nothing
+    }
+
+    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<Placing> {
+        let target = &self.target;
+        let row = sql::query(OTHERS)
+            .bind(target.execution.0)
+            .bind(target.id.as_str())
+            .fetch_optional(&mut *connection)
+            .await?;
+        let Some(row) = row else { return Ok(Placing::Unknown) };
+        // Without the target itself: replacing a target is permitted at the limit.
+        if Columns(&row).number::<u32>("others")? >= self.limit {
+            return Ok(Placing::Full);
+        }
+        sql::query(PLACE)
+            .bind(target.execution.0)
+            .bind(target.id.as_str())
+            .bind(target.registration)
+            .bind(target.owner.0)
+            .bind(target.version.as_str())
+            .bind(self.sealed.as_slice())
+            .bind(micros(target.created_at))
+            .bind(integer(self.known))
+            .execute(connection)
+            .await?;
+        Ok(Placing::Placed)
+    }
+}
+
+/// Removal of a target.
+pub(super) struct ForgetTarget {
+    /// Id of the execution.
+    pub(super) id: ExecutionId,
+    /// Id of the target.
+    pub(super) target: String,
+}
+
+#[async_trait]
+impl WriteCommand for ForgetTarget {
+    type Answer = bool;
+
+    fn touches(&self) -> Invalidation {
+        Invalidation::Nothing
+    }
+
+    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<bool> {
+        let done = sql::query("DELETE FROM push_targets WHERE execution = $1 AND id = $2")
+            .bind(self.id.0)
+            .bind(self.target.as_str())
+            .execute(connection)
+            .await?;
+        Ok(done == 1)
+    }
+}
+
+/// Progress of the delivery to a registration.
+pub(super) struct DeliveryProgress {
+    /// Id of the registration.
+    pub(super) registration: Uuid,
+    /// State of the delivery.
+    pub(super) state: DeliveryState,
+}
+
+#[async_trait]
+impl WriteCommand for DeliveryProgress {
+    type Answer = bool;
+
+    fn touches(&self) -> Invalidation {
+        Invalidation::Nothing
+    }
+
+    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<bool> {
+        let standing = &self.state;
+        let done = sql::query(NOTE)
+            .bind(self.registration)
+            .bind(integer(standing.delivered))
+            .bind(i64::from(standing.failures))
+            .bind(standing.failing_since.map(micros))
+            .bind(micros(standing.due))
+            .bind(standing.stage.as_str())
+            .execute(connection)
+            .await?;
+        Ok(done == 1)
+    }
+}
+
+/// Reads one target.
+pub(super) async fn one(
+    pool: &Readers,
+    seal: &StoreCipher,
+    id: ExecutionId,
+    target: &str,
+) -> sql::Result<Option<PushTarget>> {
+    let row = sql::query(ONE).bind(id.0).bind(target).fetch_optional(pool).await?;
+    row.map(|row| read(seal, Columns(&row))).transpose()
+}
+
+/// Reads the targets of an execution, the oldest first.
+pub(super) async fn all(
+    pool: &Readers,
+    seal: &StoreCipher,
+    id: ExecutionId,
+) -> sql::Result<Vec<PushTarget>> {
+    let rows = sql::query(ALL).bind(id.0).fetch_all(pool).await?;
+    rows.iter().map(|row| read(seal, Columns(row))).collect()
+}
+
+/// Reads the registrations that are due for delivery.
+pub(super) async fn due(
+    pool: &Readers,
+    now: DateTime<Utc>,
+    patience: TimeDelta,
+    share: u32,
+) -> sql::Result<DueTargets> {
+    // Most services have no target, and this question reads one index entry.
+    let row = sql::query(ANY_OPEN).fetch_one(pool).await?;
+    if !Columns(&row).plain::<bool>("found")? {
+        return Ok(DueTargets { pending: Vec::new(), any_open: false });
+    }
+    let rows = sql::query(DUE)
+        .bind(micros(now))
+        .bind(micros(now + patience))
+        .bind(i64::from(share))
+        .fetch_all(pool)
+        .await?;
+    let pending = rows.iter().map(|row| pending(Columns(row))).collect::<sql::Result<_>>()?;
+    Ok(DueTargets { pending, any_open: true })
+}
+
+fn pending(columns: Columns<'_>) -> sql::Result<PendingTarget> {
+    Ok(PendingTarget {
+        execution: ExecutionId(columns.uuid("execution")?),
+        id: columns.plain("id")?,
+        registration: columns.uuid("registration")?,
+        owner: PrincipalId(columns.uuid("owner")?),
+        state: DeliveryState {
+            delivered: columns.number("delivered")?,
+            failures: columns.number("failures")?,
+            failing_since: columns.maybe_time("failing_since")?,
+            due: columns.time("due_at")?,
+            stage: columns.keyword("stage", PushStage::parse)?,
+        },
+        ended: columns.plain("ended")?,
+    })
+}
+
+fn read(seal: &StoreCipher, columns: Columns<'_>) -> sql::Result<PushTarget> {
+    let registration = columns.uuid("registration")?;
+    let opened = seal.open(registration.as_bytes(), columns.plain("sealed")?)?;
+    let SealedTarget { url, token, authentication } =
+        serde_json::from_slice(&opened).map_err(unreadable)?;
+    Ok(PushTarget {
+        id: columns.plain("id")?,
+        execution: ExecutionId(columns.uuid("execution")?),
+        owner: PrincipalId(columns.uuid("owner")?),
+        version: columns.keyword("version", ProtocolVersion::parse)?,
+        registration,
+        url,
+        token,
+        authentication,
+        created_at: columns.time("created_at")?,
+    })
+}

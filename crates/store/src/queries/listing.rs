@@ -1,0 +1,111 @@
+//! SQL of a list: newest first, from an index in that order, so that SQLite never sorts.
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::State;
+use algonius_actors::model::execution::record::Filter;
+
+use crate::engine::row_codec::micros;
+use crate::engine::sql::{self, Query};
+
+/// Columns of a record, without the columns that the table computes for its indexes.
+pub(crate) const COLUMNS: &str = "
+    id, agent, owner, message, context, origin, trace, access, state, outcome, failure, turn, attempt,
+    fence, params, overrides, replayable, asks, answered, interruption, parked, spent, accepted_at, started_at, changed_at,
+    ended_at, pid, exit_code, last_event";
+
+/// SQL form of [`Record::is_parked`](algonius_actors::model::execution::record::Record::is_parked).
+const DEFERRED: &str = "(outcome IS NULL AND +state = 'failed' \
+    AND COALESCE(json_extract(parked, '$.attempt') = attempt, 0))";
+
+/// Builds the query for matching executions, newest first. The text contains only the requested conditions, so that
+/// each of the few possible texts uses its index. A `+` prevents an index lookup for a column: the result of an
+/// index over several values would have to be sorted.
+pub(crate) fn query(filter: Filter) -> Query {
+    let mut query = sql::query(format!("SELECT {COLUMNS} FROM executions WHERE 1 = 1"));
+    whose(&mut query, &filter);
+    how(&mut query, &filter);
+    when(&mut query, &filter);
+    query.push(" ORDER BY id DESC");
+    if filter.limit > 0 {
+        query.push(" LIMIT ").push_bind(i64::from(filter.limit));
+    }
+    query
+}
+
+fn whose(query: &mut Query, filter: &Filter) {
+    if let Some(agent) = &filter.agent {
+        query.push(" AND agent = ").push_bind(agent.as_str().to_owned());
+    }
+    if let Some(part) = &filter.id {
+        // `hex` writes an id without hyphens and in upper case.
+        let digits = part.as_str().to_ascii_uppercase();
+        query.push(" AND (hex(id) LIKE ").push_bind(format!("{digits}%"));
+        query.push(" OR hex(id) LIKE ").push_bind(format!("%{digits}")).push(")");
+    }
+    if let Some(agents) = &filter.agents {
+        let agents = agents.iter().map(|agent| agent.as_str().to_owned());
+        one_of(query, "agent", agents);
+    }
+    if let Some(owner) = filter.owner {
+        query.push(" AND owner = ").push_bind(owner.0);
+    }
+    if let Some(caller) = &filter.caller {
+        query.push(" AND owner = (SELECT id FROM principals WHERE name = ");
+        query.push_bind(caller.clone()).push(")");
+    }
+    if let Some(context) = &filter.context {
+        query.push(" AND context = ").push_bind(context.0.clone());
+    }
+    if let Some(schedule) = &filter.schedule {
+        query.push(" AND schedule = ").push_bind(schedule.clone());
+    }
+    if let Some(trigger) = &filter.trigger {
+        query.push(" AND made_by = ").push_bind(trigger.clone());
+    }
+}
+
+fn how(query: &mut Query, filter: &Filter) {
+    if filter.unfinished {
+        query.push(" AND outcome IS NULL");
+    }
+    match filter.state {
+        // A deferred execution is recorded as failed and counts as waiting. A waiting execution has not ended, and
+        // few executions have not.
+        Some(State::Waiting) => {
+            query.push(" AND outcome IS NULL AND (+state = 'waiting' OR ").push(DEFERRED).push(")");
+        }
+        Some(State::Failed) => {
+            query.push(" AND told = 'failed' AND NOT ").push(DEFERRED);
+        }
+        Some(state) => _ = query.push(" AND told = ").push_bind(state.as_str()),
+        None => {}
+    }
+    if let Some(outcome) = filter.outcome {
+        let word = outcome.state().as_str();
+        query.push(" AND outcome IS NOT NULL AND told = ").push_bind(word);
+    }
+    if let Some(code) = filter.code {
+        query.push(" AND failure_code = ").push_bind(code.as_str());
+    }
+    if let Some(category) = filter.category {
+        let codes = Code::ALL.iter().filter(|code| code.category() == category);
+        one_of(query, "failure_code", codes.map(|code| code.as_str().to_owned()));
+    }
+}
+
+fn when(query: &mut Query, filter: &Filter) {
+    if let Some(since) = filter.since {
+        query.push(" AND accepted_at >= ").push_bind(micros(since));
+    }
+    if let Some(until) = filter.until {
+        query.push(" AND accepted_at < ").push_bind(micros(until));
+    }
+    if let Some(before) = filter.before {
+        query.push(" AND id < ").push_bind(before.0);
+    }
+}
+
+fn one_of(query: &mut Query, column: &str, values: impl IntoIterator<Item = String>) {
+    query.push(" AND +").push(column).push(" IN (");
+    query.push_list(values).push(")");
+}

@@ -1,0 +1,63 @@
+//! Reads of executions.
+
+use std::sync::LazyLock;
+
+use algonius_actors::model::execution::record::{Filter, Record, RequestedInput};
+use algonius_actors::model::execution::{Fence, Interruption, Outcome, State};
+use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
+
+use super::listing::{self, COLUMNS};
+use crate::engine::fault::unreadable;
+use crate::engine::row_codec::Columns;
+use crate::engine::sql::{self, Readers};
+use crate::ledger::execution_row::stamp;
+
+/// Reads one execution.
+pub(crate) async fn one(pool: &Readers, id: ExecutionId) -> sql::Result<Option<Record>> {
+    static ONE: LazyLock<String> =
+        LazyLock::new(|| format!("SELECT {COLUMNS} FROM executions WHERE id = $1"));
+    let row = sql::query(ONE.as_str()).bind(id.0).fetch_optional(pool).await?;
+    row.map(|row| record(Columns(&row))).transpose()
+}
+
+/// Reads executions, newest first.
+pub(crate) async fn many(pool: &Readers, filter: Filter) -> sql::Result<Vec<Record>> {
+    let rows = listing::query(filter).apart().fetch_all(pool).await?;
+    rows.iter().map(|row| record(Columns(row))).collect()
+}
+
+/// Converts a whole row into a record.
+pub(crate) fn record(columns: Columns<'_>) -> sql::Result<Record> {
+    Ok(Record {
+        id: ExecutionId(columns.uuid("id")?),
+        agent: AgentId::new(columns.plain::<&str>("agent")?).map_err(unreadable)?,
+        owner: PrincipalId(columns.uuid("owner")?),
+        message: MessageId(columns.plain("message")?),
+        context: ContextId(columns.plain("context")?),
+        trigger: columns.json("origin")?,
+        trace: columns.maybe_json("trace")?,
+        access: columns.json("access")?,
+        state: columns.keyword("state", State::parse)?,
+        outcome: columns.maybe_word("outcome", Outcome::parse)?,
+        failure: columns.maybe_json("failure")?,
+        stamp: stamp(columns)?,
+        fence: Fence(columns.plain("fence")?),
+        params: columns.json("params")?,
+        overrides: columns.json("overrides")?,
+        replayable: columns.plain("replayable")?,
+        requested: RequestedInput {
+            interactions: columns.number("asks")?,
+            answered: columns.plain("answered")?,
+            interruption: columns.maybe_word("interruption", Interruption::parse)?,
+        },
+        parked: columns.maybe_json("parked")?,
+        spent: columns.maybe_json("spent")?.unwrap_or_default(),
+        accepted_at: columns.time("accepted_at")?,
+        started_at: columns.maybe_time("started_at")?,
+        changed_at: columns.time("changed_at")?,
+        ended_at: columns.maybe_time("ended_at")?,
+        pid: columns.maybe_number("pid")?,
+        exit_code: columns.maybe_number("exit_code")?,
+        last_event: columns.number("last_event")?,
+    })
+}

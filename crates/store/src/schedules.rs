@@ -1,0 +1,68 @@
+//! Schedule store on the same database.
+
+mod occurrences;
+mod table;
+
+use algonius_actors::model::id::ScheduleId;
+use algonius_actors::model::schedule::Schedule;
+use algonius_actors::model::schedule::occurrence::{Occurrence, OccurrenceEnding, OccurrenceQuery};
+use algonius_actors::ports::ledger::LedgerError;
+use algonius_actors::ports::schedule_store::{Advance, ScheduleStore, Settled};
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use self::table::{Advances, ForgetSchedule, Put, RecordOccurrenceEnd, RemoveSchedule, Settle};
+use super::Store;
+use super::engine::fault::ledger_error;
+
+#[async_trait]
+impl ScheduleStore for Store {
+    async fn schedules(&self) -> Result<Vec<Schedule>, LedgerError> {
+        table::read(&self.readers).await.map_err(ledger_error)
+    }
+
+    async fn put(&self, schedules: Vec<Schedule>) -> Result<(), LedgerError> {
+        self.writer.order(Put(schedules)).await
+    }
+
+    async fn remove(&self, ids: Vec<ScheduleId>) -> Result<(), LedgerError> {
+        self.writer.order(RemoveSchedule(ids)).await
+    }
+
+    async fn advance(&self, advances: Vec<Advance>) -> Result<Vec<Vec<Occurrence>>, LedgerError> {
+        self.writer.order(Advances(advances)).await
+    }
+
+    async fn settle(&self, settled: Vec<Settled>) -> Result<(), LedgerError> {
+        self.writer.order(Settle(settled)).await
+    }
+
+    async fn end(
+        &self,
+        schedule: &ScheduleId,
+        planned: DateTime<Utc>,
+        ending: OccurrenceEnding,
+    ) -> Result<(), LedgerError> {
+        self.writer.order(RecordOccurrenceEnd { schedule: schedule.clone(), planned, ending }).await
+    }
+
+    async fn open(&self) -> Result<Vec<Occurrence>, LedgerError> {
+        occurrences::open(&self.readers).await.map_err(ledger_error)
+    }
+
+    async fn occurrences(&self, query: OccurrenceQuery) -> Result<Vec<Occurrence>, LedgerError> {
+        occurrences::page(&self.readers, query).await.map_err(ledger_error)
+    }
+
+    async fn tally(
+        &self,
+        schedule: &ScheduleId,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<Occurrence>, LedgerError> {
+        occurrences::tally(&self.readers, schedule, since).await.map_err(ledger_error)
+    }
+
+    async fn forget(&self, before: DateTime<Utc>, limit: u32) -> Result<u64, LedgerError> {
+        self.writer.order(ForgetSchedule { before, limit }).await
+    }
+}

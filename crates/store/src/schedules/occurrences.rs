@@ -1,0 +1,132 @@
+//! Rows of the occurrences of schedules.
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::Outcome;
+use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId, ScheduleId};
+use algonius_actors::model::schedule::occurrence::{
+    Occurrence, OccurrenceCause, OccurrenceEnding, OccurrenceQuery, OccurrenceStatus,
+};
+use chrono::{DateTime, Utc};
+
+use crate::engine::fault::unreadable;
+use crate::engine::row_codec::{Columns, micros};
+use crate::engine::sql::{self, DatabaseConnection, Query, Readers, Row};
+
+const INSERT: &str = "
+    INSERT INTO occurrences
+        (schedule, planned_at, due_at, cause, verdict, reason, times, decided_at, agent, owner,
+         fired_at, execution, deadline_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+    ON CONFLICT (schedule, planned_at) DO NOTHING";
+
+const OPEN: &str = "
+    SELECT * FROM occurrences
+    WHERE verdict = 'pending' OR (verdict = 'fired' AND outcome IS NULL)
+    ORDER BY schedule, planned_at";
+
+const TALLY: &str = "
+    SELECT * FROM occurrences WHERE schedule = $1 AND planned_at >= $2 ORDER BY planned_at";
+
+/// Inserts an occurrence. Returns true if its time was not known yet.
+pub(crate) async fn insert(
+    connection: &mut DatabaseConnection,
+    occurrence: &Occurrence,
+) -> sql::Result<bool> {
+    let done = sql::query(INSERT)
+        .bind(occurrence.schedule.as_str())
+        .bind(micros(occurrence.planned))
+        .bind(micros(occurrence.due))
+        .bind(occurrence.cause.as_str())
+        .bind(occurrence.verdict.as_str())
+        .bind(occurrence.reason.as_deref())
+        .bind(i64::from(occurrence.times))
+        .bind(micros(occurrence.decided_at))
+        .bind(occurrence.agent.as_str())
+        .bind(occurrence.owner.0)
+        .bind(occurrence.fired_at.map(micros))
+        .bind(occurrence.execution.map(|id| id.0))
+        .bind(occurrence.deadline.map(micros))
+        .execute(connection)
+        .await?;
+    Ok(done == 1)
+}
+
+/// Reads the occurrences that are not finished.
+pub(crate) async fn open(pool: &Readers) -> sql::Result<Vec<Occurrence>> {
+    all(&sql::query(OPEN).apart().fetch_all(pool).await?)
+}
+
+/// Reads the occurrences of a schedule since a time.
+pub(crate) async fn tally(
+    pool: &Readers,
+    schedule: &ScheduleId,
+    since: DateTime<Utc>,
+) -> sql::Result<Vec<Occurrence>> {
+    let query = sql::query(TALLY).apart().bind(schedule.as_str()).bind(micros(since));
+    all(&query.fetch_all(pool).await?)
+}
+
+/// Reads a page of occurrences.
+pub(crate) async fn page(pool: &Readers, query: OccurrenceQuery) -> sql::Result<Vec<Occurrence>> {
+    all(&narrowed(query).apart().fetch_all(pool).await?)
+}
+
+/// Builds a query with only the requested conditions, so that each of the few possible texts uses its index.
+fn narrowed(query: OccurrenceQuery) -> Query {
+    let mut text = sql::query("SELECT * FROM occurrences WHERE 1 = 1");
+    if let Some(schedule) = query.schedule {
+        text.push(" AND schedule = ").push_bind(schedule.as_str().to_owned());
+    }
+    if let Some(owner) = query.owner {
+        text.push(" AND owner = ").push_bind(owner.0);
+    }
+    if let Some(agents) = query.agents {
+        text.push(" AND agent IN (");
+        text.push_list(agents.iter().map(|agent| agent.as_str().to_owned())).push(")");
+    }
+    if let Some(verdict) = query.verdict {
+        text.push(" AND verdict = ").push_bind(verdict.as_str());
+    }
+    if let Some(since) = query.since {
+        text.push(" AND planned_at >= ").push_bind(micros(since));
+    }
+    if let Some((at, id)) = query.before {
+        text.push(" AND (planned_at, schedule) < (").push_bind(micros(at));
+        text.push(", ").push_bind(id.as_str().to_owned()).push(")");
+    }
+    text.push(" ORDER BY planned_at DESC, schedule DESC LIMIT ");
+    text.push_bind(i64::from(query.limit));
+    text
+}
+
+fn all(rows: &[Row]) -> sql::Result<Vec<Occurrence>> {
+    rows.iter().map(|row| occurrence(Columns(row))).collect()
+}
+
+fn occurrence(columns: Columns<'_>) -> sql::Result<Occurrence> {
+    let execution: Option<uuid::Uuid> = columns.plain("execution")?;
+    Ok(Occurrence {
+        schedule: ScheduleId::new(columns.plain::<&str>("schedule")?).map_err(unreadable)?,
+        planned: columns.time("planned_at")?,
+        due: columns.time("due_at")?,
+        cause: columns.keyword("cause", OccurrenceCause::parse)?,
+        verdict: columns.keyword("verdict", OccurrenceStatus::parse)?,
+        reason: columns.plain("reason")?,
+        times: columns.number("times")?,
+        decided_at: columns.time("decided_at")?,
+        agent: AgentId::new(columns.plain::<&str>("agent")?).map_err(unreadable)?,
+        owner: PrincipalId(columns.uuid("owner")?),
+        fired_at: columns.maybe_time("fired_at")?,
+        execution: execution.map(ExecutionId),
+        deadline: columns.maybe_time("deadline_at")?,
+        ending: ending(columns)?,
+    })
+}
+
+fn ending(columns: Columns<'_>) -> sql::Result<Option<OccurrenceEnding>> {
+    let Some(outcome) = columns.maybe_word("outcome", Outcome::parse)? else { return Ok(None) };
+    let code: Option<&str> = columns.plain("code")?;
+    let code = code.map(|word| Code::parse(word).unwrap_or(Code::Internal));
+    let recovered = columns.plain("recovered")?;
+    Ok(Some(OccurrenceEnding { outcome, code, recovered, at: columns.time("ended_at")? }))
+}

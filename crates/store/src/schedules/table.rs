@@ -1,0 +1,241 @@
+//! Tables of schedules and of their occurrences.
+
+use algonius_actors::model::id::{PrincipalId, ScheduleId};
+use algonius_actors::model::schedule::occurrence::{
+    Occurrence, OccurrenceEnding, OccurrenceStatus,
+};
+use algonius_actors::model::schedule::{Schedule, SealedTexts};
+use algonius_actors::ports::schedule_store::{Advance, Settled};
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use super::occurrences::insert;
+use crate::engine::read_cache::Invalidation;
+use crate::engine::row_codec::{Columns, json, micros};
+use crate::engine::sql::{self, DatabaseConnection, Readers};
+use crate::engine::writer::WriteCommand;
+
+/// Insertion or replacement of schedules.
+pub(crate) struct Put(pub(crate) Vec<Schedule>);
+
+/// Removal of schedules.
+pub(crate) struct RemoveSchedule(pub(crate) Vec<ScheduleId>);
+
+/// Record of the scheduler's decisions.
+pub(crate) struct Advances(pub(crate) Vec<Advance>);
+
+/// Results of pending occurrences.
+pub(crate) struct Settle(pub(crate) Vec<Settled>);
+
+/// End of the execution of an occurrence.
+pub(crate) struct RecordOccurrenceEnd {
+    pub(crate) schedule: ScheduleId,
+    pub(crate) planned: DateTime<Utc>,
+    pub(crate) ending: OccurrenceEnding,
+}
+
+/// Removal of old occurrences.
+pub(crate) struct ForgetSchedule {
+    pub(crate) before: DateTime<Utc>,
+    pub(crate) limit: u32,
+}
+
+const PUT: &str = "
+    INSERT OR REPLACE INTO schedules
+        (id, owner, origin, spec, paused, created_at, changed_at, sealed)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+
+const PUT_CURSOR: &str = "INSERT OR REPLACE INTO cursors (schedule, cursor) VALUES ($1, $2)";
+
+const MOVE: &str = "UPDATE cursors SET cursor = $2 WHERE schedule = $1";
+
+const REMOVE: [&str; 2] =
+    ["DELETE FROM schedules WHERE id = $1", "DELETE FROM cursors WHERE schedule = $1"];
+
+const ALL: &str = "
+    SELECT schedules.*, cursors.cursor FROM schedules JOIN cursors ON cursors.schedule = schedules.id
+    ORDER BY schedules.id";
+
+const SETTLE: &str = "
+    UPDATE occurrences SET verdict = $3, reason = $4, execution = $5, fired_at = $6
+    WHERE schedule = $1 AND planned_at = $2 AND verdict = 'pending'";
+
+const END: &str = "
+    UPDATE occurrences SET outcome = $3, code = $4, recovered = $5, ended_at = $6
+    WHERE schedule = $1 AND planned_at = $2";
+
+const FORGET: &str = "
+    DELETE FROM occurrences WHERE (schedule, planned_at) IN (
+        SELECT schedule, planned_at FROM occurrences
+        WHERE planned_at < $1 AND NOT (verdict = 'pending' OR (verdict = 'fired' AND outcome IS NULL))
+        ORDER BY planned_at LIMIT $2)";
+
+#[async_trait]
+impl WriteCommand for Put {
+    type Answer = ();
+
+    fn touches(&self) -> Invalidation {
+        Invalidation::Nothing
+    }
+
+    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
+        for schedule in &self.0 {
+            sql::query(PUT)
+                .bind(schedule.spec.id.as_str())
+                .bind(schedule.owner.0)
+                .bind(json(&schedule.origin)?)
+                .bind(json(&schedule.spec)?)
+                .bind(schedule.paused)
+                .bind(micros(schedule.created_at))
+                .bind(micros(schedule.changed_at))
+                .bind(sealed(&schedule.sealed))
+                .execute(&mut *connection)
+                .await?;
+            sql::query(PUT_CURSOR)
+                .bind(schedule.spec.id.as_str())
+                .bind(micros(schedule.cursor))
+                .execute(&mut *connection)
+                .await?;
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl WriteCommand for RemoveSchedule {
+    type Answer = ();
+
+    fn touches(&self) -> Invalidation {
+        Invalidation::Nothing
+    }
+
+    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
+        for (id, text) in self.0.iter().flat_map(|id| REMOVE.map(|text| (id, text))) {
+            sql::query(text).bind(id.as_str()).execute(&mut *connection).await?;
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl WriteCommand for Advances {
+    type Answer = Vec<Vec<Occurrence>>;
+
+    fn touches(&self) -> Invalidation {
+        Invalidation::Nothing
+    }
+
+    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<Self::Answer> {
+        let mut all = Vec::with_capacity(self.0.len());
+        for advance in &self.0 {
+            let moved = sql::query(MOVE)
+                .bind(advance.schedule.as_str())
+                .bind(micros(advance.cursor))
+                .execute(&mut *connection)
+                .await?;
+            let mut fresh = Vec::new();
+            if moved == 1 {
+                for occurrence in &advance.occurrences {
+                    if insert(&mut *connection, occurrence).await? {
+                        fresh.push(occurrence.clone());
+                    }
+                }
+            }
+            all.push(fresh);
+        }
+        Ok(all)
+    }
+}
+
+#[async_trait]
+impl WriteCommand for Settle {
+    type Answer = ();
+
+    fn touches(&self) -> Invalidation {
+        Invalidation::Nothing
+    }
+
+    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
+        for settled in &self.0 {
+            let fired_at = (settled.verdict == OccurrenceStatus::Fired).then(|| micros(settled.at));
+            sql::query(SETTLE)
+                .bind(settled.schedule.as_str())
+                .bind(micros(settled.planned))
+                .bind(settled.verdict.as_str())
+                .bind(settled.reason.as_deref())
+                .bind(settled.execution.map(|id| id.0))
+                .bind(fired_at)
+                .execute(&mut *connection)
+                .await?;
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl WriteCommand for RecordOccurrenceEnd {
+    type Answer = ();
+
+    fn touches(&self) -> Invalidation {
+        Invalidation::Nothing
+    }
+
+    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
+        let OccurrenceEnding { outcome, code, recovered, at } = self.ending;
+        sql::query(END)
+            .bind(self.schedule.as_str())
+            .bind(micros(self.planned))
+            .bind(outcome.as_str())
+            .bind(code.map(|code| code.as_str()))
+            .bind(recovered)
+            .bind(micros(at))
+            .execute(connection)
+            .await?;
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl WriteCommand for ForgetSchedule {
+    type Answer = u64;
+
+    fn touches(&self) -> Invalidation {
+        Invalidation::Nothing
+    }
+
+    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<u64> {
+        let query = sql::query(FORGET).bind(micros(self.before)).bind(i64::from(self.limit));
+        Ok(query.execute(connection).await?)
+    }
+}
+
+/// Reads every schedule.
+pub(crate) async fn read(pool: &Readers) -> sql::Result<Vec<Schedule>> {
+    let rows = sql::query(ALL).apart().fetch_all(pool).await?;
+    rows.iter().map(|row| schedule(Columns(row))).collect()
+}
+
+fn sealed(texts: &SealedTexts) -> Option<&[u8]> {
+    match texts {
+        SealedTexts::Unchecked => None,
+        SealedTexts::Plain => Some(&[]),
+        SealedTexts::Sealed(sealed) => Some(sealed),
+    }
+}
+
+fn schedule(columns: Columns<'_>) -> sql::Result<Schedule> {
+    Ok(Schedule {
+        spec: columns.json("spec")?,
+        sealed: match columns.plain::<Option<&[u8]>>("sealed")? {
+            None => SealedTexts::Unchecked,
+            Some([]) => SealedTexts::Plain,
+            Some(sealed) => SealedTexts::Sealed(sealed.into()),
+        },
+        owner: PrincipalId(columns.uuid("owner")?),
+        origin: columns.json("origin")?,
+        paused: columns.plain("paused")?,
+        cursor: columns.time("cursor")?,
+        created_at: columns.time("created_at")?,
+        changed_at: columns.time("changed_at")?,
+    })
+}

@@ -1,0 +1,53 @@
+//! Tables of the ledger, and the check that a database has those of this release.
+
+use super::StoreError;
+use super::engine::row_codec::Columns;
+use super::engine::sql::{self, DatabaseConnection};
+
+/// Tables and indexes. A release that changes them raises [`VERSION`] and adds the step from the version before.
+const TABLES: &str = include_str!("schema/sqlite.sql");
+
+/// Version of the tables, which the database keeps in `user_version`.
+const VERSION: i64 = 2;
+
+/// `application_id` of the database: `algo` in ASCII.
+const APPLICATION: i64 = 0x616c_676f;
+
+/// Checks that a database has the tables of this release, and returns whether it has none yet. Changes nothing.
+///
+/// # Errors
+/// Returns [`StoreError::EarlierBuild`] or [`StoreError::Tables`] if the database has other tables.
+pub(super) fn check(connection: &mut DatabaseConnection) -> Result<bool, StoreError> {
+    let tables = "(SELECT count(*) FROM sqlite_schema)";
+    let earlier = "(SELECT count(*) FROM sqlite_schema WHERE name = '_sqlx_migrations')";
+    let application = number(connection, "(SELECT application_id FROM pragma_application_id)")?;
+    let version = number(connection, "(SELECT user_version FROM pragma_user_version)")?;
+    if number(connection, tables)? == 0 {
+        return Ok(true);
+    }
+    if number(connection, earlier)? > 0 {
+        return Err(StoreError::EarlierBuild);
+    }
+    let why = match (application, version) {
+        (APPLICATION, VERSION) => return Ok(false),
+        (APPLICATION, version) => {
+            format!("they have version {version}, and this release knows version {VERSION} only")
+        }
+        _ => "another program wrote them".to_owned(),
+    };
+    Err(StoreError::Tables { why })
+}
+
+/// Creates all tables in one transaction, so that a crash leaves an empty database.
+pub(super) fn create(connection: &mut DatabaseConnection) -> sql::Result<()> {
+    connection.batch(&format!(
+        "BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; \
+         {TABLES} COMMIT"
+    ))
+}
+
+fn number(connection: &mut DatabaseConnection, expression: &str) -> sql::Result<i64> {
+    let text = format!("SELECT {expression} AS number");
+    let rows = connection.read(&sql::query(text))?;
+    rows.first().map_or(Ok(0), |row| Columns(row).plain("number"))
+}

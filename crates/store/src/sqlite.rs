@@ -1,0 +1,54 @@
+//! Opening of the database: the settings of SQLite, the tables and the identity of the instance.
+
+use std::path::Path;
+
+use uuid::Uuid;
+
+use super::engine::row_codec::Columns;
+use super::engine::sql::{self, AccessMode, BUSY, DatabaseConnection, Readers};
+use super::{Durability, Instance, StoreError, schema};
+use crate::seal::random_secret;
+
+/// Size to which the write-ahead log is truncated, in bytes.
+const LOG_BYTES: u32 = 67_108_864;
+
+/// Opens the connection of the writer, and creates its tables if it is empty.
+pub(super) fn writer(
+    database: &Path,
+    durability: Durability,
+) -> Result<DatabaseConnection, StoreError> {
+    let synchronous = match durability {
+        Durability::Process => "NORMAL",
+        Durability::Power => "FULL",
+    };
+    let mut connection = DatabaseConnection::open(database, AccessMode::Write, BUSY)?;
+    // Before the journal mode, which is stored in the file: a database that is refused stays as it is.
+    let is_empty = schema::check(&mut connection)?;
+    // SQLite accepts the vacuum mode only before the first page is written.
+    connection.batch(&format!(
+        "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; \
+         PRAGMA synchronous = {synchronous}; PRAGMA foreign_keys = ON; \
+         PRAGMA journal_size_limit = {LOG_BYTES};"
+    ))?;
+    if is_empty {
+        schema::create(&mut connection)?;
+    }
+    Ok(connection)
+}
+
+/// Opens the readers. The connection of the writer must be open.
+pub(super) fn readers(database: &Path) -> sql::Result<Readers> {
+    Readers::open(database, BUSY)
+}
+
+/// Reads the identity of the database; creates it at the first opening.
+pub(super) async fn instance(connection: &mut DatabaseConnection) -> sql::Result<Instance> {
+    sql::query("INSERT INTO instance (number, id, key) VALUES (1, $1, $2) ON CONFLICT DO NOTHING")
+        .bind(Uuid::new_v4())
+        .bind(random_secret().as_slice())
+        .execute(&mut *connection)
+        .await?;
+    let row = sql::query("SELECT id, key FROM instance").fetch_one(connection).await?;
+    let columns = Columns(&row);
+    Ok(Instance { id: columns.uuid("id")?, key: columns.bytes("key")? })
+}

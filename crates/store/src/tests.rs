@@ -1,0 +1,387 @@
+//! Tests of the SQLite store: files, locks, reopening, a full disk.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::model::access::principal::{Right, Scope, TokenSeed};
+use algonius_actors::model::execution::AttemptId;
+use algonius_actors::model::execution::event::{Chunk, TextChannel, TextRange};
+use algonius_actors::model::execution::record::Filter;
+use algonius_actors::ports::ledger::{Acceptance, Ledger, LedgerError};
+use async_trait::async_trait;
+use tempfile::TempDir;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::conformance::answering::{answer, asked};
+use super::conformance::keeping::history_conformance;
+use super::conformance::outbox::{AnyOutbox, outbox_conformance};
+use super::conformance::schedules::{AnyTimebook, timebook_conformance};
+use super::conformance::{AnyHistory, AnyLedger, accepted, conformance, request, said, second};
+use super::engine::sql::{self, DatabaseConnection};
+use super::engine::writer::WriteCommand;
+use super::{Durability, Store, StoreError};
+
+mod interactions;
+mod keeping;
+mod plans;
+mod sessions;
+mod shown;
+mod upgrade;
+
+conformance!(fresh);
+history_conformance!(fresh_history);
+outbox_conformance!(fresh_outbox);
+timebook_conformance!(fresh_timebook);
+
+async fn fresh() -> (AnyLedger, TempDir) {
+    let folder = TempDir::new().unwrap();
+    (Arc::new(open(folder.path()).await), folder)
+}
+
+async fn fresh_history() -> (AnyLedger, AnyHistory, TempDir) {
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open(folder.path()).await);
+    (store.clone(), store, folder)
+}
+
+async fn fresh_outbox() -> (AnyLedger, AnyOutbox, TempDir) {
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open(folder.path()).await);
+    (store.clone(), store, folder)
+}
+
+async fn fresh_timebook() -> (AnyTimebook, TempDir) {
+    let folder = TempDir::new().unwrap();
+    (Arc::new(open(folder.path()).await), folder)
+}
+
+async fn open(folder: &Path) -> Store {
+    Store::open(&folder.join("data"), Durability::Process).await.unwrap()
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+/// Statement on the writer's own connection that returns a number.
+struct Raw(String);
+
+#[async_trait]
+impl WriteCommand for Raw {
+    type Answer = i64;
+
+    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<i64> {
+        sql::query(self.0.clone()).fetch_scalar(connection).await
+    }
+}
+
+async fn pragma(store: &Store, text: &str) -> i64 {
+    store.writer.order(Raw(format!("PRAGMA {text}"))).await.unwrap()
+}
+
+#[tokio::test]
+async fn committed_data_is_present_after_reopening() {
+    let folder = TempDir::new().unwrap();
+    let first = Arc::new(open(folder.path()).await);
+    let id = accepted(&(first.clone() as AnyLedger)).await;
+    let before = (first.instance(), first.execution(id).await.unwrap());
+    first.close().await;
+
+    let again = open(folder.path()).await;
+    assert_eq!((again.instance(), again.execution(id).await.unwrap()), before);
+    assert_ne!(again.instance().key, [0; 32]);
+}
+
+#[tokio::test]
+async fn an_answer_is_present_after_reopening() {
+    let folder = TempDir::new().unwrap();
+    let first = Arc::new(open(folder.path()).await);
+    let (id, fence) = asked(&(first.clone() as AnyLedger)).await;
+    let given = answer(id, fence, "the left one");
+    assert!(first.resume(given.clone()).await.unwrap());
+    let before = (first.execution(id).await.unwrap(), first.events(id, 0).await.unwrap());
+    first.close().await;
+
+    let again = open(folder.path()).await;
+    let after = (again.execution(id).await.unwrap(), again.events(id, 0).await.unwrap());
+    assert_eq!(after, before);
+    let taken = again.taken(given.owner, &given.agent, given.keys.message).await.unwrap();
+    assert_eq!(taken, Some((id, given.digest)));
+    let said = given.pieces[0].text;
+    assert_eq!(again.text(id, said).await.unwrap(), "the left one");
+    assert!(!again.resume(answer(id, fence, "again")).await.unwrap());
+}
+
+#[tokio::test]
+async fn two_directories_are_two_instances() {
+    let folders = [TempDir::new().unwrap(), TempDir::new().unwrap()];
+    let [one, other] = [open(folders[0].path()).await, open(folders[1].path()).await];
+    assert_ne!(one.instance().id, other.instance().id);
+    assert_ne!(one.instance().key, other.instance().key);
+}
+
+#[tokio::test]
+async fn a_second_service_is_refused_until_the_first_is_closed() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let first = open(folder.path()).await;
+    let refused = Store::open(&data, Durability::Process).await.unwrap_err();
+    assert!(matches!(&refused, StoreError::Locked { folder } if *folder == data));
+    assert!(refused.to_string().contains("used by another supervisor; stop that one"));
+    first.close().await;
+    open(folder.path()).await;
+}
+
+/// The lock is released when the writer has ended, for which a drop does not wait.
+#[tokio::test]
+async fn a_dropped_store_commits_its_orders_and_releases_the_lock() {
+    let folder = TempDir::new().unwrap();
+    let first = open(folder.path()).await;
+    // A child process that outlives the store must not hold the lock.
+    let mut child =
+        Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let given = request("look at this");
+    let id = given.id;
+    tokio::select! {
+        biased;
+        answer = first.accept(given) => panic!("answered at once: {answer:?}"),
+        () = std::future::ready(()) => {}
+    }
+    drop(first);
+
+    let data = folder.path().join("data");
+    let reopened = async {
+        loop {
+            match Store::open(&data, Durability::Process).await {
+                Err(StoreError::Locked { .. }) => tokio::task::yield_now().await,
+                opened => break opened.unwrap(),
+            }
+        }
+    };
+    let again = tokio::time::timeout(Duration::from_secs(10), reopened).await.unwrap();
+    assert!(again.execution(id).await.unwrap().is_some());
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[tokio::test]
+async fn the_directory_and_its_files_are_private() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let store = Arc::new(open(folder.path()).await);
+    accepted(&(store.clone() as AnyLedger)).await;
+    assert_eq!(mode(&data), 0o700);
+    for name in ["lock", "ledger.db", "ledger.db-wal", "ledger.db-shm"] {
+        assert_eq!((name, mode(&data.join(name))), (name, 0o600));
+    }
+    store.close().await;
+    fs::set_permissions(data.join("ledger.db"), Permissions::from_mode(0o644)).unwrap();
+    open(folder.path()).await;
+    assert_eq!(mode(&data.join("ledger.db")), 0o600);
+}
+
+#[tokio::test]
+async fn sqlite_has_the_documented_settings() {
+    let folder = TempDir::new().unwrap();
+    let store = open(folder.path()).await;
+    assert_eq!(pragma(&store, "synchronous").await, 1);
+    assert_eq!(pragma(&store, "auto_vacuum").await, 2);
+    assert_eq!(pragma(&store, "foreign_keys").await, 1);
+    store.close().await;
+    let left: Vec<_> = fs::read_dir(folder.path().join("data"))
+        .unwrap()
+        .map(|file| file.unwrap().file_name())
+        .collect();
+    assert_eq!(left.len(), 2, "the write-ahead log is folded in: {left:?}");
+    let power = Store::open(&folder.path().join("data"), Durability::Power).await.unwrap();
+    assert_eq!(pragma(&power, "synchronous").await, 2);
+}
+
+#[tokio::test]
+async fn a_full_disk_is_reported_and_recovered_from() {
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open(folder.path()).await);
+    let ledger: AnyLedger = store.clone();
+    let small = accepted(&ledger).await;
+    let pages = pragma(&store, "page_count").await;
+    pragma(&store, &format!("max_page_count = {}", pages + 4)).await;
+
+    let big = request(&"x".repeat(300_000));
+    for _ in 0..3 {
+        let refused = ledger.accept(big.clone()).await.unwrap_err();
+        assert!(matches!(&refused, LedgerError::Unavailable { cause } if cause.contains("full")));
+    }
+    let listed = ledger.executions(Filter::default()).await.unwrap();
+    assert_eq!(listed.iter().map(|row| row.id).collect::<Vec<_>>(), [small]);
+
+    pragma(&store, "max_page_count = 100000").await;
+    assert_eq!(ledger.accept(big).await.unwrap(), Acceptance::Fresh);
+}
+
+/// Change that the database refuses only at the commit: a chunk without an execution.
+struct Orphan;
+
+#[async_trait]
+impl WriteCommand for Orphan {
+    type Answer = ();
+
+    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
+        sql::query("PRAGMA defer_foreign_keys = ON").execute(&mut *connection).await?;
+        sql::query("INSERT INTO chunks VALUES (x'00', 1, 1, 'input', 0, 0, 'lost')")
+            .execute(connection)
+            .await?;
+        Ok(())
+    }
+}
+
+/// Change that signals its start and waits for a permit.
+#[derive(Clone)]
+struct Held {
+    begun: Arc<Semaphore>,
+    go: Arc<Semaphore>,
+}
+
+#[async_trait]
+impl WriteCommand for Held {
+    type Answer = ();
+
+    async fn make(&self, _: &mut DatabaseConnection) -> sql::Result<()> {
+        self.begun.add_permits(1);
+        _ = self.go.acquire().await.unwrap();
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_failed_commit_loses_its_batch_only() {
+    let folder = TempDir::new().unwrap();
+    let store = open(folder.path()).await;
+    let (one, two) = (request("look at this"), request("and at this"));
+    let held = Held { begun: Arc::new(Semaphore::new(0)), go: Arc::new(Semaphore::new(0)) };
+    let order = store.writer.order(held.clone());
+    // While this change is held, three others queue up for one batch: each is queued at its first poll.
+    let batch = async {
+        _ = held.begun.acquire().await.unwrap();
+        tokio::join!(
+            store.accept(one.clone()),
+            store.writer.order(Orphan),
+            store.accept(two),
+            async { held.go.add_permits(1) },
+        )
+    };
+    let (before, (first, lost, last, ())) = tokio::join!(order, batch);
+    before.unwrap();
+    for refused in [first.map(drop), lost, last.map(drop)] {
+        assert!(matches!(refused, Err(LedgerError::Unavailable { .. })), "{refused:?}");
+    }
+    assert_eq!(store.executions(Filter::default()).await.unwrap(), []);
+    assert_eq!(store.accept(one).await.unwrap(), Acceptance::Fresh);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn closing_under_load_keeps_acknowledged_writes() {
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open(folder.path()).await);
+    let (first, mut busy) = tokio::sync::mpsc::channel(1);
+    let mut callers = JoinSet::new();
+    for _ in 0..20 {
+        let (store, first) = (store.clone(), first.clone());
+        callers.spawn(async move {
+            let mut answered = 0;
+            while store.accept(request("look at this")).await.is_ok() {
+                answered += 1;
+                _ = first.try_send(());
+            }
+            answered
+        });
+    }
+    busy.recv().await.unwrap();
+    tokio::time::timeout(Duration::from_secs(10), store.close()).await.unwrap();
+    let answered: usize = callers.join_all().await.into_iter().sum();
+    let again = open(folder.path()).await;
+    assert_eq!(again.executions(Filter::default()).await.unwrap().len(), answered);
+}
+
+/// Both futures are polled before either is answered.
+#[tokio::test(flavor = "current_thread")]
+async fn closing_commits_queued_writes() {
+    let folder = TempDir::new().unwrap();
+    let store = open(folder.path()).await;
+    let (answer, ()) = tokio::join!(store.accept(request("look at this")), store.close());
+    assert_eq!(answer.unwrap(), Acceptance::Fresh);
+}
+
+#[tokio::test]
+async fn a_closed_store_reports_that_it_is_closed() {
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open(folder.path()).await);
+    let ledger: AnyLedger = store.clone();
+    let id = accepted(&ledger).await;
+    store.close().await;
+    store.close().await;
+    let chunk = Chunk {
+        stamp: AttemptId::FIRST,
+        channel: TextChannel::Stdout,
+        number: 0,
+        offset: 0,
+        text: "late".to_owned(),
+    };
+    let written = ledger.append(id, chunk).await.unwrap_err();
+    assert!(matches!(written, LedgerError::Unavailable { .. }));
+    let read = ledger.execution(id).await.unwrap_err();
+    assert!(matches!(read, LedgerError::Unavailable { .. }));
+}
+
+#[tokio::test]
+async fn a_long_log_is_checkpointed_while_the_store_is_open() {
+    const LONG: usize = 5_000_000;
+    let folder = TempDir::new().unwrap();
+    let store = open(folder.path()).await;
+    let length = || std::fs::metadata(&store.database).unwrap().len();
+    assert!(length() < LONG as u64);
+    store.accept(request(&"x".repeat(LONG))).await.unwrap();
+    let folded = async {
+        while length() < LONG as u64 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), folded).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_damaged_row_and_a_missing_chunk_are_unreadable() {
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open(folder.path()).await);
+    let ledger: AnyLedger = store.clone();
+    let given = request(&"x".repeat(150_000));
+    ledger.accept(given.clone()).await.unwrap();
+    let span = said(&given.input);
+    let damage = "DELETE FROM chunks WHERE number = 1 RETURNING number";
+    store.writer.order(Raw(damage.to_owned())).await.unwrap();
+    for from in [0, 70_000] {
+        let text = ledger.text(given.id, TextRange { from, ..span }).await.unwrap_err();
+        assert!(matches!(text, LedgerError::Unreadable { .. }), "{text}");
+    }
+    let damage = "UPDATE executions SET state = 'asleep' RETURNING fence";
+    store.writer.order(Raw(damage.to_owned())).await.unwrap();
+    let row = ledger.execution(given.id).await.unwrap_err();
+    assert!(matches!(row, LedgerError::Unreadable { .. }), "{row}");
+}
+
+#[tokio::test]
+async fn a_token_that_is_not_seeded_is_kept() {
+    let folder = TempDir::new().unwrap();
+    let store = open(folder.path()).await;
+    let scope = Scope { rights: vec![Right::Read], agents: None };
+    let seed = TokenSeed { name: "ann".to_owned(), hash: [1; 32], scope, expires: None };
+    store.seed(vec![seed], second(0)).await.unwrap();
+    let adopt = "UPDATE tokens SET seeded = 0 RETURNING seeded";
+    store.writer.order(Raw(adopt.to_owned())).await.unwrap();
+    store.seed(Vec::new(), second(1)).await.unwrap();
+    assert_eq!(store.tokens().await.unwrap().len(), 1);
+}

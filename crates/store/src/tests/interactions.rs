@@ -1,0 +1,145 @@
+//! Tests of interactions: both implementations conform, and no raw answer reaches a file.
+
+use algonius_actors::model::id::PrincipalId;
+use algonius_actors::model::interaction::{AnswerSource, InteractionId};
+use algonius_actors::model::permission::{DecisionFilter, PermissionDecision, PermissionVerdict};
+use algonius_actors::ports::interactions::Interactions;
+use algonius_actors::testing::MemoryLedger;
+use chrono::TimeDelta;
+use uuid::Uuid;
+
+use super::*;
+use crate::conformance::agent;
+use crate::conformance::interactions::{
+    InteractionPorts, answered, interactions_conformance, question, said as answer_text,
+};
+
+/// Answer that no file may contain.
+const SECRET: &str = "hunter2-is-my-key";
+
+mod sqlite {
+    use super::*;
+
+    interactions_conformance!(fresh_ports);
+
+    async fn fresh_ports() -> (InteractionPorts, TempDir) {
+        let folder = TempDir::new().unwrap();
+        let store = Arc::new(open(folder.path()).await);
+        (ports(&store), folder)
+    }
+}
+
+mod memory {
+    use super::*;
+
+    interactions_conformance!(fresh_ports);
+
+    async fn fresh_ports() -> (InteractionPorts, ()) {
+        let memory = Arc::new(MemoryLedger::default());
+        let ports = InteractionPorts {
+            ledger: memory.clone(),
+            history: memory.clone(),
+            interactions: memory,
+        };
+        (ports, ())
+    }
+}
+
+fn ports(store: &Arc<Store>) -> InteractionPorts {
+    InteractionPorts { ledger: store.clone(), history: store.clone(), interactions: store.clone() }
+}
+
+/// Returns true if a file of the data directory contains a text.
+fn is_on_disk(folder: &Path, text: &str) -> bool {
+    let files = fs::read_dir(folder.join("data")).unwrap().flatten().map(|entry| entry.path());
+    let mut contents = files.filter_map(|file| fs::read(file).ok());
+    contents.any(|bytes| bytes.windows(text.len()).any(|part| part == text.as_bytes()))
+}
+
+#[tokio::test]
+async fn no_file_contains_a_raw_answer() {
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open(folder.path()).await);
+    let ports = ports(&store);
+    let (id, fence) = ports.running().await;
+    let asked = ports.opened(question(id, "1", 5), fence).await;
+    let end = answered(answer_text(SECRET), 6);
+    let shown = answered(answer_text("the answer is redacted"), 6);
+    ports.interactions.close(asked.id, end.clone(), shown).await.unwrap();
+    assert!(is_on_disk(folder.path(), "the answer is redacted"));
+    assert!(!is_on_disk(folder.path(), SECRET), "the log contains the answer");
+    Store::close(&store).await;
+    assert!(!is_on_disk(folder.path(), SECRET), "the database contains the answer");
+
+    // The raw answer survives a restart, until its delivery.
+    let again = open(folder.path()).await;
+    let known = again.interaction(asked.id).await.unwrap().unwrap();
+    assert_eq!(known.closed, Some(end));
+    again.delivered(asked.id, second(7)).await.unwrap();
+    assert!(!is_on_disk(folder.path(), SECRET), "the delivery wrote the answer");
+    let sealed = "SELECT count(*) FROM interactions WHERE sealed IS NOT NULL".to_owned();
+    assert_eq!(again.writer.order(Raw(sealed)).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn an_answer_opens_only_for_its_interaction() {
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open(folder.path()).await);
+    let ports = ports(&store);
+    let (id, fence) = ports.running().await;
+    for (wire, answer) in [("1", "the first"), ("2", "the second")] {
+        let asked = ports.opened(question(id, wire, 5), fence).await;
+        let (end, shown) = (answered(answer_text(answer), 6), answered(answer_text("***"), 6));
+        ports.interactions.close(asked.id, end, shown).await.unwrap();
+    }
+    let moved = "UPDATE interactions SET sealed = (SELECT sealed FROM interactions WHERE wire = '2') \
+                 WHERE wire = '1' RETURNING 1";
+    store.writer.order(Raw(moved.to_owned())).await.unwrap();
+    let ids = store.interactions(Default::default()).await.unwrap();
+    let [second, first] = [ids[0].id, ids[1].id];
+    assert!(matches!(store.interaction(first).await, Err(LedgerError::Unreadable { .. })));
+    assert!(store.interaction(second).await.is_ok());
+}
+
+#[tokio::test]
+async fn an_old_decision_goes_when_a_later_one_is_recorded() {
+    let folder = TempDir::new().unwrap();
+    let store = open(folder.path()).await;
+    let decision = |days: i64| PermissionDecision {
+        at: second(0) + TimeDelta::days(days),
+        agent: agent(),
+        owner: PrincipalId(Uuid::nil()),
+        execution: algonius_actors::model::id::ExecutionId::fresh(),
+        attempt: AttemptId::FIRST,
+        interaction: Some(InteractionId::fresh()),
+        tool: "Bash".to_owned(),
+        digest: "d".to_owned(),
+        verdict: PermissionVerdict::Deny,
+        source: AnswerSource::Timeout,
+        waited_ms: 7,
+    };
+    let numbers = async || {
+        let all = store.decisions(DecisionFilter::default()).await.unwrap();
+        all.iter().map(|(number, _)| *number).collect::<Vec<_>>()
+    };
+    for days in [0, 1, 2, 365] {
+        store.decide(decision(days)).await.unwrap();
+    }
+    assert_eq!(numbers().await, [1, 2, 3, 4]);
+    store.decide(decision(367)).await.unwrap();
+    assert_eq!(numbers().await, [3, 4, 5]);
+    // A number is never given again, and a wrong clock removes two decisions at most.
+    store.decide(decision(36_500)).await.unwrap();
+    assert_eq!(numbers().await, [5, 6]);
+}
+
+#[tokio::test]
+async fn a_settlement_without_interactions_reads_no_row_of_them() {
+    let folder = TempDir::new().unwrap();
+    let store = open(folder.path()).await;
+    let explain = "EXPLAIN QUERY PLAN UPDATE interactions SET sealed = NULL \
+                   WHERE execution = x'00' AND sealed IS NOT NULL";
+    let rows = sql::query(explain).fetch_all(&store.readers).await.unwrap();
+    let plan: Vec<&str> = rows.iter().map(|row| row.get("detail").unwrap()).collect();
+    assert!(plan[0].contains("interactions_sealed"), "{plan:?}");
+}

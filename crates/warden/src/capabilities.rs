@@ -1,0 +1,81 @@
+//! Detects the capabilities of this machine for holding and confining programs.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use algonius_actors::model::host::host_capabilities::{CapabilityState, HostCapabilities};
+use algonius_actors::model::host::resources::Controllers;
+use nix::sys::resource::{Resource, getrlimit};
+use nix::unistd::geteuid;
+
+use super::confinement::group::CgroupRoot;
+use super::confinement::{bubblewrap, landlock, sockets};
+use super::startup::can_label;
+
+/// Detects the capabilities now. Runs bubblewrap if it is on this search path, so it may take some time.
+#[must_use]
+pub fn detect(path: Option<&OsStr>) -> HostCapabilities {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let (cgroup, controllers) = groups();
+    HostCapabilities {
+        kernel: release.trim().to_owned(),
+        labels: can_label(),
+        landlock: landlock::version(),
+        bubblewrap: bubblewrap(path).map_or(CapabilityState::Absent, |program| {
+            works(is_of_root(&program) && bubblewrap::works(&program))
+        }),
+        cgroup,
+        controllers,
+        root: geteuid().is_root(),
+        users: may_change_users(),
+        sockets: sockets::reachable(&|name| std::env::var_os(name)),
+        open_files: getrlimit(Resource::RLIMIT_NOFILE).unwrap_or_default(),
+    }
+}
+
+/// Returns the path of bubblewrap on this search path, without links.
+#[must_use]
+pub fn bubblewrap(path: Option<&OsStr>) -> Option<PathBuf> {
+    let mut files =
+        std::env::split_paths(path.unwrap_or_default()).map(|folder| folder.join("bwrap"));
+    files.find(|file| file.is_absolute() && file.is_file())?.canonicalize().ok()
+}
+
+/// Returns true if only root can change a file without links, or replace it. An agent that could replace bubblewrap
+/// would disable the sandbox of every other agent.
+fn is_of_root(file: &Path) -> bool {
+    const WRITE_OTHERS: u32 = 0o022;
+    file.ancestors().all(|place| {
+        fs::symlink_metadata(place).is_ok_and(|data| {
+            let group = if data.gid() == 0 { 0o002 } else { WRITE_OTHERS };
+            data.uid() == 0 && data.mode() & group == 0
+        })
+    })
+}
+
+/// Returns whether groups can be created below the service's own group, and which limits they would enforce.
+fn groups() -> (CapabilityState, Controllers) {
+    let Some(place) = CgroupRoot::own() else {
+        return (CapabilityState::Absent, Controllers::default());
+    };
+    match place.is_ours() {
+        true => (CapabilityState::Usable, place.controllers()),
+        false => (CapabilityState::Unusable, Controllers::default()),
+    }
+}
+
+/// Returns true if this process has every capability that is needed to start a program as another user, to give the
+/// program its folder, to end it, and to read and remove its files.
+fn may_change_users() -> bool {
+    const NEEDED: [u32; 6] = [0, 1, 3, 5, 6, 7]; // CHOWN, DAC_OVERRIDE, FOWNER, KILL, SETGID, SETUID
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    effective.is_some_and(|set| NEEDED.iter().all(|number| set & (1 << number) != 0))
+}
+
+fn works(is_usable: bool) -> CapabilityState {
+    if is_usable { CapabilityState::Usable } else { CapabilityState::Unusable }
+}

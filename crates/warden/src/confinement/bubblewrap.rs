@@ -1,0 +1,137 @@
+//! View of a program on the system, as arguments of bubblewrap, which creates mount and process namespaces.
+
+mod layers;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use nix::unistd::geteuid;
+
+use self::layers::Layers;
+use super::root_capabilities::KEPT;
+
+/// Without this capability the kernel refuses root a user namespace in which it is root too, and bubblewrap creates
+/// such a namespace. Mounts that a new namespace inherits stay locked, so no hidden file appears in it.
+const NESTING: &str = "CAP_SETFCAP";
+
+/// Part of the system that a program sees, and the part that it may change.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct View {
+    /// Files, and folders with their contents, that the program may change, as paths without links. A path that does
+    /// not exist is skipped. A program that may change `/` has the devices too, unless it runs as root.
+    pub writable: Vec<PathBuf>,
+    /// Folders that the service has created for the program, which it may change too.
+    pub own: Vec<PathBuf>,
+    /// True if the program shares the network of the machine.
+    pub network: bool,
+    /// Home of the program, which it may change if it may change the parent folder.
+    pub home: PathBuf,
+    /// Working directory. The program sees it even if its parent is hidden.
+    pub workspace: PathBuf,
+    /// Folders, without links, in which the configured working directories are; empty if that is not known.
+    pub workplaces: Vec<PathBuf>,
+    /// True if the program may change the working directory in that case.
+    pub changes_workspace: bool,
+    /// True if the program creates sandboxes itself.
+    pub nests: bool,
+    /// Folders and files that appear empty to the program.
+    pub hidden: Vec<PathBuf>,
+    /// Empty file that replaces each hidden file.
+    pub empty: PathBuf,
+    /// Files of the service.
+    pub service: Guarded,
+    /// Paths that the program may not change, although it may change their parents; relative to the workspace.
+    pub protected: Vec<PathBuf>,
+}
+
+/// Files of the service, as a view treats them. A path that does not exist is skipped.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Guarded {
+    /// Hidden from the program, except its own folders and its own file in them.
+    pub unreadable: Vec<PathBuf>,
+    /// Read-only to the program.
+    pub unwritable: Vec<PathBuf>,
+    /// Folder of the configuration: read-only too, unless it is the working directory or the home of the program.
+    pub folder: Option<PathBuf>,
+}
+
+/// Program that starts another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wrapper {
+    /// Absolute path of the wrapper.
+    pub program: PathBuf,
+    /// Arguments of the wrapper up to the other program.
+    pub args: Vec<OsString>,
+}
+
+/// Reason why a view cannot be created.
+#[derive(Debug, thiserror::Error)]
+pub enum ViewError {
+    /// A missing path can be neither hidden nor protected from later creation.
+    #[error("a path that is to be hidden or protected is not there")]
+    Missing {
+        /// Missing path.
+        path: PathBuf,
+    },
+    /// An agent that may change a link can change its target.
+    #[error("a path that is to be protected leads through a link that the agent may change")]
+    Replaceable {
+        /// Path of the link.
+        path: PathBuf,
+    },
+    /// An agent replaced a folder, or a parent of it, with a link.
+    #[error("a path that the agent may change was replaced by a link")]
+    Replaced {
+        /// Configured path.
+        path: PathBuf,
+    },
+    /// A link leads to a folder of the service, because the configuration names no such folder.
+    #[error("the working directory belongs to the service")]
+    OfService,
+    /// The program would start in an empty folder.
+    #[error("its working folder is hidden from it")]
+    Blind,
+    /// The system did not report the state of a path.
+    #[error(transparent)]
+    System(#[from] io::Error),
+}
+
+impl View {
+    /// Returns the wrapper that creates this view for a program. Reads file metadata, so it may take some time.
+    ///
+    /// # Errors
+    /// Fails if a path is not as required, or cannot be read.
+    pub fn wrapper(&self, bubblewrap: &Path, program: &Path) -> Result<Wrapper, ViewError> {
+        let (workspace, program) = (self.workspace.canonicalize()?, program.canonicalize()?);
+        let layers = Layers::of(self, &workspace, &program)?;
+        let mut args = layers.arguments(&self.empty);
+        args.extend(["--unshare-pid", "--unshare-ipc", "--die-with-parent"].map(Into::into));
+        if !self.network {
+            args.push("--unshare-net".into());
+        }
+        if geteuid().is_root() {
+            args.extend(["--cap-drop", "ALL"].map(Into::into));
+            let nesting = self.nests.then_some(NESTING);
+            let kept = KEPT.iter().map(|(name, _)| *name).chain(nesting);
+            args.extend(kept.flat_map(|name| ["--cap-add".into(), name.into()]));
+        }
+        args.extend(["--chdir".into(), workspace.into()]);
+        Ok(Wrapper { program: bubblewrap.to_owned(), args })
+    }
+}
+
+/// Returns true if bubblewrap works on this machine with all the required namespaces.
+pub(crate) fn works(bubblewrap: &Path) -> bool {
+    let view = View { workspace: PathBuf::from("/"), ..View::default() };
+    let Ok(Wrapper { program, args }) = view.wrapper(bubblewrap, bubblewrap) else { return false };
+    let mut command = Command::new(program);
+    // Without `--as-pid-1`, an intermediate process of bubblewrap would end later and become an orphan of this process.
+    command.args(args).args(["--as-pid-1", "--", "true"]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests;

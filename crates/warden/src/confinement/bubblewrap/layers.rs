@@ -1,0 +1,233 @@
+//! Mounts of a view.
+//!
+//! The longest matching path counts, so layers are mounted from the root downwards. A folder that could be moved
+//! together with a mount inside is bind-mounted on itself, because a mount point cannot be moved.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::unistd::geteuid;
+
+use super::{Guarded, View, ViewError};
+
+/// Greatest number of links that are followed, as in the kernel.
+const LINKS: u32 = 40;
+
+/// Devices that a program of root keeps when it may change everything: none of them gives access to files.
+const HARMLESS: [&str; 5] = ["/dev/dri", "/dev/fuse", "/dev/kvm", "/dev/net", "/dev/shm"];
+
+/// Treatment of a path, and of everything below it without a layer of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Layer {
+    Writable,
+    ReadOnly,
+    Hidden,
+    /// Devices without stored data, and private terminals.
+    Devices,
+    /// Process information of the program's own processes.
+    Processes,
+}
+
+/// Layers by their paths, without links; `/` is among them.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::confinement::bubblewrap) struct Layers(BTreeMap<PathBuf, Layer>);
+
+impl Layers {
+    /// Returns the layers of a view, for a program that works in `workspace`; both paths are without links.
+    ///
+    /// # Errors
+    /// Fails if a path is not as required, or cannot be read.
+    pub(in crate::confinement::bubblewrap) fn of(
+        view: &View,
+        workspace: &Path,
+        program: &Path,
+    ) -> Result<Self, ViewError> {
+        let mut layers = Self::base(view)?;
+        judge_workspace(view, workspace)?;
+        let hidden = view.hidden.iter().map(|path| place(path));
+        let mut hidden = hidden.collect::<Result<Vec<_>, _>>()?;
+        hidden.extend(existing(&view.service.unreadable));
+        hidden.sort();
+        for place in hidden {
+            layers.insert(place, Layer::Hidden)?;
+        }
+        layers.show_workspace(workspace, view.changes_workspace)?;
+        layers.show_program(program);
+        let protected = view.protected.iter().map(|path| layers.fixed(workspace.join(path)));
+        let mut read_only = protected.collect::<Result<Vec<_>, _>>()?;
+        read_only.extend(existing(&view.service.unwritable));
+        // A program needs to change its working directory and its home, whatever else they contain.
+        let home = view.home.canonicalize().unwrap_or_default();
+        let is_used = |place: &PathBuf| workspace.starts_with(place) || home.starts_with(place);
+        let folder = view.service.folder.as_ref().and_then(|folder| folder.canonicalize().ok());
+        read_only.extend(folder.filter(|folder| !is_used(folder)));
+        read_only.sort();
+        for place in read_only {
+            layers.insert(place, Layer::ReadOnly)?;
+        }
+        Ok(layers)
+    }
+
+    /// Shows the working directory if its parent is hidden.
+    fn show_workspace(&mut self, workspace: &Path, is_changed: bool) -> Result<(), ViewError> {
+        if self.0.get(workspace) == Some(&Layer::Hidden) {
+            return Err(ViewError::Blind);
+        }
+        if matches!(self.around(workspace), Layer::Hidden | Layer::Devices) {
+            let layer = if is_changed { Layer::Writable } else { Layer::ReadOnly };
+            self.0.insert(workspace.to_owned(), layer);
+        }
+        Ok(())
+    }
+
+    /// Shows the program if its parent is hidden, with the files beside it unless these are hidden themselves.
+    fn show_program(&mut self, program: &Path) {
+        if self.around(program) != Layer::Hidden {
+            return;
+        }
+        let beside = program.parent().filter(|folder| !self.0.contains_key(*folder));
+        self.0.insert(beside.unwrap_or(program).to_owned(), Layer::ReadOnly);
+    }
+
+    /// Returns the writable paths on top of the read-only root. Missing paths are skipped.
+    fn base(view: &View) -> Result<Self, ViewError> {
+        let mut layers = BTreeMap::from([("/proc".into(), Layer::Processes)]);
+        for path in view.writable.iter().chain(&view.own) {
+            match path.canonicalize() {
+                Ok(place) if place != *path && view.writable.contains(path) => {
+                    return Err(ViewError::Replaced { path: path.clone() });
+                }
+                Ok(place) => _ = layers.insert(place, Layer::Writable),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if !layers.contains_key(Path::new("/")) {
+            layers.insert("/".into(), Layer::ReadOnly);
+            layers.entry("/dev".into()).or_insert(Layer::Devices);
+        } else if geteuid().is_root() {
+            // Through a disk's own device, root could read and change every file that is hidden here.
+            layers.entry("/dev".into()).or_insert(Layer::Devices);
+            layers.extend(
+                existing(HARMLESS.map(PathBuf::from).as_slice()).map(|it| (it, Layer::Writable)),
+            );
+        }
+        Ok(Self(layers))
+    }
+
+    /// Returns the layer that contains a path.
+    fn around(&self, path: &Path) -> Layer {
+        let found = path.ancestors().find_map(|above| self.0.get(above));
+        found.copied().unwrap_or(Layer::ReadOnly)
+    }
+
+    /// Adds a layer if it has an effect, and mounts its writable parents so that the path cannot be moved away. Parents
+    /// come before their children.
+    fn insert(&mut self, place: PathBuf, layer: Layer) -> Result<(), ViewError> {
+        let may_change = |path: &&Path| self.around(path) == Layer::Writable;
+        let above: Vec<_> =
+            place.ancestors().skip(1).filter(may_change).map(Path::to_owned).collect();
+        match (self.around(&place), layer) {
+            // Also within a hidden path: the workspace may lie between the two.
+            (_, Layer::Hidden) | (Layer::Writable, _) => {
+                self.0.extend(above.into_iter().map(|above| (above, Layer::Writable)));
+                self.0.insert(place, layer);
+            }
+            (Layer::Processes, _) => return Err(ViewError::Missing { path: place }),
+            // The path is not writable there anyway.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Resolves a path to be protected, and refuses links that the program could change.
+    fn fixed(&self, mut path: PathBuf) -> Result<PathBuf, ViewError> {
+        for _ in 0..LINKS {
+            let links = path.ancestors().filter(|above| above.is_symlink());
+            let Some(link) = links.last() else { return place(&path) };
+            let folder = link.parent().unwrap_or(Path::new("/")).canonicalize()?;
+            if self.around(&folder) == Layer::Writable {
+                return Err(ViewError::Replaceable { path: link.to_owned() });
+            }
+            let rest = path.strip_prefix(link).unwrap_or(Path::new(""));
+            path = folder.join(link.read_link()?).join(rest);
+        }
+        Err(io::Error::from(Errno::ELOOP).into())
+    }
+
+    /// Returns true if a path is hidden or read-only, or is in a folder that is.
+    fn is_covered(&self, path: &Path) -> bool {
+        let above = path.ancestors().filter(|above| *above != Path::new("/"));
+        let mut layers = above.filter_map(|above| self.0.get(above));
+        layers.any(|layer| matches!(layer, Layer::Hidden | Layer::ReadOnly))
+    }
+
+    /// Returns the arguments of bubblewrap. A hidden file reads as the empty file `empty`: its mount is read-only, so
+    /// that its mode cannot be changed either. (A device such as `/dev/null` would be the machine's own.)
+    pub(in crate::confinement::bubblewrap) fn arguments(&self, empty: &Path) -> Vec<OsString> {
+        let has_devices = self.0.get(Path::new("/")) == Some(&Layer::Writable)
+            && self.0.get(Path::new("/dev")) != Some(&Layer::Devices);
+        let mut args = Vec::new();
+        // Bubblewrap follows links. If an agent replaces a writable folder now, another folder is mounted, and hidden
+        // or protected paths cover it only if they are mounted later.
+        let (covers, others): (Vec<_>, Vec<_>) =
+            self.0.iter().partition(|(path, _)| self.is_covered(path));
+        for (path, layer) in others.into_iter().chain(covers) {
+            let is_device = has_devices || path.starts_with("/dev");
+            let words: &[&str] = match layer {
+                Layer::Writable if is_device => &["--dev-bind"],
+                Layer::Writable => &["--bind"],
+                Layer::ReadOnly => &["--ro-bind"],
+                Layer::Hidden if path.is_dir() => &["--tmpfs"],
+                Layer::Hidden => &["--ro-bind"],
+                Layer::Devices => &["--dev"],
+                Layer::Processes => &["--proc"],
+            };
+            args.extend(words.iter().map(OsString::from));
+            match layer {
+                Layer::Writable | Layer::ReadOnly => args.push(path.into()),
+                Layer::Hidden if !path.is_dir() => args.push(empty.into()),
+                Layer::Hidden | Layer::Devices | Layer::Processes => {}
+            }
+            args.push(path.into());
+        }
+        // Remounted last, after all mounts inside exist.
+        let hidden =
+            self.0.iter().filter(|(path, layer)| **layer == Layer::Hidden && path.is_dir());
+        args.extend(hidden.flat_map(|(path, _)| ["--remount-ro".into(), path.into()]));
+        args
+    }
+}
+
+/// Refuses a working directory of the service, which would be shown even if its parent is hidden; and a parent of the
+/// service's files, if only a link leads there.
+fn judge_workspace(view: &View, workspace: &Path) -> Result<(), ViewError> {
+    let is_below = |paths: &[PathBuf]| existing(paths).any(|path| workspace.starts_with(path));
+    let is_above = |paths: &[PathBuf]| existing(paths).any(|path| path.starts_with(workspace));
+    let Guarded { unreadable, unwritable, .. } = &view.service;
+    // Not resolved again: an agent may have put a link there meanwhile.
+    let is_led = !view.workplaces.is_empty()
+        && !view.workplaces.iter().any(|root| workspace.starts_with(root));
+    let is_around = is_above(unreadable) || is_above(unwritable) || is_below(unwritable);
+    match (is_below(unreadable) || is_led && is_around) && !is_below(&view.own) {
+        true => Err(ViewError::OfService),
+        false => Ok(()),
+    }
+}
+
+fn place(path: &Path) -> Result<PathBuf, ViewError> {
+    path.canonicalize().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            ViewError::Missing { path: path.to_owned() }
+        }
+        _ => error.into(),
+    })
+}
+
+/// Returns the existing paths, without links.
+fn existing(paths: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+    paths.iter().filter_map(|path| path.canonicalize().ok())
+}

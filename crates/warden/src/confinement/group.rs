@@ -1,0 +1,254 @@
+//! Control group of an attempt: the kernel enforces its limits and kills all its processes at once.
+//!
+//! A group is a cgroup v2 folder with all processes of one attempt, so one write ends them all, however fast they fork.
+//! A program enters the group by itself, before its `execve`.
+
+mod place;
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use algonius_actors::model::execution::AttemptId;
+use algonius_actors::model::host::resources::{Controllers, Refusals, Resources};
+use algonius_actors::model::id::ExecutionId;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep};
+use uuid::Uuid;
+
+pub use self::place::CgroupRoot;
+
+/// Time within which a group must become empty, and the pause between two checks: killed processes disappear with a
+/// delay.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Key of an attempt, which is stable across process instances of the service.
+type AttemptKey = (ExecutionId, AttemptId);
+
+/// Control groups of a service.
+#[derive(Debug)]
+pub struct ControlGroups {
+    place: CgroupRoot,
+    instance: Uuid,
+    controllers: Controllers,
+    /// True if the parent group was changed for them.
+    is_prepared: bool,
+}
+
+impl ControlGroups {
+    /// Prepares a place for groups or, if none are wanted, handles those that an earlier process instance left there.
+    /// Returns `None` if nothing has to be done or can be done.
+    #[must_use]
+    pub fn open(place: Option<CgroupRoot>, instance: Uuid, are_wanted: bool) -> Option<Self> {
+        let place = place.filter(CgroupRoot::is_ours)?;
+        let controllers = Controllers::default();
+        let mut groups = Self { place, instance, controllers, is_prepared: false };
+        if are_wanted {
+            (groups.controllers, groups.is_prepared) = groups.place.prepare();
+        } else if groups.left().next().is_none() {
+            return None;
+        }
+        Some(groups)
+    }
+
+    /// Returns the limits that a group can enforce.
+    #[must_use]
+    pub const fn controllers(&self) -> Controllers {
+        self.controllers
+    }
+
+    /// Creates a group for an attempt, with its limits.
+    ///
+    /// # Errors
+    /// The system's error; nothing remains then.
+    pub(crate) fn make(&self, attempt: AttemptKey, resources: &Resources) -> io::Result<Group> {
+        let folder = self.folder(attempt);
+        match fs::create_dir(&folder) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
+        let limited = limit(&folder, self.controllers, resources);
+        limited.inspect_err(|_| _ = remove(&folder))?;
+        Ok(Group::new(folder))
+    }
+
+    /// Returns the group of an attempt that an earlier process instance started.
+    pub(crate) fn find(&self, attempt: AttemptKey) -> Option<Group> {
+        let folder = self.folder(attempt);
+        folder.is_dir().then(|| Group::new(folder))
+    }
+
+    /// Ends every group except those of these attempts; returns the number of ended groups.
+    pub(crate) async fn end_all_but(&self, these: &HashSet<AttemptKey>) -> usize {
+        let spared: HashSet<_> = these.iter().map(|attempt| self.folder(*attempt)).collect();
+        let mut ended = 0;
+        for folder in self.left().filter(|folder| !spared.contains(folder)) {
+            let group = Group::new(folder);
+            group.kill();
+            group.close().await;
+            ended += 1;
+        }
+        ended
+    }
+
+    /// Ends every group, and reverts the changes to the parent group.
+    pub(crate) async fn close(&self) {
+        self.end_all_but(&HashSet::new()).await;
+        if !self.is_prepared {
+            return;
+        }
+        let (place, controllers) = (self.place.clone(), self.controllers);
+        if let Err(error) = once_empty(move || place.restore_controllers(controllers)).await {
+            tracing::warn!(%error, "control group was not restored");
+        }
+    }
+
+    fn folder(&self, (execution, stamp): AttemptKey) -> PathBuf {
+        let (id, AttemptId { turn, attempt }) = (execution.0.simple(), stamp);
+        self.place.folder().join(format!("{}{id}-{turn}-{attempt}", self.prefix()))
+    }
+
+    /// Returns the name prefix of all groups of this data directory, and of no other.
+    fn prefix(&self) -> String {
+        format!("algonius-{}-", self.instance.simple())
+    }
+
+    fn left(&self) -> impl Iterator<Item = PathBuf> {
+        let prefix = self.prefix();
+        let entries = self.place.folder().read_dir().into_iter().flatten().flatten();
+        let is_its = move |name: &str| name.starts_with(&prefix);
+        let its = entries.filter(move |entry| entry.file_name().to_str().is_some_and(&is_its));
+        its.map(|entry| entry.path()).filter(|path| path.is_dir())
+    }
+}
+
+/// Writes the limits that have controllers.
+fn limit(folder: &Path, held: Controllers, resources: &Resources) -> io::Result<()> {
+    let write = |name: &str, value: u64| fs::write(folder.join(name), value.to_string());
+    if let Some(most) = resources.memory.filter(|_| held.memory) {
+        write("memory.max", most)?;
+        // All processes are killed, or none: half a process tree is of no use.
+        write("memory.oom.group", 1)?;
+        // A kernel without swap has no such file.
+        _ = write("memory.swap.max", 0);
+    }
+    if let Some(most) = resources.processes.filter(|_| held.pids) {
+        write("pids.max", most)?;
+    }
+    Ok(())
+}
+
+/// Control group of an attempt.
+#[derive(Debug)]
+pub(crate) struct Group {
+    folder: PathBuf,
+    /// Refusals at the time of the removal.
+    last: OnceLock<Refusals>,
+    is_closed: AtomicBool,
+}
+
+impl Group {
+    fn new(folder: PathBuf) -> Self {
+        Self { folder, last: OnceLock::new(), is_closed: AtomicBool::new(false) }
+    }
+
+    /// Opens the file in which a process enters the group by writing a zero.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub(crate) fn entrance(&self) -> io::Result<OwnedFd> {
+        let file = self.folder.join("cgroup.procs");
+        Ok(File::options().write(true).create(true).truncate(false).open(file)?.into())
+    }
+
+    /// Returns the limits that the group enforces.
+    pub(crate) fn held(&self) -> Controllers {
+        let is_limited = |name: &str| self.read(name).trim().parse::<u64>().is_ok();
+        Controllers { memory: is_limited("memory.max"), pids: is_limited("pids.max") }
+    }
+
+    /// Kills all processes of the group at once.
+    pub(crate) fn kill(&self) {
+        // Kernels before 5.14 have no such file: then only the process holder kills.
+        _ = fs::write(self.folder.join("cgroup.kill"), "1");
+    }
+
+    /// Returns the refusals so far, or until the end of the group.
+    pub(crate) fn refusals(&self) -> Refusals {
+        self.last.get().copied().unwrap_or_else(|| Refusals {
+            killed: count(&self.read("memory.events"), "oom_kill"),
+            unstarted: count(&self.read("pids.events"), "max"),
+        })
+    }
+
+    /// Returns true if the group was removed, as far as possible.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Relaxed)
+    }
+
+    /// Removes the group after it has become empty.
+    pub(crate) async fn close(&self) {
+        _ = self.last.set(self.refusals());
+        let folder = self.folder.clone();
+        if let Err(error) = once_empty(move || remove(&folder)).await {
+            tracing::warn!(%error, "control group was not removed");
+        }
+        self.is_closed.store(true, Ordering::Relaxed);
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.folder.join(name)).unwrap_or_default()
+    }
+}
+
+/// Returns the number after a key that has a line of its own.
+fn count(lines: &str, word: &str) -> u64 {
+    let mut pairs = lines.lines().filter_map(|line| line.split_once(' '));
+    let found = pairs.find(|(name, _)| *name == word);
+    found.and_then(|(_, number)| number.trim().parse().ok()).unwrap_or_default()
+}
+
+/// Retries an operation that needs an empty group until the group is empty.
+async fn once_empty(act: impl Fn() -> io::Result<()> + Clone + Send + 'static) -> io::Result<()> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let done = spawn_blocking(act.clone()).await.map_err(io::Error::other).flatten();
+        match done {
+            Err(error) if error.kind() == ErrorKind::ResourceBusy && Instant::now() < until => {
+                sleep(PAUSE).await; // No event reports when the last process has gone.
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Removes a group, with its child groups. A missing group counts as removed.
+fn remove(folder: &Path) -> io::Result<()> {
+    for entry in folder.read_dir().into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove(&entry.path())?;
+        }
+    }
+    match fs::remove_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Kills the processes of a group, and removes it.
+pub(crate) async fn end(group: Option<&Arc<Group>>) {
+    if let Some(group) = group.map(Arc::clone) {
+        let killed = Arc::clone(&group);
+        _ = spawn_blocking(move || killed.kill()).await;
+        group.close().await;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! Tests of groups in folders that simulate a cgroup v2 tree with every controller.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command};
+
+use algonius_actors::model::host::resources::Grouping;
+
+use crate::confinement::group::*;
+use crate::testing::simulated_group;
+
+const ALL: Controllers = Controllers { memory: true, pids: true };
+
+fn delegated(processes: &[u32]) -> (tempfile::TempDir, CgroupRoot) {
+    let folder = tempfile::tempdir().unwrap();
+    let place = simulated_group(folder.path(), processes).unwrap();
+    (folder, place)
+}
+
+fn read(folder: &Path, name: &str) -> String {
+    fs::read_to_string(folder.join(name)).unwrap_or_default()
+}
+
+fn both() -> Resources {
+    Resources { memory: Some(1 << 30), processes: Some(20), grouping: Grouping::Auto }
+}
+
+fn attempt() -> AttemptKey {
+    (ExecutionId::fresh(), AttemptId::FIRST)
+}
+
+fn sleeper() -> Child {
+    Command::new("sleep").arg("600").spawn().unwrap()
+}
+
+#[test]
+fn the_service_moves_to_its_own_group_to_enable_controllers() {
+    let me = std::process::id();
+    let (folder, place) = delegated(&[me]);
+    assert_eq!(place.controllers(), ALL, "to ask changes nothing");
+    assert_eq!(read(folder.path(), "cgroup.subtree_control"), "cpu\n");
+    let groups = ControlGroups::open(Some(place), Uuid::new_v4(), true).unwrap();
+    assert_eq!(groups.controllers(), ALL);
+    assert_eq!(read(folder.path(), "algonius-service/cgroup.procs"), me.to_string());
+    assert_eq!(read(folder.path(), "cgroup.subtree_control"), "+memory +pids");
+}
+
+#[test]
+fn a_group_with_a_foreign_process_is_unchanged() {
+    let mut stranger = sleeper();
+    let (folder, place) = delegated(&[std::process::id(), stranger.id()]);
+    let groups = ControlGroups::open(Some(place), Uuid::new_v4(), true).unwrap();
+    assert_eq!(groups.controllers(), Controllers::default());
+    assert_eq!(read(folder.path(), "cgroup.subtree_control"), "cpu\n");
+    // The service moves no foreign process, and leaves the root of all groups unchanged
+    assert!(!folder.path().join("algonius-service").exists());
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+}
+
+#[test]
+fn the_root_group_is_unchanged() {
+    let (folder, place) = delegated(&[]);
+    fs::remove_file(folder.path().join("cgroup.type")).unwrap();
+    fs::write(folder.path().join("cgroup.subtree_control"), "pids").unwrap();
+    let groups = ControlGroups::open(Some(place), Uuid::new_v4(), true).unwrap();
+    assert_eq!(groups.controllers(), Controllers { memory: false, pids: true });
+    // The service moves no foreign process, and leaves the root of all groups unchanged
+    assert!(!folder.path().join("algonius-service").exists());
+}
+
+#[test]
+fn no_group_is_created_unless_one_is_required() {
+    let (folder, place) = delegated(&[std::process::id()]);
+    assert!(ControlGroups::open(Some(place), Uuid::new_v4(), false).is_none());
+    assert!(!folder.path().join("algonius-service").exists());
+    assert!(ControlGroups::open(None, Uuid::new_v4(), true).is_none());
+}
+
+#[tokio::test]
+async fn a_group_gets_the_limits_that_its_controllers_enforce() {
+    let (_folder, place) = delegated(&[std::process::id()]);
+    let mut groups = ControlGroups::open(Some(place), Uuid::new_v4(), true).unwrap();
+    let group = groups.make(attempt(), &both()).unwrap();
+    for (name, text) in [
+        ("memory.max", "1073741824"),
+        ("memory.swap.max", "0"),
+        ("memory.oom.group", "1"),
+        ("pids.max", "20"),
+    ] {
+        assert_eq!(group.read(name), text, "{name}");
+    }
+    assert_eq!(group.held(), ALL);
+    groups.controllers.memory = false;
+    let group = groups.make(attempt(), &both()).unwrap();
+    assert_eq!((group.held().memory, group.held().pids), (false, true));
+    let one = Resources { processes: None, ..both() };
+    assert_eq!(groups.make(attempt(), &one).unwrap().held(), Controllers::default());
+}
+
+#[tokio::test]
+async fn refusals_are_known_after_the_group_is_gone() {
+    let (_folder, place) = delegated(&[std::process::id()]);
+    let groups = ControlGroups::open(Some(place), Uuid::new_v4(), true).unwrap();
+    let group = groups.make(attempt(), &Resources::default()).unwrap();
+    assert_eq!(group.refusals(), Refusals::default());
+    let events = "low 0\nhigh 0\nmax 9\noom 2\noom_kill 3\noom_group_kill 1\n";
+    fs::write(group.folder.join("memory.events"), events).unwrap();
+    fs::write(group.folder.join("pids.events"), "max 7\n").unwrap();
+    let refused = Refusals { killed: 3, unstarted: 7 };
+    assert_eq!(group.refusals(), refused);
+    group.close().await;
+    fs::remove_dir_all(&group.folder).unwrap();
+    assert_eq!((group.refusals(), group.is_closed()), (refused, true));
+}
+
+#[tokio::test]
+async fn groups_of_earlier_processes_end_unless_reattached() {
+    let (folder, place) = delegated(&[std::process::id()]);
+    let instance = Uuid::new_v4();
+    let earlier = ControlGroups::open(Some(place.clone()), instance, true).unwrap();
+    let (kept, lost) = (attempt(), attempt());
+    let [kept_group, lost_group] =
+        [kept, lost].map(|it| earlier.make(it, &Resources::default()).unwrap());
+    let other = ControlGroups::open(Some(place.clone()), Uuid::new_v4(), true).unwrap();
+    let foreign = other.make(attempt(), &Resources::default()).unwrap();
+    // A process instance that wants no groups still ends the existing ones.
+    let next = ControlGroups::open(Some(place), instance, false).unwrap();
+    assert_eq!(next.end_all_but(&HashSet::from([kept])).await, 1);
+    assert_eq!(read(&lost_group.folder, "cgroup.kill"), "1");
+    assert!(!kept_group.folder.join("cgroup.kill").exists());
+    assert!(!foreign.folder.join("cgroup.kill").exists(), "it is another's");
+    assert!(next.find(kept).is_some() && next.find(attempt()).is_none());
+    assert!(folder.path().join("algonius-service").exists());
+}
+
+#[tokio::test]
+async fn a_group_is_removed_with_its_subgroups() {
+    let (_folder, place) = delegated(&[std::process::id()]);
+    let groups = ControlGroups::open(Some(place), Uuid::new_v4(), true).unwrap();
+    let group = groups.make(attempt(), &Resources::default()).unwrap();
+    fs::create_dir_all(group.folder.join("inner/most")).unwrap();
+    group.close().await;
+    assert!(!group.folder.exists());
+}

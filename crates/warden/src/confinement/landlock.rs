@@ -1,0 +1,225 @@
+//! Landlock domains: the files and the network that a program may use, as a ruleset of paths.
+//!
+//! Landlock has allow rules only, so it refuses everything that no rule names. The service builds the
+//! ruleset, because opening paths may block; the program's own process applies it before `execve`. All
+//! processes that the program starts inherit the domain, and none can leave it. A domain alone also prevents
+//! its processes from tracing processes outside of it and from reading their environment.
+//!
+//! Landlock does not restrict modes, owners, times and attributes of files, listing of folders (the ruleset
+//! does not handle that right, see [`FileAccess::readable`]), UDP, and sockets in the file system.
+
+mod allow_list;
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use nix::errno::Errno;
+
+use super::bubblewrap::ViewError;
+
+pub use self::allow_list::{AllowList, Readable};
+
+/// Landlock domain of a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Domain {
+    /// Files that the program may read and change; without it, all files.
+    pub files: Option<FileAccess>,
+    /// True if the program may use TCP.
+    pub network: bool,
+}
+
+/// Files that a program may read and change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileAccess {
+    /// Files and folders whose content the program may read and execute. Folders may be listed everywhere,
+    /// so that a program can list a folder above a hidden one.
+    pub readable: Arc<Readable>,
+    /// Files and folders that the program may change, and read too, as paths without links. Harmless devices are always
+    /// among them. A path that does not exist is skipped.
+    pub writable: Vec<PathBuf>,
+    /// Folders that the service has created for the program, which it may change too.
+    pub own: Vec<PathBuf>,
+}
+
+/// Devices without stored data, and the terminals that a program creates for others.
+const DEVICES: [&str; 8] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/ptmx",
+    "/dev/pts",
+];
+
+/// Access rights as in `linux/landlock.h`; the libc crate defines none of them.
+mod right {
+    pub(super) const EXECUTE: u64 = 1;
+    pub(super) const WRITE_FILE: u64 = 1 << 1;
+    pub(super) const READ_FILE: u64 = 1 << 2;
+    pub(super) const MAKE_CHAR: u64 = 1 << 6;
+    pub(super) const MAKE_BLOCK: u64 = 1 << 11;
+    /// The nine rights from removing a folder to creating a symbolic link.
+    pub(super) const REMOVE_AND_MAKE: u64 = 0b1_1111_1111 << 4;
+    /// Renaming or linking into another folder: since version 2. Before, every domain refuses it.
+    pub(super) const REFER: u64 = 1 << 13;
+    /// Truncating a file: since version 3.
+    pub(super) const TRUNCATE: u64 = 1 << 14;
+    /// Binding and connecting TCP: since version 4.
+    pub(super) const TCP: u64 = 0b11;
+    /// Abstract Unix sockets and signals stay inside the domain: since version 6.
+    pub(super) const SCOPES: u64 = 0b11;
+
+    pub(super) const READ: u64 = EXECUTE | READ_FILE;
+    /// Rights that apply to a file; a rule for a file may contain no other.
+    pub(super) const OF_A_FILE: u64 = READ | WRITE_FILE | TRUNCATE;
+    /// Rights that no rule grants: with its own device node, a program of root could read the whole disk.
+    pub(super) const NEVER: u64 = MAKE_CHAR | MAKE_BLOCK;
+}
+
+const CREATE_RULESET_VERSION: u32 = 1;
+const RULE_PATH_BENEATH: u32 = 1;
+
+/// Attributes of a ruleset. The kernel accepts a longer structure than it knows if the rest is zero.
+#[repr(C)]
+#[derive(Default)]
+struct RulesetAttributes {
+    files: u64,
+    network: u64,
+    scopes: u64,
+}
+
+#[repr(C, packed)]
+struct PathBeneath {
+    rights: u64,
+    parent: RawFd,
+}
+
+/// Returns the Landlock version of the kernel, or `None` without Landlock.
+#[must_use]
+#[expect(unsafe_code, reason = "no safe wrapper knows Landlock")]
+pub fn version() -> Option<u32> {
+    let nothing = std::ptr::null::<RulesetAttributes>();
+    let call = libc::SYS_landlock_create_ruleset;
+    // SAFETY: with this flag no attributes are read, and a number is returned.
+    let version = unsafe { libc::syscall(call, nothing, 0_usize, CREATE_RULESET_VERSION) };
+    u32::try_from(version).ok().filter(|version| *version > 0)
+}
+
+impl Domain {
+    /// Returns the ruleset of this domain, as far as the kernel knows its rights.
+    ///
+    /// # Errors
+    /// Fails if the kernel has no Landlock, a path that exists cannot be opened, or a writable path leads through a
+    /// link.
+    pub fn ruleset(&self) -> Result<OwnedFd, ViewError> {
+        let version = version().ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
+        let network = if self.network || version < 4 { 0 } else { right::TCP };
+        let scopes = if version < 6 { 0 } else { right::SCOPES };
+        let Some(access) = &self.files else {
+            return Ok(without_files(&RulesetAttributes { files: 0, network, scopes })?);
+        };
+        let changes = changes(version);
+        let ruleset = create(&RulesetAttributes { files: right::READ | changes, network, scopes })?;
+        for device in devices()? {
+            permit(&ruleset, device, right::READ_FILE | right::WRITE_FILE)?;
+        }
+        for place in access.readable.open() {
+            permit(&ruleset, &place, right::READ)?;
+        }
+        for path in access.writable.iter().chain(&access.own) {
+            let Some(place) = AllowedPath::open(path)? else { continue };
+            // The rule applies to the open file, so no process can replace it after this comparison.
+            if access.writable.contains(path) && place.path()? != *path {
+                return Err(ViewError::Replaced { path: path.clone() });
+            }
+            permit(&ruleset, &place, right::READ | changes & !right::NEVER)?;
+        }
+        Ok(ruleset)
+    }
+}
+
+/// Returns a ruleset that restricts no file. A domain that handles any right of files also refuses mounts, on which the
+/// sandboxes of some agents depend; before version 6 the kernel accepts no ruleset without one.
+fn without_files(attributes: &RulesetAttributes) -> io::Result<OwnedFd> {
+    if attributes.network | attributes.scopes != 0 {
+        return create(attributes);
+    }
+    let ruleset = create(&RulesetAttributes { files: right::MAKE_BLOCK, ..Default::default() })?;
+    if let Some(root) = AllowedPath::open(Path::new("/"))? {
+        permit(&ruleset, &root, right::MAKE_BLOCK)?;
+    }
+    Ok(ruleset)
+}
+
+/// Open path for a rule.
+struct AllowedPath {
+    file: File,
+    is_folder: bool,
+}
+
+impl AllowedPath {
+    /// Opens a path, following links; `None` if nothing exists there.
+    fn open(path: &Path) -> io::Result<Option<Self>> {
+        match Self::open_with(path, libc::O_PATH) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            opened => opened.map(Some),
+        }
+    }
+
+    /// Returns the path of the open file, without links.
+    fn path(&self) -> io::Result<PathBuf> {
+        std::fs::read_link(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
+    }
+
+    fn open_with(path: &Path, flags: libc::c_int) -> io::Result<Self> {
+        let file = File::options().read(true).custom_flags(flags).open(path)?;
+        let is_folder = file.metadata()?.is_dir();
+        Ok(Self { file, is_folder })
+    }
+}
+
+/// Returns the devices, opened once: they are the same for all domains, and no agent can replace them.
+fn devices() -> io::Result<&'static [AllowedPath]> {
+    static OPENED: OnceLock<Vec<AllowedPath>> = OnceLock::new();
+    if let Some(opened) = OPENED.get() {
+        return Ok(opened);
+    }
+    let places = DEVICES.iter().map(|device| AllowedPath::open(Path::new(device)));
+    let places = places.filter_map(Result::transpose).collect::<io::Result<_>>()?;
+    Ok(OPENED.get_or_init(|| places))
+}
+
+/// Returns every right to change a file or a folder that a version knows.
+fn changes(version: u32) -> u64 {
+    let since = |first: u32, right: u64| if version >= first { right } else { 0 };
+    right::WRITE_FILE | right::REMOVE_AND_MAKE | since(2, right::REFER) | since(3, right::TRUNCATE)
+}
+
+#[expect(unsafe_code, reason = "no safe wrapper knows Landlock")]
+fn create(attributes: &RulesetAttributes) -> io::Result<OwnedFd> {
+    let (call, size) = (libc::SYS_landlock_create_ruleset, size_of::<RulesetAttributes>());
+    // SAFETY: the attributes live, and have that size; the descriptor is new and ours alone.
+    unsafe {
+        let made = libc::syscall(call, std::ptr::from_ref(attributes), size, 0_u32);
+        let made = RawFd::try_from(Errno::result(made)?).map_err(io::Error::other)?;
+        Ok(OwnedFd::from_raw_fd(made))
+    }
+}
+
+/// Grants these rights to a path and all below it.
+#[expect(unsafe_code, reason = "no safe wrapper knows Landlock")]
+fn permit(ruleset: &OwnedFd, place: &AllowedPath, rights: u64) -> io::Result<()> {
+    let rights = if place.is_folder { rights } else { rights & right::OF_A_FILE };
+    let beneath = PathBeneath { rights, parent: place.file.as_raw_fd() };
+    let (call, rule) = (libc::SYS_landlock_add_rule, std::ptr::from_ref(&beneath));
+    // SAFETY: both descriptors and the rule outlive the call.
+    let added = unsafe { libc::syscall(call, ruleset.as_raw_fd(), RULE_PATH_BENEATH, rule, 0_u32) };
+    Errno::result(added)?;
+    Ok(())
+}

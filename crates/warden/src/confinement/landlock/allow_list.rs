@@ -1,0 +1,243 @@
+//! Read allow-list: everything on this machine except the service's own files.
+//!
+//! Landlock has no deny rules. So the list consists of siblings: in each folder on the way to a hidden path,
+//! every other entry is allowed. An entry that is created in such a folder later is not on the list until the
+//! change of the folder is noticed and the list is rebuilt.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::{self, Metadata};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nix::unistd::geteuid;
+
+use super::AllowedPath;
+
+/// Folder of the devices. Its block devices and memory devices give access to every file of the machine, and only root
+/// can open them.
+const DEVICES: &str = "/dev";
+const MEMORY: [&str; 3] = ["mem", "kmem", "port"];
+
+/// Greatest number of links that are followed to resolve a path.
+const LINKS: u32 = 40;
+
+/// Paths that no confined program may read, and the allow-list that omits them.
+#[derive(Debug, Default)]
+pub struct AllowList {
+    hidden: Vec<PathBuf>,
+    readable: Arc<Readable>,
+}
+
+/// Files and folders that may be read: siblings of the hidden paths.
+#[derive(Debug, PartialEq, Eq, Default)]
+pub struct Readable {
+    entries: Vec<PathBuf>,
+    /// Folders that were listed, with their state at that time.
+    listed: Vec<(PathBuf, FolderState)>,
+}
+
+/// State of a folder; a different state means that an entry was added, removed or replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FolderState {
+    device: u64,
+    inode: u64,
+    changed: (i64, i64),
+}
+
+impl FolderState {
+    fn of(facts: &Metadata) -> Self {
+        let changed = (facts.ctime(), facts.ctime_nsec());
+        Self { device: facts.dev(), inode: facts.ino(), changed }
+    }
+}
+
+impl AllowList {
+    /// Returns a list that omits these absolute paths and all below them. Lists folders, so it may block.
+    #[must_use]
+    pub fn new(hidden: Vec<PathBuf>) -> Self {
+        let readable = Arc::new(Readable::without(&hidden));
+        Self { hidden, readable }
+    }
+
+    /// Returns the list if no folder has changed since its creation; needs one `lstat` per folder.
+    #[must_use]
+    pub fn at_hand(&self) -> Option<Arc<Readable>> {
+        self.readable.is_current().then(|| Arc::clone(&self.readable))
+    }
+
+    /// Returns the present list; rebuilds it if a folder has changed, which may block.
+    pub fn current(&mut self) -> Arc<Readable> {
+        if !self.readable.is_current() {
+            self.readable = Arc::new(Readable::without(&self.hidden));
+        }
+        Arc::clone(&self.readable)
+    }
+}
+
+impl Readable {
+    fn without(hidden: &[PathBuf]) -> Self {
+        let (mut places, mut readable) = (BTreeSet::new(), Self::default());
+        for path in hidden {
+            // A replaced link hides another file from then on, so its state is recorded before the link is read.
+            link_folders(path).iter().for_each(|folder| readable.mark(folder));
+            places.insert(resolve(path));
+        }
+        readable.list(Path::new("/"), &places);
+        readable
+    }
+
+    /// Adds the entries of a folder, and descends into those that lead to a hidden path.
+    fn list(&mut self, folder: &Path, hidden: &BTreeSet<PathBuf>) {
+        self.mark(folder);
+        // A folder that cannot be listed cannot be allowed either.
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            // A link needs no rule: the rule for its target decides.
+            let Ok(kind) = entry.file_type() else { continue };
+            let path = entry.path();
+            if kind.is_symlink() || hidden.contains(&path) {
+                continue;
+            }
+            let leads_on = hidden.range(path.clone()..).next();
+            if leads_on.is_some_and(|place| place.starts_with(&path)) {
+                self.list(&path, hidden);
+            } else if path == Path::new(DEVICES) && geteuid().is_root() {
+                self.list_devices(&path);
+            } else {
+                self.entries.push(path);
+            }
+        }
+    }
+
+    /// Records the state of a folder before its entries are read, so that a change in between is noticed.
+    fn mark(&mut self, folder: &Path) {
+        if let Ok(facts) = fs::symlink_metadata(folder) {
+            self.listed.push((folder.to_owned(), FolderState::of(&facts)));
+        }
+    }
+
+    /// Adds the devices except those through which every file can be read.
+    fn list_devices(&mut self, folder: &Path) {
+        self.mark(folder);
+        let is_memory = |name: &OsStr| MEMORY.iter().any(|memory| name == *memory);
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let Ok(kind) = entry.file_type() else { continue };
+            if !kind.is_symlink() && !kind.is_block_device() && !is_memory(&entry.file_name()) {
+                self.entries.push(entry.path());
+            }
+        }
+    }
+
+    /// Returns true if no folder has changed since it was listed.
+    fn is_current(&self) -> bool {
+        let is_same = |(folder, mark): &(PathBuf, FolderState)| {
+            fs::symlink_metadata(folder).is_ok_and(|facts| FolderState::of(&facts) == *mark)
+        };
+        !self.listed.is_empty() && self.listed.iter().all(is_same)
+    }
+
+    /// Opens the entries. An entry that no longer exists or cannot be opened is skipped, which allows less.
+    pub(in crate::confinement::landlock) fn open(&self) -> impl Iterator<Item = AllowedPath> {
+        let flags = libc::O_PATH | libc::O_NOFOLLOW;
+        self.entries.iter().filter_map(move |path| AllowedPath::open_with(path, flags).ok())
+    }
+}
+
+/// Returns the folders whose links lead to a path.
+fn link_folders(path: &Path) -> Vec<PathBuf> {
+    let (mut folders, mut next) = (Vec::new(), path.to_owned());
+    for _ in 0..LINKS {
+        let Some(link) = next.ancestors().filter(|above| above.is_symlink()).last() else { break };
+        let Some(Ok(folder)) = link.parent().map(Path::canonicalize) else { break };
+        let Ok(target) = link.read_link() else { break };
+        let rest = next.strip_prefix(link).unwrap_or(Path::new("")).to_owned();
+        next = folder.join(target).join(rest);
+        folders.push(folder);
+    }
+    folders
+}
+
+/// Resolves a path to one without links. A path that does not exist yet is resolved in
+/// its deepest existing folder.
+fn resolve(path: &Path) -> PathBuf {
+    let found = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
+    let resolved =
+        found.and_then(|(above, place)| Some(place.join(path.strip_prefix(above).ok()?)));
+    resolved.unwrap_or_else(|| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// Creates a folder with `state/ledger`, `state/homes/a`, `config/supervisor.toml` and files beside them.
+    fn tree() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path().canonicalize().unwrap();
+        for made in ["state/homes/a", "config", "other/deep"] {
+            fs::create_dir_all(here.join(made)).unwrap();
+        }
+        for made in ["state/ledger", "config/supervisor.toml", "config/beside", "file"] {
+            fs::write(here.join(made), "text").unwrap();
+        }
+        (folder, here)
+    }
+
+    /// Returns the entries below a folder, relative to it.
+    fn below(list: &Readable, here: &Path) -> Vec<String> {
+        let below = list.entries.iter().filter_map(|path| path.strip_prefix(here).ok());
+        let mut below: Vec<_> = below.map(|path| path.display().to_string()).collect();
+        below.sort();
+        below
+    }
+
+    #[test]
+    fn siblings_of_hidden_paths_are_allowed() {
+        let (_folder, here) = tree();
+        let hidden = ["state", "config/supervisor.toml"].map(|name| here.join(name)).to_vec();
+        let list = AllowList::new(hidden).current();
+        assert_eq!(below(&list, &here), ["config/beside", "file", "other"]);
+        let above = here.ancestors().skip(1).any(|above| list.entries.iter().any(|it| it == above));
+        assert!(!above, "a folder above a hidden path is allowed as a whole");
+    }
+
+    #[test]
+    fn a_link_to_a_hidden_path_allows_nothing() {
+        let (_folder, here) = tree();
+        symlink(here.join("state"), here.join("way")).unwrap();
+        symlink(&here, here.join("other/up")).unwrap();
+        let list = AllowList::new(vec![here.join("way/ledger")]).current();
+        assert_eq!(below(&list, &here), ["config", "file", "other", "state/homes"]);
+    }
+
+    #[test]
+    fn a_missing_hidden_path_stays_hidden_when_it_is_created() {
+        let (_folder, here) = tree();
+        let mut list = AllowList::new(vec![here.join("config/token")]);
+        fs::write(here.join("config/token"), "secret").unwrap();
+        fs::write(here.join("config/new"), "text").unwrap();
+        let now = below(&list.current(), &here);
+        assert!(now.contains(&"config/new".to_owned()), "{now:?}");
+        assert!(!now.contains(&"config/token".to_owned()), "{now:?}");
+    }
+
+    #[test]
+    fn the_allow_list_is_rebuilt_only_after_a_change() {
+        let (_folder, here) = tree();
+        let secret = here.join("config/key");
+        symlink("../state/ledger", &secret).unwrap();
+        let mut list = AllowList::new(vec![secret.clone()]);
+        let first = list.current();
+        assert!(Arc::ptr_eq(&first, &list.current()));
+        // As with a renewed certificate: first another file, then the link to it.
+        fs::write(here.join("other/deep/renewed"), "key").unwrap();
+        fs::remove_file(&secret).unwrap();
+        symlink("../other/deep/renewed", &secret).unwrap();
+        let second = list.current();
+        assert!(!below(&second, &here).contains(&"other/deep/renewed".to_owned()));
+        assert!(!below(&second, &here).contains(&"other".to_owned()));
+    }
+}

@@ -1,0 +1,140 @@
+//! Sockets of other programs through which a program can be started outside of every sandbox.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{AccessFlags, User, access, geteuid};
+
+/// Sockets in the runtime folder of a user: the session bus and the service manager, which start units, and container
+/// engines.
+const OF_A_USER: [&str; 7] = [
+    "bus",
+    "systemd/private",
+    "podman/podman.sock",
+    "docker.sock",
+    "buildkit/buildkitd.sock",
+    "containerd/containerd.sock",
+    "libvirt/libvirt-sock",
+];
+/// Folders of sockets in the runtime folder of a user: editors and terminals that execute commands.
+const FOLDERS_OF_A_USER: [&str; 3] = ["emacs", "wezterm", "containerd-rootless"];
+/// Sockets in the home of a user.
+const OF_A_HOME: [&str; 3] =
+    [".docker/run/docker.sock", ".docker/desktop/docker.sock", ".colima/default/docker.sock"];
+/// Sockets of engines of the machine: containers and virtual machines.
+const OF_ENGINES: [&str; 9] = [
+    "/run/docker.sock",
+    "/run/podman/podman.sock",
+    "/run/containerd/containerd.sock",
+    "/run/crio/crio.sock",
+    "/run/buildkit/buildkitd.sock",
+    "/run/libvirt/libvirt-sock",
+    "/var/lib/lxd/unix.socket",
+    "/var/lib/incus/unix.socket",
+    "/var/snap/lxd/common/lxd/unix.socket",
+];
+/// Sockets of the machine's service manager, which executes requests of root.
+const OF_ROOT: [&str; 2] = ["/run/systemd/private", "/run/dbus/system_bus_socket"];
+/// Folder of the sockets of displays: a client of one can type into the windows of the others.
+const DISPLAYS: &str = "/tmp/.X11-unix";
+
+/// Returns the sockets that exist here and accept connections of this user. `env` returns variables with the locations
+/// for some programs.
+#[must_use]
+pub fn reachable(env: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+    let user = geteuid();
+    let mut candidates: Vec<PathBuf> = OF_ENGINES.map(PathBuf::from).to_vec();
+    let folder = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let usual = PathBuf::from(format!("/run/user/{user}"));
+    for runtime in folder("XDG_RUNTIME_DIR").iter().chain([&usual]) {
+        candidates.extend(OF_A_USER.iter().map(|name| runtime.join(name)));
+        candidates.extend(FOLDERS_OF_A_USER.iter().flat_map(|name| entries(&runtime.join(name))));
+        candidates.extend(entries(runtime).into_iter().filter(|path| is_of_an_editor(path)));
+    }
+    if let Some(home) = folder("HOME") {
+        candidates.extend(OF_A_HOME.iter().map(|name| home.join(name)));
+        candidates.extend(entries(&home.join(".screen")));
+    }
+    for place in folder("TMUX_TMPDIR").into_iter().chain([PathBuf::from("/tmp")]) {
+        candidates.extend(entries(&place.join(format!("tmux-{user}"))));
+    }
+    if let Some(name) = User::from_uid(user).ok().flatten().map(|user| user.name) {
+        candidates.extend(entries(&Path::new("/run/screen").join(format!("S-{name}"))));
+    }
+    candidates.extend(entries(Path::new(DISPLAYS)));
+    candidates.extend(engine(env("DOCKER_HOST")));
+    if user.is_root() {
+        candidates.extend(OF_ROOT.map(PathBuf::from));
+    }
+    candidates.retain(|path| is_reachable(path));
+    candidates.sort();
+    candidates.dedup();
+    candidates
+}
+
+/// Returns the socket of a container engine that `DOCKER_HOST` names.
+fn engine(host: Option<OsString>) -> Option<PathBuf> {
+    Some(PathBuf::from(host?.to_str()?.strip_prefix("unix://")?))
+}
+
+/// Returns true for a socket of Visual Studio Code, which executes commands of every client.
+fn is_of_an_editor(socket: &Path) -> bool {
+    socket.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vscode-"))
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let listed = fs::read_dir(folder).into_iter().flatten();
+    listed.filter_map(|entry| Some(entry.ok()?.path())).collect()
+}
+
+fn is_reachable(path: &Path) -> bool {
+    let is_socket = fs::metadata(path).is_ok_and(|facts| facts.file_type().is_socket());
+    is_socket && access(path, AccessFlags::W_OK).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn sockets_that_start_programs_are_found_by_environment() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let tmux = format!("tmux/tmux-{}/default", geteuid());
+        let names = [
+            ".docker/run/docker.sock",
+            ".screen/1.session",
+            "engine.sock",
+            "run/bus",
+            "run/emacs/server",
+            "run/vscode-1.sock",
+            &tmux,
+        ];
+        let sockets = names.map(|name| folder.path().join(name));
+        let open = |path: &Path| {
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            UnixListener::bind(path).expect("a socket")
+        };
+        let _open = sockets.each_ref().map(|path| open(path));
+        let _harmless = open(&folder.path().join("run/ssh-agent"));
+        fs::write(folder.path().join("run/emacs/file"), "").expect("a file");
+        let env = |name: &str| {
+            let value = match name {
+                "HOME" => folder.path().to_owned(),
+                "XDG_RUNTIME_DIR" => folder.path().join("run"),
+                "TMUX_TMPDIR" => folder.path().join("tmux"),
+                "DOCKER_HOST" => {
+                    return Some(format!("unix://{}/engine.sock", folder.path().display()).into());
+                }
+                _ => return None,
+            };
+            Some(value.into_os_string())
+        };
+        let mut found = reachable(&env);
+        found.retain(|path| path.starts_with(folder.path()));
+        assert_eq!(found, sockets);
+    }
+}

@@ -1,0 +1,263 @@
+//! Process holder: a process with one thread that starts programs and stores their output for any supervisor.
+//!
+//! The process holder never waits for a supervisor. While one is attached, it moves no output; after the supervisor is
+//! lost, it stores the output for the agreed time, and then ends everything.
+
+mod child;
+mod clone_exec;
+mod filter;
+mod launch;
+mod programs;
+mod reattach_socket;
+mod supervisor;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::signalfd::SignalFd;
+use nix::unistd::getpid;
+
+use self::launch::Means;
+use self::programs::{ClearedProgram, HeldPrograms};
+use self::reattach_socket::ReattachSocket;
+use self::supervisor::{SendResult, Supervisor};
+use super::process::signal::{Dead, reap};
+use super::protocol::frame::{HolderEvent, HolderOrder, SecretValue, VERSION};
+use super::protocol::packet::Packet;
+
+/// Pause between two rounds of killing processes.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Epoll tokens of the watched descriptors. A stream has twice its slot, or one more, above these.
+const LINK: u64 = 0;
+const REATTACH_SOCKET: u64 = 1;
+const SIGNALS: u64 = 2;
+const VISITORS: u64 = 3;
+const STREAMS: u64 = 8;
+
+/// State of the process holder.
+struct ProcessHolder {
+    epoll: Epoll,
+    signals: SignalFd,
+    supervisor: Supervisor,
+    /// Listening socket for the next supervisor.
+    reattach_socket: Option<ReattachSocket>,
+    programs: HeldPrograms,
+    /// Bytes that are held for the next supervisor.
+    secret: Option<SecretValue>,
+    means: Means,
+    /// True if everything is to end.
+    is_ending: bool,
+}
+
+/// Serves the supervisor at the other end of this socket, and its successors.
+///
+/// # Errors
+/// Fails if the system does not provide the minimum that a process holder needs.
+pub(super) fn run(link: OwnedFd, signals: SignalFd) -> io::Result<()> {
+    let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+    epoll.add(&link, EpollEvent::new(EpollFlags::EPOLLIN, LINK))?;
+    epoll.add(&signals, EpollEvent::new(EpollFlags::EPOLLIN, SIGNALS))?;
+    let keeper = ProcessHolder {
+        epoll,
+        signals,
+        supervisor: Supervisor::new(link),
+        reattach_socket: None,
+        programs: HeldPrograms::open(),
+        secret: None,
+        means: Means::prepare()?,
+        is_ending: false,
+    };
+    keeper.run()
+}
+
+impl ProcessHolder {
+    fn run(mut self) -> io::Result<()> {
+        let mut events = [EpollEvent::empty(); 64];
+        while !self.is_done() {
+            let count = match self.epoll.wait(&mut events, self.next_look()) {
+                // A stop and continue of this process interrupts the wait, which is not an error.
+                Err(nix::errno::Errno::EINTR) => 0,
+                count => count?,
+            };
+            for event in events.iter().take(count) {
+                self.dispatch(event.data());
+            }
+            // After the events: a `List` order in this batch ends the patience before it is checked.
+            self.check_programs();
+        }
+        Ok(())
+    }
+
+    /// Returns true if no process is alive, and no further order can come.
+    fn is_done(&self) -> bool {
+        let is_cleared = self.programs.iter().all(|held| held.is_cleared);
+        let Supervisor { lost, is_adopted, .. } = &self.supervisor;
+        (self.is_ending && is_cleared)
+            || (self.programs.is_empty() && (lost.is_some() || *is_adopted))
+    }
+
+    /// Returns the time until the next timed action.
+    fn next_look(&self) -> EpollTimeout {
+        let is_clearing = self.programs.iter().any(|held| held.clearing.is_some());
+        let left = self.supervisor.time_left().filter(|_| !self.is_ending);
+        let pause = if is_clearing { Some(PAUSE) } else { left };
+        // One millisecond more, so that the wait does not end before the time.
+        let millis = pause.map(|pause| u16::try_from(pause.as_millis() + 1).unwrap_or(u16::MAX));
+        millis.map_or(EpollTimeout::NONE, EpollTimeout::from)
+    }
+
+    fn dispatch(&mut self, what: u64) {
+        match what {
+            LINK => self.receive(),
+            REATTACH_SOCKET => self.admit(),
+            VISITORS => self.meet_visitors(),
+            SIGNALS => self.take_signals(),
+            // A fetched event is outdated if the supervisor began to read in the same batch: only one side may splice.
+            _ if self.supervisor.lost.is_none() => {}
+            stream => self.programs.pump(stream - STREAMS, &self.epoll),
+        }
+    }
+
+    fn check_programs(&mut self) {
+        if self.supervisor.time_left().is_some_and(|left| left.is_zero()) {
+            self.end_everything();
+        }
+        self.clear_round();
+    }
+
+    /// Handles all pending orders of the supervisor.
+    fn receive(&mut self) {
+        while let Some(received) = self.supervisor.receive() {
+            match received {
+                Ok(Some(packet)) => self.handle_order(packet),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Ok(None) | Err(_) => self.lose(),
+            }
+        }
+        self.send_events();
+    }
+
+    fn handle_order(&mut self, Packet { frame, fds }: Packet) {
+        match HolderOrder::decode(&frame) {
+            Some(HolderOrder::Hello { version, patience, name, key }) => {
+                self.supervisor.version = version;
+                self.supervisor.patience = Duration::from_millis(patience);
+                self.open_socket(&name, key, fds);
+                self.queue_event(HolderEvent::Hello {
+                    version: VERSION,
+                    pid: getpid().as_raw().unsigned_abs().into(),
+                });
+            }
+            Some(HolderOrder::Launch { terms, spec, guard }) => {
+                self.launch(terms, spec, guard, fds);
+            }
+            Some(HolderOrder::Terminate { slot }) => self.programs.terminate(slot),
+            Some(HolderOrder::Kill { slot }) => self.clear(slot),
+            Some(HolderOrder::Release { slot }) => self.release(slot),
+            Some(HolderOrder::Close { slot }) => self.programs.close_feed(slot),
+            Some(HolderOrder::List) => self.list(),
+            // Only an explicit goodbye ends the programs at once; a supervisor that is just gone may be upgrading.
+            Some(HolderOrder::Bye) => self.end_everything(),
+            Some(HolderOrder::Keep { secret }) => self.secret = Some(secret),
+            // The present supervisor has proved the key before, or has started this process. An unknown order is of a
+            // later version and is ignored.
+            Some(HolderOrder::Meet { .. } | HolderOrder::Prove { .. }) | None => {}
+        }
+    }
+
+    /// Queues an event for the supervisor.
+    fn queue_event(&mut self, event: HolderEvent) {
+        self.supervisor.queue(event);
+        self.send_events();
+    }
+
+    fn send_events(&mut self) {
+        if self.supervisor.send_events(&self.programs, &self.epoll) == SendResult::Gone {
+            self.lose();
+        }
+    }
+
+    /// Handles the loss of the supervisor: from then on the output is stored here.
+    fn lose(&mut self) {
+        self.supervisor.disconnect(&self.epoll);
+        for slot in self.programs.slots() {
+            let held = self.programs.get(slot);
+            if held.is_some_and(|held| held.terms.dies_alone || held.end.is_some()) {
+                self.clear(slot);
+            }
+            self.programs.watch_streams(slot, true, &self.epoll);
+        }
+    }
+
+    fn take_signals(&mut self) {
+        while let Ok(Some(signal)) = self.signals.read_signal() {
+            let is_child = signal.ssi_signo == nix::libc::SIGCHLD.unsigned_abs();
+            // While a supervisor is attached, it decides when everything ends.
+            if !is_child && !self.supervisor.is_connected() {
+                self.end_everything();
+            }
+        }
+        self.bury_all();
+    }
+
+    /// Reaps all ended children before their orphans are examined.
+    fn bury_all(&mut self) {
+        let dead: Vec<_> = std::iter::from_fn(|| reap(None)).collect();
+        dead.iter().for_each(|dead| self.bury(dead));
+    }
+
+    /// Handles an ended child: a held program, or an orphan of one.
+    fn bury(&mut self, dead: &Dead) {
+        let Some((slot, end)) = self.programs.ended(dead) else { return };
+        self.queue_event(HolderEvent::Ended { slot, end });
+        // Without a supervisor nobody would order the clean-up of what the program left behind.
+        if !self.supervisor.is_connected() {
+            self.clear(slot);
+        }
+    }
+
+    fn release(&mut self, slot: u64) {
+        self.programs.watch_streams(slot, false, &self.epoll);
+        self.programs.release(slot);
+    }
+
+    /// Kills all processes of a program, repeatedly until none is left.
+    fn clear(&mut self, slot: u64) {
+        let Some(held) = self.programs.program_mut(slot) else { return };
+        if held.is_cleared {
+            return self.report_cleared(slot, ClearedProgram { killed: 0, left: 0 });
+        }
+        // A repeated order continues the count of killed processes.
+        held.clearing.get_or_insert(0);
+        self.kill_round(slot);
+    }
+
+    /// Runs one round over all programs that are being killed.
+    fn clear_round(&mut self) {
+        if self.programs.clearing().is_empty() {
+            return;
+        }
+        // Zombies would otherwise count as living processes and cost one more round.
+        self.bury_all();
+        self.programs.clearing().into_iter().for_each(|slot| self.kill_round(slot));
+    }
+
+    fn kill_round(&mut self, slot: u64) {
+        if let Some(cleared) = self.programs.kill_round(slot) {
+            self.report_cleared(slot, cleared);
+        }
+    }
+
+    fn report_cleared(&mut self, slot: u64, cleared: ClearedProgram) {
+        let ClearedProgram { killed, left } = cleared;
+        self.queue_event(HolderEvent::Cleared { slot, killed, left });
+    }
+
+    fn end_everything(&mut self) {
+        self.is_ending = true;
+        self.programs.slots().into_iter().for_each(|slot| self.clear(slot));
+    }
+}

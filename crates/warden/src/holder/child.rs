@@ -1,0 +1,159 @@
+//! Held program: its state, its two output streams, and its input if that is fed.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, SpliceFFlags, fcntl, splice};
+use nix::sys::stat::fstat;
+use nix::unistd::read;
+
+use crate::output::stream::PIECE;
+use crate::output::unread_pipe::unread_pipe;
+use crate::protocol::frame::{FEEDS, HolderEvent, LaunchTerms, ProgramEnd};
+
+/// Bytes that are read of a stream per turn, so that one flood does not delay the others.
+const TURN: usize = 16 * PIECE;
+
+/// Output stream: the supervisor-side end of the pipe, and the memory file that stores its bytes.
+#[derive(Debug)]
+pub(super) struct HeldStream {
+    pub(super) pipe: OwnedFd,
+    pub(super) memory: OwnedFd,
+    /// True if the pipe has ended.
+    pub(super) is_dry: bool,
+}
+
+impl HeldStream {
+    /// Duplicates the descriptors to high numbers, outside of the range that a child copies.
+    pub(super) fn hold(pipe: &OwnedFd, memory: &OwnedFd, above: i32) -> io::Result<Self> {
+        let (pipe, memory) = (move_up(pipe, above)?, move_up(memory, above)?);
+        Ok(Self { pipe, memory, is_dry: false })
+    }
+
+    /// Moves available bytes into the memory file, and drops those beyond the cap. Used while no supervisor reads.
+    pub(super) fn pump(&mut self, cap: u64) {
+        // The read must return to the event loop: one thread serves the signals and all other programs too.
+        let mut left = TURN;
+        while left > 0 && !self.is_dry {
+            match self.step(cap) {
+                Ok(0) => self.is_dry = true,
+                Ok(moved) => left = left.saturating_sub(moved),
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) => return,
+                // The rest of the output is lost, but a lasting error would wake the event loop for ever.
+                Err(_broken) => self.is_dry = true,
+            }
+        }
+    }
+
+    fn step(&self, cap: u64) -> Result<usize, Errno> {
+        let held = fstat(&self.memory)?.st_size.unsigned_abs();
+        match usize::try_from(cap.saturating_sub(held)).unwrap_or(PIECE).min(PIECE) {
+            // Beyond the cap bytes are read and dropped, so that the program never blocks at a full pipe.
+            0 => read(&self.pipe, &mut [0; PIECE]),
+            // `splice` moves pages between pipe and file without a copy through this process.
+            room => {
+                let flags = SpliceFFlags::SPLICE_F_NONBLOCK;
+                splice(&self.pipe, None, &self.memory, None, room, flags)
+            }
+        }
+    }
+}
+
+/// Fed standard input: the write end of the pipe, and the journal. While they are held, the program sees no end of its
+/// input, unless it was closed: then the write end is that of a pipe without a reader.
+#[derive(Debug)]
+struct HeldFeed {
+    pipe: OwnedFd,
+    journal: OwnedFd,
+}
+
+/// Descriptors that outlive the supervisor.
+#[derive(Debug)]
+pub(super) struct HeldFds {
+    streams: [HeldStream; 2],
+    feed: Option<HeldFeed>,
+}
+
+impl HeldFds {
+    /// Duplicates the received descriptors to high numbers.
+    pub(super) fn hold(
+        [out, err, out_memory, err_memory]: &[OwnedFd; 4],
+        feed: Option<&[OwnedFd; 2]>,
+        above: i32,
+    ) -> io::Result<Self> {
+        let hold = |pipe, memory| HeldStream::hold(pipe, memory, above);
+        let streams = [hold(out, out_memory)?, hold(err, err_memory)?];
+        let hold = |[pipe, journal]: &[OwnedFd; 2]| {
+            io::Result::Ok(HeldFeed {
+                pipe: move_up(pipe, above)?,
+                journal: move_up(journal, above)?,
+            })
+        };
+        Ok(Self { streams, feed: feed.map(hold).transpose()? })
+    }
+}
+
+/// State of a held program.
+#[derive(Debug)]
+pub(super) struct HeldProgram {
+    pub(super) terms: LaunchTerms,
+    pub(super) pid: i32,
+    /// True if its first process only waits for the others, which end with it.
+    pub(super) is_wrapped: bool,
+    pub(super) end: Option<ProgramEnd>,
+    pub(super) streams: [HeldStream; 2],
+    /// Fed standard input.
+    feed: Option<HeldFeed>,
+    /// Number of killed processes while the program is being killed.
+    pub(super) clearing: Option<u64>,
+    /// Number of rounds of killing.
+    pub(super) rounds: u32,
+    /// True if no process of the program is alive.
+    pub(super) is_cleared: bool,
+}
+
+impl HeldProgram {
+    /// Returns the state of a program that has just started.
+    pub(super) fn new(terms: LaunchTerms, pid: i32, HeldFds { streams, feed }: HeldFds) -> Self {
+        let (is_wrapped, is_cleared) = (false, false);
+        let (end, clearing, rounds) = (None, None, 0);
+        Self { terms, pid, is_wrapped, end, streams, feed, clearing, rounds, is_cleared }
+    }
+
+    /// Returns the descriptors with which another supervisor continues reading, and writing if the input is fed.
+    pub(super) fn fds(&self) -> Vec<i32> {
+        let [out, err] = &self.streams;
+        let output = [&out.pipe, &err.pipe, &out.memory, &err.memory];
+        let input = self.feed.iter().flat_map(|feed| [&feed.pipe, &feed.journal]);
+        output.into_iter().chain(input).map(AsRawFd::as_raw_fd).collect()
+    }
+
+    /// Returns the entry of the program in the list for a supervisor of this frame version.
+    pub(super) fn listed_for(&mut self, version: u64) -> HolderEvent {
+        if version < FEEDS {
+            // Such a supervisor writes no input, and the program would wait for its end for ever.
+            self.feed = None;
+        }
+        let (terms, pid) = (self.terms.clone(), self.pid.unsigned_abs().into());
+        HolderEvent::Held { terms, pid, end: self.end, is_fed: self.feed.is_some() }
+    }
+
+    /// Closes a fed input, so that the program sees its end once the supervisor has dropped its own write end. The journal
+    /// stays for the next supervisor, which cannot understand the output without the messages in it.
+    pub(super) fn close_feed(&mut self) {
+        let Some(HeldFeed { pipe, journal }) = self.feed.take() else { return };
+        // The number of the pipe is outside of the range that a child copies.
+        let closed = unread_pipe().and_then(|unread| move_up(&unread, pipe.as_raw_fd()));
+        self.feed = closed.ok().map(|pipe| HeldFeed { pipe, journal });
+    }
+}
+
+/// Duplicates a descriptor to a number from this one on.
+#[expect(unsafe_code, reason = "the system gives a number for what is owned")]
+fn move_up(fd: &OwnedFd, above: i32) -> io::Result<OwnedFd> {
+    let moved = fcntl(fd, FcntlArg::F_DUPFD_CLOEXEC(above))?;
+    // SAFETY: the kernel has just opened it for this process, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(moved) })
+}

@@ -1,0 +1,201 @@
+//! Programs that the process holder holds, and all their processes: their own trees, and the processes that left them.
+//!
+//! The process holder is the subreaper, so no process escapes it; the label identifies the program of an orphan. An
+//! orphan without the label of a held program belongs to no program, and is killed.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
+use nix::sys::signal::Signal;
+use nix::unistd::getpid;
+
+use super::STREAMS;
+use super::child::HeldProgram;
+use crate::process::proc::{OwnChildren, line_of, subtree};
+use crate::process::process_tag::label_of;
+use crate::process::signal::{Dead, send};
+use crate::protocol::frame::ProgramEnd;
+
+/// Number of rounds until processes that do not die are given up: some seconds.
+const ROUNDS: u32 = 600;
+
+/// Held programs, by their slot.
+pub(super) struct HeldPrograms {
+    me: i32,
+    held: BTreeMap<u64, HeldProgram>,
+    by_pid: HashMap<i32, u64>,
+    /// Children of the process holder: the programs, and the orphans that they left.
+    children: OwnChildren,
+}
+
+/// Result of killing all processes of a program.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ClearedProgram {
+    /// Number of killed processes.
+    pub(super) killed: u64,
+    /// Number of processes that do not die.
+    pub(super) left: u64,
+}
+
+impl HeldPrograms {
+    /// Creates the set without programs.
+    pub(super) fn open() -> Self {
+        let (held, by_pid) = (BTreeMap::new(), HashMap::new());
+        Self { me: getpid().as_raw(), held, by_pid, children: OwnChildren::open() }
+    }
+
+    pub(super) fn get(&self, slot: u64) -> Option<&HeldProgram> {
+        self.held.get(&slot)
+    }
+
+    pub(super) fn program_mut(&mut self, slot: u64) -> Option<&mut HeldProgram> {
+        self.held.get_mut(&slot)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &HeldProgram> {
+        self.held.values()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// Returns the slots of all programs.
+    pub(super) fn slots(&self) -> Vec<u64> {
+        self.held.keys().copied().collect()
+    }
+
+    /// Returns the slots of the programs that are being killed.
+    pub(super) fn clearing(&self) -> Vec<u64> {
+        let clearing = self.held.iter().filter(|(_, held)| held.clearing.is_some());
+        clearing.map(|(slot, _)| *slot).collect()
+    }
+
+    /// Adds a program that has just started.
+    pub(super) fn insert(&mut self, program: HeldProgram) {
+        let slot = program.terms.slot;
+        self.by_pid.insert(program.pid, slot);
+        self.held.insert(slot, program);
+    }
+
+    /// Removes a program. One that runs is killed.
+    pub(super) fn release(&mut self, slot: u64) {
+        if let Some(held) = self.held.remove(&slot)
+            && held.end.is_none()
+        {
+            self.by_pid.remove(&held.pid);
+            // Without its entry no order could end the program any more.
+            self.kill_line(held.pid);
+        }
+    }
+
+    /// Closes the fed standard input of a program, if it has one.
+    pub(super) fn close_feed(&mut self, slot: u64) {
+        self.held.get_mut(&slot).into_iter().for_each(HeldProgram::close_feed);
+    }
+
+    /// Starts or stops moving the output of a program.
+    pub(super) fn watch_streams(&self, slot: u64, begin: bool, epoll: &Epoll) {
+        let Some(held) = self.held.get(&slot) else { return };
+        for (stream, name) in held.streams.iter().zip(STREAMS + slot * 2..) {
+            // The only possible failure is removing a pipe that is not watched, which is harmless.
+            _ = if begin && !stream.is_dry {
+                epoll.add(&stream.pipe, EpollEvent::new(EpollFlags::EPOLLIN, name))
+            } else {
+                epoll.delete(&stream.pipe)
+            };
+        }
+    }
+
+    /// Moves available output of a stream, whose number is twice its slot, or one more.
+    pub(super) fn pump(&mut self, name: u64, epoll: &Epoll) {
+        let Some(held) = self.held.get_mut(&(name / 2)) else { return };
+        let [out, err] = &mut held.streams;
+        let stream = if name.is_multiple_of(2) { out } else { err };
+        stream.pump(held.terms.cap);
+        if stream.is_dry {
+            _ = epoll.delete(&stream.pipe);
+        }
+    }
+
+    /// Records the end of a child. Returns the slot and the end if the child is a program, and not an orphan of one.
+    pub(super) fn ended(&mut self, dead: &Dead) -> Option<(u64, ProgramEnd)> {
+        // Before anything else: the kernel may reuse the number for the next child as soon as this one is reaped.
+        let slot = self.by_pid.remove(&dead.pid)?;
+        // Descendants that outlive their program are children of this subreaper by now.
+        let has_survivors = !self.orphans_of(slot).is_empty();
+        let held = self.held.get_mut(&slot)?;
+        // A wrapper does not wait for the processes that it wraps, so its usage does not contain theirs.
+        let (cpu, peak) = if held.is_wrapped { (0, 0) } else { (dead.cpu, dead.peak) };
+        let status = u64::from(dead.status.cast_unsigned());
+        let end = ProgramEnd { status, has_survivors, cpu, peak };
+        held.end = Some(end);
+        held.is_cleared = !has_survivors;
+        Some((slot, end))
+    }
+
+    /// Sends SIGTERM to all processes of a program. A wrapper gets no signal: it would exit at once, and everything
+    /// with it, before the program could finish its output.
+    pub(super) fn terminate(&self, slot: u64) {
+        let wrapper = self.held.get(&slot).filter(|held| held.is_wrapped).map(|held| held.pid);
+        for pid in self.all_of(slot).into_iter().filter(|pid| Some(*pid) != wrapper) {
+            self.signal(pid, Signal::SIGTERM);
+        }
+    }
+
+    /// Kills the present processes of a program. Returns the result once none is left.
+    pub(super) fn kill_round(&mut self, slot: u64) -> Option<ClearedProgram> {
+        let living = self.all_of(slot);
+        let killed = living.iter().filter(|pid| self.signal(**pid, Signal::SIGKILL)).count();
+        let held = self.held.get_mut(&slot)?;
+        let so_far = held.clearing.unwrap_or_default() + killed as u64;
+        held.rounds += 1;
+        // The program itself has to be reaped too, so that its end is reported before this event. A process of another
+        // user, or one that waits in the kernel for ever, is given up: it must not delay the rest.
+        let is_over = living.is_empty() || held.rounds > ROUNDS;
+        let is_cleared = is_over && held.end.is_some();
+        (held.clearing, held.is_cleared) = ((!is_cleared).then_some(so_far), is_cleared);
+        is_cleared.then_some(ClearedProgram { killed: so_far, left: living.len() as u64 })
+    }
+
+    /// Returns every process of a program. A zombie counts until it is reaped, so that the program is cleared only
+    /// after no trace of it remains.
+    fn all_of(&self, slot: u64) -> BTreeSet<i32> {
+        let mut all = self.orphans_of(slot);
+        if let Some(held) = self.held.get(&slot).filter(|held| held.end.is_none()) {
+            all.extend(subtree(held.pid));
+        }
+        all
+    }
+
+    /// Returns the orphans of a program, with all their descendants. Orphans of no program are killed on the way.
+    fn orphans_of(&self, slot: u64) -> BTreeSet<i32> {
+        let mut found = BTreeSet::new();
+        let orphans = self.children.all().into_iter().filter(|pid| !self.by_pid.contains_key(pid));
+        for orphan in orphans {
+            match self.owner_of(orphan) {
+                Some(owner) if owner == slot => found.extend(subtree(orphan)),
+                Some(_) => {}
+                None => self.kill_line(orphan),
+            }
+        }
+        found
+    }
+
+    fn owner_of(&self, pid: i32) -> Option<u64> {
+        let label = label_of(pid)?.0;
+        self.held.iter().find(|(_, held)| held.terms.label == label).map(|(slot, _)| *slot)
+    }
+
+    /// Kills a process and all its descendants.
+    fn kill_line(&self, root: i32) {
+        for pid in subtree(root) {
+            self.signal(pid, Signal::SIGKILL);
+        }
+    }
+
+    /// Signals a process only if it is a descendant of this one.
+    fn signal(&self, pid: i32, signal: Signal) -> bool {
+        pid != self.me && send(pid, signal, || line_of(pid).contains(&self.me))
+    }
+}

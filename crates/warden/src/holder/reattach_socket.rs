@@ -1,0 +1,159 @@
+//! Reattachment socket for the next supervisor after the one that started this process holder is gone.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, accept4, bind, getsockopt, listen,
+    socket, sockopt::PeerCredentials,
+};
+use nix::sys::stat::{Mode, umask};
+use nix::unistd::{UnlinkatFlags, chdir, fchdir, geteuid, unlinkat};
+
+use super::{LINK, ProcessHolder, REATTACH_SOCKET, VISITORS};
+use crate::process::proc::runs_for_no_agent;
+use crate::protocol::frame::{HolderEvent, KEEPS, SecretValue};
+use crate::protocol::peer_auth::{AuthStep, HolderKey, Visitor};
+
+/// Greatest number of visitors that have not proved the key; above it the oldest is rejected.
+const MOST_VISITORS: usize = 8;
+
+/// Socket that only this user may reach, in a folder that only this user may enter.
+pub(super) struct ReattachSocket {
+    socket: OwnedFd,
+    folder: OwnedFd,
+    name: String,
+    /// Key that a visitor has to prove.
+    key: HolderKey,
+    /// Visitors that have not proved the key yet.
+    visitors: Vec<Visitor>,
+}
+
+impl ReattachSocket {
+    /// Binds the socket by its name alone: a whole path may exceed the length of a socket address.
+    fn open(folder: OwnedFd, name: String, key: HolderKey) -> io::Result<Self> {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let socket = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)?;
+        fchdir(&folder)?;
+        // The socket gets mode 0600 at its creation; a later `chmod` would leave a moment for other users.
+        let before = umask(Mode::from_bits_truncate(0o177));
+        let bound = bind(socket.as_raw_fd(), &UnixAddr::new(name.as_str())?);
+        umask(before);
+        chdir("/")?;
+        bound?;
+        listen(&socket, Backlog::new(8)?)?;
+        Ok(Self { socket, folder, name, key, visitors: Vec::new() })
+    }
+
+    /// Returns the next visitor that may prove the key. An agent may run as the same user, so a visitor that
+    /// descends from this process holder, or from another one of the service, is refused.
+    fn next(&self) -> io::Result<Option<OwnedFd>> {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let visitor = own(accept4(self.socket.as_raw_fd(), flags)?);
+        let peer = getsockopt(&visitor, PeerCredentials)?;
+        let is_allowed = peer.uid() == geteuid().as_raw() && runs_for_no_agent(peer.pid());
+        Ok(is_allowed.then_some(visitor))
+    }
+
+    /// Accepts the waiting visitors, which may then prove the key; turns them away if `is_free` is false.
+    fn admit(&mut self, is_free: bool, epoll: &Epoll) {
+        while let Ok(visitor) = self.next() {
+            let Some(visitor) = visitor.filter(|_| is_free) else { continue };
+            // A visitor gets its own descriptor in the event loop, so that a silent one blocks neither the loop nor the
+            // others.
+            if epoll.add(&visitor, EpollEvent::new(EpollFlags::EPOLLIN, VISITORS)).is_ok() {
+                self.visitors.push(Visitor::new(visitor));
+            }
+            if self.visitors.len() > MOST_VISITORS {
+                self.visitors.remove(0);
+            }
+        }
+    }
+
+    /// Returns the socket of a visitor that has proved the key.
+    fn proved(&mut self) -> Option<OwnedFd> {
+        let mut found = None;
+        for mut visitor in std::mem::take(&mut self.visitors) {
+            match visitor.step(&self.key) {
+                AuthStep::Waits => self.visitors.push(visitor),
+                AuthStep::Proved => _ = found.get_or_insert(visitor.into_socket()),
+                AuthStep::Refused => {}
+            }
+        }
+        found
+    }
+}
+
+impl Drop for ReattachSocket {
+    fn drop(&mut self) {
+        // The folder may be gone; the next supervisor removes a socket at which no process listens.
+        _ = unlinkat(&self.folder, self.name.as_str(), UnlinkatFlags::NoRemoveDir);
+    }
+}
+
+impl ProcessHolder {
+    /// Opens the reattachment socket once. Without it no supervisor can attach, and everything ends in time.
+    pub(super) fn open_socket(&mut self, name: &[u8], key: SecretValue, fds: Vec<OwnedFd>) {
+        let folder = fds.into_iter().next().filter(|_| self.reattach_socket.is_none());
+        let Some(folder) = folder else { return };
+        let name = String::from_utf8_lossy(name).into_owned();
+        // An invalid key could never be proved.
+        let Some(key) = HolderKey::of(key) else { return };
+        let Ok(listener) = ReattachSocket::open(folder, name, key) else { return };
+        let event = EpollEvent::new(EpollFlags::EPOLLIN, REATTACH_SOCKET);
+        if self.epoll.add(&listener.socket, event).is_ok() {
+            self.reattach_socket = Some(listener);
+        }
+    }
+
+    /// Accepts visitors that may prove the key, unless there is a supervisor.
+    pub(super) fn admit(&mut self) {
+        let is_free = !self.supervisor.is_connected() && !self.is_ending;
+        if let Some(listener) = &mut self.reattach_socket {
+            listener.admit(is_free, &self.epoll);
+        }
+    }
+
+    /// Accepts the visitor that proves the key as the supervisor, and rejects the others.
+    pub(super) fn meet_visitors(&mut self) {
+        let Some(listener) = &mut self.reattach_socket else { return };
+        let proved = listener.proved().filter(|_| !self.is_ending);
+        if proved.is_some() || self.is_ending {
+            listener.visitors.clear();
+        }
+        let Some(socket) = proved else { return };
+        let mut event = EpollEvent::new(EpollFlags::EPOLLIN, LINK);
+        if self.epoll.modify(&socket, &mut event).is_ok() {
+            self.supervisor.adopt(socket);
+        }
+    }
+
+    /// Lists everything that is held, and leaves the reading to the supervisor.
+    pub(super) fn list(&mut self) {
+        // Not before this order: until then the holder moves the output itself, and its patience counts.
+        self.supervisor.lost = None;
+        for slot in self.programs.slots() {
+            if !self.supervisor.is_connected() {
+                return; // The supervisor was lost during the list.
+            }
+            // Before the descriptors are sent: two processes that splice from one pipe would mix the order of its
+            // bytes.
+            self.programs.watch_streams(slot, false, &self.epoll);
+            let Some(held) = self.programs.program_mut(slot) else { continue };
+            let event = held.listed_for(self.supervisor.version);
+            self.queue_event(event);
+        }
+        // The peer was checked when its connection was accepted, so it may receive the secret.
+        if let Some(secret) = self.secret.clone().filter(|_| self.supervisor.version >= KEEPS) {
+            self.queue_event(HolderEvent::Kept { secret });
+        }
+        self.queue_event(HolderEvent::Listed);
+    }
+}
+
+#[expect(unsafe_code, reason = "the system gives a number for what is owned")]
+fn own(fd: i32) -> OwnedFd {
+    // SAFETY: the kernel has just opened it for this process, and nobody else knows it.
+    unsafe { OwnedFd::from_raw_fd(fd) }
+}

@@ -1,0 +1,111 @@
+//! Supervisor of the process holder: the present one, or the wait for the next one.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
+use tokio::time::Instant;
+
+use super::LINK;
+use super::child::HeldProgram;
+use super::programs::HeldPrograms;
+use crate::protocol::frame::{HolderEvent, VERSION};
+use crate::protocol::packet::{Packet, receive, send};
+
+/// Connection to the supervisor, and the time since it was lost.
+pub(super) struct Supervisor {
+    socket: Option<OwnedFd>,
+    /// Frame version of the present supervisor.
+    pub(super) version: u64,
+    /// Events for which the socket had no room.
+    pending: VecDeque<HolderEvent>,
+    /// Time for which the process holder waits for the next supervisor.
+    pub(super) patience: Duration,
+    /// Time at which the supervisor was lost. Until the next one reads, the process holder stores the output.
+    pub(super) lost: Option<Instant>,
+    /// True if the supervisor is not the one that started the process holder: then it starts nothing new.
+    pub(super) is_adopted: bool,
+}
+
+/// Outcome of sending the queued events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SendResult {
+    /// The socket has taken the events, or has no room at present.
+    Connected,
+    /// The supervisor is gone.
+    Gone,
+}
+
+impl Supervisor {
+    /// Creates the connection to the supervisor that started the process holder.
+    pub(super) fn new(socket: OwnedFd) -> Self {
+        let (pending, patience) = (VecDeque::new(), Duration::ZERO);
+        let (socket, version) = (Some(socket), VERSION);
+        Self { socket, version, pending, patience, lost: None, is_adopted: false }
+    }
+
+    /// Returns true if a supervisor is connected.
+    pub(super) const fn is_connected(&self) -> bool {
+        self.socket.is_some()
+    }
+
+    /// Accepts a supervisor that has proved the key.
+    pub(super) fn adopt(&mut self, socket: OwnedFd) {
+        (self.socket, self.is_adopted) = (Some(socket), true);
+    }
+
+    /// Returns the next order; `None` if the supervisor is gone or was never there.
+    pub(super) fn receive(&self) -> Option<io::Result<Option<Packet>>> {
+        self.socket.as_ref().map(receive)
+    }
+
+    /// Forgets the connection after its loss.
+    pub(super) fn disconnect(&mut self, epoll: &Epoll) {
+        if let Some(socket) = self.socket.take() {
+            _ = epoll.delete(socket);
+        }
+        // The next supervisor gets the present state by `List`, so old events would only contradict it.
+        self.pending.clear();
+        self.lost = Some(Instant::now());
+    }
+
+    /// Returns the time that is left for the next supervisor; `None` while there is one.
+    pub(super) fn time_left(&self) -> Option<Duration> {
+        self.lost.map(|lost| self.patience.saturating_sub(lost.elapsed()))
+    }
+
+    /// Adds an event. Without a supervisor the event is dropped: the list informs the next one.
+    pub(super) fn queue(&mut self, event: HolderEvent) {
+        if self.is_connected() {
+            self.pending.push_back(event);
+        }
+    }
+
+    /// Sends queued events as far as the socket has room. The holder must never block on the supervisor.
+    pub(super) fn send_events(&mut self, programs: &HeldPrograms, epoll: &Epoll) -> SendResult {
+        while let (Some(socket), Some(event)) = (&self.socket, self.pending.front()) {
+            let fds = match event {
+                HolderEvent::Held { terms, .. } => programs.get(terms.slot).map(HeldProgram::fds),
+                _ => None,
+            };
+            match send(socket, &event.encode(), fds.as_deref().unwrap_or_default()) {
+                Ok(()) => _ = self.pending.pop_front(),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(_gone) => return SendResult::Gone,
+            }
+        }
+        self.watch(epoll);
+        SendResult::Connected
+    }
+
+    /// Watches for room only while events are queued: an always writable socket would wake the loop for ever.
+    fn watch(&self, epoll: &Epoll) {
+        let mut flags = EpollFlags::EPOLLIN;
+        flags.set(EpollFlags::EPOLLOUT, !self.pending.is_empty());
+        if let Some(socket) = &self.socket {
+            _ = epoll.modify(socket.as_fd(), &mut EpollEvent::new(flags, LINK));
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Process supervision: starts programs, holds them, and ends all their processes.
+//!
+//! The programs are children of a small separate process, the process holder, so that they outlive a supervisor that is
+//! killed or replaced. The driver of a program sees pipes, an exit and a [`ProcessTree`], and never the process holder
+//! itself.
+
+pub mod capabilities;
+pub mod confinement;
+mod holder;
+pub mod memory;
+pub mod output;
+mod process;
+mod protocol;
+pub mod startup;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+#[cfg(test)]
+mod tests;
+pub mod wardens;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::model::execution::AttemptId;
+use algonius_actors::model::execution::usage::ResourceUsage;
+use algonius_actors::model::host::resources::{Controllers, Refusals, Resources};
+use algonius_actors::model::id::ExecutionId;
+use algonius_actors::model::program::{Exit, User};
+use async_trait::async_trait;
+use tokio::io::{AsyncRead, AsyncWrite};
+use uuid::Uuid;
+
+pub use self::confinement::bubblewrap::Wrapper;
+pub use self::confinement::root_capabilities::RootCapabilities;
+pub use self::output::memory_account::{MemoryAccount, MemoryUse, OutputMemory};
+pub use self::output::recording::OutputRecording;
+pub use self::output::stdin_journal::{JOURNAL_LIMIT, StdinJournal, StdinJournalError};
+pub use self::process::usage::UsageGauge;
+
+/// Variable that names the data directory to which a process belongs.
+pub const INSTANCE: &str = "ALGONIUS_INSTANCE_ID";
+/// Variable that names the execution to which a process belongs.
+pub const EXECUTION: &str = "ALGONIUS_EXECUTION_ID";
+/// Variable that contains the turn.
+pub const TURN: &str = "ALGONIUS_TURN";
+/// Variable that contains the attempt.
+pub const ATTEMPT: &str = "ALGONIUS_ATTEMPT";
+
+/// Returns the variables that identify the processes of an attempt.
+fn marks(instance: Uuid, execution: ExecutionId, stamp: AttemptId) -> [(&'static str, String); 4] {
+    [
+        (INSTANCE, instance.to_string()),
+        (EXECUTION, execution.to_string()),
+        (TURN, stamp.turn.to_string()),
+        (ATTEMPT, stamp.attempt.to_string()),
+    ]
+}
+
+/// Program to be started.
+pub struct Launch {
+    /// Execution of the program.
+    pub execution: ExecutionId,
+    /// Attempt of the execution.
+    pub stamp: AttemptId,
+    /// Absolute path of the program.
+    pub program: PathBuf,
+    /// Arguments, without the program's name.
+    pub args: Vec<String>,
+    /// Complete environment. The variables that identify the attempt are added.
+    pub env: BTreeMap<OsString, OsString>,
+    /// Working directory at the start.
+    pub working_dir: PathBuf,
+    /// Standard input.
+    pub stdin: Stdin,
+    /// Bytes of each output stream that outlive the supervisor.
+    pub cap: u64,
+    /// True if the program ends when the supervisor does.
+    pub dies_alone: bool,
+    /// Resource numbers of the system, with the limit of each.
+    pub limits: Vec<(u64, u64)>,
+    /// Landlock ruleset of the program's domain.
+    pub ruleset: Option<Arc<OwnedFd>>,
+    /// Capabilities that a program of root keeps.
+    pub rights: RootCapabilities,
+    /// User of the program; `None` for the service's own.
+    pub user: Option<User>,
+    /// Number of its scratch slot, which a later process of the service needs.
+    pub scratch: Option<u64>,
+    /// Wrapper that starts the program in namespaces, if it has one.
+    pub wrapper: Option<Wrapper>,
+    /// Resource limits, and whether the program gets a control group.
+    pub resources: Resources,
+}
+
+/// Standard input of a program.
+pub enum Stdin {
+    /// These bytes, and then the end.
+    Whole(Vec<u8>),
+    /// Bytes that are written while the program runs. The input ends at the latest with this process.
+    Open,
+    /// Messages that are written through a journal while the program runs. The process holder holds the input, which
+    /// the next process instance of the service continues.
+    Fed,
+}
+
+/// Pipe to a program. Dropping it closes the program's standard input.
+pub type StdinPipe = Pin<Box<dyn AsyncWrite + Send>>;
+
+/// Pipe from a program.
+pub type OutputPipe = Pin<Box<dyn AsyncRead + Send>>;
+
+/// Future of a program's exit. An error of kind `ConnectionAborted` means that its process holder was lost.
+pub type ProgramExit = Pin<Box<dyn Future<Output = io::Result<Exit>> + Send>>;
+
+/// Program that runs, or that has ended while no supervisor was attached.
+pub struct Spawned {
+    /// Process id of the program.
+    pub pid: u32,
+    /// [`Launch::scratch`], also of a program that an earlier process of the service started.
+    pub scratch: Option<u64>,
+    /// Standard input, if it is open and the program was not started by an earlier process instance.
+    pub stdin: Option<StdinPipe>,
+    /// Fed standard input; after its close only its journal can be read. The program may have been started by an earlier
+    /// process instance.
+    pub stdin_journal: Option<StdinJournal>,
+    /// Standard output, from the first byte.
+    pub stdout: OutputPipe,
+    /// Standard error, from the first byte.
+    pub stderr: OutputPipe,
+    /// Exit of the program. Resolves when the program itself has ended, even if other processes hold its pipes.
+    pub ending: ProgramExit,
+    /// Process tree of the program.
+    pub tree: Box<dyn ProcessTree>,
+    /// Memory files of standard output and of standard error: the first bytes of each, up to [`Launch::cap`].
+    pub recordings: [OutputRecording; 2],
+    /// Program's account of the memory for output.
+    pub account: MemoryAccount,
+}
+
+/// Program with all its descendants, in whatever group or session. Dropping it kills them, unless another driver has
+/// claimed the program.
+#[async_trait]
+pub trait ProcessTree: Send + Sync {
+    /// Sends SIGTERM to each of its processes.
+    fn terminate(&self);
+
+    /// Kills all its processes.
+    fn kill(&self);
+
+    /// Returns true if a process of the tree may be alive.
+    fn has_survivors(&self) -> bool;
+
+    /// Returns the gauge of its resource usage.
+    fn gauge(&self) -> UsageGauge;
+
+    /// Returns the usage until its end; `None` before the end, and if it is unknown.
+    fn spent(&self) -> Option<ResourceUsage>;
+
+    /// Returns when another driver has claimed the program. From then on dropping the tree has no effect.
+    async fn taken(&self);
+    /// Returns the limits that a control group enforces.
+    fn held(&self) -> Controllers;
+
+    /// Returns the refusals of its control group so far.
+    fn refusals(&self) -> Refusals;
+
+    /// Kills all its processes, and returns when none is left, with the number of killed processes.
+    async fn sweep(&self) -> u64;
+}
+
+/// Program that was claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClaimedProgram {
+    /// Running time; `None` after the end.
+    pub age: Option<Duration>,
+}
+
+/// Interface that starts programs, and holds those of an earlier process instance of the service.
+#[async_trait]
+pub trait Warden: Send + Sync + 'static {
+    /// Starts a program. A dropped future leaves no process alive.
+    ///
+    /// # Errors
+    /// Fails if the program could not be started, with the system's error number if there is one.
+    async fn launch(&self, launch: Launch) -> io::Result<Spawned>;
+
+    /// Claims the program of this attempt if it is still held, running or ended; `None` if it is not. The claim takes
+    /// the program from its present driver. A program of an earlier process instance that is not claimed in time is
+    /// ended.
+    fn claim(&self, execution: ExecutionId, stamp: AttemptId) -> Option<ClaimedProgram>;
+
+    /// Takes over the claimed program.
+    ///
+    /// # Errors
+    /// `NotFound` if the program is not held.
+    async fn adopt(&self, execution: ExecutionId, stamp: AttemptId) -> io::Result<Spawned>;
+
+    /// Kills all processes of an attempt without a driver; returns their number.
+    async fn sweep(&self, execution: ExecutionId, stamp: AttemptId) -> usize;
+}

@@ -1,0 +1,278 @@
+//! Accounts for the memory that holds the output of programs, with one limit for all programs together.
+//!
+//! Above the limit the service stops reading the pipe of a program until memory is free again; the program blocks when
+//! its pipe is full. Two rules keep programs from waiting for ever. Each program has a guaranteed share, so that a
+//! short answer never waits for a long one. And one program at a time may exceed the limit until it has ended: programs
+//! that wait for each other's memory would otherwise all wait.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+/// Guaranteed share of each program in bytes.
+const SHARE: u64 = 256 << 10;
+
+/// Number of long texts that may be in the heap of the service at one time, to be judged.
+const READERS: usize = 2;
+
+/// Borrower value: no program may exceed the limit.
+const NOBODY: u64 = 0;
+
+/// Memory for the output of all programs. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct OutputMemory(Arc<Memory>);
+
+#[derive(Debug)]
+struct Memory {
+    limit: u64,
+    used: AtomicU64,
+    /// Number of the account that may exceed the limit.
+    borrower: AtomicU64,
+    /// Number of the latest account.
+    latest: AtomicU64,
+    /// Number of readers that wait for room.
+    waiting: AtomicUsize,
+    /// Notifies when memory was returned.
+    freed: Notify,
+    /// Permits to read a long text as a whole.
+    readers: Arc<Semaphore>,
+}
+
+/// Usage of the memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryUse {
+    /// Limit for all programs together in bytes.
+    pub limit: u64,
+    /// Bytes in use.
+    pub used: u64,
+    /// Number of output streams that are not read for lack of room.
+    pub waiting: usize,
+}
+
+/// Account of one program. Dropping the last clone returns its memory.
+#[derive(Debug, Clone)]
+pub struct MemoryAccount(Arc<MemoryShare>);
+
+#[derive(Debug)]
+struct MemoryShare {
+    memory: OutputMemory,
+    number: u64,
+    used: AtomicU64,
+    waiting: AtomicUsize,
+    /// Notifies when a reader starts to wait.
+    held_up: Notify,
+    /// True if the program has ended: its pipes then contain little more.
+    is_over: AtomicBool,
+}
+
+impl OutputMemory {
+    /// Returns a memory with this limit in bytes.
+    #[must_use]
+    pub fn of(limit: u64) -> Self {
+        Self(Arc::new(Memory {
+            limit,
+            used: AtomicU64::new(0),
+            borrower: AtomicU64::new(NOBODY),
+            latest: AtomicU64::new(NOBODY),
+            waiting: AtomicUsize::new(0),
+            freed: Notify::new(),
+            readers: Arc::new(Semaphore::new(READERS)),
+        }))
+    }
+
+    /// Returns an empty account.
+    #[must_use]
+    pub fn account(&self) -> MemoryAccount {
+        let number = self.0.latest.fetch_add(1, Ordering::Relaxed) + 1;
+        let (used, waiting, is_over) = Default::default();
+        let (memory, held_up) = (self.clone(), Notify::new());
+        MemoryAccount(Arc::new(MemoryShare { memory, number, used, waiting, held_up, is_over }))
+    }
+
+    /// Returns the current usage.
+    #[must_use]
+    pub fn usage(&self) -> MemoryUse {
+        let Memory { limit, used, waiting, .. } = &*self.0;
+        MemoryUse {
+            limit: *limit,
+            used: used.load(Ordering::Relaxed),
+            waiting: waiting.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl MemoryAccount {
+    /// Charges `bytes` more to the account.
+    pub fn take(&self, bytes: u64) {
+        self.0.used.fetch_add(bytes, Ordering::Relaxed);
+        self.0.memory.0.used.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Returns an empty account of the same memory.
+    #[must_use]
+    pub fn sibling(&self) -> Self {
+        self.0.memory.account()
+    }
+
+    /// Waits for the permit to have a long text in memory as a whole. Dropping the permit releases it; `None` means no
+    /// limit.
+    pub async fn reading_turn(&self) -> Option<OwnedSemaphorePermit> {
+        // The semaphore is never closed.
+        Arc::clone(&self.0.memory.0.readers).acquire_owned().await.ok()
+    }
+
+    /// Returns true if the account may take more now. The caller takes a small piece before it checks again.
+    #[must_use]
+    pub fn may_grow(&self) -> bool {
+        let MemoryShare { memory, number, used: own, is_over, .. } = &*self.0;
+        let Memory { limit, used, borrower, .. } = &*memory.0;
+        if own.load(Ordering::Relaxed) < SHARE {
+            return true;
+        }
+        if used.load(Ordering::Relaxed) < *limit || is_over.load(Ordering::Relaxed) {
+            return true;
+        }
+        let lent = borrower.compare_exchange(NOBODY, *number, Ordering::AcqRel, Ordering::Acquire);
+        lent.is_ok() || lent == Err(*number)
+    }
+
+    /// Returns when the account may take more.
+    pub async fn room(self) {
+        let _waiting = WaitingReader::of(&self);
+        let freed = &self.0.memory.0.freed;
+        loop {
+            // Registered before the check, so that no freed memory goes unnoticed in between.
+            let mut notified = std::pin::pin!(freed.notified());
+            notified.as_mut().enable();
+            if self.may_grow() {
+                return;
+            }
+            notified.await;
+        }
+    }
+
+    /// Returns when a reader waits for room in this account.
+    pub async fn held_up(&self) {
+        let mut notified = std::pin::pin!(self.0.held_up.notified());
+        notified.as_mut().enable();
+        if self.0.waiting.load(Ordering::Relaxed) == 0 {
+            notified.await;
+        }
+    }
+
+    /// Records that the program has ended. The rest in its pipes is read in any case.
+    pub fn end(&self) {
+        self.0.is_over.store(true, Ordering::Relaxed);
+        self.0.memory.0.freed.notify_waiters();
+    }
+}
+
+/// Counts a waiting reader until it is dropped.
+struct WaitingReader<'a>(&'a MemoryAccount);
+
+impl<'a> WaitingReader<'a> {
+    fn of(account: &'a MemoryAccount) -> Self {
+        account.0.waiting.fetch_add(1, Ordering::Relaxed);
+        account.0.memory.0.waiting.fetch_add(1, Ordering::Relaxed);
+        account.0.held_up.notify_waiters();
+        Self(account)
+    }
+}
+
+impl Drop for WaitingReader<'_> {
+    fn drop(&mut self) {
+        let MemoryShare { memory, waiting, .. } = &*self.0.0;
+        waiting.fetch_sub(1, Ordering::Relaxed);
+        memory.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for MemoryShare {
+    fn drop(&mut self) {
+        let Memory { used, borrower, freed, .. } = &*self.memory.0;
+        used.fetch_sub(*self.used.get_mut(), Ordering::Relaxed);
+        // Only the borrower returns the loan.
+        _ = borrower.compare_exchange(self.number, NOBODY, Ordering::AcqRel, Ordering::Relaxed);
+        freed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(9);
+
+    const LIMIT: u64 = 10 * SHARE;
+
+    #[tokio::test(start_paused = true)]
+    async fn one_program_continues_over_the_memory_limit() {
+        let memory = OutputMemory::of(LIMIT);
+        let [one, two, three] = [(); 3].map(|()| memory.account());
+        one.take(6 * SHARE);
+        two.take(3 * SHARE);
+        three.take(SHARE);
+        assert!(two.may_grow(), "one program must get to its end");
+        assert!(two.may_grow() && !one.may_grow() && !three.may_grow());
+        let waits = tokio::spawn(three.clone().room());
+        assert!(timeout(LONG, one.clone().room()).await.is_err());
+        timeout(LONG, three.held_up()).await.expect("the third waits");
+        assert!(timeout(LONG, two.held_up()).await.is_err());
+        assert_eq!(memory.usage(), MemoryUse { limit: LIMIT, used: LIMIT, waiting: 1 });
+        drop(two);
+        timeout(LONG, waits).await.expect("memory is free again").expect("no panic");
+        assert_eq!(memory.usage(), MemoryUse { limit: LIMIT, used: 7 * SHARE, waiting: 0 });
+    }
+
+    #[test]
+    fn a_short_output_never_waits_for_memory() {
+        let memory = OutputMemory::of(LIMIT);
+        let [long, other, short] = [(); 3].map(|()| memory.account());
+        long.take(2 * LIMIT);
+        other.take(SHARE);
+        short.take(SHARE - 1);
+        assert!(long.may_grow() && !other.may_grow() && short.may_grow());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn output_of_an_ended_program_is_read_in_any_case() {
+        let memory = OutputMemory::of(LIMIT);
+        let [one, two] = [(); 2].map(|()| memory.account());
+        one.take(LIMIT);
+        two.take(SHARE);
+        assert!(one.may_grow() && !two.may_grow());
+        let waits = tokio::spawn(two.clone().room());
+        tokio::task::yield_now().await;
+        two.end();
+        timeout(LONG, waits).await.expect("the program has ended").expect("no panic");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_number_of_long_texts_read_at_once_is_bounded() {
+        let account = OutputMemory::of(LIMIT).account();
+        let mut turns = Vec::new();
+        for _ in 0..READERS {
+            turns.push(account.reading_turn().await);
+        }
+        assert!(timeout(LONG, account.sibling().reading_turn()).await.is_err());
+        turns.pop();
+        assert!(timeout(LONG, account.reading_turn()).await.is_ok_and(|turn| turn.is_some()));
+    }
+
+    #[test]
+    fn all_memory_is_free_after_the_last_clone() {
+        let memory = OutputMemory::of(LIMIT);
+        let one = memory.account();
+        one.take(7);
+        let other = one.clone();
+        drop(one);
+        assert_eq!(memory.usage().used, 7);
+        drop(other);
+        assert_eq!(memory.usage().used, 0);
+    }
+}

@@ -1,0 +1,159 @@
+//! Descriptors of a program that is about to start.
+
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, SealFlag, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::unistd::{pipe2, write};
+
+use super::stdin_journal::FeedEnds;
+use super::stream::{PIECE, StreamEnds};
+use crate::Stdin;
+
+/// Capacity of the standard output pipe in bytes: the most that an unprivileged process may request.
+const ROOM: i32 = 1 << 20;
+
+/// Three streams of the program, and the supervisor's ends of its two outputs.
+pub(crate) struct Streams {
+    pub(crate) stdin: OwnedFd,
+    pub(crate) stdout: OwnedFd,
+    pub(crate) stderr: OwnedFd,
+    pub(crate) ours: [StreamEnds; 2],
+    /// Supervisor's end of standard input, if that stays open. No other process has it.
+    pub(crate) feed: Option<OwnedFd>,
+    /// Same end with its journal, if the process holder is to hold both.
+    pub(crate) journaled: Option<FeedEnds>,
+}
+
+/// Creates the streams. Input is written completely before the program starts, so that no program acts on a part of it,
+/// unless the program gets messages while it runs.
+///
+/// # Errors
+/// Fails if the process may not open more files, or memory runs out.
+pub(crate) fn streams(input: &Stdin) -> io::Result<Streams> {
+    let ((stdout, out), (stderr, err)) = (output()?, output()?);
+    widen(&out.pipe);
+    let (stdin, feed, journaled) = match input {
+        Stdin::Whole(input) => (stdin(input)?, None, None),
+        Stdin::Open => {
+            let (its, ours) = pipe2(OFlag::O_CLOEXEC)?;
+            (its, Some(ours), None)
+        }
+        Stdin::Fed => {
+            let (its, ours) = fed()?;
+            (its, None, Some(ours))
+        }
+    };
+    Ok(Streams { stdin, stdout, stderr, ours: [out, err], feed, journaled })
+}
+
+/// Returns the program's end of a fed input, and the supervisor's ends. The pipe is not widened: the pipes of a user
+/// together are limited, and a session holds its pipe for a long time.
+///
+/// # Errors
+/// Same as [`streams`].
+pub(crate) fn fed() -> io::Result<(OwnedFd, FeedEnds)> {
+    let (its, ours) = pipe2(OFlag::O_CLOEXEC)?;
+    // Only the supervisor's end is non-blocking: programs do not expect `EAGAIN` on their input.
+    fcntl(&ours, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    let journal = Arc::new(memory(MFdFlags::empty())?);
+    Ok((its, FeedEnds { pipe: Arc::new(ours), journal }))
+}
+
+fn output() -> io::Result<(OwnedFd, StreamEnds)> {
+    let (ours, its) = pipe2(OFlag::O_CLOEXEC)?;
+    // Only the supervisor's end is non-blocking: programs do not expect `EAGAIN` on their output.
+    fcntl(&ours, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    Ok((its, StreamEnds { pipe: Arc::new(ours), memory: Arc::new(memory(MFdFlags::empty())?) }))
+}
+
+/// Enlarges a pipe for a long answer, because some programs exit before the last of it is read. Only standard output:
+/// the pipes of a user together are limited (64 MiB by default), and beyond that each new pipe of the user has two
+/// pages.
+fn widen(pipe: &OwnedFd) {
+    _ = fcntl(pipe, FcntlArg::F_SETPIPE_SZ(ROOM)); // The capacity stays unchanged if that exceeds the limit.
+}
+
+fn stdin(input: &[u8]) -> io::Result<OwnedFd> {
+    if input.is_empty() {
+        return Ok(File::open("/dev/null")?.into());
+    }
+    match if input.len() <= PIECE { through_a_pipe(input)? } else { None } {
+        Some(pipe) => Ok(pipe),
+        None => sealed(input),
+    }
+}
+
+/// Returns a pipe with the whole input, or `None` if the pipe has too little room, as it may if the user has many
+/// pipes.
+fn through_a_pipe(input: &[u8]) -> io::Result<Option<OwnedFd>> {
+    let (its, ours) = pipe2(OFlag::O_CLOEXEC)?;
+    fcntl(&ours, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    match write(&ours, input) {
+        Ok(written) => Ok((written == input.len()).then_some(its)),
+        Err(Errno::EAGAIN) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Returns a sealed memory file.
+fn sealed(bytes: &[u8]) -> io::Result<OwnedFd> {
+    let mut file = File::from(memory(MFdFlags::MFD_ALLOW_SEALING)?);
+    file.write_all(bytes)?;
+    file.rewind()?;
+    fcntl(&file, FcntlArg::F_ADD_SEALS(SealFlag::all()))?;
+    Ok(file.into())
+}
+
+/// Returns a memory file with a spec that is too long for a frame.
+///
+/// # Errors
+/// Same as [`streams`].
+pub(crate) fn sealed_file(bytes: &[u8]) -> io::Result<OwnedFd> {
+    sealed(bytes)
+}
+
+fn memory(flags: MFdFlags) -> io::Result<OwnedFd> {
+    Ok(memfd_create("algonius", MFdFlags::MFD_CLOEXEC | flags)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::{Read, Write};
+
+    use nix::fcntl::{FcntlArg, fcntl};
+
+    use super::{ROOM, stdin, streams};
+    use crate::Stdin;
+
+    /// Test that needs root or free pipe memory of the user.
+    #[test]
+    fn an_output_pipe_is_large_from_the_start() {
+        let [out, err] = streams(&Stdin::Whole(Vec::new())).unwrap().ours;
+        let room = |pipe| fcntl(pipe, FcntlArg::F_GETPIPE_SZ).unwrap();
+        assert_eq!(room(&out.pipe), ROOM);
+        assert!(room(&err.pipe) <= 64 << 10);
+    }
+
+    #[test]
+    fn input_of_any_length_is_read_to_its_end() {
+        for length in [0, 1, 65_536, 65_537, 3_000_000] {
+            let input = vec![7; length];
+            let mut read = Vec::new();
+            File::from(stdin(&input).unwrap()).read_to_end(&mut read).unwrap();
+            assert_eq!(read.len(), length);
+        }
+    }
+
+    #[test]
+    fn an_input_file_cannot_be_changed() {
+        let mut file = File::from(stdin(&[7; 100_000]).unwrap());
+        assert!(file.write_all(b"x").is_err());
+        assert!(file.set_len(0).is_err());
+    }
+}

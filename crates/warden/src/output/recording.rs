@@ -1,0 +1,90 @@
+//! Output of programs in memory files, outside the heap of the service.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::stat::fstat;
+use nix::sys::uio::{pread, pwrite};
+
+use super::memory_account::MemoryAccount;
+
+/// Memory file that can be read at any position. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct OutputRecording {
+    file: Arc<OwnedFd>,
+    account: MemoryAccount,
+}
+
+impl OutputRecording {
+    /// Returns the memory file of a pipe, which the account is already charged for.
+    pub(crate) const fn of(file: Arc<OwnedFd>, account: MemoryAccount) -> Self {
+        Self { file, account }
+    }
+
+    /// Creates an empty memory file. It has its own account beside this one, so that its memory is free again when it
+    /// is dropped.
+    ///
+    /// # Errors
+    /// Fails if the process may not open more files.
+    pub fn new(account: &MemoryAccount) -> io::Result<Self> {
+        let file = memfd_create("algonius", MFdFlags::MFD_CLOEXEC)?;
+        Ok(Self { file: Arc::new(file), account: account.sibling() })
+    }
+
+    /// Writes bytes at a position. The account is charged for the bytes by which the file grows.
+    ///
+    /// # Errors
+    /// Fails if memory runs out.
+    pub fn write_at(&self, bytes: &[u8], from: u64) -> io::Result<()> {
+        let (mut rest, mut at) = (bytes, i64::try_from(from).map_err(io::Error::other)?);
+        let length = fstat(&self.file)?.st_size.unsigned_abs();
+        self.account.take((from + bytes.len() as u64).saturating_sub(length));
+        while !rest.is_empty() {
+            let written = pwrite(&self.file, rest, at)?;
+            rest = rest.get(written..).unwrap_or_default();
+            at += i64::try_from(written).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// Returns the bytes of a range; fewer if the file ends before.
+    ///
+    /// # Errors
+    /// Fails if the bytes cannot be read.
+    pub fn read_at(&self, from: u64, most: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; most];
+        let mut read = 0;
+        while let Some(room) = bytes.get_mut(read..).filter(|room| !room.is_empty()) {
+            let at = i64::try_from(from + read as u64).map_err(io::Error::other)?;
+            match pread(&self.file, room, at)? {
+                0 => break,
+                more => read += more,
+            }
+        }
+        bytes.truncate(read);
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::OutputRecording;
+    use crate::output::memory_account::OutputMemory;
+
+    #[test]
+    fn recorded_bytes_are_read_at_any_offset_and_counted_once() {
+        let memory = OutputMemory::of(1 << 20);
+        let recording = OutputRecording::new(&memory.account()).unwrap();
+        recording.write_at(b"hello ", 0).unwrap();
+        recording.write_at(b"?????", 6).unwrap();
+        recording.write_at(b"world", 6).unwrap();
+        assert_eq!(recording.read_at(4, 5).unwrap(), b"o wor");
+        assert_eq!(recording.read_at(9, 100).unwrap(), b"ld");
+        assert_eq!(recording.read_at(100, 5).unwrap(), b"");
+        assert_eq!(memory.usage().used, 11);
+        drop(recording);
+        assert_eq!(memory.usage().used, 0);
+    }
+}

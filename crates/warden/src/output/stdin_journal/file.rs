@@ -1,0 +1,150 @@
+//! Memory file of a journal: complete messages, and an offset that counts the delivered bytes.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+use nix::errno::Errno;
+use nix::fcntl::{SpliceFFlags, splice};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::stat::fstat;
+use nix::sys::uio::{pread, pwrite};
+use nix::unistd::{Whence, ftruncate, lseek};
+
+use super::StdinJournalError;
+
+/// Bytes per move, and per read in the search for a torn message.
+pub(super) const PIECE: usize = 64 * 1024;
+
+/// First byte of a message that is not complete.
+const UNCOMMITTED: u8 = 0;
+
+/// Memory file that only one process at a time writes to.
+pub(super) struct JournalFile(Arc<OwnedFd>);
+
+impl JournalFile {
+    /// Repairs the file that a killed writer left; returns it with its size and its offset.
+    pub(super) fn repair(file: Arc<OwnedFd>) -> Result<(Self, u64, u64), StdinJournalError> {
+        let size = fstat(&file)?.st_size.unsigned_abs();
+        let delivered = lseek(&file, 0, Whence::SeekCur)?.unsigned_abs();
+        let file = Self(file);
+        if delivered > size {
+            if size > 0 {
+                return Err(StdinJournalError::Corrupt { size, delivered });
+            }
+            // The writer was killed while it emptied the file.
+            file.clear()?;
+            return Ok((file, 0, 0));
+        }
+        let complete = file.uncommitted(delivered)?.unwrap_or(size);
+        if complete < size {
+            file.cut(complete)?;
+        }
+        Ok((file, complete, delivered))
+    }
+
+    /// Appends a message at the end of the complete ones. A kill leaves it complete or uncommitted.
+    pub(super) fn append(&self, message: &[u8], end: u64) -> Result<(), StdinJournalError> {
+        let Some((first, rest)) = message.split_first() else {
+            return Err(StdinJournalError::InvalidMessage);
+        };
+        if message.contains(&UNCOMMITTED) {
+            return Err(StdinJournalError::InvalidMessage);
+        }
+        // The first byte commits the message: one byte cannot be torn.
+        let written = self.write_at(rest, end + 1);
+        if let Err(error) = written.and_then(|()| self.write_at(std::slice::from_ref(first), end)) {
+            // A shorter message that follows must not be continued by the rest of this one.
+            self.cut(end)?;
+            return Err(error.into());
+        }
+        Ok(())
+    }
+
+    /// Drops an incomplete message from its start. Unread input is not changed: the rest of the page, which becomes
+    /// zero, was never moved.
+    fn cut(&self, end: u64) -> io::Result<()> {
+        Ok(ftruncate(&self.0, place(end)?)?)
+    }
+
+    /// Empties the file, whose bytes must all be read.
+    pub(super) fn clear(&self) -> Result<(), StdinJournalError> {
+        // In this order: a file that is empty before its offset is recognized, and repaired by the next writer. With
+        // the offset at 0 first, the next writer would deliver everything again.
+        ftruncate(&self.0, 0)?;
+        lseek(&self.0, 0, Whence::SeekSet)?;
+        Ok(())
+    }
+
+    /// Returns the start of the message that a killed writer did not complete.
+    fn uncommitted(&self, from: u64) -> io::Result<Option<u64>> {
+        let (mut piece, mut at) = (vec![0; PIECE], from);
+        loop {
+            let read = self.read_at(&mut piece, at)?;
+            if let Some(start) = piece.iter().take(read).position(|byte| *byte == UNCOMMITTED) {
+                return Ok(Some(at + start as u64));
+            }
+            if read < PIECE {
+                return Ok(None);
+            }
+            at += read as u64;
+        }
+    }
+
+    /// Moves bytes from the offset into the pipe, without waiting and without SIGPIPE.
+    pub(super) fn move_to(&self, pipe: &OwnedFd, most: usize) -> Result<usize, Errno> {
+        // An embedding program may have the default action of SIGPIPE, which ends the process.
+        let mut broken_pipe = SigSet::empty();
+        broken_pipe.add(Signal::SIGPIPE);
+        let before = broken_pipe.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+        let moved = splice(&self.0, None, pipe, None, most, SpliceFFlags::SPLICE_F_NONBLOCK);
+        if moved == Err(Errno::EPIPE) && !before.contains(Signal::SIGPIPE) {
+            // Takes the signal before it is unblocked.
+            let signals = SignalFd::with_flags(&broken_pipe, SfdFlags::SFD_NONBLOCK);
+            _ = signals.and_then(|signals| signals.read_signal());
+        }
+        _ = before.thread_set_mask(); // It was the mask before, and what was moved must not be forgotten.
+        moved
+    }
+
+    fn write_at(&self, bytes: &[u8], from: u64) -> io::Result<()> {
+        let (mut rest, mut at) = (bytes, from);
+        while !rest.is_empty() {
+            match pwrite(&self.0, rest, place(at)?) {
+                Ok(written) => {
+                    rest = rest.get(written..).unwrap_or_default();
+                    at += written as u64;
+                }
+                Err(Errno::EINTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills the buffer from a position; returns fewer bytes if the file ends before.
+    pub(super) fn read_at(&self, bytes: &mut [u8], from: u64) -> io::Result<usize> {
+        let mut read = 0;
+        while let Some(room) = bytes.get_mut(read..).filter(|room| !room.is_empty()) {
+            match pread(&self.0, room, place(from + read as u64)?)? {
+                0 => break,
+                more => read += more,
+            }
+        }
+        Ok(read)
+    }
+}
+
+/// Returns the number of bytes in a pipe.
+#[expect(unsafe_code, reason = "no safe wrapper tells what a pipe holds")]
+pub(super) fn unread(pipe: &OwnedFd) -> Result<u32, Errno> {
+    let mut unread: libc::c_int = 0;
+    // SAFETY: the call writes one integer, and the place lives longer than the call.
+    Errno::result(unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &raw mut unread) })?;
+    Ok(unread.unsigned_abs())
+}
+
+fn place(at: u64) -> io::Result<i64> {
+    i64::try_from(at).map_err(io::Error::other)
+}

@@ -1,0 +1,137 @@
+//! Output of a program as the supervisor reads it: through a memory file that outlives the reader.
+//!
+//! `splice` moves bytes from the pipe to the file within one system call, so a kill loses no byte: the size of the file
+//! is the number of all moved bytes. The next reader starts at byte 0.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use nix::errno::Errno;
+use nix::fcntl::{SpliceFFlags, splice};
+use nix::sys::stat::fstat;
+use nix::sys::uio::pread;
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncRead, Interest, ReadBuf};
+use tokio::sync::OwnedMutexGuard;
+
+use super::memory_account::MemoryAccount;
+use crate::protocol::packet::watch;
+
+/// Bytes per move: the default capacity of a pipe.
+pub(crate) const PIECE: usize = 64 * 1024;
+
+/// Supervisor's two ends of one stream.
+#[derive(Debug)]
+pub(crate) struct StreamEnds {
+    /// Non-blocking read end of the pipe.
+    pub(crate) pipe: Arc<OwnedFd>,
+    /// Memory file that receives the bytes.
+    pub(crate) memory: Arc<OwnedFd>,
+}
+
+/// Stream that is being read. A stream may have only one reader at a time.
+pub(crate) struct ProgramStream {
+    pipe: AsyncFd<Arc<OwnedFd>>,
+    memory: Arc<OwnedFd>,
+    /// Bytes that were read.
+    at: u64,
+    /// Bytes that the memory file holds.
+    length: u64,
+    cap: u64,
+    is_dry: bool,
+    account: MemoryAccount,
+    /// Future of room in the memory for output, while the stream waits for it.
+    room: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    _turn: Arc<OwnedMutexGuard<()>>,
+}
+
+impl ProgramStream {
+    /// Reads from the first byte. Bytes beyond `cap` bypass the memory file.
+    ///
+    /// # Errors
+    /// Fails if the runtime cannot watch the pipe.
+    pub(crate) fn open(
+        ends: &StreamEnds,
+        (cap, account): (u64, MemoryAccount),
+        turn: Arc<OwnedMutexGuard<()>>,
+    ) -> io::Result<Self> {
+        let pipe = watch(Arc::clone(&ends.pipe), Interest::READABLE)?;
+        let (memory, at) = (Arc::clone(&ends.memory), 0);
+        let length = fstat(&memory)?.st_size.unsigned_abs();
+        let (is_dry, room) = (false, None);
+        Ok(Self { pipe, memory, at, length, cap, is_dry, account, room, _turn: turn })
+    }
+
+    /// Returns when there is room for the next bytes. Bytes beyond the cap need no room: they are not written to the
+    /// memory file.
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let needs_room = self.length < self.cap;
+        if self.room.is_none() && (!needs_room || self.account.may_grow()) {
+            return Poll::Ready(());
+        }
+        let room = self.room.get_or_insert_with(|| Box::pin(self.account.clone().room()));
+        ready!(room.as_mut().poll(cx));
+        self.room = None;
+        Poll::Ready(())
+    }
+
+    /// Moves available bytes, if there are any.
+    fn advance(&mut self, buffer: &mut ReadBuf<'_>) -> Result<(), Errno> {
+        let room = usize::try_from(self.cap.saturating_sub(self.length)).unwrap_or(PIECE);
+        let pipe = self.pipe.get_ref();
+        let moved = if room == 0 {
+            let read = nix::unistd::read(pipe, buffer.initialize_unfilled())?;
+            buffer.advance(read);
+            read
+        } else {
+            let flags = SpliceFFlags::SPLICE_F_NONBLOCK;
+            let moved = splice(pipe, None, &self.memory, None, room.min(PIECE), flags)?;
+            self.length += moved as u64;
+            self.account.take(moved as u64);
+            moved
+        };
+        self.is_dry = moved == 0;
+        Ok(())
+    }
+
+    /// Reads bytes of the memory file that were not read yet.
+    fn take(&mut self, buffer: &mut ReadBuf<'_>) -> io::Result<()> {
+        let left = usize::try_from(self.length - self.at).unwrap_or(usize::MAX);
+        let target = buffer.initialize_unfilled();
+        let room = left.min(target.len());
+        let target = target.get_mut(..room).unwrap_or_default();
+        let place = i64::try_from(self.at).map_err(io::Error::other)?;
+        let read = pread(&self.memory, target, place)?;
+        self.at += read as u64;
+        buffer.advance(read);
+        Ok(())
+    }
+}
+
+impl AsyncRead for ProgramStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let stream = self.get_mut();
+        let before = buffer.filled().len();
+        loop {
+            if stream.at < stream.length {
+                return Poll::Ready(stream.take(buffer));
+            }
+            if stream.is_dry || buffer.filled().len() > before || buffer.remaining() == 0 {
+                return Poll::Ready(Ok(()));
+            }
+            ready!(stream.poll_room(cx));
+            match stream.advance(buffer) {
+                Ok(()) | Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) => ready!(stream.pipe.poll_read_ready(cx))?.clear_ready(),
+                Err(errno) => return Poll::Ready(Err(errno.into())),
+            }
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Processes of the machine: facts from `/proc`, labels, signals, resource usage, and the end of leftovers.
+
+pub(crate) mod kill_leftovers;
+pub(crate) mod lost_processes;
+pub(crate) mod proc;
+pub(crate) mod process_scan;
+pub(crate) mod process_tag;
+pub(crate) mod signal;
+pub(crate) mod usage;

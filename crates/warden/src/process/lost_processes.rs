@@ -1,0 +1,104 @@
+//! Ends the processes that the service inherits when its process holder is lost.
+//!
+//! The kernel kills a process holder when memory runs out, or an operator does. The service is the next subreaper, so
+//! the programs and their descendants become children of the service. The driver of each program ends the processes
+//! with its label. A process without a label would live on, confined but unknown, and with ancestors that show no
+//! agent.
+
+use std::fs;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use nix::unistd::{Pid, getsid};
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+use uuid::Uuid;
+
+use super::proc::{folder, pids, stat};
+use super::process_tag::label_of;
+use super::signal::{reap, send};
+
+/// Pause between two checks.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Number of checks for the end of a process holder whose connection is lost. It is killed after that.
+const LOOKS: u32 = 200;
+
+/// Number of rounds until processes that do not die are given up.
+const ROUNDS: u32 = 400;
+
+/// Waits until a process holder has ended, and ends the processes that it left.
+pub(crate) async fn bury(holder: Option<u32>, instance: Uuid) {
+    let holder = holder.and_then(|pid| i32::try_from(pid).ok());
+    if let Some(holder) = holder {
+        // The connection closes before the kernel reparents the children to this process.
+        for _ in 0..LOOKS {
+            if !is_alive(holder) {
+                break;
+            }
+            sleep(PAUSE).await;
+        }
+        send(holder, Signal::SIGKILL, || is_child(holder));
+        while is_child(holder) && is_alive(holder) {
+            sleep(PAUSE).await;
+        }
+    }
+    end_left(instance).await;
+}
+
+/// Kills the processes that a lost process holder left to this process, repeatedly until none is left.
+async fn end_left(instance: Uuid) {
+    let mut killed = 0_usize;
+    for _ in 0..ROUNDS {
+        // Tokio treats `/proc` as files, and a process under memory pressure answers slowly.
+        let round = spawn_blocking(move || kill_left(instance)).await;
+        match round {
+            Ok(Some(more)) => killed += more,
+            Ok(None) | Err(_) => break,
+        }
+        sleep(PAUSE).await;
+    }
+    if killed > 0 {
+        tracing::error!(killed, "terminated processes of a lost process holder");
+    }
+}
+
+/// Runs one round: returns the number of killed processes, or `None` if none is left. Children of a killed process
+/// become children of this process too, for the next round.
+fn kill_left(instance: Uuid) -> Option<usize> {
+    let left: Vec<_> = pids().into_iter().filter(|pid| is_left(*pid, instance)).collect();
+    let kill = |pid: &&i32| is_alive(**pid) && send(**pid, Signal::SIGKILL, || is_child(**pid));
+    let killed = left.iter().filter(kill).count();
+    for pid in &left {
+        _ = reap(Some(Pid::from_raw(*pid))); // The process may need until the next round to die.
+    }
+    (!left.is_empty()).then_some(killed)
+}
+
+/// Returns true if a process holder started this child. Such a process has left the session of this process and cannot
+/// return to it, and a confined one has a seccomp filter that it cannot remove. Programs that share this process with
+/// the service, and their children, have neither.
+fn is_left(pid: i32, instance: Uuid) -> bool {
+    is_child(pid)
+        && getsid(Some(Pid::from_raw(pid))).ok() != getsid(None).ok()
+        && (filters(pid) > filters(Pid::this().as_raw())
+            || label_of(pid).is_some_and(|label| label.is_of(instance)))
+}
+
+fn is_child(pid: i32) -> bool {
+    stat(pid).is_some_and(|stat| stat.parent == Pid::this().as_raw())
+}
+
+fn is_alive(pid: i32) -> bool {
+    stat(pid).is_some_and(|stat| stat.is_alive)
+}
+
+/// Returns the number of seccomp filters of a process; before Linux 5.9, 1 if it has any.
+fn filters(pid: i32) -> u32 {
+    let status = fs::read_to_string(folder(pid).join("status")).unwrap_or_default();
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().parse().ok()
+    };
+    field("Seccomp_filters:").or_else(|| field("Seccomp:")).unwrap_or_default()
+}

@@ -1,0 +1,131 @@
+//! Signals that reach only the intended process, even after PID reuse; and reaping of children.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+use nix::errno::Errno;
+use nix::sys::signal::{SigHandler, Signal, signal};
+use nix::unistd::Pid;
+
+/// Sends a signal to a process if `is_meant` still holds for its id. The pidfd is opened first: a fact that is true of
+/// the id after that is true of the process that gets the signal.
+pub(crate) fn send(pid: i32, signal: Signal, is_meant: impl Fn() -> bool) -> bool {
+    let Ok(process) = open(pid) else { return false };
+    is_meant() && send_to(&process, signal).is_ok()
+}
+
+#[expect(unsafe_code, reason = "no safe wrapper at hand for a handle of a process")]
+fn open(pid: i32) -> Result<OwnedFd, Errno> {
+    // SAFETY: takes two numbers and gives a new descriptor, closed on exec, that nobody else has.
+    unsafe {
+        let fd = Errno::result(libc::syscall(libc::SYS_pidfd_open, pid, 0))?;
+        let fd = i32::try_from(fd).map_err(|_odd| Errno::EBADF)?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+#[expect(unsafe_code, reason = "no safe wrapper at hand for a handle of a process")]
+fn send_to(process: &OwnedFd, signal: Signal) -> Result<(), Errno> {
+    let (fd, signal) = (process.as_raw_fd(), signal as i32);
+    let nothing = ptr::null::<libc::siginfo_t>();
+    // SAFETY: the descriptor is open, and no information goes with the signal.
+    let sent = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, signal, nothing, 0) };
+    Errno::result(sent).map(|_| ())
+}
+
+/// Child that has ended.
+pub(crate) struct Dead {
+    /// Process id of the child.
+    pub(crate) pid: i32,
+    /// Status from `wait`.
+    pub(crate) status: i32,
+    /// Microseconds of processor time, including waited-for children.
+    pub(crate) cpu: u64,
+    /// Peak memory of one process in KiB.
+    pub(crate) peak: u64,
+}
+
+/// Reaps a child that has ended: this one, or any.
+#[expect(unsafe_code, reason = "no safe wrapper tells what a child has used")]
+pub(crate) fn reap(pid: Option<Pid>) -> Option<Dead> {
+    let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
+    let which = pid.map_or(-1, Pid::as_raw);
+    // SAFETY: both places are ours and of the right type; all zero is a usage.
+    let (pid, usage) = unsafe {
+        let pid = libc::wait4(which, &raw mut status, libc::WNOHANG, usage.as_mut_ptr());
+        (pid, usage.assume_init())
+    };
+    let micros =
+        |time: libc::timeval| time.tv_sec.unsigned_abs() * 1_000_000 + time.tv_usec.unsigned_abs();
+    (pid > 0).then(|| Dead {
+        pid,
+        status,
+        cpu: micros(usage.ru_utime) + micros(usage.ru_stime),
+        peak: usage.ru_maxrss.unsigned_abs(),
+    })
+}
+
+/// Resets every signal to its default action, so that no child inherits an ignored one.
+#[expect(unsafe_code, reason = "what a signal does is a matter of the whole process")]
+pub(crate) fn forget_handlers() {
+    for kind in Signal::iterator() {
+        // SAFETY: no handler is installed, only removed; those that cannot be are left alone.
+        _ = unsafe { signal(kind, SigHandler::SigDfl) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Signal, send};
+    use std::cell::RefCell;
+    use std::fs;
+    use std::process::{Child, Command};
+
+    const LAST: &str = "/proc/sys/kernel/ns_last_pid";
+
+    fn sleeper() -> Child {
+        Command::new("sleep").arg("60").spawn().unwrap()
+    }
+
+    fn end(mut child: Child) {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Returns a process that reuses the id of an ended one; `None` if another process got it.
+    fn heir(of: Child) -> Option<Child> {
+        let number = of.id();
+        end(of);
+        fs::write(LAST, (number - 1).to_string()).unwrap();
+        let next = sleeper();
+        if next.id() == number {
+            return Some(next);
+        }
+        end(next);
+        None
+    }
+
+    #[test]
+    fn no_signal_reaches_a_process_that_reuses_a_pid() {
+        if fs::OpenOptions::new().write(true).open(LAST).is_err() {
+            return algonius_skips::skip("only root can choose process ids");
+        }
+        for _ in 0..200 {
+            let meant = sleeper();
+            let number = meant.id().try_into().unwrap();
+            let process = RefCell::new(Some(meant));
+            let sent = send(number, Signal::SIGKILL, || {
+                let heir = process.take().and_then(heir);
+                process.replace(heir);
+                true
+            });
+            assert!(!sent);
+            if let Some(mut stranger) = process.take() {
+                // No signal reaches a process that reuses the process id of an ended one
+                assert_eq!(stranger.try_wait().unwrap(), None, "a stranger was killed");
+                return end(stranger);
+            }
+        }
+        panic!("no number was given again");
+    }
+}

@@ -1,0 +1,178 @@
+//! Measures the resources that a program and its descendants use.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use algonius_actors::model::execution::usage::UsageReading;
+use algonius_actors::model::host::resources::AttemptUsage;
+use nix::unistd::{SysconfVar, sysconf};
+
+use super::proc::{folder, stat, subtree};
+use super::process_scan::Census;
+use super::process_tag::Label;
+
+/// Gauge of one program's resource usage. Clones share the peak.
+#[derive(Debug, Clone)]
+pub struct UsageGauge {
+    pid: u32,
+    label: Label,
+    census: Arc<Census>,
+    /// Highest observed memory in bytes.
+    peak: Arc<AtomicU64>,
+}
+
+impl UsageGauge {
+    /// Returns the gauge of the program with this process and this label.
+    pub(crate) fn of(pid: u32, label: Label, census: Arc<Census>) -> Self {
+        Self { pid, label, census, peak: Arc::default() }
+    }
+
+    /// Returns the present usage; `None` if no process of the program is alive.
+    pub async fn read(self) -> Option<UsageReading> {
+        let found = self.census.of(self.label).await;
+        // Tokio treats `/proc` as files, and a process under memory pressure answers slowly.
+        tokio::task::spawn_blocking(move || self.measure(found)).await.ok().flatten()
+    }
+
+    /// Returns memory and process count only, which is cheap enough for frequent calls.
+    pub async fn weigh(self) -> AttemptUsage {
+        let found = self.census.of(self.label).await;
+        let all =
+            move || self.all(found).into_iter().map(footprint).fold(AttemptUsage::default(), sum);
+        tokio::task::spawn_blocking(all).await.unwrap_or_default()
+    }
+
+    /// Returns the program's processes, given those that carry its label.
+    fn all(&self, found: Vec<i32>) -> BTreeSet<i32> {
+        let mut all: BTreeSet<_> = found.into_iter().collect();
+        if let Some(root) = i32::try_from(self.pid).ok().filter(|root| all.contains(root)) {
+            all.extend(subtree(root)); // Adds descendants of other users, too.
+        }
+        all
+    }
+
+    fn measure(&self, found: Vec<i32>) -> Option<UsageReading> {
+        let tick_ms = 1000 / sysconf(SysconfVar::CLK_TCK).ok()??.unsigned_abs().max(1);
+        let each = self.all(found).into_iter().filter_map(|pid| usage(pid, tick_ms));
+        let mut sum = each.reduce(add)?;
+        let seen = sum.peak_memory_bytes.max(sum.memory_bytes);
+        sum.peak_memory_bytes = self.peak.fetch_max(seen, Ordering::Relaxed).max(seen);
+        Some(sum)
+    }
+}
+
+/// Adds the usage of two processes. Their peaks were not at one time, so the larger one counts.
+fn add(one: UsageReading, other: UsageReading) -> UsageReading {
+    UsageReading {
+        cpu_ms: one.cpu_ms + other.cpu_ms,
+        memory_bytes: one.memory_bytes + other.memory_bytes,
+        peak_memory_bytes: one.peak_memory_bytes.max(other.peak_memory_bytes),
+        read_bytes: one.read_bytes + other.read_bytes,
+        written_bytes: one.written_bytes + other.written_bytes,
+        processes: one.processes + other.processes,
+    }
+}
+
+/// Returns the usage of one process; unreadable values count as zero.
+fn usage(pid: i32, tick_ms: u64) -> Option<UsageReading> {
+    let found = stat(pid).filter(|stat| stat.is_alive)?;
+    let read = |name| fs::read_to_string(folder(pid).join(name)).unwrap_or_default();
+    let (status, io) = (read("status"), read("io"));
+    Some(UsageReading {
+        cpu_ms: found.ticks * tick_ms,
+        memory_bytes: number(&status, "VmRSS:") * 1024,
+        peak_memory_bytes: number(&status, "VmHWM:") * 1024,
+        read_bytes: number(&io, "rchar:"),
+        written_bytes: number(&io, "wchar:"),
+        processes: 1,
+    })
+}
+
+/// Returns memory and threads of one process. A zombie has no memory, but still counts, because it occupies a process
+/// slot.
+fn footprint(pid: i32) -> AttemptUsage {
+    let status = fs::read_to_string(folder(pid).join("status")).unwrap_or_default();
+    AttemptUsage {
+        memory: number(&status, "VmRSS:") * 1024,
+        processes: number(&status, "Threads:"),
+    }
+}
+
+fn sum(one: AttemptUsage, other: AttemptUsage) -> AttemptUsage {
+    AttemptUsage { memory: one.memory + other.memory, processes: one.processes + other.processes }
+}
+
+/// Returns the number after a key at the start of a line.
+fn number(lines: &str, word: &str) -> u64 {
+    let rest = lines.lines().find_map(|line| line.strip_prefix(word));
+    rest.and_then(|rest| rest.split_ascii_whitespace().next()?.parse().ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{UsageGauge, add, footprint, number, usage};
+    use crate::process::process_tag::Label;
+    use algonius_actors::model::execution::AttemptId;
+    use algonius_actors::model::execution::usage::UsageReading;
+    use algonius_actors::model::host::resources::AttemptUsage;
+    use algonius_actors::model::id::ExecutionId;
+    use std::sync::Arc;
+    use uuid::Uuid;
+
+    #[test]
+    fn a_proc_field_is_read_from_its_own_line() {
+        let lines = "VmHWM:\t  300 kB\nVmRSS:\t  200 kB\n";
+        assert_eq!((number(lines, "VmRSS:"), number(lines, "VmHWM:")), (200, 300));
+        assert_eq!(number(lines, "rchar:"), 0);
+    }
+
+    #[test]
+    fn usage_adds_up_except_for_peak_memory() {
+        let one = UsageReading {
+            cpu_ms: 1,
+            memory_bytes: 2,
+            peak_memory_bytes: 9,
+            read_bytes: 3,
+            written_bytes: 4,
+            processes: 1,
+        };
+        let sum = UsageReading {
+            cpu_ms: 2,
+            memory_bytes: 4,
+            peak_memory_bytes: 9,
+            read_bytes: 6,
+            written_bytes: 8,
+            processes: 2,
+        };
+        assert_eq!(add(one, one), sum);
+    }
+
+    #[test]
+    fn the_usage_of_this_process_is_positive() {
+        let own = usage(std::process::id().try_into().unwrap(), 10).unwrap();
+        assert!(
+            own.memory_bytes > 0 && own.peak_memory_bytes >= own.memory_bytes && own.read_bytes > 0,
+            "{own:?}"
+        );
+    }
+
+    #[test]
+    fn threads_are_counted_as_processes() {
+        let (sender, receiver) = std::sync::mpsc::channel::<()>();
+        let waits = std::thread::spawn(move || receiver.recv());
+        let own = footprint(std::process::id().try_into().unwrap());
+        assert!(own.memory > 0 && own.processes >= 2, "{own:?}");
+        drop(sender);
+        assert!(waits.join().unwrap().is_err());
+    }
+
+    #[tokio::test]
+    async fn usage_of_a_dead_program_is_absent() {
+        let label = Label::of(Uuid::new_v4(), ExecutionId::fresh(), AttemptId::FIRST);
+        let gauge = UsageGauge::of(std::process::id(), label, Arc::default());
+        assert_eq!(gauge.clone().read().await, None);
+        assert_eq!(gauge.weigh().await, AttemptUsage::default());
+    }
+}

@@ -1,0 +1,297 @@
+//! Key for mutual authentication of the service and its process holders.
+//!
+//! The key is in a file of the runtime directory that only the service's user may read, and in the memory of each
+//! process holder. An agent of the same user cannot read it at any isolation level above `none`. Ancestors alone do not
+//! identify a process: a process that outlives a killed process holder becomes a child of the service or of init.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::sync::Arc;
+
+use hmac::{Hmac, Mac};
+use nix::unistd::geteuid;
+use sha2::Sha256;
+use tokio::io::Interest;
+use uuid::Uuid;
+
+use super::frame::{HolderEvent, HolderOrder, SecretValue};
+use super::packet::{receive, send, watch};
+
+/// Length of a key, and of a nonce, in bytes.
+const LENGTH: usize = 32;
+
+/// Key of one data directory.
+#[derive(Debug, Clone)]
+pub(crate) struct HolderKey(SecretValue);
+
+/// Side that proves the key.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Side {
+    Service,
+    Holder,
+}
+
+/// Nonces of the service and of the process holder.
+pub(crate) type Nonces = [Vec<u8>; 2];
+
+impl HolderKey {
+    /// Reads the key of a data directory, or creates one. A mode that an agent has changed does not stop the service:
+    /// the folder is closed to other users, and the mode of the file is corrected.
+    ///
+    /// # Errors
+    /// Fails if the file can be neither read nor written.
+    pub(crate) fn open(runtime_dir: &Path, instance: Uuid) -> io::Result<Self> {
+        let file = runtime_dir.join(format!("wardens-{}.key", instance.simple()));
+        match read(&file)? {
+            Some(key) => Ok(key),
+            None => make(&file),
+        }
+    }
+
+    /// Returns the key of these bytes; `None` if they have another length.
+    pub(crate) fn of(secret: SecretValue) -> Option<Self> {
+        (secret.0.len() == LENGTH).then_some(Self(secret))
+    }
+
+    /// Returns the bytes of the key, for a process holder that this process has started.
+    pub(crate) fn secret(&self) -> SecretValue {
+        self.0.clone()
+    }
+
+    /// Returns the proof of a side for one connection.
+    pub(crate) fn proof(&self, side: Side, nonces: &Nonces) -> Vec<u8> {
+        self.mac(side, nonces).map(|mac| mac.finalize().into_bytes().to_vec()).unwrap_or_default()
+    }
+
+    /// Returns true if a proof is that of a side. Takes the same time for every wrong proof.
+    pub(crate) fn accepts(&self, side: Side, nonces: &Nonces, proof: &[u8]) -> bool {
+        self.mac(side, nonces).is_some_and(|mac| mac.verify_slice(proof).is_ok())
+    }
+
+    fn mac(&self, side: Side, nonces: &Nonces) -> Option<Hmac<Sha256>> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0.0).ok()?;
+        mac.update(match side {
+            Side::Service => b"service",
+            Side::Holder => b"process holder",
+        });
+        for nonce in nonces {
+            // A fixed length, so that no other two nonces have the same bytes.
+            mac.update(nonce.get(..LENGTH).filter(|_| nonce.len() == LENGTH)?);
+        }
+        Some(mac)
+    }
+
+    /// Proves the key to the process holder at the other end of a socket, which proves it first.
+    ///
+    /// # Errors
+    /// `PermissionDenied` if the other side does not know the key; otherwise an error of the socket.
+    pub(crate) async fn meet(&self, socket: OwnedFd) -> io::Result<OwnedFd> {
+        let socket = Arc::new(socket);
+        let watched = watch(Arc::clone(&socket), Interest::READABLE)?;
+        let ours = nonce();
+        send(&socket, &HolderOrder::Meet { nonce: ours.clone() }.encode(), &[])?;
+        let packet = watched.async_io(Interest::READABLE, receive).await?;
+        let packet = packet.ok_or(io::ErrorKind::ConnectionAborted)?;
+        let Some(HolderEvent::Met { nonce, proof }) = HolderEvent::decode(&packet.frame) else {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        };
+        let nonces = [ours, nonce];
+        if !self.accepts(Side::Holder, &nonces, &proof) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let proof = self.proof(Side::Service, &nonces);
+        send(&socket, &HolderOrder::Prove { proof }.encode(), &[])?;
+        drop(watched);
+        Arc::into_inner(socket).ok_or_else(|| io::Error::other("the socket is in use"))
+    }
+}
+
+/// Connection whose other side has not proved the key yet.
+pub(crate) struct Visitor {
+    socket: OwnedFd,
+    nonces: Option<Nonces>,
+}
+
+/// Progress of a [`Visitor`].
+pub(crate) enum AuthStep {
+    /// The visitor has sent nothing more.
+    Waits,
+    /// The visitor knows the key.
+    Proved,
+    /// The visitor does not know the key, or is gone.
+    Refused,
+}
+
+impl Visitor {
+    pub(crate) fn new(socket: OwnedFd) -> Self {
+        Self { socket, nonces: None }
+    }
+
+    pub(crate) fn into_socket(self) -> OwnedFd {
+        self.socket
+    }
+
+    /// Reads what the visitor has sent, without waiting.
+    pub(crate) fn step(&mut self, key: &HolderKey) -> AuthStep {
+        loop {
+            let order = match receive(&self.socket) {
+                Ok(Some(packet)) => HolderOrder::decode(&packet.frame),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return AuthStep::Waits,
+                Ok(None) | Err(_) => return AuthStep::Refused,
+            };
+            match (order, self.nonces.take()) {
+                (Some(HolderOrder::Meet { nonce: theirs }), None) => {
+                    let nonces = [theirs, nonce()];
+                    let proof = key.proof(Side::Holder, &nonces);
+                    let met = HolderEvent::Met { nonce: nonces[1].clone(), proof };
+                    if send(&self.socket, &met.encode(), &[]).is_err() {
+                        return AuthStep::Refused;
+                    }
+                    self.nonces = Some(nonces);
+                }
+                (Some(HolderOrder::Prove { proof }), Some(nonces))
+                    if key.accepts(Side::Service, &nonces, &proof) =>
+                {
+                    return AuthStep::Proved;
+                }
+                _ => return AuthStep::Refused,
+            }
+        }
+    }
+}
+
+impl AsFd for Visitor {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+fn nonce() -> Vec<u8> {
+    [Uuid::new_v4(), Uuid::new_v4()].iter().flat_map(|id| *id.as_bytes()).collect()
+}
+
+fn read(file: &Path) -> io::Result<Option<HolderKey>> {
+    let facts = match fs::symlink_metadata(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        facts => facts?,
+    };
+    if !facts.is_file() || facts.uid() != geteuid().as_raw() {
+        tracing::error!(file = %file.display(), "key file belongs to another user; replacing it");
+        fs::remove_file(file)?;
+        return Ok(None);
+    }
+    if facts.mode() & 0o777 != 0o600 {
+        let mode = format!("{:o}", facts.mode() & 0o777);
+        tracing::error!(file = %file.display(), mode, "key file had unexpected permissions; correcting them");
+        fs::set_permissions(file, Permissions::from_mode(0o600))?;
+    }
+    let mut bytes = Vec::new();
+    File::open(file)?.take(LENGTH as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(HolderKey::of(SecretValue(bytes)))
+}
+
+/// Writes a new key atomically.
+fn make(file: &Path) -> io::Result<HolderKey> {
+    let beside = file.with_added_extension(std::process::id().to_string());
+    match fs::remove_file(&beside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let key = HolderKey(SecretValue(nonce()));
+    let mut made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+    made.write_all(&key.0.0)?;
+    fs::rename(&beside, file)?;
+    Ok(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::fd::OwnedFd;
+    use std::os::unix::fs::PermissionsExt;
+
+    use uuid::Uuid;
+
+    use super::{AuthStep, HolderKey, Side, Visitor, nonce};
+    use crate::protocol::frame::{HolderEvent, HolderOrder};
+    use crate::protocol::packet::{pair, receive, send};
+
+    fn key() -> (tempfile::TempDir, HolderKey) {
+        let folder = tempfile::tempdir().unwrap();
+        let key = HolderKey::open(folder.path(), Uuid::nil()).unwrap();
+        (folder, key)
+    }
+
+    #[test]
+    fn the_key_is_kept_and_its_mode_repaired() {
+        let (folder, key) = key();
+        let file = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+        for mode in [0o000, 0o644] {
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            let again = HolderKey::open(folder.path(), Uuid::nil()).unwrap();
+            assert_eq!(again.secret(), key.secret());
+            assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        fs::write(&file, "torn").unwrap();
+        assert_ne!(HolderKey::open(folder.path(), Uuid::nil()).unwrap().secret(), key.secret());
+    }
+
+    #[test]
+    fn a_proof_is_valid_for_one_side_and_one_connection() {
+        let ((_one, key), (_other, wrong)) = (key(), key());
+        let nonces = [nonce(), nonce()];
+        let proof = key.proof(Side::Service, &nonces);
+        assert!(key.accepts(Side::Service, &nonces, &proof));
+        assert!(!key.accepts(Side::Holder, &nonces, &proof));
+        assert!(!key.accepts(Side::Service, &[nonces[0].clone(), nonce()], &proof));
+        assert!(!wrong.accepts(Side::Service, &nonces, &proof));
+        // A nonce of another length proves nothing, not even with an empty proof.
+        let short = [Vec::new(), nonce()];
+        assert!(!key.accepts(Side::Service, &short, &key.proof(Side::Service, &short)));
+    }
+
+    async fn proves(visitor: OwnedFd, key: &HolderKey) -> bool {
+        let mut visitor = Visitor::new(visitor);
+        loop {
+            match visitor.step(key) {
+                AuthStep::Waits => tokio::task::yield_now().await,
+                step => return matches!(step, AuthStep::Proved),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn both_sides_prove_the_key() {
+        let ((_one, right), (_other, wrong)) = (key(), key());
+        for (ours, theirs, is_met) in
+            [(&right, &right, true), (&right, &wrong, false), (&wrong, &right, false)]
+        {
+            let (service, holder) = pair().unwrap();
+            let (met, proved) = tokio::join!(ours.meet(service), proves(holder, theirs));
+            let met = met.is_ok();
+            assert_eq!((met, proved), (is_met, is_met));
+        }
+    }
+
+    #[test]
+    fn an_unauthenticated_client_receives_a_proof_only() {
+        let (_folder, key) = key();
+        for orders in
+            [vec![HolderOrder::List], vec![HolderOrder::Meet { nonce: nonce() }, HolderOrder::List]]
+        {
+            let (service, holder) = pair().unwrap();
+            for order in &orders {
+                send(&service, &order.encode(), &[]).unwrap();
+            }
+            assert!(matches!(Visitor::new(holder).step(&key), AuthStep::Refused));
+            let words = std::iter::from_fn(|| receive(&service).unwrap());
+            let words: Vec<_> =
+                words.filter_map(|packet| HolderEvent::decode(&packet.frame)).collect();
+            assert!(words.iter().all(|word| matches!(word, HolderEvent::Met { .. })), "{words:?}");
+            assert_eq!(words.len(), orders.len() - 1);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Start of a process holder, and protection of the service's own process.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use nix::sys::prctl::{set_child_subreaper, set_dumpable, set_name};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, setsid};
+
+use super::holder::run;
+use super::memory::trim_heap;
+use super::process::signal::forget_handlers;
+
+/// Signals that a process holder handles. The last three would end it by default; the holder itself decides.
+const SIGNALS: [Signal; 4] = [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
+
+/// Turns this process into a process holder that serves the other end of its standard input. Returns after everything
+/// that it held has ended.
+///
+/// The process is [guarded](guard) before.
+///
+/// # Errors
+/// Fails if standard input is no such socket, or if a system call fails.
+pub fn serve() -> io::Result<()> {
+    let link = io::stdin().as_fd().try_clone_to_owned()?;
+    set_name(c"algonius-warden")?; // Same name as `proc::WARDEN`.
+    _ = setsid(); // Fails only for a process that is a group leader already.
+    forget_handlers();
+    let signals = signals()?;
+    let nothing = OwnedFd::from(File::options().read(true).write(true).open("/dev/null")?);
+    dup2_stdin(&nothing)?;
+    dup2_stdout(&nothing)?;
+    dup2_stderr(&nothing)?;
+    drop(nothing);
+    trim_heap();
+    run(link, signals)
+}
+
+/// Guards this process: agents of the same user can neither read its memory and environment nor get a core dump of it,
+/// and their orphans become its children.
+///
+/// # Errors
+/// Fails if the system refuses it.
+pub fn guard() -> io::Result<()> {
+    set_dumpable(false)?;
+    set_child_subreaper(true)?;
+    setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
+    Ok(())
+}
+
+/// Returns true if programs can be labelled: the hard limit of file locks, which carries the label, must be unlimited.
+pub(super) fn can_label() -> bool {
+    getrlimit(Resource::RLIMIT_LOCKS).is_ok_and(|(_, hard)| hard == nix::libc::RLIM_INFINITY)
+}
+
+fn signals() -> io::Result<SignalFd> {
+    let mut mask = SigSet::empty();
+    SIGNALS.into_iter().for_each(|signal| mask.add(signal));
+    mask.thread_block()?;
+    Ok(SignalFd::with_flags(&mask, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?)
+}

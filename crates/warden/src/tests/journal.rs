@@ -1,0 +1,164 @@
+//! Tests of a journal without a process holder: its repair, its bounds, and a program that does not read.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use tokio::time::timeout;
+
+use super::kills::{Writer, attach};
+use crate::output::prepare::fed;
+use crate::output::stdin_journal::FeedEnds;
+use crate::testing::PATIENCE;
+use crate::{OutputMemory, StdinJournal, StdinJournalError};
+
+fn memory() -> OutputMemory {
+    OutputMemory::of(1 << 30)
+}
+
+/// Returns a journal as the next writer gets it.
+fn next(ends: &FeedEnds) -> StdinJournal {
+    attach(ends, &memory().account()).unwrap()
+}
+
+fn file(ends: &FeedEnds) -> File {
+    File::from(ends.journal.try_clone().unwrap())
+}
+
+/// Reads what the program would read without waiting.
+fn available(pipe: &OwnedFd) -> Vec<u8> {
+    fcntl(pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+    let mut bytes = Vec::new();
+    let end = File::from(pipe.try_clone().unwrap()).read_to_end(&mut bytes).unwrap_err();
+    assert_eq!(end.kind(), io::ErrorKind::WouldBlock);
+    bytes
+}
+
+#[tokio::test]
+async fn a_torn_message_is_cut_and_delivery_continues() {
+    for (torn, framing) in [(10, "\n"), (5_000, "\n"), (200_000, "")] {
+        let (its, ends) = fed().unwrap();
+        let mut journal = next(&ends);
+        let first = format!("Content-Length: 3{framing}");
+        journal.write_message(first.as_bytes()).unwrap();
+        drop(journal);
+        // Complete but for its first byte, as a kill leaves it at the latest.
+        file(&ends).write_all_at(&vec![b'\n'; torn], first.len() as u64 + 1).unwrap();
+        let mut journal = next(&ends);
+        assert_eq!(file(&ends).metadata().unwrap().len(), first.len() as u64);
+        assert_eq!(journal.sent().unwrap(), first.as_bytes());
+        journal.write_message(b"two\n").unwrap();
+        let both = format!("{first}two\n").into_bytes();
+        assert_eq!((available(&its), journal.sent().unwrap()), (both.clone(), both));
+    }
+}
+
+#[tokio::test]
+async fn an_undelivered_message_is_delivered_by_the_next_writer() {
+    let (its, ends) = fed().unwrap();
+    let mut journal = next(&ends);
+    let message: Vec<u8> = (0..300_000).map(|n| b'a' + u8::try_from(n % 26).unwrap()).collect();
+    journal.write_message(&message).unwrap();
+    assert!(!journal.is_drained());
+    let delivered = journal.delivered();
+    assert!(delivered > 0 && delivered < 300_000, "{delivered}");
+    drop(journal);
+    let mut journal = next(&ends);
+    assert_eq!(journal.delivered(), delivered);
+    let reading = tokio::task::spawn_blocking(move || {
+        let mut bytes = vec![0; 300_000];
+        File::from(its).read_exact(&mut bytes).map(|()| bytes)
+    });
+    // A future that is dropped in between loses nothing.
+    while timeout(Duration::ZERO, journal.deliver()).await.is_err() {}
+    timeout(PATIENCE, journal.deliver()).await.unwrap().unwrap();
+    assert!(journal.is_drained());
+    assert!(reading.await.unwrap().unwrap() == message);
+    assert!(journal.sent().unwrap() == message);
+}
+
+#[tokio::test]
+async fn an_interrupted_shrink_is_repaired() {
+    let (its, ends) = fed().unwrap();
+    let mut journal = next(&ends);
+    journal.write_message(b"a turn\n").unwrap();
+    assert_eq!(available(&its), b"a turn\n");
+    drop(journal);
+    file(&ends).set_len(0).unwrap(); // The first half of a shrink.
+    let mut journal = next(&ends);
+    assert_eq!((journal.delivered(), journal.sent().unwrap()), (0, Vec::new()));
+    journal.write_message(b"next\n").unwrap();
+    assert_eq!((available(&its), journal.sent().unwrap()), (b"next\n".to_vec(), b"next\n".into()));
+}
+
+#[tokio::test]
+async fn an_offset_beyond_the_end_is_corrupt() {
+    let (its, ends) = fed().unwrap();
+    next(&ends).write_message(b"a turn\n").unwrap();
+    file(&ends).set_len(3).unwrap();
+    let error = attach(&ends, &memory().account()).unwrap_err();
+    assert!(matches!(error, StdinJournalError::Corrupt { size: 3, delivered: 7 }), "{error}");
+    assert_eq!(io::Error::from(error).kind(), io::ErrorKind::InvalidData);
+    drop(its);
+}
+
+#[tokio::test]
+async fn a_journal_shrinks_only_after_everything_is_read() {
+    let ((its, ends), memory) = (fed().unwrap(), memory());
+    let mut journal = attach(&ends, &memory.account()).unwrap();
+    journal.write_message(b"first\n").unwrap();
+    assert!(!journal.shrink().unwrap(), "the program has not read it");
+    assert_eq!(memory.usage().used, 6);
+    assert_eq!(available(&its), b"first\n");
+    assert!(journal.shrink().unwrap());
+    assert_eq!(memory.usage().used, 0);
+    assert_eq!((journal.delivered(), journal.sent().unwrap()), (0, Vec::new()));
+    journal.write_message(&vec![b'x'; 300_000]).unwrap();
+    available(&its);
+    assert!(!journal.shrink().unwrap(), "it is not delivered");
+    drop(journal);
+    assert_eq!(next(&ends).sent().unwrap().len(), 300_000);
+}
+
+#[tokio::test]
+async fn a_full_journal_refuses_a_message_and_continues() {
+    let (its, ends) = fed().unwrap();
+    let mut journal = next(&ends).with_limit(10);
+    journal.write_message(b"12345\n").unwrap();
+    let full = journal.write_message(b"6789\n").unwrap_err();
+    assert!(matches!(full, StdinJournalError::Full { limit: 10 }), "{full}");
+    for invalid in [&b""[..], b"a\0b\n", b"\0"] {
+        let refused = journal.write_message(invalid).unwrap_err();
+        assert!(matches!(refused, StdinJournalError::InvalidMessage), "{refused}");
+    }
+    journal.write_message(b"678\n").unwrap();
+    assert_eq!(available(&its), b"12345\n678\n");
+    assert!(journal.shrink().unwrap());
+    journal.write_message(b"again\n").unwrap();
+}
+
+#[tokio::test]
+async fn a_closed_input_is_an_error_for_every_writer() {
+    let (its, ends) = fed().unwrap();
+    let mut journal = next(&ends);
+    journal.write_message(&vec![b'x'; 300_000]).unwrap();
+    drop(its);
+    assert!(matches!(journal.deliver().await, Err(StdinJournalError::Closed)));
+    assert!(matches!(journal.write_message(b"more\n"), Err(StdinJournalError::Closed)));
+    drop(journal);
+    let mut journal = next(&ends);
+    let closed = journal.write_message(b"more\n").unwrap_err();
+    assert_eq!(io::Error::from(closed).kind(), io::ErrorKind::BrokenPipe);
+}
+
+/// Test in a process of its own, because the disposition of a signal is that of the whole process.
+#[tokio::test]
+async fn a_closed_input_sends_no_signal() {
+    let (its, ends) = fed().unwrap();
+    drop(its);
+    let mut writer = Writer::start(&ends, Writer::CLOSED, 0);
+    assert!(writer.child.wait().unwrap().success());
+}

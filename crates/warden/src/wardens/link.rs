@@ -1,0 +1,222 @@
+//! Supervisor's connection to one process holder: orders in one direction, events in the other.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use nix::sys::socket::{Shutdown, shutdown};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+
+use super::program::Program;
+use crate::output::memory_account::OutputMemory;
+use crate::output::stdin_journal::StdinJournalError;
+use crate::process::process_tag::Label;
+use crate::protocol::frame::{FEEDS, HolderEvent, HolderOrder, VERSION};
+use crate::protocol::packet::{Packet, receive, send, watch};
+
+/// Interval of retries for room in the socket whose return no event reports.
+const PAUSE: Duration = Duration::from_millis(25);
+
+/// Order with its descriptors.
+struct Parcel {
+    order: HolderOrder,
+    fds: Vec<Arc<OwnedFd>>,
+}
+
+/// Progress of the first events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct LinkState {
+    /// Process id of the process holder, after its first event.
+    pub(crate) pid: Option<u32>,
+    /// Frame version of the process holder, after its first event.
+    pub(crate) version: u64,
+    /// True if everything that it held was listed.
+    pub(crate) is_listed: bool,
+    /// True if the connection is lost.
+    pub(crate) is_lost: bool,
+}
+
+/// Connection to a process holder.
+pub(crate) struct Link {
+    orders: mpsc::UnboundedSender<Parcel>,
+    programs: watch::Sender<HashMap<u64, Arc<Program>>>,
+    state: watch::Sender<LinkState>,
+    /// Secret that an earlier supervisor stored in the process holder.
+    kept: OnceLock<Vec<u8>>,
+    next: AtomicU64,
+    /// True if the link sends no more orders.
+    is_silent: AtomicBool,
+    /// Memory for the output of programs that are held already.
+    memory: OutputMemory,
+}
+
+impl Link {
+    /// Opens the connection over a socket. It ends when either side is gone.
+    ///
+    /// # Errors
+    /// Fails if the runtime cannot watch the socket.
+    pub(crate) fn open(socket: OwnedFd, memory: OutputMemory) -> io::Result<Arc<Self>> {
+        // One registration for both directions, because the runtime accepts a descriptor once.
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let socket = Arc::new(watch(Arc::new(socket), interest)?);
+        let (orders, parcels) = mpsc::unbounded_channel();
+        let (programs, standing) = (watch::Sender::default(), watch::Sender::default());
+        let (next, is_silent) = (AtomicU64::new(0), AtomicBool::new(false));
+        let kept = OnceLock::new();
+        let link =
+            Arc::new(Self { orders, programs, state: standing, kept, next, is_silent, memory });
+        let writing = tokio::spawn(write(Arc::clone(&socket), parcels));
+        let reader = Arc::clone(&link);
+        tokio::spawn(async move {
+            reader.read(&socket).await;
+            reader.lose();
+            writing.abort();
+        });
+        Ok(link)
+    }
+
+    /// Sends an order; after the loss of the process holder the order has no effect.
+    pub(crate) fn order(&self, order: HolderOrder, fds: Vec<Arc<OwnedFd>>) {
+        if !self.is_silent() {
+            _ = self.orders.send(Parcel { order, fds });
+        }
+    }
+
+    /// Stops sending orders: the process holder keeps its programs.
+    pub(crate) fn shutdown(&self) {
+        self.is_silent.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns true if the programs are left to the next process instance of the service.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.is_silent.load(Ordering::Relaxed)
+    }
+
+    /// Returns a number that no program of this process holder has.
+    pub(crate) fn fresh_slot(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Returns an error if the process holder is of a release that holds no fed standard input. It would take the
+    /// descriptors for others, and the program would see the end of its input when this process ends.
+    pub(crate) fn check_feeds(&self) -> Result<(), StdinJournalError> {
+        match self.state().version {
+            version if version < FEEDS => {
+                Err(StdinJournalError::HolderTooOld { version, needed: FEEDS })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn add(&self, program: Arc<Program>) {
+        self.programs.send_modify(|programs| _ = programs.insert(program.slot(), program));
+    }
+
+    pub(crate) fn release(&self, slot: u64) {
+        if self.programs.send_if_modified(|programs| programs.remove(&slot).is_some()) {
+            self.order(HolderOrder::Release { slot }, Vec::new());
+        }
+    }
+
+    /// Returns the program that carries a label.
+    pub(crate) fn find(&self, label: Label) -> Option<Arc<Program>> {
+        self.programs.borrow().values().find(|program| program.label() == label).map(Arc::clone)
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<Program>> {
+        self.programs.borrow().values().map(Arc::clone).collect()
+    }
+
+    /// Returns the secret that an earlier supervisor stored in the process holder, after everything is listed.
+    pub(crate) fn kept(&self) -> Option<&[u8]> {
+        self.kept.get().map(Vec::as_slice)
+    }
+
+    pub(crate) fn state(&self) -> LinkState {
+        *self.state.borrow()
+    }
+
+    /// Returns when a claim about the connection is true, or when the connection is lost.
+    pub(crate) async fn until(&self, claim: impl Fn(&LinkState) -> bool) -> LinkState {
+        let mut standing = self.state.subscribe();
+        let found = standing.wait_for(|now| claim(now) || now.is_lost).await;
+        found.map_or_else(|_| self.state(), |found| *found)
+    }
+
+    async fn read(&self, socket: &AsyncFd<Arc<OwnedFd>>) {
+        while let Ok(Some(packet)) = socket.async_io(Interest::READABLE, receive).await {
+            self.receive(packet);
+        }
+    }
+
+    fn receive(&self, Packet { frame, fds }: Packet) {
+        let Some(word) = HolderEvent::decode(&frame) else { return }; // An unknown event is of a later version.
+        match word {
+            HolderEvent::Hello { version, pid } => {
+                tracing::debug!(version, own = VERSION, pid, "connected to process holder");
+                let pid = u32::try_from(pid).ok();
+                self.state.send_modify(|now| (now.pid, now.version) = (pid, version));
+            }
+            HolderEvent::Kept { secret } => _ = self.kept.set(secret.0),
+            HolderEvent::Met { .. } => {} // This event comes only before a link is opened.
+            HolderEvent::Listed => self.state.send_modify(|standing| standing.is_listed = true),
+            HolderEvent::Held { terms, pid, end, is_fed } => {
+                // Slots of an earlier process instance must not be given again.
+                self.next.fetch_max(terms.slot + 1, Ordering::Relaxed);
+                match Program::held(terms, pid, end, (fds, is_fed), self.memory.account()) {
+                    Some(program) => self.add(Arc::new(program)),
+                    None => tracing::error!("descriptors of a held program did not arrive"),
+                }
+            }
+            HolderEvent::Launched { slot, .. }
+            | HolderEvent::Refused { slot, .. }
+            | HolderEvent::Ended { slot, .. }
+            | HolderEvent::Cleared { slot, .. } => {
+                // Cloned, so that the lock of the map is not held while the waiters of the program wake.
+                let program = self.programs.borrow().get(&slot).map(Arc::clone);
+                if let Some(program) = program {
+                    program.handle_event(&word);
+                }
+            }
+        }
+    }
+
+    /// Handles the loss of the process holder, after which no process holds its programs.
+    fn lose(&self) {
+        self.state.send_modify(|standing| standing.is_lost = true);
+        self.all().iter().for_each(|program| program.lose());
+    }
+}
+
+async fn write(socket: Arc<AsyncFd<Arc<OwnedFd>>>, mut parcels: mpsc::UnboundedReceiver<Parcel>) {
+    while let Some(Parcel { order, fds }) = parcels.recv().await {
+        let (frame, fds) = (order.encode(), fds);
+        let numbers: Vec<RawFd> = fds.iter().map(|fd| fd.as_raw_fd()).collect();
+        if deliver(&socket, &frame, &numbers).await.is_err() {
+            _ = shutdown(socket.as_raw_fd(), Shutdown::Both); // The shutdown notifies the reader too.
+            return;
+        }
+    }
+}
+
+/// Sends a frame when the socket has room for it.
+async fn deliver(socket: &AsyncFd<Arc<OwnedFd>>, frame: &[u8], fds: &[RawFd]) -> io::Result<()> {
+    loop {
+        let sent = socket.async_io(Interest::WRITABLE, |socket| send(socket, frame, fds));
+        if let Ok(sent) = timeout(PAUSE, sent).await {
+            return sent;
+        }
+        // The shortage may be memory, or descriptors of the same user in flight in other sockets: no event reports
+        // their return.
+        match send(socket, frame, fds) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            sent => return sent,
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Held program from the supervisor's side: its streams, and the state that its process holder reported.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::model::execution::AttemptId;
+use algonius_actors::model::id::ExecutionId;
+use algonius_actors::model::program::Exit;
+use nix::sys::stat::fstat;
+use tokio::sync::{Mutex, watch};
+use uuid::Uuid;
+
+use crate::output::memory_account::MemoryAccount;
+use crate::output::recording::OutputRecording;
+use crate::output::stdin_journal::{CloseOrder, FeedEnds, FeedState, StdinJournal};
+use crate::output::stream::{ProgramStream, StreamEnds};
+use crate::process::proc::age;
+use crate::process::process_tag::Label;
+use crate::protocol::frame::{HolderEvent, LaunchTerms, ProgramEnd};
+
+/// Claim number of a program that is driven by the task that launched it.
+pub(crate) const UNCLAIMED: u32 = 0;
+
+/// Reported state of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct ProcessState {
+    pub(crate) pid: Option<u32>,
+    pub(crate) refused: Option<i32>,
+    pub(crate) end: Option<ProgramEnd>,
+    /// Number of processes that had to be killed, after the program was cleared.
+    pub(crate) cleared: Option<u64>,
+    /// Number of processes that do not die.
+    pub(crate) undying: u64,
+    /// True if its process holder is lost.
+    pub(crate) is_lost: bool,
+}
+
+impl ProcessState {
+    /// Returns true if a process of the program may be alive.
+    pub(crate) fn has_survivors(&self) -> bool {
+        self.cleared.is_none() && self.end.is_none_or(|end| end.has_survivors)
+    }
+}
+
+/// Program in a process holder.
+pub(crate) struct Program {
+    terms: LaunchTerms,
+    streams: [StreamEnds; 2],
+    /// Fed standard input, with the lock of its present writer.
+    feed: Option<Arc<Mutex<FeedState>>>,
+    account: MemoryAccount,
+    /// Lock of the present reader of the streams.
+    turn: Arc<Mutex<()>>,
+    state: watch::Sender<ProcessState>,
+    /// Number of claims: the latest claimant drives the program.
+    claims: watch::Sender<u32>,
+}
+
+impl Program {
+    /// Returns a program that is about to start.
+    pub(crate) fn new(
+        terms: LaunchTerms,
+        streams: [StreamEnds; 2],
+        account: MemoryAccount,
+    ) -> Self {
+        let (turn, state, claims) =
+            (Arc::default(), watch::Sender::default(), watch::Sender::default());
+        Self { terms, streams, feed: None, account, turn, state, claims }
+    }
+
+    /// Returns the same program with a fed standard input.
+    pub(crate) fn fed(mut self, ends: Option<FeedEnds>) -> Self {
+        self.feed = ends.map(|ends| FeedState::of(ends, &self.account));
+        self
+    }
+
+    /// Returns a program that an earlier process instance started, or `None` if a descriptor did not arrive. The
+    /// descriptors of a fed input follow those of the outputs.
+    pub(crate) fn held(
+        terms: LaunchTerms,
+        pid: u64,
+        end: Option<ProgramEnd>,
+        (mut fds, is_fed): (Vec<OwnedFd>, bool),
+        account: MemoryAccount,
+    ) -> Option<Self> {
+        let feed = if is_fed {
+            let (journal, pipe) = (Arc::new(fds.pop()?), Arc::new(fds.pop()?));
+            Some(FeedEnds { pipe, journal })
+        } else {
+            None
+        };
+        let fds: [OwnedFd; 4] = fds.try_into().ok()?;
+        let [out, err, out_memory, err_memory] = fds.map(Arc::new);
+        let streams = [
+            StreamEnds { pipe: out, memory: out_memory },
+            StreamEnds { pipe: err, memory: err_memory },
+        ];
+        let lengths = streams.iter().filter_map(|ends| fstat(&ends.memory).ok());
+        // Bytes that were recorded before this process started use memory too.
+        account.take(lengths.map(|file| file.st_size.unsigned_abs()).sum());
+        let program = Self::new(terms, streams, account).fed(feed);
+        let pid = u32::try_from(pid).ok();
+        program.state.send_modify(|standing| (standing.pid, standing.end) = (pid, end));
+        Some(program)
+    }
+
+    pub(crate) fn slot(&self) -> u64 {
+        self.terms.slot
+    }
+
+    pub(crate) fn label(&self) -> Label {
+        Label(self.terms.label)
+    }
+
+    /// Returns true if the program ends when its supervisor is gone.
+    pub(crate) fn dies_alone(&self) -> bool {
+        self.terms.dies_alone
+    }
+
+    /// Returns the attempt of the program.
+    pub(crate) fn attempt(&self) -> Option<(ExecutionId, AttemptId)> {
+        read_meta(&self.terms.meta)
+    }
+
+    /// Returns the number of its scratch slot, as the service recorded it at the launch.
+    pub(crate) fn scratch(&self) -> Option<u64> {
+        read_scratch(&self.terms.meta)
+    }
+
+    /// Claims the program, in place of its present driver.
+    pub(crate) fn claim(&self) {
+        self.claims.send_modify(|claims| *claims += 1);
+    }
+
+    /// Returns the number of claims.
+    pub(crate) fn claims(&self) -> u32 {
+        *self.claims.borrow()
+    }
+
+    /// Returns when another claim than the one with this number exists.
+    pub(crate) async fn taken(&self, claim: u32) {
+        _ = self.claims.subscribe().wait_for(|claims| *claims != claim).await;
+    }
+
+    /// Returns the running time; `None` after the end, because the process id may be reused.
+    pub(crate) fn age(&self) -> Option<Duration> {
+        let standing = self.state();
+        let pid = standing.pid.filter(|_| standing.end.is_none())?;
+        age(i32::try_from(pid).ok()?)
+    }
+
+    pub(crate) fn is_claimed(&self) -> bool {
+        self.claims() != UNCLAIMED
+    }
+
+    pub(crate) fn state(&self) -> ProcessState {
+        *self.state.borrow()
+    }
+
+    pub(crate) fn handle_event(&self, word: &HolderEvent) {
+        self.state.send_modify(|standing| match word {
+            HolderEvent::Launched { pid, .. } => standing.pid = u32::try_from(*pid).ok(),
+            HolderEvent::Refused { errno, .. } => standing.refused = i32::try_from(*errno).ok(),
+            HolderEvent::Ended { end, .. } => standing.end = Some(*end),
+            HolderEvent::Cleared { killed, left, .. } => {
+                (standing.cleared, standing.undying) = (Some(*killed), *left);
+            }
+            HolderEvent::Hello { .. }
+            | HolderEvent::Held { .. }
+            | HolderEvent::Listed
+            | HolderEvent::Kept { .. }
+            | HolderEvent::Met { .. } => {}
+        });
+    }
+
+    pub(crate) fn lose(&self) {
+        self.state.send_modify(|standing| standing.is_lost = true);
+    }
+
+    /// Returns when a claim about the program is true, or when its process holder is lost.
+    pub(crate) async fn until(&self, claim: impl Fn(&ProcessState) -> bool) -> ProcessState {
+        let mut standing = self.state.subscribe();
+        let found = standing.wait_for(|now| claim(now) || now.is_lost).await;
+        found.map_or_else(|_| self.state(), |found| *found)
+    }
+
+    /// Returns the exit of the program.
+    ///
+    /// # Errors
+    /// `ConnectionAborted` if its process holder was lost before the end.
+    pub(crate) async fn ending(self: Arc<Self>) -> io::Result<Exit> {
+        let end = self.until(|now| now.end.is_some()).await.end;
+        let end = end.ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionAborted))?;
+        exit(ExitStatus::from_raw(u32::try_from(end.status).unwrap_or(u32::MAX).cast_signed()))
+    }
+
+    /// Returns the program's account of the memory for output.
+    pub(crate) const fn account(&self) -> &MemoryAccount {
+        &self.account
+    }
+
+    /// Returns the memory files of standard output and of standard error.
+    pub(crate) fn recordings(&self) -> [OutputRecording; 2] {
+        let [out, err] = &self.streams;
+        [out, err].map(|ends| OutputRecording::of(Arc::clone(&ends.memory), self.account.clone()))
+    }
+
+    /// Returns its two streams from their first byte, after any other reader has stopped.
+    ///
+    /// # Errors
+    /// Fails if the runtime cannot watch them.
+    pub(crate) async fn streams(&self) -> io::Result<[ProgramStream; 2]> {
+        let turn = Arc::new(Arc::clone(&self.turn).lock_owned().await);
+        let terms = || (self.terms.cap, self.account.clone());
+        let open = |ends| ProgramStream::open(ends, terms(), Arc::clone(&turn));
+        let [out, err] = &self.streams;
+        Ok([open(out)?, open(err)?])
+    }
+
+    /// Returns its fed standard input, after any other writer has stopped; `None` if it has none, or closed it.
+    ///
+    /// # Errors
+    /// Fails if the journal is corrupt, or if the runtime cannot watch the pipe.
+    pub(crate) async fn stdin_journal(
+        &self,
+        close: CloseOrder,
+    ) -> io::Result<Option<StdinJournal>> {
+        let Some(feed) = &self.feed else { return Ok(None) };
+        let state = Arc::clone(feed).lock_owned().await;
+        Ok(StdinJournal::attach(state, close)?)
+    }
+}
+
+fn exit(status: ExitStatus) -> io::Result<Exit> {
+    let code = status.code().map(Exit::Code);
+    let exit = code.or_else(|| status.signal().map(Exit::Signal));
+    exit.ok_or_else(|| io::Error::other("the program ended neither by itself nor by a signal"))
+}
+
+/// Bytes of an attempt's metadata that precede the number of its scratch slot.
+const ATTEMPT: usize = 24;
+
+/// Encodes the attempt and its scratch slot for the process holder.
+pub(crate) fn meta(execution: ExecutionId, stamp: AttemptId, scratch: Option<u64>) -> Vec<u8> {
+    let mut meta = execution.0.as_bytes().to_vec();
+    meta.extend(stamp.turn.to_le_bytes());
+    meta.extend(stamp.attempt.to_le_bytes());
+    meta.extend(scratch.into_iter().flat_map(u64::to_le_bytes));
+    meta
+}
+
+fn read_scratch(meta: &[u8]) -> Option<u64> {
+    let (number, _later) = meta.get(ATTEMPT..)?.split_first_chunk()?;
+    Some(u64::from_le_bytes(*number))
+}
+
+fn read_meta(meta: &[u8]) -> Option<(ExecutionId, AttemptId)> {
+    let (id, rest) = meta.split_first_chunk::<16>()?;
+    let (turn, rest) = rest.split_first_chunk()?;
+    let (attempt, _later) = rest.split_first_chunk()?;
+    let stamp =
+        AttemptId { turn: u32::from_le_bytes(*turn), attempt: u32::from_le_bytes(*attempt) };
+    Some((ExecutionId(Uuid::from_bytes(*id)), stamp))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ATTEMPT, exit, meta, read_meta, read_scratch};
+    use algonius_actors::model::execution::AttemptId;
+    use algonius_actors::model::id::ExecutionId;
+    use algonius_actors::model::program::Exit;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    #[test]
+    fn attempt_metadata_survives_a_round_trip() {
+        let (execution, stamp) = (ExecutionId::fresh(), AttemptId { turn: 2, attempt: 700 });
+        let kept = meta(execution, stamp, Some(1 << 40));
+        assert_eq!(read_meta(&kept), Some((execution, stamp)));
+        assert_eq!(read_scratch(&kept), Some(1 << 40));
+        assert_eq!(read_scratch(&meta(execution, stamp, None)), None);
+        assert_eq!(read_meta(&kept[..ATTEMPT - 1]), None);
+    }
+
+    #[test]
+    fn an_exit_status_is_a_code_or_a_signal() {
+        assert_eq!(exit(ExitStatus::from_raw(3 << 8)).unwrap(), Exit::Code(3));
+        assert_eq!(exit(ExitStatus::from_raw(9)).unwrap(), Exit::Signal(9));
+    }
+}

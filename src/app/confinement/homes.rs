@@ -1,0 +1,198 @@
+//! Homes of agents: folders of mode 0700, with files of mode 0600 that are written once.
+//!
+//! Programs of the agent may run while the service, which may be root, works in a home. So the service uses
+//! descriptors of the folders, and follows no link in them.
+
+use std::ffi::{CStr, CString};
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Component, Path};
+
+use algonius_actors::model::program::User;
+use algonius_actors::model::program::program_runtime::OwnHome;
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag, open, openat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fchmod, fstat, mkdirat};
+use nix::unistd::{Gid, Uid, fchown, fchownat, geteuid};
+
+/// Greatest depth at which the owner of folders changes. An agent could create deeper ones to exhaust the stack.
+const DEEPEST: usize = 200;
+
+/// Creates a home if it does not exist, and writes the missing files. A file that the program has changed stays
+/// unchanged. Another user of the agent becomes the owner of the home and all its files.
+pub(super) fn make(home: &OwnHome, user: Option<User>) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(&home.path)?;
+    let folder = open(&home.path, folder_flags(), Mode::empty())?;
+    fchmod(&folder, Mode::S_IRWXU)?;
+    home.files.iter().try_for_each(|(name, text)| write(&folder, Path::new(name), text, user))?;
+    let Some(user) = user else { return Ok(()) };
+    let before = fstat(&folder)?.st_uid;
+    // Only if the user differs from the earlier one: a home may contain many files.
+    if before == user.uid {
+        return Ok(());
+    }
+    if let Some(homes) = home.path.parent() {
+        // The agent's user may pass through, but not list.
+        fs::set_permissions(homes, Permissions::from_mode(0o711))?;
+    }
+    change_owner_of_content(&folder, before, user, DEEPEST)?;
+    change_owner(&folder, Some(user))
+}
+
+fn folder_flags() -> OFlag {
+    OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC
+}
+
+fn change_owner(place: &impl AsFd, user: Option<User>) -> io::Result<()> {
+    let Some(User { uid, gid }) = user else { return Ok(()) };
+    Ok(fchown(place, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?)
+}
+
+/// Changes the owner of everything in a folder that belonged to the former user of the home. Links themselves change
+/// their owner, and are never followed.
+fn change_owner_of_content(
+    folder: &OwnedFd,
+    before: u32,
+    user: User,
+    depth: usize,
+) -> io::Result<()> {
+    if depth == 0 {
+        return Err(Errno::ELOOP.into());
+    }
+    for name in names(folder)? {
+        // One descriptor per depth stays open, so that no home exhausts the descriptors of the service.
+        if let Some(inner) = change_owner_of_entry(folder, &name, before, user)? {
+            change_owner_of_content(&inner, before, user, depth - 1)?;
+        }
+    }
+    Ok(())
+}
+
+fn names(folder: &OwnedFd) -> io::Result<Vec<CString>> {
+    let mut entries = Dir::from_fd(openat(folder, c".", folder_flags(), Mode::empty())?)?;
+    let names = entries.iter().map(|entry| Ok(entry?.file_name().to_owned()));
+    names.filter(|name| !matches!(name.as_deref().map(CStr::to_bytes), Ok(b"." | b".."))).collect()
+}
+
+/// Changes the owner of an entry; returns its descriptor if it is a folder.
+fn change_owner_of_entry(
+    folder: &OwnedFd,
+    name: &CStr,
+    before: u32,
+    user: User,
+) -> io::Result<Option<OwnedFd>> {
+    // The descriptor identifies the entry, even if another one replaces it meanwhile.
+    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let place = match openat(folder, name, flags, Mode::empty()) {
+        Err(Errno::ENOENT) => return Ok(None),
+        opened => opened?,
+    };
+    let facts = fstat(&place)?;
+    if is_of_home(&facts, before) {
+        let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
+        fchownat(&place, c"", Some(uid), Some(gid), AtFlags::AT_EMPTY_PATH)?;
+    }
+    let inner = is_folder(&facts).then(|| openat(&place, c".", folder_flags(), Mode::empty()));
+    Ok(inner.transpose()?)
+}
+
+fn is_folder(facts: &FileStat) -> bool {
+    SFlag::from_bits_truncate(facts.st_mode & SFlag::S_IFMT.bits()) == SFlag::S_IFDIR
+}
+
+/// Returns true if an entry belongs to the former user, or if the service has created it in the home. The former user
+/// may have created a second link to a file of the service.
+fn is_of_home(facts: &FileStat, before: u32) -> bool {
+    let is_service_s =
+        facts.st_uid == geteuid().as_raw() && (is_folder(facts) || facts.st_nlink == 1);
+    facts.st_uid == before || is_service_s
+}
+
+/// Writes a file unless it exists.
+fn write(home: &OwnedFd, name: &Path, text: &str, user: Option<User>) -> io::Result<()> {
+    let mut parts: Vec<_> = Vec::new();
+    for part in name.components() {
+        let Component::Normal(part) = part else { return Err(io::ErrorKind::InvalidInput.into()) };
+        parts.push(CString::new(part.as_bytes()).map_err(io::Error::other)?);
+    }
+    let Some(file) = parts.pop() else { return Err(io::ErrorKind::InvalidInput.into()) };
+    let mut folder = home.try_clone()?;
+    for part in parts {
+        folder = make_folder(&folder, &part, user)?;
+    }
+    let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW;
+    let mode = Mode::S_IRUSR | Mode::S_IWUSR;
+    match openat(&folder, file.as_c_str(), flags | OFlag::O_CLOEXEC, mode) {
+        Ok(file) => {
+            let mut file = File::from(file);
+            file.write_all(text.as_bytes())?;
+            change_owner(&file, user)
+        }
+        Err(Errno::EEXIST) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Opens or creates a folder of the home. A link of the program is not followed: it could lead to a place that the
+/// program itself may not write.
+fn make_folder(home: &OwnedFd, name: &CStr, user: Option<User>) -> io::Result<OwnedFd> {
+    let made = match mkdirat(home, name, Mode::S_IRWXU) {
+        Ok(()) => true,
+        Err(Errno::EEXIST) => false,
+        Err(errno) => return Err(errno.into()),
+    };
+    let folder = openat(home, name, folder_flags(), Mode::empty())?;
+    // A folder that the program has put in its place meanwhile belongs to the program already.
+    if made && fstat(&folder)?.st_uid == geteuid().as_raw() {
+        change_owner(&folder, user)?;
+    }
+    Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn home(path: &Path) -> OwnHome {
+        let files = [("a/b.json", "{}"), ("c", "x")];
+        let files = files.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
+        OwnHome { path: path.to_owned(), files }
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_home_folder_is_private_and_its_files_are_created_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("homes/x");
+        make(&home(&path), None).unwrap();
+        assert_eq!((mode(&path), mode(&path.join("a"))), (0o700, 0o700));
+        assert_eq!((mode(&path.join("a/b.json")), mode(&path.join("c"))), (0o600, 0o600));
+        fs::write(path.join("c"), "of the program").unwrap();
+        fs::remove_file(path.join("a/b.json")).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        make(&home(&path), None).unwrap();
+        assert_eq!(fs::read_to_string(path.join("c")).unwrap(), "of the program");
+        assert_eq!(fs::read_to_string(path.join("a/b.json")).unwrap(), "{}");
+        assert_eq!(mode(&path), 0o700);
+    }
+
+    #[test]
+    fn a_link_in_a_home_folder_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("x"), folder.path().join("other"));
+        fs::create_dir(&path).unwrap();
+        fs::create_dir(&other).unwrap();
+        symlink(&other, path.join("a")).unwrap();
+        assert!(make(&home(&path), None).is_err());
+        assert_eq!(fs::read_dir(&other).unwrap().count(), 0);
+    }
+}

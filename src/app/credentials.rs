@@ -1,0 +1,97 @@
+//! Credentials: the tokens that the service accepts, at the start and after each change.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use algonius_actors::model::access::principal::{Right, Scope, Token, TokenSeed};
+use algonius_actors::ports::clock::Clock;
+use algonius_actors::ports::ledger::Ledger;
+use sha2::{Digest, Sha256};
+use tokio::task::spawn_blocking;
+
+use crate::StartError;
+use crate::app::http_state::Specs;
+use crate::config::{Agent, Settings};
+use crate::platform::token;
+use crate::serve::auth::authenticator::{self, Authenticator};
+
+/// Name of the command line's own token.
+pub(crate) const OPERATOR: &str = "operator";
+
+/// Name of the principal of callers without a token, if an agent allows them.
+pub(crate) const ANONYMOUS: &str = authenticator::ANONYMOUS;
+
+/// Rejects an agent that allows anonymous callers if the service listens on an address that is not loopback.
+pub(crate) fn guarded(agents: &[Agent], address: SocketAddr) -> Result<(), StartError> {
+    let open = agents.iter().find(|agent| agent.spec.exposure.open);
+    match open.filter(|_| !address.ip().is_loopback()) {
+        Some(agent) => Err(StartError::Open { agent: agent.spec.id.clone() }),
+        None => Ok(()),
+    }
+}
+
+/// Credentials that the service accepts.
+pub(crate) struct Credentials {
+    tokens: Vec<Token>,
+    anonymous_principals: Vec<TokenSeed>,
+    /// Text of the command line's own token, which must be redacted.
+    pub(crate) own: String,
+}
+
+impl Credentials {
+    /// Replaces the stored tokens of the configuration and the command line's own token, and reads all valid tokens.
+    ///
+    /// # Errors
+    /// Fails if the token file is missing and cannot be created, or if the ledger does not respond.
+    pub(crate) async fn seed(
+        ledger: &dyn Ledger,
+        settings: &Settings,
+        agents: &Specs,
+        clock: &dyn Clock,
+    ) -> Result<Self, StartError> {
+        let own = own(&settings.server.token_file).await?;
+        // Anonymous callers have principals too, so that their executions have owners.
+        let anonymous_principals =
+            authenticator::anonymous_principals(agents.values().map(|spec| &**spec));
+        let mut seeds = settings.callers.tokens.clone();
+        seeds.extend(anonymous_principals.iter().cloned());
+        seeds.push(operator(&own));
+        ledger.seed(seeds, clock.now()).await?;
+        Ok(Self { tokens: ledger.tokens().await?, anonymous_principals, own })
+    }
+
+    /// Reads all valid tokens again.
+    ///
+    /// # Errors
+    /// Fails if the ledger does not respond.
+    pub(crate) async fn refresh(&mut self, ledger: &dyn Ledger) -> Result<(), StartError> {
+        self.tokens = ledger.tokens().await?;
+        Ok(())
+    }
+
+    /// Returns the authenticator for these agents.
+    pub(crate) fn guard(&self, agents: &Specs) -> Authenticator {
+        let specs = agents.values().map(|spec| &**spec);
+        Authenticator::new(self.tokens.clone(), specs, &self.anonymous_principals)
+    }
+}
+
+/// Returns the text of the command line's own token; creates the token if it does not exist.
+async fn own(file: &Path) -> Result<String, StartError> {
+    let file: PathBuf = file.to_owned();
+    let read = spawn_blocking(move || token::ensure(&file)).await;
+    let text = read.unwrap_or_else(|error| Err(io::Error::other(error)));
+    let text = text.map_err(|source| StartError::Token { source })?;
+    if text.len() < authenticator::SHORTEST { Err(StartError::ShortToken) } else { Ok(text) }
+}
+
+fn operator(text: &str) -> TokenSeed {
+    let rights = Right::ALL.to_vec();
+    TokenSeed {
+        name: OPERATOR.to_owned(),
+        hash: Sha256::digest(text.as_bytes()).into(),
+        scope: Scope { rights, agents: None },
+        expires: None,
+    }
+}

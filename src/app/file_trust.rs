@@ -1,0 +1,259 @@
+//! Checks that no other user of the machine can read or change the files that the service relies on.
+//!
+//! The service refuses to start with a file that fails the check: a user who can write the
+//! configuration chooses which programs run, and a user who can read the token can send any request.
+//! Access control lists are not examined. The bits of the mode limit them too, except for the group,
+//! whose bits are the limit of the whole list.
+
+mod automatic;
+mod group;
+mod modes;
+mod path_components;
+mod short_changes;
+
+use std::fmt::{self, Display};
+use std::fs::{self, Metadata, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use nix::sys::statvfs::{FsFlags, statvfs};
+use nix::unistd::{Uid, User, geteuid};
+
+use crate::config::Settings;
+
+pub(crate) use automatic::obstacle;
+pub(crate) use modes::{ChangedFile, Modes, own_files};
+pub(crate) use short_changes::Moments;
+
+use self::path_components::{Kind, PathComponent, PathRoute};
+
+/// Bits of a mode.
+const WRITE_GROUP: u32 = 0o020;
+const WRITE_OTHERS: u32 = 0o002;
+const STICKY: u32 = 0o1000;
+
+/// Role of a path for the service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FileRole {
+    /// Token of the command line. Only its owner may read it.
+    Token,
+    /// Private key of the listener. A group may read a key that belongs to root, as distributions arrange it.
+    Key,
+    /// File or folder that the configuration consists of or names.
+    Configuration,
+    /// Folder in which the service keeps its own files.
+    Folder,
+}
+
+/// Path that cannot be trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TrustFault {
+    /// Kind of the file: `server.token_file`, `the configuration`, …
+    pub(crate) what: &'static str,
+    pub(crate) path: PathBuf,
+    /// Description of the problem, as the end of a sentence.
+    pub(crate) reason: String,
+    /// Command that repairs it.
+    pub(crate) repair: String,
+}
+
+impl TrustFault {
+    fn without_path(&self) -> String {
+        let name = self.path.file_name().unwrap_or(self.path.as_os_str()).display();
+        format!("{}: `{name}` {}", self.what, self.reason)
+    }
+}
+
+impl Display for TrustFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, path, reason, repair } = self;
+        write!(f, "{what}: {} {reason}; run `{repair}`", path.display())
+    }
+}
+
+/// Files that cannot be trusted; never empty.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  "))]
+pub struct Untrusted(pub(crate) Vec<TrustFault>);
+
+impl Untrusted {
+    /// Returns the same text for callers, with the names of the files and without their folders.
+    pub(crate) fn without_paths(&self) -> String {
+        let told: Vec<_> = self.0.iter().map(TrustFault::without_path).collect();
+        format!("{}; the log has the command that repairs it", told.join("; "))
+    }
+}
+
+/// Requires that every file of a configuration can be trusted, and closes folders of the service to readers.
+///
+/// # Errors
+/// Fails if files cannot be trusted, and names all of them.
+pub(crate) fn require(settings: &Settings, file: Option<&Path>) -> Result<(), Untrusted> {
+    let faults = faults(settings, file);
+    if !faults.is_empty() {
+        return Err(Untrusted(faults));
+    }
+    for folder in [&settings.server.data_dir, &settings.server.runtime_dir] {
+        if let Err(error) = close(folder) {
+            let folder = folder.display();
+            tracing::warn!(%folder, %error, "cannot take other users' access to a folder of the service");
+        }
+    }
+    Ok(())
+}
+
+/// Returns the reasons why the service cannot trust the files of a configuration. A file that does not exist is no
+/// fault. `file` is the configuration itself, if it is a file.
+pub(crate) fn faults(settings: &Settings, file: Option<&Path>) -> Vec<TrustFault> {
+    let server = &settings.server;
+    let key = server.tls.iter().map(|pair| ("server.tls.key", &*pair.key, FileRole::Key));
+    let own = [
+        ("server.data_dir", &*server.data_dir, FileRole::Folder),
+        ("server.runtime_dir", &*server.runtime_dir, FileRole::Folder),
+        ("server.token_file", &*server.token_file, FileRole::Token),
+    ];
+    let mut faults: Vec<TrustFault> = Vec::new();
+    let found = own.into_iter().chain(key).flat_map(|(what, path, role)| examine(what, path, role));
+    for fault in found.chain(of_configuration(settings, file)) {
+        // Several files may lie in the same untrusted folder.
+        if !faults.iter().any(|known| known.path == fault.path) {
+            faults.push(fault);
+        }
+    }
+    faults
+}
+
+/// Returns the faults that let another user change the configuration.
+pub(crate) fn of_configuration(settings: &Settings, file: Option<&Path>) -> Vec<TrustFault> {
+    let all = configuration_paths(settings, file);
+    all.into_iter().flat_map(|(what, path)| examine(what, path, FileRole::Configuration)).collect()
+}
+
+/// Returns the files of the configuration and those that it names, with the kind of each.
+fn configuration_paths<'s>(
+    settings: &'s Settings,
+    file: Option<&'s Path>,
+) -> Vec<(&'static str, &'s Path)> {
+    let certificate = settings.server.tls.iter().map(|pair| ("server.tls.cert", &*pair.cert));
+    let named = settings.files.iter().map(|path| ("a file that the configuration names", &**path));
+    let all = file.map(|path| ("the configuration", path)).into_iter().chain(named);
+    let programs = settings.service_files.programs.iter();
+    let programs = programs.map(|path| ("a program that the service runs", &**path));
+    let all =
+        all.chain([("server.presets", &*settings.server.configuration.presets)]).chain(certificate);
+    let all = all.chain(programs);
+    // A relative path results from a folder that the environment does not name, such as a home.
+    let all = all.filter(|(what, path)| *what == "the configuration" || path.is_absolute());
+    all.collect()
+}
+
+/// Returns the faults of a path, and of the folders and links that lead to it.
+fn examine(what: &'static str, path: &Path, role: FileRole) -> Vec<TrustFault> {
+    let places = match PathRoute::to(path) {
+        Ok(PathRoute(places)) => places,
+        Err(error) => {
+            let reason = format!("cannot be examined ({error})");
+            let repair = format!("ls -ld {}", quoted(path));
+            return vec![TrustFault { what, path: path.to_owned(), reason, repair }];
+        }
+    };
+    let fault = |place: &PathComponent| {
+        let (reason, repair) = fault(place, role)?;
+        if is_read_only(&place.path) {
+            return None; // No user of this mount can change the file.
+        }
+        Some(TrustFault { what, path: place.path.clone(), reason, repair })
+    };
+    places.iter().filter_map(fault).collect()
+}
+
+/// Returns the problem of a place on the path, and the command that repairs it.
+fn fault(place: &PathComponent, role: FileRole) -> Option<(String, String)> {
+    let PathComponent { path, kind, data } = place;
+    let (owner, mode, path) = (Uid::from_raw(data.uid()), data.mode(), quoted(path));
+    if !is_trusted(owner, *kind) {
+        let user = User::from_uid(owner).ok().flatten().map_or(owner.to_string(), |it| it.name);
+        let own = User::from_uid(geteuid()).ok().flatten().map_or("root".into(), |it| it.name);
+        let option = if *kind == Kind::Link { "-h " } else { "" };
+        return Some((
+            format!("belongs to the user `{user}`"),
+            format!("chown {option}{own} {path}"),
+        ));
+    }
+    let is_writable = mode & WRITE_OTHERS != 0
+        || mode & WRITE_GROUP != 0 && !group::is_private(data.gid(), owner);
+    match (kind, role) {
+        (Kind::Link, _) => None,
+        // A user who may write a sticky folder can neither rename nor remove the files of another user.
+        (Kind::Folder, _) if mode & STICKY != 0 => None,
+        (Kind::End, FileRole::Token) if mode & 0o077 != 0 => {
+            Some(("is accessible to other users".into(), format!("chmod 600 {path}")))
+        }
+        (Kind::End, FileRole::Key) if mode & private(data) != 0 => {
+            Some(("is accessible to other users".into(), format!("chmod 600 {path}")))
+        }
+        _ if is_writable => {
+            Some(("is writable by other users".into(), format!("chmod go-w {path}")))
+        }
+        _ => None,
+    }
+}
+
+/// Returns the bits that the mode of a private key must not have.
+fn private(data: &Metadata) -> u32 {
+    if data.uid() == 0 { 0o037 } else { 0o077 }
+}
+
+/// Returns true if the service may rely on a file that this owner can change.
+fn is_trusted(owner: Uid, kind: Kind) -> bool {
+    owner.is_root() || owner == geteuid() || kind == Kind::Folder && is_outside(owner)
+}
+
+/// Returns true if a user id stands for all users outside of the user namespace of this process. In such a namespace,
+/// the root of the file system belongs to that id.
+fn is_outside(owner: Uid) -> bool {
+    let overflow = fs::read_to_string("/proc/sys/kernel/overflowuid");
+    let map = fs::read_to_string("/proc/self/uid_map");
+    let is_overflow = overflow.is_ok_and(|text| text.trim() == owner.to_string());
+    let is_mapped = |map: String| {
+        map.lines().any(|line| {
+            let mut numbers = line.split_whitespace().filter_map(|word| word.parse::<u64>().ok());
+            let (first, _, count) = (numbers.next(), numbers.next(), numbers.next());
+            let owner = u64::from(owner.as_raw());
+            first.zip(count).is_some_and(|(first, count)| (first..first + count).contains(&owner))
+        })
+    };
+    is_overflow && map.is_ok_and(|map| !is_mapped(map))
+}
+
+fn is_read_only(path: &Path) -> bool {
+    statvfs(path).is_ok_and(|facts| facts.flags().contains(FsFlags::ST_RDONLY))
+}
+
+/// Removes other users' read access to a folder of the service. Only the right to pass through remains, because agents
+/// with their own users need it.
+fn close(folder: &Path) -> io::Result<()> {
+    let data = match fs::metadata(folder) {
+        Ok(data) if Uid::from_raw(data.uid()) == geteuid() => data,
+        Ok(_) => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    if data.mode() & 0o066 != 0 {
+        fs::set_permissions(folder, Permissions::from_mode(data.mode() & 0o7700))?;
+        let folder = folder.display();
+        tracing::warn!(%folder, "removed access of other users to a folder of the service");
+    }
+    Ok(())
+}
+
+/// Returns a path in the quoting of a shell.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || "/._-+@:,".contains(it);
+    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! Restores the modes and owners of files of the service.
+//!
+//! Landlock has no right for modes and owners: an agent of the service's user can open a file of the service to
+//! other users of the machine, or close it to the service, although it cannot read the file itself.
+
+use std::fs::{self, File, Metadata, Permissions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+
+use nix::libc::O_PATH;
+use nix::unistd::geteuid;
+
+use crate::config::Server;
+
+/// Bits that give access to other users than the owner.
+const OTHERS: u32 = 0o077;
+
+/// Owner bits that the service needs for a file that it reads.
+const READING: u32 = 0o500;
+
+/// Owner bits that the service needs for a file that it creates.
+const WRITING: u32 = 0o700;
+
+/// Files of the ledger and of the service's state, in the data directory.
+const STATE: [&str; 5] =
+    ["ledger.db", "ledger.db-wal", "ledger.db-shm", "lock", "agent-users.json"];
+
+/// Folder of the scratch slots, in the runtime directory.
+const SCRATCH: &str = "scratch";
+
+/// Mode and owners of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileRights {
+    mode: u32,
+    uid: u32,
+    gid: u32,
+}
+
+impl FileRights {
+    fn of(data: &Metadata) -> Self {
+        Self { mode: data.mode() & 0o7777, uid: data.uid(), gid: data.gid() }
+    }
+
+    /// Returns the rights to restore, given the present ones. An operator may close a file further, so only the bits
+    /// that the service needs are added.
+    fn restored(self, now: Self, needed: u32) -> Self {
+        let special = self.mode & 0o7000;
+        let owner = now.mode & 0o700 | self.mode & needed;
+        Self { mode: special | owner | now.mode & self.mode & OTHERS, ..self }
+    }
+}
+
+/// Files and folders of the service's user with their earlier rights.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Modes(Vec<KnownModes>);
+
+#[derive(Debug, Clone)]
+struct KnownModes {
+    path: PathBuf,
+    rights: FileRights,
+    /// Owner bits that the service needs.
+    needed: u32,
+}
+
+/// File whose rights had changed.
+#[derive(Debug)]
+pub(crate) struct ChangedFile {
+    pub(crate) path: PathBuf,
+    /// True if other users may have had access to it; otherwise the service had none.
+    pub(crate) was_open: bool,
+    /// Result of restoring it.
+    pub(crate) done: io::Result<()>,
+}
+
+impl Modes {
+    /// Reads the present rights of files that the service reads, and of files that it creates. A path that does not
+    /// exist or belongs to another user is omitted.
+    pub(crate) fn of<'p>(read: impl IntoIterator<Item = &'p Path>, made: &[PathBuf]) -> Self {
+        let mut modes = Self(read.into_iter().filter_map(|path| known(path, READING)).collect());
+        // A file in both lists counts as created by the service.
+        modes.0.retain(|known| !made.contains(&known.path));
+        modes.record(made);
+        modes
+    }
+
+    /// Reads the present rights of files that the service has created since, and forgets those that are gone.
+    pub(crate) fn record(&mut self, made: &[PathBuf]) {
+        let is_new = |path: &&PathBuf| !self.0.iter().any(|known| known.path == **path);
+        let new: Vec<_> = made.iter().filter(is_new).filter_map(|path| made_by_us(path)).collect();
+        if new.is_empty() {
+            return;
+        }
+        self.0.retain(|known| fs::symlink_metadata(&known.path).is_ok() || known.needed == READING);
+        self.0.extend(new);
+        // A folder precedes its files, because the files of a closed folder cannot be examined.
+        self.0.sort_by(|one, other| one.path.cmp(&other.path));
+        self.0.dedup_by(|next, first| next.path == first.path);
+    }
+
+    /// Restores the changed rights: removes new access of other users, returns the owner's access, and restores the
+    /// owners.
+    pub(crate) fn restore(&self) -> Vec<ChangedFile> {
+        self.0.iter().filter_map(restore).collect()
+    }
+}
+
+fn known(path: &Path, needed: u32) -> Option<KnownModes> {
+    let rights = FileRights::of(&fs::metadata(path).ok()?);
+    let is_ours = rights.uid == geteuid().as_raw();
+    is_ours.then(|| KnownModes { path: path.to_owned(), rights, needed })
+}
+
+/// Returns the rights of a file that the service has created. Its mode is known, so an earlier change by an agent has
+/// no effect.
+fn made_by_us(path: &Path) -> Option<KnownModes> {
+    let mut known = known(path, WRITING)?;
+    let is_folder = path.is_dir();
+    known.rights.mode = if is_folder { known.rights.mode | WRITING } else { 0o600 };
+    Some(known)
+}
+
+fn restore(known: &KnownModes) -> Option<ChangedFile> {
+    let KnownModes { path, rights: before, needed } = known;
+    let now = FileRights::of(&fs::metadata(path).ok()?);
+    let after = before.restored(now, *needed);
+    if now == after {
+        return None;
+    }
+    let is_moved = (now.uid, now.gid) != (before.uid, before.gid);
+    let was_open = is_moved || now.mode & OTHERS & !before.mode != 0;
+    Some(ChangedFile { path: path.to_owned(), was_open, done: set(path, after) })
+}
+
+/// Sets the rights of the file that is now at a path. A file that its owner may not open is opened without access to
+/// its content.
+fn set(path: &Path, rights: FileRights) -> io::Result<()> {
+    let file = File::options().read(true).custom_flags(O_PATH).open(path)?;
+    let same = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    let now = FileRights::of(&file.metadata()?);
+    // The file is closed to others first. A change of the owner may clear bits, so the mode is set again.
+    let owned = now.uid == geteuid().as_raw() || geteuid().is_root();
+    if owned {
+        fs::set_permissions(&same, Permissions::from_mode(now.mode & rights.mode))?;
+    }
+    if (now.uid, now.gid) != (rights.uid, rights.gid) {
+        chown(&same, Some(rights.uid), Some(rights.gid))?;
+    }
+    fs::set_permissions(&same, Permissions::from_mode(rights.mode))
+}
+
+/// Returns the existing files that the service itself creates: its folders, the files of the ledger, keys, and sockets
+/// of process holders.
+pub(crate) fn own_files(server: &Server) -> Vec<PathBuf> {
+    let folders = [&server.data_dir, &server.runtime_dir].map(PathBuf::clone);
+    let state = STATE.map(|name| server.data_dir.join(name));
+    let entries = fs::read_dir(&server.runtime_dir).into_iter().flatten().flatten();
+    let is_own = |path: &PathBuf| {
+        let has = |wanted: &str| path.extension().is_some_and(|extension| extension == wanted);
+        has("key") || has("sock") || path.ends_with(SCRATCH)
+    };
+    let made = entries.map(|entry| entry.path()).filter(is_own);
+    folders.into_iter().chain(state).chain(made).chain([server.token_file.clone()]).collect()
+}

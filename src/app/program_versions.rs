@@ -1,0 +1,133 @@
+//! Facts about the programs behind agents. The version of each is requested when its agent is prepared, in the
+//! background; an untested version causes only a warning.
+
+mod alone;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::model::agent::AgentSpec;
+use algonius_actors::model::id::AgentId;
+use algonius_actors::model::observation::status::ProgramStatus;
+use algonius_actors::model::program::program_runtime::VersionSpec;
+use algonius_actors::model::program::version::Version;
+use algonius_actors::model::program::{OutputPattern, ProgramSpec};
+use algonius_warden::Warden;
+use tokio::sync::{Mutex, watch};
+
+use crate::drivers::program::context::SharedDriverContext;
+use crate::drivers::program::version::{VersionError, VersionSubject, query};
+
+pub(crate) use alone::TemporaryHolder;
+
+/// Time limit of a version request. A program on Node needs ten seconds of processor time for it and shares the
+/// processors with other work; no execution waits for it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runner of version requests in the sandboxes of the agents. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct VersionRequester {
+    pub(crate) place: Arc<SharedDriverContext>,
+    pub(crate) warden: Arc<dyn Warden>,
+}
+
+impl VersionRequester {
+    /// Returns the version that the program of an agent reports.
+    ///
+    /// # Errors
+    /// Fails if the program cannot be run, takes longer than `patience`, or reports no version.
+    pub(crate) async fn ask(
+        &self,
+        (spec, program): (Arc<AgentSpec>, Arc<ProgramSpec>),
+        version: &VersionSpec,
+        patience: Duration,
+    ) -> Result<String, VersionError> {
+        let Self { place, warden } = self.clone();
+        query(VersionSubject { spec, program, place, warden }, version, patience).await
+    }
+}
+
+/// Known facts about each program. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Programs {
+    known: Arc<watch::Sender<BTreeMap<AgentId, ProgramStatus>>>,
+    /// Lock that serializes version requests: all at once would compete with each other, and with executions, for the
+    /// processors.
+    turn: Arc<Mutex<()>>,
+}
+
+impl Programs {
+    /// Returns an empty record.
+    pub(crate) fn new() -> Self {
+        let known = Arc::new(watch::Sender::new(BTreeMap::new()));
+        Self { known, turn: Arc::default() }
+    }
+
+    /// Requests the version of an agent's program in the background.
+    pub(crate) fn ask(
+        &self,
+        requester: VersionRequester,
+        spec: &Arc<AgentSpec>,
+        program: &Arc<ProgramSpec>,
+    ) {
+        let (id, known) = (spec.id.clone(), unknown_version(program));
+        self.known.send_modify(|all| _ = all.insert(id.clone(), known));
+        if program.outfit.version.is_none() {
+            return;
+        }
+        let (programs, spec, program) = (self.clone(), Arc::clone(spec), Arc::clone(program));
+        tokio::spawn(async move {
+            let turn = programs.turn.lock().await;
+            let known = look(&requester, spec, program).await;
+            drop(turn);
+            if let Some(warning) = &known.warning {
+                tracing::warn!(agent = %id, warning, "program");
+            }
+            programs.known.send_modify(|all| _ = all.insert(id, known));
+        });
+    }
+
+    /// Returns the facts about an agent's program, or `None` if there are none.
+    pub(crate) fn of(&self, id: &AgentId) -> Option<ProgramStatus> {
+        let known = self.known.borrow().get(id).cloned();
+        known.filter(|known| *known != ProgramStatus::default())
+    }
+}
+
+/// Inspects the program of an agent: its preset, and the version that it reports.
+pub(crate) async fn look(
+    requester: &VersionRequester,
+    spec: Arc<AgentSpec>,
+    program: Arc<ProgramSpec>,
+) -> ProgramStatus {
+    let known = unknown_version(&program);
+    let Some(version) = program.outfit.version.clone() else { return known };
+    let told = requester.ask((spec, Arc::clone(&program)), &version, PATIENCE).await;
+    let warning = match &told {
+        Ok(version) => untested(version, &program),
+        Err(error) => Some(error.to_string()),
+    };
+    ProgramStatus { version: told.ok(), warning, ..known }
+}
+
+/// Returns the facts that are known without a version request.
+fn unknown_version(program: &ProgramSpec) -> ProgramStatus {
+    let outfit = &program.outfit;
+    let tested = outfit.version.as_ref().and_then(|spec| spec.tested.as_ref());
+    ProgramStatus {
+        preset: outfit.preset.as_ref().map(|preset| preset.name.clone()),
+        verified: outfit.preset.as_ref().map(|preset| preset.is_verified),
+        tested: tested.map(ToString::to_string),
+        prints_events: program.dialogue.is_some()
+            || matches!(program.output, OutputPattern::Events | OutputPattern::Native(_)),
+        ..ProgramStatus::default()
+    }
+}
+
+/// Returns the warning about an untested version.
+fn untested(version: &str, program: &ProgramSpec) -> Option<String> {
+    let tested = program.outfit.version.as_ref()?.tested.as_ref()?;
+    let is_tested = Version::parse(version).is_some_and(|version| tested.holds(&version));
+    (!is_tested).then(|| format!("version {version} was not tested: {tested} was"))
+}

@@ -1,0 +1,227 @@
+//! Configuration in force, and its replacement while the service runs.
+//!
+//! One task performs all steps in sequence: it reads the configuration again, compares it with the one in force, and
+//! applies each difference. Each kind of difference has its own file here: `difference` finds it, and `agents`,
+//! `redaction`, `schedules` and `tokens` apply it.
+
+mod agent_toggles;
+mod agents;
+mod apply;
+mod config_protection;
+mod difference;
+mod file_watch;
+mod programs;
+mod publication;
+mod redaction;
+mod reload_handle;
+mod report;
+mod schedules;
+mod tokens;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::AgentId;
+use algonius_actors::ports::clock::Clock;
+use algonius_actors::root::Seating;
+use algonius_actors::services::CredentialBreakers;
+use algonius_store::Store;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::app::agent_factory::AgentFactory;
+use crate::app::credentials::Credentials;
+use crate::app::http_state::{HttpState, Specs};
+use crate::config::{ConfigSource, Settings};
+
+pub(crate) use agent_toggles::Switches;
+use agents::ServedAgents;
+pub(crate) use agents::specs;
+use config_protection::FileProtection;
+use file_watch::ConfigFiles;
+use publication::{Publication, WatchState};
+pub(crate) use redaction::RedactionState;
+use reload_handle::ReloadOrder;
+pub(crate) use reload_handle::{ReloadHandle, ReloadState, channel};
+pub(crate) use schedules::schedules;
+use tokens::{TokenAdministration, replace_token_file};
+
+/// Interval between two checks of the configuration files; an idle service sleeps in between.
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Parts to which a configuration is applied.
+pub(crate) struct ReloadContext {
+    pub(crate) source: ConfigSource,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) store: Arc<Store>,
+    pub(crate) agent_factory: AgentFactory,
+    pub(crate) seating: Seating,
+    pub(crate) http_state: HttpState,
+    pub(crate) redaction: RedactionState,
+    pub(crate) breakers: CredentialBreakers,
+}
+
+/// Task that applies configurations.
+pub(crate) struct Reloader {
+    files: ConfigFiles,
+    http_state: HttpState,
+    redaction: RedactionState,
+    breakers: CredentialBreakers,
+    /// Settings of the start without agents: settings that need a restart stay in effect until the end.
+    booted: Settings,
+    /// Settings in force.
+    settings: Settings,
+    switches: Switches,
+    agents: ServedAgents,
+    tokens: TokenAdministration,
+    protection: FileProtection,
+    publication: Publication,
+    /// Reason why the last installed program could not be used.
+    program_error: Option<String>,
+}
+
+impl Reloader {
+    /// Puts the configuration of the start into force, and publishes it.
+    pub(crate) fn start(
+        context: ReloadContext,
+        settings: Settings,
+        (specs, keys, switches): (Specs, Credentials, Switches),
+        state: ReloadState,
+    ) -> JoinHandle<()> {
+        let ReloadContext { source, clock, store, agent_factory, seating, .. } = context;
+        let ReloadState { orders, status, levels } = state;
+        let (http_state, redaction, breakers) =
+            (context.http_state, context.redaction, context.breakers);
+        let mut reloader = Self {
+            protection: FileProtection::of(source.file()),
+            files: ConfigFiles::of(source, &settings),
+            agents: ServedAgents::new((agent_factory, seating), http_state.address(), specs),
+            tokens: TokenAdministration::new(store, Arc::clone(&clock), keys),
+            publication: Publication::new(clock, status, levels),
+            http_state,
+            redaction,
+            breakers,
+            booted: Settings { agents: Vec::new(), ..settings.clone() },
+            settings,
+            switches,
+            program_error: None,
+        };
+        reloader.protect_files();
+        reloader.publication.start(reloader.watch_state(), reloader.switches.overridden());
+        reloader.show();
+        tokio::spawn(reloader.work(orders))
+    }
+
+    /// Handles orders and detected changes, one after the other.
+    async fn work(mut self, mut orders: mpsc::Receiver<ReloadOrder>) {
+        let mut checks = interval(CHECK_INTERVAL);
+        // A check that was late must not be followed by others at once: each of them finds the same.
+        checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                order = orders.recv() => match order {
+                    Some(order) => self.perform(order).await,
+                    None => return,
+                },
+                Some(gone) = self.agents.departed() => self.gone(gone),
+                _ = checks.tick() => {
+                    self.check_files().await;
+                    self.check_programs().await;
+                }
+            }
+        }
+    }
+
+    /// Checks the service's files: restores their modes, and applies changes to them.
+    async fn check_files(&mut self) {
+        self.protection.restore_modes(&self.settings);
+        self.publish_watch_state();
+        if !self.settings.server.configuration.watch || !self.files.have_changed().await {
+            return;
+        }
+        // The change itself may come from another user.
+        self.protection.check_obstacles(&self.settings);
+        self.publish_watch_state();
+        if self.protection.is_watching(&self.settings) {
+            _ = self.reload("a file has changed").await; // The log and the status report it.
+        }
+    }
+
+    async fn perform(&mut self, order: ReloadOrder) {
+        match order {
+            ReloadOrder::Reload(why, reply) => {
+                self.protection.acknowledge();
+                _ = reply.send(self.reload(why).await);
+            }
+            ReloadOrder::Switch(agent, on, reply) => _ = reply.send(self.switch(agent, on).await),
+            ReloadOrder::Make(wanted, reply) => {
+                let redaction = &mut self.redaction;
+                let created = self.tokens.create(*wanted, &self.settings, redaction).await;
+                _ = reply.send(self.shown_if_done(created));
+            }
+            ReloadOrder::Revoke(name, reply) => {
+                let revoked = self.tokens.revoke(name, &self.settings).await;
+                _ = reply.send(self.shown_if_done(revoked));
+            }
+            ReloadOrder::Rotate(reply) => {
+                let rotated = self.rotate().await;
+                _ = reply.send(self.shown_if_done(rotated));
+            }
+        }
+    }
+
+    /// Replaces the text of the operator's token.
+    async fn rotate(&mut self) -> Result<(), Failure> {
+        replace_token_file(self.settings.server.token_file.clone()).await?;
+        self.files.begin(); // The service itself changed this file, so its change requests no reload.
+        let specs = self.agents.specs();
+        self.tokens.renew(&self.settings, specs, &mut self.redaction).await?;
+        tracing::info!("operator token rotated");
+        Ok(())
+    }
+
+    /// Publishes the tokens in force after a successful change of them.
+    fn shown_if_done<T>(&self, done: Result<T, Failure>) -> Result<T, Failure> {
+        if done.is_ok() {
+            self.show();
+        }
+        done
+    }
+
+    /// Removes an agent from the published configuration after it has finished its executions.
+    fn gone(&mut self, agent: Option<AgentId>) {
+        let Some(id) = agent else { return };
+        // The agent may have been configured again since.
+        if self.settings.agents.iter().all(|agent| agent.spec.id != id) {
+            self.agents.remove(&id);
+            self.show();
+        }
+    }
+
+    /// Protects the files of the configuration in force.
+    fn protect_files(&mut self) {
+        self.protection.guard(&self.settings);
+        self.publish_watch_state();
+    }
+
+    /// Returns true if changed files are applied automatically, and the reason if not.
+    fn watch_state(&self) -> WatchState {
+        WatchState {
+            is_watching: self.protection.is_watching(&self.settings),
+            obstacle: self.protection.obstacle().cloned(),
+        }
+    }
+
+    fn publish_watch_state(&self) {
+        self.publication.watch_state(self.watch_state());
+    }
+
+    /// Publishes the configuration in force.
+    fn show(&self) {
+        let specs = self.agents.specs();
+        let guard = self.tokens.guard(specs);
+        self.http_state.show(&self.settings, specs.clone(), guard, self.publication.since());
+    }
+}

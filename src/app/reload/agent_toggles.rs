@@ -1,0 +1,162 @@
+//! Switches that enable or disable agents at run time, in place of the configuration.
+//!
+//! A switch is stored in a file beside the ledger: it persists over reloads and restarts, until the agent is switched
+//! back.
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::AgentId;
+use tokio::task::spawn_blocking;
+
+use super::{Reloader, report};
+use crate::StartError;
+use crate::config::{Agent, Checked, ConfigSource, Severity};
+use crate::serve::ops::admin::Switching;
+use crate::wire::admin::{ConfigurationError, Switched};
+
+/// Name of the file.
+const FILE: &str = "switches.json";
+
+/// Switches of agents, and their configured states.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Switches {
+    file: PathBuf,
+    wanted: BTreeMap<String, bool>,
+    configured: BTreeMap<String, bool>,
+}
+
+impl Switches {
+    /// Reads the switches from this folder.
+    ///
+    /// # Errors
+    /// Fails if the file exists and cannot be read: an agent that was disabled must stay disabled.
+    pub(crate) fn read(data_dir: &Path) -> Result<Self, StartError> {
+        let file = data_dir.join(FILE);
+        let wanted = match fs::read(&file) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(io::Error::other),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeMap::new()),
+            Err(error) => Err(error),
+        };
+        let wanted = wanted.map_err(|source| StartError::Switches { file: FILE, source })?;
+        Ok(Self { file, wanted, configured: BTreeMap::new() })
+    }
+
+    /// Records the configured state of these agents, and applies the switches.
+    pub(crate) fn apply_to(&mut self, agents: &mut [Agent]) {
+        let configured = |agent: &Agent| (agent.spec.id.to_string(), agent.spec.enabled);
+        self.configured = agents.iter().map(configured).collect();
+        for agent in agents {
+            if let Some(wanted) = self.wanted.get(agent.spec.id.as_str()) {
+                Arc::make_mut(&mut agent.spec).enabled = *wanted;
+            }
+        }
+    }
+
+    /// Returns the agents whose state differs from the configuration.
+    pub(super) fn overridden(&self) -> Vec<String> {
+        let differs = |(id, on): &(&String, &bool)| {
+            self.configured.get(*id).is_some_and(|configured| configured != *on)
+        };
+        self.wanted.iter().filter(differs).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Returns the switches with this agent switched; a switch that equals the configuration is not stored.
+    fn with(&self, id: &AgentId, on: bool, configured: bool) -> Self {
+        let mut switches = self.clone();
+        switches.configured.insert(id.to_string(), configured);
+        switches.wanted.remove(id.as_str());
+        if on != configured {
+            switches.wanted.insert(id.to_string(), on);
+        }
+        switches
+    }
+
+    /// Writes the file atomically, readable by its owner only.
+    fn write(&self) -> io::Result<()> {
+        let beside = self.file.with_added_extension("new");
+        let mut options = OpenOptions::new();
+        let mut opened =
+            options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+        opened.write_all(&serde_json::to_vec(&self.wanted)?)?;
+        // Without it, a power failure after the rename could leave an empty file in place of the old one.
+        opened.sync_all()?;
+        fs::rename(&beside, &self.file)
+    }
+}
+
+impl Reloader {
+    /// Enables or disables an agent. Its executions continue, and the switch is stored before it takes effect.
+    pub(super) async fn switch(&mut self, id: AgentId, on: bool) -> Result<Switching, Failure> {
+        let Some(known) = self.settings.agents.iter().find(|agent| agent.spec.id == id) else {
+            return Err(Failure::new(Code::AgentUnknown, "there is no such agent"));
+        };
+        let configured = self.switches.configured.get(id.as_str()).copied().unwrap_or_default();
+        let (mut agent, configured) = match on && !configured && !known.spec.enabled {
+            true => match complete(self.files.source().clone(), &id).await {
+                Ok(fresh) => (fresh.clone(), fresh.spec.enabled),
+                Err(wrong) => return Ok(Err(wrong)),
+            },
+            false => (known.clone(), configured),
+        };
+        Arc::make_mut(&mut agent.spec).enabled = on;
+        let mut settings = self.settings.clone();
+        settings.agents.iter_mut().filter(|it| it.spec.id == id).for_each(|it| *it = agent.clone());
+        let agents = match self.agents.prepare(&self.settings, &mut settings) {
+            Ok(agents) => agents,
+            Err(error) => return Ok(Err(vec![report::unfit(&error)])),
+        };
+        let switches = self.switches.with(&id, on, configured);
+        // Stored first: an agent that was disabled must stay disabled after a crash.
+        store(switches.clone()).await?;
+        (self.switches, self.settings) = (switches, settings);
+        self.agents.change_over(agents).await;
+        self.protect_files();
+        if on {
+            self.breakers.close(); // The operator who enabled the agent may have repaired its credential.
+        }
+        self.show();
+        self.publication.switched(self.switches.overridden());
+        tracing::info!(agent = %id, on, "agent switched");
+        self.check_programs().await; // The program of a disabled agent is not searched.
+        Ok(Ok(Switched { id: id.to_string(), enabled: on, configured }))
+    }
+}
+
+/// Reads the present configuration of a disabled agent: faults of the machine were ignored at the last reading, and
+/// may have been repaired since.
+async fn complete(source: ConfigSource, id: &AgentId) -> Result<Agent, Vec<ConfigurationError>> {
+    let read = spawn_blocking(move || source.read()).await;
+    let Checked { settings, warnings } = match read {
+        Ok(Ok(checked)) => checked,
+        Ok(Err(faults)) => return Err(report::errors(&faults)),
+        Err(_panicked) => return Err(vec![gone()]),
+    };
+    let below = format!("agents.{id}.");
+    let lacks = |key: &str| key.starts_with(&below);
+    let lacking = warnings.iter().filter(|it| it.severity == Severity::Lack && lacks(&it.path));
+    let lacking: Vec<_> = lacking.map(report::wrong).collect();
+    if !lacking.is_empty() {
+        return Err(lacking);
+    }
+    settings.agents.into_iter().find(|agent| agent.spec.id == *id).ok_or_else(|| vec![gone()])
+}
+
+async fn store(switches: Switches) -> Result<(), Failure> {
+    let kept = spawn_blocking(move || switches.write()).await.map_err(io::Error::other);
+    kept.and_then(|kept| kept).map_err(|error| {
+        tracing::error!(%error, "failed to store agent switch");
+        Failure::new(Code::Internal, "the switch could not be stored; the agent is unchanged")
+    })
+}
+
+fn gone() -> ConfigurationError {
+    let message = "the configuration as it is written has no such agent; reload it".to_owned();
+    ConfigurationError { file: None, line: None, column: None, key: None, message, hint: None }
+}

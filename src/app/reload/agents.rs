@@ -1,0 +1,171 @@
+//! Agents of another configuration: added, changed and removed agents.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use algonius_actors::model::agent::AgentSpec;
+use algonius_actors::model::id::AgentId;
+use algonius_actors::model::program::ProgramSpec;
+use algonius_actors::root::{AgentDefinition, Seating};
+use tokio::task::JoinSet;
+
+use super::difference::changes;
+use crate::StartError;
+use crate::app::agent_factory::AgentFactory;
+use crate::app::credentials::guarded;
+use crate::app::http_state::Specs;
+use crate::config::{Agent, ServiceFiles, Settings};
+use crate::wire::admin::Changes;
+
+/// Difference of the agents.
+pub(super) struct Agents {
+    /// Names of the changed agents, for the report.
+    pub(super) changes: Changes,
+    /// New and changed agents, prepared.
+    definitions: Vec<AgentDefinition>,
+    /// Agents that are no longer configured.
+    gone: Vec<AgentId>,
+}
+
+impl Agents {
+    /// Returns the new and changed agents.
+    pub(super) fn specs(&self) -> Specs {
+        specs(self.definitions.iter().map(|definition| &definition.spec))
+    }
+}
+
+/// Agents that callers can reach: those in force, and removed ones that finish their executions.
+pub(super) struct ServedAgents {
+    factory: AgentFactory,
+    seating: Seating,
+    /// Address on which the service listens.
+    address: SocketAddr,
+    specs: Specs,
+    /// Tasks that end together with a removed agent.
+    departures: JoinSet<Option<AgentId>>,
+}
+
+impl ServedAgents {
+    /// Returns the agents of the start.
+    pub(super) fn new(
+        (factory, seating): (AgentFactory, Seating),
+        address: SocketAddr,
+        specs: Specs,
+    ) -> Self {
+        Self { factory, seating, address, specs, departures: JoinSet::new() }
+    }
+
+    /// Returns all agents that callers can reach.
+    pub(super) const fn specs(&self) -> &Specs {
+        &self.specs
+    }
+
+    /// Hides the files of a configuration from programs that are started from now on.
+    pub(super) async fn protect(&self, files: ServiceFiles) {
+        self.factory.protect(files).await;
+    }
+
+    /// Finds the differences, and prepares the new and changed agents; unchanged ones share their data with the
+    /// configuration in force (`before`), which this call does not modify.
+    ///
+    /// # Errors
+    /// Fails if this machine, or the service as it was started, cannot do what is configured.
+    pub(super) fn prepare(
+        &self,
+        before: &Settings,
+        settings: &mut Settings,
+    ) -> Result<Agents, StartError> {
+        let name = |agent: &Agent| agent.spec.id.to_string();
+        self.share(before, settings);
+        let changes = changes(&before.agents, &settings.agents, name, |one, it| one == it);
+        // The address in force counts: a new one takes effect only after a restart.
+        guarded(&settings.agents, self.address)?;
+        let mut definitions = Vec::new();
+        for agent in &mut settings.agents {
+            let id = name(agent);
+            if changes.added.contains(&id) || changes.changed.contains(&id) {
+                self.factory.settle(agent, &settings.service_files)?;
+                definitions.push(self.factory.definition(agent.clone()));
+            }
+        }
+        let gone = changes.removed.iter().filter_map(|id| AgentId::new(id.as_str()).ok()).collect();
+        Ok(Agents { changes, definitions, gone })
+    }
+
+    /// Replaces equal agents with those in force. The confinement of an agent is not written in the file: it is taken
+    /// from the one in force until it is decided anew.
+    fn share(&self, in_force: &Settings, settings: &mut Settings) {
+        let Settings { agents, service_files, .. } = settings;
+        let has_other_files = *service_files != in_force.service_files;
+        let known = in_force.agents.iter().map(|agent| (&agent.spec.id, agent));
+        let known: BTreeMap<_, _> = known.collect();
+        for agent in agents {
+            let before = known.get(&agent.spec.id).filter(|it| !Arc::ptr_eq(&it.spec, &agent.spec));
+            let Some(before) = before else { continue };
+            // Compared without decided facts, an unchanged agent would look changed and be replaced.
+            let facts = Arc::make_mut(&mut agent.spec).program_mut();
+            if let (Some(facts), Some(before)) = (facts, before.spec.program()) {
+                facts.confinement.clone_from(&before.confinement);
+                facts.resources = before.resources;
+            }
+            let is_same_place = has_same_folders(agent, before);
+            if let (Some(program), Some(before)) = (agent.program_mut(), before.program()) {
+                if program.has_dynamic_user && before.has_dynamic_user {
+                    program.user = before.user;
+                }
+                if is_same_place {
+                    program.sandbox.roots.clone_from(&before.sandbox.roots);
+                }
+            }
+            if has_other_files {
+                self.factory.isolate(agent, service_files);
+            }
+            if *agent == **before {
+                *agent = (*before).clone();
+            }
+        }
+    }
+
+    /// Applies the difference to the supervision tree. Running executions continue unchanged, and queued ones stay in
+    /// their queue.
+    pub(super) async fn change_over(&mut self, agents: Agents) {
+        for definition in agents.definitions {
+            self.specs.insert(definition.spec.id.clone(), Arc::clone(&definition.spec));
+            self.seating.seat(definition).await;
+        }
+        for id in agents.gone {
+            // Callers of the removed agent can still poll their executions until it has finished.
+            let gone = self.seating.unseat(id.clone());
+            self.departures.spawn(async move { gone.await.then_some(id) });
+        }
+    }
+
+    /// Waits for a removed agent to finish its executions; `None` if no agent is leaving. An agent that came back
+    /// meanwhile is an inner `None`.
+    pub(super) async fn departed(&mut self) -> Option<Option<AgentId>> {
+        self.departures.join_next().await.map(|gone| gone.ok().flatten())
+    }
+
+    /// Removes an agent from those that callers can reach.
+    pub(super) fn remove(&mut self, id: &AgentId) {
+        self.specs.remove(id);
+    }
+}
+
+/// Returns true if the configuration names the same folders. Their resolved paths are kept: meanwhile an agent may have
+/// replaced one with a link.
+fn has_same_folders(one: &Agent, other: &Agent) -> bool {
+    let folders = |agent: &Agent| {
+        let ProgramSpec { sandbox, working_dir, .. } = &**agent.program()?;
+        let chosen = agent.spec.allowance.folders.clone();
+        Some((sandbox.writable.clone(), working_dir.clone(), chosen))
+    };
+    folders(one) == folders(other)
+}
+
+/// Returns the agents of a configuration by id.
+pub(crate) fn specs<'a>(specs: impl IntoIterator<Item = &'a Arc<AgentSpec>>) -> Specs {
+    let named = specs.into_iter().map(|spec| (spec.id.clone(), Arc::clone(spec)));
+    named.collect::<BTreeMap<_, _>>()
+}

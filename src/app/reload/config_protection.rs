@@ -1,0 +1,112 @@
+//! Protection of the configuration from agents and other users: restores modes and owners of files, and does not apply
+//! such changes.
+
+use std::path::{Path, PathBuf};
+
+use crate::app::file_trust::{ChangedFile, Modes, Moments, obstacle, own_files};
+use crate::config::Settings;
+
+/// Protection of the service's files.
+pub(super) struct FileProtection {
+    /// File of the configuration; `None` for the shipped one.
+    file: Option<PathBuf>,
+    /// Modes of the service's files, which an agent of the same user may widen.
+    modes: Modes,
+    /// Detector of modes that changed only for a moment.
+    moments: Moments,
+    /// Reason why a file may have been open to other users since an operator last requested a reload.
+    opened: Option<String>,
+    /// Reason why changed files are not applied automatically.
+    obstacle: Option<String>,
+}
+
+impl FileProtection {
+    /// Returns the protection of no files, for a configuration in this file.
+    pub(super) fn of(file: Option<&Path>) -> Self {
+        let (modes, moments) = (Modes::default(), Moments::default());
+        Self { file: file.map(Path::to_owned), modes, moments, opened: None, obstacle: None }
+    }
+
+    /// Returns true if changed files are applied automatically.
+    pub(super) fn is_watching(&self, settings: &Settings) -> bool {
+        settings.server.configuration.watch && self.obstacle.is_none()
+    }
+
+    /// Returns the reason why changed files are not applied automatically.
+    pub(super) const fn obstacle(&self) -> Option<&String> {
+        self.obstacle.as_ref()
+    }
+
+    /// Accepts the detected changes of modes, because an operator requested a reload.
+    pub(super) fn acknowledge(&mut self) {
+        _ = self.moments.changed_path();
+        self.opened = None;
+    }
+
+    /// Records the files of the configuration in force that need protection.
+    pub(super) fn guard(&mut self, settings: &Settings) {
+        let server = &settings.server;
+        let inside = server.tls.iter().map(|pair| &*pair.key).chain([&*server.token_file]);
+        let read = settings.service_files.trusted().chain(inside);
+        self.modes = Modes::of(read, &own_files(server));
+        let moments = Moments::of(settings, self.file.as_deref());
+        self.notice_moments(settings); // Until the new watches exist, the old ones count.
+        self.moments = moments;
+        self.check_obstacles(settings);
+    }
+
+    /// Determines whether changed files may be applied automatically, and logs when that ends.
+    pub(super) fn check_obstacles(&mut self, settings: &Settings) {
+        let found = obstacle(settings, self.file.as_deref());
+        let found = found.or_else(|| self.opened.clone());
+        let has_file = self.file.is_some() && settings.server.configuration.watch;
+        if let Some(reason) = found.as_ref().filter(|_| has_file && self.obstacle != found) {
+            tracing::warn!(reason, "changed files are applied only by `algonius reload`");
+        }
+        self.obstacle = found;
+    }
+
+    /// Restores the rights of the service's files that were changed while the service runs. Other users may have used
+    /// the access that they received, so nothing is applied automatically until an operator requests it.
+    pub(super) fn restore_modes(&mut self, settings: &Settings) {
+        self.notice_moments(settings);
+        let changed = self.modes.restore();
+        self.modes.record(&own_files(&settings.server));
+        for ChangedFile { path, was_open, done } in changed {
+            let name = path.file_name().unwrap_or(path.as_os_str()).display();
+            if was_open {
+                let reason = format!("`{name}` was opened to other users while the service ran");
+                self.opened = Some(reason);
+            }
+            let path = path.display();
+            match (was_open, done) {
+                (true, Ok(())) => {
+                    tracing::error!(%path, "a file was opened to other users; its mode and owner are restored");
+                }
+                (true, Err(error)) => {
+                    tracing::error!(%path, %error, "a file was opened to other users; its mode and owner cannot be restored");
+                }
+                (false, Ok(())) => {
+                    tracing::error!(%path, "a file was closed to the service; its mode is restored");
+                }
+                (false, Err(error)) => {
+                    tracing::error!(%path, %error, "a file was closed to the service; its mode cannot be restored");
+                }
+            }
+        }
+    }
+
+    /// Stops applying changes automatically after the mode or the owner of a file of the configuration changed. Another
+    /// user may have opened the file, and can write it until an operator has checked it.
+    fn notice_moments(&mut self, settings: &Settings) {
+        let Some(path) = self.moments.changed_path() else { return };
+        if self.opened.is_some() {
+            return;
+        }
+        let name = path.file_name().unwrap_or(path.as_os_str()).display();
+        self.opened =
+            Some(format!("the mode or the owner of `{name}` changed while the service ran"));
+        tracing::warn!(path = %path.display(), "the mode or the owner of a file changed");
+        self.check_obstacles(settings);
+    }
+}

@@ -1,0 +1,136 @@
+//! Differences between two configurations, as keys of the file.
+
+use std::collections::BTreeSet;
+
+use crate::config::{
+    ProgramSettings, PublicSettings, RequestLimits, Server, Settings, SourceSettings,
+};
+use crate::wire::admin::Changes;
+
+/// Returns the differences between two lists of named things.
+pub(super) fn changes<'i, T: 'i>(
+    before: impl IntoIterator<Item = &'i T>,
+    after: impl IntoIterator<Item = &'i T>,
+    name: impl Fn(&T) -> String,
+    is_same: impl Fn(&T, &T) -> bool,
+) -> Changes {
+    let before: Vec<_> = before.into_iter().collect();
+    let after: Vec<_> = after.into_iter().collect();
+    let names = |those: &[&T]| those.iter().map(|it| name(it)).collect::<BTreeSet<_>>();
+    let (were, are) = (names(&before), names(&after));
+    let is_changed = |wanted: &&String| {
+        let of = |those: &[&'i T]| -> Vec<&'i T> {
+            those.iter().copied().filter(|it| name(it) == **wanted).collect()
+        };
+        let (were, are) = (of(&before), of(&after));
+        were.len() != are.len() || !were.iter().zip(are).all(|(one, other)| is_same(one, other))
+    };
+    Changes {
+        added: are.difference(&were).cloned().collect(),
+        changed: were.intersection(&are).filter(is_changed).cloned().collect(),
+        removed: were.difference(&are).cloned().collect(),
+    }
+}
+
+/// Returns the changed keys that are applied at run time.
+pub(super) fn live(before: &Settings, after: &Settings) -> Vec<String> {
+    let (old, new) = (&before.server, &after.server);
+    let (was, is) = (&old.entry, &new.entry);
+    let keys = [
+        ("server.public_url", old.public.url != new.public.url),
+        ("server.public_card", old.public.card != new.public.card),
+        ("server.default_agent", before.default_agent != after.default_agent),
+        ("server.max_body_bytes", old.requests.max_body_bytes != new.requests.max_body_bytes),
+        ("server.body_timeout", old.requests.body_timeout != new.requests.body_timeout),
+        ("server.watch", old.configuration.watch != new.configuration.watch),
+        ("server.presets", old.configuration.presets != new.configuration.presets),
+        ("server.allowed_hosts", was.allowed_hosts != is.allowed_hosts),
+        ("server.allowed_origins", was.allowed_origins != is.allowed_origins),
+        ("server.trusted_proxies", was.trusted_proxies != is.trusted_proxies),
+        ("server.grpc_url_0_3", was.grpc_url_0_3 != is.grpc_url_0_3),
+        ("server.grpc_url_1_0", was.grpc_url_1_0 != is.grpc_url_1_0),
+        ("log.level", before.observability.log.level != after.observability.log.level),
+        ("lockout", before.callers.lockout != after.callers.lockout),
+        ("redaction", before.secrecy.redaction != after.secrecy.redaction),
+        ("metrics", before.observability.metrics != after.observability.metrics),
+        ("scheduler.timezone", before.scheduling.timezone != after.scheduling.timezone),
+        ("scheduler.seconds", before.scheduling.seconds != after.scheduling.seconds),
+    ];
+    those(&keys)
+}
+
+/// Returns the changed keys that need a restart of the service.
+pub(super) fn pending(booted: &Settings, now: &Settings) -> Vec<String> {
+    let (old, new) = (&booted.server, &now.server);
+    let keys = [
+        ("server.listen", old.listen != new.listen),
+        ("server.tls", old.tls != new.tls),
+        ("server.data_dir", old.data_dir != new.data_dir),
+        ("server.runtime_dir", old.runtime_dir != new.runtime_dir),
+        ("server.token_file", old.token_file != new.token_file),
+        ("server.max_connections", old.requests.max_connections != new.requests.max_connections),
+        ("server.header_timeout", old.requests.header_timeout != new.requests.header_timeout),
+        ("server.write_timeout", old.requests.write_timeout != new.requests.write_timeout),
+        ("server.drain_timeout", old.drain_timeout != new.drain_timeout),
+        ("server.reattach_grace", old.programs.reattach_grace != new.programs.reattach_grace),
+        ("server.output_memory", old.programs.output_memory != new.programs.output_memory),
+        ("server.durability", old.durability != new.durability),
+        ("log.format", booted.observability.log.format != now.observability.log.format),
+        ("pressure", booted.pressure != now.pressure),
+        ("push", booted.push != now.push),
+        ("alerts", booted.observability.alerts != now.observability.alerts),
+        ("telemetry", booted.observability.telemetry != now.observability.telemetry),
+        ("retention", booted.retention != now.retention),
+        ("inputs", booted.secrecy.inputs != now.secrecy.inputs),
+        ("scheduler.history", booted.scheduling.history != now.scheduling.history),
+    ];
+    those(&keys)
+}
+
+fn those(keys: &[(&str, bool)]) -> Vec<String> {
+    keys.iter().filter(|(_, differs)| *differs).map(|(key, _)| (*key).to_owned()).collect()
+}
+
+/// Check that every server setting is either live or pending: a new setting does not compile until it is listed here.
+const _: fn(Server) = |server| {
+    let Server {
+        listen: _,
+        tls: _,
+        public: PublicSettings { url: _, card: _ },
+        data_dir: _,
+        runtime_dir: _,
+        token_file: _,
+        requests:
+            RequestLimits {
+                max_body_bytes: _,
+                max_connections: _,
+                header_timeout: _,
+                body_timeout: _,
+                write_timeout: _,
+            },
+        drain_timeout: _,
+        programs: ProgramSettings { reattach_grace: _, output_memory: _, agent_users: _ },
+        durability: _,
+        configuration: SourceSettings { watch: _, presets: _ },
+        entry: _,
+    } = server;
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_listed_by_name() {
+        let (before, after) = ([("a", 1), ("b", 1), ("c", 1)], [("d", 1), ("b", 2), ("a", 1)]);
+        let found =
+            changes(&before, &after, |(name, _)| (*name).to_owned(), |one, other| one == other);
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let wanted =
+            Changes { added: names(&["d"]), changed: names(&["b"]), removed: names(&["c"]) };
+        assert_eq!(found, wanted);
+        let same =
+            changes(&before, &before, |(name, _)| (*name).to_owned(), |one, other| one == other);
+        assert!(same.is_empty());
+    }
+}

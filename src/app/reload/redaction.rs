@@ -1,0 +1,63 @@
+//! Redaction state: every secret that this process instance of the service has known.
+//!
+//! An execution that started before a secret was replaced may contain the old one, so secrets are only ever added while
+//! the service runs.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use algonius_actors::services::Masking;
+use algonius_redact::Redaction;
+use algonius_redact::Redactor;
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+
+/// Known secrets, and their redactor.
+pub(crate) struct RedactionState {
+    secrets: BTreeSet<String>,
+    redaction: Redaction,
+    redactor: watch::Sender<Arc<Redactor>>,
+}
+
+impl RedactionState {
+    pub(crate) fn new(secrets: impl IntoIterator<Item = String>, redaction: Redaction) -> Self {
+        let secrets: BTreeSet<_> = secrets.into_iter().collect();
+        let redactor = watch::Sender::new(Arc::new(made(&secrets, &redaction)));
+        Self { secrets, redaction, redactor }
+    }
+
+    /// Returns a handle to the redactor in force.
+    pub(crate) fn masking(&self) -> Masking {
+        Masking::of(self.redactor.subscribe())
+    }
+
+    /// Adds secrets, and replaces the redaction settings. Every text that is read from then on is redacted with them.
+    pub(super) async fn extend(
+        &mut self,
+        secrets: impl IntoIterator<Item = String>,
+        redaction: &Redaction,
+    ) {
+        let known = self.secrets.len();
+        self.secrets.extend(secrets);
+        if self.secrets.len() == known && self.redaction == *redaction {
+            return; // Building a redactor is expensive.
+        }
+        self.redaction = redaction.clone();
+        // The construction is CPU-bound, and would delay the other tasks of this thread.
+        let (secrets, redaction) = (self.secrets.clone(), redaction.clone());
+        match spawn_blocking(move || made(&secrets, &redaction)).await {
+            Ok(redactor) => _ = self.redactor.send_replace(Arc::new(redactor)),
+            Err(error) => tracing::error!(%error, "failed to rebuild redactor"),
+        }
+    }
+
+    /// Adds one secret.
+    pub(super) async fn add(&mut self, secret: String) {
+        let redaction = self.redaction.clone();
+        self.extend([secret], &redaction).await;
+    }
+}
+
+fn made(secrets: &BTreeSet<String>, redaction: &Redaction) -> Redactor {
+    Redactor::new(secrets.iter().cloned()).with(redaction.clone())
+}

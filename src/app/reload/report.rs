@@ -1,0 +1,92 @@
+//! Report of a reload: for its requester, in `/status`, and in the log.
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+
+use crate::StartError;
+use crate::config::{ConfigFault, ConfigFaults, Severity};
+use crate::wire::admin::{Changes, ConfigurationError, Reloaded};
+
+/// Returns the errors of an invalid configuration.
+pub(super) fn errors(faults: &ConfigFaults) -> Vec<ConfigurationError> {
+    faults.iter().filter(|fault| fault.severity == Severity::Error).map(wrong).collect()
+}
+
+/// Returns a fault with its place. The file is named without its folder, because many callers read `/status`.
+pub(super) fn wrong(fault: &ConfigFault) -> ConfigurationError {
+    let file = fault.file.file_name().map(|name| name.to_string_lossy().into_owned());
+    let shown = |number: usize| (number > 0).then_some(number);
+    ConfigurationError {
+        file,
+        line: shown(fault.line),
+        column: shown(fault.column),
+        key: Some(fault.path.clone()).filter(|key| !key.is_empty()),
+        message: fault.message.clone(),
+        hint: fault.hint.clone(),
+    }
+}
+
+/// Returns the reason why a valid configuration was not applied.
+pub(super) fn unfit(error: &StartError) -> ConfigurationError {
+    let key = match error {
+        StartError::Open { agent }
+        | StartError::Sandbox { agent, .. }
+        | StartError::Home { agent, .. }
+        | StartError::Group { agent, .. } => Some(format!("agents.{agent}")),
+        StartError::Token { .. } | StartError::ShortToken => Some("server.token_file".to_owned()),
+        _ => None,
+    };
+    let message = match error {
+        // The cause may contain paths of this machine.
+        StartError::Ledger(_) | StartError::Store(_) => {
+            tracing::error!(%error, "the configuration could not be applied");
+            "the ledger could not be reached; see the log for the cause".to_owned()
+        }
+        StartError::Untrusted(untrusted) => {
+            tracing::error!(%error, "the configuration could not be applied");
+            untrusted.without_paths()
+        }
+        _ => error.to_string(),
+    };
+    ConfigurationError { file: None, line: None, column: None, key, message, hint: None }
+}
+
+/// Returns the failure if the ledger is at fault, and not the configuration.
+pub(super) fn failure(error: &StartError) -> Option<Failure> {
+    let is_ledger = matches!(error, StartError::Ledger(_) | StartError::Store(_));
+    let message = "the ledger could not be reached; the configuration before stays in force";
+    is_ledger.then(|| Failure::new(Code::LedgerUnavailable, message))
+}
+
+/// Logs the result of a reload.
+pub(super) fn log(told: &Reloaded, why: &str) {
+    let Reloaded { generation, applied, pending, rejected, warnings } = told;
+    for warning in warnings {
+        tracing::warn!(%warning, "configuration");
+    }
+    for wrong in rejected {
+        tracing::error!(why, %wrong, "configuration rejected: the one before stays in force");
+    }
+    if rejected.is_empty() {
+        let Changes { added, changed, removed } = &applied.agents;
+        let tokens = &applied.tokens;
+        let tokens: Vec<_> =
+            [&tokens.added, &tokens.changed, &tokens.removed].into_iter().flatten().collect();
+        let it = &applied.schedules;
+        let schedules: Vec<_> =
+            [&it.added, &it.changed, &it.removed].into_iter().flatten().collect();
+        let settings = &applied.settings;
+        tracing::info!(
+            generation,
+            why,
+            ?added,
+            ?changed,
+            ?removed,
+            ?settings,
+            ?tokens,
+            ?schedules,
+            ?pending,
+            "configuration read"
+        );
+    }
+}

@@ -1,0 +1,43 @@
+//! Schedules of another configuration.
+
+use algonius_actors::api::Api;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::schedule::Configured;
+
+use super::difference::changes;
+use crate::config::{OwnedSchedule, SchedulerSettings};
+use crate::wire::admin::{Applied, Changes};
+
+/// Returns the schedules of a configuration in the form for the scheduler.
+pub(crate) fn schedules(scheduling: &SchedulerSettings) -> Vec<Configured> {
+    let schedules = scheduling.schedules.iter();
+    schedules.map(|it| Configured { spec: it.spec.clone(), owner: it.owner.clone() }).collect()
+}
+
+/// Returns the changed schedules.
+pub(super) fn rescheduled(before: &SchedulerSettings, after: &SchedulerSettings) -> Changes {
+    let name = |scheduled: &OwnedSchedule| scheduled.spec.id.to_string();
+    changes(&before.schedules, &after.schedules, name, |one, it| one == it)
+}
+
+/// Applies changed schedules to the scheduler. Their running executions continue.
+///
+/// # Errors
+/// Fails if the scheduler does not apply them. The schedules of `before` stay in force then, and the next reload or
+/// start tries again.
+pub(super) async fn reschedule(
+    api: &Api,
+    (before, after): (SchedulerSettings, &mut SchedulerSettings),
+    applied: &mut Applied,
+) -> Result<(), Failure> {
+    if applied.schedules.is_empty() {
+        return Ok(());
+    }
+    let done = api.schedules.configure_schedules(schedules(after)).await;
+    if let Err(failure) = &done {
+        tracing::error!(code = %failure.code, "failed to apply schedules; the earlier ones stay in force");
+        // The next reload compares with the schedules that are in force, so it finds the difference again.
+        (*after, applied.schedules) = (before, Changes::default());
+    }
+    done
+}

@@ -1,0 +1,199 @@
+//! Tokens that are created and revoked at run time.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use algonius_actors::model::access::principal::Right;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::ports::clock::Clock;
+use algonius_actors::ports::ledger::{Ledger, LedgerError};
+use algonius_store::{Store, StoredToken};
+use sha2::{Digest, Sha256};
+use tokio::task::spawn_blocking;
+
+use super::redaction::RedactionState;
+use crate::StartError;
+use crate::app::credentials::{ANONYMOUS, Credentials, OPERATOR};
+use crate::app::http_state::Specs;
+use crate::config::Settings;
+use crate::platform::token;
+use crate::serve::auth::authenticator::Authenticator;
+use crate::serve::ops::admin::{ListedToken, Wanted};
+use crate::wire::admin::{CreatedToken, TokenEntry};
+
+/// Tokens that the service accepts, and their changes at run time.
+pub(super) struct TokenAdministration {
+    store: Arc<Store>,
+    clock: Arc<dyn Clock>,
+    keys: Credentials,
+}
+
+impl TokenAdministration {
+    /// Returns the administration of the credentials of the start.
+    pub(super) const fn new(store: Arc<Store>, clock: Arc<dyn Clock>, keys: Credentials) -> Self {
+        Self { store, clock, keys }
+    }
+
+    /// Returns the check of callers of these agents.
+    pub(super) fn guard(&self, specs: &Specs) -> Authenticator {
+        self.keys.guard(specs)
+    }
+
+    /// Returns the text of the operator's token in force.
+    pub(super) fn operator(&self) -> &str {
+        &self.keys.own
+    }
+
+    /// Reads the credentials of settings, which [`Self::put`] puts into force.
+    ///
+    /// # Errors
+    /// Fails if the token file cannot be used, or if the ledger does not respond.
+    pub(super) async fn seed(
+        &self,
+        settings: &Settings,
+        specs: &Specs,
+        redaction: &mut RedactionState,
+    ) -> Result<Credentials, StartError> {
+        let ledger: &dyn Ledger = &*self.store;
+        let keys = Credentials::seed(ledger, settings, specs, &*self.clock).await?;
+        redaction.add(keys.own.clone()).await;
+        Ok(keys)
+    }
+
+    /// Puts credentials into force.
+    pub(super) fn put(&mut self, keys: Credentials) {
+        self.keys = keys;
+    }
+
+    /// Reads the credentials again, and puts them into force.
+    ///
+    /// # Errors
+    /// Fails if the token file cannot be used, or if the ledger does not respond.
+    pub(super) async fn renew(
+        &mut self,
+        settings: &Settings,
+        specs: &Specs,
+        redaction: &mut RedactionState,
+    ) -> Result<(), Failure> {
+        let keys = self.seed(settings, specs, redaction).await;
+        self.keys = keys.map_err(|error| unseeded(&error))?;
+        Ok(())
+    }
+
+    /// Creates a token.
+    ///
+    /// # Errors
+    /// Fails if a token has this name, or if the ledger does not respond.
+    pub(super) async fn create(
+        &mut self,
+        wanted: Wanted,
+        settings: &Settings,
+        redaction: &mut RedactionState,
+    ) -> Result<CreatedToken, Failure> {
+        if is_configured(&wanted.name, settings) {
+            return Err(exists(&wanted.name));
+        }
+        let text = spawn_blocking(token::random).await.ok().and_then(Result::ok);
+        let text = text.ok_or_else(|| Failure::new(Code::Internal, "no token could be made"))?;
+        let (now, replaces, name) = (self.clock.now(), wanted.replaces, wanted.name.clone());
+        // Only the hash is stored, so that a copy of the ledger gives no access.
+        let seed = wanted.with(Sha256::digest(text.as_bytes()).into());
+        let entry = entry(&StoredToken {
+            name: seed.name.clone(),
+            hash: seed.hash,
+            scope: seed.scope.clone(),
+            expires: seed.expires,
+            seeded: false,
+            created: now,
+        });
+        redaction.add(text.clone()).await; // The text is registered for redaction before any caller has it.
+        let issued = self.store.issue(seed, replaces, now).await;
+        if !issued.map_err(|error| unread(&error))? {
+            return Err(exists(&name));
+        }
+        self.refresh().await?;
+        tracing::info!(name, "token created");
+        Ok(CreatedToken { entry, token: text })
+    }
+
+    /// Revokes a token.
+    ///
+    /// # Errors
+    /// Fails if no created token has this name, or if the ledger does not respond.
+    pub(super) async fn revoke(
+        &mut self,
+        name: String,
+        settings: &Settings,
+    ) -> Result<(), Failure> {
+        let revoked = self.store.revoke(name.clone()).await;
+        if revoked.map_err(|error| unread(&error))? {
+            self.refresh().await?;
+            tracing::info!(name, "token revoked");
+            return Ok(());
+        }
+        let message = if is_configured(&name, settings) {
+            format!("the token `{name}` is configured; remove it from the configuration")
+        } else {
+            format!("there is no token `{name}`")
+        };
+        Err(Failure::new(Code::TokenUnknown, message))
+    }
+
+    /// Reads the present tokens.
+    async fn refresh(&mut self) -> Result<(), Failure> {
+        self.keys.refresh(&*self.store).await.map_err(|error| unseeded(&error))
+    }
+}
+
+/// Writes a new token into the token file.
+///
+/// # Errors
+/// Fails if the file cannot be written.
+pub(super) async fn replace_token_file(file: PathBuf) -> Result<(), Failure> {
+    let replaced = spawn_blocking(move || token::replace(&file)).await;
+    if replaced.is_ok_and(|replaced| replaced.is_ok()) {
+        return Ok(());
+    }
+    let message = "the token file could not be written; the token is unchanged";
+    Err(Failure::new(Code::Internal, message))
+}
+
+fn is_configured(name: &str, settings: &Settings) -> bool {
+    [OPERATOR, ANONYMOUS].contains(&name)
+        || settings.callers.tokens.iter().any(|seed| seed.name == name)
+}
+
+/// Returns the tokens for display, without anonymous principals.
+pub(super) fn shown(known: Vec<StoredToken>) -> Vec<ListedToken> {
+    let known = known.into_iter().filter(|token| token.name != ANONYMOUS);
+    known.map(|token| (entry(&token), token.scope)).collect()
+}
+
+fn entry(known: &StoredToken) -> TokenEntry {
+    let words = |rights: &[Right]| rights.iter().map(|it| it.as_str().to_owned()).collect();
+    let agents = known.scope.agents.as_ref();
+    TokenEntry {
+        name: known.name.clone(),
+        scopes: words(&known.scope.rights),
+        agents: agents.map(|ids| ids.iter().map(ToString::to_string).collect()),
+        expires: known.expires,
+        origin: if known.seeded { "config" } else { "api" }.to_owned(),
+        created: known.created,
+    }
+}
+
+fn exists(name: &str) -> Failure {
+    Failure::new(Code::TokenExists, format!("there is a token `{name}` already"))
+}
+
+fn unseeded(error: &StartError) -> Failure {
+    tracing::error!(%error, "failed to reload tokens");
+    Failure::new(Code::LedgerUnavailable, "the ledger could not be reached")
+}
+
+/// Converts a ledger error into a failure.
+pub(super) fn unread(error: &LedgerError) -> Failure {
+    tracing::error!(%error, "ledger failed to update tokens");
+    Failure::new(Code::LedgerUnavailable, "the ledger could not be reached")
+}

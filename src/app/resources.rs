@@ -1,0 +1,127 @@
+//! Base resources of the service: its address, its store, and the factory of its agents.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use algonius_actors::decide::admission::dedup_key::Keyring;
+use algonius_actors::model::host::host_capabilities::HostCapabilities;
+use algonius_actors::ports::clock::Clock;
+use algonius_actors::services::monitor_handle::MonitorHandle;
+use algonius_actors::services::{
+    ActiveWriters, AttemptResources, BudgetUsages, CredentialBreakers, InputSealer, Masking,
+    RecordStores, Services,
+};
+use algonius_store::{Durability, Store};
+use algonius_warden::OutputMemory;
+use algonius_warden::wardens::{HolderCommand, LaunchOptions, ProcessHolders};
+use tokio::task::spawn_blocking;
+
+use crate::app::agent_factory::{AgentFactory, user_places};
+use crate::app::confinement::Machine;
+use crate::app::inputs::KeySealer;
+use crate::app::{confinement, credentials};
+use crate::config::{self, RequestLimits, Server, ServiceFiles};
+use crate::observe::Instruments;
+use crate::platform::tls::Certificates;
+use crate::serve::http::listen::ListenLimits;
+use crate::{StartError, host_capabilities};
+
+/// Base resources of the service.
+pub(crate) struct ServiceResources {
+    pub(crate) listener: TcpListener,
+    pub(crate) address: SocketAddr,
+    pub(crate) certificates: Option<Certificates>,
+    pub(crate) store: Arc<Store>,
+    inputs: InputSealer,
+    pub(crate) agent_factory: AgentFactory,
+}
+
+impl ServiceResources {
+    /// Binds the address, examines the machine, opens the store, reattaches or starts the process holders, and decides
+    /// the confinement of the agents.
+    pub(crate) async fn open(
+        (server, inputs, files): (&Server, &config::InputSettings, &ServiceFiles),
+        agents: &mut [config::Agent],
+        origin: HolderCommand,
+    ) -> Result<Self, StartError> {
+        let certificates = server.tls.clone().map(Certificates::open).transpose()?;
+        let listener = TcpListener::bind(server.listen)
+            .map_err(|source| StartError::Listen { address: server.listen, source })?;
+        let address = listener.local_addr().unwrap_or(server.listen);
+        credentials::guarded(agents, address)?;
+        let capabilities = machine().await?;
+        let machine = Machine { capabilities: &capabilities, files };
+        agents.iter_mut().try_for_each(|agent| confinement::sandbox(agent, &machine))?;
+        let store = Arc::new(Store::open(&server.data_dir, durability(server)).await?);
+        let places = user_places(server);
+        agents.iter_mut().try_for_each(|agent| confinement::user(agent, &places))?;
+        let instance = store.instance().id;
+        let groups = confinement::groups(agents, instance).await?;
+        agents.iter_mut().try_for_each(|agent| confinement::limit(agent, groups.as_deref()))?;
+        agents.iter().try_for_each(confinement::home)?;
+        let (runtime_dir, patience) = (server.runtime_dir.clone(), server.programs.reattach_grace);
+        let (groups, memory) = (groups.clone(), OutputMemory::of(server.programs.output_memory));
+        let terms = LaunchOptions {
+            origin,
+            runtime_dir,
+            instance,
+            patience,
+            groups: groups.clone(),
+            memory,
+        };
+        let wardens = ProcessHolders::start(terms).await;
+        let wardens = wardens.map_err(|source| StartError::Warden { source })?;
+        let folders = (server.runtime_dir.as_path(), server.data_dir.as_path());
+        let sealer = KeySealer::open(inputs, folders, instance, &wardens).await?;
+        let inputs = InputSealer::new(Arc::new(sealer), inputs.retry_window);
+        let (machine, held) = ((capabilities, files), (groups, wardens));
+        let agent_factory = AgentFactory::new(server, machine, held, Arc::clone(&store) as _);
+        let agent_factory = agent_factory.map_err(|source| StartError::Warden { source })?;
+        Ok(Self { listener, address, certificates, store, inputs, agent_factory })
+    }
+
+    pub(crate) fn services(
+        &self,
+        clock: Arc<dyn Clock>,
+        redactor: Masking,
+        instruments: &Instruments,
+        memory: Option<u64>,
+    ) -> Services {
+        let stores = RecordStores {
+            history: Arc::clone(&self.store) as _,
+            interactions: Arc::clone(&self.store) as _,
+        };
+        Services {
+            ledger: Arc::clone(&self.store) as _,
+            stores,
+            clock,
+            redactor,
+            inputs: self.inputs.clone(),
+            keyring: Keyring::new(self.store.instance().key),
+            observer: Arc::new(instruments.clone()),
+            monitor: MonitorHandle::default(),
+            resources: AttemptResources::with_memory(memory),
+            active_writers: ActiveWriters::default(),
+            breakers: CredentialBreakers::default(),
+            budget_usages: BudgetUsages::default(),
+        }
+    }
+}
+
+async fn machine() -> Result<HostCapabilities, StartError> {
+    let looked = spawn_blocking(host_capabilities).await;
+    looked.map_err(|error| StartError::Warden { source: io::Error::other(error) })
+}
+
+pub(crate) const fn bounds(server: &Server) -> ListenLimits {
+    let RequestLimits { max_connections, header_timeout, write_timeout, .. } = &server.requests;
+    ListenLimits { connections: *max_connections, head: *header_timeout, unread: *write_timeout }
+}
+
+fn durability(server: &Server) -> Durability {
+    match server.durability {
+        config::DurabilitySetting::Process => Durability::Process,
+        config::DurabilitySetting::Power => Durability::Power,
+    }
+}

@@ -1,0 +1,30 @@
+//! Rendering of the input texts of schedules.
+
+use algonius_actors::model::schedule::ScheduleSpec;
+use algonius_actors::ports::schedule_template::Wording;
+use chrono::{DateTime, SecondsFormat, Utc};
+
+use crate::platform::template::{Moment, Template};
+
+/// Renderer of the templates of schedules.
+pub(crate) struct TemplateRenderer;
+
+impl Wording for TemplateRenderer {
+    fn input(&self, spec: &ScheduleSpec, planned: DateTime<Utc>) -> Result<String, String> {
+        let here = planned.with_timezone(&spec.timetable.zone());
+        let moment = Moment {
+            schedule_id: spec.id.to_string(),
+            schedule_name: spec.name.clone(),
+            agent_id: spec.agent.to_string(),
+            planned: here.to_rfc3339_opts(SecondsFormat::Secs, true),
+            date: here.format("%Y-%m-%d").to_string(),
+            time: here.format("%H:%M").to_string(),
+            param: spec.params.clone(),
+        };
+        let template = Template::of::<Moment>(&spec.input).map_err(|error| error.to_string())?;
+        template.render(&moment).map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! `algonius quota`: lists accounts with their state, and reopens an account.
+
+use algonius_actors::model::agent::quota::AccountCause;
+use algonius_actors::model::id::AgentId;
+use algonius_actors::model::observation::status::{AccountState, AccountStatus};
+use serde_json::json;
+
+use crate::cli::args::quota::QuotaCommand;
+use crate::cli::client::ServiceClient;
+use crate::cli::client::query::escaped;
+use crate::cli::error::CliError;
+use crate::cli::output::Out;
+use crate::wire::api::quota::AccountList;
+
+/// Runs the command.
+pub(crate) async fn run(
+    client: &ServiceClient,
+    command: QuotaCommand,
+    out: &Out,
+) -> Result<(), CliError> {
+    match command {
+        QuotaCommand::List => list(client, out).await,
+        QuotaCommand::Reopen { account } => reopen(client, &account, out).await,
+    }
+}
+
+async fn list(client: &ServiceClient, out: &Out) -> Result<(), CliError> {
+    let list: AccountList = client.get("/api/v1/quota").await?;
+    if out.is_json() {
+        out.shape(&list);
+        return Ok(());
+    }
+    let rows = list.accounts.iter().map(row).collect();
+    out.table(["ACCOUNT", "STATE", "UNTIL", "REASON", "AGENTS"], rows, "no agents");
+    if list.accounts.iter().any(|account| account.state != AccountState::Available) {
+        out.note("hint: `algonius quota reopen ACCOUNT` lets work begin at once");
+    }
+    Ok(())
+}
+
+fn row(account: &AccountStatus) -> [String; 5] {
+    let until = account.until.map(|until| until.format("%Y-%m-%d %H:%M:%SZ").to_string());
+    let agents: Vec<_> = account.agents.iter().map(AgentId::as_str).collect();
+    [
+        account.account.to_string(),
+        word(account.state).to_owned(),
+        until.unwrap_or_else(|| "-".to_owned()),
+        account.cause.map_or("-", reason).to_owned(),
+        agents.join(","),
+    ]
+}
+
+const fn word(state: AccountState) -> &'static str {
+    match state {
+        AccountState::Available => "available",
+        AccountState::Blocked => "blocked",
+        AccountState::Probing => "probing",
+    }
+}
+
+/// Returns the reason in words.
+const fn reason(cause: AccountCause) -> &'static str {
+    match cause {
+        AccountCause::QuotaExhausted => "the quota is used up",
+        AccountCause::CredentialRefused => "the credential was not accepted",
+        AccountCause::RateLimited => "the rate of requests is limited",
+        AccountCause::Overloaded => "the provider is overloaded",
+    }
+}
+
+async fn reopen(client: &ServiceClient, account: &str, out: &Out) -> Result<(), CliError> {
+    let path = format!("/api/v1/quota/{}/reopen", escaped(account));
+    let account: AccountStatus = client.post(&path, json!({})).await?;
+    if out.is_json() {
+        out.shape(&account);
+    } else {
+        out.line(&format!("account {} is {}", account.account, word(account.state)));
+    }
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! `algonius usage`: tokens and cost of agents by day, or of single tasks.
+
+use crate::cli::args::filters::Filters;
+use crate::cli::args::usage::UsageArgs;
+use crate::cli::client::ServiceClient;
+use crate::cli::client::query::escaped;
+use crate::cli::error::CliError;
+use crate::cli::output::Out;
+use crate::cli::output::screen::cut;
+use crate::cli::output::usage_text::dollars;
+use crate::wire::api::usage::{Amounts, UsageReport};
+use crate::wire::api::{ExecutionEntry, ExecutionList};
+
+/// Maximum number of characters of a request in the table of tasks.
+const REQUEST: usize = 40;
+
+/// Requests the usage and prints it.
+pub(crate) async fn run(
+    client: &ServiceClient,
+    args: UsageArgs,
+    out: &Out,
+) -> Result<(), CliError> {
+    match args.tasks {
+        Some(limit) => tasks(client, args.agent, limit, out).await,
+        None => days(client, &args, out).await,
+    }
+}
+
+async fn days(client: &ServiceClient, args: &UsageArgs, out: &Out) -> Result<(), CliError> {
+    let agent = args.agent.as_ref().map_or(String::new(), |id| format!("&agent={}", escaped(id)));
+    let path = format!("/api/v1/usage?days={}{agent}", args.days);
+    let report: UsageReport = client.get(&path).await?;
+    if out.is_json() {
+        out.shape(&report);
+        return Ok(());
+    }
+    let mut rows: Vec<_> = report
+        .entries
+        .iter()
+        .map(|entry| row([entry.day.to_string(), entry.agent.clone()], entry.amounts))
+        .collect();
+    if rows.len() > 1 {
+        rows.push(row(["all".to_owned(), String::new()], report.total));
+    }
+    let none = format!(
+        "no agent has counted anything from {} to {}; agents that print no tokens are not counted",
+        report.since, report.until
+    );
+    out.table(["DAY", "AGENT", "TURNS", "INPUT", "CACHED", "OUTPUT", "COST"], rows, &none);
+    Ok(())
+}
+
+async fn tasks(
+    client: &ServiceClient,
+    agent: Option<String>,
+    limit: u32,
+    out: &Out,
+) -> Result<(), CliError> {
+    let filters = Filters { agent, ..Filters::default() };
+    let query = filters.query(&[("limit", limit.to_string()), ("summary", "true".to_owned())]);
+    let list: ExecutionList = client.get(&format!("/api/v1/executions?{query}")).await?;
+    if out.is_json() {
+        out.shape(&list);
+        return Ok(());
+    }
+    let rows = list.executions.iter().map(task).collect();
+    let head =
+        ["TASK", "AGENT", "ACCEPTED", "TURNS", "INPUT", "CACHED", "OUTPUT", "COST", "REQUEST"];
+    out.table(head, rows, "no tasks");
+    Ok(())
+}
+
+fn task(entry: &ExecutionEntry) -> [String; 9] {
+    let accepted = entry.accepted_at.format("%Y-%m-%d %H:%M:%SZ").to_string();
+    let request = entry.summary.as_ref().map(|summary| cut(&summary.request, REQUEST));
+    let [turns, input, cached, output, cost] = numbers(entry.usage);
+    let request = request.unwrap_or_default();
+    let (id, agent) = (entry.id.clone(), entry.agent.clone());
+    [id, agent, accepted, turns, input, cached, output, cost, request]
+}
+
+fn row([first, second]: [String; 2], amounts: Amounts) -> [String; 7] {
+    let [turns, input, cached, output, cost] = numbers(amounts);
+    [first, second, turns, input, cached, output, cost]
+}
+
+fn numbers(amounts: Amounts) -> [String; 5] {
+    let count = |number: u64| if number == 0 { "-".to_owned() } else { number.to_string() };
+    let Amounts { turns, input_tokens, cached_input_tokens, output_tokens, cost_micros } = amounts;
+    let cost = if cost_micros == 0 { "-".to_owned() } else { dollars(cost_micros) };
+    [count(turns), count(input_tokens), count(cached_input_tokens), count(output_tokens), cost]
+}

@@ -1,0 +1,72 @@
+//! JSON-RPC calls to agents.
+
+use hyper::Method;
+use hyper::body::Incoming;
+use serde_json::{Value, json};
+
+use super::http::{RequestHeader, ServiceClient, streamed};
+use super::query::escaped;
+use super::refusal::result_of;
+use crate::cli::error::CliError;
+use crate::config::nearest;
+use crate::wire::api::{AgentList, ErrorBody};
+
+impl ServiceClient {
+    /// Makes one JSON-RPC call to an agent.
+    pub(crate) async fn request(
+        &self,
+        agent: &str,
+        method: &str,
+        params: Value,
+    ) -> Result<Value, CliError> {
+        let (path, call) = call(agent, method, &params);
+        let answer = self.call(Method::POST, &path, Some(call)).await.and_then(result_of);
+        match answer {
+            Err(error) => Err(self.suggesting(error, agent).await),
+            answer => answer,
+        }
+    }
+
+    /// Makes one JSON-RPC call to an agent whose response is a stream of events.
+    pub(crate) async fn open(
+        &self,
+        agent: &str,
+        (method, params): (&str, Value),
+        headers: &[RequestHeader],
+    ) -> Result<Incoming, CliError> {
+        let (path, call) = call(agent, method, &params);
+        let opened =
+            streamed(self.send_with(Method::POST, &path, Some(call), headers).await?).await;
+        match opened {
+            Err(error) => Err(self.suggesting(error, agent).await),
+            opened => opened,
+        }
+    }
+
+    /// Adds the name of a similar agent to the error of an unknown agent.
+    pub(crate) async fn suggesting(&self, error: CliError, agent: &str) -> CliError {
+        let CliError::Refused(trouble) = error else { return error };
+        if trouble.code != "agent-unknown" {
+            return CliError::Refused(trouble);
+        }
+        let near = Box::pin(similar_agent(self, agent)).await;
+        let hint = near.map_or(trouble.hint.clone(), |near| format!("{near} {}", trouble.hint));
+        CliError::Refused(ErrorBody { hint, ..trouble })
+    }
+}
+
+/// Returns the path and the document of one JSON-RPC call.
+fn call(agent: &str, method: &str, params: &Value) -> (String, Value) {
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    (format!("/agents/{}/v1", escaped(agent)), call)
+}
+
+/// Returns an addition to the hint about an unknown agent: a similar agent.
+pub(crate) async fn similar_agent(client: &ServiceClient, given: &str) -> Option<String> {
+    let list: AgentList = client.get("/api/v1/agents").await.ok()?;
+    let known: Vec<_> = list.agents.iter().map(|agent| agent.id.as_str()).collect();
+    if known.contains(&given) {
+        return None;
+    }
+    nearest(given, &known).map(|near| format!("did you mean `{near}`?"))
+}

@@ -1,0 +1,92 @@
+//! Connector to the service: plain or over TLS, with the reasons of a failed connection.
+
+use std::error::Error;
+use std::path::Path;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{Client, Error as LineError};
+use hyper_util::rt::TokioExecutor;
+use tokio_rustls::rustls::{self, CertificateError, InvalidMessage};
+
+use crate::cli::error::CliError;
+use crate::platform::tls;
+
+/// HTTP client of the command line.
+pub(crate) type ServiceConnector = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+
+/// Creates a client that trusts only the authorities of a file, or the built-in root certificates without a file.
+pub(crate) fn line(authorities: Option<&Path>) -> Result<ServiceConnector, CliError> {
+    let config = tls::client_config(authorities).map_err(CliError::Authorities)?;
+    let connector = HttpsConnectorBuilder::new().with_tls_config(config).https_or_http();
+    Ok(Client::builder(TokioExecutor::new()).build(connector.enable_http1().build()))
+}
+
+/// Converts the error of a failed connection.
+pub(crate) fn broken(url: &str, error: LineError) -> CliError {
+    let url = url.to_owned();
+    if let Some(fault) = find::<rustls::Error>(&error) {
+        return CliError::Insecure { url, why: sentence(fault) };
+    }
+    let is_foreign = find::<hyper::Error>(&error).is_some_and(hyper::Error::is_parse);
+    if is_foreign && url.starts_with("http://") {
+        let why = "what answers there does not speak HTTP; if it speaks TLS, write `https://`";
+        return CliError::Insecure { url, why: why.to_owned() };
+    }
+    CliError::Unreachable { url, source: error }
+}
+
+/// Returns the cause with this type.
+fn find<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e E> {
+    let mut next = Some(error);
+    while let Some(cause) = next {
+        if let Some(found) = cause.downcast_ref() {
+            return Some(found);
+        }
+        // The inner error of an `io::Error` is not among its sources.
+        let held = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        next = held.map(|held| held as &(dyn Error + 'static)).or_else(|| cause.source());
+    }
+    None
+}
+
+/// Describes a TLS error with a hint.
+fn sentence(error: &rustls::Error) -> String {
+    let rustls::Error::InvalidCertificate(fault) = error else {
+        let is_clear = matches!(
+            error,
+            rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)
+                | rustls::Error::PeerMisbehaved(_)
+        );
+        return match is_clear {
+            true => "what answers there does not speak TLS; try `http://`".to_owned(),
+            false => error.to_string(),
+        };
+    };
+    match fault {
+        CertificateError::UnknownIssuer => "its certificate is of an authority that is not \
+            trusted; name the authority's file by --ca"
+            .to_owned(),
+        // Authorities with the same name and different keys.
+        CertificateError::BadSignature => {
+            "its certificate was not signed by the authority of that name that is trusted"
+                .to_owned()
+        }
+        CertificateError::NotValidForName => "its certificate is for other names".to_owned(),
+        CertificateError::NotValidForNameContext { presented, .. } => {
+            format!("its certificate is for other names ({})", presented.join(", "))
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "its certificate has expired".to_owned()
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "its certificate is not valid yet; is this machine's clock right?".to_owned()
+        }
+        _ if fault.to_string().contains("CaUsedAsEndEntity") => "its certificate is that of an \
+            authority, which may not serve; make one with `basicConstraints = CA:FALSE`"
+            .to_owned(),
+        _ => format!("its certificate is not accepted: {fault}"),
+    }
+}

@@ -1,0 +1,219 @@
+//! HTTP client for the service.
+
+use std::io::{Error, Write};
+use std::path::Path;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use hyper::{Method, Request, StatusCode};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::connector;
+use super::connector::ServiceConnector;
+use super::refusal::refused;
+use crate::cli::error::CliError;
+use crate::config;
+
+/// Client for one service, with its token.
+pub(crate) struct ServiceClient {
+    url: String,
+    token: String,
+    line: ServiceConnector,
+}
+
+impl ServiceClient {
+    /// Reads the token and checks the address.
+    pub(crate) fn new(
+        url: &str,
+        token_file: Option<&Path>,
+        authorities: Option<&Path>,
+    ) -> Result<Self, CliError> {
+        let url = url.trim_end_matches('/').to_owned();
+        if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
+            return Err(CliError::Address { url });
+        }
+        let env = |name: &str| std::env::var(name).ok();
+        let file = token_file.map(Path::to_owned).unwrap_or_else(|| config::usual_token_file(&env));
+        let token = token(&file)?;
+        // Checked here, because a failed request could not name the file.
+        if HeaderValue::from_str(&token).is_err() {
+            return Err(CliError::NoToken { file, source: Error::other("it holds no token") });
+        }
+        Ok(Self { url, token, line: connector::line(authorities)? })
+    }
+
+    /// Returns the address of the service.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Sends GET and returns the parsed response.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CliError> {
+        self.call(Method::GET, path, None).await
+    }
+
+    /// Sends POST with a document and returns the parsed response.
+    pub(crate) async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: Value,
+    ) -> Result<T, CliError> {
+        self.call(Method::POST, path, Some(body)).await
+    }
+
+    /// Sends PUT with a document and returns the parsed response.
+    pub(crate) async fn put<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: Value,
+    ) -> Result<T, CliError> {
+        self.call(Method::PUT, path, Some(body)).await
+    }
+
+    /// Sends DELETE and returns the parsed response.
+    pub(crate) async fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T, CliError> {
+        self.call(Method::DELETE, path, None).await
+    }
+
+    /// Opens a stream of events.
+    pub(crate) async fn stream(
+        &self,
+        path: &str,
+        headers: &[RequestHeader],
+    ) -> Result<Incoming, CliError> {
+        streamed(self.send_with(Method::GET, path, None, headers).await?).await
+    }
+
+    pub(super) async fn call<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<T, CliError> {
+        let answer = self.send(method, path, body).await?;
+        if !answer.is_good {
+            return Err(answer.refused().await);
+        }
+        let bytes = collect(answer.body).await?;
+        let strange = |_| CliError::Strange { about: "its shape is another one" };
+        serde_json::from_slice(&bytes).map_err(strange)
+    }
+
+    /// Sends DELETE and ignores the body of the response.
+    pub(crate) async fn remove(&self, path: &str) -> Result<(), CliError> {
+        let answer = self.send(Method::DELETE, path, None).await?;
+        if !answer.is_good {
+            return Err(answer.refused().await);
+        }
+        collect(answer.body).await.map(drop)
+    }
+
+    /// Copies a response of any length as it arrives.
+    pub(crate) async fn copy(&self, path: &str, into: &mut impl Write) -> Result<(), CliError> {
+        let mut answer = self.send(Method::GET, path, None).await?;
+        if !answer.is_good {
+            return Err(answer.refused().await);
+        }
+        while let Some(frame) = answer.body.frame().await {
+            let frame = frame.map_err(|source| CliError::Broken { source })?;
+            let data = frame.data_ref().map(|data| into.write_all(data));
+            data.unwrap_or(Ok(())).map_err(|source| CliError::Output { source })?;
+        }
+        into.flush().map_err(|source| CliError::Output { source })
+    }
+
+    /// Sends a request and returns the start of its response.
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<HttpResponse, CliError> {
+        self.send_with(method, path, body, &[]).await
+    }
+
+    /// Sends a request with additional headers and returns the start of its response.
+    pub(super) async fn send_with(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+        headers: &[RequestHeader],
+    ) -> Result<HttpResponse, CliError> {
+        let body = body.map(|body| body.to_string()).unwrap_or_default();
+        let mut request = Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.url))
+            .header(AUTHORIZATION, format!("Bearer {}", self.token))
+            .header(CONTENT_TYPE, "application/json");
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let request = request.body(Full::from(body));
+        let request = request.map_err(|_malformed| CliError::Address { url: self.url.clone() })?;
+        let broken = |error| connector::broken(&self.url, error);
+        let response = self.line.request(request).await.map_err(broken)?;
+        let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+        // An error of JSON-RPC has the status 200 too, but it is no stream.
+        let is_stream = kind.is_some_and(|kind| kind.starts_with(b"text/event-stream"));
+        let is_too_much = response.status() == StatusCode::TOO_MANY_REQUESTS;
+        let wait = response.headers().get(RETRY_AFTER).filter(|_| is_too_much);
+        let wait = wait.and_then(|wait| wait.to_str().ok()?.parse().ok());
+        let is_good = response.status().is_success();
+        Ok(HttpResponse { is_good, is_stream, wait, body: response.into_body() })
+    }
+}
+
+/// Start of a response.
+pub(super) struct HttpResponse {
+    is_good: bool,
+    is_stream: bool,
+    /// Number of seconds to wait before the next attempt, if the service refused because of too many requests.
+    wait: Option<u64>,
+    body: Incoming,
+}
+
+impl HttpResponse {
+    /// Reads the error from the response.
+    async fn refused(self) -> CliError {
+        match collect(self.body).await {
+            Ok(bytes) => match (refused(&bytes), self.wait) {
+                (CliError::Refused(trouble), Some(seconds)) => {
+                    CliError::RefusedFor { trouble, seconds }
+                }
+                (error, _) => error,
+            },
+            Err(error) => error,
+        }
+    }
+}
+
+/// Header of a request.
+pub(crate) type RequestHeader = (HeaderName, HeaderValue);
+
+/// Returns the body of a response that must be a stream of events.
+pub(super) async fn streamed(answer: HttpResponse) -> Result<Incoming, CliError> {
+    if answer.is_good && answer.is_stream {
+        return Ok(answer.body);
+    }
+    Err(answer.refused().await)
+}
+
+async fn collect(body: Incoming) -> Result<Bytes, CliError> {
+    let collected = body.collect().await;
+    Ok(collected.map_err(|source| CliError::Broken { source })?.to_bytes())
+}
+
+/// Returns the token from the environment or from the file.
+fn token(file: &Path) -> Result<String, CliError> {
+    if let Some(token) = std::env::var("ALGONIUS_TOKEN").ok().filter(|token| !token.is_empty()) {
+        return Ok(token);
+    }
+    match std::fs::read_to_string(file) {
+        Ok(text) => Ok(text.trim().to_owned()),
+        Err(source) => Err(CliError::NoToken { file: file.to_owned(), source }),
+    }
+}

@@ -1,0 +1,125 @@
+//! Reader of server-sent events.
+
+use std::collections::VecDeque;
+
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+
+use crate::cli::error::CliError;
+
+/// Maximum length of a line, in bytes: an artifact of maximum size, escaped.
+const LONGEST: usize = 1 << 28;
+
+/// Event of a stream.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct SseEvent {
+    /// Name of the event; empty if it has none.
+    pub(crate) name: String,
+    /// Document of the event.
+    pub(crate) data: String,
+}
+
+/// Stream that is being read.
+pub(crate) struct SseStream {
+    body: Incoming,
+    lines: SseParser,
+}
+
+impl SseStream {
+    /// Creates the reader of a stream.
+    pub(crate) fn of(body: Incoming) -> Self {
+        Self { body, lines: SseParser::default() }
+    }
+
+    /// Returns the next event; `None` after the end of the stream.
+    ///
+    /// # Errors
+    /// Fails if the connection is lost.
+    pub(crate) async fn next(&mut self) -> Result<Option<SseEvent>, CliError> {
+        loop {
+            if let Some(event) = self.lines.ready.pop_front() {
+                return Ok(Some(event));
+            }
+            let Some(frame) = self.body.frame().await else { return Ok(None) };
+            let frame = frame.map_err(|source| CliError::Broken { source })?;
+            if let Some(data) = frame.data_ref() {
+                self.lines.take(data)?;
+            }
+        }
+    }
+
+    /// Returns the cursor of the last event that had one: a broken stream is resumed there.
+    pub(crate) fn place(&self) -> Option<&str> {
+        self.lines.place.as_deref()
+    }
+}
+
+/// Parser that combines lines into events.
+#[derive(Default)]
+struct SseParser {
+    /// Bytes of a line without an end yet.
+    rest: Vec<u8>,
+    open: SseEvent,
+    place: Option<String>,
+    ready: VecDeque<SseEvent>,
+}
+
+impl SseParser {
+    fn take(&mut self, data: &[u8]) -> Result<(), CliError> {
+        let mut rest = data;
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let (line, more) = rest.split_at(end);
+            self.rest.extend_from_slice(line);
+            self.finish()?;
+            rest = more.get(1..).unwrap_or_default();
+        }
+        self.rest.extend_from_slice(rest);
+        if self.rest.len() > LONGEST {
+            return Err(CliError::Strange { about: "an event does not end" });
+        }
+        Ok(())
+    }
+
+    /// Processes a complete line.
+    fn finish(&mut self) -> Result<(), CliError> {
+        let line = String::from_utf8(std::mem::take(&mut self.rest));
+        let line = line.map_err(|_bytes| CliError::Strange { about: "an event is not text" })?;
+        let line = line.strip_suffix('\r').unwrap_or(&line);
+        if line.is_empty() {
+            let event = std::mem::take(&mut self.open);
+            self.ready.extend((!event.data.is_empty()).then_some(event));
+            return Ok(());
+        }
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "data" => self.open.data.push_str(value),
+            "event" => value.clone_into(&mut self.open.name),
+            "id" => self.place = Some(value.to_owned()),
+            _ => {} // A comment, or a field that nobody knows here.
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn server_sent_events_do_not_depend_on_the_chunks() {
+        let text =
+            "id: 12:1.1:stdout=3\ndata: {\"a\":1}\n\n: quiet\n\nevent: text\r\ndata:2\r\n\r\n";
+        for size in [1, 3, 1000] {
+            let mut lines = SseParser::default();
+            for piece in text.as_bytes().chunks(size) {
+                lines.take(piece).unwrap();
+            }
+            let event =
+                |name: &str, data: &str| SseEvent { name: name.to_owned(), data: data.to_owned() };
+            let seen: Vec<_> = lines.ready.into_iter().collect();
+            assert_eq!(seen, [event("", "{\"a\":1}"), event("text", "2")]);
+            assert_eq!(lines.place.as_deref(), Some("12:1.1:stdout=3"));
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Present state of one task: the output of its program so far, and its events.
+
+use algonius_actors::model::execution::AttemptId;
+use algonius_actors::model::execution::event::{Event, TextChannel};
+
+use super::ServiceClient;
+use crate::cli::error::CliError;
+use crate::wire::api::history::{EventList, TextPart};
+
+/// Item of a task.
+pub(crate) enum TailItem {
+    /// Event of the task.
+    Event(Box<Event>),
+    /// Output of the program.
+    Text(TextChannel, String),
+}
+
+/// Returns all present items of a task: the texts of these channels of its first and of its latest attempt, then its
+/// events.
+pub(crate) async fn so_far(
+    client: &ServiceClient,
+    id: &str,
+    channels: [TextChannel; 2],
+) -> Result<Vec<TailItem>, CliError> {
+    let (mut events, mut after) = (Vec::new(), 0);
+    let stamp = loop {
+        let list: EventList =
+            client.get(&format!("/api/v1/executions/{id}/events?after={after}")).await?;
+        events.extend(list.events.into_iter().map(|event| TailItem::Event(Box::new(event))));
+        after = list.after;
+        if !list.more {
+            break list.stamp;
+        }
+    };
+    let mut told = Vec::new();
+    let latest = (stamp != AttemptId::FIRST).then_some(stamp);
+    for stamp in [AttemptId::FIRST].into_iter().chain(latest) {
+        for channel in channels {
+            output(client, id, (stamp, channel), &mut told).await?;
+        }
+    }
+    told.extend(events);
+    Ok(told)
+}
+
+/// Reads one text in parts.
+async fn output(
+    client: &ServiceClient,
+    id: &str,
+    (stamp, channel): (AttemptId, TextChannel),
+    told: &mut Vec<TailItem>,
+) -> Result<(), CliError> {
+    let AttemptId { turn, attempt } = stamp;
+    let (mut from, name) = (0, channel.as_str());
+    loop {
+        let query = format!("turn={turn}&attempt={attempt}&channel={name}&from={from}");
+        let part: TextPart = client.get(&format!("/api/v1/executions/{id}/text?{query}")).await?;
+        if part.text.is_empty() {
+            return Ok(());
+        }
+        from = part.to;
+        told.push(TailItem::Text(channel, part.text));
+    }
+}

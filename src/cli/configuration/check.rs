@@ -1,0 +1,186 @@
+//! `algonius check`: reports all errors of a configuration.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use algonius_actors::model::host::boundary::Boundary;
+use serde::Serialize;
+use serde_json::json;
+
+use super::load::load;
+use crate::app::confinement::{Machine, isolate_on};
+use crate::app::file_trust;
+use crate::cli::error::CliError;
+use crate::cli::output::Out;
+use crate::config::{
+    self, Agent, AgentWorker, Checked, ConfigFault, FaultCode, Settings, Severity,
+};
+use crate::host_capabilities;
+
+/// Error or warning for JSON output.
+#[derive(Debug, Serialize)]
+struct Diagnostic {
+    severity: &'static str,
+    code: FaultCode,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+/// Checks the configuration and prints the result.
+///
+/// # Errors
+/// Fails if the configuration is invalid; with `strict`, also if one of its agents cannot serve.
+pub(crate) fn run(file: Option<&Path>, strict: bool, out: &Out) -> Result<(), CliError> {
+    let Checked { mut settings, warnings } = match load(file) {
+        Err(CliError::Configuration(faults)) if out.is_json() => {
+            let diagnostics: Vec<_> = faults.iter().map(|it| Diagnostic::of(it, strict)).collect();
+            out.shape(&json!({"diagnostics": diagnostics}));
+            return Err(CliError::Configuration(faults));
+        }
+        checked => checked?,
+    };
+    isolate(&mut settings);
+    // Another user may run the service, so untrusted files are only a warning here.
+    let untrusted: Vec<_> =
+        file_trust::faults(&settings, file).iter().map(ToString::to_string).collect();
+    let obstacle = file.and_then(|file| file_trust::obstacle(&settings, Some(file)));
+    let agents: Vec<_> = settings.agents.iter().map(|agent| agent.spec.id.to_string()).collect();
+    let is_unavailable = |fault: &&ConfigFault| fault.severity == Severity::Unavailable;
+    let unavailable = warnings.iter().filter(is_unavailable).count();
+    if out.is_json() {
+        let faults = warnings.iter().map(|fault| Diagnostic::of(fault, strict));
+        let diagnostics: Vec<_> =
+            faults.chain(of_machine(&settings, &untrusted, obstacle.as_deref())).collect();
+        let found = settings.agents.iter().filter_map(with_boundary);
+        let boundaries: BTreeMap<_, _> =
+            found.map(|(agent, boundary)| (agent.spec.id.as_str(), boundary)).collect();
+        out.shape(&json!({
+            "agents": agents, "boundaries": boundaries, "untrusted": untrusted,
+            "unwatched_reason": obstacle, "diagnostics": diagnostics,
+        }));
+        return served(strict, unavailable);
+    }
+    warnings.iter().for_each(|warning| out.note(&warning.to_string()));
+    for fault in &untrusted {
+        out.note(&format!("warning: `serve` refuses to start here: {fault}"));
+    }
+    for (agent, boundary) in settings.agents.iter().filter_map(with_boundary) {
+        if let Some(gaps) = boundary.warning() {
+            let (id, level) = (&agent.spec.id, boundary.level.as_str());
+            out.note(&format!("warning: agent {id}: boundary {level}: {gaps}"));
+        }
+    }
+    if let Some(reason) = obstacle.filter(|_| settings.server.configuration.watch) {
+        out.note(&format!(
+            "warning: changed files are applied only by `algonius reload`: {reason}"
+        ));
+    }
+    let lacking = match unavailable {
+        0 => String::new(),
+        count => format!(", {count} unavailable"),
+    };
+    out.line(&format!("good: {} agents ({}){lacking}", agents.len(), agents.join(", ")));
+    for agent in &settings.agents {
+        let level = agent.spec.confinement().map_or("", |it| it.boundary.level.as_str());
+        let nature = match &agent.worker {
+            AgentWorker::Program { .. } => format!("boundary {level}"),
+            AgentWorker::Remote(remote) => format!("remote, {}", remote.url),
+        };
+        out.line(&format!("  {}: {nature}", agent.spec.id));
+    }
+    served(strict, unavailable)
+}
+
+impl Diagnostic {
+    fn of(fault: &ConfigFault, strict: bool) -> Self {
+        let place = |number: usize| (number > 0).then_some(number);
+        let severity = match fault.severity {
+            Severity::Error => "error",
+            Severity::Unavailable if strict => "error",
+            Severity::Warning | Severity::Lack | Severity::Unavailable => "warning",
+        };
+        Self {
+            severity,
+            code: fault.code,
+            file: Some(fault.file.clone()),
+            line: place(fault.line),
+            column: place(fault.column),
+            key: Some(fault.path.clone()).filter(|key| !key.is_empty()),
+            message: fault.message.clone(),
+            hint: fault.hint.clone(),
+        }
+    }
+
+    /// Creates a warning about this machine, which has no position in the file.
+    fn of_machine(code: FaultCode, key: Option<String>, message: String, hint: &str) -> Self {
+        let (file, line, column, hint) = (None, None, None, Some(hint.to_owned()));
+        Self { severity: "warning", code, file, line, column, key, message, hint }
+    }
+}
+
+/// Returns an agent with the boundary between it and the service, if it runs on this machine.
+fn with_boundary(agent: &Agent) -> Option<(&Agent, &Boundary)> {
+    Some((agent, &agent.spec.confinement()?.boundary))
+}
+
+/// Returns the warnings about this machine: ways of agents to the service, files that `serve` does not trust, and
+/// reasons why changes are not applied automatically.
+fn of_machine(
+    settings: &Settings,
+    untrusted: &[String],
+    obstacle: Option<&str>,
+) -> Vec<Diagnostic> {
+    let warn = Diagnostic::of_machine;
+    let open = settings.agents.iter().filter_map(with_boundary).filter_map(|(agent, boundary)| {
+        let key = format!("agents.{}", agent.spec.id);
+        let hint = "`algonius doctor` suggests a fix";
+        Some(warn(FaultCode::OpenBoundary, Some(key), boundary.warning()?, hint))
+    });
+    let untrusted = untrusted.iter().map(|fault| {
+        warn(
+            FaultCode::UntrustedFile,
+            None,
+            fault.clone(),
+            "`serve` refuses to start until it is repaired",
+        )
+    });
+    let unwatched = obstacle.filter(|_| settings.server.configuration.watch).map(|reason| {
+        let key = Some("server.watch".to_owned());
+        warn(FaultCode::Unwatched, key, reason.to_owned(), "apply changes by `algonius reload`")
+    });
+    open.chain(untrusted).chain(unwatched).collect()
+}
+
+/// Fails a strict check of a configuration in which some agents cannot serve.
+const fn served(strict: bool, unavailable: usize) -> Result<(), CliError> {
+    if strict && unavailable > 0 {
+        return Err(CliError::Unavailable { agents: unavailable });
+    }
+    Ok(())
+}
+
+/// Decides how this machine isolates each agent.
+fn isolate(settings: &mut Settings) {
+    let capabilities = host_capabilities();
+    let machine = Machine { capabilities: &capabilities, files: &settings.service_files };
+    settings.agents.iter_mut().for_each(|agent| isolate_on(agent, &machine));
+}
+
+/// Prints the schema of configurations.
+pub(crate) fn schema(out: &Out) {
+    out.shape(&config::schema());
+}
+
+/// Prints the OpenAPI document of the service.
+pub(crate) fn openapi(out: &Out) {
+    out.shape(&crate::openapi());
+}

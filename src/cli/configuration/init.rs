@@ -1,0 +1,59 @@
+//! `algonius init`: writes a configuration and a token that other users cannot read.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::search::Configuration;
+use crate::cli::error::CliError;
+use crate::cli::output::Out;
+use crate::config;
+use crate::platform::token;
+
+/// Paths of the written files.
+pub(crate) struct WrittenFiles {
+    pub(crate) file: PathBuf,
+    token_file: PathBuf,
+}
+
+/// Writes both files and prints the next steps. Without a directory the files go where every command finds them.
+pub(crate) fn run(folder: Option<&Path>, force: bool, out: &Out) -> Result<(), CliError> {
+    let of_user = Configuration::of_user().filter(|_| folder.is_none());
+    let file = match (folder, of_user) {
+        (Some(folder), _) => folder.join("supervisor.toml"),
+        (None, Some(file)) => file,
+        (None, None) => PathBuf::from("supervisor.toml"),
+    };
+    let WrittenFiles { file, token_file } = write(file, force)?;
+    if out.is_json() {
+        let shown = |file: &Path| file.display().to_string();
+        out.shape(&json!({"configuration": shown(&file), "token": shown(&token_file)}));
+        return Ok(());
+    }
+    out.line(&format!("configuration  {}", file.display()));
+    out.line(&format!("token          {}", token_file.display()));
+    let is_found = Configuration::find(None).file.as_ref() == Some(&file);
+    let named = if is_found { String::new() } else { format!(" --config {}", file.display()) };
+    out.line(&format!("next           algonius serve{named}"));
+    Ok(())
+}
+
+/// Writes the shipped configuration into a file, and a token beside the data of the service.
+pub(crate) fn write(file: PathBuf, force: bool) -> Result<WrittenFiles, CliError> {
+    let fault = |what, file: &Path| {
+        let file = file.to_owned();
+        move |source| CliError::File { what, file, source }
+    };
+    let folder = file.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).map_err(fault("cannot make", folder))?;
+    let mut options = std::fs::OpenOptions::new();
+    // `create_new` fails in the same call if a file exists, so no other process can come in between.
+    options.write(true).create_new(!force).create(force).truncate(force);
+    let opened = options.open(&file).map_err(fault("cannot write", &file))?;
+    std::io::Write::write_all(&mut { opened }, config::SHIPPED.as_bytes())
+        .map_err(fault("cannot write", &file))?;
+    let env = |name: &str| std::env::var(name).ok();
+    let token_file = config::usual_token_file(&env);
+    token::ensure(&token_file).map_err(fault("cannot write", &token_file))?;
+    Ok(WrittenFiles { file, token_file })
+}

@@ -1,0 +1,16 @@
+//! Loading of a configuration in the environment of this terminal.
+
+use std::path::Path;
+
+use crate::cli::error::CliError;
+use crate::config::{self, Checked};
+
+/// Loads the configuration of a file, or the shipped one.
+pub(crate) fn load(file: Option<&Path>) -> Result<Checked, CliError> {
+    let env = |name: &str| std::env::var(name).ok();
+    let checked = match file {
+        Some(file) => config::load(file, &env),
+        None => config::load_shipped(&env),
+    };
+    checked.map_err(CliError::Configuration)
+}

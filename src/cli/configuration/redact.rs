@@ -1,0 +1,177 @@
+//! `algonius redact`: redacts the secrets of a text by the same rules as the service.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use algonius_redact::{Redaction, RedactionStream, Redactor};
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+use super::load::load;
+use crate::cli::error::CliError;
+use crate::config::Checked;
+
+/// Number of bytes in one read.
+const PIECE: usize = 64 << 10;
+
+/// Redacts standard input to standard output. Exact secrets are in files, one per line; a configuration may define
+/// further rules.
+pub(crate) fn run(
+    ndjson: bool,
+    config: Option<&Path>,
+    secret_files: Vec<PathBuf>,
+) -> Result<(), CliError> {
+    let mut secrets = secrets(secret_files)?;
+    let mut redaction = Redaction::default();
+    if let Some(config) = config {
+        let Checked { settings, .. } = load(Some(config))?;
+        secrets.extend(settings.secrecy.secrets);
+        redaction = settings.secrecy.redaction;
+    }
+    let redactor = Arc::new(Redactor::new(secrets).with(redaction));
+    let (input, output) = (io::stdin().lock(), io::stdout().lock());
+    if ndjson { documents(input, output, &redactor) } else { text(input, output, redactor) }
+}
+
+/// Returns the lines of files. Secrets on the command line would be visible to all users of the machine.
+fn secrets(files: Vec<PathBuf>) -> Result<Vec<String>, CliError> {
+    let mut secrets = Vec::new();
+    for file in files {
+        let what = "secrets cannot be read from";
+        let read = fs::read_to_string(&file);
+        let text = read.map_err(|source| CliError::File { what, file, source })?;
+        secrets.extend(text.lines().map(str::to_owned));
+    }
+    Ok(secrets)
+}
+
+/// Redacts a text of any length in constant memory: safe text is written as soon as possible.
+fn text(
+    mut input: impl Read,
+    mut output: impl Write,
+    redactor: Arc<Redactor>,
+) -> Result<(), CliError> {
+    let mut stream = RedactionStream::new(redactor);
+    let mut bytes = vec![0; PIECE];
+    loop {
+        let count = input.read(&mut bytes).map_err(|source| CliError::Input { source })?;
+        let piece = match bytes.get(..count) {
+            Some(piece) if count > 0 => stream.push(piece),
+            _ => break,
+        };
+        if !shown(&mut output, &piece)? {
+            return Ok(());
+        }
+    }
+    shown(&mut output, &stream.finish()).map(|_| ())
+}
+
+/// Redacts JSON documents, one per line: each is redacted separately, is written immediately, and stays valid JSON.
+fn documents(
+    input: impl Read,
+    mut output: impl Write,
+    redactor: &Redactor,
+) -> Result<(), CliError> {
+    let (mut input, mut line) = (BufReader::new(input), Vec::new());
+    loop {
+        line.clear();
+        let read = input.read_until(b'\n', &mut line);
+        if read.map_err(|source| CliError::Input { source })? == 0 {
+            return Ok(());
+        }
+        let masked = document(&String::from_utf8_lossy(&line), redactor);
+        if !shown(&mut output, &masked)? {
+            return Ok(());
+        }
+    }
+}
+
+/// Redacts one line. A line that is not JSON is redacted as text. A document that redaction would make invalid, for
+/// example because a number is a secret, becomes one string: secrecy is more important than its structure.
+fn document(line: &str, redactor: &Redactor) -> String {
+    let masked = redactor.redact(line).into_owned();
+    let is_json = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
+    if is_json(line) && !is_json(&masked) {
+        return format!("{}\n", Value::String(masked.trim_end().to_owned()));
+    }
+    masked
+}
+
+/// Writes text. Returns `false` if the reader has closed the pipe.
+fn shown(output: &mut impl Write, text: &str) -> Result<bool, CliError> {
+    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(source) => Err(CliError::Output { source }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    const SECRET: &str = "correct-horse-battery";
+
+    fn redactor() -> Redactor {
+        Redactor::new([SECRET.to_owned()])
+    }
+
+    fn masked(input: &str) -> String {
+        let mut output = Vec::new();
+        text(input.as_bytes(), &mut output, Arc::new(redactor())).expect("a text");
+        String::from_utf8(output).expect("text")
+    }
+
+    #[test]
+    fn a_text_is_redacted_as_by_the_service() {
+        let input = format!("one {SECRET} two\nAuthorization: Bearer {}\nend", "a1B2".repeat(10));
+        let masked = masked(&input);
+        assert!(!masked.contains(SECRET) && !masked.contains("a1B2a1B2"), "{masked}");
+        assert!(masked.starts_with("one ") && masked.ends_with("\nend"), "{masked}");
+    }
+
+    #[test]
+    fn a_json_line_stays_json_and_other_lines_are_redacted_as_text() {
+        let redactor = redactor();
+        let line = format!("{}\n", json!({"a": [format!("x {SECRET}"), 1], "n": null}));
+        let document = document(&line, &redactor);
+        let read: Value = serde_json::from_str(&document).expect("JSON");
+        assert_eq!((&read["a"][1], &read["n"]), (&json!(1), &Value::Null));
+        assert!(document.ends_with('\n') && !document.contains(SECRET), "{document}");
+        let text = super::document(&format!("no json: {SECRET}"), &redactor);
+        assert!(text.starts_with("no json: ") && !text.contains(SECRET), "{text}");
+    }
+
+    #[test]
+    fn a_redacted_document_with_a_secret_number_stays_json() {
+        let redactor = Redactor::new(["1234567890123".to_owned()]);
+        for line in [
+            r#"{"pin":1234567890123,"password":"Hunter22xx"}"#,
+            r#"{"1234567890123":"a","pin":1234567890123}"#,
+        ] {
+            let document = document(line, &redactor);
+            assert!(serde_json::from_str::<Value>(&document).is_ok(), "{document}");
+            assert!(
+                !document.contains("1234567890123") && !document.contains("Hunter"),
+                "{document}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn redaction_of_any_json_document_keeps_valid_json(
+            before in ".{0,40}", after in ".{0,40}", name in "[a-zA-Z_]{1,12}",
+        ) {
+            let line = json!({name: format!("{before} {SECRET} {after}")}).to_string();
+            let document = document(&line, &redactor());
+            prop_assert!(serde_json::from_str::<Value>(&document).is_ok(), "{}", document);
+            prop_assert!(!document.contains(SECRET), "{}", document);
+        }
+    }
+}

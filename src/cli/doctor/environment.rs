@@ -1,0 +1,176 @@
+//! Environment in which agents find their keys: that of the service, if it can be queried.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::finding::Finding;
+use crate::cli::client::ServiceClient;
+use crate::cli::client::query::escaped;
+use crate::cli::error::CliError;
+use crate::cli::service::installed::Installed;
+use crate::config::NETWORK_VARIABLES;
+use crate::wire::admin::EnvironmentStatus;
+
+/// Placeholder for the value of a variable that the service has and this terminal lacks: the service never reveals
+/// values.
+const ELSEWHERE: &str = "(set in the environment of the service)";
+/// Variables that differ in each environment, such as directories, users and search paths; they are read here.
+const OWN: [&str; 12] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "TMPDIR",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_CACHE_HOME",
+    "XDG_RUNTIME_DIR",
+    "XDG_STATE_HOME",
+];
+/// Maximum number of names in one request to the service.
+const MOST: usize = 200;
+
+/// Source of the variables.
+enum EnvironmentOrigin {
+    /// The service at this address reported which variables are set.
+    Service { url: String, set: BTreeMap<String, bool> },
+    /// The installed unit, whose file was read.
+    Unit,
+    /// This terminal, for this reason.
+    Terminal { why: String },
+}
+
+/// Environment for the checks of agents.
+pub(crate) struct AgentEnvironment {
+    origin: EnvironmentOrigin,
+    unit: Option<Installed>,
+}
+
+impl AgentEnvironment {
+    /// Requests the variables that `read` looks up from the service that reads `file`. Without a response, uses
+    /// those of the unit that starts the service on the file, otherwise those of this terminal.
+    pub(crate) async fn of(
+        client: Result<&ServiceClient, &CliError>,
+        file: Option<&Path>,
+        unit: Option<Installed>,
+        read: impl Fn(&dyn Fn(&str) -> Option<String>),
+    ) -> Self {
+        let origin = match from_service(client, file, read).await {
+            Ok(origin) => origin,
+            Err(_) if unit.is_some() => EnvironmentOrigin::Unit,
+            Err(why) => EnvironmentOrigin::Terminal { why },
+        };
+        Self { origin, unit }
+    }
+
+    /// Returns the unit that starts the service on the configuration.
+    pub(crate) const fn unit(&self) -> Option<&Installed> {
+        self.unit.as_ref()
+    }
+
+    /// Returns a variable of the service, as far as it is known.
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        let here = || Installed::variable_of(self.unit.as_ref(), name);
+        match &self.origin {
+            EnvironmentOrigin::Service { set, .. } => match set.get(name) {
+                Some(true) => {
+                    Some(here().or_else(|| terminal(name)).unwrap_or_else(|| ELSEWHERE.to_owned()))
+                }
+                Some(false) => None,
+                None => here(),
+            },
+            EnvironmentOrigin::Unit | EnvironmentOrigin::Terminal { .. } => here(),
+        }
+    }
+
+    /// Returns the findings about the source of the variables, and about variables that only this terminal has.
+    pub(crate) fn findings(&self) -> Vec<Finding> {
+        const ABOUT: &str = "variables";
+        let whose = match &self.origin {
+            EnvironmentOrigin::Service { url, .. } => {
+                Finding::good(ABOUT, format!("read from the service that runs at {url}"))
+            }
+            EnvironmentOrigin::Unit => Finding::good(
+                ABOUT,
+                "read from the installed unit and its file of variables; the service was not queried",
+            ),
+            EnvironmentOrigin::Terminal { why } => Finding::good(
+                ABOUT,
+                format!("read from this terminal, and a service may have others: {why}"),
+            ),
+        };
+        let mut findings = vec![whose];
+        findings.extend(self.lacking());
+        findings
+    }
+
+    /// Returns the finding about network variables that this terminal has and the service lacks.
+    fn lacking(&self) -> Option<Finding> {
+        let knows = !matches!(self.origin, EnvironmentOrigin::Terminal { .. });
+        let is_lacking =
+            |name: &&&str| knows && terminal(name).is_some() && self.variable(name).is_none();
+        let lacking: Vec<_> = NETWORK_VARIABLES.iter().filter(is_lacking).copied().collect();
+        if lacking.is_empty() {
+            return None;
+        }
+        let text = format!("{} set here, and not for the service", lacking.join(", "));
+        let fix = "start the service with them (under systemd: the file `environment` beside the \
+            configuration), or its agents do not get them";
+        Some(Finding::warning("network", text, fix))
+    }
+}
+
+fn terminal(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// Queries the service; the error is the reason why there is no answer.
+async fn from_service(
+    client: Result<&ServiceClient, &CliError>,
+    file: Option<&Path>,
+    read: impl Fn(&dyn Fn(&str) -> Option<String>),
+) -> Result<EnvironmentOrigin, String> {
+    let client = client.map_err(|_error| "no token for a request to it was found".to_owned())?;
+    let names = RefCell::new(BTreeSet::new());
+    read(&|name| {
+        names.borrow_mut().insert(name.to_owned());
+        terminal(name)
+    });
+    let mut names = names.into_inner();
+    names.extend(NETWORK_VARIABLES.map(str::to_owned));
+    let is_asked = |name: &String| !OWN.contains(&name.as_str()) && is_name(name);
+    let names: Vec<_> = names.into_iter().filter(is_asked).collect();
+    let file = file.and_then(|file| file.canonicalize().ok());
+    let file = file.map_or(String::new(), |it| format!("&file={}", escaped(&it.to_string_lossy())));
+    let mut set = BTreeMap::new();
+    for some in names.chunks(MOST) {
+        let path = format!("/api/v1/environment?names={}{file}", some.join(","));
+        let told: EnvironmentStatus =
+            client.get(&path).await.map_err(|error| why(client, &error))?;
+        if !told.reads_file {
+            let url = client.url();
+            return Err(format!("the service at {url} reads another configuration"));
+        }
+        set.extend(told.variables.into_iter().map(|it| (it.name, it.set)));
+    }
+    Ok(EnvironmentOrigin::Service { url: client.url().to_owned(), set })
+}
+
+/// Returns the reason why the service gave no answer.
+fn why(client: &ServiceClient, error: &CliError) -> String {
+    match error.trouble() {
+        Some(trouble) => {
+            format!("the service at {} does not report them: {}", client.url(), trouble.message)
+        }
+        None => format!("no service answers at {}", client.url()),
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let begins_well = text.bytes().next().is_some_and(|first| !first.is_ascii_digit());
+    begins_well && text.len() <= 128 && text.bytes().all(is_word)
+}

@@ -1,0 +1,53 @@
+//! Check of the listening address: free, in use by this service, or in use by another program.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::finding::Finding;
+use crate::config::Server;
+
+/// Maximum time for the response of a listening program.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Checks the listening address.
+pub(super) async fn check(server: &Server) -> Finding {
+    let address = server.listen;
+    let about = "address";
+    let other = "name another by `server.listen`, or by --listen";
+    match TcpListener::bind(address).map_err(|error| (error.kind(), error)) {
+        Ok(_) => Finding::good(about, format!("{address} is free")),
+        Err((io::ErrorKind::AddrInUse, _)) if is_ours(address).await => {
+            Finding::good(about, format!("{address} is where a service answers now"))
+        }
+        Err((io::ErrorKind::AddrInUse, _)) if server.tls.is_some() => Finding::warning(
+            about,
+            format!("{address} is taken, by this service or by another program"),
+            format!("`algonius status --url https://{address}` shows which; or {other}"),
+        ),
+        Err((io::ErrorKind::AddrInUse, _)) => {
+            Finding::bad(about, format!("{address} is taken by another program"), other)
+        }
+        Err((_, error)) => Finding::bad(about, format!("{address} cannot be had: {error}"), other),
+    }
+}
+
+/// True if a service of this kind responds there over plain HTTP.
+async fn is_ours(address: SocketAddr) -> bool {
+    timeout(PATIENCE, health(address))
+        .await
+        .is_ok_and(|told| told.is_ok_and(|told| told.contains("\r\n\r\n{\"status\":\"ok\"}")))
+}
+
+async fn health(address: SocketAddr) -> io::Result<String> {
+    let mut stream = TcpStream::connect(address).await?;
+    let request = "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).await?;
+    let mut told = Vec::new();
+    stream.take(4096).read_to_end(&mut told).await?;
+    Ok(String::from_utf8_lossy(&told).into_owned())
+}

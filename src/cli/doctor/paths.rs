@@ -1,0 +1,103 @@
+//! Checks of the service's files: owner, permissions and free disk space.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use nix::sys::statvfs::statvfs;
+
+use super::finding::Finding;
+use crate::app::file_trust;
+use crate::config::Settings;
+
+/// Number of free bytes below which commits will soon fail.
+const LEAST: u64 = 100_000_000;
+/// Number of free bytes below which a warning is shown.
+const LITTLE: u64 = 1_000_000_000;
+
+/// Checks the owner and the permissions of the service's files, and the free disk space. `config` is the
+/// configuration file, if there is one, and `variables` the environment file of a unit.
+pub(super) fn check(
+    settings: &Settings,
+    config: Option<&Path>,
+    variables: Option<&Path>,
+) -> Vec<Finding> {
+    let server = &settings.server;
+    let faults = file_trust::faults(settings, config);
+    let mut findings: Vec<_> = faults.iter().map(untrusted).collect();
+    let folders =
+        [("server.data_dir", &server.data_dir), ("server.runtime_dir", &server.runtime_dir)];
+    for (name, place) in folders {
+        if !faults.iter().any(|fault| fault.what == name) {
+            findings.push(folder(name, place));
+        }
+    }
+    if !faults.iter().any(|fault| fault.what == "server.token_file") && server.token_file.exists() {
+        let text = format!("only its owner can access {}", server.token_file.display());
+        findings.push(Finding::good("server.token_file", text));
+    }
+    findings.push(room(&server.data_dir));
+    findings.extend(variables.and_then(|file| secret("environment", file)));
+    findings
+}
+
+/// Returns the finding about a file that `serve` rejects.
+fn untrusted(fault: &file_trust::TrustFault) -> Finding {
+    let text = format!("{} {}; the service does not start", fault.path.display(), fault.reason);
+    Finding::bad(fault.what, text, fault.repair.clone())
+}
+
+/// Checks a directory of the service that is trusted or does not exist yet.
+fn folder(name: &str, folder: &Path) -> Finding {
+    let shown = folder.display();
+    match fs::metadata(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Finding::good(name, format!("{shown} will be created"))
+        }
+        Err(error) => {
+            let fix = format!("name another folder in `{name}`");
+            Finding::bad(name, format!("{shown} cannot be examined: {error}"), fix)
+        }
+        Ok(facts) if !facts.is_dir() => {
+            let fix = format!("name another folder in `{name}`");
+            Finding::bad(name, format!("{shown} is not a folder"), fix)
+        }
+        Ok(facts) if facts.permissions().mode() & 0o066 != 0 => Finding::warning(
+            name,
+            format!(
+                "{shown} is accessible to other users; the service changes that when it starts"
+            ),
+            format!("chmod 700 {shown}"),
+        ),
+        Ok(_) => Finding::good(name, format!("only the service's user can read {shown}")),
+    }
+}
+
+/// Checks a file with a secret, which no other user may read; returns `None` if the file does not exist.
+fn secret(name: &str, file: &Path) -> Option<Finding> {
+    let (shown, facts) = (file.display(), fs::metadata(file).ok()?);
+    Some(match facts.permissions().mode() & 0o077 {
+        0 => Finding::good(name, format!("only its owner can access {shown}")),
+        _ => Finding::bad(
+            name,
+            format!("{shown} can be read by others"),
+            format!("chmod 600 {shown}"),
+        ),
+    })
+}
+
+/// Checks the free disk space at the present or future location of the ledger.
+fn room(data_dir: &Path) -> Finding {
+    let there = data_dir.ancestors().find(|folder| folder.exists()).map(Path::to_owned);
+    let free = there.as_ref().and_then(|folder: &PathBuf| statvfs(folder).ok());
+    let Some(free) = free.map(|facts| facts.blocks_available() * facts.fragment_size()) else {
+        return Finding::warning("disk", "the free space is unknown", "look by `df`");
+    };
+    let (text, fix) =
+        (format!("{} MB free", free / 1_000_000), "make room, or lower `[retention]`");
+    match free {
+        ..LEAST => Finding::bad("disk", text, fix),
+        LEAST..LITTLE => Finding::warning("disk", text, fix),
+        LITTLE.. => Finding::good("disk", text),
+    }
+}

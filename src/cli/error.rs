@@ -1,0 +1,182 @@
+//! Errors of commands, with their exit codes.
+
+pub(super) mod add_agent;
+pub(super) mod service;
+
+use std::path::PathBuf;
+
+use crate::config::ConfigFaults;
+use crate::platform::tls::TlsError;
+use crate::wire::admin::ConfigurationError;
+use crate::{StartError, wire::api::ErrorBody};
+use add_agent::AddError;
+use service::ServiceError;
+
+/// Error of a command.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CliError {
+    /// The address is not a URL of a service.
+    #[error("`{url}` is not an address of the service: it must begin with `http://` or `https://`")]
+    Address { url: String },
+    /// No service responds.
+    #[error("no service answers at {url}; start one with `algonius serve`")]
+    Unreachable { url: String, source: hyper_util::client::legacy::Error },
+    /// A server responds, but its identity cannot be verified.
+    #[error("nothing was sent to {url}: {why}")]
+    Insecure { url: String, why: String },
+    /// The certificate authorities cannot be read.
+    #[error("no authority can be trusted: {0}")]
+    Authorities(TlsError),
+    /// The connection was lost.
+    #[error("the connection to the service broke")]
+    Broken { source: hyper::Error },
+    /// No token was found.
+    #[error("there is no token in {}; name one by --token-file", file.display())]
+    NoToken { file: PathBuf, source: std::io::Error },
+    /// The response is not one of this service.
+    #[error("the answer is not one of this service: {about}")]
+    Strange { about: &'static str },
+    /// The service refused the request.
+    #[error("{}\n  hint: {} ({})", .0.message, .0.hint, .0.code)]
+    Refused(ErrorBody),
+    /// No error has this code.
+    #[error("there is no error code `{given}`\n  hint: {hint}")]
+    UnknownCode { given: String, hint: String },
+    /// A part of an id names several tasks.
+    #[error("`{given}` is a part of several ids; give more of it:{}", listed(.candidates, *.more))]
+    Ambiguous { given: String, candidates: Vec<String>, more: bool },
+    /// The service refuses requests for a known time.
+    #[error("{}", refused_for(.trouble, *.seconds))]
+    RefusedFor { trouble: ErrorBody, seconds: u64 },
+    /// The service rejected its configuration.
+    #[error("{}", message(.trouble, .faults))]
+    Rejected { trouble: ErrorBody, faults: Vec<ConfigurationError> },
+    /// The agent did not succeed.
+    #[error("{message}")]
+    NotDone { message: String, trouble: Option<ErrorBody> },
+    /// The configuration is invalid.
+    #[error("{0}")]
+    Configuration(ConfigFaults),
+    /// Agents of the configuration have no program on this machine.
+    #[error("{agents} of the agents are unavailable: their programs are not installed")]
+    Unavailable { agents: usize },
+    /// A unit would start a service whose `PATH` lacks programs.
+    #[error("{}", .0.join("\n"))]
+    NotInstalled(Vec<String>),
+    /// Some checks of the machine failed.
+    #[error("{bad} of these problems prevent the service from working")]
+    Unsound { bad: usize },
+    /// A file cannot be written or read.
+    #[error("{what} {}", file.display())]
+    File { what: &'static str, file: PathBuf, source: std::io::Error },
+    /// The service did not start.
+    #[error("{0}")]
+    Start(#[from] StartError),
+    /// systemd is not available or refused the request.
+    #[error("{0}")]
+    Service(#[from] ServiceError),
+    /// An agent was not added.
+    #[error("{0}")]
+    Add(#[from] AddError),
+    /// The message cannot be read.
+    #[error("standard input could not be read")]
+    Input { source: std::io::Error },
+    /// The output cannot be written.
+    #[error("standard output could not be written")]
+    Output { source: std::io::Error },
+}
+
+fn listed(candidates: &[String], more: bool) -> String {
+    let lines = candidates.iter().map(|candidate| format!("\n  {candidate}"));
+    lines.chain(more.then(|| "\n  …".to_owned())).collect()
+}
+
+fn message(trouble: &ErrorBody, faults: &[ConfigurationError]) -> String {
+    let mut lines = vec![format!("{} ({})", trouble.message, trouble.code)];
+    lines.extend(faults.iter().map(|fault| format!("  {fault}")));
+    lines.join("\n")
+}
+
+/// Formats the refusal with its remaining time.
+fn refused_for(trouble: &ErrorBody, seconds: u64) -> String {
+    let ErrorBody { code, message, hint, .. } = trouble;
+    let what = if code == "locked-out" { "wrong tokens are blocked for another" } else { "wait" };
+    let left = duration(seconds);
+    format!("{message}; {what} {left}\n  hint: {hint} ({code})")
+}
+
+/// Formats a duration in its two largest units.
+fn duration(seconds: u64) -> String {
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (hours, minutes, _) => format!("{hours} h {minutes} min"),
+    }
+}
+
+impl CliError {
+    /// Returns the seconds to wait before the next request, if the service reported them.
+    pub(super) const fn retry_after(&self) -> Option<u64> {
+        match self {
+            Self::RefusedFor { seconds, .. } => Some(*seconds),
+            _ => None,
+        }
+    }
+
+    /// Returns the error of the service, if there is one.
+    pub(super) const fn trouble(&self) -> Option<&ErrorBody> {
+        match self {
+            Self::Refused(trouble)
+            | Self::RefusedFor { trouble, .. }
+            | Self::Rejected { trouble, .. } => Some(trouble),
+            Self::NotDone { trouble, .. } => trouble.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Returns the exit code that the help lists.
+    pub(super) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Address { .. }
+            | Self::Authorities(_)
+            | Self::Configuration(_)
+            | Self::Unavailable { .. }
+            | Self::NotInstalled(_)
+            | Self::Ambiguous { .. }
+            | Self::UnknownCode { .. }
+            | Self::Rejected { .. } => 4,
+            Self::Service(error) => error.exit_code(),
+            Self::Add(error) => error.exit_code(),
+            Self::NoToken { .. } => 2,
+            Self::NotDone { .. } => 5,
+            Self::Refused(trouble) | Self::RefusedFor { trouble, .. } => {
+                match trouble.code.as_str() {
+                    "unauthenticated" | "forbidden" | "locked-out" => 2,
+                    "agent-unknown" | "execution-unknown" | "schedule-unknown" => 3,
+                    _ => 1,
+                }
+            }
+            Self::Unreachable { .. }
+            | Self::Insecure { .. }
+            | Self::Broken { .. }
+            | Self::Strange { .. }
+            | Self::Unsound { .. }
+            | Self::File { .. }
+            | Self::Start(_)
+            | Self::Input { .. }
+            | Self::Output { .. } => 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_shows_its_two_largest_units() {
+        let told = [1, 59, 60, 898, 3600, 7385].map(duration);
+        let expected = ["1 s", "59 s", "1 min 0 s", "14 min 58 s", "1 h 0 min", "2 h 3 min"];
+        assert_eq!(told, expected);
+    }
+}

@@ -1,0 +1,45 @@
+//! `algonius completions` and `algonius man`, generated from the definition of the commands.
+
+use std::io;
+use std::path::Path;
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+use clap_mangen::Man;
+
+use crate::cli::args::Args;
+use crate::cli::error::CliError;
+use crate::cli::output::Out;
+
+/// Prints the completion script for a shell.
+pub(crate) fn completions(shell: Shell) -> Result<(), CliError> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), "algonius", &mut script);
+    print(&script)
+}
+
+/// Writes a manual page for each command into a directory, or prints the first one.
+pub(crate) fn pages(folder: Option<&Path>, out: &Out) -> Result<(), CliError> {
+    let Some(folder) = folder else { return first_page() };
+    let fault =
+        |source| CliError::File { what: "cannot write to", file: folder.to_owned(), source };
+    std::fs::create_dir_all(folder).map_err(fault)?;
+    clap_mangen::generate_to(Args::command(), folder).map_err(fault)?;
+    if out.is_json() {
+        out.shape(&serde_json::json!({"pages": folder.display().to_string()}));
+    } else {
+        out.line(&format!("pages  {}", folder.display()));
+    }
+    Ok(())
+}
+
+fn first_page() -> Result<(), CliError> {
+    let mut page = Vec::new();
+    let rendered = Man::new(Args::command()).render(&mut page);
+    rendered.map_err(|source| CliError::Output { source })?;
+    print(&page)
+}
+
+fn print(bytes: &[u8]) -> Result<(), CliError> {
+    io::Write::write_all(&mut io::stdout(), bytes).map_err(|source| CliError::Output { source })
+}

@@ -1,0 +1,47 @@
+//! `algonius explain`: the page about an error, which the binary contains.
+
+use algonius_actors::model::code::Code;
+use serde_json::json;
+
+use crate::cli::error::CliError;
+use crate::cli::output::Out;
+use crate::config::nearest;
+
+/// Prints the page about a code, or lists all codes.
+///
+/// # Errors
+/// Fails if no error has this code.
+pub(crate) fn run(given: Option<&str>, out: &Out) -> Result<(), CliError> {
+    let Some(given) = given else {
+        list(out);
+        return Ok(());
+    };
+    let Some(code) = Code::ALL.iter().find(|code| code.as_str() == given) else {
+        let known: Vec<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        let near = nearest(given, &known).map(|near| format!("did you mean `{near}`?"));
+        let hint = near.unwrap_or_else(|| "`algonius explain` lists all codes".to_owned());
+        return Err(CliError::UnknownCode { given: given.to_owned(), hint });
+    };
+    if out.is_json() {
+        out.shape(&json!({
+            "code": code.as_str(),
+            "category": code.category().as_str(),
+            "hint": code.hint(),
+            "text": code.page(),
+        }));
+        return Ok(());
+    }
+    out.text(code.page());
+    Ok(())
+}
+
+fn list(out: &Out) {
+    let entries =
+        Code::ALL.iter().map(|code| [code.as_str(), code.category().as_str(), code.hint()]);
+    if out.is_json() {
+        let entry = |[code, category, hint]: [&str; 3]| json!({"code": code, "category": category, "hint": hint});
+        return out.shape(&entries.map(entry).collect::<Vec<_>>());
+    }
+    let rows = entries.map(|entry| entry.map(str::to_owned)).collect();
+    out.table(["CODE", "CATEGORY", "HINT"], rows, "");
+}

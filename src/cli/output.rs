@@ -1,0 +1,291 @@
+//! Output: tables and sentences for people, JSON for programs.
+//!
+//! All text passes through this module, and most of it comes from agents, callers or remote systems. No text can
+//! control the terminal: see [`Visible`].
+
+pub(super) mod failure_details;
+pub(super) mod progress;
+pub(super) mod screen;
+pub(super) mod time_text;
+pub(super) mod usage_text;
+
+use std::cell::{RefCell, RefMut};
+use std::error::Error;
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+
+use comfy_table::{Table, presets};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::error::CliError;
+use crate::platform::terminal_text::{self, TerminalScanner};
+
+/// Output of a command.
+pub(super) struct Out {
+    json: bool,
+    raw: bool,
+    stdout: RefCell<StdoutPipe>,
+    stderr: RefCell<StdoutPipe>,
+}
+
+/// Standard output or standard error.
+struct StdoutPipe {
+    file: Box<dyn Write>,
+    /// Filter of control characters; `None` prints the text unchanged.
+    visible: Option<TerminalScanner>,
+    is_terminal: bool,
+    /// True if the last line of a text has no line end yet.
+    is_open: bool,
+}
+
+impl Out {
+    /// Creates the output, as JSON if `json` is true; `raw` prints text unchanged, including control characters.
+    pub(super) fn new(json: bool, raw: bool) -> Self {
+        let (stdout, stderr) = (io::stdout(), io::stderr());
+        let (on_terminal, err_on_terminal) = (stdout.is_terminal(), stderr.is_terminal());
+        Self {
+            json,
+            raw,
+            stdout: RefCell::new(StdoutPipe::new(Box::new(stdout), on_terminal, raw)),
+            stderr: RefCell::new(StdoutPipe::new(Box::new(stderr), err_on_terminal, raw)),
+        }
+    }
+
+    /// True if the output is JSON.
+    pub(super) const fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// True if standard output is a regular file, which is read only after the end.
+    pub(super) fn goes_to_a_file(&self) -> bool {
+        let own = std::io::stdout().as_fd().try_clone_to_owned().map(File::from);
+        own.and_then(|file| file.metadata()).is_ok_and(|metadata| metadata.is_file())
+    }
+
+    /// Prints a line.
+    pub(super) fn line(&self, text: &str) {
+        _ = self.stdout().line(text); // A reader that has gone wants no more.
+    }
+
+    /// Prints lines in one write.
+    ///
+    /// # Errors
+    /// Fails if the reader has gone.
+    pub(super) fn lines(&self, lines: &[String]) -> io::Result<()> {
+        let mut stdout = self.stdout();
+        stdout.line(&lines.join("\n"))?;
+        stdout.file.flush()
+    }
+
+    /// Prints a whole text; on a terminal it ends with a line end.
+    pub(super) fn text(&self, text: &str) {
+        let mut stdout = self.stdout();
+        _ = stdout.piece(text).and_then(|()| stdout.end());
+    }
+
+    /// Prints a piece of a text immediately.
+    pub(super) fn piece(&self, text: &str) {
+        _ = self.stdout().piece(text);
+    }
+
+    /// Prints a piece of a text to standard error.
+    pub(super) fn aside(&self, text: &str) {
+        _ = self.stderr().piece(text);
+    }
+
+    /// Ends texts that were printed piece by piece.
+    pub(super) fn end(&self) {
+        _ = self.stdout().end();
+        _ = self.stderr().end();
+    }
+
+    /// Prints a shape as JSON.
+    pub(super) fn shape(&self, shape: &impl Serialize) {
+        if let Ok(text) = serde_json::to_string_pretty(shape) {
+            self.document(&text);
+        }
+    }
+
+    /// Prints a JSON document.
+    pub(super) fn document(&self, document: &str) {
+        self.line(&self.json(document));
+    }
+
+    /// Returns a writer of JSON documents to standard output, one per line.
+    pub(super) fn documents(&self) -> Documents {
+        Documents { rest: Vec::new(), raw: self.raw }
+    }
+
+    /// Prints rows under headings, or a sentence if there are no rows.
+    pub(super) fn table<const N: usize>(
+        &self,
+        head: [&str; N],
+        rows: Vec<[String; N]>,
+        none: &str,
+    ) {
+        if rows.is_empty() {
+            return self.line(none);
+        }
+        // The table measures the printed text, so its cells are filtered first.
+        let rows = rows.into_iter().map(|row| match self.raw {
+            true => row,
+            false => row.map(|cell| terminal_text::line(&cell)),
+        });
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING).set_header(head).add_rows(rows);
+        self.line(&table.trim_fmt());
+    }
+
+    /// Prints a remark to standard error.
+    pub(super) fn note(&self, text: &str) {
+        // The earlier output ends first: otherwise the remark would have its color.
+        _ = self.stdout().finish();
+        _ = self.stderr().line(text);
+    }
+
+    /// Prints an error with all its causes.
+    pub(super) fn trouble(&self, error: &CliError) {
+        if self.json {
+            let (code, text) = (error.exit_code(), chain(error));
+            let mut told = json!({"error": text, "exitCode": code});
+            let trouble = error.trouble().and_then(|trouble| serde_json::to_value(trouble).ok());
+            if let (Some(told), Some(Value::Object(trouble))) = (told.as_object_mut(), trouble) {
+                told.extend(trouble);
+            }
+            if let (Some(told), Some(seconds)) = (told.as_object_mut(), error.retry_after()) {
+                told.insert("retryAfterSeconds".to_owned(), json!(seconds));
+            }
+            return self.note(&self.json(&told.to_string()));
+        }
+        self.note(&format!("error: {}", chain(error)));
+    }
+
+    /// Returns a JSON document in its printed form.
+    pub(super) fn json(&self, document: &str) -> String {
+        if self.raw { document.to_owned() } else { terminal_text::json(document) }
+    }
+
+    /// Borrows standard output for one statement only: no method of a pipe prints to the other one.
+    fn stdout(&self) -> RefMut<'_, StdoutPipe> {
+        self.stdout.borrow_mut()
+    }
+
+    fn stderr(&self) -> RefMut<'_, StdoutPipe> {
+        self.stderr.borrow_mut()
+    }
+}
+
+impl Drop for Out {
+    /// Prints the text that the filter still holds back, and resets the color of the terminal.
+    fn drop(&mut self) {
+        _ = self.stdout().finish();
+        _ = self.stderr().finish();
+    }
+}
+
+impl StdoutPipe {
+    fn new(file: Box<dyn Write>, is_terminal: bool, is_raw: bool) -> Self {
+        let visible = (!is_raw).then(|| TerminalScanner::new(is_terminal));
+        Self { file, visible, is_terminal, is_open: false }
+    }
+
+    fn piece(&mut self, text: &str) -> io::Result<()> {
+        if let Some(last) = text.chars().next_back() {
+            self.is_open = last != '\n';
+        }
+        match &mut self.visible {
+            Some(visible) => self.file.write_all(visible.push(text).as_bytes())?,
+            None => self.file.write_all(text.as_bytes())?,
+        }
+        self.file.flush()
+    }
+
+    /// Prints the text that the filter holds back, and resets colors.
+    fn finish(&mut self) -> io::Result<()> {
+        let held = self.visible.as_mut().map(TerminalScanner::finish).unwrap_or_default();
+        self.file.write_all(held.as_bytes())?;
+        self.file.flush()
+    }
+
+    /// Ends a text; on a terminal it ends with a line end.
+    fn end(&mut self) -> io::Result<()> {
+        self.finish()?;
+        if std::mem::take(&mut self.is_open) && self.is_terminal {
+            self.file.write_all(b"\n")?;
+        }
+        self.file.flush()
+    }
+
+    fn line(&mut self, text: &str) -> io::Result<()> {
+        self.finish()?;
+        self.is_open = false;
+        let text = match &mut self.visible {
+            Some(visible) => visible.push(text) + &visible.finish(),
+            None => text.to_owned(),
+        };
+        self.file.write_all(format!("{text}\n").as_bytes())
+    }
+}
+
+/// Writer of JSON documents to standard output, which arrive in pieces.
+pub(super) struct Documents {
+    /// Start of a character that has not arrived completely.
+    rest: Vec<u8>,
+    raw: bool,
+}
+
+impl Write for Documents {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut stdout = io::stdout().lock();
+        if self.raw {
+            return stdout.write(bytes);
+        }
+        self.rest.extend_from_slice(bytes);
+        // The filter works on text, and a document may be cut within a character.
+        let whole = whole_characters(&self.rest);
+        let left = self.rest.split_off(whole);
+        let text = String::from_utf8_lossy(&std::mem::replace(&mut self.rest, left)).into_owned();
+        stdout.write_all(terminal_text::json(&text).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stdout().flush()
+    }
+}
+
+/// Returns the length of the text without an incomplete last character.
+fn whole_characters(bytes: &[u8]) -> usize {
+    match std::str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() => error.valid_up_to(),
+        _ => bytes.len(),
+    }
+}
+
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = error.to_string();
+        if !text.contains(&next) {
+            text = format!("{text}: {next}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::whole_characters;
+
+    #[test]
+    fn an_incomplete_character_waits_for_its_rest() {
+        let text = "aé日".as_bytes();
+        let whole: Vec<_> = (0..=text.len()).map(|end| whole_characters(&text[..end])).collect();
+        assert_eq!(whole, [0, 1, 1, 3, 3, 3, 6]);
+        assert_eq!(whole_characters(b"a\xff\xffb"), 4, "bytes that are no text do not wait");
+    }
+}

@@ -1,0 +1,33 @@
+//! Times and durations as text for people.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+/// Formats a time for people.
+pub(crate) fn time(at: DateTime<Utc>) -> String {
+    at.format("%Y-%m-%d %H:%M:%SZ").to_string()
+}
+
+/// Formats a duration for people.
+pub(crate) fn took(microseconds: i64) -> String {
+    let took = Duration::from_micros(microseconds.unsigned_abs());
+    match took.as_secs() {
+        0 if took.as_millis() == 0 => format!("{microseconds} µs"),
+        0 => format!("{} ms", took.as_millis()),
+        1..60 => format!("{:.1} s", took.as_secs_f64()),
+        60..3600 => format!("{} min {} s", took.as_secs() / 60, took.as_secs() % 60),
+        seconds => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+/// Returns the time between two moments in its largest unit.
+pub(crate) fn ago(later: DateTime<Utc>, earlier: DateTime<Utc>) -> String {
+    let seconds = (later - earlier).num_seconds().max(0);
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        7200..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}

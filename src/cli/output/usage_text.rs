@@ -1,0 +1,23 @@
+//! Used tokens and costs as text for people.
+
+use crate::wire::api::usage::Amounts;
+
+/// Formats a cost for people.
+pub(crate) fn dollars(micros: u64) -> String {
+    format!("${}.{:06}", micros / 1_000_000, micros % 1_000_000)
+}
+
+/// Returns one line about the usage of a task; `None` if its agent has reported nothing.
+pub(crate) fn line(amounts: Amounts) -> Option<String> {
+    let Amounts { turns, input_tokens, cached_input_tokens, output_tokens, cost_micros } = amounts;
+    let count = |number: u64, what: &str| (number > 0).then(|| format!("{number} {what}"));
+    let parts = [
+        count(turns, "turns"),
+        count(input_tokens, "input tokens"),
+        count(cached_input_tokens, "of them from a cache"),
+        count(output_tokens, "output tokens"),
+        (cost_micros > 0).then(|| dollars(cost_micros)),
+    ];
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}

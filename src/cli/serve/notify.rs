@@ -1,0 +1,57 @@
+//! Notifications to systemd about the state of the service, if systemd requests them (`NOTIFY_SOCKET`).
+
+use std::ffi::OsStr;
+use std::io;
+use std::net::SocketAddr;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr as Place, UnixDatagram};
+
+/// Variable that names the socket. Only this process uses it: a process holder starts without variables, and an
+/// agent's variables are on an allow-list.
+const VARIABLE: &str = "NOTIFY_SOCKET";
+
+/// Sender of the notifications. Without a socket it does nothing.
+pub(crate) struct Notifier {
+    place: Option<Place>,
+}
+
+impl Notifier {
+    /// Creates the sender for the socket that the environment names.
+    pub(crate) fn of_environment() -> Self {
+        let named = std::env::var_os(VARIABLE).filter(|name| !name.is_empty());
+        let place = named.and_then(|name| {
+            let found = place(&name);
+            found.inspect_err(|error| tracing::warn!(%error, "{VARIABLE} names no socket")).ok()
+        });
+        Self { place }
+    }
+
+    /// Reports that the service accepts connections at this address.
+    pub(crate) fn ready(&self, scheme: &str, address: SocketAddr) {
+        self.send(&format!("READY=1\nSTATUS=serves on {scheme}://{address}\n"));
+    }
+
+    /// Reports that the service drains and stops.
+    pub(crate) fn stopping(&self) {
+        self.send("STOPPING=1\nSTATUS=draining\n");
+    }
+
+    /// Sends the text in one datagram, as the protocol requires.
+    fn send(&self, words: &str) {
+        let Some(place) = &self.place else { return };
+        let sent = UnixDatagram::unbound()
+            .and_then(|socket| socket.send_to_addr(words.as_bytes(), place).map(|_| ()));
+        if let Err(error) = sent {
+            tracing::warn!(%error, "failed to notify systemd");
+        }
+    }
+}
+
+/// Parses a path or, after `@`, an abstract name.
+fn place(name: &OsStr) -> io::Result<Place> {
+    match name.as_bytes().strip_prefix(b"@") {
+        Some(name) => Place::from_abstract_name(name),
+        None => Place::from_pathname(name),
+    }
+}

@@ -1,0 +1,94 @@
+//! Owner of a service, and the paths of its files.
+
+use std::path::{Path, PathBuf};
+
+use nix::unistd::User;
+
+use crate::cli::error::service::ServiceError;
+
+/// Name of the unit.
+pub(super) const NAME: &str = "algonius.service";
+/// User under which a service of the machine runs.
+pub(super) const USER: &str = "algonius";
+/// Search path of a service of the machine.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Owner of a service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::cli) enum Owner {
+    /// The machine: the service starts at boot.
+    Machine,
+    /// The present user: the service starts at login.
+    User,
+}
+
+/// Directories from the environment.
+#[derive(Debug, Default)]
+pub(in crate::cli) struct DirectoryVariables {
+    pub(super) config_home: Option<PathBuf>,
+    pub(super) path: Option<String>,
+}
+
+impl DirectoryVariables {
+    pub(in crate::cli) fn of_this_process() -> Self {
+        let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
+        let config_home =
+            folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")));
+        Self { config_home, path: std::env::var("PATH").ok() }
+    }
+
+    fn below(&self, rest: &str) -> Result<PathBuf, ServiceError> {
+        let home = self.config_home.as_ref().ok_or(ServiceError::NoHome)?;
+        Ok(home.join(rest))
+    }
+}
+
+impl Owner {
+    /// Returns the path of the unit.
+    pub(super) fn unit_file(&self, here: &DirectoryVariables) -> Result<PathBuf, ServiceError> {
+        match self {
+            Self::Machine => Ok(Path::new("/etc/systemd/system").join(NAME)),
+            Self::User => here.below(&format!("systemd/user/{NAME}")),
+        }
+    }
+
+    /// Returns the default path of the configuration.
+    pub(in crate::cli) fn configuration(
+        &self,
+        here: &DirectoryVariables,
+    ) -> Result<PathBuf, ServiceError> {
+        match self {
+            Self::Machine => Ok(PathBuf::from("/etc/algonius/supervisor.toml")),
+            Self::User => here.below("algonius/supervisor.toml"),
+        }
+    }
+
+    /// Returns the search path for agents. The agents of a user are in the search path of that user's terminal,
+    /// which systemd does not know.
+    pub(super) fn path(&self, here: &DirectoryVariables) -> String {
+        match (self, &here.path) {
+            (Self::User, Some(path)) => path.clone(),
+            (Self::User, None) | (Self::Machine, _) => PATH.to_owned(),
+        }
+    }
+
+    /// Checks that the user of the service exists.
+    pub(super) fn exists(&self) -> Result<(), ServiceError> {
+        match self {
+            Self::Machine if !matches!(User::from_name(USER), Ok(Some(_))) => {
+                Err(ServiceError::NoUser { user: USER })
+            }
+            Self::Machine | Self::User => Ok(()),
+        }
+    }
+
+    /// Returns a remark to print after an installation.
+    pub(super) const fn remark(&self) -> Option<&'static str> {
+        match self {
+            Self::Machine => None,
+            Self::User => Some(
+                "it ends when you log out; `loginctl enable-linger` keeps it, and starts it at boot",
+            ),
+        }
+    }
+}

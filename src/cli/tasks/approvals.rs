@@ -1,0 +1,269 @@
+//! `algonius approvals`, `approve`, `deny` and `answer`: questions of agents to people.
+
+use algonius_actors::model::interaction::{AnswerSource, InteractionState};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::lookup;
+use crate::cli::args::approvals::{AnswerArgs, ApprovalsArgs, ApprovalsCommand, DenyArgs};
+use crate::cli::client::ServiceClient;
+use crate::cli::client::query::escaped;
+use crate::cli::error::CliError;
+use crate::cli::output::Out;
+use crate::wire::api::ErrorBody;
+use crate::wire::api::interactions::{
+    ClosedEntry, DecisionEntry, DecisionList, InteractionEntry, InteractionList,
+};
+
+/// Number of interactions among which a part of an id is looked up.
+const SEARCHED: u32 = 1000;
+
+/// Longest question in a list, in characters.
+const SHORT: usize = 60;
+
+/// Runs `approvals`.
+pub(in crate::cli) async fn run(
+    client: &ServiceClient,
+    args: ApprovalsArgs,
+    out: &Out,
+) -> Result<(), CliError> {
+    match args.command {
+        Some(ApprovalsCommand::Show { id }) => {
+            let one = one(client, &id).await?;
+            show(&one, out);
+            Ok(())
+        }
+        Some(ApprovalsCommand::Decisions { agent }) => decisions(client, agent, out).await,
+        None => list(client, args.all, args.task, out).await,
+    }
+}
+
+/// Runs `approve`.
+pub(in crate::cli) async fn approve(
+    client: &ServiceClient,
+    id: &str,
+    out: &Out,
+) -> Result<(), CliError> {
+    let one = one(client, id).await?;
+    // The digest binds the verdict to the call that was read here.
+    let body = json!({"verdict": "allow", "digest": one.question.digest});
+    answered(client, &one, body, out).await
+}
+
+/// Runs `deny`.
+pub(in crate::cli) async fn deny(
+    client: &ServiceClient,
+    args: DenyArgs,
+    out: &Out,
+) -> Result<(), CliError> {
+    let one = one(client, &args.id).await?;
+    let mut body = json!({"verdict": "deny", "digest": one.question.digest});
+    if let (Some(reason), Some(fields)) = (args.reason, body.as_object_mut()) {
+        fields.insert("reason".to_owned(), reason.into());
+    }
+    answered(client, &one, body, out).await
+}
+
+/// Runs `answer`.
+pub(in crate::cli) async fn answer(
+    client: &ServiceClient,
+    args: AnswerArgs,
+    out: &Out,
+) -> Result<(), CliError> {
+    let one = one(client, &args.id).await?;
+    let digest = &one.question.digest;
+    let body = match args {
+        AnswerArgs { decline: true, .. } => json!({"decline": true, "digest": digest}),
+        AnswerArgs { option: Some(option), .. } => json!({"option": option, "digest": digest}),
+        AnswerArgs { values: Some(values), .. } => {
+            let values: Value = serde_json::from_str(&values).map_err(|error| {
+                let hint = "give a JSON object with a member for each field";
+                refusal("answer-invalid", &format!("`--values` is not JSON: {error}"), hint)
+            })?;
+            json!({"values": values, "digest": digest})
+        }
+        AnswerArgs { text, .. } => json!({"text": text.unwrap_or_default(), "digest": digest}),
+    };
+    answered(client, &one, body, out).await
+}
+
+async fn answered(
+    client: &ServiceClient,
+    one: &InteractionEntry,
+    body: Value,
+    out: &Out,
+) -> Result<(), CliError> {
+    let path = format!("/api/v1/interactions/{}/answer", one.id);
+    let one: InteractionEntry = client.post(&path, body).await?;
+    if out.is_json() {
+        out.shape(&one);
+        return Ok(());
+    }
+    let closed = one.closed.as_ref().map(end).unwrap_or_default();
+    out.line(&format!("{} {closed}", one.id));
+    Ok(())
+}
+
+async fn list(
+    client: &ServiceClient,
+    all: bool,
+    task: Option<String>,
+    out: &Out,
+) -> Result<(), CliError> {
+    let mut path = "/api/v1/interactions?limit=1000".to_owned();
+    if !all {
+        path.push_str("&state=open");
+    }
+    if let Some(task) = task {
+        let task = lookup::task(client, &task).await?;
+        path.push_str(&format!("&execution={task}"));
+    }
+    let list: InteractionList = client.get(&path).await?;
+    if out.is_json() {
+        out.shape(&list);
+        return Ok(());
+    }
+    let rows = list.interactions.iter().map(row).collect();
+    out.table(["ID", "AGENT", "STATE", "EXPIRES", "TOOL", "QUESTION"], rows, "no open questions");
+    if list.interactions.iter().any(|one| one.state == InteractionState::Open) {
+        out.note(
+            "hint: `algonius approvals show ID` shows a question, `algonius approve ID` allows it",
+        );
+    }
+    Ok(())
+}
+
+fn row(one: &InteractionEntry) -> [String; 6] {
+    let tool = one.question.tool.as_ref().map_or("-", |call| &*call.tool);
+    let expires = match one.state {
+        InteractionState::Open => one.due_at.format("%Y-%m-%d %H:%M:%SZ").to_string(),
+        _ => "-".to_owned(),
+    };
+    let line = one.question.message.lines().next().unwrap_or_default();
+    [
+        one.id.to_string(),
+        one.agent.to_string(),
+        one.state.as_str().to_owned(),
+        expires,
+        tool.to_owned(),
+        line.chars().take(SHORT).collect(),
+    ]
+}
+
+fn show(one: &InteractionEntry, out: &Out) {
+    if out.is_json() {
+        return out.shape(one);
+    }
+    out.line(&format!("interaction  {}", one.id));
+    out.line(&format!("task         {}", one.execution));
+    out.line(&format!("agent        {}", one.agent));
+    out.line(&format!("state        {}", one.state.as_str()));
+    out.line(&format!("asked        {}", one.asked_at.format("%Y-%m-%d %H:%M:%SZ")));
+    out.line(&format!("expires      {}", one.due_at.format("%Y-%m-%d %H:%M:%SZ")));
+    out.line(&format!("question     {}", one.question.message));
+    if let Some(call) = &one.question.tool {
+        out.line(&format!("tool         {}", call.tool));
+        call.command.iter().for_each(|command| out.line(&format!("command      {command}")));
+        call.paths.iter().for_each(|path| out.line(&format!("path         {path}")));
+        call.url.iter().for_each(|url| out.line(&format!("url          {url}")));
+        if !call.args.is_null() {
+            out.line(&format!("arguments    {}", call.args));
+        }
+    }
+    for option in &one.question.options {
+        out.line(&format!("option       {}: {}", option.id, option.name));
+    }
+    one.question.schema.iter().for_each(|schema| out.line(&format!("schema       {schema}")));
+    one.closed.iter().for_each(|closed| out.line(&format!("end          {}", end(closed))));
+}
+
+/// Returns the end of an interaction in words.
+fn end(closed: &ClosedEntry) -> String {
+    let answer = closed.answer.as_ref().map_or("no answer", |answer| answer.word());
+    format!("{answer}, {}, {}", source(&closed.by), closed.at.format("%Y-%m-%d %H:%M:%SZ"))
+}
+
+fn source(by: &AnswerSource) -> String {
+    match by {
+        AnswerSource::Principal { name, channel, .. } => format!("by {name} ({channel})"),
+        AnswerSource::Rule { rule } => format!("by the rule {rule}"),
+        AnswerSource::Timeout => "because nobody answered in time".to_owned(),
+        AnswerSource::Cancel => "because the turn was cancelled".to_owned(),
+        AnswerSource::ProcessEnd => "because the process ended".to_owned(),
+        AnswerSource::Agent => "by the agent".to_owned(),
+    }
+}
+
+async fn decisions(
+    client: &ServiceClient,
+    agent: Option<String>,
+    out: &Out,
+) -> Result<(), CliError> {
+    let agent = agent.map(|agent| format!("&agent={}", escaped(&agent))).unwrap_or_default();
+    let mut all = Vec::new();
+    let mut after = 0;
+    loop {
+        let path = format!("/api/v1/permission-decisions?limit=1000&after={after}{agent}");
+        let list: DecisionList = client.get(&path).await?;
+        all.extend(list.decisions);
+        match list.next {
+            Some(next) => after = next,
+            None => break,
+        }
+    }
+    if out.is_json() {
+        out.shape(&DecisionList { decisions: all, next: None });
+        return Ok(());
+    }
+    let row = |one: &DecisionEntry| {
+        [
+            one.number.to_string(),
+            one.at.format("%Y-%m-%d %H:%M:%SZ").to_string(),
+            one.agent.to_string(),
+            one.tool.clone(),
+            one.verdict.as_str().to_owned(),
+            source(&one.by),
+        ]
+    };
+    let rows = all.iter().map(row).collect();
+    out.table(["NUMBER", "TIME", "AGENT", "TOOL", "VERDICT", "SOURCE"], rows, "no decisions");
+    Ok(())
+}
+
+/// Returns an interaction by its id, or by the start or the end of its id.
+async fn one(client: &ServiceClient, given: &str) -> Result<InteractionEntry, CliError> {
+    if let Ok(id) = Uuid::parse_str(given) {
+        return client.get(&format!("/api/v1/interactions/{id}")).await;
+    }
+    let part: String = given.to_ascii_lowercase().chars().filter(|char| *char != '-').collect();
+    let path = format!("/api/v1/interactions?limit={SEARCHED}");
+    let list: InteractionList = client.get(&path).await?;
+    let fits = |one: &InteractionEntry| {
+        let id = one.id.0.simple().to_string();
+        part.len() >= 4 && (id.starts_with(&part) || id.ends_with(&part))
+    };
+    let mut found: Vec<_> = list.interactions.into_iter().filter(fits).collect();
+    match found.len() {
+        1 => found.pop().ok_or_else(|| unknown(given)),
+        0 => Err(unknown(given)),
+        _ => {
+            let candidates = found.iter().map(|one| row(one).join("  ")).collect();
+            Err(CliError::Ambiguous { given: given.to_owned(), candidates, more: false })
+        }
+    }
+}
+
+fn unknown(given: &str) -> CliError {
+    let hint =
+        "give an id of `algonius approvals --all`, or 4 digits or more of its start or its end";
+    refusal("interaction-unknown", &format!("there is no interaction `{given}`"), hint)
+}
+
+fn refusal(code: &str, message: &str, hint: &str) -> CliError {
+    CliError::Refused(ErrorBody {
+        code: code.to_owned(),
+        category: "permanent".to_owned(),
+        message: message.to_owned(),
+        hint: hint.to_owned(),
+    })
+}

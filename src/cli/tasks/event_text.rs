@@ -1,0 +1,222 @@
+//! Events of a task as sentences for people. Events for programs only have no sentence.
+
+use algonius_actors::model::execution::content::{PartKind, Piece};
+use algonius_actors::model::execution::event::{
+    ANSWER, AgentStep, Event, EventKind, FileChange, MessageRole, TextRange, ToolStage,
+};
+use algonius_actors::model::execution::{Interruption, State, StateChange};
+use algonius_actors::model::permission::PermissionVerdict;
+
+use crate::cli::client::ServiceClient;
+use crate::cli::output::screen::cut;
+use crate::cli::output::time_text::time;
+use crate::cli::output::usage_text;
+use crate::wire::api::history::TextPart;
+use crate::wire::api::usage::Amounts;
+
+/// Maximum number of bytes read from a message, followed by the maximum number of characters shown.
+const READ: u64 = 2048;
+const SHOWN: usize = 200;
+
+/// Returns a line with the time of an event and its sentence; `None` for an event that is of no use to people. The
+/// text of a message is read from the service.
+pub(crate) async fn line(client: &ServiceClient, id: &str, event: &Event) -> Option<String> {
+    let sentence = match &event.data {
+        EventKind::Message { speaker, pieces, .. } => {
+            let said = message_text(client, id, pieces).await;
+            speaker_clause(*speaker, &said)
+        }
+        fact => of(fact),
+    };
+    sentence.map(|sentence| format!("{}  {sentence}", time(event.at)))
+}
+
+/// Returns the sentence of an event that refers to no stored text.
+fn of(fact: &EventKind) -> Option<String> {
+    match fact {
+        EventKind::StateChanged(moved) => of_move(moved),
+        EventKind::AttemptFailed(failure) => {
+            Some(format!("attempt failed: {} ({})", failure.message, failure.code))
+        }
+        EventKind::Deferred(parked) => {
+            Some(format!("waits for its account until {}", time(parked.until)))
+        }
+        EventKind::Artifact { id, name, pieces, last, .. } => {
+            of_artifact(id, name.as_ref(), pieces, *last)
+        }
+        EventKind::BudgetCharged { charge, .. } => {
+            usage_text::line(Amounts::from(*charge)).map(|amounts| format!("used {amounts}"))
+        }
+        EventKind::Step { step } => Some(of_step(step)),
+        EventKind::OutputTruncated { channel, dropped } => Some(format!(
+            "{dropped} bytes of {} were not kept: it is longer than the agent's limit",
+            channel.as_str()
+        )),
+        EventKind::DeadlineApproaching { message, .. } => Some(message.clone()),
+        EventKind::SessionLost { message } => Some(format!("context was lost: {message}")),
+        EventKind::CheckOutput { stdout, stderr } => Some(format!(
+            "the check of the work failed: {}",
+            cut(&format!("{stdout}{stderr}"), SHOWN)
+        )),
+        EventKind::MalformedLine { line, reason, text } => {
+            Some(format!("line {line} of the output {reason}: {}", cut(text, SHOWN)))
+        }
+        EventKind::InteractionOpened { interaction, message, due_at, .. } => Some(format!(
+            "the agent asks: {} (interaction {interaction}, until {})",
+            cut(message, SHOWN),
+            time(*due_at)
+        )),
+        EventKind::InteractionClosed { state, answer, .. } => {
+            let answer = answer.as_ref().map(|answer| format!(": {answer}")).unwrap_or_default();
+            Some(format!("the question is {}{answer}", state.as_str()))
+        }
+        EventKind::PermissionDecided { tool, verdict, rule } => {
+            let verdict = match verdict {
+                PermissionVerdict::Allow => "allows",
+                PermissionVerdict::Deny => "denies",
+                PermissionVerdict::Ask => "requires an answer about",
+            };
+            Some(format!("{rule} {verdict} {tool}"))
+        }
+        EventKind::Warning { message } => Some(format!("warning: {message}")),
+        // Processes, heartbeats, sessions and measurements: events for programs.
+        _ => None,
+    }
+}
+
+fn of_move(moved: &StateChange) -> Option<String> {
+    match moved.to {
+        State::Starting => Some(format!("attempt {} starts", moved.attempt_id.attempt)),
+        State::Waiting => Some(match moved.interruption {
+            Some(Interruption::AuthRequired) => "waits for the caller to authenticate".to_owned(),
+            Some(Interruption::InputRequired) | None => {
+                "waits for an answer of the caller".to_owned()
+            }
+        }),
+        State::Completed => Some("completed".to_owned()),
+        State::Failed => Some(format!("failed: {}", moved.reason)),
+        State::Timeout => Some(format!("timed out: {}", moved.reason)),
+        State::Cancelled => Some(format!("cancelled: {}", moved.reason)),
+        State::Running | State::Cleanup | State::Idle => None,
+    }
+}
+
+fn of_artifact(id: &str, name: Option<&String>, pieces: &[Piece], is_last: bool) -> Option<String> {
+    if !is_last {
+        return None; // More of it follows, and its last piece tells.
+    }
+    if id == ANSWER {
+        return Some("the answer is complete".to_owned());
+    }
+    let file = pieces.iter().find_map(|piece| piece.filename.as_ref());
+    Some(format!("made {}", file.or(name).map_or(id, String::as_str)))
+}
+
+fn of_step(step: &AgentStep) -> String {
+    match step {
+        AgentStep::Thinking => "the agent thinks".to_owned(),
+        AgentStep::ToolCall { tool, stage: ToolStage::Started, .. } => {
+            format!("the agent uses {tool}")
+        }
+        AgentStep::ToolCall { tool, stage: ToolStage::Completed, .. } => format!("{tool} is done"),
+        AgentStep::ToolCall { tool, stage: ToolStage::Failed, .. } => format!("{tool} failed"),
+        AgentStep::FileChange { path, change } => {
+            let verb = match change {
+                FileChange::Created => "created",
+                FileChange::Modified => "changed",
+                FileChange::Deleted => "deleted",
+            };
+            format!("the agent {verb} {path}")
+        }
+        AgentStep::Denied { tool } => format!("the agent was not allowed to use {tool}"),
+    }
+}
+
+fn speaker_clause(speaker: MessageRole, said: &str) -> Option<String> {
+    let said = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>();
+    let said = cut(&said.join(" "), SHOWN);
+    if said.is_empty() {
+        return None;
+    }
+    Some(match speaker {
+        MessageRole::User => format!("asked: {said}"),
+        MessageRole::AgentProgress => format!("the agent says: {said}"),
+        MessageRole::AgentQuestion => format!("the agent asks: {said}"),
+        MessageRole::AgentOutcome | MessageRole::AgentAnswer => {
+            format!("the agent says at its end: {said}")
+        }
+    })
+}
+
+/// Returns the start of the texts of a message. An unreadable text is left out, because the event itself is still
+/// valid.
+async fn message_text(client: &ServiceClient, id: &str, pieces: &[Piece]) -> String {
+    let mut words = Vec::new();
+    for piece in pieces
+        .iter()
+        .filter(|piece| piece.kind == PartKind::Text && piece.text.to > piece.text.from)
+    {
+        let TextRange { attempt_id: stamp, channel, from, to } = piece.text;
+        let (turn, attempt, channel) = (stamp.turn, stamp.attempt, channel.as_str());
+        let limit = (to - from).clamp(4, READ);
+        let path = format!(
+            "/api/v1/executions/{id}/text?turn={turn}&attempt={attempt}&channel={channel}\
+             &from={from}&limit={limit}"
+        );
+        if let Ok(part) = client.get::<TextPart>(&path).await {
+            let length = usize::try_from(to - from).unwrap_or(usize::MAX).min(part.text.len());
+            words.push(part.text.get(..length).unwrap_or(&part.text).to_owned());
+        }
+    }
+    words.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use algonius_actors::model::agent::budget::Charge;
+    use algonius_actors::model::execution::usage::{ResourceUsage, UsageReading};
+
+    use super::*;
+
+    #[test]
+    fn technical_events_have_no_sentence() {
+        let (numbers, cumulative) = (BTreeMap::new(), false);
+        for fact in [
+            EventKind::ProcessStarted { pid: 7 },
+            EventKind::Heartbeat(UsageReading::default()),
+            EventKind::ResourceUsage(ResourceUsage::default()),
+            EventKind::Session { id: "s".to_owned() },
+            EventKind::UsageReported { counters: numbers, cumulative },
+            EventKind::BudgetCharged {
+                day: <_>::default(),
+                charge: Charge { wall_ms: 9, ..<_>::default() },
+            },
+        ] {
+            assert_eq!(of(&fact), None, "{fact:?}");
+        }
+    }
+
+    #[test]
+    fn events_for_people_are_sentences() {
+        let charge =
+            Charge { input_tokens: 12, output_tokens: 3, cost_micros: 10_000, ..<_>::default() };
+        let tool =
+            AgentStep::ToolCall { id: None, tool: "Bash".to_owned(), stage: ToolStage::Started };
+        let lost = "the program did not go on".to_owned();
+        for (fact, sentence) in [
+            (
+                EventKind::BudgetCharged { day: <_>::default(), charge },
+                "used 12 input tokens, 3 output tokens, $0.010000",
+            ),
+            (EventKind::Step { step: tool }, "the agent uses Bash"),
+            (
+                EventKind::SessionLost { message: lost },
+                "context was lost: the program did not go on",
+            ),
+        ] {
+            assert_eq!(of(&fact).as_deref(), Some(sentence));
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Resolution of user input: a task by a part of its id, and suggestions for similar names.
+
+use uuid::Uuid;
+
+use crate::cli::args::filters::Filters;
+use crate::cli::client::{ServiceClient, similar_agent};
+use crate::cli::error::CliError;
+use crate::config::nearest;
+use crate::wire::api::{ErrorBody, ExecutionEntry, ExecutionList};
+
+/// Maximum number of tasks that are listed if a part of an id is ambiguous.
+const CANDIDATES: usize = 10;
+
+/// Returns the whole id of a task, by its id or by the start or the end of its id.
+///
+/// # Errors
+/// Fails if no task or several tasks have such an id.
+pub(crate) async fn task(client: &ServiceClient, given: &str) -> Result<String, CliError> {
+    if let Ok(id) = Uuid::parse_str(given) {
+        return Ok(id.to_string());
+    }
+    let is_part = given.chars().all(|char| char.is_ascii_hexdigit() || char == '-');
+    if !is_part || given.chars().filter(char::is_ascii_hexdigit).count() < 4 {
+        return Err(unknown(given));
+    }
+    let further = [
+        ("id", given.to_owned()),
+        ("summary", "true".to_owned()),
+        ("limit", (CANDIDATES + 1).to_string()),
+    ];
+    let query = Filters::default().query(&further);
+    let list: ExecutionList = client.get(&format!("/api/v1/executions?{query}")).await?;
+    match list.executions.as_slice() {
+        [] => Err(unknown(given)),
+        [only] => Ok(only.id.clone()),
+        several => {
+            let more = several.len() > CANDIDATES;
+            let candidates = several.iter().take(CANDIDATES).map(candidate).collect();
+            Err(CliError::Ambiguous { given: given.to_owned(), candidates, more })
+        }
+    }
+}
+
+fn candidate(entry: &ExecutionEntry) -> String {
+    let ExecutionEntry { id, agent, state, accepted_at, .. } = entry;
+    let request = entry.summary.as_ref().map(|it| it.request.as_str()).unwrap_or_default();
+    format!("{id}  {agent}  {state}  {}  {request}", accepted_at.format("%Y-%m-%d %H:%M:%SZ"))
+}
+
+fn unknown(given: &str) -> CliError {
+    CliError::Refused(ErrorBody {
+        code: "execution-unknown".to_owned(),
+        category: "permanent".to_owned(),
+        message: format!("there is no task `{given}`"),
+        hint:
+            "give an id of `algonius tasks list`, or 4 digits or more of its beginning or its end"
+                .to_owned(),
+    })
+}
+
+/// Returns a remark about a similar agent or schedule after a filter found nothing.
+pub(crate) async fn remark(client: &ServiceClient, filters: &Filters) -> Option<String> {
+    if let Some(given) = &filters.agent {
+        let near = similar_agent(client, given).await?;
+        return Some(format!("there is no agent `{given}` now; {near}"));
+    }
+    let given = filters.schedule.as_ref()?;
+    let list: serde_json::Value = client.get("/api/v1/schedules").await.ok()?;
+    let ids = list.get("schedules")?.as_array()?.iter().filter_map(|it| it.get("id")?.as_str());
+    let known: Vec<_> = ids.collect();
+    let near = nearest(given, &known).filter(|_| !known.contains(&given.as_str()))?;
+    Some(format!("there is no schedule `{given}`; did you mean `{near}`?"))
+}

@@ -1,0 +1,213 @@
+//! `algonius send`: sends a message to an agent and prints the answer.
+
+mod answer_text;
+mod dialogue;
+
+use std::io::{IsTerminal, Read};
+use std::path::PathBuf;
+
+use algonius_a2a::interaction::INTERACTIONS;
+use algonius_a2a::{OVERRIDES, PARAMETERS};
+use dialogue::StreamedSend;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::cli::args::send::Send;
+use crate::cli::client::ServiceClient;
+use crate::cli::error::CliError;
+use crate::cli::output::{Out, failure_details};
+use crate::wire::api::ErrorBody;
+use crate::wire::api::history::ExecutionDetail;
+
+/// Sends the message and prints the answer as it arrives, the whole answer, or only the id of the task.
+pub(crate) async fn run(client: &ServiceClient, send: Send, out: &Out) -> Result<(), CliError> {
+    let (agent, waits, streams) = (send.agent.clone(), !send.no_wait, !send.no_stream);
+    let shows_errors = send.stderr || std::io::stderr().is_terminal();
+    let params = params(send, out)?;
+    if waits && streams {
+        return StreamedSend::new(client, &agent, (out, shows_errors))?.hold(params).await;
+    }
+    let task = client.request(&agent, "message/send", params).await?;
+    if out.is_json() {
+        out.shape(&task);
+    }
+    let state = text(&task, "/status/state");
+    if matches!(state, "submitted" | "working") && (!waits || out.is_json()) {
+        if !out.is_json() {
+            out.line(text(&task, "/id"));
+        }
+        return Ok(());
+    }
+    let print = |answer: &str| {
+        if !out.is_json() {
+            out.text(answer);
+        }
+    };
+    finish((client, &agent), &task, print, out).await
+}
+
+/// Reports the end of a task: prints its answer with `print`, or returns the reason why there is none.
+async fn finish(
+    (client, agent): (&ServiceClient, &str),
+    task: &Value,
+    print: impl FnOnce(&str),
+    out: &Out,
+) -> Result<(), CliError> {
+    let state = text(task, "/status/state");
+    if !out.is_json() {
+        let warnings = task.pointer("/metadata/warnings").and_then(Value::as_array);
+        let warnings = warnings.into_iter().flatten().filter_map(Value::as_str);
+        warnings.for_each(|warning| out.note(&format!("warning: {warning}")));
+        if text(task, "/metadata/continuity") == "lost" {
+            out.note(
+                "warning: the agent has lost the context: it answers without the messages before",
+            );
+        }
+    }
+    if state == "completed" {
+        print(&answer(task));
+        return Ok(());
+    }
+    let trouble = trouble(task);
+    // A caller that waits for the whole answer receives the same refusal with the same code.
+    if let Some(refusal) = trouble.as_ref().filter(|trouble| trouble.code == "queue-timeout") {
+        return Err(CliError::Refused(refusal.clone()));
+    }
+    let mut message = sentence(task, state);
+    let when = match state {
+        "input-required" => Some(""),
+        "auth-required" => Some("once you have authenticated, "),
+        _ => None,
+    };
+    if let Some(when) = when.filter(|_| !out.is_json()) {
+        let id = text(task, "/id");
+        let asks = task.pointer("/status/message/metadata").and_then(|it| it.get(INTERACTIONS));
+        let command = match asks {
+            Some(_) => {
+                "algonius approve ID` or `algonius deny ID`; list the ids by `algonius approvals"
+                    .to_owned()
+            }
+            None => format!("algonius send {agent} --task {id} TEXT"),
+        };
+        message = format!("{message}\n  hint: {when}answer by `{command}`");
+    }
+    if state == "failed" && !out.is_json() {
+        message.push_str(&report(client, text(task, "/id")).await);
+    }
+    Err(CliError::NotDone { message, trouble })
+}
+
+/// Returns the details of a failed task. A token without the right to read gets none.
+async fn report(client: &ServiceClient, id: &str) -> String {
+    let detail = client.get::<ExecutionDetail>(&format!("/api/v1/executions/{id}")).await;
+    detail.map(|detail| failure_details::report(&detail)).unwrap_or_default()
+}
+
+/// Returns a text in a document; empty if it is absent.
+fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn params(send: Send, out: &Out) -> Result<Value, CliError> {
+    let text = match send.text.as_deref() {
+        None | Some("-") => standard_input(out)?,
+        Some(text) => text.to_owned(),
+    };
+    let mut message = json!({
+        "kind": "message",
+        "role": "user",
+        "messageId": send.message_id.unwrap_or_else(|| Uuid::new_v4().to_string()),
+        "parts": [{"kind": "text", "text": text}],
+    });
+    if let Value::Object(message) = &mut message {
+        for (name, id) in [("contextId", send.context), ("taskId", send.task)] {
+            message.extend(id.map(|id| (name.to_owned(), json!(id))));
+        }
+        let metadata = metadata(send.params, send.working_dir, send.env);
+        if !metadata.is_empty() {
+            message.insert("metadata".to_owned(), Value::Object(metadata));
+        }
+    }
+    Ok(json!({"message": message, "configuration": {"blocking": !send.no_wait}}))
+}
+
+fn metadata(
+    params: Vec<(String, String)>,
+    working_dir: Option<PathBuf>,
+    env: Vec<(String, String)>,
+) -> Map<String, Value> {
+    let object = |pairs: Vec<(String, String)>| -> Map<_, _> {
+        pairs.into_iter().map(|(name, value)| (name, json!(value))).collect()
+    };
+    let (mut metadata, mut overrides) = (Map::new(), Map::new());
+    if let Some(folder) = working_dir {
+        // A relative path belongs to this machine; a path that does not exist here may exist on the machine of the
+        // service.
+        let folder = folder.canonicalize().unwrap_or(folder);
+        overrides.insert("workingDirectory".to_owned(), json!(folder));
+    }
+    if !env.is_empty() {
+        overrides.insert("environment".to_owned(), Value::Object(object(env)));
+    }
+    for (name, given) in [(PARAMETERS, object(params)), (OVERRIDES, overrides)] {
+        if !given.is_empty() {
+            metadata.insert(name.to_owned(), Value::Object(given));
+        }
+    }
+    metadata
+}
+
+fn standard_input(out: &Out) -> Result<String, CliError> {
+    if std::io::stdin().is_terminal() && !out.is_json() {
+        out.note("the message is read from this terminal, up to Ctrl-D");
+    }
+    let mut text = String::new();
+    match std::io::stdin().read_to_string(&mut text) {
+        Ok(_) => Ok(text),
+        Err(source) => Err(CliError::Input { source }),
+    }
+}
+
+/// Returns the text of all artifacts.
+fn answer(task: &Value) -> String {
+    let list = |value: &Value, name: &str| {
+        value.get(name).and_then(Value::as_array).cloned().unwrap_or_default()
+    };
+    let parts = list(task, "artifacts").into_iter().flat_map(|artifact| list(&artifact, "parts"));
+    parts.filter_map(|part| part.get("text").and_then(Value::as_str).map(str::to_owned)).collect()
+}
+
+/// Returns the error of a task, if its status has one.
+fn trouble(task: &Value) -> Option<ErrorBody> {
+    let told = |name: &str| {
+        task.pointer(&format!("/status/message/metadata/{name}"))?.as_str().map(str::to_owned)
+    };
+    let message = task.pointer("/status/message/parts/0/text")?.as_str()?.to_owned();
+    Some(ErrorBody {
+        code: told("code")?,
+        category: told("category")?,
+        message,
+        hint: told("hint")?,
+    })
+}
+
+/// Returns the texts and addresses of a message, each on its own line.
+fn message_text(message: Option<&Value>) -> String {
+    let parts = message.and_then(|message| message.get("parts")?.as_array());
+    let lines = parts.into_iter().flatten().filter_map(|part| {
+        let text = part.get("text").or_else(|| part.pointer("/file/uri"))?;
+        text.as_str().map(|text| text.trim_end().to_owned())
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn sentence(task: &Value, state: &str) -> String {
+    let (id, why) = (text(task, "/id"), message_text(task.pointer("/status/message")));
+    let (code, hint) =
+        (text(task, "/status/message/metadata/code"), text(task, "/status/message/metadata/hint"));
+    match (why.is_empty(), code.is_empty()) {
+        (true, _) => format!("task {id} is {state}"),
+        (false, true) => format!("task {id} is {state}: {why}"),
+        (false, false) => format!("task {id} is {state}: {why}\n  hint: {hint} ({code})"),
+    }
+}

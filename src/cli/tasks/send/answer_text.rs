@@ -1,0 +1,114 @@
+//! Text of an answer, printed as it arrives.
+
+use std::collections::BTreeSet;
+use std::io::{self, IsTerminal};
+
+use serde_json::{Value, json};
+
+use super::{answer, text};
+use crate::cli::output::Out;
+use crate::cli::output::progress::ProgressLine;
+
+/// Answer of which a part may be printed.
+pub(super) struct AnswerText<'o> {
+    out: &'o Out,
+    /// Printed part of the present message.
+    shown: String,
+    /// Latest message of the agent in a status update.
+    message: String,
+    /// Ids of the artifacts of which something was printed.
+    artifacts: BTreeSet<String>,
+    /// True if the answer is printed only at its end: it goes to a file, or another attempt creates it again.
+    is_kept_back: bool,
+}
+
+impl<'o> AnswerText<'o> {
+    /// Returns an answer of which nothing is printed.
+    pub(super) fn new(out: &'o Out) -> Self {
+        Self {
+            out,
+            shown: String::new(),
+            message: String::new(),
+            artifacts: BTreeSet::new(),
+            is_kept_back: out.goes_to_a_file(),
+        }
+    }
+
+    /// Sets the latest message of the agent in a status update.
+    pub(super) fn set_message(&mut self, said: &str) {
+        said.clone_into(&mut self.message);
+    }
+
+    /// Prints a piece of the answer as it arrives, in place of the progress line.
+    pub(super) fn show(&mut self, event: &Value, progress: &mut ProgressLine) {
+        let is_more = event.get("append").and_then(Value::as_bool).unwrap_or_default();
+        let artifact = text(event, "/artifact/artifactId").to_owned();
+        let piece = answer(&json!({"artifacts": [event.get("artifact")]}));
+        if !self.artifacts.insert(artifact) && !is_more && !self.shown.is_empty() {
+            self.replace();
+        }
+        if self.out.is_json() || self.is_kept_back || piece.is_empty() {
+            return;
+        }
+        progress.disable();
+        if !is_more && self.has_open_line() {
+            self.out.line("");
+        }
+        self.shown.push_str(&piece);
+        self.out.piece(&piece);
+    }
+
+    /// Ends a text that another one replaces. A message that the agent wrote before it used a tool stays, and the
+    /// next message is printed after it as it arrives. Another attempt prints the whole answer at the end, because a
+    /// pipe must not receive the parts of several attempts. A terminal shows all of them.
+    fn replace(&mut self) {
+        // The agent reports a message that was not its answer in the status update before the next one. That
+        // text has no line end.
+        let is_whole = self.message == self.shown.trim_end();
+        let rest = if is_whole { Some("") } else { self.message.strip_prefix(&self.shown) };
+        if let Some(rest) = rest {
+            if !self.is_kept_back && !self.out.is_json() {
+                let end = if is_whole && self.shown.ends_with('\n') { "" } else { "\n" };
+                self.out.piece(&format!("{rest}{end}"));
+            }
+            self.shown.clear();
+        } else if !io::stdout().is_terminal() {
+            self.is_kept_back = true;
+            self.out.note("the agent starts its answer again; the text above is not the answer");
+        }
+    }
+
+    /// Forgets the printed part, because the agent answers anew after the next input.
+    pub(super) fn begin(&mut self) {
+        if self.has_open_line() {
+            self.out.line("");
+        }
+        self.shown.clear();
+        self.artifacts.clear();
+    }
+
+    /// True if a terminal shows an answer line without a line end.
+    fn has_open_line(&self) -> bool {
+        let is_open = !self.shown.is_empty() && !self.shown.ends_with('\n');
+        is_open && io::stdout().is_terminal()
+    }
+
+    /// Prints the part of the whole answer that is not printed yet.
+    pub(super) fn complete(&self, whole: &str) {
+        let is_open = !self.shown.is_empty() && !self.shown.ends_with('\n');
+        match whole.strip_prefix(&self.shown) {
+            Some("") => {
+                if is_open && io::stdout().is_terminal() {
+                    self.out.line("");
+                }
+            }
+            Some(rest) => self.out.text(rest),
+            None => {
+                if is_open {
+                    self.out.line("");
+                }
+                self.out.text(whole);
+            }
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! `algonius tasks watch` and `algonius logs`: show tasks while they run.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use algonius_actors::model::execution::Outcome;
+use algonius_actors::model::execution::event::TextChannel;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use serde_json::json;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::{event_text, lookup};
+use crate::cli::args::filters::Filters;
+use crate::cli::client::ServiceClient;
+use crate::cli::client::feed::ExecutionFeed;
+use crate::cli::client::query::escaped;
+use crate::cli::client::tail::{TailItem, so_far};
+use crate::cli::error::CliError;
+use crate::cli::output::{Out, failure_details};
+use crate::wire::api::agent::AgentDetail;
+use crate::wire::api::history::ExecutionDetail;
+use crate::wire::api::{ExecutionEntry, ExecutionList};
+
+/// Interval between two searches for new executions.
+const PACE: Duration = Duration::from_millis(100);
+
+/// Shows a task up to its end: its answer on standard output, its events on standard error. The exit code reports
+/// the outcome.
+pub(crate) async fn task(
+    client: &ServiceClient,
+    id: &str,
+    is_raw: bool,
+    out: &Out,
+) -> Result<(), CliError> {
+    let entry: ExecutionEntry = client.get(&format!("/api/v1/executions/{id}")).await?;
+    let channels = Channels::of(client, &entry.agent, is_raw || out.is_json()).await;
+    let mut feed = ExecutionFeed::of(id.to_owned(), channels.names());
+    while let Some(told) = feed.next(client).await? {
+        match told {
+            _ if out.is_json() => out.document(&as_json(id, &told)),
+            TailItem::Event(event) => {
+                let line = event_text::line(client, id, &event).await;
+                line.into_iter().for_each(|line| out.note(&line));
+            }
+            TailItem::Text(TextChannel::Stderr, text) => out.aside(&text),
+            TailItem::Text(_, text) => out.piece(&text),
+        }
+    }
+    out.end();
+    let detail: ExecutionDetail = client.get(&format!("/api/v1/executions/{id}")).await?;
+    judge(&detail, out)
+}
+
+fn judge(detail: &ExecutionDetail, out: &Out) -> Result<(), CliError> {
+    let entry = &detail.entry;
+    if entry.outcome == Some(Outcome::Completed) {
+        return Ok(());
+    }
+    let why = entry.error.as_ref().map(|error| format!(": {}", error.message)).unwrap_or_default();
+    let report = if out.is_json() { String::new() } else { failure_details::report(detail) };
+    let message = format!("task {} is {}{why}{report}", entry.id, entry.state);
+    Err(CliError::NotDone { message, trouble: entry.error.clone() })
+}
+
+/// Texts of an agent's tasks that are shown to people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Channels {
+    /// Standard output is the answer, or additional output of the program.
+    Output,
+    /// Standard output contains events of a protocol, so the answer derived from them is shown.
+    Answer,
+}
+
+impl Channels {
+    /// Returns the channels of an agent. With `is_raw`, always its standard output.
+    async fn of(client: &ServiceClient, agent: &str, is_raw: bool) -> Self {
+        if is_raw {
+            return Self::Output;
+        }
+        // The standard output is shown for an agent that was removed or that the token may not see.
+        let path = format!("/api/v1/agents/{}", escaped(agent));
+        let detail: Option<AgentDetail> = client.get(&path).await.ok();
+        let program = detail.and_then(|detail| detail.status.program);
+        match program.is_some_and(|program| program.prints_events) {
+            true => Self::Answer,
+            false => Self::Output,
+        }
+    }
+
+    const fn names(self) -> &'static str {
+        match self {
+            Self::Output => "stdout,stderr",
+            Self::Answer => "answer,stderr",
+        }
+    }
+
+    const fn all(self) -> [TextChannel; 2] {
+        match self {
+            Self::Output => [TextChannel::Stdout, TextChannel::Stderr],
+            Self::Answer => [TextChannel::Answer, TextChannel::Stderr],
+        }
+    }
+}
+
+/// Channels by agent, so that each agent is requested only once.
+#[derive(Default)]
+struct AgentChannels(BTreeMap<String, Channels>);
+
+impl AgentChannels {
+    async fn of(&mut self, client: &ServiceClient, agent: &str, is_raw: bool) -> Channels {
+        if let Some(channels) = self.0.get(agent) {
+            return *channels;
+        }
+        let channels = Channels::of(client, agent, is_raw).await;
+        self.0.insert(agent.to_owned(), channels);
+        channels
+    }
+}
+
+/// Shows the latest tasks, each line with its agent and its task; with `follow`, also all new ones.
+pub(crate) async fn logs(
+    client: &ServiceClient,
+    agent: Option<String>,
+    (lines, follow, is_raw): (u32, bool, bool),
+    out: &Out,
+) -> Result<(), CliError> {
+    let is_raw = is_raw || out.is_json();
+    let filters = Filters { agent, ..Filters::default() };
+    let path = format!("/api/v1/executions?{}", filters.query(&[("limit", lines.to_string())]));
+    if follow {
+        return follow_all(client, &path, is_raw, out).await;
+    }
+    let list: ExecutionList = client.get(&path).await?;
+    if list.executions.is_empty() {
+        lookup::remark(client, &filters).await.into_iter().for_each(|remark| out.note(&remark));
+    }
+    let mut known = AgentChannels::default();
+    for entry in list.executions.iter().rev() {
+        let mut lines = ExecutionLines::of(entry);
+        let channels = known.of(client, &entry.agent, is_raw).await;
+        for told in so_far(client, &entry.id, channels.all()).await? {
+            lines.print(client, told, out).await;
+        }
+        lines.finish(out);
+    }
+    Ok(())
+}
+
+/// Shows all items of the executions of a list, and of new executions. Never ends without a signal.
+async fn follow_all(
+    client: &ServiceClient,
+    path: &str,
+    is_raw: bool,
+    out: &Out,
+) -> Result<(), CliError> {
+    let (mut known, mut agents) = (BTreeSet::new(), AgentChannels::default());
+    let mut feeds = FuturesUnordered::new();
+    let mut pace = interval(PACE);
+    pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            Some(next) = feeds.next(), if !feeds.is_empty() => {
+                let (feed, mut lines, told): (ExecutionFeed, ExecutionLines, Option<TailItem>) = next?;
+                match told {
+                    Some(told) => {
+                        lines.print(client, told, out).await;
+                        feeds.push(next_of(client, feed, lines));
+                    }
+                    None => lines.finish(out),
+                }
+            }
+            _ = pace.tick() => {
+                let list: ExecutionList = client.get(path).await?;
+                // Ids sort by the time of acceptance.
+                for entry in list.executions.iter().rev() {
+                    if known.insert(entry.id.clone()) {
+                        let channels = agents.of(client, &entry.agent, is_raw).await;
+                        let feed = ExecutionFeed::of(entry.id.clone(), channels.names());
+                        let lines = ExecutionLines::of(entry);
+                        feeds.push(next_of(client, feed, lines));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Returns the next item of an execution, with the state to continue.
+async fn next_of(
+    client: &ServiceClient,
+    mut feed: ExecutionFeed,
+    lines: ExecutionLines,
+) -> Result<(ExecutionFeed, ExecutionLines, Option<TailItem>), CliError> {
+    let told = feed.next(client).await?;
+    Ok((feed, lines, told))
+}
+
+/// Lines of one task.
+struct ExecutionLines {
+    id: String,
+    name: String,
+    /// Text without a line end yet, by channel.
+    rest: BTreeMap<&'static str, String>,
+}
+
+impl ExecutionLines {
+    fn of(entry: &ExecutionEntry) -> Self {
+        let name = format!("{} {}", entry.agent, entry.id);
+        Self { id: entry.id.clone(), name, rest: BTreeMap::new() }
+    }
+
+    async fn print(&mut self, client: &ServiceClient, told: TailItem, out: &Out) {
+        match told {
+            _ if out.is_json() => out.document(&as_json(&self.id, &told)),
+            TailItem::Event(event) => {
+                let line = event_text::line(client, &self.id, &event).await;
+                line.into_iter().for_each(|line| out.line(&format!("{} {line}", self.name)));
+            }
+            TailItem::Text(channel, text) => self.take(channel.as_str(), &text, out),
+        }
+    }
+
+    fn take(&mut self, channel: &'static str, text: &str, out: &Out) {
+        let mut rest = self.rest.remove(channel).unwrap_or_default() + text;
+        while let Some(end) = rest.find('\n') {
+            let next = rest.split_off(end + 1);
+            out.line(&format!("{} {channel}: {}", self.name, rest.trim_end()));
+            rest = next;
+        }
+        self.rest.insert(channel, rest);
+    }
+
+    /// Prints the text that had no line end.
+    fn finish(&mut self, out: &Out) {
+        for (channel, rest) in std::mem::take(&mut self.rest) {
+            if !rest.is_empty() {
+                out.line(&format!("{} {channel}: {rest}", self.name));
+            }
+        }
+    }
+}
+
+fn as_json(id: &str, told: &TailItem) -> String {
+    match told {
+        TailItem::Event(event) => json!({"id": id, "event": event}),
+        TailItem::Text(channel, text) => json!({"id": id, "channel": channel, "text": text}),
+    }
+    .to_string()
+}

@@ -1,0 +1,10 @@
+//! Faults of a configuration: complaints about places, and suggestions of corrections.
+
+mod builder;
+mod fault;
+mod suggestion;
+
+pub(crate) use builder::{DiagnosticBuilder, from_message};
+pub(crate) use fault::in_order;
+pub use fault::{ConfigFault, ConfigFaults, FaultCode, Severity};
+pub use suggestion::nearest;

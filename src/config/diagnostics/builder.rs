@@ -1,0 +1,67 @@
+//! Complaints about places, before they become faults.
+
+use super::fault::{FaultCode, Severity};
+use super::suggestion::{nearest, renamed};
+
+/// Complaint about a place: the message and an optional hint.
+pub(crate) struct DiagnosticBuilder {
+    pub(crate) code: Option<FaultCode>,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+}
+
+impl DiagnosticBuilder {
+    /// Adds a suggestion for the author.
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// Sets the kind of the complaint.
+    pub(crate) fn of_kind(self, code: FaultCode) -> Self {
+        Self { code: Some(code), ..self }
+    }
+
+    /// Returns the kind: the one that was set, or the one that the severity implies.
+    pub(crate) fn kind(&self, severity: Severity) -> FaultCode {
+        self.code.unwrap_or(match severity {
+            Severity::Error if self.message == NEEDED => FaultCode::MissingKey,
+            Severity::Error => FaultCode::InvalidValue,
+            Severity::Warning => FaultCode::Advice,
+            Severity::Lack => FaultCode::MissingWhileDisabled,
+            Severity::Unavailable => FaultCode::ProgramMissing,
+        })
+    }
+
+    /// Adds the nearest of the `known` words, or all of them if none is near.
+    pub(crate) fn among<'w>(self, given: &str, known: impl IntoIterator<Item = &'w str>) -> Self {
+        let known: Vec<&str> = known.into_iter().collect();
+        if let Some(new) = renamed(given).filter(|new| known.contains(new)) {
+            return self.hint(format!("its name is now `{new}`"));
+        }
+        match nearest(given, &known) {
+            Some(word) => self.hint(format!("did you mean `{word}`?")),
+            None if known.is_empty() => self,
+            None => self.hint(format!("known: {}", known.join(", "))),
+        }
+    }
+}
+
+/// Complaint about a missing key that is required.
+const NEEDED: &str = "is needed";
+
+/// Starts a complaint that will get a hint.
+pub(crate) fn from_message(message: impl Into<String>) -> DiagnosticBuilder {
+    DiagnosticBuilder { code: None, message: message.into(), hint: None }
+}
+
+impl From<&str> for DiagnosticBuilder {
+    fn from(message: &str) -> Self {
+        from_message(message)
+    }
+}
+
+impl From<String> for DiagnosticBuilder {
+    fn from(message: String) -> Self {
+        from_message(message)
+    }
+}

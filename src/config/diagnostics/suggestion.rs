@@ -1,0 +1,27 @@
+//! Suggestions for misspelled words and renamed keys.
+
+/// Keys of earlier builds with their present names.
+const RENAMED: [(&str, &str); 8] = [
+    ("agents_memory_bytes", "max_reserved_memory_bytes"),
+    ("lost_exit_codes", "unknown_session_exit_codes"),
+    ("lost_regex", "unknown_session_regex"),
+    ("park_default", "first_wait"),
+    ("park_max", "max_wait"),
+    ("park_times", "max_deferrals"),
+    ("refused_pause", "blocked_time"),
+    ("return_raw", "unredacted_response"),
+];
+
+/// Returns the present name of a key of earlier builds.
+pub(super) fn renamed(given: &str) -> Option<&'static str> {
+    RENAMED.iter().find(|(old, _)| *old == given).map(|(_, new)| *new)
+}
+
+/// Returns the known word that `given` is most likely a misspelling of.
+#[must_use]
+pub fn nearest<'w>(given: &str, known: &[&'w str]) -> Option<&'w str> {
+    let given = given.to_lowercase().replace('-', "_");
+    let slips = |word: &str| strsim::damerau_levenshtein(&given, &word.replace('-', "_"));
+    let (slips, word) = known.iter().map(|word| (slips(word), *word)).min()?;
+    (slips <= (word.len() / 3).max(1)).then_some(word)
+}

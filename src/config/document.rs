@@ -1,0 +1,92 @@
+//! The whole document, read subject by subject into settings.
+
+use std::path::Path;
+
+use algonius_actors::model::id::AgentId;
+
+use super::keys::agent::exposure::AuthConfig;
+use super::keys::agent::{self, ReadContext, card};
+use super::keys::limits::Limits;
+use super::keys::server::{self, access};
+use super::keys::{
+    alerts, inputs, log, pressure, push, redaction, retention, schedules, telemetry, tokens,
+};
+use super::presets::MergedDocument;
+use super::service_files::ServiceFiles;
+use super::settings::{CallerSettings, ObservabilitySettings, SecrecySettings, Settings};
+use super::table::{ConfigReader, Section, SourcePosition, Spanned};
+
+/// Reads the whole document. Returns `None` if settings cannot be built; a fault gives the reason.
+pub(super) fn read<'c>(
+    reader: &'c ConfigReader<'c>,
+    laid: &'c MergedDocument<'c>,
+) -> Option<Settings> {
+    let top = SourcePosition { path: String::new(), span: 0..0, shown: true };
+    let mut root = Section::new(reader, top, Some(&laid.document));
+    // The bounds of most numbers below follow from these limits.
+    let limits = Limits::read(root.section("limits"));
+    // The ids are read before all else that may name an agent.
+    let sections = identified(reader, root.sections("agents"));
+    if sections.is_empty() {
+        reader.error(&root.place.below("agents"), "one agent at least is needed");
+    }
+    let ids: Vec<AgentId> = sections.iter().map(|(id, _)| id.value.clone()).collect();
+    let mut from = root.section("server");
+    let provider = card::provider(&mut from);
+    let (server, default_agent) = server::read(from, &ids);
+    let log = log::read(root.section("log"));
+    let lockout = access::lockout(root.section("lockout"));
+    // A wrong address has its own fault, and must not cause others about open agents.
+    let is_loopback = server.as_ref().is_none_or(|server| server.listen.ip().is_loopback());
+    let pressure = pressure::read(root.section("pressure"));
+    let push = push::read(root.section("push"));
+    let retention = retention::read(root.section("retention"));
+    let redaction = redaction::read(root.section("redaction"));
+    let metrics = alerts::metrics(root.section("metrics"));
+    let alerts = Box::new(alerts::read(root.section("alerts")));
+    let telemetry = telemetry::read(root.section("telemetry"));
+    let tokens = tokens::read(&mut root, &ids);
+    let mut auth_config = AuthConfig::new(is_loopback, tokens, provider);
+    let data_dir = server.as_ref().map_or(Path::new(""), |server| &server.data_dir);
+    let inputs = inputs::read(root.section("inputs"), data_dir);
+    let basis = ReadContext { limits: &limits, data_dir, behind: &laid.behind };
+    let agents = agent::read_all(reader, sections, &basis, &mut auth_config);
+    let known = schedules::KnownNames {
+        agents: agents.iter().map(|agent| &*agent.spec).collect(),
+        tokens: auth_config.tokens.iter().map(|token| token.name.as_str()).collect(),
+    };
+    let scheduling = schedules::read(&mut root, &known);
+    root.finish();
+    // Every table was read before a missing server ends the function, so that each fault is reported.
+    let (tokens, secrets, server) = (auth_config.tokens, Vec::new(), server?);
+    let settings = Settings {
+        server,
+        pressure,
+        push,
+        retention,
+        agents,
+        default_agent,
+        callers: CallerSettings { tokens, lockout },
+        secrecy: SecrecySettings { secrets, redaction, inputs },
+        observability: ObservabilitySettings { log, metrics, alerts, telemetry },
+        scheduling,
+        files: Vec::new(),
+        service_files: ServiceFiles::default(),
+    };
+    Some(settings)
+}
+
+/// Returns the sections whose name is a valid id.
+fn identified<'c>(
+    reader: &ConfigReader<'c>,
+    sections: Vec<(Spanned<String>, Section<'c>)>,
+) -> Vec<(Spanned<AgentId>, Section<'c>)> {
+    let mut identified = Vec::new();
+    for (name, section) in sections {
+        match AgentId::new(name.value.as_str()) {
+            Ok(value) => identified.push((Spanned { value, place: name.place }, section)),
+            Err(error) => reader.error(&name.place, error.to_string()),
+        }
+    }
+    identified
+}

@@ -1,0 +1,363 @@
+//! `[agents.<id>]`: settings of an agent for its card and its supervision.
+
+mod budget;
+pub(crate) mod card;
+mod consent;
+mod deadlines;
+pub(crate) mod exposure;
+pub(crate) mod network;
+mod overrides;
+pub(crate) mod program;
+mod quota;
+pub(crate) mod remote;
+mod resources;
+mod sandbox;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::model::agent::remote::RemoteSpec;
+use algonius_actors::model::agent::{
+    Access, AgentKind, AgentProfile, AgentSpec, Allowance, Capacity, ProgramFacts, RetrySpec,
+    Sizes, Skill, WorkLimits, WorkerFacts,
+};
+use algonius_actors::model::id::AgentId;
+use algonius_actors::model::program::program_runtime::PresetName;
+use algonius_actors::model::program::{InputPattern, ProgramSpec};
+
+use super::limits::Limits;
+use super::program_search::ProgramSearch;
+use crate::config::diagnostics::{Severity, from_message};
+use crate::config::presets::{About, Behind};
+use crate::config::table::{ConfigReader, Section, Spanned, ValueBounds, WrittenValue, value};
+use exposure::AuthConfig;
+use program::mode;
+
+/// Greatest input in bytes that fits into one argument of a program with room to spare.
+const ARGUMENT: u64 = 100 << 10;
+
+/// Agent and what performs its work.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Agent {
+    /// Specification for the card and the supervision tree.
+    pub spec: Arc<AgentSpec>,
+    /// Worker behind the agent. All users of the agent share it.
+    pub worker: AgentWorker,
+    /// Description of its preset.
+    pub about: About,
+}
+
+/// Worker behind an agent, by the kind of the agent.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AgentWorker {
+    /// Program on this machine.
+    Program {
+        /// Settings of the program.
+        program: Arc<ProgramSpec>,
+        /// Search for its file.
+        search: Arc<ProgramSearch>,
+    },
+    /// A2A agent of another service.
+    Remote(Arc<RemoteSpec>),
+}
+
+impl Agent {
+    /// Returns the program of the agent, or `None` for an agent of another kind.
+    #[must_use]
+    pub const fn program(&self) -> Option<&Arc<ProgramSpec>> {
+        match &self.worker {
+            AgentWorker::Program { program, .. } => Some(program),
+            AgentWorker::Remote(_) => None,
+        }
+    }
+
+    /// Returns the program of the agent to change it, or `None` for an agent of another kind.
+    pub fn program_mut(&mut self) -> Option<&mut ProgramSpec> {
+        match &mut self.worker {
+            AgentWorker::Program { program, .. } => Some(Arc::make_mut(program)),
+            AgentWorker::Remote(_) => None,
+        }
+    }
+}
+
+/// Context for reading every agent.
+pub(crate) struct ReadContext<'b> {
+    /// Bounds of its settings.
+    pub(crate) limits: &'b Limits,
+    /// Data directory of the service.
+    pub(crate) data_dir: &'b Path,
+    /// Presets of the agents; an inner `None` if the preset cannot be used.
+    pub(crate) behind: &'b BTreeMap<String, Option<Behind>>,
+}
+
+/// Reads every agent. A section whose name is not an id is a fault and is skipped.
+pub(crate) fn read_all(
+    reader: &ConfigReader<'_>,
+    sections: Vec<(Spanned<AgentId>, Section<'_>)>,
+    basis: &ReadContext<'_>,
+    auth_config: &mut AuthConfig,
+) -> Vec<Agent> {
+    let mut names = BTreeSet::new();
+    let mut agents = Vec::new();
+    for (id, mut section) in sections {
+        let name = section.nonblank("name");
+        let name = name.unwrap_or(Spanned { value: id.value.to_string(), place: id.place });
+        if !names.insert(name.value.clone()) {
+            reader.error(&name.place, format!("another agent has the name `{}`", name.value));
+        }
+        agents.extend(read(section, id.value, name.value, basis, auth_config));
+    }
+    agents
+}
+
+/// Reads one agent.
+fn read(
+    mut from: Section<'_>,
+    id: AgentId,
+    name: String,
+    basis: &ReadContext<'_>,
+    auth_config: &mut AuthConfig,
+) -> Option<Agent> {
+    let (section, limits) = (&mut from, basis.limits);
+    let preset = preset(section, basis.behind.get(id.as_str()))?;
+    let enabled = section.flag("enabled", true);
+    let lacking = if enabled { Severity::Error } else { Severity::Lack };
+    let kind = kind(section);
+    let accesses = [("read-only", Access::ReadOnly), ("read-write", Access::ReadWrite)];
+    let access = section.keyword("access", &accesses).map(|found| found.value).unwrap_or_default();
+    let capacity = capacity(section, limits, access);
+    let remote = remote::read(section, kind, lacking);
+    let (mut read, mut facts) = (None, WorkerFacts::Remote);
+    if kind == AgentKind::Program {
+        read = program::read(section, (&id, basis.data_dir), access, lacking);
+        let found = surroundings(section, read.as_mut(), (limits, capacity), (access, lacking));
+        facts = WorkerFacts::Program(found);
+    }
+    let program = read.as_ref().map(|read| &read.spec);
+    let input = program.map(|program| program.input);
+    let remembers = program.is_some_and(ProgramSpec::remembers);
+    let spec = AgentSpec {
+        profile: profile(section, &id, name),
+        enabled,
+        access,
+        worker: facts,
+        limits: WorkLimits {
+            capacity,
+            deadlines: deadlines::read(section, limits),
+            sizes: sizes(section, limits, input),
+        },
+        retry: retry(section.section("retry"), limits),
+        quota: quota::read(section.section("quota"), program, remote.as_ref()),
+        budget: budget::read(section.section("budget")),
+        dedup_window: dedup(section, limits, remembers),
+        allowance: match kind {
+            AgentKind::Program => overrides::read(section, program, lacking),
+            AgentKind::Remote => Allowance::default(),
+        },
+        exposure: exposure::read(section, &id, auth_config),
+        id,
+    };
+    from.finish();
+    let worker = match read {
+        Some(read) => worker(read, preset.as_ref()),
+        None => AgentWorker::Remote(Arc::new(remote?)),
+    };
+    let about = preset.map(|preset| preset.about).unwrap_or_default();
+    Some(Agent { spec: Arc::new(spec), worker, about })
+}
+
+/// Reads the presentation of an agent: its version, its description and its skills.
+fn profile(section: &mut Section<'_>, id: &AgentId, name: String) -> AgentProfile {
+    let version = section.nonblank("version").map_or_else(|| "1.0.0".to_owned(), |it| it.value);
+    let description = section.nonblank("description").map(|text| text.value);
+    let description = description.unwrap_or_else(|| format!("The agent `{name}`."));
+    let skills = skills(section, id, &name, &description);
+    AgentProfile { name, description, version, skills }
+}
+
+/// Reads the surroundings of a program: its sandbox, its network, its limits and its mode. Returns the facts about the
+/// program. The confinement is unknown until the service starts, because it depends on the capabilities of the system.
+fn surroundings(
+    section: &mut Section<'_>,
+    mut read: Option<&mut program::Read>,
+    (limits, capacity): (&Limits, Capacity),
+    (access, lacking): (Access, Severity),
+) -> ProgramFacts {
+    let missing = read.as_ref().filter(|read| read.is_missing).map(|read| read.search.name());
+    let mut program = read.as_mut().map(|read| &mut read.spec);
+    let is_interactive = program.as_ref().is_some_and(|program| program.control().is_some());
+    let permissions = consent::read(section, is_interactive).map(Arc::new);
+    sandbox::read(section, program.as_deref_mut(), access, lacking);
+    network::read(section, program.as_deref_mut());
+    let expected_memory = resources::read(section, program.as_deref_mut());
+    mode::read(section, limits, capacity, program);
+    ProgramFacts {
+        missing,
+        expected_memory,
+        heartbeat: Some(section.seconds("heartbeat", limits.heartbeat)),
+        permissions,
+        ..ProgramFacts::default()
+    }
+}
+
+/// Reads the kind of an agent. A key of programs is a fault of an agent of another kind.
+fn kind(section: &mut Section<'_>) -> AgentKind {
+    let kinds = [("program", AgentKind::Program), ("remote", AgentKind::Remote)];
+    let kind = section.keyword("kind", &kinds).map(|found| found.value).unwrap_or_default();
+    if kind == AgentKind::Remote {
+        remote::refuse_program_keys(section);
+    }
+    kind
+}
+
+/// Returns the program that was read as the worker of its agent.
+fn worker(read: program::Read, preset: Option<&Behind>) -> AgentWorker {
+    let program::Read { spec: mut program, search, .. } = read;
+    program.outfit.preset = preset.map(|preset| PresetName {
+        name: preset.name.clone(),
+        is_verified: preset.about.is_verified,
+    });
+    AgentWorker::Program { program: Arc::new(program), search: Arc::new(search) }
+}
+
+/// Returns the preset of an agent, if it has one; the outer `None` if the preset cannot be used, so that the rest
+/// cannot be checked.
+#[expect(clippy::option_option, reason = "no preset and one that cannot be used are two things")]
+fn preset(section: &mut Section<'_>, behind: Option<&Option<Behind>>) -> Option<Option<Behind>> {
+    let name = section.text("preset");
+    let Some(behind) = behind else { return Some(None) };
+    let behind = behind.as_ref()?;
+    if let Some(name) = name.filter(|_| !behind.about.is_verified) {
+        let complaint = from_message("this preset was written from documents, and never run")
+            .hint("look closely at the first answers");
+        section.reader.warning(&name.place, complaint);
+    }
+    Some(Some(behind.clone()))
+}
+
+/// Returns the skills of the card: as configured, or one derived from the agent itself.
+fn skills(from: &mut Section<'_>, id: &AgentId, name: &str, description: &str) -> Vec<Skill> {
+    let reader = from.reader;
+    let usual = || Skill {
+        id: id.to_string(),
+        name: name.to_owned(),
+        description: description.to_owned(),
+        tags: vec![id.to_string()],
+        ..Skill::default()
+    };
+    let Some(items) = from.list("skills") else { return vec![usual()] };
+    if items.is_empty() {
+        reader.error(&from.place.below("skills").hidden(), "must hold one skill at least");
+    }
+    let mut skills: Vec<Skill> = Vec::new();
+    for item in items {
+        let place = item.place.clone().hidden();
+        let Some(skill) = Section::of(reader, item).and_then(skill) else { continue };
+        if skills.iter().any(|other| other.id == skill.id) {
+            reader.error(&place, format!("another skill has the id `{}`", skill.id));
+        }
+        skills.push(skill);
+    }
+    skills
+}
+
+/// Reads one skill; its id is required.
+fn skill(mut section: Section<'_>) -> Option<Skill> {
+    let id = section.nonblank("id").map(|text| text.value);
+    if id.is_none() {
+        section.reader.error(&section.place.below("id").hidden(), "is needed");
+    }
+    let name = section.nonblank("name").map(|text| text.value).or_else(|| id.clone());
+    let description =
+        section.nonblank("description").map(|text| text.value).or_else(|| name.clone());
+    let tags = section.texts("tags").unwrap_or_default();
+    let tags = tags.into_iter().map(|tag| tag.value).collect();
+    let examples = card::examples(&mut section);
+    let input_modes = exposure::modes(&mut section, "input_modes").unwrap_or_default();
+    let output_modes = exposure::modes(&mut section, "output_modes").unwrap_or_default();
+    section.finish();
+    let (id, name, description) = (id?, name?, description?);
+    Some(Skill { id, name, description, tags, examples, input_modes, output_modes })
+}
+
+/// Returns the window within which equal requests are merged; `None`, the default, is never.
+fn dedup(section: &mut Section<'_>, limits: &Limits, remembers: bool) -> Option<Duration> {
+    let wanted = section.keyword("dedup", &[("message", false), ("content", true)]);
+    let wanted = wanted.filter(|found| found.value);
+    if let Some(found) = wanted.as_ref().filter(|_| remembers) {
+        let complaint =
+            "has no effect on an agent with sessions: a repeated message is a new message";
+        section.reader.error(&found.place, complaint);
+    }
+    let is_wanted = wanted.is_some();
+    let window = section.entry("dedup_window");
+    if let Some(window) = window.as_ref().filter(|_| !is_wanted) {
+        section.reader.error(&window.place, "has a meaning with `dedup = \"content\"` only");
+    }
+    let window = section.seconds("dedup_window", limits.dedup_window);
+    is_wanted.then_some(window)
+}
+
+/// Reads the numbers of running and waiting executions.
+fn capacity(section: &mut Section<'_>, limits: &Limits, access: Access) -> Capacity {
+    let running = match access {
+        Access::ReadOnly => {
+            let ValueBounds { max, default, .. } = limits.max_concurrent;
+            NonZeroU32::new(whole(
+                section.count("max_concurrent", ValueBounds::new(0, max, default)),
+            ))
+        }
+        Access::ReadWrite => Some(alone(section)),
+    };
+    Capacity {
+        running,
+        waiting: whole(section.count("queue_depth", limits.queue.depth)),
+        patience: section.seconds("queue_timeout", limits.queue.timeout),
+    }
+}
+
+/// Returns 1, the only concurrency of a writing agent; another number is a fault.
+fn alone(section: &mut Section<'_>) -> NonZeroU32 {
+    let given = section.entry("max_concurrent");
+    let is_one =
+        |entry: &WrittenValue<'_>| entry.value.as_integer().and_then(value::whole) == Some(1);
+    if let Some(entry) = given.filter(|entry| !is_one(entry)) {
+        let complaint = from_message("must be 1: an agent with access = \"read-write\" runs alone")
+            .hint("leave it out, or make the agent read-only");
+        section.reader.error(&entry.place, complaint);
+    }
+    NonZeroU32::MIN
+}
+
+/// Reads the kinds of failures that are retried, and the delays.
+fn retry(mut section: Section<'_>, limits: &Limits) -> RetrySpec {
+    let usual = RetrySpec::default();
+    let retry = RetrySpec {
+        max: whole(section.count("max", limits.retry.max)),
+        base: section.seconds("base", limits.retry.base),
+        factor: section.number("factor", ValueBounds::new(1.0, 10.0, usual.factor)),
+        after_start: section.flag("after_start", usual.after_start),
+    };
+    section.finish();
+    retry
+}
+
+/// Reads the limits of input and output. Input that is passed as an argument must fit into one.
+fn sizes(section: &mut Section<'_>, limits: &Limits, input: Option<InputPattern>) -> Sizes {
+    let ValueBounds { min, max, default } = limits.sizes.input;
+    let max = if input == Some(InputPattern::Args) { max.min(ARGUMENT) } else { max };
+    let inputs = ValueBounds::new(min, max, default.min(max));
+    let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+    Sizes {
+        input: size(section.count("max_input_bytes", inputs)),
+        output: size(section.count("max_output_bytes", limits.sizes.output)),
+    }
+}
+
+/// Converts a number of a few thousand at most.
+fn whole(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,67 @@
+//! `[agents.<id>.budget]`: limits of an agent per execution and per day.
+
+use algonius_actors::model::agent::budget::{self, BudgetMeasure, BudgetSpec, Zone, micros, zone};
+
+use crate::config::diagnostics::from_message;
+use crate::config::table::{Section, ValueBounds, ValueShape, value};
+
+/// Bounds of counts, above any real usage.
+const COUNTS: ValueBounds<u64> = ValueBounds::new(1, 1 << 50, 0);
+/// Bounds of an amount in US dollars.
+const DOLLARS: ValueBounds<f64> = ValueBounds::new(0.000_001, 1e9, 0.0);
+/// Bounds in seconds, up to a year.
+const SECONDS: ValueBounds<f64> = ValueBounds::new(0.001, 31_536_000.0, 0.0);
+
+/// Reads the section.
+pub(crate) fn read(mut section: Section<'_>) -> BudgetSpec {
+    let budget = BudgetSpec {
+        run: bounds(section.section("run")),
+        day: bounds(section.section("day")),
+        zone: read_zone(&mut section),
+    };
+    section.finish();
+    budget
+}
+
+fn read_zone(section: &mut Section<'_>) -> Zone {
+    let Some(name) = section.nonblank("zone") else { return Zone::default() };
+    zone(&name.value).unwrap_or_else(|| {
+        let complaint =
+            from_message("there is no such time zone").hint("write one such as `Europe/Berlin`");
+        section.reader.error(&name.place, complaint);
+        Zone::default()
+    })
+}
+
+/// Reads the configured limits; other measures have none.
+fn bounds(mut section: Section<'_>) -> budget::BudgetLimits {
+    let amount = |of: &BudgetMeasure| Some((*of, amount(&mut section, *of)?));
+    let bounds = BudgetMeasure::ALL.iter().filter_map(amount).collect();
+    section.finish();
+    bounds
+}
+
+fn amount(section: &mut Section<'_>, of: BudgetMeasure) -> Option<u64> {
+    let key = of.as_str();
+    let entry = section.entry(key);
+    let (amount, shape) = match of {
+        BudgetMeasure::CostUsd => {
+            let dollars = entry.and_then(|entry| value::number(section.reader, &entry, DOLLARS));
+            (dollars.map(micros), ValueShape::Number(DOLLARS, false))
+        }
+        BudgetMeasure::WallTime => {
+            let time = entry.and_then(|entry| value::seconds(section.reader, &entry, SECONDS));
+            // Measures are stored in millionths of their unit, and wall time in thousands of seconds.
+            (time.map(|seconds| micros(seconds / 1000.0)), ValueShape::Seconds(SECONDS, false))
+        }
+        BudgetMeasure::Turns
+        | BudgetMeasure::InputTokens
+        | BudgetMeasure::OutputTokens
+        | BudgetMeasure::Tokens => {
+            let count = entry.and_then(|entry| value::count(section.reader, &entry, COUNTS));
+            (count, ValueShape::Count(COUNTS, false))
+        }
+    };
+    section.note(key, || shape);
+    amount
+}

@@ -1,0 +1,78 @@
+//! Card-only settings: its listed bindings, the provider of the agent, and the documentation.
+
+use algonius_actors::model::access::endpoint_config::{Binding, CardDetails, Provider};
+
+use crate::config::diagnostics::from_message;
+use crate::config::table::{Section, keyword_list};
+
+/// Schemes of URLs that a browser opens.
+const SCHEMES: [&str; 2] = ["https://", "http://"];
+
+/// Reads `card_bindings`: the bindings that an agent's card lists; all of them by default.
+pub(crate) fn bindings(section: &mut Section<'_>, served: &[Binding]) -> Vec<Binding> {
+    const KEY: &str = "card_bindings";
+    let is_given = section.has(KEY);
+    let listed = keyword_list(section, KEY, Binding::ALL, Binding::as_str);
+    if !is_given {
+        return served.to_vec();
+    }
+    for binding in listed.iter().filter(|binding| !served.contains(binding)) {
+        let complaint =
+            from_message(format!("lists `{}`, which `bindings` leaves out", binding.as_str()))
+                .hint("a card can list only what the agent is served over");
+        section.reader.error(&section.place.below(KEY).hidden(), complaint);
+    }
+    listed
+}
+
+/// Reads the details of a card; missing ones are taken from `usual`.
+pub(crate) fn details(section: &mut Section<'_>, usual: &CardDetails) -> CardDetails {
+    CardDetails {
+        provider: provider(section).or_else(|| usual.provider.clone()),
+        documentation_url: url(section, "documentation_url"),
+        icon_url: url(section, "icon_url"),
+    }
+}
+
+/// Reads `provider`; the protocol requires both of its fields.
+pub(crate) fn provider(section: &mut Section<'_>) -> Option<Provider> {
+    let is_given = section.has("provider");
+    let mut provider = section.section("provider");
+    let organization = provider.nonblank("organization").map(|text| text.value);
+    let url = url(&mut provider, "url");
+    if is_given {
+        for key in ["organization", "url"].into_iter().filter(|key| !provider.has(key)) {
+            provider.reader.error(&provider.place.below(key).hidden(), "is needed");
+        }
+    }
+    provider.finish();
+    Some(Provider { organization: organization?, url: url? })
+}
+
+/// Reads the examples of a skill.
+pub(crate) fn examples(section: &mut Section<'_>) -> Vec<String> {
+    let texts = section.texts("examples").unwrap_or_default();
+    for blank in texts.iter().filter(|text| text.value.trim().is_empty()) {
+        section.reader.error(&blank.place, "must not be empty");
+    }
+    texts.into_iter().map(|text| text.value).collect()
+}
+
+/// Reads a URL that every reader of a card may open.
+fn url(section: &mut Section<'_>, key: &'static str) -> Option<String> {
+    let text = section.nonblank(key)?;
+    let rest = SCHEMES.iter().find_map(|scheme| text.value.strip_prefix(scheme));
+    let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
+    if host.contains('@') {
+        // A card is public.
+        section.reader.error(&text.place.hidden(), "must not hold a name or password");
+        return None;
+    }
+    let is_plain = text.value.chars().all(|letter| !letter.is_whitespace() && !letter.is_control());
+    if host.is_empty() || !is_plain {
+        let complaint = "must be an address such as \"https://example.org/agents\"";
+        section.reader.error(&text.place, complaint);
+        return None;
+    }
+    Some(text.value)
+}

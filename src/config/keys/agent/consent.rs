@@ -1,0 +1,127 @@
+//! `[agents.<id>.consent]`: the permission policy of an interactive agent.
+
+use std::collections::BTreeMap;
+
+use algonius_actors::model::interaction::ApprovalTerms;
+use algonius_actors::model::permission::{
+    OWNER, OnTimeout, OnUnauthorized, PermissionPolicy, PermissionRule, PermissionVerdict,
+};
+
+use crate::config::table::{Section, Spanned, ValueBounds, ValueShape, value};
+
+const VERDICTS: [(&str, PermissionVerdict); 3] = [
+    ("allow", PermissionVerdict::Allow),
+    ("deny", PermissionVerdict::Deny),
+    ("ask", PermissionVerdict::Ask),
+];
+
+/// Bounds of the time in seconds within which a person answers.
+const TIMEOUT: ValueBounds<f64> = ValueBounds::new(1.0, 86_400.0, 300.0);
+
+/// Bounds of the number of tool calls in a turn.
+const TOOL_CALLS: ValueBounds<u64> = ValueBounds::new(1, 100_000, 1000);
+
+/// Reads the policy. Returns `None` for an agent that asks nobody.
+pub(crate) fn read(agent: &mut Section<'_>, is_interactive: bool) -> Option<PermissionPolicy> {
+    let is_given = agent.has("consent");
+    if is_given && !is_interactive {
+        let place = agent.place.below("consent").hidden();
+        agent.reader.error(&place, "has a meaning with `protocol` only");
+    }
+    let mut section = agent.section("consent");
+    let policy = PermissionPolicy {
+        rules: rules(&mut section),
+        tools: tools(section.section("tools")),
+        default: section
+            .keyword("default", &VERDICTS)
+            .map_or(PermissionVerdict::Ask, |found| found.value),
+        timeout: section.seconds("timeout", TIMEOUT),
+        on_timeout: section
+            .keyword("on_timeout", &[("deny", OnTimeout::Deny), ("cancel", OnTimeout::Cancel)])
+            .map(|found| found.value)
+            .unwrap_or_default(),
+        unauthorized: section
+            .keyword(
+                "unauthorized",
+                &[("stop", OnUnauthorized::Stop), ("report", OnUnauthorized::Report)],
+            )
+            .map(|found| found.value)
+            .unwrap_or_default(),
+        terms: ApprovalTerms {
+            approvers: approvers(&mut section),
+            four_eyes: section.flag("four_eyes", false),
+        },
+        max_tool_calls: max_tool_calls(&mut section),
+    };
+    section.finish();
+    is_interactive.then_some(policy)
+}
+
+fn approvers(section: &mut Section<'_>) -> Vec<String> {
+    let named = section.texts("approvers");
+    named.map_or_else(
+        || vec![OWNER.to_owned()],
+        |names| names.into_iter().map(|name| name.value).collect(),
+    )
+}
+
+/// Reads the limit of a turn; `None` is unlimited.
+fn max_tool_calls(section: &mut Section<'_>) -> Option<u32> {
+    let entry = section.entry("max_tool_calls");
+    let most = entry.and_then(|entry| value::count(section.reader, &entry, TOOL_CALLS));
+    section.note("max_tool_calls", || ValueShape::Count(TOOL_CALLS, false));
+    most.map(|most| u32::try_from(most).unwrap_or(u32::MAX))
+}
+
+fn rules(section: &mut Section<'_>) -> Vec<PermissionRule> {
+    let reader = section.reader;
+    let mut rules = Vec::new();
+    for item in section.list("rules").unwrap_or_default() {
+        let Some(mut rule) = Section::of(reader, item) else { continue };
+        let then = rule.keyword("then", &VERDICTS).map(|found| found.value);
+        let read = PermissionRule {
+            tool: patterns(&mut rule, "tool"),
+            kind: patterns(&mut rule, "kind"),
+            command: patterns(&mut rule, "command"),
+            path: patterns(&mut rule, "path"),
+            then,
+        };
+        let conditions = [&read.tool, &read.kind, &read.command, &read.path];
+        if then.is_none() && !rule.has("then") {
+            reader.error(&rule.place.below("then").hidden(), "is needed");
+        }
+        if conditions.iter().all(|patterns| patterns.is_empty()) {
+            let complaint = "needs a condition: `tool`, `kind`, `command` or `path`";
+            reader.error(&rule.place.clone().hidden(), complaint);
+        }
+        rule.finish();
+        rules.push(read);
+    }
+    rules
+}
+
+fn patterns(rule: &mut Section<'_>, key: &'static str) -> Vec<String> {
+    let given = rule.texts(key).unwrap_or_default();
+    let mut patterns = Vec::new();
+    for pattern in given {
+        if pattern.value.trim().is_empty() {
+            rule.reader.error(&pattern.place, "must not be blank");
+        }
+        patterns.push(pattern.value);
+    }
+    patterns
+}
+
+fn tools(section: Section<'_>) -> BTreeMap<String, PermissionVerdict> {
+    let reader = section.reader;
+    let mut tools = BTreeMap::new();
+    for (name, entry) in section.entries() {
+        let entry = Spanned { place: entry.place.hidden(), ..entry };
+        let Some(word) = value::text(reader, &entry) else { continue };
+        match PermissionVerdict::parse(word) {
+            Some(verdict) => _ = tools.insert(name.value, verdict),
+            None => reader.error(&entry.place, "must be \"allow\", \"deny\" or \"ask\""),
+        }
+    }
+    tools
+}

@@ -1,0 +1,252 @@
+//! `[agents.<id>.a2a]` and `[agents.<id>.auth]`: exposure of an agent, and authentication of its callers.
+
+use std::sync::Arc;
+
+use algonius_actors::model::access::endpoint_config::{
+    Binding, CardDetails, Credential, Exposure, MessageIds, ProtocolOperation, ProtocolVersion,
+    Provider, RateLimit,
+};
+use algonius_actors::model::access::principal::{Right, Scope, TokenSeed};
+use algonius_actors::model::id::AgentId;
+use sha2::{Digest, Sha256};
+
+use super::card;
+use crate::config::diagnostics::from_message;
+use crate::config::keys::tokens;
+use crate::config::table::{Section, Spanned, ValueBounds, keyword_list};
+
+/// First path segments that belong to the service itself.
+const OWN: [&str; 8] = ["agents", "api", "a2a", "status", "health", "ready", "metrics", "errors"];
+/// Headers that cannot hold a key, because they have another meaning.
+const TAKEN: [&str; 7] =
+    ["authorization", "connection", "content-length", "content-type", "cookie", "host", "origin"];
+
+/// Rules about message ids by keyword.
+const MESSAGE_IDS: [(&str, MessageIds); 2] =
+    [("unique", MessageIds::Unique), ("reused", MessageIds::Reused)];
+
+/// Authentication settings of all agents that were read so far.
+pub(crate) struct AuthConfig {
+    /// True if only this machine can reach the service.
+    pub(crate) is_loopback: bool,
+    /// Tokens that were read so far.
+    pub(crate) tokens: Vec<TokenSeed>,
+    /// Own paths of agents that were read so far.
+    pub(crate) paths: Vec<String>,
+    /// Default exposure, which most agents share.
+    pub(crate) usual: Arc<Exposure>,
+}
+
+impl AuthConfig {
+    /// Returns the settings before any agent is read. `provider` applies to every agent that names none.
+    pub(crate) fn new(
+        is_loopback: bool,
+        tokens: Vec<TokenSeed>,
+        provider: Option<Provider>,
+    ) -> Self {
+        let details = CardDetails { provider, ..CardDetails::default() };
+        let usual = Arc::new(Exposure { details, ..Exposure::default() });
+        Self { is_loopback, tokens, paths: Vec::new(), usual }
+    }
+}
+
+/// Reads the exposure of an agent.
+pub(crate) fn read(
+    agent: &mut Section<'_>,
+    id: &AgentId,
+    auth_config: &mut AuthConfig,
+) -> Arc<Exposure> {
+    let mut section = agent.section("a2a");
+    let from = &mut section;
+    let usual = Arc::clone(&auth_config.usual);
+    let bindings = keyword_list(from, "bindings", Binding::ALL, Binding::as_str);
+    let exposure = Exposure {
+        versions: keyword_list(from, "versions", ProtocolVersion::ALL, ProtocolVersion::as_str),
+        card_bindings: card::bindings(from, &bindings),
+        bindings,
+        details: card::details(from, &usual.details),
+        base_path: base_path(from, id, auth_config),
+        operations: operations(from),
+        input_modes: modes(from, "input_modes").unwrap_or_else(|| usual.input_modes.clone()),
+        output_modes: modes(from, "output_modes").unwrap_or_else(|| usual.output_modes.clone()),
+        rate_limit: rate_limit(from),
+        message_ids: from
+            .keyword("message_ids", &MESSAGE_IDS)
+            .map(|word| word.value)
+            .unwrap_or_default(),
+        ..Exposure::default()
+    };
+    section.finish();
+    let raw = agent.flag("unredacted_response", false);
+    let stream_output = agent.flag("stream_output", true);
+    let (credential, open) = auth(agent.section("auth"), id, auth_config);
+    let exposure = Exposure { credential, open, raw, stream_output, ..exposure };
+    if exposure == *usual { usual } else { Arc::new(exposure) }
+}
+
+/// Returns the permitted operations: the listed methods without the disabled ones.
+fn operations(section: &mut Section<'_>) -> Vec<ProtocolOperation> {
+    let mut operations =
+        keyword_list(section, "methods", ProtocolOperation::ALL, ProtocolOperation::as_str);
+    for (key, parts) in [
+        ("streaming", &[ProtocolOperation::Stream, ProtocolOperation::Subscribe][..]),
+        ("push", &[ProtocolOperation::Push]),
+        ("extended_card", &[ProtocolOperation::ExtendedCard]),
+    ] {
+        if !section.flag(key, true) {
+            operations.retain(|operation| !parts.contains(operation));
+        }
+    }
+    operations
+}
+
+/// Reads an alternative base path of the agent. It may be written with the `/v1` that follows it.
+fn base_path(
+    section: &mut Section<'_>,
+    id: &AgentId,
+    auth_config: &mut AuthConfig,
+) -> Option<String> {
+    let text = section.nonblank("base_path")?;
+    let path = text.value.trim_end_matches('/');
+    let path = path.strip_suffix("/v1").unwrap_or(path).to_owned();
+    if path == format!("/agents/{id}") {
+        return None;
+    }
+    let names: Vec<_> = path.split('/').skip(1).collect();
+    let is_name = |name: &&str| {
+        let known = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
+        !name.is_empty() && name.chars().all(known)
+    };
+    let begins = |path: &str, other: &str| {
+        path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let complaint = if !path.starts_with('/') || !names.iter().all(is_name) {
+        "must be a path of the characters A-Z a-z 0-9 _ -, such as \"/bots/x\""
+    } else if names.first().is_some_and(|first| OWN.contains(first)) {
+        "begins like a path of the service itself"
+    } else if auth_config.paths.iter().any(|other| begins(&path, other) || begins(other, &path)) {
+        "is, or lies within, the path of another agent"
+    } else {
+        auth_config.paths.push(path.clone());
+        return Some(path);
+    };
+    section.reader.error(&text.place, complaint);
+    None
+}
+
+/// Reads media types; `*/*` is any.
+pub(crate) fn modes(section: &mut Section<'_>, key: &'static str) -> Option<Vec<String>> {
+    let texts = section.texts(key)?;
+    let is_part = |part: &str| {
+        let known = |letter: char| letter.is_ascii_alphanumeric() || "-+._*".contains(letter);
+        !part.is_empty() && part.chars().all(known)
+    };
+    if texts.is_empty() {
+        section.reader.error(&section.place.below(key).hidden(), "must name one at least");
+    }
+    let sound = texts.into_iter().filter_map(|text| {
+        let parts = text.value.split_once('/');
+        if parts.is_some_and(|(whole, part)| is_part(whole) && is_part(part)) {
+            return Some(text.value.to_ascii_lowercase());
+        }
+        section.reader.error(&text.place, "must be a media type such as \"text/plain\"");
+        None
+    });
+    Some(sound.collect())
+}
+
+/// Reads the rate limit of calls.
+fn rate_limit(section: &mut Section<'_>) -> Option<RateLimit> {
+    let is_given = section.has("rate_limit");
+    let mut limit = section.section("rate_limit");
+    let per_second = limit.number("requests_per_second", ValueBounds::new(0.001, 1e6, 10.0));
+    let burst = limit.count("burst", ValueBounds::new(1, 1_000_000, 10));
+    limit.finish();
+    let burst = u32::try_from(burst).unwrap_or(u32::MAX);
+    is_given.then_some(RateLimit { per_second, burst })
+}
+
+/// Kind of credential, as configured.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CallerProof {
+    Bearer,
+    ApiKey,
+    Nothing,
+}
+
+const PROOFS: [(&str, CallerProof); 4] = [
+    ("bearer", CallerProof::Bearer),
+    ("api_key", CallerProof::ApiKey),
+    ("none", CallerProof::Nothing),
+    ("bearer_token", CallerProof::Bearer),
+];
+
+/// Reads `auth`: the kind of credential, and whether it is required.
+fn auth(
+    mut section: Section<'_>,
+    id: &AgentId,
+    auth_config: &mut AuthConfig,
+) -> (Credential, bool) {
+    let from = &mut section;
+    let proof = from.keyword("type", &PROOFS).map_or(CallerProof::Bearer, |found| found.value);
+    let name = from.nonblank("name");
+    if proof == CallerProof::ApiKey || from.has("token_env") || from.has("token_file") {
+        token(from, id, name, auth_config);
+    }
+    let header = header(from, proof);
+    let is_open = !from.flag("required", proof != CallerProof::Nothing);
+    let is_insecure = from.flag("insecure", false);
+    if is_open && !(is_insecure && auth_config.is_loopback) {
+        let complaint = from_message("admits every caller who can reach the service")
+            .hint("this needs `insecure = true`, and a `server.listen` that is on loopback");
+        from.reader.error(&from.place.clone().hidden(), complaint);
+    }
+    if !is_open && proof == CallerProof::Nothing {
+        from.reader.error(&from.place.below("required"), "cannot be with `type = \"none\"`");
+    }
+    section.finish();
+    let credential = match proof {
+        CallerProof::Bearer => Credential::Bearer,
+        CallerProof::ApiKey => Credential::ApiKey(header),
+        CallerProof::Nothing => Credential::Nothing,
+    };
+    (credential, is_open)
+}
+
+/// Reads the agent's own token: it is valid for this agent only, to read and to run.
+fn token(
+    section: &mut Section<'_>,
+    id: &AgentId,
+    name: Option<Spanned<String>>,
+    auth_config: &mut AuthConfig,
+) {
+    let place = section.place.clone().hidden();
+    let name = name.map_or_else(|| format!("agent:{id}"), |name| name.value);
+    let found = Spanned { value: name, place };
+    let Some(text) = tokens::text(section, &found) else { return };
+    // The hash is enough to recognize the token, so the text is not kept.
+    let hash = Sha256::digest(text).into();
+    if let Some(other) = auth_config.tokens.iter().find(|other| other.hash == hash) {
+        let complaint = format!("has the same text as the token `{}`", other.name);
+        section.reader.error(&found.place, complaint);
+    }
+    let scope = Scope { rights: vec![Right::Read, Right::Run], agents: Some(vec![id.clone()]) };
+    auth_config.tokens.push(TokenSeed { name: found.value, hash, scope, expires: None });
+}
+
+/// Reads the header of the key.
+fn header(section: &mut Section<'_>, proof: CallerProof) -> String {
+    let usual = "x-api-key".to_owned();
+    let Some(text) = section.nonblank("header") else { return usual };
+    let name = text.value.to_ascii_lowercase();
+    let known = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    let complaint = if proof != CallerProof::ApiKey {
+        "has a meaning with `type = \"api_key\"` only"
+    } else if !name.chars().all(known) || TAKEN.contains(&name.as_str()) {
+        "must be the name of a header of its own, such as \"X-API-Key\""
+    } else {
+        return name;
+    };
+    section.reader.error(&text.place, complaint);
+    usual
+}

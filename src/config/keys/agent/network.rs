@@ -1,0 +1,160 @@
+//! `network_env`: variables of the service for network access, its proxies and certificate authorities.
+
+use std::path::{Path, PathBuf};
+
+use algonius_actors::model::program::{ProgramSpec, Secrecy, Variable};
+
+use crate::config::diagnostics::from_message;
+use crate::config::table::Section;
+use crate::config::table::secret::SHORTEST_MASKED;
+
+/// Variables that name a proxy. Libraries disagree about their case.
+const PROXIES: [&str; 8] = [
+    "HTTPS_PROXY",
+    "https_proxy",
+    "HTTP_PROXY",
+    "http_proxy",
+    "ALL_PROXY",
+    "all_proxy",
+    "NO_PROXY",
+    "no_proxy",
+];
+/// Variables that name certificates of authorities, as a file or a folder.
+const AUTHORITIES: [&str; 5] = [
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+];
+
+/// Variables of the service that agents with a network get unless the configuration disables that.
+pub const NETWORK_VARIABLES: [&str; 13] = [
+    PROXIES[0],
+    PROXIES[1],
+    PROXIES[2],
+    PROXIES[3],
+    PROXIES[4],
+    PROXIES[5],
+    PROXIES[6],
+    PROXIES[7],
+    AUTHORITIES[0],
+    AUTHORITIES[1],
+    AUTHORITIES[2],
+    AUTHORITIES[3],
+    AUTHORITIES[4],
+];
+
+/// Sets the variables that the configuration does not set itself. A program without a network needs none, and a proxy
+/// URL may contain a password.
+pub(crate) fn read(section: &mut Section<'_>, program: Option<&mut ProgramSpec>) {
+    let is_wanted = section.flag("network_env", true);
+    let Some(program) = program else { return };
+    if is_wanted && program.sandbox.network {
+        for name in NETWORK_VARIABLES {
+            let Some(value) = section.reader.env(name) else { continue };
+            if !program.env.contains_key(name) && !value.contains('\0') {
+                let variable = Variable { value, secrecy: Secrecy::Plain };
+                program.env.insert(name.to_owned(), variable);
+            }
+        }
+    }
+    for name in PROXIES {
+        if let Some(proxy) = program.env.get_mut(name) {
+            guard(section, name, proxy);
+        }
+    }
+    for name in AUTHORITIES {
+        if let Some(path) = program.env.get(name) {
+            check(section, name, Path::new(&path.value), &program.sandbox.hidden);
+        }
+    }
+}
+
+/// Registers the password of a proxy for redaction, both encoded and decoded.
+fn guard(section: &Section<'_>, name: &str, proxy: &mut Variable) {
+    let Some(login) = login(&proxy.value) else { return };
+    let password = login.split_once(':').map_or(login, |(_, password)| password).to_owned();
+    proxy.secrecy = Secrecy::Secret;
+    if password.len() < SHORTEST_MASKED {
+        let complaint = format!(
+            "the password in {name} has fewer than {SHORTEST_MASKED} characters and is not redacted in \
+             the output"
+        );
+        let place = section.place.below("network_env").hidden();
+        return section.reader.warning(&place, from_message(complaint));
+    }
+    section.reader.keep_secret(&password);
+    // A program may print the password in either form.
+    let decoded = decoded(&password);
+    if decoded.len() >= SHORTEST_MASKED && decoded != password {
+        section.reader.keep_secret(&decoded);
+    }
+}
+
+/// Returns the part before the host of a URL: `user:password`.
+fn login(address: &str) -> Option<&str> {
+    let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+    let host = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    host.rsplit_once('@').map(|(login, _)| login).filter(|login| !login.is_empty())
+}
+
+/// Decodes percent-encoded text.
+fn decoded(text: &str) -> String {
+    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
+    while let Some((first, after)) = rest.split_first() {
+        let code = after.get(..2).filter(|_| *first == b'%');
+        let code = code.and_then(|code| str::from_utf8(code).ok());
+        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Warns about certificates that the program cannot read: its connections would fail one by one.
+fn check(section: &Section<'_>, name: &str, path: &Path, hidden: &[PathBuf]) {
+    let place = section.place.below("network_env").hidden();
+    let warn = |why: &str| {
+        let complaint = from_message(format!("{name} names {}, {why}", path.display()))
+            .hint("correct the variable of the service, or set `network_env = false`");
+        section.reader.warning(&place, complaint);
+    };
+    if !path.exists() {
+        return warn("which does not exist");
+    }
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let is_hidden =
+        |hidden: &PathBuf| hidden.canonicalize().is_ok_and(|hidden| real.starts_with(hidden));
+    if hidden.iter().any(is_hidden) {
+        warn("which `sandbox.hidden` hides from the agent");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_login_of_a_proxy_is_found_and_decoded() {
+        for (address, expected) in [
+            ("http://ann:pa55word@proxy:3128", Some("ann:pa55word")),
+            ("http://ann:p@55@proxy:3128/", Some("ann:p@55")),
+            ("ann:pa55word@proxy", Some("ann:pa55word")),
+            ("http://token@proxy", Some("token")),
+            ("http://proxy:3128/@x", None),
+            ("socks5://proxy:1080", None),
+        ] {
+            assert_eq!(login(address), expected, "{address}");
+        }
+        assert_eq!(decoded("p%40ss%2Fw%"), "p@ss/w%");
+        assert_eq!(decoded("100%zz"), "100%zz");
+    }
+}

@@ -1,0 +1,102 @@
+//! `[agents.<id>.overrides]`: settings that callers may override for one request.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use algonius_actors::model::agent::Allowance;
+use algonius_actors::model::program::{ProgramSpec, Secrecy, Variable};
+
+use super::program::environment::{is_name, is_telling};
+use crate::config::diagnostics::{Severity, from_message};
+use crate::config::table::{Section, Spanned};
+
+/// Names that decide which code runs, or that the service sets itself.
+const RESERVED: [&str; 6] = ["PATH", "HOME", "SHELL", "BASH_ENV", "ENV", "IFS"];
+/// Prefixes of the names of the dynamic loader, and of those that the service sets.
+const RESERVED_STARTS: [&str; 3] = ["LD_", "A2A_", "ALGONIUS_"];
+
+/// Reads the permitted overrides. A fault of the machine has the severity `lacking`.
+pub(crate) fn read(
+    agent: &mut Section<'_>,
+    program: Option<&ProgramSpec>,
+    lacking: Severity,
+) -> Allowance {
+    let mut section = agent.section("overrides");
+    let none = BTreeMap::new();
+    let known = program.map_or(&none, |program| &program.env);
+    let allowance = Allowance {
+        folders: folders(&mut section, lacking),
+        variables: variables(&mut section, known),
+        params: params(&mut section, program),
+    };
+    section.finish();
+    allowance
+}
+
+/// Reads the folders in which a caller may choose one.
+fn folders(section: &mut Section<'_>, lacking: Severity) -> Vec<PathBuf> {
+    let reader = section.reader;
+    let mut folders = Vec::new();
+    for given in section.texts("working_dirs").unwrap_or_default() {
+        let folder = reader.resolve(&given.value);
+        if !folder.is_dir() {
+            reader.record(lacking, &given.place, from_message("there is no such folder"));
+        }
+        // A caller may write the folder with its links or without them.
+        let real = folder.canonicalize().ok().filter(|real| *real != folder);
+        folders.push(folder);
+        folders.extend(real);
+    }
+    folders
+}
+
+/// Reads the variables that a caller may set.
+fn variables(section: &mut Section<'_>, known: &BTreeMap<String, Variable>) -> Vec<String> {
+    let reader = section.reader;
+    let mut variables = Vec::new();
+    for name in section.texts("env").unwrap_or_default() {
+        match fault(&name, known) {
+            None => variables.push(name.value),
+            Some(text) => reader.error(&name.place, text),
+        }
+    }
+    variables
+}
+
+/// Reads the parameters that a caller may set, among those that the agent has.
+fn params(section: &mut Section<'_>, program: Option<&ProgramSpec>) -> Vec<String> {
+    let has = |name: &str| {
+        let written = format!("param.{name}");
+        let is_used = |text: &String| text.contains(&written);
+        program.is_none_or(|program| {
+            program.params.contains_key(name) || program.args.iter().any(is_used)
+        })
+    };
+    let names = section.texts("params").unwrap_or_default();
+    for name in &names {
+        if !is_name(&name.value) {
+            section.reader.error(&name.place, "is not the name of a parameter");
+        } else if !has(&name.value) {
+            let complaint = "the agent has no such parameter in `params` or `args`";
+            section.reader.error(&name.place, complaint);
+        }
+    }
+    names.into_iter().map(|name| name.value).collect()
+}
+
+/// Returns the reason why callers may not set a variable.
+fn fault(name: &Spanned<String>, known: &BTreeMap<String, Variable>) -> Option<&'static str> {
+    let name = name.value.as_str();
+    let is_secret = known.get(name).is_some_and(|variable| variable.secrecy == Secrecy::Secret);
+    if !is_name(name) {
+        Some("is not the name of a variable")
+    } else if RESERVED.contains(&name)
+        || RESERVED_STARTS.iter().any(|start| name.starts_with(start))
+    {
+        Some("callers may not set this variable: it decides what runs, or the service sets it")
+    } else if is_secret || is_telling(name) {
+        Some("callers may not set a secret: what they choose is stored as it is")
+    } else {
+        None
+    }
+}

@@ -1,0 +1,198 @@
+//! Program of an agent: its start, its input, its output and its success conditions.
+
+mod arguments;
+mod command;
+mod control;
+pub(crate) mod environment;
+mod interactive_commands;
+pub(crate) mod mode;
+mod prompt_patterns;
+mod runtime;
+mod session;
+mod stdio_protocol;
+mod success;
+mod user;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use algonius_actors::model::agent::Access;
+use algonius_actors::model::host::resources::Resources;
+use algonius_actors::model::host::sandbox::Sandbox;
+use algonius_actors::model::id::AgentId;
+use algonius_actors::model::program::{
+    EventDialect, InputPattern, OnLoss, OutputPattern, ProgramSpec,
+};
+
+use crate::config::keys::program_search::ProgramSearch;
+use arguments::Arguments;
+use command::ProgramCommand;
+
+use crate::config::diagnostics::{Severity, from_message};
+use crate::config::table::{Section, Spanned, value};
+use environment::is_name;
+
+const INPUTS: [(&str, InputPattern); 4] = [
+    ("stdin", InputPattern::Stdin),
+    ("file", InputPattern::File),
+    ("args", InputPattern::Args),
+    ("json-rpc", InputPattern::JsonRpc),
+];
+
+const OUTPUTS: [(&str, OutputPattern); 9] = [
+    ("stdout", OutputPattern::Stdout),
+    ("file", OutputPattern::File),
+    ("events", OutputPattern::Events),
+    ("claude-stream-json", OutputPattern::Native(EventDialect::Claude)),
+    ("codex-jsonl", OutputPattern::Native(EventDialect::Codex)),
+    ("gemini-stream-json", OutputPattern::Native(EventDialect::Gemini)),
+    ("copilot-jsonl", OutputPattern::Native(EventDialect::Copilot)),
+    ("opencode-jsonl", OutputPattern::Native(EventDialect::Opencode)),
+    ("json-rpc", OutputPattern::JsonRpc),
+];
+
+/// Program of an agent, as far as this machine has it.
+pub(crate) struct Read {
+    pub(crate) spec: ProgramSpec,
+    /// Search for its file.
+    pub(crate) search: ProgramSearch,
+    /// True if the program is not installed.
+    pub(crate) is_missing: bool,
+}
+
+/// Reads the program of an agent. A fault of the machine has the severity `lacking`.
+pub(crate) fn read(
+    section: &mut Section<'_>,
+    (id, data_dir): (&AgentId, &Path),
+    access: Access,
+    lacking: Severity,
+) -> Option<Read> {
+    let run_as = user::read(section, lacking);
+    let mut env = environment::read(section, access, lacking);
+    let own = runtime::own_home(section, (id, data_dir), run_as.is_dynamic());
+    if own.is_none() {
+        run_as.set_variables(&mut env);
+    }
+    let outfit = runtime::read(section, own, &mut env);
+    let working_dir = working_dir(section, lacking);
+    // The program starts with this PATH, so its command is searched there and not on that of the service.
+    let path = env.get("PATH").map(|path| path.value.clone());
+    let path = path.or_else(|| section.reader.env("PATH"));
+    let command = command::read(section, path.as_deref(), lacking);
+    let arguments = Arguments::read(section, access, outfit.model.is_some());
+    arguments.suit_model(section, outfit.model.is_some());
+    let protocol = control::protocol(section);
+    // A program with a control protocol sends its questions to the service.
+    if let Some(command) = command.as_ref().filter(|_| protocol.is_none()) {
+        interactive_commands::warn(section.reader, &command.file, &arguments.words());
+    }
+    let (usual_input, usual_output) = match protocol {
+        Some(_) => (InputPattern::JsonRpc, OutputPattern::JsonRpc),
+        None => (InputPattern::Stdin, OutputPattern::Stdout),
+    };
+    let input = pattern(section, "input", &INPUTS, usual_input);
+    let output = pattern(section, "output", &OUTPUTS, usual_output);
+    if let (Some(input), Some(output)) = (input, output) {
+        arguments.suit(section, input, output);
+    }
+    let input_file = arguments::file_name(section, "input_file", "input.txt");
+    let output_file = arguments::file_name(section, "output_file", "output.txt");
+    let (session, settings) = session::read(section, &arguments, input, output, protocol);
+    let control = protocol.map(|protocol| settings.with(protocol));
+    let dialogue = stdio_protocol::read(section, input, output, control);
+    let is_interrupted = dialogue.as_ref().is_some_and(|dialogue| dialogue.control().is_none());
+    let on_loss = on_loss(section, is_interrupted);
+    // All keys are read before a missing command ends the function, so that each fault is reported.
+    let (file, found) = command.map(ProgramCommand::parts).unzip();
+    let spec = ProgramSpec {
+        on_loss,
+        params: params(section),
+        prompts: prompt_patterns::read(section),
+        success: success::success(section.section("success"), path.as_deref(), lacking),
+        failures: success::failures(section),
+        usage: success::usage(section),
+        command: file?,
+        args: arguments.templates(),
+        env,
+        user: run_as.user(),
+        has_dynamic_user: run_as.is_dynamic(),
+        working_dir: working_dir?,
+        input: input?,
+        output: output?,
+        input_file,
+        output_file,
+        sandbox: Sandbox::default(),
+        resources: Resources::default(),
+        outfit,
+        session: session.map(Box::new),
+        dialogue,
+        keeping: None,
+    };
+    let (search, is_missing) = found?;
+    Some(Read { spec, search, is_missing })
+}
+
+/// Reads the treatment of the program after a loss of the service. A program with a protocol has no partner then, and
+/// ends.
+fn on_loss(section: &mut Section<'_>, is_spoken_to: bool) -> OnLoss {
+    let losses = [("reattach", OnLoss::Reattach), ("kill", OnLoss::Kill)];
+    let found = section.keyword("on_supervisor_loss", &losses);
+    let usual = if is_spoken_to { OnLoss::Kill } else { OnLoss::default() };
+    if let Some(found) = found.as_ref().filter(|found| is_spoken_to && found.value != usual) {
+        let complaint = "must be \"kill\": no service continues the protocol of the program";
+        section.reader.error(&found.place, complaint);
+    }
+    found.map_or(usual, |found| found.value)
+}
+
+/// Reads a pattern of input or output; `None` if an unknown one is given.
+fn pattern<T: Copy>(
+    section: &mut Section<'_>,
+    key: &'static str,
+    known: &[(&str, T)],
+    usual: T,
+) -> Option<T> {
+    let is_absent = !section.has(key);
+    section.keyword(key, known).map(|found| found.value).or(is_absent.then_some(usual))
+}
+
+/// Reads the working directory: as configured, or the one in which the service was started.
+fn working_dir(section: &mut Section<'_>, lacking: Severity) -> Option<PathBuf> {
+    let reader = section.reader;
+    let Some(given) = section.nonblank("working_dir") else {
+        let current = std::env::current_dir();
+        return current
+            .map_err(|error| {
+                let complaint =
+                    from_message(format!("the service's own folder is not known: {error}"));
+                let place = section.place.below("working_dir").hidden();
+                reader.record(Severity::Error, &place, complaint);
+            })
+            .ok();
+    };
+    let folder = reader.resolve(&given.value);
+    if !folder.is_dir() {
+        let complaint = from_message("there is no such folder");
+        let complaint = if given.value.starts_with('~') {
+            complaint.hint("`~` means nothing here: write the whole path")
+        } else {
+            complaint
+        };
+        reader.record(lacking, &given.place, complaint);
+    }
+    Some(folder)
+}
+
+/// Reads the default values of parameters.
+fn params(section: &mut Section<'_>) -> BTreeMap<String, String> {
+    let reader = section.reader;
+    let mut params = BTreeMap::new();
+    for (name, entry) in section.section("params").entries() {
+        if !is_name(&name.value) {
+            reader.error(&name.place, "the name of a parameter has letters, digits and `_` only");
+        }
+        let entry = Spanned { place: entry.place.hidden(), ..entry };
+        params.extend(value::scalar(reader, &entry).map(|text| (name.value, text)));
+    }
+    params
+}

@@ -1,0 +1,205 @@
+//! Arguments and file names of a program: templates, checked against its input and output patterns.
+
+use algonius_actors::model::agent::Access;
+use algonius_actors::model::program::{InputPattern, OutputPattern};
+use toml::de::DeValue;
+
+use crate::config::diagnostics::{DiagnosticBuilder, from_message};
+use crate::config::table::{ConfigReader, Section, SourcePosition, Spanned, value};
+use crate::platform::template::{NAMES, Template, TemplateError};
+
+/// Names that a file name may use: values that the caller chooses are not among them.
+const FILE_NAMES: [&str; 5] = ["execution_id", "agent_id", "attempt", "turn", "timestamp"];
+
+/// Argument: its template, and the names that it uses.
+struct Argument {
+    template: Spanned<String>,
+    names: Vec<String>,
+}
+
+/// Arguments in their order.
+pub(crate) struct Arguments {
+    /// Key of the list in the configuration.
+    key: &'static str,
+    list: Vec<Argument>,
+    /// Number of arguments at the end that hold the input.
+    of_input: usize,
+    /// True if an argument could not be read, which disables some checks.
+    is_broken: bool,
+}
+
+impl Arguments {
+    /// Reads `args`, then `cli_args` in the order of the file, then the arguments for access and model, and last the
+    /// input arguments.
+    pub(crate) fn read(section: &mut Section<'_>, access: Access, has_model: bool) -> Self {
+        let reader = section.reader;
+        let before = reader.count();
+        let mut texts = section.texts("args").unwrap_or_default();
+        for (key, entry) in section.section("cli_args").entries() {
+            let entry = Spanned { place: entry.place.hidden(), ..entry };
+            match entry.value {
+                DeValue::Boolean(false) => {}
+                DeValue::Boolean(true) => texts.push(key),
+                _ => {
+                    texts.push(key);
+                    let value = value::scalar(reader, &entry).filter(|text| !text.is_empty());
+                    texts.extend(value.map(|value| Spanned { value, place: entry.place }));
+                }
+            }
+        }
+        texts.extend(of_access(section.section("access_args"), access));
+        let of_model = section.texts("model_args").unwrap_or_default();
+        texts.extend(of_model.into_iter().filter(|_| has_model));
+        let of_input = section.texts("input_args").unwrap_or_default();
+        let read = |texts: Vec<_>| -> Vec<_> {
+            texts.into_iter().filter_map(|template| argument(reader, template)).collect()
+        };
+        let (mut list, of_input) = (read(texts), read(of_input));
+        let count = of_input.len();
+        list.extend(of_input);
+        let is_broken = reader.count() > before;
+        let read = Self { key: "args", list, of_input: count, is_broken };
+        read.may_not_use(section, "session_id", "in `[agents.<id>.session]` only");
+        read.may_not_use(section, "uuid", "in `session.new_args` only");
+        read
+    }
+
+    /// Reads the list of this key; `None` if there is none.
+    pub(crate) fn listed(section: &mut Section<'_>, key: &'static str) -> Option<Self> {
+        let reader = section.reader;
+        let before = reader.count();
+        let texts = section.texts(key)?;
+        let list = texts.into_iter().filter_map(|template| argument(reader, template)).collect();
+        Some(Self { key, list, of_input: 0, is_broken: reader.count() > before })
+    }
+
+    /// Returns true if an argument uses this name.
+    pub(crate) fn use_name(&self, name: &str) -> bool {
+        self.list.iter().any(|argument| argument.names.iter().any(|used| used == name))
+    }
+
+    /// Checks that some argument uses this name.
+    pub(crate) fn must_use(&self, section: &Section<'_>, name: &str) {
+        if !self.use_name(name) && !self.is_broken {
+            let message = format!("needs an argument with `{{{{ {name} }}}}`");
+            section.reader.error(&section.place.below(self.key).hidden(), message);
+        }
+    }
+
+    /// Checks that no argument uses this name, which has a value elsewhere.
+    pub(crate) fn may_not_use(&self, section: &Section<'_>, name: &str, elsewhere: &str) {
+        let uses = |argument: &&Argument| argument.names.iter().any(|used| used == name);
+        for user in self.list.iter().filter(uses) {
+            let message = format!("`{{{{ {name} }}}}` has a value {elsewhere}");
+            section.reader.error(&user.template.place.clone().hidden(), message);
+        }
+    }
+
+    /// Returns the templates.
+    pub(crate) fn templates(&self) -> Vec<String> {
+        self.list.iter().map(|argument| argument.template.value.clone()).collect()
+    }
+
+    /// Returns the templates with others inserted before those that hold the input.
+    pub(crate) fn templates_with(&self, added: Vec<String>) -> Vec<String> {
+        let mut all = self.templates();
+        let place = all.len().saturating_sub(self.of_input);
+        all.splice(place..place, added);
+        all
+    }
+
+    /// Checks that a model is configured if and only if an argument uses it.
+    pub(crate) fn suit_model(&self, section: &Section<'_>, has_model: bool) {
+        let uses = |argument: &&Argument| argument.names.iter().any(|used| used == "model");
+        let user = self.list.iter().find(uses);
+        let message = match user {
+            None if has_model && !self.is_broken => "needs `model_args` with `{{ model }}`",
+            Some(user) if !has_model => {
+                let message = "`{{ model }}` has a value where `model` is given only";
+                return section.reader.error(&user.template.place.clone().hidden(), message);
+            }
+            _ => return,
+        };
+        section.reader.error(&section.place.below("model").hidden(), message);
+    }
+
+    /// Returns the arguments as words, for a search for options.
+    pub(crate) fn words(&self) -> Vec<&str> {
+        self.list.iter().map(|argument| argument.template.value.as_str()).collect()
+    }
+
+    /// Checks that the program gets the values that its patterns require, and no others.
+    pub(crate) fn suit(&self, section: &Section<'_>, input: InputPattern, output: OutputPattern) {
+        self.agree(section, ["input", "args", "input"], input == InputPattern::Args);
+        self.agree(section, ["input_file", "file", "input"], input == InputPattern::File);
+        self.agree(section, ["output_file", "file", "output"], output == OutputPattern::File);
+    }
+
+    /// Checks that an argument uses a name if and only if the pattern requires it.
+    fn agree(&self, section: &Section<'_>, [name, word, key]: [&str; 3], is_wanted: bool) {
+        if !is_wanted {
+            let elsewhere = format!("with `{key} = \"{word}\"` only");
+            return self.may_not_use(section, name, &elsewhere);
+        }
+        if !self.use_name(name) && !self.is_broken {
+            let message = format!("`{key} = \"{word}\"` needs an argument with `{{{{ {name} }}}}`");
+            section.reader.error(&section.place.below(self.key).hidden(), message);
+        }
+    }
+}
+
+/// Returns the arguments for this access.
+fn of_access(mut section: Section<'_>, access: Access) -> Vec<Spanned<String>> {
+    let (reading, writing) = (section.texts("read-only"), section.texts("read-write"));
+    section.finish();
+    match access {
+        Access::ReadOnly => reading.unwrap_or_default(),
+        Access::ReadWrite => writing.unwrap_or_default(),
+    }
+}
+
+fn argument(reader: &ConfigReader<'_>, template: Spanned<String>) -> Option<Argument> {
+    let names = checked(reader, (&template.value, &template.place))?;
+    Some(Argument { template, names })
+}
+
+/// Returns the template of a file name within the execution's own folder.
+pub(crate) fn file_name(section: &mut Section<'_>, key: &'static str, usual: &str) -> String {
+    let reader = section.reader;
+    let Some(text) = section.nonblank(key) else { return usual.to_owned() };
+    let names = checked(reader, (&text.value, &text.place)).unwrap_or_default();
+    if let Some(name) = names.iter().find(|name| !FILE_NAMES.contains(&name.as_str())) {
+        let known = format!("allowed: {}", FILE_NAMES.join(", "));
+        let complaint =
+            from_message(format!("`{name}` may not stand in the name of a file")).hint(known);
+        reader.error(&text.place, complaint);
+    }
+    if text.value.contains('/') || text.value.contains("..") || text.value == "." {
+        reader.error(&text.place, "must be a file name alone, without `/` and `..`");
+    }
+    text.value
+}
+
+/// Returns the names that a template uses; an invalid template is a fault.
+pub(crate) fn checked(
+    reader: &ConfigReader<'_>,
+    (text, place): (&str, &SourcePosition),
+) -> Option<Vec<String>> {
+    match Template::new(text) {
+        Ok(template) => Some(template.names().iter().cloned().collect()),
+        Err(error) => {
+            reader.error(&place.clone().hidden(), complaint(&error));
+            None
+        }
+    }
+}
+
+/// Returns the complaint about a template.
+fn complaint(error: &TemplateError) -> DiagnosticBuilder {
+    let complaint = from_message(error.to_string());
+    match error {
+        TemplateError::Unknown { name } => complaint.among(name, NAMES),
+        TemplateError::Syntax { .. } => complaint.hint("a literal `{{` is written `{{ '{{' }}`"),
+        _ => complaint,
+    }
+}

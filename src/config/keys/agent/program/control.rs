@@ -1,0 +1,61 @@
+//! `protocol` and the keys of `session` that only interactive agents have.
+
+use std::collections::BTreeMap;
+
+use algonius_actors::model::program::stdio_protocol::{ControlProtocol, ControlSpec};
+
+use crate::config::table::{Section, Spanned, value};
+
+const PROTOCOLS: [(&str, ControlProtocol); 3] = [
+    ("acp", ControlProtocol::Acp),
+    ("claude-control", ControlProtocol::ClaudeControl),
+    ("codex-app-server", ControlProtocol::CodexAppServer),
+];
+
+/// Keys that say how a program without a control protocol is spoken to.
+const OTHER_DIALOGUES: [&str; 6] = ["input", "output", "json_rpc", "turn", "mode", "prompts"];
+
+/// Reads the protocol of an interactive agent; `None` for every other program.
+pub(super) fn protocol(section: &mut Section<'_>) -> Option<ControlProtocol> {
+    let protocol = section.keyword("protocol", &PROTOCOLS)?;
+    for key in OTHER_DIALOGUES {
+        if section.has(key) {
+            let place = section.place.below(key).hidden();
+            section.reader.error(&place, "has no meaning with `protocol`");
+        }
+    }
+    Some(protocol.value)
+}
+
+/// Settings of a session that only interactive agents have.
+#[derive(Default)]
+pub(super) struct SessionSettings {
+    mode: Option<String>,
+    options: BTreeMap<String, String>,
+}
+
+impl SessionSettings {
+    /// Reads the settings from the section of the session.
+    pub(super) fn read(section: &mut Section<'_>, is_interactive: bool) -> Self {
+        let mode = section.nonblank("mode");
+        if let Some(mode) = mode.as_ref().filter(|_| !is_interactive) {
+            section.reader.error(&mode.place, "has a meaning with `protocol` only");
+        }
+        if section.has("options") && !is_interactive {
+            let place = section.place.below("options").hidden();
+            section.reader.error(&place, "has a meaning with `protocol` only");
+        }
+        let reader = section.reader;
+        let mut options = BTreeMap::new();
+        for (name, entry) in section.section("options").entries() {
+            let entry = Spanned { place: entry.place.hidden(), ..entry };
+            options.extend(value::scalar(reader, &entry).map(|text| (name.value, text)));
+        }
+        Self { mode: mode.map(|mode| mode.value), options }
+    }
+
+    /// Returns the settings of an agent with this protocol.
+    pub(super) fn with(self, protocol: ControlProtocol) -> ControlSpec {
+        ControlSpec { protocol, mode: self.mode, options: self.options }
+    }
+}

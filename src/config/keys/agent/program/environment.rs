@@ -1,0 +1,208 @@
+//! Environment of a program: plain values, and secrets from other sources.
+
+use std::collections::BTreeMap;
+
+use algonius_actors::model::agent::Access;
+use algonius_actors::model::program::{Secrecy, Variable};
+
+use crate::config::diagnostics::{Severity, from_message};
+use crate::config::table::secret::{NOT_SET, SHORTEST_MASKED};
+use crate::config::table::{ConfigReader, Section, SourcePosition, Spanned, value};
+
+/// Suffixes of name parts that mark a variable as a secret.
+const TELLING: [&str; 6] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"];
+
+/// Reads `env`, the part of `access_env` for this access, `env_from`, `env_file` and `env_allow`. A fault of the
+/// machine has the severity `lacking`.
+pub(crate) fn read(
+    agent: &mut Section<'_>,
+    access: Access,
+    lacking: Severity,
+) -> BTreeMap<String, Variable> {
+    let reader = agent.reader;
+    let mut variables = Variables { reader, lacking, known: BTreeMap::new() };
+    variables.written(agent.section("env"));
+    variables.of_access(agent.section("access_env"), access);
+    for (name, entry) in agent.section("env_from").entries() {
+        let entry = Spanned { place: entry.place.hidden(), ..entry };
+        if let Some(from) = value::text(reader, &entry) {
+            let found = reader.env(from);
+            variables.secret(&name, &entry.place, found.ok_or(NOT_SET.to_owned()));
+        }
+    }
+    for (name, entry) in agent.section("env_file").entries() {
+        let entry = Spanned { place: entry.place.hidden(), ..entry };
+        if let Some(path) = value::text(reader, &entry) {
+            let found = reader.secret_file(&reader.resolve(path));
+            let found = found.map_err(|error| format!("cannot be read: {error}"));
+            variables.secret(&name, &entry.place, found);
+        }
+    }
+    for name in agent.texts("env_allow").unwrap_or_default() {
+        variables.passed(&name);
+    }
+    variables.known
+}
+
+/// Variables that were collected so far.
+struct Variables<'c> {
+    reader: &'c ConfigReader<'c>,
+    lacking: Severity,
+    known: BTreeMap<String, Variable>,
+}
+
+impl Variables<'_> {
+    /// Adds the values of a table.
+    fn written(&mut self, section: Section<'_>) {
+        for (name, entry) in section.entries() {
+            let place = entry.place.clone().hidden();
+            if let Some(text) =
+                value::scalar(self.reader, &Spanned { place: place.clone(), ..entry })
+            {
+                self.plain(&name, &Spanned { value: text, place });
+            }
+        }
+    }
+
+    /// Adds the values of the table for this access; those of the other are only checked.
+    fn of_access(&mut self, mut section: Section<'_>, access: Access) {
+        for (key, of) in [("read-only", Access::ReadOnly), ("read-write", Access::ReadWrite)] {
+            let table = section.section(key);
+            if of == access {
+                self.written(table);
+            } else {
+                let (reader, lacking) = (self.reader, self.lacking);
+                Variables { reader, lacking, known: BTreeMap::new() }.written(table);
+            }
+        }
+        section.finish();
+    }
+
+    /// Copies a variable of the service. A variable that the file sets stays as it is, and one that the service does
+    /// not have is skipped.
+    fn passed(&mut self, name: &Spanned<String>) {
+        if !is_name(&name.value) {
+            return self.reader.error(&name.place, "is not the name of a variable");
+        }
+        if self.known.contains_key(&name.value) {
+            return;
+        }
+        let Some(value) = self.reader.env(&name.value) else { return };
+        let secrecy = if is_telling(&name.value) { Secrecy::Secret } else { Secrecy::Plain };
+        self.set(name, Variable { value, secrecy }, &name.place);
+    }
+
+    /// Adds a value of the file with `${NAME}` expanded.
+    fn plain(&mut self, name: &Spanned<String>, text: &Spanned<String>) {
+        let expanded = match expand(&text.value, &|name| self.reader.env(name)) {
+            Ok(expanded) => expanded,
+            Err(ExpandError::Unset { name }) => {
+                let message = format!("`{name}` is not set in the service's environment");
+                return self.reader.record(self.lacking, &text.place, from_message(message));
+            }
+            Err(error) => return self.reader.error(&text.place, error.to_string()),
+        };
+        let is_secret = is_telling(&name.value) || expanded.names.iter().any(|n| is_telling(n));
+        let secrecy = if is_secret { Secrecy::Secret } else { Secrecy::Plain };
+        self.set(name, Variable { value: expanded.text, secrecy }, &text.place);
+    }
+
+    /// Adds a value from another source.
+    fn secret(
+        &mut self,
+        name: &Spanned<String>,
+        place: &SourcePosition,
+        found: Result<String, String>,
+    ) {
+        match found {
+            Ok(value) => self.set(name, Variable { value, secrecy: Secrecy::Secret }, place),
+            Err(lack) => self.reader.record(self.lacking, place, from_message(lack)),
+        }
+    }
+
+    /// Sets a variable, once.
+    fn set(&mut self, name: &Spanned<String>, variable: Variable, place: &SourcePosition) {
+        let is_name = !name.value.is_empty() && !name.value.contains(['=', '\0']);
+        if !is_name {
+            return self.reader.error(&name.place, "is not the name of a variable");
+        }
+        if variable.value.contains('\0') {
+            return self.reader.error(place, "must not hold a NUL character");
+        }
+        if variable.secrecy == Secrecy::Secret {
+            self.mask(&variable.value, place);
+        }
+        if self.known.insert(name.value.clone(), variable).is_some() {
+            self.reader.error(&name.place, "this variable is set twice");
+        }
+    }
+
+    /// Registers a secret for redaction, unless it is so short that everything would be redacted.
+    fn mask(&self, value: &str, place: &SourcePosition) {
+        if value.len() < SHORTEST_MASKED {
+            let message = format!(
+                "a secret of fewer than {SHORTEST_MASKED} characters is not redacted in the output"
+            );
+            return self.reader.warning(place, message);
+        }
+        self.reader.keep_secret(value);
+    }
+}
+
+/// Reason why a text could not be expanded.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ExpandError {
+    /// A variable is missing.
+    #[error("`{name}` is not set")]
+    Unset {
+        /// Name of the variable.
+        name: String,
+    },
+    /// A dollar sign without a meaning.
+    #[error("`$` must be followed by `{{NAME}}`, or by `$` for a dollar sign")]
+    Stray,
+}
+
+/// Text with its variables expanded.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Expanded {
+    /// Expanded text.
+    pub(crate) text: String,
+    /// Variables that were expanded.
+    pub(crate) names: Vec<String>,
+}
+
+/// Expands `${NAME}`; `$$` is a dollar sign.
+pub(crate) fn expand(
+    source: &str,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Expanded, ExpandError> {
+    let (mut text, mut names, mut rest) = (String::new(), Vec::new(), source);
+    while let Some((before, after)) = rest.split_once('$') {
+        text.push_str(before);
+        if let Some(after) = after.strip_prefix('$') {
+            text.push('$');
+            rest = after;
+            continue;
+        }
+        let braced = after.strip_prefix('{').and_then(|after| after.split_once('}'));
+        let (name, after) = braced.filter(|(name, _)| is_name(name)).ok_or(ExpandError::Stray)?;
+        text.push_str(&env(name).ok_or_else(|| ExpandError::Unset { name: name.to_owned() })?);
+        names.push(name.to_owned());
+        rest = after;
+    }
+    text.push_str(rest);
+    Ok(Expanded { text, names })
+}
+
+/// Returns true if the name of a variable marks it as a secret.
+pub(crate) fn is_telling(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    name.split('_').any(|part| TELLING.iter().any(|ending| part.ends_with(ending)))
+}
+
+/// Returns true if a text can be a name of a variable or parameter.
+pub(crate) fn is_name(text: &str) -> bool {
+    let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    text.bytes().all(word) && text.bytes().next().is_some_and(|first| !first.is_ascii_digit())
+}

@@ -1,0 +1,152 @@
+//! Runtime settings of a program besides its arguments: a model, a home, and the detection of its version.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+
+use algonius_actors::model::id::AgentId;
+use algonius_actors::model::program::program_runtime::{OwnHome, ProgramRuntime, VersionSpec};
+use algonius_actors::model::program::version::VersionRange;
+use algonius_actors::model::program::{Secrecy, Variable};
+
+use crate::config::diagnostics::from_message;
+use crate::config::table::pattern::regex_of;
+use crate::config::table::{Section, Spanned, value};
+
+/// Kind of HOME that a program has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Home {
+    #[default]
+    Shared,
+    PerAgent,
+}
+
+const HOMES: [(&str, Home); 2] = [("shared", Home::Shared), ("per-agent", Home::PerAgent)];
+/// Directory of the agents' homes, in the data directory.
+const FOLDER: &str = "homes";
+/// Default pattern of a version.
+const VERSION: &str = r"\d+(?:\.\d+)+";
+
+/// Reads the runtime settings, and sets the home among the variables.
+pub(crate) fn read(
+    section: &mut Section<'_>,
+    own: Option<OwnHome>,
+    env: &mut BTreeMap<String, Variable>,
+) -> ProgramRuntime {
+    let home = set_home(section, own.as_ref(), env);
+    ProgramRuntime {
+        model: model(section),
+        home,
+        own: own.map(Box::new),
+        version: version(section).map(Box::new),
+        preset: None,
+    }
+}
+
+/// Reads the model of the program. A name that begins with `-` would be read as an option.
+fn model(section: &mut Section<'_>) -> Option<String> {
+    let model = section.nonblank("model")?;
+    if model.value.starts_with('-') {
+        section.reader.error(&model.place, "must not begin with `-`");
+    }
+    Some(model.value)
+}
+
+/// Reads the agent's private home, if it has one, and the files that are written into it.
+///
+/// An agent with a dynamic user always has one.
+pub(crate) fn own_home(
+    section: &mut Section<'_>,
+    (id, data_dir): (&AgentId, &Path),
+    is_needed: bool,
+) -> Option<OwnHome> {
+    let home = section.keyword("home", &HOMES);
+    let given = section.has("home_files");
+    let files = home_files(section.section("home_files"));
+    let is_private = home.as_ref().is_some_and(|home| home.value == Home::PerAgent);
+    if !is_private && !is_needed {
+        if given {
+            let place = section.place.below("home_files").hidden();
+            section.reader.error(&place, "has a meaning with `home = \"per-agent\"` only");
+        }
+        return None;
+    }
+    if let Some(home) = home.as_ref().filter(|_| !is_private) {
+        let complaint = "must be \"per-agent\": a dynamic user has no other home";
+        section.reader.error(&home.place, complaint);
+    }
+    let place = home.map_or_else(|| section.place.below("user").hidden(), |home| home.place);
+    if data_dir.starts_with("/tmp") {
+        let complaint = from_message(
+            "the agent's home is below /tmp, where some programs cannot confine themselves",
+        )
+        .hint("set `server.data_dir` to a folder elsewhere");
+        section.reader.warning(&place, complaint);
+    }
+    Some(OwnHome { path: data_dir.join(FOLDER).join(id.as_str()), files })
+}
+
+/// Reads texts by their paths in the home.
+fn home_files(section: Section<'_>) -> BTreeMap<String, String> {
+    let reader = section.reader;
+    let mut files = BTreeMap::new();
+    for (name, entry) in section.entries() {
+        let entry = Spanned { place: entry.place.hidden(), ..entry };
+        let mut parts = Path::new(&name.value).components().peekable();
+        let is_below =
+            parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)));
+        if !is_below {
+            reader.error(&name.place, "must be a path in the home, without `..`");
+        }
+        let text = value::text(reader, &entry).map(str::to_owned);
+        files.extend(text.map(|text| (name.value, text)));
+    }
+    files
+}
+
+/// Sets HOME to the private home; a fault if the file sets another one.
+fn set_home(
+    section: &Section<'_>,
+    own: Option<&OwnHome>,
+    env: &mut BTreeMap<String, Variable>,
+) -> PathBuf {
+    if let Some(own) = own {
+        let value = own.path.display().to_string();
+        let home = Variable { value, secrecy: Secrecy::Plain };
+        if env.insert("HOME".to_owned(), home).is_some() {
+            let place = section.place.below("env.HOME").hidden();
+            let complaint = from_message("the agent has a home of its own already")
+                .hint("leave it out, or set `home = \"shared\"`");
+            section.reader.error(&place, complaint);
+        }
+    }
+    let home = env.get("HOME").map(|home| home.value.clone());
+    home.or_else(|| section.reader.env("HOME")).map(PathBuf::from).unwrap_or_default()
+}
+
+/// Reads `[agents.<id>.program_version]`: the arguments and pattern for the version of the program.
+fn version(agent: &mut Section<'_>) -> Option<VersionSpec> {
+    let is_given = agent.has("program_version");
+    let mut section = agent.section("program_version");
+    let args = section.texts("args");
+    let regex = section.nonblank("regex").map(|text| regex_of(section.reader, &text));
+    let tested = section.nonblank("tested");
+    section.finish();
+    let tested = tested.and_then(|text| {
+        let range = VersionRange::parse(&text.value);
+        if range.is_none() {
+            let complaint =
+                from_message("must be bounds with commas between them").hint("write `>=2.1, <3`");
+            agent.reader.error(&text.place, complaint);
+        }
+        range
+    });
+    let args = args.map(|args| args.into_iter().map(|arg| arg.value).collect());
+    if !is_given {
+        return None;
+    }
+    Some(VersionSpec {
+        args: args.unwrap_or_else(|| vec!["--version".to_owned()]),
+        regex: regex.unwrap_or_else(|| agent.reader.regex(VERSION).ok())?,
+        tested,
+    })
+}

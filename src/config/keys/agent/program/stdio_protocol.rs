@@ -1,0 +1,219 @@
+//! Protocol of a program with an open standard input: `[agents.<id>.json_rpc]` and `[agents.<id>.turn]`.
+
+use std::collections::BTreeMap;
+
+use algonius_actors::model::program::stdio_protocol::{
+    Call, ControlSpec, Framing, MessageTemplate, NoticeKind, NoticeMethod, Prompt, RpcSpec,
+    StdioProtocol, TurnEnd, TurnSpec,
+};
+use algonius_actors::model::program::{InputPattern, OutputPattern};
+use serde_json::Value;
+
+use super::arguments::checked;
+use crate::config::diagnostics::from_message;
+use crate::config::table::pattern::{pointer, regex};
+use crate::config::table::{ConfigReader, Section, ValueShape, WrittenValue, json};
+
+const FRAMINGS: [(&str, Framing); 2] =
+    [("lines", Framing::Lines), ("content-length", Framing::ContentLength)];
+
+const KINDS: [(&str, NoticeKind); 4] = [
+    ("text", NoticeKind::Text),
+    ("status", NoticeKind::Status),
+    ("usage", NoticeKind::Usage),
+    ("session", NoticeKind::Session),
+];
+
+/// Names of files, which only programs that end with their answer have.
+const FILES: [&str; 2] = ["input_file", "output_file"];
+
+/// Reads the protocol; `None` if the program reads its input to the end.
+pub(crate) fn read(
+    agent: &mut Section<'_>,
+    input: Option<InputPattern>,
+    output: Option<OutputPattern>,
+    control: Option<ControlSpec>,
+) -> Option<StdioProtocol> {
+    let (has_rpc, has_turns) = (agent.has("json_rpc"), agent.has("turn"));
+    let rpc = rpc(agent.section("json_rpc"), has_rpc);
+    let turns = turns(agent.section("turn"), has_turns);
+    if let Some(control) = control {
+        return Some(StdioProtocol::Control(Box::new(control)));
+    }
+    let (is_in, is_out) =
+        (input == Some(InputPattern::JsonRpc), output == Some(OutputPattern::JsonRpc));
+    let at = |key: &str| agent.place.below(key).hidden();
+    if is_in != is_out && input.is_some() && output.is_some() {
+        let complaint = "`input` and `output` are \"json-rpc\" together or not at all";
+        agent.reader.error(&at(if is_in { "output" } else { "input" }), complaint);
+    }
+    if is_in && !has_rpc {
+        let complaint = from_message("is needed with `input = \"json-rpc\"`");
+        let complaint = complaint.hint("write `json_rpc = { method = \"...\" }`");
+        agent.reader.record(
+            crate::config::diagnostics::Severity::Error,
+            &at("json_rpc"),
+            complaint,
+        );
+    }
+    if has_rpc && !is_in {
+        agent.reader.error(&at("json_rpc"), "has a meaning with `input = \"json-rpc\"` only");
+    }
+    if has_turns && input != Some(InputPattern::Stdin) {
+        agent.reader.error(&at("turn"), "has a meaning with `input = \"stdin\"` only");
+    }
+    if is_in {
+        rpc.map(|rpc| StdioProtocol::Rpc(Box::new(rpc)))
+    } else {
+        turns.map(|turns| StdioProtocol::Turns(Box::new(turns)))
+    }
+}
+
+fn rpc(mut from: Section<'_>, is_given: bool) -> Option<RpcSpec> {
+    let section = &mut from;
+    let framing =
+        section.keyword("framing", &FRAMINGS).map(|found| found.value).unwrap_or_default();
+    let method = section.nonblank("method").map(|text| text.value);
+    let params = template(section, "params");
+    if is_given && method.is_none() {
+        section.reader.error(&section.place.below("method").hidden(), "is needed");
+    }
+    let spec = RpcSpec {
+        framing,
+        initialize: call(section, "initialize"),
+        initialized: call(section, "initialized"),
+        ask: Call { method: method.unwrap_or_default(), params: params.unwrap_or_default() },
+        cancel: call(section, "cancel"),
+        result: pointer(section, "result").unwrap_or_default(),
+        session: pointer(section, "session"),
+        usage: pointer(section, "usage"),
+        notices: notices(section),
+        transient_codes: codes(section),
+    };
+    from.finish();
+    is_given.then_some(spec)
+}
+
+/// Reads a method call, with a template of its parameters.
+fn call(section: &mut Section<'_>, key: &'static str) -> Option<Call> {
+    let is_given = section.has(key);
+    let mut from = section.section(key);
+    let method = from.nonblank("method").map(|text| text.value);
+    if is_given && method.is_none() {
+        from.reader.error(&from.place.below("method").hidden(), "is needed");
+    }
+    let params = template(&mut from, "params").unwrap_or_default();
+    from.finish();
+    Some(Call { method: method?, params })
+}
+
+/// Reads the meaning of notifications by method.
+fn notices(section: &mut Section<'_>) -> BTreeMap<String, NoticeMethod> {
+    let mut notices = BTreeMap::new();
+    for (method, mut from) in section.sections("notifications") {
+        let kind = from.keyword("kind", &KINDS).map(|found| found.value);
+        let pointer = pointer(&mut from, "pointer").unwrap_or_default();
+        if kind.is_none() && !from.has("kind") {
+            from.reader.error(&from.place.below("kind").hidden(), "is needed");
+        }
+        from.finish();
+        notices.extend(kind.map(|kind| (method.value, NoticeMethod { kind, pointer })));
+    }
+    notices
+}
+
+/// Reads error codes.
+fn codes(section: &mut Section<'_>) -> Vec<i64> {
+    let reader = section.reader;
+    let items = section.list("transient_codes").unwrap_or_default();
+    let code = |item: WrittenValue<'_>| {
+        let code = item.value.as_integer().and_then(crate::config::table::value::whole);
+        let code = code.and_then(|code| i64::try_from(code).ok());
+        if code.is_none() {
+            reader.error(&item.place, "must be a whole number");
+        }
+        code
+    };
+    items.into_iter().filter_map(code).collect()
+}
+
+fn turns(mut from: Section<'_>, is_given: bool) -> Option<TurnSpec> {
+    let section = &mut from;
+    let message = utterance(section, "message");
+    let interrupt = utterance(section, "interrupt");
+    let line = section.nonblank("end_line").map(|text| TurnEnd::Line(text.value));
+    let regex = regex(section, "end_regex").map(TurnEnd::Regex);
+    let json = members(section, "end_json").map(TurnEnd::Json);
+    let prompt = prompt(section).map(TurnEnd::Prompt);
+    let echo = section.flag("echo", false);
+    let mut ends: Vec<_> = [line, regex, json, prompt].into_iter().flatten().collect();
+    if is_given && ends.len() != 1 {
+        let complaint = "needs one of `prompt`, `end_line`, `end_regex` and `end_json`";
+        section.reader.error(&section.place.clone().hidden(), complaint);
+    }
+    from.finish();
+    let message = message.unwrap_or_else(MessageTemplate::usual);
+    is_given.then(|| Some(TurnSpec { message, end: ends.pop()?, interrupt, echo }))?
+}
+
+/// Reads `prompt` and `prompt_at_start`.
+fn prompt(section: &mut Section<'_>) -> Option<Prompt> {
+    let text = section.nonblank("prompt");
+    let at_start = section.entry("prompt_at_start").map(|entry| entry.place.clone());
+    let is_at_start = section.flag("prompt_at_start", true);
+    if let Some(place) = at_start.filter(|_| text.is_none()) {
+        section.reader.error(&place, "has a meaning with `prompt` only");
+    }
+    let text = text?;
+    if text.value.contains(['\n', '\r']) {
+        let complaint = from_message("must stand on one line")
+            .hint("use `end_line` for an end with a line break");
+        section.reader.record(crate::config::diagnostics::Severity::Error, &text.place, complaint);
+    }
+    Some(Prompt { text: text.value, is_at_start })
+}
+
+/// Reads a text, or a table that is sent as a JSON document on a line.
+fn utterance(section: &mut Section<'_>, key: &'static str) -> Option<MessageTemplate> {
+    match template(section, key)? {
+        Value::String(text) => Some(MessageTemplate::Text(text)),
+        document => Some(MessageTemplate::Json(document)),
+    }
+}
+
+/// Reads the members of an object, as they are.
+fn members(section: &mut Section<'_>, key: &'static str) -> Option<serde_json::Map<String, Value>> {
+    section.note(key, || ValueShape::Free);
+    let entry = section.entry(key)?;
+    match json::of(section.reader, &entry)? {
+        Value::Object(members) => Some(members),
+        _ => {
+            section.reader.error(&entry.place, "must be a table");
+            None
+        }
+    }
+}
+
+/// Reads a JSON value whose texts are templates.
+fn template(section: &mut Section<'_>, key: &'static str) -> Option<Value> {
+    section.note(key, || ValueShape::Any);
+    let entry = section.entry(key)?;
+    let document = json::of(section.reader, &entry)?;
+    check(section.reader, &entry, &document);
+    Some(document)
+}
+
+fn check(reader: &ConfigReader<'_>, entry: &WrittenValue<'_>, document: &Value) {
+    match document {
+        Value::String(text) => {
+            let place = entry.place.clone().hidden();
+            let names = checked(reader, (text, &place)).unwrap_or_default();
+            for name in names.iter().filter(|name| FILES.contains(&name.as_str())) {
+                reader.error(&place, format!("`{{{{ {name} }}}}` has no value here"));
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| check(reader, entry, item)),
+        Value::Object(members) => members.values().for_each(|item| check(reader, entry, item)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}

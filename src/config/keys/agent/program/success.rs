@@ -1,0 +1,192 @@
+//! `[agents.<id>.success]` and `[agents.<id>.failures]`: conditions of a successful attempt, and the meaning of
+//! failures.
+
+use std::path::PathBuf;
+
+use algonius_actors::model::agent::success_criteria::{
+    Check, FailureContract, FailureMatchers, OwnRetries, SuccessContract, UsageContract,
+};
+use serde_json::Value;
+use toml::de::DeValue;
+
+use crate::config::diagnostics::{Severity, from_message};
+use crate::config::keys::program_search::search;
+use crate::config::table::pattern::{pointer, regex, regex_of};
+use crate::config::table::{ConfigReader, Section, Spanned, ValueBounds, value};
+use crate::platform::json_schema::ParsedSchema;
+use crate::platform::template::Template;
+
+/// Exit code for a temporary failure, by convention (`EX_TEMPFAIL`).
+const TRY_AGAIN: i32 = 75;
+
+/// HTTP statuses of refused credentials, for which a retry is pointless.
+const REFUSALS: [u16; 2] = [401, 403];
+
+/// Reads the conditions of a successful attempt.
+pub(crate) fn success(
+    mut section: Section<'_>,
+    path: Option<&str>,
+    lacking: Severity,
+) -> SuccessContract {
+    let contract = SuccessContract {
+        exit_codes: exit_codes(&mut section, "exit_codes").unwrap_or_else(|| vec![0]),
+        require_output: section.flag("require_output", false),
+        fail_regex: regex(&mut section, "fail_regex"),
+        json_pointer: pointer(&mut section, "json_pointer"),
+        artifact: section.nonblank("artifact").and_then(|text| template(section.reader, text)),
+        schema: schema(&mut section, lacking),
+        check: check(&mut section, path, lacking).map(Box::new),
+    };
+    section.finish();
+    contract
+}
+
+/// Reads a schema: inline, or the path of its file.
+fn schema(section: &mut Section<'_>, lacking: Severity) -> Option<Value> {
+    let (reader, text) = (section.reader, section.nonblank("schema")?);
+    let written = if text.value.trim_start().starts_with('{') {
+        text.value.clone()
+    } else {
+        match std::fs::read_to_string(reader.resolve(&text.value)) {
+            Ok(written) => written,
+            Err(error) => {
+                let complaint = from_message(format!("could not be read: {}", error.kind()));
+                reader.record(lacking, &text.place, complaint);
+                return None;
+            }
+        }
+    };
+    let read = serde_json::from_str(&written).map_err(|error| error.to_string());
+    let read = read.and_then(|schema: Value| ParsedSchema::read(&schema).map(|_form| schema));
+    read.map_err(|error| reader.error(&text.place, format!("is no JSON Schema: {error}"))).ok()
+}
+
+/// Reads the check command: its program, its arguments, and its time limit.
+fn check(section: &mut Section<'_>, path: Option<&str>, lacking: Severity) -> Option<Check> {
+    let reader = section.reader;
+    let limit = section.seconds("check_timeout", ValueBounds::new(0.1, 3600.0, 60.0));
+    let mut words = section.texts("check")?.into_iter();
+    let Some(name) = words.next().filter(|name| !name.value.trim().is_empty()) else {
+        let place = section.entry("check")?.place.hidden();
+        reader.error(&place, "must name a command, and may give its arguments after it");
+        return None;
+    };
+    let command = search(reader, &name.value, path).unwrap_or_else(|| {
+        reader.record(lacking, &name.place, from_message("there is no such program"));
+        PathBuf::from(&name.value)
+    });
+    let args = words.filter_map(|word| template(reader, word)).collect();
+    Some(Check { command, args, limit })
+}
+
+fn template(reader: &ConfigReader<'_>, text: Spanned<String>) -> Option<String> {
+    if let Err(error) = Template::new(&text.value) {
+        reader.error(&text.place, format!("is not a template that is known: {error}"));
+        return None;
+    }
+    Some(text.value)
+}
+
+/// Reads the pattern of the usage that the program writes.
+pub(crate) fn usage(agent: &mut Section<'_>) -> UsageContract {
+    let mut section = agent.section("usage");
+    let found = section.nonblank("regex");
+    let regex = found.as_ref().and_then(|text| regex_of(section.reader, text));
+    if let (Some(text), Some(regex)) = (&found, &regex)
+        && regex.capture_names().flatten().next().is_none()
+    {
+        let complaint =
+            from_message("has no named group").hint("write `(?<input_tokens>\\d+) tokens`");
+        section.reader.record(Severity::Error, &text.place, complaint);
+    }
+    section.finish();
+    UsageContract { regex }
+}
+
+/// Reads the meaning of failures. Two keys of the agent are short forms of two transient ones.
+pub(crate) fn failures(agent: &mut Section<'_>) -> FailureContract {
+    let short = FailureMatchers {
+        status: Vec::new(),
+        exit_codes: exit_codes(agent, "transient_exit_codes").unwrap_or_default(),
+        regex: regex(agent, "transient_regex"),
+    };
+    let is_said = agent.has("transient_exit_codes");
+    let mut section = agent.section("failures");
+    let mut transient = section.section("transient");
+    for (key, whole) in [("transient_exit_codes", "exit_codes"), ("transient_regex", "regex")] {
+        if let Some(entry) = agent.entry(key).filter(|_| transient.has(whole)) {
+            let complaint = from_message(format!("says what `failures.transient.{whole}` says"));
+            agent.reader.error(&entry.place.hidden(), complaint.hint("write one of them"));
+        }
+    }
+    let is_said = is_said || transient.has("exit_codes");
+    let mut read = signs(&mut transient, &REFUSALS);
+    transient.finish();
+    read.exit_codes.extend(short.exit_codes);
+    if !is_said {
+        read.exit_codes.push(TRY_AGAIN);
+    }
+    read.regex = read.regex.or(short.regex);
+    let contract = FailureContract {
+        transient: read,
+        permanent: below(&mut section, "permanent", &[]),
+        quota: below(&mut section, "quota", &REFUSALS),
+        own_retries: own_retries(section.section("own_retries")),
+    };
+    section.finish();
+    contract
+}
+
+/// Reads the pattern of requests that the program retries by itself, and their maximum.
+fn own_retries(mut section: Section<'_>) -> OwnRetries {
+    let max = u32::try_from(section.count("max", ValueBounds::new(0, 1000, 0))).ok();
+    let regex = regex(&mut section, "regex");
+    section.finish();
+    OwnRetries { regex, max: max.filter(|max| *max > 0) }
+}
+
+fn below(section: &mut Section<'_>, key: &'static str, refused: &[u16]) -> FailureMatchers {
+    let mut kind = section.section(key);
+    let signs = signs(&mut kind, refused);
+    kind.finish();
+    signs
+}
+
+/// Reads the matchers of a kind of failure. Some statuses always belong to another kind.
+fn signs(section: &mut Section<'_>, refused: &[u16]) -> FailureMatchers {
+    let reader = section.reader;
+    let mut status = Vec::new();
+    for item in section.list("status").unwrap_or_default() {
+        match whole(item.value).and_then(|number| u16::try_from(number).ok()) {
+            Some(number) if refused.contains(&number) => {
+                let complaint =
+                    from_message("means that credentials were refused, which is never tried again");
+                reader.error(&item.place, complaint.hint("leave it out"));
+            }
+            Some(number @ 400..=599) => status.push(number),
+            _ => reader.error(&item.place, "must be an HTTP status from 400 to 599"),
+        }
+    }
+    FailureMatchers {
+        status,
+        exit_codes: exit_codes(section, "exit_codes").unwrap_or_default(),
+        regex: regex(section, "regex"),
+    }
+}
+
+/// Reads a list of exit codes, if there is one.
+pub(crate) fn exit_codes(section: &mut Section<'_>, key: &'static str) -> Option<Vec<i32>> {
+    let reader = section.reader;
+    let mut codes = Vec::new();
+    for item in section.list(key)? {
+        match whole(item.value).and_then(|code| u8::try_from(code).ok()) {
+            Some(code) => codes.push(i32::from(code)),
+            None => reader.error(&item.place, "must be an exit code from 0 to 255"),
+        }
+    }
+    Some(codes)
+}
+
+fn whole(value: &DeValue<'_>) -> Option<i128> {
+    value.as_integer().and_then(value::whole)
+}

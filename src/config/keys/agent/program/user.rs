@@ -1,0 +1,94 @@
+//! `user`: user of an agent's program.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use algonius_actors::model::program::{Secrecy, User, Variable};
+use nix::unistd::{self, geteuid};
+
+use crate::config::diagnostics::{Severity, from_message};
+use crate::config::table::Section;
+
+/// Keyword for a user that the service picks from `server.agent_users`.
+const DYNAMIC: &str = "dynamic";
+
+/// User of a program.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) enum RunAs {
+    /// The service's own user.
+    #[default]
+    Service,
+    /// A user of the system.
+    Named(SystemUser),
+    /// A user from the configured range.
+    Dynamic,
+}
+
+/// Account of the system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SystemUser {
+    name: String,
+    user: User,
+    home: PathBuf,
+}
+
+/// Reads `user`. A fault of the machine has the severity `lacking`.
+pub(crate) fn read(section: &mut Section<'_>, lacking: Severity) -> RunAs {
+    let Some(name) = section.nonblank("user") else { return RunAs::Service };
+    if name.value == DYNAMIC {
+        return RunAs::Dynamic;
+    }
+    let reader = section.reader;
+    let found = match unistd::User::from_name(&name.value) {
+        Ok(Some(found)) => found,
+        Ok(None) => {
+            let complaint = from_message("there is no such user on this machine")
+                .hint("make it, as by `useradd --system --create-home NAME`, or write \"dynamic\"");
+            reader.record(lacking, &name.place, complaint);
+            return RunAs::Service;
+        }
+        Err(errno) => {
+            reader.record(
+                lacking,
+                &name.place,
+                from_message(format!("cannot be looked up: {errno}")),
+            );
+            return RunAs::Service;
+        }
+    };
+    if found.uid.is_root() {
+        reader.error(&name.place, "must not be root: root can do whatever the service can");
+    } else if found.uid == geteuid() {
+        reader.error(&name.place, "is the service's own user: leave it out");
+    }
+    RunAs::Named(SystemUser {
+        name: name.value,
+        user: User { uid: found.uid.as_raw(), gid: found.gid.as_raw() },
+        home: found.dir,
+    })
+}
+
+impl RunAs {
+    /// Returns the user, if it is known already.
+    pub(crate) fn user(&self) -> Option<User> {
+        match self {
+            Self::Named(account) => Some(account.user),
+            Self::Service | Self::Dynamic => None,
+        }
+    }
+
+    /// Returns true if the service picks the user.
+    pub(crate) fn is_dynamic(&self) -> bool {
+        *self == Self::Dynamic
+    }
+
+    /// Sets the variables that name the user of a program, unless the file sets them.
+    pub(crate) fn set_variables(&self, env: &mut BTreeMap<String, Variable>) {
+        let Self::Named(SystemUser { name, home, .. }) = self else { return };
+        let home = home.display().to_string();
+        for (variable, value) in [("HOME", &home), ("USER", name), ("LOGNAME", name)] {
+            let plain = || Variable { value: value.clone(), secrecy: Secrecy::Plain };
+            env.entry(variable.to_owned()).or_insert_with(plain);
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! `[agents.<id>.sandbox]`: restrictions of an agent by the system.
+
+use std::path::{Component, Path, PathBuf};
+
+use algonius_actors::model::agent::Access;
+use algonius_actors::model::host::sandbox::{Isolation, Requirement, Sandbox};
+use algonius_actors::model::program::ProgramSpec;
+
+use crate::config::diagnostics::{Severity, from_message};
+use crate::config::table::{Section, Spanned};
+
+const ISOLATIONS: [(&str, Isolation); 2] =
+    [("landlock", Isolation::Landlock), ("bubblewrap", Isolation::Bubblewrap)];
+
+const MAKE_WRITABLE: &str = "make it: only what is there can be made writable";
+const MAKE_HIDDEN: &str = "leave it out: only what is there can be hidden";
+const MAKE_PROTECTED: &str = "make it: only what is there can be protected";
+
+/// Reads the sandbox into the program. A fault of the machine has the severity `lacking`.
+pub(crate) fn read(
+    agent: &mut Section<'_>,
+    program: Option<&mut ProgramSpec>,
+    access: Access,
+    lacking: Severity,
+) {
+    let mut section = agent.section("sandbox");
+    let enforce = section.flag("enforce", true);
+    let nested = section.flag("nested", false);
+    let network = section.flag("network", true);
+    let home = program.as_ref().and_then(|program| program.env.get("HOME"));
+    let home = home.map(|home| home.value.clone()).or_else(|| section.reader.env("HOME"));
+    let places = Places { home, lacking };
+    let given = section.texts("writable");
+    let writable = given
+        .as_ref()
+        .map(|given| given.iter().map(|path| places.find(&section, path, MAKE_WRITABLE)).collect());
+    let isolation = section.keyword("isolation", &ISOLATIONS);
+    let hidden = hidden(&mut section, &places, program.as_deref());
+    let protected = protected(&mut section, &places);
+    let sockets = sockets(&mut section);
+    let sandbox = Sandbox {
+        enforce,
+        nested,
+        required: Requirement::Nothing,
+        writable,
+        network,
+        isolation: isolation.as_ref().map(|found| found.value),
+        hidden,
+        protected,
+        sockets,
+        roots: None,
+    };
+    refuse_landlock(&section, isolation, &sandbox);
+    refuse_nesting(&section, &sandbox);
+    let required = required(&mut section, access, &sandbox);
+    if let (Access::ReadOnly, Some(program)) = (access, program.as_deref()) {
+        warn_of_the_workspace(&section, &given.unwrap_or_default(), &sandbox, program);
+    }
+    section.finish();
+    if let Some(program) = program {
+        program.sandbox = Sandbox { required, ..sandbox };
+    }
+}
+
+/// Returns the weakest isolation with which the agent is started. A sandbox with more restrictions than `access`
+/// implies is required by default.
+fn required(section: &mut Section<'_>, access: Access, sandbox: &Sandbox) -> Requirement {
+    let is_kept = access == Access::ReadWrite && sandbox.writable.is_some();
+    let is_asked = sandbox.needs_bubblewrap() || !sandbox.network || is_kept;
+    let is_given = section.has("required");
+    let required = section.flag("required", is_asked && sandbox.enforce);
+    if !sandbox.enforce && (is_asked || required) {
+        let place = section.place.below("enforce").hidden();
+        section.reader.error(&place, "`enforce = false` leaves nothing to require or to refuse");
+    }
+    match (required, is_given) {
+        (false, _) => Requirement::Nothing,
+        (true, false) => Requirement::Sandbox,
+        (true, true) => Requirement::Boundary,
+    }
+}
+
+/// Refuses folders with `nested`, because the service does not restrict the folders of such a program.
+fn refuse_nesting(section: &Section<'_>, sandbox: &Sandbox) {
+    if sandbox.nested && (!sandbox.enforce || sandbox.writable.is_some()) {
+        let complaint =
+            from_message("with `nested = true` the program decides itself what it may change")
+                .hint("leave out `writable` and `enforce = false`, or leave out `nested`");
+        section.reader.error(&section.place.below("nested").hidden(), complaint);
+    }
+}
+
+/// Returns the sockets of other programs that the agent may reach. A missing one may be created later.
+fn sockets(section: &mut Section<'_>) -> Vec<PathBuf> {
+    let given = section.texts("sockets").unwrap_or_default();
+    let is_whole = |socket: &Spanned<String>| socket.value.starts_with('/');
+    for socket in given.iter().filter(|socket| !is_whole(socket)) {
+        section.reader.error(&socket.place, "must be an absolute path");
+    }
+    given.into_iter().map(|socket| socket.value.into()).collect()
+}
+
+/// Refuses Landlock if the sandbox has exceptions, because Landlock has no deny rules.
+fn refuse_landlock(
+    section: &Section<'_>,
+    isolation: Option<Spanned<Isolation>>,
+    sandbox: &Sandbox,
+) {
+    let landlock = isolation.filter(|isolation| isolation.value == Isolation::Landlock);
+    if let Some(isolation) = landlock.filter(|_| sandbox.needs_bubblewrap()) {
+        let complaint = from_message("Landlock can neither hide nor protect a path")
+            .hint("leave it out, or write \"bubblewrap\"");
+        section.reader.error(&isolation.place, complaint);
+    }
+}
+
+/// Lookup of paths in a sandbox section.
+struct Places {
+    home: Option<String>,
+    /// Severity of a missing path.
+    lacking: Severity,
+}
+
+impl Places {
+    /// Returns a path relative to the home or to the file's folder. The system accepts only existing paths.
+    fn find(&self, section: &Section<'_>, path: &Spanned<String>, hint: &str) -> PathBuf {
+        let place = self.below_home(&path.value);
+        let place = place.unwrap_or_else(|| section.reader.resolve(&path.value));
+        if !place.exists() {
+            let complaint = from_message("there is no such file or folder").hint(hint);
+            section.reader.record(self.lacking, &path.place, complaint);
+        }
+        place
+    }
+
+    fn below_home(&self, path: &str) -> Option<PathBuf> {
+        let (rest, home) = path.strip_prefix("~/").zip(self.home.as_ref())?;
+        Some(Path::new(home).join(rest))
+    }
+}
+
+/// Reads the hidden paths. The program itself must stay visible.
+fn hidden(
+    section: &mut Section<'_>,
+    places: &Places,
+    program: Option<&ProgramSpec>,
+) -> Vec<PathBuf> {
+    let given = section.texts("hidden").unwrap_or_default();
+    let hidden: Vec<_> = given.iter().map(|path| places.find(section, path, MAKE_HIDDEN)).collect();
+    let command = program.and_then(|program| program.command.canonicalize().ok());
+    let holds = |place: &PathBuf| {
+        place
+            .canonicalize()
+            .is_ok_and(|place| command.as_ref().is_some_and(|command| command.starts_with(place)))
+    };
+    for (path, _) in given.iter().zip(&hidden).filter(|(_, place)| holds(place)) {
+        section.reader.error(&path.place, "the agent's program is in it, and could not be started");
+    }
+    hidden
+}
+
+/// Reads the protected paths. A relative one is in the working directory, which a caller may choose, so its existence
+/// is checked when an attempt starts.
+fn protected(section: &mut Section<'_>, places: &Places) -> Vec<PathBuf> {
+    let given = section.texts("protected").unwrap_or_default();
+    let place = |path: &Spanned<String>| {
+        let relative = Path::new(&path.value);
+        if relative.is_absolute() || path.value.starts_with("~/") {
+            return places.find(section, path, MAKE_PROTECTED);
+        }
+        let mut parts = relative.components().peekable();
+        let is_below = parts.peek().is_some();
+        if !is_below || !parts.all(|part| matches!(part, Component::Normal(_))) {
+            let complaint =
+                from_message("must be absolute, or below the working folder without `..`");
+            section.reader.error(&path.place, complaint);
+        }
+        relative.to_owned()
+    };
+    given.iter().map(place).collect()
+}
+
+/// Warns about a read-only agent whose working directory is writable.
+fn warn_of_the_workspace(
+    section: &Section<'_>,
+    given: &[Spanned<String>],
+    sandbox: &Sandbox,
+    program: &ProgramSpec,
+) {
+    let Ok(workspace) = program.working_dir.canonicalize() else { return };
+    let writable = sandbox.writable.as_deref().unwrap_or_default();
+    for (path, place) in given.iter().zip(writable) {
+        if place.canonicalize().is_ok_and(|place| workspace.starts_with(place)) {
+            let complaint =
+                from_message("the agent's working folder is in it, and so may be changed")
+                    .hint("with `access = \"read-write\"` agents would not meet there");
+            section.reader.warning(&path.place, complaint);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! `[metrics]` and `[alerts]`: metrics and notifications for the operators of the service.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use algonius_actors::model::observation::alert::AlertSpec;
+use ipnet::IpNet;
+
+use super::program_search::search;
+use super::push;
+use crate::config::diagnostics::from_message;
+use crate::config::table::secret::is_open_to_others;
+use crate::config::table::{Flag, Key, Section, Spanned, ValueBounds};
+use crate::platform::tls::Authorities;
+
+/// Time for which a one-time event stays open.
+const LINGER: Duration = Duration::from_secs(600);
+
+/// Conditions of alerts, and their receivers.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Alerts {
+    /// Conditions of alerts.
+    pub spec: AlertSpec,
+    /// URL of the webhook; it may contain a key.
+    pub webhook: Option<String>,
+    /// Networks that the webhook may use although they are not of the public internet, in addition to those of
+    /// `[push]`.
+    pub allow: Vec<IpNet>,
+    /// Trusted certificate authorities in addition to the built-in ones and those of `[push]`.
+    pub authorities: Authorities,
+    /// Secret that signs the webhook requests.
+    pub secret: Option<String>,
+    /// Program that receives alerts, with its arguments.
+    pub command: Option<(PathBuf, Vec<String>)>,
+}
+
+impl Alerts {
+    /// Returns the files that run outside of every sandbox when an alert is sent: the program, and scripts among its
+    /// arguments.
+    pub(crate) fn programs(&self) -> Vec<PathBuf> {
+        let Some((program, words)) = &self.command else { return Vec::new() };
+        let named = words.iter().map(PathBuf::from).filter(|it| it.is_absolute() && it.is_file());
+        std::iter::once(program.clone()).chain(named).collect()
+    }
+}
+
+impl std::fmt::Debug for Alerts {
+    /// Omits the URL and the secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let command = self.command.as_ref().map(|(program, _)| program);
+        f.debug_struct("Alerts")
+            .field("spec", &self.spec)
+            .field("command", &command)
+            .finish_non_exhaustive()
+    }
+}
+
+const ENABLED: Key<Flag> = Key::flag("enabled", true, "");
+
+/// Reads `[metrics]`; returns true if metrics are enabled.
+pub(crate) fn metrics(mut section: Section<'_>) -> bool {
+    let is_enabled = ENABLED.read(&mut section);
+    section.finish();
+    is_enabled
+}
+
+/// Reads `[alerts]`.
+pub(crate) fn read(mut section: Section<'_>) -> Alerts {
+    let from = &mut section;
+    let webhook = from.nonblank("webhook").map(|url| {
+        from.reader.keep_secret(&url.value);
+        url.value
+    });
+    let alerts = Alerts {
+        spec: spec(from),
+        webhook,
+        allow: push::allow(from),
+        authorities: push::authorities(from),
+        secret: from.nonblank("webhook_secret_file").and_then(|file| secret(from, &file)),
+        command: from.texts("command").and_then(|words| command(from, words)),
+    };
+    section.finish();
+    alerts
+}
+
+fn spec(from: &mut Section<'_>) -> AlertSpec {
+    let usual = AlertSpec::default();
+    let few = |usual: u32| ValueBounds::new(0, 10_000, usual.into());
+    let number = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+    let room = ValueBounds::new(0, 1 << 60, usual.ledger_free_bytes);
+    AlertSpec {
+        requests_per_minute: number(
+            from.count("requests_per_minute", few(usual.requests_per_minute)),
+        ),
+        failure_streak: number(from.count("failure_streak", few(usual.failure_streak))),
+        ledger_free_bytes: from.count("ledger_free_bytes", room),
+        linger: LINGER,
+    }
+}
+
+/// Returns the text of a secret file, and registers it for redaction.
+pub(crate) fn secret(section: &Section<'_>, file: &Spanned<String>) -> Option<String> {
+    let (reader, path) = (section.reader, section.reader.resolve(&file.value));
+    if is_open_to_others(&path) {
+        let complaint = from_message("others may read this file").hint("chmod 600 it");
+        reader.warning(&file.place, complaint);
+    }
+    match reader.secret_file(&path) {
+        Ok(text) if !text.trim().is_empty() => {
+            reader.keep_secret(&text);
+            Some(text)
+        }
+        Ok(_) => {
+            reader.error(&file.place, "is empty");
+            None
+        }
+        Err(error) => {
+            reader.error(&file.place, format!("cannot be read: {error}"));
+            None
+        }
+    }
+}
+
+/// Returns a program and its arguments. The program is searched when the configuration is read.
+fn command(section: &Section<'_>, words: Vec<Spanned<String>>) -> Option<(PathBuf, Vec<String>)> {
+    let reader = section.reader;
+    let mut words = words.into_iter();
+    let Some(program) = words.next() else {
+        reader.error(&section.place.below("command").hidden(), "must name a program");
+        return None;
+    };
+    let found = search(reader, &program.value, reader.env("PATH").as_deref());
+    if found.is_none() {
+        reader.error(&program.place, "is no executable file, and none of this name is on the PATH");
+    }
+    Some((found?, words.map(|word| word.value).collect()))
+}

@@ -1,0 +1,112 @@
+//! `[inputs]`: storage of inputs that contain a secret.
+
+use std::fmt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use nix::unistd::Uid;
+
+use crate::config::diagnostics::{DiagnosticBuilder, from_message};
+use crate::config::table::secret::is_open_to_others;
+use crate::config::table::{Key, Seconds, Section, ValueBounds};
+
+/// Command that creates a key file.
+const MAKE: &str = "(umask 077; head -c 32 /dev/urandom | base64 > FILE) makes one";
+
+/// Seconds of a week, and of a day.
+const WEEK: f64 = 7.0 * DAY;
+const DAY: f64 = 86_400.0;
+
+/// Secret key of sealed inputs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct InputKey(pub [u8; 32]);
+
+impl fmt::Debug for InputKey {
+    /// Hides the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("InputKey")
+    }
+}
+
+/// Settings of inputs that contain a secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputSettings {
+    /// File of the keys, if there is one.
+    pub key_file: Option<PathBuf>,
+    /// Keys of the file. The first one seals, all of them open.
+    pub keys: Vec<InputKey>,
+    /// Time for which the input of a failed execution is stored after its end.
+    pub retry_window: Duration,
+}
+
+const RETRY_WINDOW: Key<Seconds> = Key::seconds(
+    "retry_window",
+    ValueBounds::new(0.0, WEEK, DAY),
+    "how long the input of a failed execution can be retried; 0: not at all",
+);
+
+/// Reads `[inputs]` and its key file.
+pub(crate) fn read(mut section: Section<'_>, data_dir: &Path) -> InputSettings {
+    let retry_window = RETRY_WINDOW.read(&mut section);
+    let found = section.nonblank("key_file");
+    let reader = section.reader;
+    let key_file = found.as_ref().map(|found| reader.resolve(&found.value));
+    let mut keys = Vec::new();
+    if let Some((file, found)) = key_file.as_ref().zip(found) {
+        match read_keys(&section, file, data_dir) {
+            Ok(found) => keys = found,
+            Err(complaint) => reader.error(&found.place, complaint),
+        }
+    }
+    section.finish();
+    InputSettings { key_file, keys, retry_window }
+}
+
+fn read_keys(
+    section: &Section<'_>,
+    file: &Path,
+    data_dir: &Path,
+) -> Result<Vec<InputKey>, DiagnosticBuilder> {
+    let reader = section.reader;
+    let text = reader.secret_file(file);
+    let text = text.map_err(|error| from_message(format!("cannot be read: {error}")).hint(MAKE))?;
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if real(file).starts_with(real(data_dir)) {
+        let complaint = "is in `server.data_dir`, so a backup of the ledger would have the key";
+        return Err(from_message(complaint).hint("keep it elsewhere"));
+    }
+    let owner = std::fs::metadata(file).map(|data| data.uid());
+    if !owner.is_ok_and(|owner| owner == 0 || owner == Uid::effective().as_raw()) {
+        return Err(
+            from_message("belongs to another user").hint("chown it to the user of the service")
+        );
+    }
+    if is_open_to_others(file) {
+        return Err(from_message("others may read this file").hint("chmod 600 it"));
+    }
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let keys: Option<Vec<_>> = lines
+        .map(|line| {
+            reader.keep_secret(line);
+            key(line)
+        })
+        .collect();
+    let keys = keys.filter(|keys| !keys.is_empty());
+    keys.ok_or_else(|| {
+        from_message("has no key: each line is 32 bytes in base64 or hexadecimal").hint(MAKE)
+    })
+}
+
+/// Parses 32 bytes in base64 or as hexadecimal digits.
+fn key(line: &str) -> Option<InputKey> {
+    let hex = |at: usize| u8::from_str_radix(line.get(2 * at..2 * at + 2)?, 16).ok();
+    let bytes = if line.len() == 64 {
+        (0..32).map(hex).collect::<Option<Vec<u8>>>()?
+    } else {
+        STANDARD.decode(line).ok()?
+    };
+    bytes.try_into().ok().map(InputKey)
+}

@@ -1,0 +1,59 @@
+//! `[pressure]`: bounds of the machine's resource shortage beyond which the service accepts no new work.
+
+use std::time::Duration;
+
+use algonius_actors::model::host::pressure::{PressureSpec, StallReading};
+
+use crate::config::table::{Flag, Key, Seconds, Section, ValueBounds, ValueShape, value};
+
+/// Bounds in bytes of memory.
+const MEMORY: ValueBounds<u64> = ValueBounds::new(1 << 20, 1 << 46, 0);
+
+/// Monitoring of the machine.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PressureSettings {
+    /// Pressure limits.
+    pub spec: PressureSpec,
+    /// Interval between two measurements.
+    pub interval: Duration,
+    /// Bytes of memory that agents may use together; by default a share of the machine's memory.
+    pub agents_memory: Option<u64>,
+}
+
+const ENABLED: Key<Flag> = Key::flag("enabled", true, "");
+const INTERVAL: Key<Seconds> = Key::seconds(
+    "interval",
+    ValueBounds::new(0.01, 3600.0, 1.0),
+    "seconds between two measurements",
+);
+
+/// Reads `[pressure]`; `None` if it is disabled.
+pub(crate) fn read(mut section: Section<'_>) -> Option<PressureSettings> {
+    let from = &mut section;
+    let is_enabled = ENABLED.read(from);
+    let modes = [("stalls", true), ("usage", false)];
+    let share =
+        |from: &mut Section<'_>, key, usual| from.number(key, ValueBounds::new(0.1, 100.0, usual));
+    let load =
+        |from: &mut Section<'_>, key, usual| from.number(key, ValueBounds::new(0.01, 1e6, usual));
+    let spec = PressureSpec {
+        by_stalls: from.keyword("mode", &modes).is_none_or(|mode| mode.value),
+        cpu_percent: share(from, "cpu_percent", 90.0),
+        memory_percent: share(from, "memory_percent", 85.0),
+        load: load(from, "load", 4.0),
+        stalls: StallReading {
+            cpu_percent: share(from, "cpu_stall_percent", 90.0),
+            memory_percent: share(from, "memory_stall_percent", 20.0),
+            io_percent: share(from, "io_stall_percent", 95.0),
+        },
+        load_per_core: load(from, "load_per_core", 16.0),
+        min_disk_free_bytes: from
+            .count("min_disk_free_bytes", ValueBounds::new(0, 1 << 60, 1_000_000_000)),
+    };
+    let interval = INTERVAL.read(from);
+    let most = from.entry("max_reserved_memory_bytes");
+    from.note("max_reserved_memory_bytes", || ValueShape::Count(MEMORY, false));
+    let agents_memory = most.and_then(|most| value::count(from.reader, &most, MEMORY));
+    section.finish();
+    is_enabled.then_some(PressureSettings { spec, interval, agents_memory })
+}

@@ -1,0 +1,89 @@
+//! `[push]`: permitted targets of push notifications.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use ipnet::IpNet;
+
+use crate::config::table::{Flag, Key, Seconds, Section, Spanned, ValueBounds};
+use crate::platform::tls::Authorities;
+
+/// Permitted targets of push notifications, and their delivery limits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Push {
+    /// Networks that are permitted although they are not of the public internet, also over plain HTTP.
+    pub allow: Vec<IpNet>,
+    /// True if plain HTTP is permitted for all other targets.
+    pub insecure_http: bool,
+    /// Time limit of one attempt.
+    pub timeout: Duration,
+    /// Time for which a notification is retried.
+    pub max_age: Duration,
+    /// Trusted certificate authorities in addition to the built-in ones.
+    pub authorities: Authorities,
+}
+
+const ENABLED: Key<Flag> = Key::flag("enabled", true, "");
+const INSECURE_HTTP: Key<Flag> =
+    Key::flag("insecure_http", false, "true: permits plain HTTP for all addresses");
+const TIMEOUT: Key<Seconds> =
+    Key::seconds("timeout", ValueBounds::new(0.1, 60.0, 15.0), "for one delivery");
+const MAX_AGE: Key<Seconds> = Key::seconds(
+    "max_age",
+    ValueBounds::new(1.0, 2_592_000.0, 86_400.0),
+    "a failed delivery is retried up to 20 times, and no longer than this",
+);
+
+impl Default for Push {
+    fn default() -> Self {
+        Self {
+            allow: Vec::new(),
+            insecure_http: INSECURE_HTTP.default(),
+            timeout: TIMEOUT.default(),
+            max_age: MAX_AGE.default(),
+            authorities: Authorities::default(),
+        }
+    }
+}
+
+/// Reads `[push]`; `None` if it is disabled.
+pub(crate) fn read(mut section: Section<'_>) -> Option<Push> {
+    let from = &mut section;
+    let is_enabled = ENABLED.read(from);
+    let push = Push {
+        allow: allow(from),
+        insecure_http: INSECURE_HTTP.read(from),
+        timeout: TIMEOUT.read(from),
+        max_age: MAX_AGE.read(from),
+        authorities: authorities(from),
+    };
+    section.finish();
+    is_enabled.then_some(push)
+}
+
+/// Reads `ca_file`: certificates of authorities in a PEM file.
+pub(crate) fn authorities(section: &mut Section<'_>) -> Authorities {
+    let Some(file) = section.nonblank("ca_file") else { return Authorities::default() };
+    let (reader, path) = (section.reader, section.reader.resolve(&file.value));
+    reader.keep_file(path.clone());
+    Authorities::read(&path).unwrap_or_else(|error| {
+        reader.error(&file.place, error.to_string());
+        Authorities::default()
+    })
+}
+
+/// Reads the listed networks; a single address is the smallest network.
+pub(crate) fn allow(section: &mut Section<'_>) -> Vec<IpNet> {
+    let reader = section.reader;
+    let listed = section.texts("allow").unwrap_or_default().into_iter();
+    let net = |text: Spanned<String>| {
+        let single = || text.value.parse::<IpAddr>().map(IpNet::from);
+        let net = text.value.parse::<IpNet>().or_else(|_not_a_net| single()).ok();
+        if net.is_none() {
+            let complaint = "must be addresses such as \"127.0.0.0/8\" or \"10.1.2.3\"";
+            reader.error(&text.place, complaint);
+        }
+        net
+    };
+    listed.filter_map(net).collect()
+}

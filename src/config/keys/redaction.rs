@@ -1,0 +1,105 @@
+//! `[redaction]`: redaction in addition to the known secrets.
+
+use algonius_redact::{Pattern, PatternError, Redaction};
+
+use crate::config::diagnostics::{DiagnosticBuilder, from_message};
+use crate::config::table::secret::is_open_to_others;
+use crate::config::table::{Section, Spanned, ValueBounds};
+
+/// Greatest number of patterns: all are searched for at once, and each is tried on the lines where one may match.
+const MOST: usize = 64;
+/// Greatest length of a pattern's name in characters.
+const LONGEST_NAME: usize = 64;
+/// Shortest line in characters of a file of secrets: a shorter one would redact half of every text.
+const SHORTEST: usize = 8;
+
+/// Reads `[redaction]`. The secrets of files are registered for redaction.
+pub(crate) fn read(mut section: Section<'_>) -> Redaction {
+    let personal = section.flag("pii", false);
+    let patterns = patterns(&mut section);
+    for file in section.texts("secret_files").unwrap_or_default() {
+        secrets(&section, &file);
+    }
+    section.finish();
+    Redaction { patterns, personal }
+}
+
+/// Reads the patterns, each with a unique name.
+fn patterns(from: &mut Section<'_>) -> Vec<Pattern> {
+    let reader = from.reader;
+    let items = from.list("patterns").unwrap_or_default();
+    if let Some(first) = items.get(MOST) {
+        let complaint = format!("there are {} patterns; {MOST} are allowed", items.len());
+        reader.error(&first.place.clone().hidden(), complaint);
+    }
+    let mut patterns: Vec<Pattern> = Vec::new();
+    for item in items {
+        let place = item.place.clone().hidden();
+        let Some(pattern) = Section::of(reader, item).and_then(pattern) else { continue };
+        if patterns.iter().any(|other| other.name() == pattern.name()) {
+            let name = pattern.name();
+            reader.error(&place, format!("another pattern has the name `{name}`"));
+        }
+        patterns.push(pattern);
+    }
+    patterns
+}
+
+/// Reads one pattern; its name and its expression are required.
+fn pattern(mut section: Section<'_>) -> Option<Pattern> {
+    let reader = section.reader;
+    let (name, regex) = (section.nonblank("name"), section.nonblank("regex"));
+    let keep = section.entry("keep").map(|keep| keep.place);
+    let most = u64::try_from(Pattern::LONGEST).unwrap_or(u64::MAX);
+    let kept = usize::try_from(section.count("keep", ValueBounds::new(0, most, 0))).unwrap_or(0);
+    for (key, found) in [("name", &name), ("regex", &regex)] {
+        if found.is_none() && !section.has(key) {
+            reader.error(&section.place.below(key).hidden(), "is needed");
+        }
+    }
+    section.finish();
+    let (name, regex) = (name?, regex?);
+    if name.value.chars().count() > LONGEST_NAME {
+        reader.error(&name.place, format!("the name must have 1 to {LONGEST_NAME} characters"));
+    }
+    let made = Pattern::new(&name.value, &regex.value, kept);
+    if let Err(error) = &made {
+        let is_kept = matches!(error, PatternError::Keep { .. });
+        let place = keep.filter(|_| is_kept).unwrap_or_else(|| regex.place.clone());
+        reader.error(&place, complaint(error));
+    }
+    made.ok()
+}
+
+/// Returns the complaint about an expression, with a suggestion.
+fn complaint(error: &PatternError) -> DiagnosticBuilder {
+    let said = from_message(error.to_string());
+    match error {
+        PatternError::Long => said.hint("write `{1,64}` for `+`, and `{0,64}` for `*`"),
+        PatternError::Size => said.hint("leave `(?u)` out, or count less often"),
+        PatternError::Empty => said.hint("let it need one character at least"),
+        PatternError::Syntax { .. } | PatternError::Nothing | PatternError::Keep { .. } => said,
+    }
+}
+
+/// Registers each line of a file; a file that other users may read causes a warning.
+fn secrets(section: &Section<'_>, file: &Spanned<String>) {
+    let reader = section.reader;
+    let path = reader.resolve(&file.value);
+    let text = match reader.secret_file(&path) {
+        Ok(text) => text,
+        Err(error) => return reader.error(&file.place, format!("cannot be read: {error}")),
+    };
+    if is_open_to_others(&path) {
+        reader.warning(&file.place, from_message("others may read this file").hint("chmod 600 it"));
+    }
+    let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
+    let (short, secrets): (Vec<_>, Vec<_>) =
+        lines.partition(|line| line.chars().count() < SHORTEST);
+    if !short.is_empty() {
+        let count = short.len();
+        let complaint = format!("{count} of its lines have fewer than {SHORTEST} characters");
+        reader.warning(&file.place, from_message(complaint).hint("they are not redacted"));
+    }
+    secrets.into_iter().for_each(|secret| reader.keep_secret(secret));
+}

@@ -1,0 +1,52 @@
+//! `[retention]`: age, number and bytes up to which ended executions are stored.
+
+use algonius_actors::model::host::storage_stats::KeepPolicy;
+
+use crate::config::table::{Count, Flag, Key, Seconds, Section, ValueBounds};
+use std::time::Duration;
+
+/// Retention of the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetentionSettings {
+    /// Retention limits.
+    pub keep: KeepPolicy,
+    /// Interval between two passes over the history.
+    pub interval: Duration,
+}
+
+/// Seconds of a day, and of a hundred years.
+const DAY: f64 = 86_400.0;
+const CENTURY: f64 = 36_525.0 * DAY;
+
+const ENABLED: Key<Flag> = Key::flag("enabled", true, "false: nothing is deleted");
+const MAX_AGE: Key<Seconds> =
+    Key::seconds("max_age", ValueBounds::new(0.0, CENTURY, 30.0 * DAY), "");
+const MAX_EXECUTIONS: Key<Count> = Key::count(
+    "max_executions",
+    ValueBounds::new(0, 1 << 40, 100_000),
+    "of the whole service, including unfinished ones",
+);
+const MAX_BYTES: Key<Count> =
+    Key::count("max_bytes", ValueBounds::new(0, 1 << 50, 2 << 30), "size of the database");
+const MIN_AGE: Key<Seconds> = Key::seconds(
+    "min_age",
+    ValueBounds::new(0.0, CENTURY, 3600.0),
+    "no execution is deleted earlier",
+);
+const INTERVAL: Key<Seconds> =
+    Key::seconds("interval", ValueBounds::new(0.05, DAY, 600.0), "time between two passes");
+
+/// Reads `[retention]`; `None` if it is disabled. A bound of 0 means no bound.
+pub(crate) fn read(mut section: Section<'_>) -> Option<RetentionSettings> {
+    let from = &mut section;
+    let is_enabled = ENABLED.read(from);
+    let keep = KeepPolicy {
+        max_age: Some(MAX_AGE.read(from)).filter(|age| !age.is_zero()),
+        max_executions: Some(MAX_EXECUTIONS.read(from)).filter(|count| *count > 0),
+        max_bytes: Some(MAX_BYTES.read(from)).filter(|bytes| *bytes > 0),
+        min_age: MIN_AGE.read(from),
+    };
+    let interval = INTERVAL.read(from);
+    section.finish();
+    is_enabled.then_some(RetentionSettings { keep, interval })
+}

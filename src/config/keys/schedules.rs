@@ -1,0 +1,256 @@
+//! `[scheduler]` and `[schedules.<id>]`: requests at scheduled times.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use algonius_actors::model::agent::{Access, AgentSpec};
+use algonius_actors::model::id::{AgentId, ScheduleId};
+use algonius_actors::model::schedule::recurrence::{Timetable, TimetableError};
+use algonius_actors::model::schedule::{Missed, Overlap, ScheduleSpec};
+
+use crate::config::diagnostics::from_message;
+use crate::config::table::{ConfigReader, Section, Spanned, ValueBounds, value};
+use crate::platform::template::{Moment, Template};
+
+/// Default owner of the configured schedules: the command line's own principal.
+const OPERATOR: &str = "operator";
+
+const OVERLAPS: [(&str, Overlap); 4] = [
+    ("skip", Overlap::Skip),
+    ("queue", Overlap::Queue),
+    ("cancel_previous", Overlap::CancelPrevious),
+    ("allow", Overlap::Allow),
+];
+
+/// Greatest window of missed occurrences in seconds.
+const WINDOW: f64 = 7.0 * 86_400.0;
+
+/// Settings of the scheduler and its schedules.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchedulerSettings {
+    /// Time zone of a schedule without its own.
+    pub timezone: String,
+    /// True if expressions may have seconds.
+    pub seconds: bool,
+    /// Time for which past occurrences are stored.
+    pub history: Duration,
+    /// Schedules in the order of the file.
+    pub schedules: Vec<OwnedSchedule>,
+}
+
+/// Schedule with its owner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnedSchedule {
+    /// Specification of the schedule.
+    pub spec: ScheduleSpec,
+    /// Name of the owner's token.
+    pub owner: String,
+}
+
+/// Names that a schedule may refer to.
+pub(crate) struct KnownNames<'k> {
+    /// Known agents.
+    pub(crate) agents: Vec<&'k AgentSpec>,
+    /// Names of tokens.
+    pub(crate) tokens: Vec<&'k str>,
+}
+
+/// Reads both sections.
+pub(crate) fn read(root: &mut Section<'_>, known: &KnownNames<'_>) -> SchedulerSettings {
+    let reader = root.reader;
+    let mut section = root.section("scheduler");
+    let zone = section.nonblank("timezone");
+    if let Some(zone) = &zone
+        && let Err(error) = Timetable::new("@daily", &zone.value, false)
+    {
+        reader.error(&zone.place, error.to_string());
+    }
+    let has_zone = zone.is_some();
+    let mut all = SchedulerSettings {
+        timezone: zone.map_or_else(|| "UTC".to_owned(), |zone| zone.value),
+        seconds: section.flag("seconds", false),
+        history: section.seconds("history", ValueBounds::new(86_400.0, 3.2e8, 90.0 * 86_400.0)),
+        schedules: Vec::new(),
+    };
+    section.finish();
+    let mut names = BTreeMap::new();
+    for (name, section) in root.sections("schedules") {
+        let id = match ScheduleId::new(name.value.as_str()) {
+            Ok(id) => id,
+            Err(error) => {
+                reader.error(&name.place, error.to_string());
+                continue;
+            }
+        };
+        let named = Spanned { value: id, place: name.place };
+        let Some(scheduled) = schedule(section, &named, (&all, has_zone), known) else { continue };
+        if let Some(other) = names.insert(scheduled.spec.name.clone(), named.value) {
+            let message = format!("has the same name as the schedule `{other}`");
+            reader.error(&named.place, message);
+        }
+        all.schedules.push(scheduled);
+    }
+    all
+}
+
+/// Reads one schedule.
+fn schedule(
+    mut section: Section<'_>,
+    id: &Spanned<ScheduleId>,
+    (all, has_zone): (&SchedulerSettings, bool),
+    known: &KnownNames<'_>,
+) -> Option<OwnedSchedule> {
+    let from = &mut section;
+    let name = from.nonblank("name").map_or_else(|| id.value.to_string(), |name| name.value);
+    let enabled = from.flag("enabled", true);
+    let agent = agent(from, id, enabled, known);
+    let timetable = timetable(from, id, all, has_zone);
+    let (input, params) = words(from, id);
+    let missed = missed(from);
+    let overlap = overlap(from, missed, agent.map(|agent| agent.access));
+    let jitter = from.seconds("jitter", ValueBounds::new(0.0, 86_400.0, 0.0));
+    let deadline = from.entry("deadline");
+    let bounds = ValueBounds::new(1.0, 7.0 * 86_400.0, 0.0);
+    let deadline = deadline.and_then(|entry| value::seconds(from.reader, &entry, bounds));
+    let alert_after = from.count("alert_after", ValueBounds::new(0, 100, 3));
+    let owner = owner(from, known);
+    section.finish();
+    let spec = ScheduleSpec {
+        id: id.value.clone(),
+        name,
+        agent: agent?.id.clone(),
+        timetable: timetable?,
+        input: input?,
+        params,
+        missed,
+        overlap,
+        jitter,
+        deadline: deadline.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+        alert_after: u32::try_from(alert_after).unwrap_or_default(),
+        enabled,
+    };
+    Some(OwnedSchedule { spec, owner })
+}
+
+/// Returns the agent of the schedule, which must exist and be enabled.
+fn agent<'k>(
+    section: &mut Section<'_>,
+    id: &Spanned<ScheduleId>,
+    enabled: bool,
+    known: &KnownNames<'k>,
+) -> Option<&'k AgentSpec> {
+    let reader = section.reader;
+    let Some(given) = section.nonblank("agent") else {
+        missing(reader, id, "agent", "the agent that receives the message");
+        return None;
+    };
+    let ids: Vec<AgentId> = known.agents.iter().map(|agent| agent.id.clone()).collect();
+    let agent = super::tokens::existing(section, &given, &ids)?;
+    let agent = known.agents.iter().find(|known| known.id == agent)?;
+    if enabled && !agent.enabled {
+        reader.error(
+            &given.place,
+            from_message("is switched off").hint("set `enabled = true` for it"),
+        );
+    }
+    Some(agent)
+}
+
+fn timetable(
+    section: &mut Section<'_>,
+    id: &Spanned<ScheduleId>,
+    all: &SchedulerSettings,
+    has_zone: bool,
+) -> Option<Timetable> {
+    let reader = section.reader;
+    let zone = section.nonblank("timezone");
+    let Some(cron) = section.nonblank("cron") else {
+        missing(reader, id, "cron", "the due times, such as \"0 3 * * *\"");
+        return None;
+    };
+    if zone.is_none() && !has_zone && !cron.value.starts_with("@every") {
+        let complaint =
+            from_message("is taken to be in UTC").hint("give the schedule a `timezone`");
+        reader.warning(&cron.place, complaint);
+    }
+    let name = zone.as_ref().map_or(all.timezone.as_str(), |zone| zone.value.as_str());
+    match Timetable::new(&cron.value, name, all.seconds) {
+        Ok(table) => Some(table),
+        Err(error @ TimetableError::Zone { .. }) => {
+            if let Some(zone) = zone {
+                reader.error(&zone.place, error.to_string()); // An invalid default time zone has its own fault.
+            }
+            None
+        }
+        Err(error) => {
+            reader.error(&cron.place, error.to_string());
+            None
+        }
+    }
+}
+
+/// Reads the input text and its parameters.
+fn words(
+    section: &mut Section<'_>,
+    id: &Spanned<ScheduleId>,
+) -> (Option<String>, BTreeMap<String, String>) {
+    let reader = section.reader;
+    let given = section.section("params").entries().into_iter();
+    let params: BTreeMap<_, _> = given
+        .filter_map(|(name, entry)| Some((name.value, value::scalar(reader, &entry)?)))
+        .collect();
+    let Some(input) = section.nonblank("input") else {
+        missing(reader, id, "input", "the message to the agent");
+        return (None, params);
+    };
+    let moment = Moment { param: params.clone(), ..Moment::default() };
+    let filled = Template::of::<Moment>(&input.value).and_then(|it| it.render(&moment));
+    match filled {
+        Ok(_) => (Some(input.value), params),
+        Err(error) => {
+            reader.error(&input.place, error.to_string());
+            (None, params)
+        }
+    }
+}
+
+fn missed(section: &mut Section<'_>) -> Missed {
+    let words = [("skip", 0), ("once", 1), ("all", 2)];
+    let word = section.keyword("missed", &words).map_or(1, |found| found.value);
+    let window = section.seconds("missed_window", ValueBounds::new(1.0, WINDOW, 3600.0));
+    let max = section.count("missed_max", ValueBounds::new(1, 1000, 10));
+    match word {
+        0 => Missed::Skip,
+        1 => Missed::Once { window },
+        _ => Missed::All { max: u32::try_from(max).unwrap_or(u32::MAX), window },
+    }
+}
+
+/// Reads the overlap policy for an occurrence during a previous run. With `missed = "all"` every occurrence must be
+/// able to wait.
+fn overlap(section: &mut Section<'_>, missed: Missed, access: Option<Access>) -> Overlap {
+    let usual = Overlap::usual(missed, access.unwrap_or(Access::ReadWrite));
+    let Some(given) = section.keyword("overlap", &OVERLAPS) else { return usual };
+    if given.value.loses(missed) {
+        let complaint = from_message("would lose what `missed = \"all\"` makes up for");
+        section.reader.error(&given.place, complaint.hint("use \"queue\" or \"allow\""));
+    }
+    given.value
+}
+
+fn owner(section: &mut Section<'_>, known: &KnownNames<'_>) -> String {
+    let Some(given) = section.nonblank("owner") else { return OPERATOR.to_owned() };
+    if given.value != OPERATOR && !known.tokens.contains(&given.value.as_str()) {
+        let names = known.tokens.iter().copied().chain([OPERATOR]);
+        let complaint = from_message("there is no such token").among(&given.value, names);
+        section.reader.error(&given.place, complaint);
+    }
+    given.value
+}
+
+fn missing(reader: &ConfigReader<'_>, id: &Spanned<ScheduleId>, key: &str, what: &str) {
+    reader.error(
+        &id.place,
+        from_message(format!("`{key}` is missing")).hint(format!("it is {what}")),
+    );
+}

@@ -1,0 +1,333 @@
+//! `[server]` and `[log]`: listen address, directories and log of the service.
+
+pub(crate) mod access;
+mod tls;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use algonius_actors::model::id::AgentId;
+use nix::unistd::{AccessFlags, Uid, access};
+
+use super::tokens::existing;
+use crate::config::diagnostics::from_message;
+use crate::config::presets;
+use crate::config::table::{Count, Flag, Key, Keyword, Seconds, Section, ValueBounds};
+use crate::platform::tls::Pair;
+use access::AccessSettings;
+
+/// Failures that a commit of the ledger survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DurabilitySetting {
+    /// Any crash of the service. A power failure may lose the last commits.
+    #[default]
+    Process,
+    /// A power failure too, at the cost of slower commits.
+    Power,
+}
+
+/// Network settings and directories of the service. All paths are absolute.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    /// Address and port to listen on.
+    pub listen: SocketAddr,
+    /// Certificate and key for TLS; plain HTTP without.
+    pub tls: Option<Pair>,
+    /// Address and card for the public.
+    pub public: PublicSettings,
+    /// Directory of the ledger and the instance key.
+    pub data_dir: PathBuf,
+    /// Directory of sockets and of running executions' folders; preferably in memory.
+    pub runtime_dir: PathBuf,
+    /// File of the command line's own token; created on the first start.
+    pub token_file: PathBuf,
+    /// Limits of connections and requests.
+    pub requests: RequestLimits,
+    /// Time for which executions may continue after a stop of the service is requested.
+    pub drain_timeout: Duration,
+    /// Settings of running programs.
+    pub programs: ProgramSettings,
+    /// Durability of a commit.
+    pub durability: DurabilitySetting,
+    /// Settings of the configuration itself.
+    pub configuration: SourceSettings,
+    /// Admission rules of requests.
+    pub entry: AccessSettings,
+}
+
+/// Address and card for the public.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublicSettings {
+    /// Public URL of the service behind a proxy; without a slash at its end.
+    pub url: Option<String>,
+    /// True if the minimal card is public.
+    pub card: bool,
+}
+
+/// Limits of connections and requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestLimits {
+    /// Greatest body of a request in bytes.
+    pub max_body_bytes: usize,
+    /// Greatest number of concurrent connections.
+    pub max_connections: usize,
+    /// Time limit for the head of a request.
+    pub header_timeout: Duration,
+    /// Time limit for the body of a request.
+    pub body_timeout: Duration,
+    /// Time for which a client may leave sent bytes unread.
+    pub write_timeout: Duration,
+}
+
+/// Settings of running programs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramSettings {
+    /// Time for which running programs wait for the next process instance of a service that was killed.
+    pub reattach_grace: Duration,
+    /// Bytes of memory for the output of all running programs together.
+    pub output_memory: u64,
+    /// First and last number of the users that agents with `user = "dynamic"` run as.
+    pub agent_users: Option<(u32, u32)>,
+}
+
+/// Settings of the configuration itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceSettings {
+    /// True if changes of the configuration are applied automatically.
+    pub watch: bool,
+    /// Folder of custom presets.
+    pub presets: PathBuf,
+}
+
+impl Server {
+    /// Returns true if cards contain the address that each caller used, because no address is valid for all callers.
+    #[must_use]
+    pub const fn is_named_by_callers(&self) -> bool {
+        self.public.url.is_none() && self.listen.ip().is_unspecified()
+    }
+}
+
+const PUBLIC_CARD: Key<Flag> =
+    Key::flag("public_card", true, "shows the minimal agent card without a token");
+const MAX_BODY_BYTES: Key<Count> =
+    Key::count("max_body_bytes", ValueBounds::new(1024, 1 << 30, 4 << 20), "");
+const MAX_CONNECTIONS: Key<Count> =
+    Key::count("max_connections", ValueBounds::new(1, 1 << 20, 1024), "");
+const HEADER_TIMEOUT: Key<Seconds> =
+    Key::seconds("header_timeout", ValueBounds::new(0.1, 600.0, 10.0), "");
+const BODY_TIMEOUT: Key<Seconds> =
+    Key::seconds("body_timeout", ValueBounds::new(0.1, 3600.0, 30.0), "");
+const WRITE_TIMEOUT: Key<Seconds> = Key::seconds(
+    "write_timeout",
+    ValueBounds::new(0.1, 3600.0, 30.0),
+    "a client that reads nothing for this time is disconnected",
+);
+const DRAIN_TIMEOUT: Key<Seconds> = Key::seconds(
+    "drain_timeout",
+    ValueBounds::new(0.0, 86_400.0, 30.0),
+    "time for running executions to finish when the service stops",
+);
+const REATTACH_GRACE: Key<Seconds> = Key::seconds(
+    "reattach_grace",
+    ValueBounds::new(0.0, 86_400.0, 60.0),
+    "time that programs continue after the service was killed, until it restarts",
+);
+const OUTPUT_MEMORY: Key<Count> = Key::count(
+    "output_memory",
+    ValueBounds::new(1 << 20, 1 << 40, 256 << 20),
+    "bytes of program output in memory files; beyond it programs wait",
+);
+const DURABILITY: Key<Keyword<DurabilitySetting>> = Key::keyword(
+    "durability",
+    (
+        &[("process", DurabilitySetting::Process), ("power", DurabilitySetting::Power)],
+        DurabilitySetting::Process,
+    ),
+    "\"power\": commits survive a power failure, and are slower",
+);
+const WATCH: Key<Flag> = Key::flag(
+    "watch",
+    true,
+    "reloads automatically when this file, or a file that it names, changes",
+);
+
+/// Lowest user id that may be an agent's: lower ones belong to the system and to people.
+const FIRST_USER: u32 = 1000;
+
+/// Reads `[server]`, and the default agent, which is one of `agents`.
+pub(crate) fn read(
+    mut section: Section<'_>,
+    agents: &[AgentId],
+) -> (Option<Server>, Option<AgentId>) {
+    let from = &mut section;
+    let default_agent = default_agent(from, agents);
+    let tls = tls::read(from);
+    let found = data_dir(from);
+    let data_dir = found.clone().unwrap_or_default();
+    let runtime_dir = folder(from, "runtime_dir");
+    let token_file = folder(from, "token_file");
+    let entry = access::read(from);
+    let url = public_url(from);
+    let server = Server {
+        listen: listen(from, tls.is_given || !entry.trusted_proxies.is_empty()),
+        tls: tls.pair,
+        public: PublicSettings { url, card: PUBLIC_CARD.read(from) },
+        runtime_dir: runtime_dir.unwrap_or_else(|| usual_runtime_dir(from, &data_dir)),
+        token_file: token_file.unwrap_or_else(|| data_dir.join("token")),
+        data_dir,
+        requests: requests(from),
+        drain_timeout: DRAIN_TIMEOUT.read(from),
+        programs: programs(from),
+        durability: DURABILITY.read(from),
+        configuration: SourceSettings {
+            watch: WATCH.read(from),
+            presets: folder(from, "presets")
+                .unwrap_or_else(|| from.reader.resolve(presets::FOLDER)),
+        },
+        entry,
+    };
+    if server.is_named_by_callers() && !server.entry.trusted_proxies.is_empty() {
+        let complaint =
+            from_message("is needed behind a proxy: cards name the host of the proxy's requests")
+                .hint("give the address that callers use, such as \"https://agents.example.org\"");
+        section.reader.warning(&section.place.below("public_url").hidden(), complaint);
+    }
+    section.finish();
+    (found.map(|_| server), default_agent)
+}
+
+/// Reads the limits of connections and requests.
+fn requests(section: &mut Section<'_>) -> RequestLimits {
+    RequestLimits {
+        max_body_bytes: in_memory(MAX_BODY_BYTES.read(section)),
+        max_connections: in_memory(MAX_CONNECTIONS.read(section)),
+        header_timeout: HEADER_TIMEOUT.read(section),
+        body_timeout: BODY_TIMEOUT.read(section),
+        write_timeout: WRITE_TIMEOUT.read(section),
+    }
+}
+
+/// Reads the settings of running programs.
+fn programs(section: &mut Section<'_>) -> ProgramSettings {
+    ProgramSettings {
+        reattach_grace: REATTACH_GRACE.read(section),
+        output_memory: OUTPUT_MEMORY.read(section),
+        agent_users: agent_users(section),
+    }
+}
+
+/// Reads the range of users from which the service may pick.
+fn agent_users(section: &mut Section<'_>) -> Option<(u32, u32)> {
+    let text = section.nonblank("agent_users")?;
+    let ends = text.value.split_once('-');
+    let ends = ends.map(|(first, last)| (first.trim().parse().ok(), last.trim().parse().ok()));
+    match ends {
+        Some((Some(first), Some(last))) if FIRST_USER <= first && first <= last => {
+            return Some((first, last));
+        }
+        _ => {
+            let complaint = from_message(format!("must be two numbers from {FIRST_USER} on"))
+                .hint("write \"61184-61999\", which no account of the machine has");
+            section.reader.error(&text.place, complaint);
+        }
+    }
+    None
+}
+
+/// Returns the default agent: the configured one, or the only one.
+fn default_agent(section: &mut Section<'_>, agents: &[AgentId]) -> Option<AgentId> {
+    match (section.nonblank("default_agent"), agents) {
+        (Some(word), _) => existing(section, &word, agents),
+        (None, [only]) => Some(only.clone()),
+        (None, _) => None,
+    }
+}
+
+/// Reads the listen address. A warning follows if others can reach it, unless TLS is used there or by a proxy in front
+/// of it.
+fn listen(section: &mut Section<'_>, is_secured: bool) -> SocketAddr {
+    let usual = SocketAddr::from(([127, 0, 0, 1], 8080));
+    let Some(text) = section.text("listen") else { return usual };
+    let Ok(listen) = text.value.parse::<SocketAddr>() else {
+        let complaint = "must be an address and a port, such as \"127.0.0.1:8080\"";
+        section.reader.error(&text.place, complaint);
+        return usual;
+    };
+    if !listen.ip().is_loopback() && !is_secured {
+        let complaint =
+            from_message("others can reach this address, and connections are not encrypted")
+                .hint("set `server.tls`, or name the proxy that speaks TLS in `trusted_proxies`");
+        section.reader.warning(&text.place, complaint);
+    }
+    listen
+}
+
+/// Reads the public URL.
+fn public_url(section: &mut Section<'_>) -> Option<String> {
+    let text = section.nonblank("public_url")?;
+    let reader = section.reader;
+    let rest = ["https://", "http://"].iter().find_map(|scheme| text.value.strip_prefix(scheme));
+    let host = rest.and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    if host.contains('@') {
+        reader.error(&text.place.hidden(), "must not hold a name or password");
+        return None;
+    }
+    if host.is_empty() || text.value.contains(['?', '#', ' ']) {
+        let complaint = "must be an address such as \"https://agents.example.org\"";
+        reader.error(&text.place, complaint);
+        return None;
+    }
+    Some(text.value.trim_end_matches('/').to_owned())
+}
+
+/// Reads a path, and makes it absolute.
+fn folder(section: &mut Section<'_>, key: &'static str) -> Option<PathBuf> {
+    let path = section.nonblank(key)?;
+    if path.value.starts_with('~') {
+        section.reader.error(&path.place, "`~` means nothing here: write the whole path");
+    }
+    Some(section.reader.resolve(&path.value))
+}
+
+/// Returns the directory of the ledger: as configured, or in the user's state directory.
+fn data_dir(section: &mut Section<'_>) -> Option<PathBuf> {
+    let reader = section.reader;
+    let found = folder(section, "data_dir").or_else(|| usual_data_dir(&|name| reader.env(name)));
+    if found.is_none() {
+        let complaint = "is needed where neither XDG_STATE_HOME nor HOME is set";
+        reader.error(&section.place.below("data_dir").hidden(), complaint);
+    }
+    found
+}
+
+/// Returns the default directory of the ledger: in the user's state directory.
+fn usual_data_dir(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let absolute = |name| env(name).filter(|path| path.starts_with('/')).map(PathBuf::from);
+    let home = || absolute("HOME").map(|home| home.join(".local/state"));
+    Some(absolute("XDG_STATE_HOME").or_else(home)?.join("algonius"))
+}
+
+/// Returns the default path of the command line's own token.
+#[must_use]
+pub fn usual_token_file(env: &dyn Fn(&str) -> Option<String>) -> PathBuf {
+    usual_data_dir(env).unwrap_or_default().join("token")
+}
+
+/// Returns the default directory of sockets and running executions: in memory if possible.
+fn usual_runtime_dir(section: &Section<'_>, data_dir: &std::path::Path) -> PathBuf {
+    let given = section.reader.env("XDG_RUNTIME_DIR").filter(|path| path.starts_with('/'));
+    if let Some(given) = given {
+        return PathBuf::from(given).join("algonius");
+    }
+    let memory = PathBuf::from("/dev/shm");
+    if access(&memory, AccessFlags::W_OK).is_ok() {
+        return memory.join(format!("algonius-{}", Uid::effective()));
+    }
+    data_dir.join("run")
+}
+
+/// Returns a count of things in memory.
+fn in_memory(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}

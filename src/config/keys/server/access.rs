@@ -1,0 +1,114 @@
+//! Admission of requests: host names, origins, proxies, and `[lockout]`.
+
+use std::net::IpAddr;
+
+use algonius_actors::model::access::endpoint_config::LockoutSpec;
+use ipnet::IpNet;
+
+use crate::config::diagnostics::from_message;
+use crate::config::table::{Section, Spanned, ValueBounds};
+
+/// Admission rules of requests.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AccessSettings {
+    /// Further host names of the service, with or without a port; `*` is any.
+    pub allowed_hosts: Vec<String>,
+    /// Web origins whose pages may send requests.
+    pub allowed_origins: Vec<String>,
+    /// Proxies that are trusted to report a caller's address.
+    pub trusted_proxies: Vec<IpNet>,
+    /// URL for gRPC clients of 0.3; `{agent}` is the agent's id.
+    pub grpc_url_0_3: Option<String>,
+    /// URL for gRPC clients of 1.0; `{agent}` is the agent's id.
+    pub grpc_url_1_0: Option<String>,
+}
+
+/// Limits for wrong credentials.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockoutSettings {
+    /// Conditions of a block; `None` is never.
+    pub spec: Option<LockoutSpec>,
+    /// Addresses whose wrong credentials are not counted.
+    pub exempt: Vec<IpNet>,
+}
+
+/// Reads the admission keys of `[server]`.
+pub(crate) fn read(section: &mut Section<'_>) -> AccessSettings {
+    let hosts = section.texts("allowed_hosts").unwrap_or_default();
+    let origins = section.texts("allowed_origins").unwrap_or_default();
+    AccessSettings {
+        allowed_hosts: kept(section, hosts, is_host, "must be a name such as \"agents.lan\""),
+        allowed_origins: kept(
+            section,
+            origins,
+            is_origin,
+            "must be a site such as \"https://console.example.org\"",
+        ),
+        trusted_proxies: networks(section, "trusted_proxies"),
+        grpc_url_0_3: section.nonblank("grpc_url_0_3").map(|text| text.value),
+        grpc_url_1_0: section.nonblank("grpc_url_1_0").map(|text| text.value),
+    }
+}
+
+/// Reads `[lockout]`.
+pub(crate) fn lockout(mut section: Section<'_>) -> LockoutSettings {
+    let LockoutSpec { failures, window, block } = LockoutSpec::default();
+    let is_on = section.flag("enabled", true);
+    let failures = section.count("failures", ValueBounds::new(1, 1000, u64::from(failures)));
+    let time = |default: f64| ValueBounds::new(0.1, 604_800.0, default);
+    let spec = LockoutSpec {
+        failures: u32::try_from(failures).unwrap_or(u32::MAX),
+        window: section.seconds("window", time(window.as_secs_f64())),
+        block: section.seconds("block", time(block.as_secs_f64())),
+    };
+    let exempt = networks(&mut section, "exempt");
+    section.finish();
+    LockoutSettings { spec: is_on.then_some(spec), exempt }
+}
+
+/// Returns the valid texts of a list, and reports the others.
+fn kept(
+    section: &Section<'_>,
+    texts: Vec<Spanned<String>>,
+    fits: fn(&str) -> bool,
+    complaint: &str,
+) -> Vec<String> {
+    let sound = texts.into_iter().filter_map(|text| {
+        if fits(&text.value) {
+            return Some(text.value.to_ascii_lowercase());
+        }
+        section.reader.error(&text.place, complaint);
+        None
+    });
+    sound.collect()
+}
+
+fn is_host(text: &str) -> bool {
+    let known = |letter: char| letter.is_ascii_alphanumeric() || "-_.:[]*".contains(letter);
+    !text.is_empty() && text.chars().all(known) && (text == "*" || !text.contains('*'))
+}
+
+fn is_origin(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    let host = ["https://", "http://"].iter().find_map(|scheme| text.strip_prefix(scheme));
+    host.is_some_and(|host| is_host(host) && host != "*")
+}
+
+/// Reads addresses and networks.
+fn networks(section: &mut Section<'_>, key: &'static str) -> Vec<IpNet> {
+    let texts = section.texts(key).unwrap_or_default();
+    let networks = texts.into_iter().filter_map(|text| {
+        let network = network(&text.value);
+        if network.is_none() {
+            let complaint =
+                from_message("must be an address or a network").hint("write `10.0.0.0/8`");
+            section.reader.error(&text.place, complaint);
+        }
+        network
+    });
+    networks.collect()
+}
+
+fn network(text: &str) -> Option<IpNet> {
+    text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
+}

@@ -1,0 +1,50 @@
+//! `[server.tls]`: certificate and key for TLS.
+
+use std::path::PathBuf;
+
+use crate::config::diagnostics::from_message;
+use crate::config::table::secret::is_open_to_others;
+use crate::config::table::{Section, Spanned};
+use crate::platform::tls::Pair;
+
+/// Result of reading `[server.tls]`.
+pub(crate) struct Secured {
+    /// True if TLS is configured, even if its files are faulty.
+    pub(crate) is_given: bool,
+    /// Certificate and key.
+    pub(crate) pair: Option<Pair>,
+}
+
+/// Reads `[server.tls]` and its files. A key that other users may read causes a warning.
+pub(crate) fn read(server: &mut Section<'_>) -> Secured {
+    let is_given = server.has("tls");
+    let mut section = server.section("tls");
+    let (cert, key) = (file(&mut section, "cert", is_given), file(&mut section, "key", is_given));
+    let pair = cert.zip(key).map(|(cert, key)| pair(&section, &cert, &key));
+    section.finish();
+    Secured { is_given, pair }
+}
+
+/// Reads one of the two files, which are required together.
+fn file(section: &mut Section<'_>, key: &'static str, is_needed: bool) -> Option<Spanned<PathBuf>> {
+    let is_lacking = is_needed && !section.has(key);
+    let path = section.nonblank(key);
+    if is_lacking {
+        section.reader.error(&section.place.below(key).hidden(), "is needed");
+    }
+    let path = path?;
+    Some(Spanned { value: section.reader.resolve(&path.value), place: path.place })
+}
+
+fn pair(section: &Section<'_>, cert: &Spanned<PathBuf>, key: &Spanned<PathBuf>) -> Pair {
+    let reader = section.reader;
+    let pair = Pair { cert: cert.value.clone(), key: key.value.clone() };
+    if let Err(error) = pair.read() {
+        let place = if error.file() == pair.key { &key.place } else { &cert.place };
+        reader.error(place, error.to_string());
+    }
+    if is_open_to_others(&pair.key) {
+        reader.warning(&key.place, from_message("others may read this file").hint("chmod 600 it"));
+    }
+    pair
+}

@@ -1,0 +1,86 @@
+//! `[telemetry]`: OpenTelemetry collector that receives traces and logs, if there is one.
+
+use super::alerts::secret;
+use crate::config::diagnostics::from_message;
+use crate::config::table::{Flag, Key, Section};
+
+/// Environment variable that names the collector by convention.
+const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+
+/// Collector that accepts OTLP over HTTP.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Telemetry {
+    /// Base URL, before `/v1/traces`.
+    pub endpoint: String,
+    /// Headers of each request, which may contain keys.
+    pub headers: Vec<(String, String)>,
+    /// True if the collector receives the log lines too.
+    pub logs: bool,
+}
+
+impl std::fmt::Debug for Telemetry {
+    /// Omits the URL and the headers.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Telemetry").field("logs", &self.logs).finish_non_exhaustive()
+    }
+}
+
+const ENABLED: Key<Flag> = Key::flag("enabled", true, "");
+const LOGS: Key<Flag> = Key::flag("logs", true, "sends log lines in addition to spans");
+
+/// Reads `[telemetry]`; `None` if no collector is named.
+pub(crate) fn read(mut section: Section<'_>) -> Option<Telemetry> {
+    let from = &mut section;
+    let is_enabled = ENABLED.read(from);
+    let endpoint = endpoint(from);
+    let telemetry = endpoint.map(|endpoint| Telemetry {
+        endpoint,
+        headers: headers(from),
+        logs: LOGS.read(from),
+    });
+    if telemetry.is_none() {
+        from.entry("otlp_headers_file"); // These keys are known, although unused without a collector.
+        from.entry("logs");
+    }
+    section.finish();
+    telemetry.filter(|_| is_enabled)
+}
+
+fn endpoint(from: &mut Section<'_>) -> Option<String> {
+    let reader = from.reader;
+    let given = from.nonblank("otlp_endpoint");
+    let place = given
+        .as_ref()
+        .map_or_else(|| from.place.below("otlp_endpoint").hidden(), |given| given.place.clone());
+    let url = given.map(|given| given.value).or_else(|| reader.env(ENDPOINT))?;
+    if !(url.starts_with("http://") || url.starts_with("https://")) {
+        let hint = "such as \"http://127.0.0.1:4318\"; this service speaks OTLP over HTTP";
+        reader.error(&place, from_message("must begin with `http://` or `https://`").hint(hint));
+        return None;
+    }
+    Some(url.trim_end_matches('/').to_owned())
+}
+
+/// Reads the lines of a file, each a name, a colon and a value.
+fn headers(from: &mut Section<'_>) -> Vec<(String, String)> {
+    let Some(file) = from.nonblank("otlp_headers_file") else { return Vec::new() };
+    let text = secret(from, &file).unwrap_or_default();
+    let mut headers = Vec::new();
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        match line.split_once(':') {
+            Some((name, value)) if is_name(name) && !value.trim().is_empty() => {
+                from.reader.keep_secret(value.trim());
+                headers.push((name.to_lowercase(), value.trim().to_owned()));
+            }
+            _ => {
+                let complaint = "must have lines such as `authorization: Bearer …`";
+                from.reader.error(&file.place, complaint);
+            }
+        }
+    }
+    headers
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}

@@ -1,0 +1,174 @@
+//! `[tokens.<name>]`: tokens with their rights and agents.
+
+use std::collections::BTreeMap;
+
+use algonius_actors::model::access::principal::{Right, Scope, TokenSeed};
+use algonius_actors::model::id::AgentId;
+use chrono::{DateTime, Utc};
+use sha2::{Digest, Sha256};
+use toml::de::DeValue;
+
+use crate::config::diagnostics::from_message;
+use crate::config::table::secret::{NOT_SET, is_open_to_others};
+use crate::config::table::{Section, Spanned, ValueShape, value};
+
+/// Least number of characters of a token.
+const SHORTEST: usize = 32;
+
+/// Reads every token; `agents` are the ids that exist.
+pub(crate) fn read(root: &mut Section<'_>, agents: &[AgentId]) -> Vec<TokenSeed> {
+    let reader = root.reader;
+    let mut names: BTreeMap<[u8; 32], String> = BTreeMap::new();
+    let mut seeds = Vec::new();
+    for (name, section) in root.sections("tokens") {
+        if name.value.trim().is_empty() || name.value.chars().count() > 64 {
+            reader.error(&name.place, "the name must have 1 to 64 characters");
+        }
+        let Some(seed) = token(section, &name, agents) else { continue };
+        if let Some(other) = names.insert(seed.hash, name.value.clone()) {
+            reader.error(&name.place, format!("has the same text as the token `{other}`"));
+        }
+        seeds.push(seed);
+    }
+    seeds
+}
+
+/// Reads one token.
+fn token(
+    mut section: Section<'_>,
+    name: &Spanned<String>,
+    agents: &[AgentId],
+) -> Option<TokenSeed> {
+    let text = text(&mut section, name);
+    let rights = rights(&mut section);
+    let agents = allowed(&mut section, agents);
+    let expires = expires(&mut section);
+    section.finish();
+    let hash = Sha256::digest(text?).into();
+    Some(TokenSeed { name: name.value.clone(), hash, scope: Scope { rights, agents }, expires })
+}
+
+/// Returns the token's text, from one of two sources, and registers it for redaction.
+pub(crate) fn text(section: &mut Section<'_>, name: &Spanned<String>) -> Option<String> {
+    let reader = section.reader;
+    if let Some(inline) = section.entry("token") {
+        let complaint =
+            from_message("a token is not written into the configuration, which is read by many")
+                .hint("use `token_file` or `token_env`");
+        reader.error(&inline.place.hidden(), complaint);
+        section.entry("token_env");
+        section.entry("token_file");
+        return None;
+    }
+    let from = (section.nonblank("token_env"), section.nonblank("token_file"));
+    let (given, place) = match from {
+        (Some(env), None) => (reader.env(&env.value).ok_or(NOT_SET.to_owned()), env.place),
+        (None, Some(file)) => (token_file(section, &file), file.place),
+        (Some(_), Some(file)) => (Err("give one of `token_env`, `token_file`".into()), file.place),
+        (None, None) => (Err("needs `token_env` or `token_file`".into()), name.place.clone()),
+    };
+    // Editors and `echo` end a file with a line break, which is no part of the token.
+    let text = given.and_then(|text| suitable(text.trim_end_matches(['\n', '\r'])));
+    match text {
+        Ok(text) => {
+            reader.keep_secret(&text);
+            Some(text)
+        }
+        Err(message) => {
+            reader.error(&place.hidden(), message);
+            None
+        }
+    }
+}
+
+/// Returns the text of a token file; a file that other users may read causes a warning.
+fn token_file(section: &Section<'_>, file: &Spanned<String>) -> Result<String, String> {
+    let path = section.reader.resolve(&file.value);
+    let text =
+        section.reader.secret_file(&path).map_err(|error| format!("cannot be read: {error}"))?;
+    if is_open_to_others(&path) {
+        let complaint = from_message("others may read this file").hint("chmod 600 it");
+        section.reader.warning(&file.place, complaint);
+    }
+    Ok(text)
+}
+
+/// Checks that a text may be a token.
+fn suitable(text: &str) -> Result<String, String> {
+    if text.chars().count() < SHORTEST {
+        return Err(format!("the token must have {SHORTEST} characters at least"));
+    }
+    if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err("the token must be of visible ASCII characters without spaces".into());
+    }
+    Ok(text.to_owned())
+}
+
+/// Reads the rights of a token: to read and to run by default.
+fn rights(section: &mut Section<'_>) -> Vec<Right> {
+    let reader = section.reader;
+    let words = section.texts("scopes");
+    section.note("scopes", || {
+        ValueShape::Words(Right::ALL.iter().map(|right| right.as_str().to_owned()).collect())
+    });
+    let Some(words) = words else { return vec![Right::Read, Right::Run] };
+    if words.is_empty() {
+        reader.error(&section.place.below("scopes").hidden(), "must name one scope at least");
+    }
+    let mut rights = Vec::new();
+    for word in words {
+        match Right::parse(&word.value) {
+            Some(right) if rights.contains(&right) => {}
+            Some(right) => rights.push(right),
+            None => {
+                let known = Right::ALL.iter().map(|right| right.as_str());
+                reader.error(&word.place, from_message("unknown scope").among(&word.value, known));
+            }
+        }
+    }
+    rights
+}
+
+/// Reads the agents for which a token is valid; `None` is all of them.
+fn allowed(section: &mut Section<'_>, agents: &[AgentId]) -> Option<Vec<AgentId>> {
+    let words = section.texts("agents")?;
+    let known = words.iter().filter_map(|word| existing(section, word, agents));
+    Some(known.collect())
+}
+
+/// Returns the agent with that id; a fault if there is none.
+pub(crate) fn existing(
+    section: &Section<'_>,
+    word: &Spanned<String>,
+    agents: &[AgentId],
+) -> Option<AgentId> {
+    let agent = agents.iter().find(|agent| agent.as_str() == word.value);
+    if agent.is_none() {
+        let known = agents.iter().map(AgentId::as_str);
+        section
+            .reader
+            .error(&word.place, from_message("there is no such agent").among(&word.value, known));
+    }
+    agent.cloned()
+}
+
+/// Reads the expiry time of a token.
+fn expires(section: &mut Section<'_>) -> Option<DateTime<Utc>> {
+    section.note("expires", || ValueShape::Date);
+    let entry = section.entry("expires")?;
+    let written = match entry.value {
+        DeValue::Datetime(date) => date.to_string(),
+        DeValue::String(text) => text.to_string(),
+        _ => {
+            value::mistyped(section.reader, &entry, "a date and time");
+            return None;
+        }
+    };
+    let parsed = DateTime::parse_from_rfc3339(&written).ok();
+    if parsed.is_none() {
+        let complaint =
+            from_message("must be a date and time with its zone, such as 2030-01-31T12:00:00Z");
+        section.reader.error(&entry.place, complaint);
+    }
+    parsed.map(|date| date.with_timezone(&Utc))
+}

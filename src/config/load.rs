@@ -1,0 +1,124 @@
+//! Loading of a configuration: its text, its presets, and the check of both.
+
+use std::path::Path;
+
+use toml::de::DeTable;
+
+use super::diagnostics::{ConfigFault, ConfigFaults, FaultCode, Severity, from_message, in_order};
+use super::document;
+use super::presets::{self, PresetSource};
+use super::service_files::{ConfiguredFiles, ServiceFiles};
+use super::settings::{SecrecySettings, Settings};
+use super::table::{ConfigReader, Diagnostics, SourcePosition};
+
+/// Configuration that is built into the program; it works without changes.
+pub const SHIPPED: &str = include_str!("../../config/supervisor.toml");
+
+/// Usable settings, with warnings for their author.
+#[derive(Debug, Clone)]
+pub struct Checked {
+    /// Checked settings.
+    pub settings: Settings,
+    /// Faults that do not prevent the use, in the order of the file.
+    pub warnings: Vec<ConfigFault>,
+}
+
+/// Reads a file and checks it against this machine. `env` is the service's environment.
+///
+/// # Errors
+/// Fails if the file has any error, and returns all faults, including warnings. A file that is not TOML yields its
+/// syntax errors alone, because its meaning is unknown then.
+pub fn load(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> Result<Checked, ConfigFaults> {
+    let text = std::fs::read_to_string(path);
+    let text = text.map_err(|error| unreadable(path, &format!("cannot be read: {error}")))?;
+    check(&ConfigText { path, text: &text, is_shipped: false }, env)
+}
+
+/// Reads the configuration that is built into the program.
+///
+/// # Errors
+/// Fails if the configuration does not suit this machine.
+pub fn load_shipped(env: &dyn Fn(&str) -> Option<String>) -> Result<Checked, ConfigFaults> {
+    let path = Path::new("supervisor.toml");
+    check(&ConfigText { path, text: SHIPPED, is_shipped: true }, env)
+}
+
+/// Reads a text as the contents of a file.
+///
+/// # Errors
+/// Same as [`load`].
+pub fn load_text(
+    path: &Path,
+    text: &str,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Checked, ConfigFaults> {
+    check(&ConfigText { path, text, is_shipped: false }, env)
+}
+
+/// Text of a configuration, and the path that names it in faults.
+struct ConfigText<'t> {
+    path: &'t Path,
+    text: &'t str,
+    /// True if the text is built into the program, so that no file has it.
+    is_shipped: bool,
+}
+
+/// Checks the text of a file. Relative paths are relative to the file's folder.
+fn check(
+    written: &ConfigText<'_>,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Checked, ConfigFaults> {
+    let ConfigText { path, text, is_shipped } = *written;
+    let file = std::path::absolute(path);
+    let file = file.map_err(|error| unreadable(path, &format!("has no folder: {error}")))?;
+    let reader = ConfigReader::new(path, text, file.parent().unwrap_or(&file).to_owned(), env);
+    let (document, broken) = DeTable::parse_recoverable(text);
+    for error in &broken {
+        let span = error.span().unwrap_or_default();
+        let place = SourcePosition { path: String::new(), span, shown: false };
+        reader.error(&place, from_message(error.message()).of_kind(FaultCode::Syntax));
+    }
+    let shelf = PresetSource::open(document.get_ref(), file.parent().unwrap_or(&file));
+    let laid = broken.is_empty().then(|| presets::merge(document.get_ref(), &shelf, &reader));
+    let settings = laid.as_ref().and_then(|laid| document::read(&reader, laid));
+    let Diagnostics { faults, secrets, files, secret_files, mut texts } = reader.finish();
+    if let Some(main) = texts.first_mut().filter(|_| !is_shipped) {
+        main.file.clone_from(&file);
+    }
+    let is_sound = faults.iter().all(|fault| fault.severity != Severity::Error);
+    match settings {
+        Some(settings) if is_sound => Ok(Checked {
+            settings: Settings {
+                service_files: ServiceFiles::of(
+                    &settings.server,
+                    Some(file.as_path()).filter(|_| !is_shipped),
+                    ConfiguredFiles {
+                        secret_files,
+                        programs: settings.observability.alerts.programs(),
+                    },
+                    &texts,
+                ),
+                secrecy: SecrecySettings { secrets, ..settings.secrecy },
+                files,
+                ..settings
+            },
+            warnings: in_order(faults),
+        }),
+        _ => Err(ConfigFaults::new(faults).naming(files)),
+    }
+}
+
+/// Returns the fault of a file as a whole.
+fn unreadable(path: &Path, message: &str) -> ConfigFaults {
+    ConfigFaults::new(vec![ConfigFault {
+        file: path.to_owned(),
+        line: 0,
+        column: 0,
+        path: String::new(),
+        value: None,
+        code: FaultCode::FileUnreadable,
+        message: message.to_owned(),
+        hint: None,
+        severity: Severity::Error,
+    }])
+}

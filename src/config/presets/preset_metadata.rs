@@ -1,0 +1,49 @@
+//! `[about]`: description of a preset for its users.
+
+use std::path::{Path, PathBuf};
+
+use toml::de::DeTable;
+
+use crate::config::table::{ConfigReader, Section, SourcePosition};
+
+/// Description of a preset.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct About {
+    /// Display name of the agent.
+    pub title: String,
+    /// True if its command lines were run against the real program.
+    pub is_verified: bool,
+    /// Instructions for installing the program, one per line.
+    pub install: Vec<String>,
+    /// Variables of which one is enough to authenticate to the model.
+    pub keys: Vec<String>,
+    /// Command to type in the agent's home to log in without such a variable.
+    pub login: Option<String>,
+    /// Further notes, one per line.
+    pub notes: Vec<String>,
+}
+
+/// Reads the description, and reports its faults.
+pub(super) fn read(mut section: Section<'_>) -> About {
+    let mut texts = |key| -> Vec<String> {
+        section.texts(key).unwrap_or_default().into_iter().map(|text| text.value).collect()
+    };
+    let (install, keys, notes) = (texts("install"), texts("keys"), texts("notes"));
+    let about = About {
+        title: section.nonblank("title").map(|title| title.value).unwrap_or_default(),
+        is_verified: section.flag("verified", false),
+        install,
+        keys,
+        login: section.nonblank("login").map(|login| login.value),
+        notes,
+    };
+    section.finish();
+    about
+}
+
+/// Reads the description, and ignores its faults.
+pub(super) fn quietly(table: Option<&DeTable<'_>>) -> About {
+    let reader = ConfigReader::new(Path::new(""), "", PathBuf::new(), &|_| None);
+    let top = SourcePosition { path: "about".to_owned(), span: 0..0, shown: false };
+    read(Section::new(&reader, top, table))
+}

@@ -1,0 +1,61 @@
+//! Descriptions of keys from the comments of the shipped configuration.
+
+use std::collections::BTreeMap;
+
+/// Returns the comment beside each key by its path: `*` stands for a name, `[]` for an item of a list. A commented-out
+/// key counts like any other.
+pub(in crate::config) fn of(shipped: &str) -> BTreeMap<String, String> {
+    let mut words: BTreeMap<String, String> = BTreeMap::new();
+    let (mut table, mut last) = (String::new(), None);
+    for line in shipped.lines() {
+        if let (Some(more), Some(path)) = (continued(line), &last) {
+            let text = words.entry(String::clone(path)).or_default();
+            text.push(' ');
+            text.push_str(more);
+            continue;
+        }
+        last = None;
+        let line = line.strip_prefix("# ").unwrap_or(line);
+        if let Some(header) = header(line) {
+            table = header;
+        } else if let Some((key, rest)) = line.split_once(" = ").filter(|(key, _)| is_key(key)) {
+            let path = if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") };
+            let beside = rest.split_once(" # ").map_or("", |(_, beside)| beside.trim());
+            words.entry(path.clone()).or_insert_with(|| beside.to_owned());
+            last = Some(path);
+        }
+    }
+    words
+}
+
+/// Returns the continuation of the previous line's comment: the line has only a comment, far to the right.
+fn continued(line: &str) -> Option<&str> {
+    let inner = line.strip_prefix('#').unwrap_or(line);
+    let words = inner.trim_start().strip_prefix("# ")?;
+    inner.starts_with("                ").then_some(words.trim_end())
+}
+
+/// Returns the path of the table whose header is on the line.
+fn header(line: &str) -> Option<String> {
+    let item = line.strip_prefix("[[").and_then(|rest| rest.strip_suffix("]]"));
+    let whole = line.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(path, _)| path);
+    let mut keys: Vec<&str> = item.or(whole)?.split('.').collect();
+    if !keys
+        .iter()
+        .all(|key| key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)))
+    {
+        return None;
+    }
+    if ["agents", "schedules", "tokens"].contains(keys.first()?)
+        && let Some(name) = keys.get_mut(1)
+    {
+        *name = "*";
+    }
+    keys.extend(item.map(|_| "[]"));
+    Some(keys.join("."))
+}
+
+fn is_key(text: &str) -> bool {
+    !text.is_empty()
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || b"_0123456789".contains(&byte))
+}

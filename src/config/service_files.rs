@@ -1,0 +1,97 @@
+//! Files of the service itself, which no agent may read or change.
+
+mod mounts;
+
+use std::path::{Path, PathBuf};
+
+use super::keys::server::Server;
+use super::table::ReadText;
+use mounts::Mounts;
+
+/// Name of the file with the secrets of an installed unit, in the folder of the configuration.
+const UNIT_ENVIRONMENT: &str = "environment";
+
+/// Files and folders of the service. All paths are absolute; some may not exist yet.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ServiceFiles {
+    /// Files and folders that contain secrets or the history. An agent may neither read nor change them.
+    pub unreadable: Vec<PathBuf>,
+    /// Files and folders that the service trusts. An agent may read them, but not change them.
+    pub unwritable: Vec<PathBuf>,
+    /// Folder of the configuration, in which a new file may become a part of it. An agent may change it only if it is
+    /// the working directory or the home of the agent.
+    pub folder: Option<PathBuf>,
+    /// Programs that the service starts outside of every sandbox.
+    pub programs: Vec<PathBuf>,
+}
+
+/// Files that the configuration names for the service itself.
+pub(super) struct ConfiguredFiles {
+    pub(super) secret_files: Vec<PathBuf>,
+    pub(super) programs: Vec<PathBuf>,
+}
+
+impl ServiceFiles {
+    /// Collects the files of a configuration. `file` is the configuration itself, if it is a file.
+    pub(super) fn of(
+        server: &Server,
+        file: Option<&Path>,
+        named: ConfiguredFiles,
+        texts: &[ReadText],
+    ) -> Self {
+        let ConfiguredFiles { secret_files, programs } = named;
+        let mut unreadable =
+            vec![server.data_dir.clone(), server.runtime_dir.clone(), server.token_file.clone()];
+        unreadable.extend(server.tls.iter().map(|pair| pair.key.clone()));
+        unreadable.extend(secret_files);
+        unreadable.extend(file.map(|file| file.with_file_name(UNIT_ENVIRONMENT)));
+        let mut unwritable = vec![server.configuration.presets.clone()];
+        unwritable.extend(std::env::current_exe());
+        unwritable.extend(programs.iter().cloned());
+        unwritable.extend(server.tls.iter().map(|pair| pair.cert.clone()));
+        for ReadText { file, holds_secrets } in texts {
+            let list = if *holds_secrets { &mut unreadable } else { &mut unwritable };
+            list.push(file.clone());
+        }
+        // A built-in preset has a name in place of a path.
+        for list in [&mut unreadable, &mut unwritable] {
+            list.retain(|path| path.is_absolute());
+            list.sort();
+            list.dedup();
+        }
+        // The content of a hidden folder needs no entry of its own.
+        let folders = unreadable.clone();
+        unreadable.retain(|path| !folders.iter().any(|it| path != it && path.starts_with(it)));
+        let folder = file.and_then(Path::parent).map(Path::to_owned);
+        let mut all = Self { unreadable, unwritable, folder, programs };
+        all.add_aliases(&Mounts::read());
+        all
+    }
+
+    /// Adds the other paths of each file if a part of its file system is mounted more than once.
+    fn add_aliases(&mut self, mounts: &Mounts) {
+        for list in [&mut self.unreadable, &mut self.unwritable] {
+            let aliases: Vec<_> = list.iter().flat_map(|path| mounts.aliases(path)).collect();
+            list.extend(aliases);
+        }
+        // A new file appears under every name of the folder.
+        let beside = self.folder.iter().flat_map(|folder| mounts.aliases(folder));
+        self.unwritable.extend(beside);
+    }
+
+    /// Adds the files of another configuration.
+    pub fn extend(&mut self, other: &Self) {
+        for (list, more) in
+            [(&mut self.unreadable, &other.unreadable), (&mut self.unwritable, &other.unwritable)]
+        {
+            list.extend(more.iter().cloned());
+            list.sort();
+            list.dedup();
+        }
+    }
+
+    /// Returns all files and folders that an agent may not change.
+    pub fn trusted(&self) -> impl Iterator<Item = &Path> {
+        self.unreadable.iter().chain(&self.unwritable).map(PathBuf::as_path)
+    }
+}

@@ -1,0 +1,21 @@
+//! Reading of the file: its tables, its values with their positions and bounds, and the state of a reading.
+
+mod bounds;
+pub(crate) mod json;
+mod key;
+mod keyword_list;
+pub(crate) mod pattern;
+mod position;
+mod reader;
+pub(crate) mod secret;
+mod section;
+mod shape;
+pub(crate) mod value;
+
+pub(crate) use bounds::ValueBounds;
+pub(crate) use key::{Count, Flag, Key, Keyword, Seconds};
+pub(crate) use keyword_list::keyword_list;
+pub(crate) use position::{SourcePosition, Spanned, WrittenValue};
+pub(crate) use reader::{ConfigReader, Diagnostics, ReadText};
+pub(crate) use section::Section;
+pub(crate) use shape::{KeyDescriptions, ValueShape, ValueShapes};

@@ -1,0 +1,49 @@
+//! Conversion of values of the file to JSON.
+
+use serde_json::{Map, Number, Value};
+use toml::de::{DeTable, DeValue};
+
+use super::position::WrittenValue;
+use super::reader::ConfigReader;
+use super::value;
+
+/// Greatest nesting depth that is read.
+const DEEPEST: usize = 32;
+
+/// Converts a value to JSON; a fault if it is, or contains, a value that JSON does not have.
+pub(crate) fn of(reader: &ConfigReader<'_>, entry: &WrittenValue<'_>) -> Option<Value> {
+    let value = convert(entry.value, DEEPEST);
+    if value.is_none() {
+        reader.error(&entry.place, "holds a date or another value that JSON has not");
+    }
+    value
+}
+
+fn convert(value: &DeValue<'_>, depth: usize) -> Option<Value> {
+    let depth = depth.checked_sub(1)?;
+    Some(match value {
+        DeValue::String(text) => Value::String(text.to_string()),
+        DeValue::Boolean(flag) => Value::Bool(*flag),
+        DeValue::Integer(number) => {
+            let number = value::whole(number).and_then(|number| i64::try_from(number).ok())?;
+            Value::Number(number.into())
+        }
+        DeValue::Float(number) => {
+            Value::Number(Number::from_f64(number.as_str().replace('_', "").parse().ok()?)?)
+        }
+        DeValue::Array(items) => {
+            let items = items.iter().map(|item| convert(item.get_ref(), depth));
+            Value::Array(items.collect::<Option<_>>()?)
+        }
+        DeValue::Table(table) => Value::Object(members(table, depth)?),
+        DeValue::Datetime(_) => return None,
+    })
+}
+
+fn members(table: &DeTable<'_>, depth: usize) -> Option<Map<String, Value>> {
+    let members = table.iter().map(|(name, item)| {
+        let name: &str = name.get_ref();
+        Some((name.to_owned(), convert(item.get_ref(), depth)?))
+    });
+    members.collect()
+}

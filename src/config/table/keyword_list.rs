@@ -1,0 +1,34 @@
+//! Selections of known words.
+
+use super::section::Section;
+use super::shape::ValueShape;
+use crate::config::diagnostics::from_message;
+
+/// Reads a selection of the known words; all of them if the key is absent.
+pub(crate) fn keyword_list<T: Copy + PartialEq>(
+    section: &mut Section<'_>,
+    key: &'static str,
+    all: &[T],
+    as_str: fn(T) -> &'static str,
+) -> Vec<T> {
+    let reader = section.reader;
+    let given = section.texts(key);
+    section
+        .note(key, || ValueShape::Words(all.iter().map(|word| as_str(*word).to_owned()).collect()));
+    let Some(given) = given else { return all.to_vec() };
+    if given.is_empty() {
+        reader.error(&section.place.below(key).hidden(), "must name one at least");
+    }
+    let mut chosen = Vec::new();
+    for word in given {
+        match all.iter().find(|known| as_str(**known) == word.value) {
+            Some(known) if chosen.contains(known) => {}
+            Some(known) => chosen.push(*known),
+            None => {
+                let known = all.iter().map(|known| as_str(*known));
+                reader.error(&word.place, from_message("is not known").among(&word.value, known));
+            }
+        }
+    }
+    chosen
+}

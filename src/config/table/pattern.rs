@@ -1,0 +1,36 @@
+//! Regular expressions and JSON pointers.
+
+use regex::Regex;
+
+use super::position::Spanned;
+use super::reader::ConfigReader;
+use super::section::Section;
+
+/// Reads a regular expression.
+pub(crate) fn regex(section: &mut Section<'_>, key: &'static str) -> Option<Regex> {
+    let text = section.nonblank(key)?;
+    regex_of(section.reader, &text)
+}
+
+/// Parses a text as a regular expression.
+pub(crate) fn regex_of(reader: &ConfigReader<'_>, text: &Spanned<String>) -> Option<Regex> {
+    let parsed = reader.regex(&text.value);
+    let last = |error: &regex::Error| error.to_string().lines().last().map(str::to_owned);
+    if let Err(error) = &parsed {
+        let cause = last(error).unwrap_or_default();
+        let cause = cause.trim_start_matches("error: ");
+        reader.error(&text.place, format!("is not a regular expression: {cause}"));
+    }
+    parsed.ok()
+}
+
+/// Reads a JSON pointer.
+pub(crate) fn pointer(section: &mut Section<'_>, key: &'static str) -> Option<String> {
+    let text = section.text(key)?;
+    let is_escaped = text.value.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
+    if !(text.value.is_empty() || text.value.starts_with('/')) || !is_escaped {
+        let complaint = "must be empty or start with `/`, with `~0` for `~` and `~1` for `/`";
+        section.reader.error(&text.place, complaint);
+    }
+    Some(text.value)
+}

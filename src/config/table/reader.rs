@@ -1,0 +1,253 @@
+//! State of reading one configuration: its texts, its environment, and the faults so far.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use regex::Regex;
+
+use super::position::SourcePosition;
+use super::secret::secret_file;
+use super::shape::{ValueShape, ValueShapes};
+use crate::config::diagnostics::{ConfigFault, DiagnosticBuilder, Severity};
+
+/// Greatest length in characters of a value in a fault.
+const SHOWN: usize = 60;
+
+/// Lookup of a variable in the service's environment.
+pub(crate) type Lookup<'c> = &'c dyn Fn(&str) -> Option<String>;
+
+/// Text of one file. Its byte offsets continue after the previous text, so that a span identifies its text.
+struct SourceText {
+    file: PathBuf,
+    text: String,
+    base: usize,
+}
+
+/// State of reading one file, and the presets that are merged under it.
+pub(crate) struct ConfigReader<'c> {
+    texts: RefCell<Vec<SourceText>>,
+    folder: PathBuf,
+    env: Lookup<'c>,
+    faults: RefCell<Vec<ConfigFault>>,
+    secrets: RefCell<Vec<String>>,
+    files: RefCell<Vec<PathBuf>>,
+    secret_files: RefCell<Vec<PathBuf>>,
+    /// Default patterns of prompts, after their first use.
+    prompts: OnceCell<Arc<[Regex]>>,
+    /// Compiled patterns by their texts.
+    patterns: RefCell<BTreeMap<String, Regex>>,
+    /// Shapes of the keys, if they are recorded.
+    shapes: Option<ValueShapes>,
+}
+
+/// Result of a reading.
+pub(crate) struct Diagnostics {
+    /// Faults of the configuration.
+    pub(crate) faults: Vec<ConfigFault>,
+    /// Secrets to redact.
+    pub(crate) secrets: Vec<String>,
+    /// Further files that were read.
+    pub(crate) files: Vec<PathBuf>,
+    /// Further files that contain a secret.
+    pub(crate) secret_files: Vec<PathBuf>,
+    /// Texts of the configuration, then of the presets under it.
+    pub(crate) texts: Vec<ReadText>,
+}
+
+/// File whose text is a part of the configuration.
+pub(crate) struct ReadText {
+    /// Absolute path, unless the text is built in.
+    pub(crate) file: PathBuf,
+    /// True if the text contains a registered secret.
+    pub(crate) holds_secrets: bool,
+}
+
+impl<'c> ConfigReader<'c> {
+    /// Starts to read `text` of `file`; relative paths start at `folder`.
+    pub(crate) fn new(file: &'c Path, text: &'c str, folder: PathBuf, env: Lookup<'c>) -> Self {
+        let (faults, secrets, files) = (RefCell::default(), RefCell::default(), RefCell::default());
+        let secret_files = RefCell::default();
+        let text = SourceText { file: file.to_owned(), text: text.to_owned(), base: 0 };
+        let texts = RefCell::new(vec![text]);
+        let (prompts, patterns) = (OnceCell::new(), RefCell::default());
+        Self {
+            texts,
+            folder,
+            env,
+            faults,
+            secrets,
+            files,
+            secret_files,
+            prompts,
+            patterns,
+            shapes: None,
+        }
+    }
+
+    /// Adds the text of another file; returns the offset of its spans.
+    pub(crate) fn take_in(&self, file: PathBuf, text: &str) -> usize {
+        let mut texts = self.texts.borrow_mut();
+        // One byte stays free: the position at the end of a text must not be the start of the next one.
+        let base = texts.last().map_or(0, |last| last.base + last.text.len() + 1);
+        texts.push(SourceText { file, text: text.to_owned(), base });
+        base
+    }
+
+    /// Registers a further file or folder, whose change is a change of the configuration.
+    pub(crate) fn keep_file(&self, path: PathBuf) {
+        self.files.borrow_mut().push(path);
+    }
+
+    /// Returns the same reader, which also records the shape of each key.
+    pub(crate) fn describing(self) -> Self {
+        Self { shapes: Some(ValueShapes::default()), ..self }
+    }
+
+    /// Records the shape of the value at a place.
+    pub(crate) fn note(
+        &self,
+        place: impl FnOnce() -> SourcePosition,
+        shape: impl FnOnce() -> ValueShape,
+    ) {
+        if let Some(shapes) = &self.shapes {
+            shapes.note(&place().path, shape());
+        }
+    }
+
+    /// Records the description of the value at a place.
+    pub(crate) fn describe(&self, place: impl FnOnce() -> SourcePosition, text: &'static str) {
+        if let Some(shapes) = &self.shapes {
+            shapes.describe(&place().path, text);
+        }
+    }
+
+    /// Compiles a regular expression. Equal expressions of several agents are compiled once, and shared.
+    ///
+    /// # Errors
+    /// Fails if the text is not a regular expression.
+    pub(crate) fn regex(&self, text: &str) -> Result<Regex, regex::Error> {
+        if let Some(known) = self.patterns.borrow().get(text) {
+            return Ok(known.clone());
+        }
+        let regex = Regex::new(text)?;
+        self.patterns.borrow_mut().insert(text.to_owned(), regex.clone());
+        Ok(regex)
+    }
+
+    /// Returns the default patterns of prompts, which all agents share.
+    pub(crate) fn usual_prompts(&self, usual: impl FnOnce() -> Arc<[Regex]>) -> Arc<[Regex]> {
+        Arc::clone(self.prompts.get_or_init(usual))
+    }
+
+    /// Returns the recorded shapes.
+    pub(crate) fn into_shapes(self) -> Option<ValueShapes> {
+        self.shapes
+    }
+
+    /// Returns a variable of the service's environment; an empty one counts as absent.
+    pub(crate) fn env(&self, name: &str) -> Option<String> {
+        (self.env)(name).filter(|value| !value.is_empty())
+    }
+
+    /// Resolves a path relative to the file's folder.
+    pub(crate) fn resolve(&self, path: &str) -> PathBuf {
+        self.folder.join(path)
+    }
+
+    /// Reads a file that contains a secret, without the line break at its end.
+    pub(crate) fn secret_file(&self, path: &Path) -> io::Result<String> {
+        // Registered before it is read: a missing file that appears later is a change of the configuration too.
+        self.files.borrow_mut().push(path.to_owned());
+        self.secret_files.borrow_mut().push(path.to_owned());
+        secret_file(path)
+    }
+
+    /// Registers a text that must be redacted everywhere.
+    pub(crate) fn keep_secret(&self, value: &str) {
+        let mut secrets = self.secrets.borrow_mut();
+        // An empty secret would match at every position of a text.
+        if !value.is_empty() && !secrets.iter().any(|known| known == value) {
+            secrets.push(value.to_owned());
+        }
+    }
+
+    /// Records a fault that makes the configuration unusable.
+    pub(crate) fn error(&self, place: &SourcePosition, complaint: impl Into<DiagnosticBuilder>) {
+        self.record(Severity::Error, place, complaint.into());
+    }
+
+    /// Records a fault that the author should know.
+    pub(crate) fn warning(&self, place: &SourcePosition, complaint: impl Into<DiagnosticBuilder>) {
+        self.record(Severity::Warning, place, complaint.into());
+    }
+
+    /// Records a fault at a place.
+    pub(crate) fn record(
+        &self,
+        severity: Severity,
+        place: &SourcePosition,
+        complaint: DiagnosticBuilder,
+    ) {
+        let texts = self.texts.borrow();
+        let Some(text) = texts.iter().rfind(|text| text.base <= place.span.start) else { return };
+        let (line, column) = text.position(place.span.start);
+        let fault = ConfigFault {
+            file: text.file.clone(),
+            line,
+            column,
+            path: place.path.clone(),
+            value: text.shown(place),
+            code: complaint.kind(severity),
+            message: complaint.message,
+            hint: complaint.hint,
+            severity,
+        };
+        self.faults.borrow_mut().push(fault);
+    }
+
+    /// Returns the number of faults so far.
+    pub(crate) fn count(&self) -> usize {
+        self.faults.borrow().len()
+    }
+
+    /// Ends the reading.
+    pub(crate) fn finish(self) -> Diagnostics {
+        let secrets = self.secrets.into_inner();
+        let read = |text: SourceText| ReadText {
+            holds_secrets: secrets.iter().any(|secret| text.text.contains(secret.as_str())),
+            file: text.file,
+        };
+        let texts = self.texts.into_inner().into_iter().map(read).collect();
+        Diagnostics {
+            faults: self.faults.into_inner(),
+            files: self.files.into_inner(),
+            secret_files: self.secret_files.into_inner(),
+            texts,
+            secrets,
+        }
+    }
+}
+
+impl SourceText {
+    /// Returns line and column of a byte, from 1, the column in characters.
+    fn position(&self, offset: usize) -> (usize, usize) {
+        let before = self.text.get(..offset - self.base).unwrap_or(&self.text);
+        let line = before.split('\n').next_back().unwrap_or_default();
+        (before.matches('\n').count() + 1, line.chars().count() + 1)
+    }
+
+    /// Returns the first line of the text at a place, shortened.
+    fn shown(&self, place: &SourcePosition) -> Option<String> {
+        let span = place.span.start - self.base..place.span.end.checked_sub(self.base)?;
+        let written = self.text.get(span).filter(|_| place.shown)?;
+        let line = written.lines().next().filter(|line| !line.is_empty())?;
+        let mut short: String = line.chars().take(SHOWN).collect();
+        if short.len() < written.len() {
+            short.push('…');
+        }
+        Some(short)
+    }
+}

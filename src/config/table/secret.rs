@@ -1,0 +1,34 @@
+//! Secrets of a configuration: their files, and the shortest one that is redacted.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Greatest size in bytes of a file that a secret is read from.
+const SECRET_FILE: u64 = 64 << 10;
+/// Shortest secret in bytes that is redacted: a shorter one would redact half of every text.
+pub(crate) const SHORTEST_MASKED: usize = 6;
+/// Complaint about a missing variable of the service.
+pub(crate) const NOT_SET: &str = "this variable is not set in the service's environment";
+
+/// Returns the text of a file without the line break at its end.
+pub(crate) fn secret_file(path: &Path) -> io::Result<String> {
+    // The read of a pipe could wait for ever, and that of a device could have no end.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    let mut text = String::new();
+    // One byte more than permitted is enough to recognize a longer file.
+    fs::File::open(path)?.take(SECRET_FILE + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > SECRET_FILE {
+        return Err(io::Error::other("it is too long for a secret"));
+    }
+    text.truncate(text.trim_end_matches(['\n', '\r']).len());
+    Ok(text)
+}
+
+/// Returns true if users other than the owner may read a file.
+pub(crate) fn is_open_to_others(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|data| data.permissions().mode() & 0o077 != 0)
+}

@@ -1,0 +1,220 @@
+//! Table of the file, read key by key; a key that no reader requests is unknown.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use toml::de::{DeTable, DeValue};
+
+use super::bounds::ValueBounds;
+use super::position::{SourcePosition, Spanned, WrittenValue};
+use super::reader::ConfigReader;
+use super::shape::ValueShape;
+use super::value;
+use crate::config::diagnostics::{FaultCode, from_message, nearest};
+
+/// Table of the file. An absent table reads as an empty one.
+pub(crate) struct Section<'c> {
+    pub(crate) reader: &'c ConfigReader<'c>,
+    pub(crate) place: SourcePosition,
+    table: Option<&'c DeTable<'c>>,
+    known: Vec<&'static str>,
+}
+
+impl<'c> Section<'c> {
+    /// Returns a table at a place.
+    pub(crate) fn new(
+        reader: &'c ConfigReader<'c>,
+        place: SourcePosition,
+        table: Option<&'c DeTable<'c>>,
+    ) -> Self {
+        Self { reader, place, table, known: Vec::new() }
+    }
+
+    /// Reads the value of a key, of any type.
+    pub(crate) fn entry(&mut self, key: &'static str) -> Option<WrittenValue<'c>> {
+        self.known.push(key);
+        self.note(key, || ValueShape::Unsaid);
+        let value = self.table?.get(key)?;
+        Some(Spanned {
+            place: self.inside(key, value.span(), value.get_ref()),
+            value: value.get_ref(),
+        })
+    }
+
+    /// Returns true if a key is given.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.table.is_some_and(|table| table.contains_key(key))
+    }
+
+    /// Returns all keys and values of the table in the order of the file; any key is permitted then.
+    pub(crate) fn entries(self) -> Vec<(Spanned<String>, WrittenValue<'c>)> {
+        self.reader.note(|| self.place.clone(), || ValueShape::Free);
+        self.rows()
+    }
+
+    /// Records the shape of a key.
+    pub(crate) fn note(&self, key: &str, shape: impl FnOnce() -> ValueShape) {
+        self.reader.note(|| self.place.below(key), shape);
+    }
+
+    /// Records the description of a key.
+    pub(crate) fn describe(&self, key: &str, text: &'static str) {
+        self.reader.describe(|| self.place.below(key), text);
+    }
+
+    fn rows(self) -> Vec<(Spanned<String>, WrittenValue<'c>)> {
+        let mut rows: Vec<_> = self.table.into_iter().flat_map(DeTable::iter).collect();
+        rows.sort_by_key(|(key, _)| key.span().start);
+        rows.into_iter()
+            .map(|(key, value)| {
+                let name: &str = key.get_ref();
+                let place = self.inside(name, value.span(), value.get_ref());
+                let named = self.place.below(name).hidden().at(key.span());
+                let key = Spanned { value: name.to_owned(), place: named };
+                (key, Spanned { value: value.get_ref(), place })
+            })
+            .collect()
+    }
+
+    /// Reads the table below a key.
+    pub(crate) fn section(&mut self, key: &'static str) -> Self {
+        let absent = Self::new(self.reader, self.place.below(key), None);
+        self.note(key, || ValueShape::Table);
+        self.entry(key).and_then(|entry| Self::of(self.reader, entry)).unwrap_or(absent)
+    }
+
+    /// Reads the named tables below a key, in the order of the file.
+    pub(crate) fn sections(&mut self, key: &'static str) -> Vec<(Spanned<String>, Self)> {
+        let reader = self.reader;
+        if let Some(list) = self.entry(key).filter(|entry| entry.value.is_array()) {
+            let complaint =
+                from_message("must be tables with a name").hint(format!("write `[{key}.a-name]`"));
+            reader.error(&list.place.hidden(), complaint);
+            return Vec::new();
+        }
+        let rows = self.section(key).rows().into_iter();
+        self.note(key, || ValueShape::Named);
+        rows.filter_map(|(name, entry)| Some((name, Self::of(reader, entry)?))).collect()
+    }
+
+    /// Reads an entry as a table, whose own values may be printed.
+    pub(crate) fn of(reader: &'c ConfigReader<'c>, entry: WrittenValue<'c>) -> Option<Self> {
+        let table = value::table(reader, &entry)?;
+        Some(Self::new(reader, SourcePosition { shown: true, ..entry.place }, Some(table)))
+    }
+
+    /// Reads a text.
+    pub(crate) fn text(&mut self, key: &'static str) -> Option<Spanned<String>> {
+        self.note(key, || ValueShape::Text);
+        let entry = self.entry(key)?;
+        let text = value::text(self.reader, &entry)?;
+        Some(Spanned { value: text.to_owned(), place: entry.place })
+    }
+
+    /// Reads a text that must not be empty or blank.
+    pub(crate) fn nonblank(&mut self, key: &'static str) -> Option<Spanned<String>> {
+        let text = self.text(key)?;
+        if text.value.trim().is_empty() {
+            self.reader.error(&text.place, "must not be empty");
+            return None;
+        }
+        Some(text)
+    }
+
+    /// Reads a boolean.
+    pub(crate) fn flag(&mut self, key: &'static str, default: bool) -> bool {
+        let given = self.entry(key).and_then(|entry| value::flag(self.reader, &entry));
+        self.note(key, || ValueShape::Flag(Some(default)));
+        given.unwrap_or(default)
+    }
+
+    /// Reads a whole number.
+    pub(crate) fn count(&mut self, key: &'static str, bounds: ValueBounds<u64>) -> u64 {
+        let given = self.entry(key).and_then(|entry| value::count(self.reader, &entry, bounds));
+        self.note(key, || ValueShape::Count(bounds, true));
+        given.unwrap_or(bounds.default)
+    }
+
+    /// Reads a number.
+    pub(crate) fn number(&mut self, key: &'static str, bounds: ValueBounds<f64>) -> f64 {
+        let given = self.entry(key).and_then(|entry| value::number(self.reader, &entry, bounds));
+        self.note(key, || ValueShape::Number(bounds, true));
+        given.unwrap_or(bounds.default)
+    }
+
+    /// Reads a duration.
+    pub(crate) fn seconds(&mut self, key: &'static str, bounds: ValueBounds<f64>) -> Duration {
+        let entry = self.entry(key);
+        let given = entry.and_then(|entry| value::seconds(self.reader, &entry, bounds));
+        self.note(key, || ValueShape::Seconds(bounds, true));
+        Duration::try_from_secs_f64(given.unwrap_or(bounds.default)).unwrap_or_default()
+    }
+
+    /// Reads one of a few words; `None` if the key is absent or the word is unknown.
+    pub(crate) fn keyword<T: Copy>(
+        &mut self,
+        key: &'static str,
+        known: &[(&str, T)],
+    ) -> Option<Spanned<T>> {
+        let text = self.text(key);
+        self.note(key, || {
+            ValueShape::Word(known.iter().map(|(word, _)| (*word).to_owned()).collect())
+        });
+        let text = text?;
+        if let Some((_, value)) = known.iter().find(|(word, _)| *word == text.value) {
+            return Some(Spanned { value: *value, place: text.place });
+        }
+        let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
+        let complaint = from_message(format!("must be \"{}\"", words.join("\" or \"")));
+        let complaint = match nearest(&text.value, &words) {
+            Some(word) => complaint.hint(format!("did you mean `{word}`?")),
+            None => complaint,
+        };
+        self.reader.error(&text.place, complaint);
+        None
+    }
+
+    /// Reads the items of a list; `None` if the key is absent.
+    pub(crate) fn list(&mut self, key: &'static str) -> Option<Vec<WrittenValue<'c>>> {
+        self.note(key, || ValueShape::List);
+        let entry = self.entry(key)?;
+        let array = value::list(self.reader, &entry)?;
+        let items = array.iter().enumerate().map(|(index, item)| {
+            let path = format!("{}[{index}]", entry.place.path);
+            let place = SourcePosition { path, shown: entry.place.shown, span: item.span() };
+            Spanned { value: item.get_ref(), place }
+        });
+        Some(items.collect())
+    }
+
+    /// Reads a list of texts; items of another type are faults and are skipped.
+    pub(crate) fn texts(&mut self, key: &'static str) -> Option<Vec<Spanned<String>>> {
+        let reader = self.reader;
+        let items = self.list(key);
+        self.note(key, || ValueShape::Texts);
+        let items = items?.into_iter();
+        let text = |entry: WrittenValue<'c>| {
+            let value = value::text(reader, &entry)?.to_owned();
+            Some(Spanned { value, place: entry.place })
+        };
+        Some(items.filter_map(text).collect())
+    }
+
+    /// Reports every key that no reader requested.
+    pub(crate) fn finish(self) {
+        let (reader, known) = (self.reader, self.known.clone());
+        for (key, _) in self.rows() {
+            if !known.contains(&key.value.as_str()) {
+                let complaint = from_message("unknown key")
+                    .of_kind(FaultCode::UnknownKey)
+                    .among(&key.value, known.iter().copied());
+                reader.error(&key.place, complaint);
+            }
+        }
+    }
+
+    /// Returns the place of a value in this table. A table is not printed, and has no single span to blame.
+    fn inside(&self, key: &str, span: Range<usize>, value: &DeValue<'_>) -> SourcePosition {
+        SourcePosition { shown: !value.is_table(), ..self.place.below(key).at(span) }
+    }
+}

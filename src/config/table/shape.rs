@@ -1,0 +1,76 @@
+//! Shapes of the file's keys, as recorded by their readers.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use super::bounds::ValueBounds;
+
+/// Permitted values of a key.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum ValueShape {
+    /// No reader has recorded a shape.
+    Unsaid,
+    /// Text.
+    Text,
+    /// One of these words.
+    Word(Vec<String>),
+    /// Boolean, with its default if it has one.
+    Flag(Option<bool>),
+    /// Whole number; true if it has the default of the bounds.
+    Count(ValueBounds<u64>, bool),
+    /// Number; true if it has the default of the bounds.
+    Number(ValueBounds<f64>, bool),
+    /// Duration in seconds; true if it has the default of the bounds.
+    Seconds(ValueBounds<f64>, bool),
+    /// A date and time.
+    Date,
+    /// A list.
+    List,
+    /// A list of texts.
+    Texts,
+    /// A list of some of these words.
+    Words(Vec<String>),
+    /// A table of known keys.
+    Table,
+    /// Tables of known keys, each with a name.
+    Named,
+    /// Any JSON value.
+    Any,
+    /// Table with arbitrary keys, whose values are texts, numbers or flags.
+    Free,
+}
+
+/// Recorded shapes and descriptions by path. The last record counts; an unknown shape replaces no other.
+#[derive(Debug, Default)]
+pub(crate) struct ValueShapes {
+    shapes: RefCell<BTreeMap<String, ValueShape>>,
+    texts: RefCell<BTreeMap<String, &'static str>>,
+}
+
+/// Shapes and descriptions of keys, by path.
+#[derive(Debug, Default)]
+pub(crate) struct KeyDescriptions {
+    pub(crate) shapes: BTreeMap<String, ValueShape>,
+    /// Descriptions of the keys that have a row.
+    pub(crate) texts: BTreeMap<String, &'static str>,
+}
+
+impl ValueShapes {
+    /// Records the shape of a key.
+    pub(crate) fn note(&self, path: &str, shape: ValueShape) {
+        let mut shapes = self.shapes.borrow_mut();
+        if shape != ValueShape::Unsaid || !shapes.contains_key(path) {
+            shapes.insert(path.to_owned(), shape);
+        }
+    }
+
+    /// Records the description of a key.
+    pub(crate) fn describe(&self, path: &str, text: &'static str) {
+        self.texts.borrow_mut().insert(path.to_owned(), text);
+    }
+
+    /// Returns all records.
+    pub(crate) fn into_descriptions(self) -> KeyDescriptions {
+        KeyDescriptions { shapes: self.shapes.into_inner(), texts: self.texts.into_inner() }
+    }
+}

@@ -1,0 +1,192 @@
+//! Single values: their types, their bounds, and the notation of durations.
+
+use std::fmt::Display;
+
+use toml::de::{DeArray, DeTable, DeValue};
+
+use super::bounds::ValueBounds;
+use super::position::{SourcePosition, WrittenValue};
+use super::reader::ConfigReader;
+use super::shape::ValueShape;
+use crate::config::diagnostics::from_message;
+
+/// Reads the entry as text.
+pub(crate) fn text<'c>(reader: &ConfigReader<'_>, entry: &WrittenValue<'c>) -> Option<&'c str> {
+    let text = entry.value.as_str();
+    match text {
+        None => mistyped(reader, entry, "text in quotes"),
+        // The kernel ends arguments, variables and paths at the first NUL.
+        Some(text) if text.contains('\0') => {
+            reader.error(&entry.place, "must not hold a NUL character");
+            return None;
+        }
+        Some(_) => {}
+    }
+    text
+}
+
+/// Reads the entry as text, or a number or flag in its written form.
+pub(crate) fn scalar(reader: &ConfigReader<'_>, entry: &WrittenValue<'_>) -> Option<String> {
+    match entry.value {
+        DeValue::Integer(number) => whole(number).map(|number| number.to_string()),
+        DeValue::Float(number) => Some(number.as_str().to_owned()),
+        DeValue::Boolean(flag) => Some(flag.to_string()),
+        _ => text(reader, entry).map(str::to_owned),
+    }
+}
+
+/// Reads the entry as a boolean.
+pub(crate) fn flag(reader: &ConfigReader<'_>, entry: &WrittenValue<'_>) -> Option<bool> {
+    reader.note(|| entry.place.clone(), || ValueShape::Flag(None));
+    let flag = entry.value.as_bool();
+    if flag.is_none() {
+        mistyped(reader, entry, "true or false");
+    }
+    flag
+}
+
+/// Reads the entry as a table.
+pub(crate) fn table<'c>(
+    reader: &ConfigReader<'_>,
+    entry: &WrittenValue<'c>,
+) -> Option<&'c DeTable<'c>> {
+    let table = entry.value.as_table();
+    if table.is_none() {
+        mistyped(reader, entry, "a table");
+    }
+    table
+}
+
+/// Reads the entry as a list.
+pub(crate) fn list<'c>(
+    reader: &ConfigReader<'_>,
+    entry: &WrittenValue<'c>,
+) -> Option<&'c DeArray<'c>> {
+    let list = entry.value.as_array();
+    if list.is_none() {
+        mistyped(reader, entry, "a list in brackets");
+    }
+    list
+}
+
+/// Reads the entry as a whole number within bounds.
+pub(crate) fn count(
+    reader: &ConfigReader<'_>,
+    entry: &WrittenValue<'_>,
+    bounds: ValueBounds<u64>,
+) -> Option<u64> {
+    reader.note(|| entry.place.clone(), || ValueShape::Count(bounds, false));
+    let Some(number) = entry.value.as_integer() else {
+        mistyped(reader, entry, "a whole number");
+        return None;
+    };
+    // The parser keeps the written digits, so a number beyond 64 bits is out of bounds, and not of another type.
+    let number = whole(number).and_then(|number| u64::try_from(number).ok());
+    within(reader, entry, bounds, number, "")
+}
+
+/// Reads the entry as a number within bounds.
+pub(crate) fn number(
+    reader: &ConfigReader<'_>,
+    entry: &WrittenValue<'_>,
+    bounds: ValueBounds<f64>,
+) -> Option<f64> {
+    if !matches!(entry.value, DeValue::Integer(_) | DeValue::Float(_)) {
+        mistyped(reader, entry, "a number");
+        return None;
+    }
+    within(reader, entry, bounds, decimal(entry.value), "")
+}
+
+/// Reads the entry as seconds within bounds: a number, or text such as `5m`.
+pub(crate) fn seconds(
+    reader: &ConfigReader<'_>,
+    entry: &WrittenValue<'_>,
+    bounds: ValueBounds<f64>,
+) -> Option<f64> {
+    reader.note(|| entry.place.clone(), || ValueShape::Seconds(bounds, false));
+    let given = match entry.value {
+        DeValue::String(text) => match time(text) {
+            Some(seconds) => Some(seconds),
+            None => {
+                let complaint =
+                    from_message("is not a time").hint("write seconds, or text such as `5m`");
+                reader.error(&entry.place, complaint);
+                return None;
+            }
+        },
+        DeValue::Integer(_) | DeValue::Float(_) => decimal(entry.value),
+        _ => {
+            mistyped(reader, entry, "seconds, or text such as `5m`");
+            return None;
+        }
+    };
+    within(reader, entry, bounds, given, " seconds")
+}
+
+/// Parses a whole number in any base; `None` if it exceeds 128 bits.
+pub(crate) fn whole(number: &toml::de::DeInteger<'_>) -> Option<i128> {
+    i128::from_str_radix(number.as_str(), number.radix()).ok()
+}
+
+/// Reports the expected type and the found one. Prints numbers and flags only: a text at the wrong place may be a
+/// secret.
+pub(crate) fn mistyped(reader: &ConfigReader<'_>, entry: &WrittenValue<'_>, wanted: &str) {
+    let is_harmless = !(entry.value.is_str() || entry.value.is_array() || entry.value.is_table());
+    let place = SourcePosition { shown: entry.place.shown && is_harmless, ..entry.place.clone() };
+    reader.error(&place, format!("must be {wanted}, not {}", kind(entry.value)));
+}
+
+/// Converts a number for computation.
+fn decimal(value: &DeValue<'_>) -> Option<f64> {
+    let written = match value {
+        DeValue::Integer(number) => whole(number)?.to_string(),
+        DeValue::Float(number) => number.as_str().to_owned(),
+        _ => return None,
+    };
+    written.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// Parses a duration such as `300s`, `1.5h` or `250ms` into seconds.
+fn time(text: &str) -> Option<f64> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let scale = match text.strip_prefix(digits)? {
+        "ms" => 0.001,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        "d" => 86_400.0,
+        _ => return None,
+    };
+    let number: f64 = digits.trim_end().parse().ok()?;
+    (number.is_finite() && number >= 0.0).then_some(number * scale)
+}
+
+/// Returns the value if it lies within bounds; a fault otherwise.
+fn within<T: PartialOrd + Copy + Display>(
+    reader: &ConfigReader<'_>,
+    entry: &WrittenValue<'_>,
+    bounds: ValueBounds<T>,
+    value: Option<T>,
+    unit: &str,
+) -> Option<T> {
+    let value = value.filter(|value| bounds.hold(*value));
+    if value.is_none() {
+        let ValueBounds { min, max, .. } = bounds;
+        reader.error(&entry.place, format!("must be {min} to {max}{unit}"));
+    }
+    value
+}
+
+/// Returns the name of a value's type in messages.
+fn kind(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "text",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a number",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}

@@ -1,0 +1,11 @@
+//! Tests of the keys of agents.
+
+use super::*;
+
+mod agents;
+mod overrides;
+mod remote;
+mod resources;
+mod sandbox;
+mod stdio_protocol;
+mod success;

@@ -1,0 +1,62 @@
+//! Tests of the overrides of callers.
+
+use algonius_actors::model::agent::Allowance;
+
+use super::*;
+
+#[test]
+fn overrides_are_empty_by_default() {
+    let mut agents = settings(CAT).agents;
+    assert!(agents.remove(0).spec.allowance == Allowance::default());
+    let lines = "[agents.a.overrides]\nworking_dirs = [\"/usr\"]\nenv = [\"BRANCH\", \"CI\"]\n";
+    let mut agents = settings(&format!("{CAT}{lines}")).agents;
+    let allowance = agents.remove(0).spec.allowance.clone();
+    assert_eq!(allowance.folders, [PathBuf::from("/usr")]);
+    assert_eq!(allowance.variables, ["BRANCH", "CI"]);
+}
+
+#[test]
+fn an_allowed_link_is_allowed_under_both_names() {
+    let here = tempfile::tempdir().unwrap();
+    let (real, link) = (here.path().canonicalize().unwrap().join("real"), here.path().join("link"));
+    std::fs::create_dir(&real).unwrap();
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    let lines =
+        format!("[agents.a.overrides]\nworking_dirs = [{:?}]\n", link.display().to_string());
+    let mut agents = settings(&format!("{CAT}{lines}")).agents;
+    assert_eq!(agents.remove(0).spec.allowance.folders, [link, real]);
+}
+
+#[test]
+fn overrides_of_code_paths_and_secrets_are_refused() {
+    let code = "callers may not set this variable: it decides what runs, or the service sets it";
+    let secret = "callers may not set a secret: what they choose is stored as it is";
+    for (name, wanted) in [
+        ("PATH", code),
+        ("LD_PRELOAD", code),
+        ("ALGONIUS_AGENT_ID", code),
+        ("A2A_TASK_ID", code),
+        ("API_KEY", secret),
+        ("MINE", secret),
+        ("1X", "is not the name of a variable"),
+        ("A=B", "is not the name of a variable"),
+    ] {
+        let lines =
+            format!("env_from = {{ MINE = \"HOME\" }}\n[agents.a.overrides]\nenv = [\"{name}\"]\n");
+        let said = said_of(&format!("{CAT}{lines}")).join("\n");
+        assert!(said.contains(wanted), "{name}: {said}");
+    }
+    let said = said_of(&format!("{CAT}[agents.a.overrides]\nworking_dirs = [\"/none\"]\n"));
+    assert!(said.join("").contains("there is no such folder"), "{said:?}");
+}
+
+#[test]
+fn an_overridable_parameter_must_exist() {
+    let with = |lines: &str| format!("{CAT}args = ['--style={{{{ param.style }}}}']\n{lines}");
+    let lines = "params.model = 'small'\noverrides.params = ['model', 'style']\n";
+    let allowance = settings(&with(lines)).agents.remove(0).spec.allowance.clone();
+    assert_eq!(allowance.params, ["model", "style"]);
+    let said = said_of(&with("overrides.params = ['other', '1']\n"));
+    assert!(said.len() == 2 && said[0].contains("has no such parameter"), "{said:?}");
+    assert!(said[1].contains("is not the name of a parameter"), "{said:?}");
+}

@@ -1,0 +1,39 @@
+//! Tests of `[agents.<id>.resources]`.
+
+use algonius_actors::model::host::resources::{Grouping, Resources};
+
+use super::*;
+
+#[test]
+fn agents_have_no_resource_limits_by_default() {
+    let resources =
+        |lines: &str| settings(&format!("{CAT}{lines}\n")).agents[0].program().unwrap().resources;
+    assert_eq!(resources(""), Resources::default());
+    assert!(!resources("").wants_group());
+    let given = resources("resources.memory_bytes = 1_048_576\nresources.processes = 10");
+    let wanted = Resources { memory: Some(1 << 20), processes: Some(10), grouping: Grouping::Auto };
+    assert_eq!(given, wanted);
+    assert_eq!(resources("resources.group = 'required'").grouping, Grouping::Required);
+}
+
+#[test]
+fn resource_limits_have_bounds_and_three_group_modes() {
+    check_agent(&[
+        (
+            "resources.memory_bytes = 1000",
+            &[
+                "c:3:26: error: agents.a.resources.memory_bytes = 1000: must be 1048576 to 70368744177664",
+            ],
+        ),
+        (
+            "resources.processes = 0",
+            &["c:3:23: error: agents.a.resources.processes = 0: must be 1 to 4194304"],
+        ),
+        (
+            "resources.group = 'must'",
+            &[
+                "c:3:19: error: agents.a.resources.group = 'must': must be \"auto\" or \"required\" or \"off\"",
+            ],
+        ),
+    ]);
+}

@@ -1,0 +1,76 @@
+//! Latest message of a program, which is the answer unless another one follows.
+
+use super::event_line::ProgramEvent;
+
+/// Latest message.
+#[derive(Default)]
+pub(super) struct DraftMessage {
+    text: String,
+    /// Bytes of the message that were reported. Leading blanks are held back until other text follows, because a blank
+    /// message is no message.
+    reported: usize,
+    /// True if the program has written the whole message.
+    is_whole: bool,
+}
+
+impl DraftMessage {
+    /// Takes more of the message, or the start of the next one if the latest is complete.
+    pub(super) fn extend(&mut self, text: &str) -> Vec<ProgramEvent> {
+        let superseded = if self.is_whole { self.supersede() } else { None };
+        self.text.push_str(text);
+        superseded.into_iter().chain(self.report()).collect()
+    }
+
+    /// Takes a whole message, whose start may be known.
+    pub(super) fn offer(&mut self, text: &str) -> Vec<ProgramEvent> {
+        let events = self.become_text(text);
+        self.is_whole = !self.text.is_empty();
+        events
+    }
+
+    /// Takes the current text of the message. Text that does not start with the latest message is another message.
+    pub(super) fn become_text(&mut self, text: &str) -> Vec<ProgramEvent> {
+        match text.strip_prefix(&*self.text).filter(|_| !self.is_whole) {
+            Some(more) => self.extend(more),
+            None => {
+                let superseded = self.supersede();
+                superseded.into_iter().chain(self.extend(text)).collect()
+            }
+        }
+    }
+
+    /// Resets the draft, because another message follows. Returns an event if any of the latest message was reported.
+    pub(super) fn supersede(&mut self) -> Option<ProgramEvent> {
+        let is_reported = self.reported > 0;
+        *self = Self::default();
+        is_reported.then_some(ProgramEvent::Superseded)
+    }
+
+    /// Accepts the latest message as the answer.
+    pub(super) fn accept(&mut self) -> Vec<ProgramEvent> {
+        if self.text.is_empty() {
+            return Vec::new();
+        }
+        let rest = self.unreported();
+        *self = Self::default();
+        rest.into_iter().chain([ProgramEvent::Accepted]).collect()
+    }
+
+    /// Accepts this text, which the program marks as its answer. It usually equals the latest message.
+    pub(super) fn accept_as(&mut self, answer: &str) -> Vec<ProgramEvent> {
+        self.is_whole = false; // An answer that is only longer continues the message.
+        let events = self.offer(answer);
+        events.into_iter().chain(self.accept()).collect()
+    }
+
+    fn report(&mut self) -> Option<ProgramEvent> {
+        let is_blank = self.reported == 0 && self.text.trim().is_empty();
+        if is_blank { None } else { self.unreported() }
+    }
+
+    fn unreported(&mut self) -> Option<ProgramEvent> {
+        let text = self.text.get(self.reported..).unwrap_or_default().to_owned();
+        self.reported = self.text.len();
+        (!text.is_empty()).then_some(ProgramEvent::Draft { text })
+    }
+}

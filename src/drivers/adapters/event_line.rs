@@ -1,0 +1,442 @@
+//! One line of a program's events, in the program's own form.
+
+use std::borrow::Cow;
+
+use algonius_actors::model::execution::content::{Content, Part};
+pub(super) use algonius_actors::model::execution::event::{FileChange, ToolStage};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+pub(super) use super::failure::ReportedFailure;
+use super::file_parts::{NamedFile, ReportedPart};
+
+/// Greatest length of a line of this project's events in bytes; a longer line is skipped.
+pub(super) const LONGEST: usize = 1024 * 1024;
+
+/// Greatest length of a line of native events in bytes: such a line holds the whole answer and more.
+pub(super) const LONGEST_NATIVE: usize = 16 * 1024 * 1024;
+
+/// Line that arrives in pieces.
+pub(super) struct EventLine {
+    bytes: Vec<u8>,
+    longest: usize,
+    is_too_long: bool,
+}
+
+impl EventLine {
+    /// Returns an empty line with this greatest length.
+    pub(super) const fn new(longest: usize) -> Self {
+        Self { bytes: Vec::new(), longest, is_too_long: false }
+    }
+
+    /// Takes the line, and starts the next one.
+    pub(super) fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::new(self.longest))
+    }
+
+    /// Adds the next piece. Bytes of a line that is too long are not held, and go to `dropped`.
+    pub(super) fn extend(&mut self, bytes: &[u8], dropped: &mut Vec<u8>) {
+        if self.bytes.len() + bytes.len() > self.longest {
+            // The raw output still gets the whole line; only its event is lost.
+            dropped.append(&mut self.bytes);
+            self.is_too_long = true;
+        }
+        let target = if self.is_too_long { dropped } else { &mut self.bytes };
+        target.extend_from_slice(bytes);
+    }
+
+    /// Returns the bytes that are held.
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// Returns true if the line is blank.
+    pub(super) fn is_blank(&self) -> bool {
+        !self.is_too_long && self.bytes.trim_ascii().is_empty()
+    }
+
+    /// Returns the event of the line.
+    ///
+    /// # Errors
+    /// The reason why the line is no event of this project.
+    pub(super) fn event(&self) -> Result<ProgramEvent, Flaw> {
+        let event = if self.is_too_long { None } else { serde_json::from_slice(&self.bytes).ok() };
+        match event {
+            Some(ProgramEvent::Unknown) => Err(self.flaw("has an unknown `type`")),
+            Some(event) => Ok(event),
+            // The line is parsed again for the reason: the parser's own message would quote the line.
+            None => Err(self.object().map_or_else(|flaw| flaw, |object| self.wrong(&object))),
+        }
+    }
+
+    /// Returns the JSON object of the line.
+    ///
+    /// # Errors
+    /// The reason why the line holds none.
+    pub(super) fn object(&self) -> Result<Value, Flaw> {
+        if self.is_too_long {
+            return Err(self.flaw(format!("is longer than {} bytes", self.longest)));
+        }
+        match serde_json::from_slice(&self.bytes) {
+            Ok(object @ Value::Object(_)) => Ok(object),
+            Ok(_) => Err(self.flaw("is not a JSON object")),
+            Err(_) => Err(self.flaw("is not JSON")),
+        }
+    }
+
+    /// Returns the flaw of an object that is no event.
+    fn wrong(&self, object: &Value) -> Flaw {
+        match object.get("type") {
+            Some(Value::String(_)) => self.flaw("does not have the fields of its `type`"),
+            _ => self.flaw("has no `type`"),
+        }
+    }
+
+    fn flaw(&self, reason: impl Into<Cow<'static, str>>) -> Flaw {
+        let text = String::from_utf8_lossy(&self.bytes).into_owned();
+        Flaw { reason: reason.into(), text }
+    }
+}
+
+/// Reason why a line is no event.
+#[derive(Debug)]
+pub(in crate::drivers) struct Flaw {
+    /// Clause that follows "the line".
+    pub(super) reason: Cow<'static, str>,
+    /// Raw line; empty if it was too long to be kept.
+    pub(super) text: String,
+}
+
+impl Flaw {
+    /// Returns the flaw of an event that was read, but whose content makes no sense.
+    pub(super) const fn of_content(reason: &'static str) -> Self {
+        Self { reason: Cow::Borrowed(reason), text: String::new() }
+    }
+}
+
+/// Event of a program.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(in crate::drivers) enum ProgramEvent {
+    /// Continuation of the answer.
+    Text { text: String },
+    /// Artifact, or a piece of one.
+    Artifact(ReportedArtifact),
+    /// Report about the progress, or about the end.
+    Status {
+        #[serde(default)]
+        state: String,
+        #[serde(flatten)]
+        content: Option<EventContent>,
+    },
+    /// Answer that is a single message.
+    Message {
+        #[serde(flatten)]
+        content: EventContent,
+    },
+    /// Question of the agent, which then ends.
+    InputRequired {
+        #[serde(flatten)]
+        content: Option<EventContent>,
+    },
+    /// Request to authenticate elsewhere, after which the agent ends.
+    AuthRequired {
+        /// URL of the page for the authentication.
+        url: Option<String>,
+        #[serde(flatten)]
+        content: Option<EventContent>,
+    },
+    /// Refusal of the work.
+    Rejected {
+        #[serde(default)]
+        message: String,
+    },
+    /// Failure of the work.
+    Failed(ReportedFailure),
+    /// Used amounts, as numbers by name.
+    Usage {
+        /// True if the numbers count since the session began.
+        #[serde(default)]
+        cumulative: bool,
+        #[serde(flatten)]
+        fields: Map<String, Value>,
+    },
+    /// Reasoning of the agent, without its content.
+    Thinking {},
+    /// Use of a tool.
+    ToolCall {
+        id: Option<String>,
+        tool: String,
+        #[serde(default = "started")]
+        stage: ToolStage,
+    },
+    /// Change of a file.
+    FileChange {
+        path: String,
+        #[serde(default = "modified")]
+        change: FileChange,
+    },
+    /// Denial of a tool.
+    PermissionDenied { tool: String },
+    /// Completion of the agent, with the reason.
+    Stop {
+        #[serde(default)]
+        reason: String,
+    },
+    /// Session id of the agent itself.
+    Session { id: String },
+    /// Failed requests to the model, which the program may retry by itself.
+    #[serde(skip)]
+    RequestsFailed { count: u32 },
+    /// Continuation of a message that is the answer unless another one follows.
+    #[serde(skip)]
+    Draft { text: String },
+    /// Start of another message, so the latest one was not the answer.
+    #[serde(skip)]
+    Superseded,
+    /// Confirmation that the latest message is the answer.
+    #[serde(skip)]
+    Accepted,
+    /// Line that is no event.
+    #[serde(skip)]
+    Malformed(Flaw),
+    /// Event of a later release.
+    #[serde(other)]
+    Unknown,
+}
+
+const fn started() -> ToolStage {
+    ToolStage::Started
+}
+
+const fn modified() -> FileChange {
+    FileChange::Modified
+}
+
+/// Artifact that a program reports.
+#[derive(Debug, Deserialize)]
+pub(in crate::drivers) struct ReportedArtifact {
+    /// Id of the artifact within the execution.
+    pub(in crate::drivers) id: Option<String>,
+    /// Name for people.
+    pub(in crate::drivers) name: Option<String>,
+    /// Description of the artifact.
+    pub(in crate::drivers) description: Option<String>,
+    /// Content of the artifact.
+    #[serde(flatten)]
+    pub(in crate::drivers) content: EventContent,
+    /// True if the content is appended to the artifact.
+    #[serde(default)]
+    pub(in crate::drivers) append: bool,
+    /// True if no more of the artifact will come.
+    #[serde(default = "yes")]
+    pub(in crate::drivers) last: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// Content: a list of parts, or a single part in the event itself.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(in crate::drivers) enum EventContent {
+    /// List of parts.
+    Many { parts: Vec<ContentPart> },
+    /// Single part.
+    One(ContentPart),
+    /// Parts that did not come from a program, and name no file of this machine.
+    #[serde(skip)]
+    Parts(Vec<Part>),
+}
+
+/// Part of the content.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(in crate::drivers) enum ContentPart {
+    /// Text.
+    Text { text: String },
+    /// JSON value.
+    Data { data: Value },
+    /// A file.
+    File { file: File },
+    /// URL of a file.
+    Url { url: String, name: Option<String>, media_type: Option<String> },
+}
+
+/// File: in base64, as text, or by its path.
+#[derive(Debug, Deserialize)]
+pub(in crate::drivers) struct File {
+    name: Option<String>,
+    media_type: Option<String>,
+    bytes: Option<String>,
+    text: Option<String>,
+    path: Option<String>,
+}
+
+impl EventContent {
+    /// Returns content with a single text.
+    pub(in crate::drivers) const fn text(text: String) -> Self {
+        Self::One(ContentPart::Text { text })
+    }
+
+    /// Returns the parts, or `None` if there are none or one cannot be read.
+    pub(super) fn items(self) -> Option<Vec<ReportedPart>> {
+        let content = match self {
+            Self::Many { parts } => parts,
+            Self::One(word) => vec![word],
+            Self::Parts(parts) => {
+                let items: Vec<_> = parts.into_iter().map(ReportedPart::Part).collect();
+                return Some(items).filter(|items| !items.is_empty());
+            }
+        };
+        if content.is_empty() { None } else { content.into_iter().map(ContentPart::item).collect() }
+    }
+}
+
+impl ContentPart {
+    fn item(self) -> Option<ReportedPart> {
+        Some(ReportedPart::Part(match self {
+            Self::Text { text } => Part::text(text),
+            Self::Data { data } => plain(Content::Data(data)),
+            Self::File { file } => return file.item(),
+            Self::Url { url, name, media_type } => {
+                Part { content: Content::Url(url), filename: name, media_type }
+            }
+        }))
+    }
+}
+
+impl File {
+    /// Returns the file as an item. Stored base64 is always decodable, so readers need not check it.
+    fn item(self) -> Option<ReportedPart> {
+        let Self { name, media_type, bytes, text, path } = self;
+        let encoded = match (bytes, text, path) {
+            (Some(encoded), None, None) => STANDARD.decode(&encoded).is_ok().then_some(encoded)?,
+            (None, Some(text), None) => STANDARD.encode(text),
+            (None, None, Some(path)) => {
+                return Some(ReportedPart::Named(NamedFile { path, name, media_type }));
+            }
+            _ => return None,
+        };
+        Some(ReportedPart::Part(Part {
+            content: Content::Bytes(encoded),
+            filename: name,
+            media_type,
+        }))
+    }
+}
+
+const fn plain(content: Content) -> Part {
+    Part { content, filename: None, media_type: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EventLine, LONGEST, NamedFile, ProgramEvent, ReportedPart};
+    use algonius_actors::model::execution::content::{Content, Part};
+
+    fn read(line: &str) -> Option<ProgramEvent> {
+        let mut whole = EventLine::new(LONGEST);
+        whole.extend(line.as_bytes(), &mut Vec::new());
+        whole.event().ok()
+    }
+
+    #[test]
+    fn a_malformed_line_keeps_its_reason_and_its_text() {
+        for (line, reason) in [
+            ("plain words", "is not JSON"),
+            (r#"{"type":"text","text":"cut"#, "is not JSON"),
+            ("[1]", "is not a JSON object"),
+            (r#"{"text":"a"}"#, "has no `type`"),
+            (r#"{"type":7}"#, "has no `type`"),
+            (r#"{"type":"text","words":"a"}"#, "does not have the fields of its `type`"),
+            (r#"{"type":"later"}"#, "has an unknown `type`"),
+        ] {
+            let mut whole = EventLine::new(LONGEST);
+            whole.extend(line.as_bytes(), &mut Vec::new());
+            let flaw = whole.event().unwrap_err();
+            assert_eq!((flaw.reason.as_ref(), flaw.text.as_str()), (reason, line));
+        }
+        let mut long = EventLine::new(5);
+        let mut dropped = Vec::new();
+        for piece in [b"1234", b"5678"] {
+            long.extend(piece, &mut dropped);
+        }
+        assert_eq!(dropped, b"12345678");
+        let flaw = long.event().unwrap_err();
+        assert_eq!((&*flaw.reason, &*flaw.text), ("is longer than 5 bytes", ""));
+    }
+
+    fn items(content: &str) -> Option<Vec<ReportedPart>> {
+        match read(&format!(r#"{{"type":"message",{content}}}"#))? {
+            ProgramEvent::Message { content } => content.items(),
+            _ => None,
+        }
+    }
+
+    fn parts(content: &str) -> Option<Vec<Part>> {
+        let parts = items(content)?.into_iter().map(|item| match item {
+            ReportedPart::Part(part) => Some(part),
+            ReportedPart::Named(_) => None,
+        });
+        parts.collect()
+    }
+
+    fn contents(content: &str) -> Option<Vec<Content>> {
+        parts(content).map(|parts| parts.into_iter().map(|part| part.content).collect())
+    }
+
+    #[test]
+    fn each_form_of_a_part_is_parsed() {
+        let bytes = || Some(vec![Content::Bytes("aGk=".to_owned())]);
+        assert_eq!(contents(r#""text":"a""#), Some(vec![Content::Text("a".to_owned())]));
+        assert_eq!(contents(r#""data":null"#), Some(vec![Content::Data(().into())]));
+        assert_eq!(contents(r#""file":{"bytes":"aGk="}"#), bytes());
+        assert_eq!(contents(r#""file":{"text":"hi"}"#), bytes());
+        let parts = parts(r#""parts":[{"text":""},{"url":"u","name":"n","media_type":"m"}]"#);
+        let url = parts.unwrap().pop().unwrap();
+        assert_eq!(url.content, Content::Url("u".to_owned()));
+        assert_eq!((url.filename.as_deref(), url.media_type.as_deref()), (Some("n"), Some("m")));
+    }
+
+    #[test]
+    fn malformed_artifact_parts_are_rejected() {
+        for content in [
+            r#""parts":[]"#,
+            r#""parts":[{"text":1}]"#,
+            r#""file":{"bytes":"?"}"#,
+            r#""file":{"bytes":"aGk=","text":"hi"}"#,
+            r#""file":{"path":"a","text":"hi"}"#,
+            r#""file":{"name":"a"}"#,
+            r#""more":1"#,
+        ] {
+            assert_eq!(items(content), None, "{content}");
+        }
+    }
+
+    #[test]
+    fn a_file_part_may_be_only_a_path() {
+        let own = |text: &str| Some(text.to_owned());
+        let named = |path: &str, name, media_type| {
+            Some(vec![ReportedPart::Named(NamedFile { path: path.to_owned(), name, media_type })])
+        };
+        assert_eq!(items(r#""file":{"path":"out/a.txt"}"#), named("out/a.txt", None, None));
+        let full = r#""parts":[{"file":{"path":"/a","name":"n","media_type":"m"}}]"#;
+        assert_eq!(items(full), named("/a", own("n"), own("m")));
+    }
+
+    #[test]
+    fn an_artifact_is_complete_by_default() {
+        let Some(ProgramEvent::Artifact(made)) =
+            read(r#"{"type":"artifact","name":"n","url":"u"}"#)
+        else {
+            panic!("not read");
+        };
+        assert_eq!((made.append, made.last, made.id), (false, true, None));
+        assert_eq!(made.name.as_deref(), Some("n"));
+        assert_eq!(made.content.items().unwrap().len(), 1);
+    }
+}

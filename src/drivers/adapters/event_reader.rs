@@ -1,0 +1,213 @@
+//! Reads a program's events: one JSON object on each line of standard output, in this project's format or in a native
+//! one.
+//!
+//! A program's output fails the attempt only by an explicit failure event: a line that is no event stays in the output,
+//! is not part of the answer, and is reported.
+
+mod answer;
+mod answer_stream;
+mod artifact_buffer;
+mod completion;
+mod draft_answer;
+mod effects;
+mod event_handler;
+mod ids;
+mod line_reader;
+mod malformed;
+mod step_events;
+
+use algonius_actors::decide::classify::contract::ReportedResult;
+use algonius_actors::driver::Work;
+use algonius_actors::model::execution::Interruption;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::program::EventDialect;
+use algonius_actors::ports::ledger::LedgerError;
+use algonius_actors::report::Reporter;
+use algonius_warden::MemoryAccount;
+
+use self::event_handler::EventHandler;
+use self::line_reader::LineReader;
+use super::event_line::ProgramEvent;
+use crate::drivers::files::file_access::Reach;
+use crate::drivers::output::pace::Pace;
+use crate::drivers::output::pump::{PumpedText, RawWriter};
+use crate::drivers::output::raw_text::Storage;
+
+/// Reader of a program's output that shows the events in it.
+pub(in crate::drivers) struct EventReader<'r> {
+    lines: LineReader,
+    handler: EventHandler<'r>,
+}
+
+/// Summary of a program's events.
+pub(in crate::drivers) struct EventSummary {
+    /// Text of the answer.
+    pub(in crate::drivers) text: PumpedText,
+    /// Result that the program reported.
+    pub(in crate::drivers) testimony: ReportedResult,
+    /// Input that the program needs from its caller; the last such event counts.
+    pub(in crate::drivers) interruption: Option<Interruption>,
+    /// True if there was output besides the answer's text: an artifact, a reply, an outcome message or a question.
+    pub(in crate::drivers) has_more: bool,
+}
+
+impl<'r> EventReader<'r> {
+    /// Opens the channels of the answer and of parts. Named files are read within `reach`.
+    pub(in crate::drivers) fn open(
+        report: &'r Reporter,
+        work: &Work,
+        (reach, dialect): (&'r Reach, Option<EventDialect>),
+        memory: &MemoryAccount,
+    ) -> Self {
+        Self::with(report, work, reach, (dialect, dialect.is_some()), memory)
+    }
+
+    /// Opens the channels for events that do not come from lines. The answer is the last of several messages.
+    pub(in crate::drivers) fn of_messages(
+        report: &'r Reporter,
+        work: &Work,
+        reach: &'r Reach,
+        memory: &MemoryAccount,
+    ) -> Self {
+        Self::with(report, work, reach, (None, true), memory)
+    }
+
+    fn with(
+        report: &'r Reporter,
+        work: &Work,
+        reach: &'r Reach,
+        (dialect, has_messages): (Option<EventDialect>, bool),
+        memory: &MemoryAccount,
+    ) -> Self {
+        let storage = Storage { account: memory.clone(), recorded: None };
+        let answer = (has_messages, storage);
+        let handler = EventHandler::open(report, work, reach, answer);
+        Self { lines: LineReader::new(dialect), handler }
+    }
+
+    /// Returns the pace at which output is released.
+    pub(in crate::drivers) fn pace(&self) -> Pace {
+        Pace::of(self.handler.report.followers())
+    }
+
+    /// Takes the next bytes of standard output into the raw output, and shows their events. If a program writes each
+    /// message in pieces and as a whole, the raw output omits the pieces.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(in crate::drivers) async fn read(
+        &mut self,
+        bytes: &[u8],
+        raw: &mut RawWriter,
+    ) -> Result<(), LedgerError> {
+        let mut kept = Vec::new();
+        let events = self.lines.take(bytes, &mut kept);
+        raw.take(if self.lines.is_native() { &kept } else { bytes }).await?;
+        self.handle_events(events).await
+    }
+
+    /// Takes the next bytes, and shows their events.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(in crate::drivers) async fn receive(&mut self, bytes: &[u8]) -> Result<(), LedgerError> {
+        let events = self.lines.take(bytes, &mut Vec::new());
+        self.handle_events(events).await
+    }
+
+    /// Handles the end of the output, for the raw output too.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(in crate::drivers) async fn read_end(
+        &mut self,
+        raw: &mut RawWriter,
+    ) -> Result<(), LedgerError> {
+        let mut kept = Vec::new();
+        let events = self.lines.end(&mut kept);
+        if self.lines.is_native() {
+            raw.take(&kept).await?;
+        }
+        self.handle_events(events).await
+    }
+
+    /// Handles the end of the output.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(in crate::drivers) async fn end(&mut self) -> Result<(), LedgerError> {
+        let events = self.lines.end(&mut Vec::new());
+        self.handle_events(events).await
+    }
+
+    /// Handles an event that did not come from a line.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(in crate::drivers) async fn handle_event(
+        &mut self,
+        event: ProgramEvent,
+    ) -> Result<(), LedgerError> {
+        let is_text = matches!(event, ProgramEvent::Text { .. });
+        if !is_text {
+            self.handler.answer.show().await?;
+        }
+        self.handler.handle(event).await?;
+        if is_text { self.handler.answer.show().await } else { Ok(()) }
+    }
+
+    /// Releases the safe part of the answer and of unfinished artifacts, although more of them will come.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(in crate::drivers) async fn release(&mut self) -> Result<(), LedgerError> {
+        self.handler.answer.release().await?;
+        self.handler.buffer.release().await
+    }
+
+    /// Records a warning, whose text may contain words of the program.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(in crate::drivers) async fn warn(&mut self, message: &str) -> Result<(), LedgerError> {
+        self.handler.warn(message).await
+    }
+
+    /// Records that the agent does not know the session of the conversation.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(in crate::drivers) async fn lose_session(
+        &mut self,
+        message: &str,
+    ) -> Result<(), LedgerError> {
+        self.handler.lose_session(message).await
+    }
+
+    /// Fails the attempt for a reason of the service, unless it has failed before.
+    pub(in crate::drivers) fn fail_for(&mut self, failure: Failure) {
+        self.handler.completion.blame(failure);
+    }
+
+    /// Closes the channels.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(in crate::drivers) fn close(
+        self,
+    ) -> impl Future<Output = Result<EventSummary, LedgerError>> {
+        // An `async fn` would hold a second copy of the handler in its future, with all buffers of its redactors.
+        self.handler.close(self.lines.is_native())
+    }
+
+    async fn handle_events(&mut self, events: Vec<(u64, ProgramEvent)>) -> Result<(), LedgerError> {
+        for (line, event) in events {
+            self.handler.line = line;
+            if !matches!(event, ProgramEvent::Text { .. }) {
+                self.handler.answer.show().await?; // Text that came before the event is shown before it.
+            }
+            self.handler.handle(event).await?;
+        }
+        self.handler.answer.show().await
+    }
+}

@@ -1,0 +1,101 @@
+//! Answer of a program that writes events: incremental text, or the last of its messages.
+
+use algonius_actors::model::execution::content::Piece;
+use algonius_actors::ports::ledger::LedgerError;
+use algonius_actors::report::Reporter;
+
+use super::answer_stream::AnswerStream;
+use super::draft_answer::DraftAnswer;
+use crate::drivers::output::pump::PumpedText;
+use crate::drivers::output::raw_text::Storage;
+
+/// Answer so far.
+pub(super) enum StreamedAnswer<'r> {
+    /// Answer of a program with this project's events: it marks the answer and writes it in pieces.
+    Stream(AnswerStream<'r>),
+    /// Answer of a program with native events: it writes messages, and the last one is the answer.
+    Drafts(DraftAnswer<'r>),
+}
+
+impl<'r> StreamedAnswer<'r> {
+    /// Opens the answer's channel; `has_messages` is true for native events.
+    pub(super) fn open(
+        report: &'r Reporter,
+        has_messages: bool,
+        (limit, storage): (usize, Storage),
+    ) -> Self {
+        match has_messages {
+            true => Self::Drafts(DraftAnswer::open(report, limit, storage)),
+            false => Self::Stream(AnswerStream::open(report, limit, storage)),
+        }
+    }
+
+    /// Takes more of the answer, or of the latest message.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(super) async fn extend(&mut self, text: &str) -> Result<(), LedgerError> {
+        match self {
+            Self::Stream(stream) => {
+                stream.append(text);
+                Ok(())
+            }
+            Self::Drafts(drafts) => drafts.extend(text).await,
+        }
+    }
+
+    /// Accepts the latest message as the answer.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(super) async fn accept(&mut self) -> Result<(), LedgerError> {
+        match self {
+            Self::Stream(_) => Ok(()),
+            Self::Drafts(drafts) => drafts.accept().await,
+        }
+    }
+
+    /// Handles the start of another message. Returns the position of the superseded one.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(super) async fn supersede(&mut self) -> Result<Option<Piece>, LedgerError> {
+        match self {
+            Self::Stream(_) => Ok(None),
+            Self::Drafts(drafts) => drafts.supersede().await,
+        }
+    }
+
+    /// Shows text of this project's events. Messages are released by pace instead.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(super) async fn show(&mut self) -> Result<(), LedgerError> {
+        match self {
+            Self::Stream(stream) => stream.show().await,
+            Self::Drafts(_) => Ok(()),
+        }
+    }
+
+    /// Releases the safe part of the answer, although more of it will come.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(super) async fn release(&mut self) -> Result<(), LedgerError> {
+        match self {
+            Self::Stream(stream) => stream.release().await,
+            Self::Drafts(drafts) => drafts.release().await,
+        }
+    }
+
+    /// Closes the channel.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(super) async fn close(self) -> Result<PumpedText, LedgerError> {
+        match self {
+            Self::Stream(stream) => stream.close().await,
+            Self::Drafts(drafts) => drafts.close().await,
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Answer that a program writes in pieces: shown as it grows, judged as a whole.
+
+use algonius_actors::model::execution::content::Piece;
+use algonius_actors::model::execution::event::{ANSWER, EventKind, TextChannel, TextRange};
+use algonius_actors::ports::ledger::LedgerError;
+use algonius_actors::report::Reporter;
+
+use crate::drivers::output::pump::{PumpedText, RawWriter};
+use crate::drivers::output::raw_text::Storage;
+
+/// Answer so far.
+pub(super) struct AnswerStream<'r> {
+    report: &'r Reporter,
+    note: RawWriter,
+    unshown: String,
+    shown: u64,
+    masked: u64,
+}
+
+impl<'r> AnswerStream<'r> {
+    /// Opens the answer's channel.
+    pub(super) fn open(report: &'r Reporter, limit: usize, storage: Storage) -> Self {
+        let note = RawWriter::open(report, TextChannel::Answer, (limit, storage));
+        Self { report, note, unshown: String::new(), shown: 0, masked: 0 }
+    }
+
+    /// Adds text to the answer.
+    pub(super) fn append(&mut self, text: &str) {
+        self.unshown.push_str(text);
+    }
+
+    /// Shows the safe part of the answer.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(super) async fn show(&mut self) -> Result<(), LedgerError> {
+        // Pieces that were read together become one record, so that a fast program does not fill the ledger with
+        // syllables.
+        let text = std::mem::take(&mut self.unshown);
+        if text.is_empty() {
+            return Ok(());
+        }
+        let shown = self.note.show(text.as_bytes()).await?;
+        self.write_piece(shown).await
+    }
+
+    /// Shows the safe part of a line that has no end.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(super) async fn release(&mut self) -> Result<(), LedgerError> {
+        let shown = self.note.release().await?;
+        self.write_piece(shown).await
+    }
+
+    async fn write_piece(&mut self, shown: Option<Piece>) -> Result<(), LedgerError> {
+        let Some(shown) = shown else { return Ok(()) };
+        let is_first = std::mem::replace(&mut self.shown, shown.text.to) == 0;
+        self.masked += shown.redacted;
+        self.report.note(artifact_event(shown, !is_first, false)).await
+    }
+
+    /// Shows the rest, and closes the artifact if there is one.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(super) async fn close(mut self) -> Result<PumpedText, LedgerError> {
+        self.show().await?;
+        let Self { report, note, shown, masked, .. } = self;
+        let text = note.close().await?;
+        let Piece { text: span, redacted, dropped, .. } = text.piece;
+        if span.to > 0 {
+            let rest = Piece::text(TextRange { from: shown, ..span });
+            let rest = Piece { redacted: redacted - masked, dropped, ..rest };
+            report.note(artifact_event(rest, shown > 0, true)).await?;
+        }
+        Ok(text)
+    }
+}
+
+fn artifact_event(piece: Piece, append: bool, last: bool) -> EventKind {
+    let (id, name) = (ANSWER.to_owned(), Some(ANSWER.to_owned()));
+    EventKind::Artifact { id, name, description: None, pieces: vec![piece], append, last }
+}

@@ -1,0 +1,92 @@
+//! Result that a program has reported about its own end.
+
+use algonius_actors::decide::classify::contract::ReportedResult;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::Interruption;
+use algonius_actors::model::failure::Failure;
+use chrono::{DateTime, Utc};
+
+use crate::drivers::adapters::failure::ReportedFailure;
+
+/// Greatest number of denied tools that are named.
+const MOST_DENIED: usize = 20;
+
+/// Reported end of a program. The first failure is the cause of those that follow.
+#[derive(Default)]
+pub(super) struct CompletionReport {
+    failure: Option<Failure>,
+    status: Option<u16>,
+    denied: Vec<String>,
+    is_done: bool,
+    /// Latest request for input from the caller.
+    interruption: Option<Interruption>,
+    /// True if there was output besides the answer's text.
+    has_more: bool,
+}
+
+impl CompletionReport {
+    /// Records that the program rejects the work.
+    pub(super) fn reject(&mut self, message: &str) {
+        let clause = "the agent rejected it";
+        let sentence =
+            if message.is_empty() { clause.to_owned() } else { format!("{clause}: {message}") };
+        self.failure.get_or_insert(Failure::new(Code::Rejected, sentence));
+    }
+
+    /// Records that the program failed; the message may be shown.
+    pub(super) fn fail(&mut self, failing: &ReportedFailure, message: &str, now: DateTime<Utc>) {
+        if self.failure.is_some() {
+            return;
+        }
+        let sentence = match message {
+            "" => "the agent reported a failure".to_owned(),
+            message => format!("the agent reported: {message}"),
+        };
+        let failure = Failure::new(failing.code(), sentence);
+        self.failure = Some(Failure { until: failing.until(now), ..failure });
+        self.status = failing.status;
+    }
+
+    /// Records a failure for a reason of the service.
+    pub(super) fn blame(&mut self, failure: Failure) {
+        self.failure.get_or_insert(failure);
+    }
+
+    /// Records that a tool was denied, whose name may be shown.
+    pub(super) fn deny(&mut self, tool: String) {
+        if self.denied.len() < MOST_DENIED && !self.denied.contains(&tool) {
+            self.denied.push(tool);
+        }
+    }
+
+    /// Records that the program reported its completion.
+    pub(super) const fn close(&mut self) {
+        self.is_done = true;
+    }
+
+    /// Records that the program needs input from its caller.
+    pub(super) const fn interrupt(&mut self, interruption: Interruption) {
+        (self.interruption, self.has_more) = (Some(interruption), true);
+    }
+
+    /// Records output besides the answer's text: an artifact, a reply, an outcome message or a question.
+    pub(super) const fn add_output(&mut self) {
+        self.has_more = true;
+    }
+
+    /// Returns the input that the program needs from its caller.
+    pub(super) const fn interruption(&self) -> Option<Interruption> {
+        self.interruption
+    }
+
+    /// Returns true if there was output besides the answer's text.
+    pub(super) const fn has_more(&self) -> bool {
+        self.has_more
+    }
+
+    /// Returns the reported result. `is_due` is true if the program has to report its completion.
+    pub(super) fn testimony(self, is_due: bool) -> ReportedResult {
+        let Self { failure, status, denied, is_done, .. } = self;
+        ReportedResult { failure, status, is_open: is_due && !is_done, denied }
+    }
+}

@@ -1,0 +1,106 @@
+//! Answer of a program that writes messages, each of which is the answer unless another one follows.
+//!
+//! A message is shown while it grows. A superseded message becomes a message of the agent, and followers start the
+//! answer anew after it.
+
+use algonius_actors::model::execution::content::Piece;
+use algonius_actors::model::execution::event::{EventKind, TextChannel};
+use algonius_actors::ports::ledger::LedgerError;
+use algonius_actors::report::Reporter;
+
+use crate::drivers::output::pump::{PumpedText, RawWriter};
+use crate::drivers::output::raw_text::Storage;
+
+/// Messages so far.
+pub(super) struct DraftAnswer<'r> {
+    report: &'r Reporter,
+    note: RawWriter,
+    /// Remaining bytes for superseded messages.
+    left: u64,
+    /// Latest message after the superseded ones have used up the limit: it is written only when it is known to be the
+    /// answer.
+    hidden: Option<String>,
+    /// Length of the latest message in bytes.
+    length: u64,
+    /// True if the latest message is known to be the answer.
+    is_answer: bool,
+}
+
+impl<'r> DraftAnswer<'r> {
+    /// Opens the answer's channel.
+    pub(super) fn open(report: &'r Reporter, limit: usize, storage: Storage) -> Self {
+        let note = RawWriter::open(report, TextChannel::Answer, (limit, storage));
+        Self { report, note, left: limit as u64, hidden: None, length: 0, is_answer: false }
+    }
+
+    /// Takes more of the latest message.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(super) async fn extend(&mut self, text: &str) -> Result<(), LedgerError> {
+        self.length += text.len() as u64;
+        match &mut self.hidden {
+            Some(hidden) => {
+                hidden.push_str(text);
+                Ok(())
+            }
+            None => self.note.take(text.as_bytes()).await,
+        }
+    }
+
+    /// Accepts the latest message as the answer, unless another one follows nevertheless.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(super) async fn accept(&mut self) -> Result<(), LedgerError> {
+        self.is_answer = true;
+        match self.hidden.take() {
+            Some(text) => self.note.take(text.as_bytes()).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Handles the start of another message. Returns the position of the superseded one once it is committed, or `None`
+    /// if superseded messages have used up the limit.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(super) async fn supersede(&mut self) -> Result<Option<Piece>, LedgerError> {
+        self.is_answer = false;
+        let length = std::mem::take(&mut self.length);
+        if self.hidden.as_mut().map(String::clear).is_some() {
+            return Ok(None);
+        }
+        let superseded = self.note.split().await?;
+        self.left = self.left.saturating_sub(length);
+        // Superseded messages may take as much as one answer. From then on only the answer is written, so it always has
+        // room.
+        if self.left == 0 {
+            self.hidden = Some(String::new());
+        }
+        Ok((superseded.text.to > superseded.text.from).then_some(superseded))
+    }
+
+    /// Releases the safe part of the latest message.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(super) async fn release(&mut self) -> Result<(), LedgerError> {
+        self.note.release().await.map(|_| ())
+    }
+
+    /// Closes the channel, and records the answer if there is one. A message that was never finished is no answer.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(super) async fn close(self) -> Result<PumpedText, LedgerError> {
+        let text = self.note.close().await?;
+        if !self.is_answer {
+            return Ok(text.emptied());
+        }
+        if text.piece.text.to > text.piece.text.from {
+            self.report.note(EventKind::answer(text.piece.clone())).await?;
+        }
+        Ok(text)
+    }
+}

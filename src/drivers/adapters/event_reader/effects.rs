@@ -1,0 +1,80 @@
+//! Effects of single events: missing files, counters, the name of the session, stops and failures.
+
+use std::collections::BTreeMap;
+
+use algonius_actors::model::execution::event::EventKind;
+use algonius_actors::ports::ledger::LedgerError;
+use serde_json::{Map, Value};
+
+use super::event_handler::EventHandler;
+use crate::drivers::adapters::event_line::Flaw;
+use crate::drivers::adapters::failure::ReportedFailure;
+use crate::drivers::adapters::file_parts::Undelivered;
+use crate::drivers::output::label::label;
+
+/// Greatest number of counters that are kept of one `usage` event.
+const MOST_NUMBERS: usize = 64;
+
+impl EventHandler<'_> {
+    /// Records a warning for a file that is not delivered, as far as there is room.
+    pub(super) async fn miss(&mut self, undelivered: &Undelivered) -> Result<(), LedgerError> {
+        let message = undelivered.sentence(|name| label(self.report, name));
+        self.buffer.note(EventKind::Warning { message }).await?;
+        if let Some(size) = undelivered.excess() {
+            // The file counts as dropped output, so that the answer is marked as truncated.
+            self.buffer.skip(size);
+        }
+        Ok(())
+    }
+
+    pub(super) async fn count(
+        &mut self,
+        fields: Map<String, Value>,
+        cumulative: bool,
+    ) -> Result<(), LedgerError> {
+        let numbers = fields.into_iter().filter_map(|(name, value)| match value {
+            Value::Number(number) => Some((label(self.report, &name), number)),
+            _ => None,
+        });
+        let numbers: BTreeMap<_, _> = numbers.take(MOST_NUMBERS).collect();
+        if numbers.is_empty() {
+            return self.refuse("has no numbers").await;
+        }
+        // A resumed session counts from its beginning, and only the difference belongs to this attempt.
+        let (numbers, cumulative) =
+            if cumulative { self.counters.advance(numbers) } else { (numbers, false) };
+        self.report.count_from(self.counters.totals().clone());
+        self.buffer.note(EventKind::UsageReported { counters: numbers, cumulative }).await
+    }
+
+    /// Records the session if it differs from the previous one.
+    pub(super) async fn name(&mut self, id: &str) -> Result<(), LedgerError> {
+        // The raw id, with which the next message resumes the session. Records get the redacted one.
+        self.report.name_session(id);
+        let id = label(self.report, id);
+        if self.session.replace(id.clone()).as_ref() == Some(&id) {
+            return Ok(());
+        }
+        self.buffer.note(EventKind::Session { id }).await
+    }
+
+    pub(super) async fn stop(&mut self, reason: &str) -> Result<(), LedgerError> {
+        self.completion.close();
+        let reason = label(self.report, reason);
+        if reason.is_empty() {
+            Ok(())
+        } else {
+            self.buffer.note(EventKind::Stopped { reason }).await
+        }
+    }
+
+    pub(super) fn fail(&mut self, failing: &ReportedFailure) {
+        let message = label(self.report, &failing.message);
+        self.completion.fail(failing, &message, self.report.now());
+    }
+
+    /// Reports an event whose content makes no sense.
+    pub(super) async fn refuse(&mut self, reason: &'static str) -> Result<(), LedgerError> {
+        self.malformed.take(self.line, &Flaw::of_content(reason)).await
+    }
+}

@@ -1,0 +1,227 @@
+//! Handler of a program's events: shows the answer, stores messages and artifacts, and records everything else.
+
+use algonius_actors::decide::budget::cumulative_usage::Counters;
+use algonius_actors::decide::output::artifact_stream::ArtifactPiece;
+use algonius_actors::driver::Work;
+use algonius_actors::model::execution::Interruption;
+use algonius_actors::model::execution::content::{Content, Part};
+use algonius_actors::model::execution::event::{AgentStep, EventKind, MessageRole as Role};
+use algonius_actors::ports::ledger::LedgerError;
+use algonius_actors::report::Reporter;
+
+use super::EventSummary;
+use super::answer::StreamedAnswer;
+use super::artifact_buffer::ArtifactBuffer;
+use super::completion::CompletionReport;
+use super::ids::Ids;
+use super::malformed::MalformedLines;
+use super::step_events::Steps;
+use crate::drivers::adapters::event_line::{EventContent, ProgramEvent, ReportedArtifact};
+use crate::drivers::adapters::file_parts;
+use crate::drivers::files::file_access::Reach;
+use crate::drivers::output::label::label;
+use crate::drivers::output::raw_text::Storage;
+
+/// State of handling a program's events.
+pub(super) struct EventHandler<'r> {
+    pub(super) report: &'r Reporter,
+    pub(super) reach: &'r Reach,
+    pub(super) answer: StreamedAnswer<'r>,
+    pub(super) buffer: ArtifactBuffer<'r>,
+    pub(super) steps: Steps<'r>,
+    /// Number of the line of the latest event, 0 before the first line.
+    pub(super) line: u64,
+    pub(super) malformed: MalformedLines<'r>,
+    pub(super) ids: Ids,
+    pub(super) completion: CompletionReport,
+    pub(super) counters: Counters,
+    pub(super) session: Option<String>,
+}
+
+impl<'r> EventHandler<'r> {
+    /// Opens the channels of the answer and of parts. `has_messages` is true if the answer is the last of several
+    /// messages.
+    pub(super) fn open(
+        report: &'r Reporter,
+        work: &Work,
+        reach: &'r Reach,
+        (has_messages, storage): (bool, Storage),
+    ) -> Self {
+        let limit = work.spec.limits.sizes.output;
+        Self {
+            report,
+            reach,
+            answer: StreamedAnswer::open(report, has_messages, (limit, storage)),
+            buffer: ArtifactBuffer::open(report, limit),
+            steps: Steps::new(report),
+            line: 0,
+            malformed: MalformedLines::new(report),
+            ids: Ids::of(work),
+            completion: CompletionReport::default(),
+            counters: Counters::of(report.counts()),
+            session: None,
+        }
+    }
+
+    /// Records a warning, whose text may contain words of the program.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(super) async fn warn(&mut self, message: &str) -> Result<(), LedgerError> {
+        let message = label(self.report, message);
+        self.buffer.note(EventKind::Warning { message }).await
+    }
+
+    /// Records that the agent does not know the session of the conversation.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(super) async fn lose_session(&mut self, message: &str) -> Result<(), LedgerError> {
+        self.buffer.note(EventKind::SessionLost { message: message.to_owned() }).await
+    }
+
+    /// Closes the channels. `is_due` is true if the program has to report its completion.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(super) async fn close(self, is_due: bool) -> Result<EventSummary, LedgerError> {
+        let Self { answer, buffer, completion, malformed, .. } = self;
+        malformed.close();
+        let text = answer.close().await?;
+        buffer.close().await?;
+        let (interruption, has_more) = (completion.interruption(), completion.has_more());
+        let testimony = completion.testimony(is_due);
+        Ok(EventSummary { text, testimony, interruption, has_more })
+    }
+
+    /// Handles an event.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(super) async fn handle(&mut self, event: ProgramEvent) -> Result<(), LedgerError> {
+        match event {
+            ProgramEvent::Text { text } | ProgramEvent::Draft { text } => {
+                return self.answer.extend(&text).await;
+            }
+            ProgramEvent::Superseded => return self.supersede().await,
+            ProgramEvent::Accepted => return self.answer.accept().await,
+            ProgramEvent::Artifact(making) => return self.make(making).await,
+            ProgramEvent::Status { state, content } if state == "completed" => {
+                return self.report_message(Role::AgentOutcome, content).await;
+            }
+            ProgramEvent::Status { content, .. } => {
+                return self.report_message(Role::AgentProgress, content).await;
+            }
+            ProgramEvent::Message { content } => {
+                return self.report_message(Role::AgentAnswer, Some(content)).await;
+            }
+            ProgramEvent::InputRequired { content } => {
+                self.completion.interrupt(Interruption::InputRequired);
+                return self.report_message(Role::AgentQuestion, content).await;
+            }
+            ProgramEvent::AuthRequired { url, content } => {
+                return self.require_auth(url, content).await;
+            }
+            ProgramEvent::Rejected { message } => {
+                self.completion.reject(&label(self.report, &message));
+            }
+            ProgramEvent::Failed(failing) => self.fail(&failing),
+            ProgramEvent::Usage { fields, cumulative } => {
+                return self.count(fields, cumulative).await;
+            }
+            ProgramEvent::Session { id } => return self.name(&id).await,
+            ProgramEvent::Stop { reason } => return self.stop(&reason).await,
+            ProgramEvent::Thinking {} => return self.steps.take(AgentStep::Thinking).await,
+            ProgramEvent::ToolCall { id, tool, stage } => {
+                let (id, tool) = (id.map(|id| label(self.report, &id)), label(self.report, &tool));
+                return self.steps.take(AgentStep::ToolCall { id, tool, stage }).await;
+            }
+            ProgramEvent::FileChange { path, change } => {
+                let path = label(self.report, &self.reach.shown(&path));
+                return self.steps.take(AgentStep::FileChange { path, change }).await;
+            }
+            ProgramEvent::PermissionDenied { tool } => {
+                let tool = label(self.report, &tool);
+                self.completion.deny(tool.clone());
+                return self.steps.take(AgentStep::Denied { tool }).await;
+            }
+            ProgramEvent::RequestsFailed { count } => self
+                .report
+                .failed_requests()
+                .send_modify(|failed| *failed = failed.saturating_add(count)),
+            ProgramEvent::Malformed(flaw) => return self.malformed.take(self.line, &flaw).await,
+            ProgramEvent::Unknown => return self.refuse("has an unknown `type`").await,
+        }
+        Ok(())
+    }
+
+    /// Records the previous message as progress, because another message follows.
+    async fn supersede(&mut self) -> Result<(), LedgerError> {
+        let Some(piece) = self.answer.supersede().await? else { return Ok(()) };
+        // The text is in the ledger already, so the message only refers to it.
+        let (speaker, message) = (Role::AgentProgress, self.ids.message());
+        self.report.note(EventKind::Message { speaker, message, pieces: vec![piece] }).await
+    }
+
+    /// Records the message of the program about the authentication that it needs, and the page for it. Without either,
+    /// the task shows a message of the service.
+    async fn require_auth(
+        &mut self,
+        url: Option<String>,
+        content: Option<EventContent>,
+    ) -> Result<(), LedgerError> {
+        self.completion.interrupt(Interruption::AuthRequired);
+        let mut parts = match content {
+            Some(content) => self.parts(Some(content)).await?.unwrap_or_default(),
+            None => Vec::new(),
+        };
+        parts.extend(url.map(|url| Part {
+            content: Content::Url(url),
+            filename: None,
+            media_type: Some("text/html".to_owned()),
+        }));
+        if parts.is_empty() { Ok(()) } else { self.store_message(Role::AgentQuestion, parts).await }
+    }
+
+    async fn report_message(
+        &mut self,
+        speaker: Role,
+        content: Option<EventContent>,
+    ) -> Result<(), LedgerError> {
+        let Some(parts) = self.parts(content).await? else { return Ok(()) };
+        if speaker != Role::AgentProgress {
+            self.completion.add_output();
+        }
+        self.store_message(speaker, parts).await
+    }
+
+    async fn store_message(&mut self, speaker: Role, parts: Vec<Part>) -> Result<(), LedgerError> {
+        let Some(pieces) = self.buffer.store(parts).await? else { return Ok(()) };
+        let message = self.ids.message();
+        self.report.note(EventKind::Message { speaker, message, pieces }).await
+    }
+
+    async fn make(&mut self, making: ReportedArtifact) -> Result<(), LedgerError> {
+        let ReportedArtifact { id, name, description, content, append, last } = making;
+        let shown = |text: Option<String>| text.map(|text| label(self.report, &text));
+        let (id, name, description) = (shown(id), shown(name), shown(description));
+        // The id is assigned even if the artifact fails: an append without an id continues this one.
+        let id = self.ids.artifact(id, append);
+        let Some(parts) = self.parts(Some(content)).await? else { return Ok(()) };
+        self.completion.add_output();
+        self.buffer.make(ArtifactPiece { id, name, description, parts, append, last }).await
+    }
+
+    /// Returns the parts of the content, with the files that they name. If one file cannot be read, returns no parts
+    /// and records a warning.
+    async fn parts(&mut self, of: Option<EventContent>) -> Result<Option<Vec<Part>>, LedgerError> {
+        let Some(items) = of.and_then(EventContent::items) else {
+            self.refuse("has no parts that can be read").await?;
+            return Ok(None);
+        };
+        match file_parts::parts(items, self.reach, self.buffer.room()).await {
+            Ok(parts) => Ok(Some(parts)),
+            Err(undelivered) => self.miss(&undelivered).await.map(|()| None),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Reads the bytes of a program's output, and returns their events, independent of chunk boundaries.
+
+#[cfg(test)]
+mod tests;
+
+use algonius_actors::model::program::EventDialect;
+
+use crate::drivers::adapters::event_line::{EventLine, LONGEST, LONGEST_NATIVE, ProgramEvent};
+use crate::drivers::adapters::{EventAdapter, translator};
+
+/// Reader of one output.
+pub(super) struct LineReader {
+    line: EventLine,
+    /// Number of lines that have ended.
+    count: u64,
+    /// Adapter of native events; `None` for this project's events.
+    translator: Option<Box<dyn EventAdapter>>,
+}
+
+impl LineReader {
+    /// Returns a reader of this project's events, or of a native dialect.
+    pub(super) fn new(dialect: Option<EventDialect>) -> Self {
+        let longest = if dialect.is_some() { LONGEST_NATIVE } else { LONGEST };
+        Self { line: EventLine::new(longest), count: 0, translator: dialect.map(translator) }
+    }
+
+    /// Returns true if the output is native and ends with a completion event.
+    pub(super) const fn is_native(&self) -> bool {
+        self.translator.is_some()
+    }
+
+    /// Takes the next bytes, and returns their events, each with the number of its line. Bytes for the raw output go to
+    /// `kept`.
+    pub(super) fn take(&mut self, bytes: &[u8], kept: &mut Vec<u8>) -> Vec<(u64, ProgramEvent)> {
+        let mut events = Vec::new();
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let text = part.strip_suffix(b"\n");
+            self.line.extend(text.unwrap_or(part), kept);
+            if text.is_some() {
+                events.extend(self.finish(b"\n", kept));
+            }
+        }
+        events
+    }
+
+    /// Handles the end of the output, and returns the events of the last line, with or without a line end.
+    pub(super) fn end(&mut self, kept: &mut Vec<u8>) -> Vec<(u64, ProgramEvent)> {
+        let mut events = self.finish(b"", kept);
+        // An error after which the program has written nothing is known as a failure only now.
+        let last = self.translator.as_mut().map(|translator| translator.end());
+        events.extend(last.unwrap_or_default().into_iter().map(|event| (self.count, event)));
+        events
+    }
+
+    fn finish(&mut self, end: &[u8], kept: &mut Vec<u8>) -> Vec<(u64, ProgramEvent)> {
+        let line = self.line.take();
+        self.count += 1;
+        let (mut events, mut is_piece) = (Ok(Vec::new()), false);
+        if !line.is_blank() {
+            events = match &mut self.translator {
+                None => line.event().map(|event| vec![event]),
+                Some(translator) => line.object().map(|object| {
+                    is_piece = translator.is_piece(&object);
+                    translator.read(&object)
+                }),
+            };
+        }
+        // A line with the whole message follows its pieces. Stored pieces would make the raw output of an answer up to
+        // a hundred times as long.
+        if !is_piece {
+            kept.append(&mut line.into_bytes());
+            kept.extend_from_slice(end);
+        }
+        let events = events.unwrap_or_else(|flaw| vec![ProgramEvent::Malformed(flaw)]);
+        events.into_iter().map(|event| (self.count, event)).collect()
+    }
+}

@@ -1,0 +1,174 @@
+//! Tests: no bytes do harm, and chunk boundaries do not change the events.
+
+use std::path::PathBuf;
+
+use algonius_actors::model::program::EventDialect;
+use proptest::prelude::*;
+
+use super::{LineReader, ProgramEvent};
+
+const KINDS: [(&str, EventDialect); 6] = [
+    ("claude", EventDialect::Claude),
+    ("qwen", EventDialect::Claude),
+    ("codex", EventDialect::Codex),
+    ("gemini", EventDialect::Gemini),
+    ("copilot", EventDialect::Copilot),
+    ("opencode", EventDialect::Opencode),
+];
+
+/// Returns the recorded output of a program.
+fn recorded(agent: &str, case: &str) -> Vec<u8> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(agent);
+    std::fs::read(folder.join(format!("{case}.jsonl"))).unwrap()
+}
+
+/// Returns all events as one text.
+fn said<'b>(dialect: Option<EventDialect>, pieces: impl IntoIterator<Item = &'b [u8]>) -> String {
+    format!("{:?}", read(dialect, pieces))
+}
+
+/// Returns all events, each with the number of its line.
+fn read<'b>(
+    dialect: Option<EventDialect>,
+    pieces: impl IntoIterator<Item = &'b [u8]>,
+) -> Vec<(u64, ProgramEvent)> {
+    let mut reader = LineReader::new(dialect);
+    let mut events = Vec::new();
+    for piece in pieces {
+        events.extend(reader.take(piece, &mut Vec::new()));
+    }
+    events.extend(reader.end(&mut Vec::new()));
+    events
+}
+
+/// Cuts the bytes at arbitrary places.
+fn cut<'b>(bytes: &'b [u8], places: &[usize]) -> Vec<&'b [u8]> {
+    let mut places: Vec<usize> = places.iter().map(|place| place % (bytes.len() + 1)).collect();
+    places.extend([0, bytes.len()]);
+    places.sort_unstable();
+    places.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect()
+}
+
+/// Gemini CLI may write its plans even if it may write nothing else.
+#[test]
+fn a_write_outside_of_the_plan_folder_is_a_denial() {
+    let lines = "{\"type\":\"tool_use\",\"tool_name\":\"write_file\",\"tool_id\":\"1\"}\n\
+                 {\"type\":\"tool_result\",\"tool_id\":\"1\",\"status\":\"error\",\"error\":\
+                 {\"type\":\"invalid_tool_params\",\"message\":\"WHY: plan path must be within\"}}\n";
+    let told = |why| said(Some(EventDialect::Gemini), [lines.replace("WHY", why).as_bytes()]);
+    assert!(told("Access denied").contains("PermissionDenied { tool: \"write_file\" }"));
+    assert!(!told("Broken").contains("PermissionDenied"));
+}
+
+fn cases() -> impl Strategy<Value = (usize, &'static str)> {
+    let names = prop_oneof![
+        Just("hello"),
+        Just("tool-call"),
+        Just("file-change"),
+        Just("permission-denied"),
+        Just("401"),
+        Just("empty"),
+    ];
+    (0..KINDS.len(), names)
+}
+
+/// Strategy for a line of JSON with unexpected values.
+fn strange() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        Just("null".to_owned()),
+        Just("true".to_owned()),
+        any::<i64>().prop_map(|number| number.to_string()),
+        Just("1e308".to_owned()),
+        "[a-z._ ]{0,12}".prop_map(|text| format!("{text:?}")),
+        prop_oneof![Just("result"), Just("assistant"), Just("item.completed"), Just("error")]
+            .prop_map(|word| format!("{word:?}")),
+    ];
+    let keys = prop_oneof![
+        Just("type"),
+        Just("subtype"),
+        Just("item"),
+        Just("message"),
+        Just("content"),
+        Just("data"),
+        Just("part"),
+        Just("usage"),
+        Just("error"),
+        Just("result"),
+        Just("stats"),
+        Just("state"),
+    ];
+    leaf.prop_recursive(4, 24, 4, move |inner| {
+        let pairs = proptest::collection::vec((keys.clone(), inner.clone()), 0..4);
+        prop_oneof![
+            proptest::collection::vec(inner, 0..4)
+                .prop_map(|items| format!("[{}]", items.join(","))),
+            pairs.prop_map(|pairs| {
+                let pairs = pairs.iter().map(|(key, value)| format!("{key:?}:{value}"));
+                format!("{{{}}}", pairs.collect::<Vec<_>>().join(","))
+            }),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn events_do_not_depend_on_the_chunks_of_the_stream(
+        (agent, case) in cases(),
+        places in proptest::collection::vec(any::<usize>(), 0..12),
+    ) {
+        let (name, dialect) = KINDS[agent];
+        let bytes = recorded(name, case);
+        let whole = said(Some(dialect), [bytes.as_slice()]);
+        prop_assert_eq!(said(Some(dialect), cut(&bytes, &places)), whole);
+    }
+
+    #[test]
+    fn corrupt_bytes_never_panic(
+        (agent, case) in cases(),
+        breaks in proptest::collection::vec((any::<usize>(), any::<u8>()), 1..20),
+        end in any::<usize>(),
+    ) {
+        let (name, dialect) = KINDS[agent];
+        let mut bytes = recorded(name, case);
+        for (place, byte) in breaks {
+            let place = place % bytes.len().max(1);
+            bytes[place] = byte;
+        }
+        bytes.truncate(end % (bytes.len() + 1));
+        said(Some(dialect), [bytes.as_slice()]);
+    }
+
+    #[test]
+    fn lines_of_any_shape_never_panic(lines in proptest::collection::vec(strange(), 0..6)) {
+        let bytes = lines.join("\n").into_bytes();
+        for (_, dialect) in KINDS {
+            said(Some(dialect), [bytes.as_slice()]);
+        }
+        said(None, [bytes.as_slice()]);
+    }
+
+    #[test]
+    fn garbage_between_lines_changes_no_other_event(
+        (agent, case) in cases(),
+        garbage in "[a-z \\PC]{1,40}",
+        place in any::<usize>(),
+    ) {
+        let (name, dialect) = KINDS[agent];
+        let text = String::from_utf8(recorded(name, case)).unwrap();
+        let mut lines: Vec<&str> = text.lines().collect();
+        let garbage = format!("~{garbage}");
+        lines.insert(place % (lines.len() + 1), &garbage);
+        let with = read(Some(dialect), [lines.join("\n").as_bytes()]);
+        let without = read(Some(dialect), [text.as_bytes()]);
+        let count = |events: &[(u64, ProgramEvent)]| {
+            events.iter().filter(|(_, event)| matches!(event, ProgramEvent::Malformed(_))).count()
+        };
+        prop_assert_eq!(count(&with), count(&without) + 1);
+        let bare = |events: Vec<(u64, ProgramEvent)>| {
+            let sound = events.into_iter().map(|(_, event)| event);
+            let sound = sound.filter(|event| !matches!(event, ProgramEvent::Malformed(_)));
+            format!("{:?}", sound.collect::<Vec<_>>())
+        };
+        prop_assert_eq!(bare(with), bare(without));
+    }
+}

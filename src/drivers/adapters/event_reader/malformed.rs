@@ -1,0 +1,70 @@
+//! Reports of lines that should be events and are none.
+//!
+//! A program with wrong events must not lose its answer silently, and a program with a million such lines must not fill
+//! the ledger with reports. So the first lines of an attempt are reported one by one while it runs, and at its end a
+//! warning gives the number of all of them.
+
+use algonius_actors::model::execution::event::EventKind;
+use algonius_actors::ports::ledger::LedgerError;
+use algonius_actors::report::Reporter;
+
+use crate::drivers::adapters::event_line::Flaw;
+use crate::drivers::output::label::label;
+
+/// Number of lines of one attempt that are reported one by one.
+const MOST: u64 = 20;
+
+/// Malformed lines of one attempt.
+pub(super) struct MalformedLines<'r> {
+    report: &'r Reporter,
+    /// Number of malformed lines.
+    count: u64,
+    /// Line number of the first one.
+    first: u64,
+}
+
+impl<'r> MalformedLines<'r> {
+    /// Returns an empty report.
+    pub(super) const fn new(report: &'r Reporter) -> Self {
+        Self { report, count: 0, first: 0 }
+    }
+
+    /// Counts a malformed line, and reports it unless the limit is reached.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(super) async fn take(&mut self, line: u64, flaw: &Flaw) -> Result<(), LedgerError> {
+        if self.count == 0 {
+            self.first = line;
+        }
+        self.count += 1;
+        if self.count > MOST {
+            return Ok(());
+        }
+        let reason = flaw.reason.clone().into_owned();
+        // The text is redacted as a whole before it is cut: a secret that was cut would not be recognised.
+        let text = label(self.report, &flaw.text);
+        self.report.note(EventKind::MalformedLine { line, reason, text }).await
+    }
+
+    /// Adds the warning to the end of the attempt, if a line was malformed.
+    pub(super) fn close(self) {
+        if self.count > 0 {
+            self.report.add(EventKind::Warning { message: warning(self.count, self.first) });
+        }
+    }
+}
+
+/// Returns the warning for this number of malformed lines. Messages of a protocol have no line, which is line 0.
+fn warning(count: u64, first: u64) -> String {
+    match (count, first) {
+        (_, 0) => format!("{count} messages of the agent could not be read as events"),
+        (1, _) => {
+            format!("line {first} of the agent's output is not an event; the output keeps it")
+        }
+        (..) => format!(
+            "{count} lines of the agent's output are not events, the first is line {first}; the \
+             output keeps them"
+        ),
+    }
+}

@@ -1,0 +1,41 @@
+//! Steps of a program during its work, for its followers.
+
+use algonius_actors::model::execution::event::{AgentStep, EventKind};
+use algonius_actors::ports::ledger::LedgerError;
+use algonius_actors::report::Reporter;
+
+/// Greatest number of recorded steps of an attempt.
+const MOST: usize = 1000;
+
+/// Steps so far.
+pub(super) struct Steps<'r> {
+    report: &'r Reporter,
+    left: usize,
+    is_thinking: bool,
+}
+
+impl<'r> Steps<'r> {
+    /// Returns an empty record of steps.
+    pub(super) const fn new(report: &'r Reporter) -> Self {
+        Self { report, left: MOST, is_thinking: false }
+    }
+
+    /// Records a step. Consecutive thoughts are one step, and the first step above the limit records a warning.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(super) async fn take(&mut self, step: AgentStep) -> Result<(), LedgerError> {
+        let is_thinking = step == AgentStep::Thinking;
+        if std::mem::replace(&mut self.is_thinking, is_thinking) && is_thinking {
+            return Ok(());
+        }
+        // Each step is a record in the ledger, so their number has a limit.
+        let Some(left) = self.left.checked_sub(1) else { return Ok(()) };
+        self.left = left;
+        if left == 0 {
+            let message = "the agent takes many steps; no more of them are recorded".to_owned();
+            return self.report.note(EventKind::Warning { message }).await;
+        }
+        self.report.note(EventKind::Step { step }).await
+    }
+}

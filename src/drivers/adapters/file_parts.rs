@@ -1,0 +1,102 @@
+//! Parts that a program reports, and the reading of files that it only names.
+
+use std::path::Path;
+
+use algonius_actors::model::execution::content::{Content, Part};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::drivers::files::file_access::{PathRefusal, Reach};
+
+/// Part that a program reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ReportedPart {
+    /// Part with its content.
+    Part(Part),
+    /// File to read.
+    Named(NamedFile),
+}
+
+/// File that a program has made and names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NamedFile {
+    /// Path of the file; a relative path starts at the agent's working directory.
+    pub(super) path: String,
+    /// Display name of the file.
+    pub(super) name: Option<String>,
+    /// Media type of the file.
+    pub(super) media_type: Option<String>,
+}
+
+/// File that is not delivered.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Undelivered {
+    /// Last component of its path, raw.
+    pub(super) name: String,
+    /// Reason of the refusal.
+    pub(super) refusal: PathRefusal,
+}
+
+/// Reads the files among the items into parts that use at most `room` bytes together.
+///
+/// # Errors
+/// The first file that was not read.
+pub(super) async fn parts(
+    items: Vec<ReportedPart>,
+    reach: &Reach,
+    mut room: usize,
+) -> Result<Vec<Part>, Undelivered> {
+    // Read when the event arrives, not when the program ends: a follower sees the file while the program works, the
+    // program can use the path again, and the execution's folder still exists.
+    let mut parts = Vec::with_capacity(items.len());
+    for item in items {
+        let part = match item {
+            ReportedPart::Part(part) => part,
+            ReportedPart::Named(named) => named.part(reach, room).await?,
+        };
+        if let Content::Bytes(encoded) = &part.content {
+            room = room.saturating_sub(encoded.len());
+        }
+        parts.push(part);
+    }
+    Ok(parts)
+}
+
+impl NamedFile {
+    async fn part(self, reach: &Reach, room: usize) -> Result<Part, Undelivered> {
+        let last = self.last();
+        // Base64 has four characters for three bytes.
+        match reach.read(&self.path, room / 4 * 3, |bytes| STANDARD.encode(bytes)).await {
+            Ok(encoded) => Ok(Part {
+                content: Content::Bytes(encoded),
+                filename: Some(self.name.unwrap_or(last)),
+                media_type: self.media_type,
+            }),
+            Err(refusal) => Err(Undelivered { name: last, refusal }),
+        }
+    }
+
+    fn last(&self) -> String {
+        let last = Path::new(&self.path).file_name().unwrap_or_default();
+        last.to_string_lossy().into_owned()
+    }
+}
+
+impl Undelivered {
+    /// Returns the warning about the file. It names no folder.
+    pub(super) fn sentence(&self, shown: impl FnOnce(&str) -> String) -> String {
+        let clause = self.refusal.clause();
+        match shown(&self.name).as_str() {
+            "" => format!("a file was not delivered: {clause}"),
+            name => format!("the file `{name}` was not delivered: {clause}"),
+        }
+    }
+
+    /// Returns the encoded size of the file if it was only too large.
+    pub(super) const fn excess(&self) -> Option<u64> {
+        match self.refusal {
+            PathRefusal::TooLarge(length) => Some(length.div_ceil(3).saturating_mul(4)),
+            _ => None,
+        }
+    }
+}

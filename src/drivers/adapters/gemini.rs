@@ -1,0 +1,116 @@
+//! Events of `gemini --output-format stream-json`.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::EventAdapter;
+use super::draft::DraftMessage;
+use super::event_line::{FileChange, ProgramEvent, ToolStage};
+use super::json_fields::{denied, failing, file, session, some_text, stop, text, tool, usage};
+
+/// Greatest number of calls that are remembered until their results arrive.
+const MOST_CALLS: usize = 1000;
+
+const NUMBERS: [(&str, &str); 3] = [
+    ("input_tokens", "/stats/input_tokens"),
+    ("output_tokens", "/stats/output_tokens"),
+    ("cache_read_tokens", "/stats/cached"),
+];
+
+/// State of a run.
+#[derive(Default)]
+pub(super) struct Gemini {
+    /// All text of the program.
+    draft: DraftMessage,
+    /// Message that grows.
+    message: String,
+    calls: BTreeMap<String, (String, Option<String>)>,
+    /// Latest error message that no result has followed.
+    trouble: Option<String>,
+}
+
+impl EventAdapter for Gemini {
+    fn read(&mut self, line: &Value) -> Vec<ProgramEvent> {
+        let kind = text(line, "/type");
+        // Only adjacent messages are pieces of the same one.
+        if kind != "message" {
+            self.message.clear();
+        }
+        match kind {
+            "init" => session(line, "/session_id").into_iter().collect(),
+            "message" if text(line, "/role") == "assistant" => self.text_events(line),
+            "tool_use" => vec![self.call(line)],
+            "tool_result" => self.used(line),
+            "error" if text(line, "/severity") != "warning" => {
+                self.trouble = some_text(line, "/message").map(ToOwned::to_owned);
+                Vec::new()
+            }
+            "result" => self.result(line),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the failure for an error after which nothing came.
+    fn end(&mut self) -> Vec<ProgramEvent> {
+        let trouble = self.trouble.take();
+        trouble.map(|message| ProgramEvent::Failed(failing(&message, None))).into_iter().collect()
+    }
+}
+
+impl Gemini {
+    /// Handles text, all of which belongs to the answer. A whole message that came in pieces before adds nothing.
+    fn text_events(&mut self, line: &Value) -> Vec<ProgramEvent> {
+        let content = text(line, "/content");
+        let is_piece = line.pointer("/delta") == Some(&Value::Bool(true));
+        if !is_piece && content == self.message {
+            return Vec::new();
+        }
+        self.message.push_str(content);
+        self.draft.extend(content)
+    }
+
+    fn call(&mut self, line: &Value) -> ProgramEvent {
+        let (id, name) = (text(line, "/tool_id"), text(line, "/tool_name"));
+        let writes = matches!(name, "write_file" | "replace" | "edit");
+        let path = some_text(line, "/parameters/file_path").filter(|_| writes);
+        // A call without a result is never removed, so their number is limited.
+        if self.calls.len() < MOST_CALLS {
+            self.calls.insert(id.to_owned(), (name.to_owned(), path.map(ToOwned::to_owned)));
+        }
+        tool(Some(id), name, ToolStage::Started)
+    }
+
+    /// Handles the result of a tool. A forbidden tool is not offered to the model, so its call fails as unregistered.
+    fn used(&mut self, line: &Value) -> Vec<ProgramEvent> {
+        let id = text(line, "/tool_id");
+        let Some((name, path)) = self.calls.remove(id) else { return Vec::new() };
+        if text(line, "/status") != "error" {
+            let changed = path.map(|path| file(&path, FileChange::Modified));
+            return [tool(Some(id), &name, ToolStage::Completed)]
+                .into_iter()
+                .chain(changed)
+                .collect();
+        }
+        let why = text(line, "/error/type");
+        let signs = ["not_registered", "denied", "policy", "permission"];
+        let is_denied = signs.iter().any(|sign| why.contains(sign))
+            || text(line, "/error/message").starts_with("Access denied");
+        let failed = tool(Some(id), &name, ToolStage::Failed);
+        [failed].into_iter().chain(is_denied.then(|| denied(&name))).collect()
+    }
+
+    fn result(&mut self, line: &Value) -> Vec<ProgramEvent> {
+        let trouble = self.trouble.take();
+        let mut events: Vec<ProgramEvent> = usage(line, &NUMBERS, false).into_iter().collect();
+        if text(line, "/status") == "success" {
+            events.extend(self.draft.accept());
+            events.push(stop("end_turn"));
+            return events;
+        }
+        let told = some_text(line, "/error/message").map(ToOwned::to_owned);
+        let message = told.or(trouble).unwrap_or_default();
+        events.extend([ProgramEvent::Failed(failing(&message, None)), stop("error")]);
+        events
+    }
+}

@@ -1,0 +1,139 @@
+//! Events of `opencode run --format json`.
+
+use serde_json::Value;
+
+use super::EventAdapter;
+use super::draft::DraftMessage;
+use super::event_line::{FileChange, ProgramEvent, ReportedFailure, ToolStage};
+use super::json_fields::{
+    denied, failing, file, session, some_text, status, stop, text, tool, usage,
+};
+
+const NUMBERS: [(&str, &str); 6] = [
+    ("input_tokens", "/part/tokens/input"),
+    ("output_tokens", "/part/tokens/output"),
+    ("reasoning_tokens", "/part/tokens/reasoning"),
+    ("cache_read_tokens", "/part/tokens/cache/read"),
+    ("cache_write_tokens", "/part/tokens/cache/write"),
+    ("cost_usd", "/part/cost"),
+];
+
+/// State of a run.
+#[derive(Default)]
+pub(super) struct Opencode {
+    draft: DraftMessage,
+    session: String,
+    /// Id of the latest message. Each step is one message.
+    message: String,
+    /// Complete parts of the latest message, as one text.
+    whole: String,
+    /// Trailing blanks of a piece: the program strips them at the end of a part.
+    blanks: String,
+    /// True if the stream of the latest step ended within the answer.
+    is_cut: bool,
+}
+
+impl EventAdapter for Opencode {
+    fn read(&mut self, line: &Value) -> Vec<ProgramEvent> {
+        let mut events = Vec::new();
+        if self.session.is_empty() {
+            text(line, "/sessionID").clone_into(&mut self.session);
+            events.extend(session(line, "/sessionID"));
+        }
+        match text(line, "/type") {
+            "text_delta" if text(line, "/sessionID") == self.session => {
+                events.extend(self.piece(line));
+            }
+            "text" => events.extend(self.text_events(line)),
+            "reasoning" => events.push(ProgramEvent::Thinking {}),
+            "tool_use" => events.extend(used(line)),
+            "step_finish" => events.extend(self.finished(line)),
+            "error" => events.push(ProgramEvent::Failed(trouble(line))),
+            _ => {}
+        }
+        events
+    }
+
+    /// Returns a failure if the answer was cut off. The program retries after such an answer, so a run that ends with
+    /// it has no answer.
+    fn end(&mut self) -> Vec<ProgramEvent> {
+        let cut = || failing("the model's answer was cut off: it has no finish reason", None);
+        self.is_cut.then(|| ProgramEvent::Failed(cut())).into_iter().collect()
+    }
+
+    /// Returns true for deltas, which the plugin of the preset writes.
+    fn is_piece(&self, line: &Value) -> bool {
+        text(line, "/type") == "text_delta"
+    }
+}
+
+impl Opencode {
+    fn piece(&mut self, line: &Value) -> Vec<ProgramEvent> {
+        let superseded = self.start_message(text(line, "/part/messageID"));
+        let text = std::mem::take(&mut self.blanks) + text(line, "/part/delta");
+        let (words, blanks) = text.split_at(text.trim_end().len());
+        blanks.clone_into(&mut self.blanks);
+        superseded.into_iter().chain(self.draft.extend(words)).collect()
+    }
+
+    fn text_events(&mut self, line: &Value) -> Vec<ProgramEvent> {
+        let superseded = self.start_message(text(line, "/part/messageID"));
+        self.blanks.clear();
+        self.whole.push_str(text(line, "/part/text"));
+        superseded.into_iter().chain(self.draft.become_text(&self.whole)).collect()
+    }
+
+    fn start_message(&mut self, message: &str) -> Option<ProgramEvent> {
+        if message == self.message {
+            return None;
+        }
+        message.clone_into(&mut self.message);
+        self.whole.clear();
+        self.blanks.clear();
+        self.draft.supersede()
+    }
+
+    /// Handles the end of a step. Another step follows one with tool calls, and one whose stream ended within the
+    /// answer is retried.
+    fn finished(&mut self, line: &Value) -> Vec<ProgramEvent> {
+        let reason = text(line, "/part/reason");
+        let mut events: Vec<ProgramEvent> = usage(line, &NUMBERS, false).into_iter().collect();
+        if matches!(reason, "" | "unknown") {
+            events.push(ProgramEvent::RequestsFailed { count: 1 });
+        }
+        self.is_cut = reason == "unknown";
+        if !matches!(reason, "" | "tool-calls" | "unknown") {
+            events.extend(self.draft.accept());
+            events.push(stop(reason));
+        }
+        events
+    }
+}
+
+fn used(line: &Value) -> Vec<ProgramEvent> {
+    let (id, name) = (some_text(line, "/part/callID"), text(line, "/part/tool"));
+    if text(line, "/part/state/status") == "error" {
+        let why = text(line, "/part/state/error");
+        let is_denied = why.contains("rejected permission") || why.contains("prevents you from");
+        let failed = tool(id, name, ToolStage::Failed);
+        return [failed].into_iter().chain(is_denied.then(|| denied(name))).collect();
+    }
+    let writes = matches!(name, "write" | "edit" | "patch");
+    let path = some_text(line, "/part/state/input/filePath").filter(|_| writes);
+    let is_new = line.pointer("/part/state/metadata/exists") == Some(&Value::Bool(false));
+    let change = if is_new { FileChange::Created } else { FileChange::Modified };
+    let changed = path.map(|path| file(path, change));
+    [tool(id, name, ToolStage::Completed)].into_iter().chain(changed).collect()
+}
+
+fn trouble(line: &Value) -> ReportedFailure {
+    let message = some_text(line, "/error/data/message").unwrap_or(text(line, "/error/name"));
+    let mut failing = failing(message, status(line, "/error/data/statusCode"));
+    failing.retry_after = line.pointer("/error/data/responseHeaders/retry-after").cloned();
+    if line.pointer("/error/data/isRetryable") == Some(&Value::Bool(true))
+        && failing.category.is_empty()
+    {
+        "transient".clone_into(&mut failing.category);
+    }
+    failing
+}

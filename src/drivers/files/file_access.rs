@@ -1,0 +1,184 @@
+//! Files that a program has made and only names: read if they are in a permitted folder.
+//!
+//! The program has the rights of the service's user, so this is no protection of the files. It keeps a manipulated
+//! agent from handing over files beside its work.
+
+#[cfg(test)]
+mod tests;
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use algonius_actors::model::program::User;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use super::scratch_dir::open_regular;
+
+/// Time limit for reading a file: a broken mount must not delay the end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Folders that may contain the files of an attempt.
+#[derive(Debug, Clone)]
+pub(in crate::drivers) struct Reach {
+    base: PathBuf,
+    folders: Vec<PathBuf>,
+    /// Paths within the folders that are not handed over, since the program must not see them.
+    hidden: Vec<PathBuf>,
+    /// User of the program, if it differs from the service's own user.
+    reader: Option<User>,
+}
+
+/// Reason why a file was not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::drivers) enum PathRefusal {
+    /// No such file.
+    Missing,
+    /// File, or the target of its link, outside the folders.
+    Outside,
+    /// Folder, pipe or device.
+    Irregular,
+    /// Size in bytes that exceeds the room.
+    TooLarge(u64),
+    /// File that the system did not let the service read.
+    Unreadable,
+}
+
+impl PathRefusal {
+    /// Returns the clause that completes "the file was not delivered: ".
+    pub(in crate::drivers) const fn clause(self) -> &'static str {
+        match self {
+            Self::Missing => "it does not exist",
+            Self::Outside => "it is outside the folders of the agent and of the execution",
+            Self::Irregular => "it is not a regular file",
+            Self::TooLarge(_) => "it exceeds the rest of the agent's output limit",
+            Self::Unreadable => "it could not be read",
+        }
+    }
+}
+
+impl Reach {
+    /// Returns the agent's working directory, where relative paths start, and the execution's own folder, without the
+    /// `hidden` paths. Must be called before the program starts.
+    pub(in crate::drivers) async fn of(
+        working_dir: PathBuf,
+        folder: Option<PathBuf>,
+        hidden: Vec<PathBuf>,
+    ) -> Self {
+        // Resolved now, before the program starts: links that it puts in their place have no effect.
+        let own = std::iter::once(working_dir.clone()).chain(folder);
+        let (folders, hidden) = (found(own.collect()).await, found(hidden).await);
+        Self { base: working_dir, folders, hidden, reader: None }
+    }
+
+    /// Returns the reach of work that has no files on this machine.
+    pub(in crate::drivers) const fn nothing() -> Self {
+        Self { base: PathBuf::new(), folders: Vec::new(), hidden: Vec::new(), reader: None }
+    }
+
+    /// Restricts the files to those that this user may read. The service may be root, and could read more.
+    pub(in crate::drivers) fn with_rights_of(self, reader: Option<User>) -> Self {
+        Self { reader, ..self }
+    }
+
+    /// Returns a path for display: relative to its folder, or the bare name for a path elsewhere.
+    pub(in crate::drivers) fn shown(&self, path: &str) -> String {
+        let path = Path::new(path);
+        let own = std::iter::once(&self.base).chain(&self.folders);
+        let below = own.filter_map(|folder| path.strip_prefix(folder).ok()).next();
+        let below = below.or_else(|| path.is_relative().then_some(path));
+        // A path with `..` may lead out of its folder, so only its name is shown.
+        let is_inside = |path: &&Path| path.components().all(|part| part != Component::ParentDir);
+        let name = || path.file_name().map(Path::new);
+        let shown = below.filter(is_inside).or_else(name).unwrap_or_else(|| Path::new(""));
+        shown.to_string_lossy().into_owned()
+    }
+
+    /// Reads a file of at most `limit` bytes, and converts the bytes on a blocking thread.
+    ///
+    /// # Errors
+    /// The reason why the file was not read.
+    pub(in crate::drivers) async fn read<T: Send + 'static>(
+        &self,
+        path: &str,
+        limit: usize,
+        make: impl FnOnce(Vec<u8>) -> T + Send + 'static,
+    ) -> Result<T, PathRefusal> {
+        let (reach, path) = (self.clone(), self.base.join(path));
+        // A broken mount may never answer. The thread that waits for it is then left behind.
+        let reading = spawn_blocking(move || reach.bytes(&path, limit).map(make));
+        match timeout(PATIENCE, reading).await {
+            Ok(Ok(read)) => read,
+            Ok(Err(_)) | Err(_) => Err(PathRefusal::Unreadable),
+        }
+    }
+
+    fn bytes(&self, path: &Path, limit: usize) -> Result<Vec<u8>, PathRefusal> {
+        let (file, length) = self.open(path)?;
+        let most = limit as u64;
+        if length > most {
+            return Err(PathRefusal::TooLarge(length));
+        }
+        let mut bytes = Vec::new();
+        // One byte more than allowed tells a file that has grown from one that just fits.
+        let read = file.take(most.saturating_add(1)).read_to_end(&mut bytes);
+        match read.map_err(|error| refusal(&error))? {
+            read if read > limit => Err(PathRefusal::TooLarge(read as u64)), // It has grown meanwhile.
+            _ => Ok(bytes),
+        }
+    }
+
+    /// Opens a file, and returns its length.
+    fn open(&self, path: &Path) -> Result<(File, u64), PathRefusal> {
+        let place = fs::canonicalize(path).map_err(|error| refusal(&error))?;
+        if !self.holds(&place) {
+            return Err(PathRefusal::Outside);
+        }
+        // Opening a device may have an effect, and opening a pipe may wait for its other end, so neither is opened.
+        if !fs::symlink_metadata(&place).map_err(|error| refusal(&error))?.is_file() {
+            return Err(PathRefusal::Irregular);
+        }
+        let opened = open_regular(&place, self.reader).map_err(|error| refusal(&error))?;
+        let (file, length) = opened.ok_or(PathRefusal::Irregular)?;
+        // The program may have replaced a folder of the path since it was resolved; the descriptor has the file that
+        // was opened.
+        let opened = place_of(&file).map_err(|error| {
+            tracing::error!(%error, "failed to resolve path of an open file");
+            PathRefusal::Unreadable
+        })?;
+        if self.holds(&opened) { Ok((file, length)) } else { Err(PathRefusal::Outside) }
+    }
+
+    fn holds(&self, place: &Path) -> bool {
+        self.folders.iter().filter(|folder| place.starts_with(folder)).any(|folder| {
+            // A hidden parent of a folder hides nothing of the folder.
+            let mut hidden =
+                self.hidden.iter().filter(|it| *it != folder && it.starts_with(folder));
+            !hidden.any(|hidden| place.starts_with(hidden))
+        })
+    }
+}
+
+/// Resolves the paths, and omits those that do not exist.
+async fn found(paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut places = Vec::new();
+    for path in paths {
+        places.extend(tokio::fs::canonicalize(path).await);
+    }
+    places
+}
+
+/// Returns the real path of an open file, even if the path that opened it has changed.
+fn place_of(file: &File) -> io::Result<PathBuf> {
+    fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+fn refusal(error: &io::Error) -> PathRefusal {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => PathRefusal::Missing,
+        _ => PathRefusal::Unreadable,
+    }
+}

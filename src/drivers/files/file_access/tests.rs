@@ -1,0 +1,156 @@
+//! Tests of the files that may be read, and of those that never are.
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+use tempfile::TempDir;
+
+use super::{PathRefusal, Reach, place_of};
+
+/// Working directory, own folder, and a secret beside them.
+struct Scene {
+    home: TempDir,
+    reach: Reach,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        for folder in ["work", "work/out", "work/hidden", "own", "beside"] {
+            fs::create_dir(home.path().join(folder)).unwrap();
+        }
+        for (file, text) in [("work/out/a", "a"), ("own/b", "b"), ("beside/secret", "c")] {
+            fs::write(home.path().join(file), text).unwrap();
+        }
+        let own = Some(home.path().join("own"));
+        let hidden = vec![home.path().join("work/hidden"), home.path().to_owned()];
+        let reach = Reach::of(home.path().join("work"), own, hidden).await;
+        Self { home, reach }
+    }
+
+    fn place(&self, path: &str) -> PathBuf {
+        self.home.path().join(path)
+    }
+
+    fn link(&self, to: &str, from: &str) {
+        symlink(self.place(to), self.place(from)).unwrap();
+    }
+
+    async fn read(&self, path: impl AsRef<Path>) -> Result<String, PathRefusal> {
+        self.read_up_to(8, path).await
+    }
+
+    async fn read_up_to(
+        &self,
+        limit: usize,
+        path: impl AsRef<Path>,
+    ) -> Result<String, PathRefusal> {
+        let path = path.as_ref().to_str().unwrap().to_owned();
+        self.reach.read(&path, limit, |bytes| String::from_utf8(bytes).unwrap()).await
+    }
+}
+
+fn found(text: &str) -> Result<String, PathRefusal> {
+    Ok(text.to_owned())
+}
+
+#[tokio::test]
+async fn a_path_is_absolute_or_relative_to_the_workspace() {
+    let scene = Scene::new().await;
+    assert_eq!(scene.read("out/a").await, found("a"));
+    assert_eq!(scene.read("./out/../out/a").await, found("a"));
+    assert_eq!(scene.read(scene.place("work/out/a")).await, found("a"));
+    assert_eq!(scene.read(scene.place("own/b")).await, found("b"));
+    assert_eq!(scene.read("../own/b").await, found("b"));
+}
+
+#[tokio::test]
+async fn a_link_is_followed_inside_the_allowed_folders() {
+    let scene = Scene::new().await;
+    scene.link("own/b", "work/inside");
+    scene.link("beside/secret", "work/file");
+    scene.link("beside", "work/folder");
+    scene.link("work/file", "own/chain");
+    assert_eq!(scene.read("inside").await, found("b"));
+    for path in ["file", "folder/secret", "../own/chain"] {
+        assert_eq!(scene.read(path).await, Err(PathRefusal::Outside), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_hidden_file_is_not_read_by_any_path() {
+    let scene = Scene::new().await;
+    fs::write(scene.place("work/hidden/key"), "d").unwrap();
+    scene.link("work/hidden/key", "own/way");
+    for path in ["hidden/key", "../own/way"] {
+        assert_eq!(scene.read(path).await, Err(PathRefusal::Outside), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn files_outside_the_allowed_folders_are_not_read() {
+    let scene = Scene::new().await;
+    fs::create_dir(scene.place("work-not")).unwrap();
+    fs::write(scene.place("work-not/a"), "a").unwrap();
+    for path in ["../beside/secret", "../work-not/a", "/dev/null", "/", ".."] {
+        assert_eq!(scene.read(path).await, Err(PathRefusal::Outside), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_folder_replaced_by_a_link_is_not_followed() {
+    let scene = Scene::new().await;
+    fs::rename(scene.place("work"), scene.place("moved")).unwrap();
+    scene.link("beside", "work");
+    assert_eq!(scene.read("secret").await, Err(PathRefusal::Outside));
+}
+
+/// Test of the check that a change of the path between the check and the opening cannot deceive.
+#[test]
+fn an_open_file_reports_its_real_path() {
+    let home = tempfile::tempdir().unwrap();
+    let real = home.path().canonicalize().unwrap().join("real");
+    fs::create_dir(&real).unwrap();
+    fs::write(real.join("a"), "a").unwrap();
+    symlink(&real, home.path().join("link")).unwrap();
+    let file = File::open(home.path().join("link/a")).unwrap();
+    assert_eq!(place_of(&file).unwrap(), real.join("a"));
+}
+
+#[tokio::test]
+async fn pipes_and_folders_are_refused_without_blocking() {
+    let scene = Scene::new().await;
+    mkfifo(&scene.place("work/pipe"), Mode::S_IRWXU).unwrap();
+    scene.link("work/pipe", "work/link");
+    for path in ["pipe", "link", "out", "", "."] {
+        assert_eq!(scene.read(path).await, Err(PathRefusal::Irregular), "{path:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_path_that_does_not_exist_is_missing() {
+    let scene = Scene::new().await;
+    scene.link("gone", "work/broken");
+    for path in ["gone", "out/a/below", "broken", "../beside/gone"] {
+        assert_eq!(scene.read(path).await, Err(PathRefusal::Missing), "{path}");
+    }
+    assert_eq!(scene.read("zero\0byte").await, Err(PathRefusal::Unreadable));
+    scene.link("work/round", "work/round");
+    assert_eq!(scene.read("round").await, Err(PathRefusal::Unreadable));
+}
+
+#[tokio::test]
+async fn a_file_over_the_size_limit_is_not_read() {
+    let scene = Scene::new().await;
+    fs::write(scene.place("work/full"), "12345678").unwrap();
+    fs::write(scene.place("work/over"), "123456789").unwrap();
+    let sparse = File::create(scene.place("work/sparse")).unwrap();
+    sparse.set_len(1 << 40).unwrap();
+    assert_eq!(scene.read("full").await, found("12345678"));
+    assert_eq!(scene.read("over").await, Err(PathRefusal::TooLarge(9)));
+    assert_eq!(scene.read("sparse").await, Err(PathRefusal::TooLarge(1 << 40)));
+    assert_eq!(scene.read_up_to(0, "out/a").await, Err(PathRefusal::TooLarge(1)));
+}

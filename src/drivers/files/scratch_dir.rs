@@ -1,0 +1,359 @@
+//! Execution's own folder, for its input and output files.
+//!
+//! The service creates, reads and removes files by the descriptor of the folder, and never by a path through
+//! it: the program may change everything in the folder, also while the service, which may be root, works there.
+
+#[cfg(test)]
+mod tests;
+
+use std::ffi::{CString, OsStr};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nix::fcntl::{AtFlags, OFlag, open, openat};
+use nix::sys::stat::{Mode, fstatat, mkdirat};
+use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, unlinkat};
+use tokio::task::spawn_blocking;
+
+use algonius_actors::model::program::User;
+
+use super::removal::{empty, is_empty, open_folder, open_folder_at, open_left_folder, reclaim};
+use super::scratch_slots::{ScratchSlot, Slots};
+
+/// Folder of mode 0700. Dropping it removes it with all its contents, which may block on file operations.
+#[derive(Debug)]
+pub(in crate::drivers) struct Folder {
+    path: PathBuf,
+    folder: Arc<OwnedFd>,
+    in_memory: bool,
+    /// User who owns the folder and the files that the service writes into it.
+    owner: Option<User>,
+    /// Slot of the folder, and the slots to which it returns.
+    slot: Option<(ScratchSlot, Arc<Slots>)>,
+    /// Parent folder, which is removed with the folder.
+    around: Option<PathBuf>,
+    /// True after the folder was left to another owner, or removed.
+    is_over: bool,
+}
+
+/// Folder for temporary files of a confined program, in the execution's own folder.
+pub(in crate::drivers) const TEMPORARY: &str = ".tmp";
+
+/// Bytes that are read from the end of a file that is too long: its tail, and enough context to redact it.
+const END: u64 = 2 << 20;
+
+/// Contents of a file, or its head and tail.
+#[derive(Debug)]
+pub(in crate::drivers) struct FileContents {
+    /// Start of the file, at most as many bytes as were requested.
+    pub(in crate::drivers) head: Vec<u8>,
+    /// Number of bytes after the head that were not read.
+    pub(in crate::drivers) skipped: u64,
+    /// Bytes after the skipped ones.
+    pub(in crate::drivers) tail: Vec<u8>,
+}
+
+impl Folder {
+    /// Creates the folder, and its missing parents. The folder belongs to the service until [`Self::give_away`].
+    ///
+    /// # Errors
+    /// Fails if the folder exists already or cannot be created.
+    pub(in crate::drivers) fn make(path: PathBuf, owner: Option<User>) -> io::Result<Self> {
+        let make = || DirBuilder::new().mode(0o700).create(&path);
+        match make() {
+            // The first execution of all has to create the parents.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let parent = path.parent().unwrap_or(&path);
+                DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+                make()?;
+            }
+            made => made?,
+        }
+        let folder = Arc::new(open_folder(&path)?);
+        Ok(Self::of(path, folder, owner))
+    }
+
+    fn of(path: PathBuf, folder: Arc<OwnedFd>, owner: Option<User>) -> Self {
+        Self { path, folder, in_memory: false, owner, slot: None, around: None, is_over: false }
+    }
+
+    /// Returns the empty folder of a slot, which becomes free again when the folder is cleared.
+    pub(in crate::drivers) fn of_slot(
+        slot: ScratchSlot,
+        slots: Arc<Slots>,
+        owner: Option<User>,
+    ) -> Self {
+        let mut folder = Self::of(slot.own().to_owned(), slot.descriptor(), owner);
+        folder.slot = Some((slot, slots));
+        folder
+    }
+
+    /// Changes the owner of the folder to the agent's user after the folder is complete: from then on that user's
+    /// processes may change it.
+    ///
+    /// # Errors
+    /// Fails if the system refuses it.
+    pub(in crate::drivers) fn transfer_ownership(&self) -> io::Result<()> {
+        self.change_owner(&self.folder)
+    }
+
+    fn change_owner(&self, place: &impl AsFd) -> io::Result<()> {
+        let Some(User { uid, gid }) = self.owner else { return Ok(()) };
+        Ok(fchown(place, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?)
+    }
+
+    /// Takes over the folder that an earlier process instance of the service created, or returns `None` if there is
+    /// none. The parent folder, if given, is removed with it.
+    pub(in crate::drivers) fn find((path, around): (PathBuf, Option<PathBuf>)) -> Option<Self> {
+        let folder = Arc::new(open_left_folder(&path).ok()?);
+        let mut found = Self::of(path, folder, None);
+        found.around = around;
+        Some(found)
+    }
+
+    /// Sets whether the folder is in memory, where operations do not wait for a disk.
+    pub(in crate::drivers) fn in_memory(mut self, in_memory: bool) -> Self {
+        self.in_memory = in_memory;
+        self
+    }
+
+    /// Removes the folder, on a blocking thread if that may take long. No process of its execution may be alive any
+    /// more.
+    pub(in crate::drivers) async fn clear(mut self) {
+        // In memory these calls return at once. On a disk they could hold up the thread, which serves other executions
+        // too.
+        if self.in_memory && self.remove_empty() {
+            self.is_over = true;
+            self.release();
+        } else {
+            _ = spawn_blocking(move || self.remove()).await;
+        }
+    }
+
+    /// Removes a folder without files, or checks that the folder of a slot is empty. Most programs leave no files.
+    /// Returns true if nothing remains to be removed.
+    fn remove_empty(&self) -> bool {
+        if self.slot.is_some() && reclaim(&self.folder).is_err() {
+            return false;
+        }
+        // The folder for temporary files is nearly always the only entry; a failure shows in the next check.
+        _ = unlinkat(&self.folder, TEMPORARY, UnlinkatFlags::RemoveDir);
+        match &self.slot {
+            Some(_) => is_empty(&self.folder).unwrap_or(false),
+            None => self.around.is_none() && fs::remove_dir(&self.path).is_ok(),
+        }
+    }
+
+    /// Removes the folder, or empties the folder of a slot for the next execution.
+    fn remove(mut self) {
+        self.is_over = true;
+        if let Err(error) = reclaim(&self.folder).and_then(|()| empty(&self.folder)) {
+            tracing::error!(%error, "failed to empty folder of an execution, which is not used again");
+            // The next start of the service removes the folder.
+            self.slot.take().into_iter().for_each(|(slot, _)| slot.leave());
+        }
+        self.release();
+    }
+
+    /// Returns the slot, whose folder is empty, or removes the empty folder.
+    fn release(&mut self) {
+        match self.slot.take() {
+            Some((slot, slots)) => slots.release(slot),
+            None => self.remove_folders(),
+        }
+    }
+
+    fn remove_folders(&self) {
+        for folder in std::iter::once(&self.path).chain(&self.around) {
+            _ = fs::remove_dir(folder); // The folder has files if they could not be removed, which was logged.
+        }
+    }
+
+    /// Leaves the folder for the next process instance of the service.
+    pub(in crate::drivers) fn leave(mut self) {
+        self.is_over = true;
+        if let Some((slot, _)) = self.slot.take() {
+            slot.leave();
+        }
+    }
+
+    /// Returns the path of the folder.
+    pub(in crate::drivers) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the descriptor of the folder, which stays the same whatever the program puts at the path.
+    pub(in crate::drivers) fn descriptor(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.folder)
+    }
+
+    /// Creates a folder of mode 0700 in this folder.
+    ///
+    /// # Errors
+    /// Fails if a folder with this name exists already or cannot be created.
+    pub(in crate::drivers) fn make_folder(&self, name: &str) -> io::Result<()> {
+        mkdirat(&self.folder, name, Mode::S_IRWXU)?;
+        if self.owner.is_none() {
+            return Ok(());
+        }
+        let name = CString::new(name).map_err(io::Error::other)?;
+        // The folder belongs to the service until `give_away`, so no process can replace this entry before it is
+        // opened.
+        self.change_owner(&open_folder_at(&self.folder, &name)?)
+    }
+
+    /// Writes a new file of mode 0600, in the folder or in one of its folders.
+    ///
+    /// # Errors
+    /// Fails if the file exists or cannot be written.
+    pub(in crate::drivers) fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let (place, name) = match name.split_once('/') {
+            Some((place, name)) => {
+                let place = CString::new(place).map_err(io::Error::other)?;
+                (Some(open_folder_at(&self.folder, &place)?), name)
+            }
+            None => (None, name),
+        };
+        let place = place.as_ref().unwrap_or(&self.folder);
+        // `O_EXCL` and `O_NOFOLLOW`: the file is new, so no existing file or link can receive the bytes.
+        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
+        let mode = Mode::S_IRUSR | Mode::S_IWUSR;
+        let mut file = File::from(openat(place, name, flags | OFlag::O_NOFOLLOW, mode)?);
+        file.write_all(bytes)?;
+        self.change_owner(&file)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        if let Err(error) = reclaim(&self.folder).and_then(|()| empty(&self.folder)) {
+            tracing::error!(%error, "failed to remove folder of an execution");
+        }
+        // A process of the execution may still be alive, so its slot is not used again.
+        match self.slot.take() {
+            Some(slot) => drop(slot),
+            None => self.remove_folders(),
+        }
+    }
+}
+
+/// File that a program may write in its own folder.
+#[derive(Debug, Clone)]
+pub(in crate::drivers) struct OwnFile {
+    folder: Arc<OwnedFd>,
+    name: CString,
+    /// User of the program, with whose permissions the file is read.
+    reader: Option<User>,
+}
+
+impl OwnFile {
+    /// Returns the file with this name, which contains no `/`.
+    ///
+    /// # Errors
+    /// Fails if the name has a zero byte.
+    pub(in crate::drivers) fn new(
+        folder: &Folder,
+        name: &OsStr,
+        reader: Option<User>,
+    ) -> io::Result<Self> {
+        let name = CString::new(name.as_bytes()).map_err(io::Error::other)?;
+        Ok(Self { folder: folder.descriptor(), name, reader })
+    }
+
+    /// Returns the length of the file in bytes, or zero if there is none.
+    pub(in crate::drivers) fn length(&self) -> u64 {
+        let facts = fstatat(&self.folder, self.name.as_c_str(), AtFlags::AT_SYMLINK_NOFOLLOW);
+        facts.map_or(0, |facts| facts.st_size.unsigned_abs())
+    }
+
+    /// Reads the first `limit` bytes of the file, and the end of a longer file. Returns `None` if there is no regular
+    /// file.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read.
+    pub(in crate::drivers) fn contents(&self, limit: usize) -> io::Result<Option<FileContents>> {
+        let opened = openat(&self.folder, self.name.as_c_str(), reading(), Mode::empty());
+        let Ok(mut file) = opened.map(File::from) else { return Ok(None) };
+        let facts = file.metadata()?;
+        if !facts.is_file() || self.reader.is_some_and(|user| !may_read(user, &facts)) {
+            return Ok(None);
+        }
+        let head = at_most(&file, limit as u64)?;
+        let read = head.len() as u64;
+        // The tail starts after the head, so no byte is recorded twice.
+        let from = facts.len().saturating_sub(END).max(read);
+        file.seek(SeekFrom::Start(from))?;
+        let tail = at_most(&file, END)?;
+        Ok(Some(FileContents { head, skipped: from - read, tail }))
+    }
+}
+
+/// Returns true if the mode lets a user without other groups read a file, or enter a folder.
+pub(in crate::drivers) fn may_read(User { uid, gid }: User, facts: &fs::Metadata) -> bool {
+    let shift = match facts {
+        _ if facts.uid() == uid => 6,
+        _ if facts.gid() == gid => 3,
+        _ => 0,
+    };
+    let needed = if facts.is_dir() { 0o1 } else { 0o4 };
+    facts.mode() >> shift & needed != 0
+}
+
+/// Returns the flags for opening a file that a program wrote: they follow no link at its path and do not wait at a
+/// pipe.
+fn reading() -> OFlag {
+    OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC
+}
+
+/// Opens a file that a program wrote, at a path without links, and returns its length. Returns `None` if it is not a
+/// regular file.
+///
+/// # Errors
+/// Fails if the file cannot be opened, or if the modes do not let the `reader` open it.
+pub(in crate::drivers) fn open_regular(
+    path: &Path,
+    reader: Option<User>,
+) -> io::Result<Option<(File, u64)>> {
+    let file = match reader {
+        None => OpenOptions::new().read(true).custom_flags(reading().bits()).open(path)?,
+        Some(reader) => open_as(reader, path)?,
+    };
+    let facts = file.metadata()?;
+    Ok(facts.is_file().then_some((file, facts.len())))
+}
+
+/// Opens a file with the permissions of a user. Each folder is checked by the descriptor through which the next
+/// component is opened, so that no other folder can take its place in between.
+fn open_as(user: User, path: &Path) -> io::Result<File> {
+    let way = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let mut place = File::from(open("/", way, Mode::empty())?);
+    let mut names = path.iter().skip(1).peekable(); // The first component is the root.
+    while let Some(name) = names.next() {
+        let flags = if names.peek().is_some() { way } else { reading() };
+        place = permitted(user, place)?;
+        place = File::from(openat(&place, name, flags, Mode::empty())?);
+    }
+    permitted(user, place)
+}
+
+fn permitted(user: User, place: File) -> io::Result<File> {
+    let facts = place.metadata()?;
+    // The caller refuses a pipe or a device as such.
+    let is_permitted = may_read(user, &facts) || !(facts.is_dir() || facts.is_file());
+    if is_permitted { Ok(place) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+}
+
+fn at_most(file: &File, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // Bounded here and not by the length, because the program may still write to the file.
+    file.take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

@@ -1,0 +1,354 @@
+//! Scratch slots: folders for confined programs, each with the Landlock ruleset that allows it.
+//!
+//! A ruleset has a rule for each path of the read allow-list, some hundreds on a usual machine. Executions of one agent
+//! differ in their scratch folder only. So a slot is a folder with a ruleset that is built once; executions use it one
+//! after the other. A slot is used again only after no process of its last execution is alive, and after everything
+//! that the execution left was removed.
+//!
+//! A slot is the folder `scratch/N/own`. Programs may change what is in it. Only the service may change
+//! `scratch/N`, so no program can move or replace the folder of its slot.
+
+use std::collections::HashSet;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError};
+
+use algonius_actors::model::program::User;
+use algonius_warden::confinement::bubblewrap::ViewError;
+use algonius_warden::confinement::landlock::{Domain, version};
+use tokio::time::Instant;
+
+use super::removal::{empty_until, open_folder, open_left_folder};
+
+/// Name of the directory of the slots, in the service's runtime folder.
+const FOLDER: &str = "scratch";
+
+/// Name of the folder of an execution, in the folder of a slot.
+const OWN: &str = "own";
+
+/// Number of slots that are kept for later executions; further ones are removed when their execution ends.
+const MOST_IDLE: usize = 64;
+
+/// Number of names that are tried for one slot: an earlier process of the service may have left some.
+const TRIES: usize = 10_000;
+
+/// Slots of a service, which all agents share.
+#[derive(Debug)]
+pub(in crate::drivers) struct Slots {
+    folder: PathBuf,
+    #[expect(
+        clippy::disallowed_types,
+        reason = "held to push or take one entry, and never awaited in"
+    )]
+    idle: std::sync::Mutex<Vec<ScratchSlot>>,
+    next: AtomicU64,
+    /// First number of this process of the service; lower ones are of earlier processes.
+    first: u64,
+    /// Rulesets that restrict no file.
+    with_network: OnceLock<Arc<OwnedFd>>,
+    without_network: OnceLock<Arc<OwnedFd>>,
+}
+
+/// Folder that one execution may use at a time. Dropping it removes the folder, if it is empty.
+#[derive(Debug)]
+pub(in crate::drivers) struct ScratchSlot {
+    number: u64,
+    /// Folder that programs may change.
+    own: PathBuf,
+    folder: Arc<OwnedFd>,
+    domain: Domain,
+    user: Option<User>,
+    ruleset: Arc<OwnedFd>,
+}
+
+impl Slots {
+    /// Returns the slots in a runtime folder. Slots of an earlier process of the service keep their numbers.
+    pub(in crate::drivers) fn new(runtime_dir: &Path) -> Self {
+        let folder = runtime_dir.join(FOLDER);
+        // Programs of an earlier process instance may still use their slots, so no number is used again.
+        let first = numbers(&folder).max().map_or(0, |last| last.saturating_add(1));
+        Self {
+            folder,
+            idle: Vec::new().into(),
+            next: AtomicU64::new(first),
+            first,
+            with_network: OnceLock::new(),
+            without_network: OnceLock::new(),
+        }
+    }
+
+    /// Takes an idle slot of this domain, without blocking.
+    pub(in crate::drivers) fn take(
+        &self,
+        domain: &Domain,
+        user: Option<User>,
+    ) -> Option<ScratchSlot> {
+        // A panic leaves the list whole, because each change is one insertion or one removal.
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = idle.iter().position(|slot| slot.user == user && slot.domain == *domain)?;
+        Some(idle.swap_remove(found))
+    }
+
+    /// Creates a slot. Opens all paths of the domain, so it may block.
+    ///
+    /// # Errors
+    /// Fails if the folder or the ruleset cannot be created.
+    pub(in crate::drivers) fn make(
+        &self,
+        domain: Domain,
+        user: Option<User>,
+    ) -> Result<ScratchSlot, ViewError> {
+        let (number, own) = self.make_folder(user)?;
+        // The slot keeps the domain without its folder, because `take` compares the domains of different slots.
+        let mut with_folder = domain.clone();
+        if let Some(files) = &mut with_folder.files {
+            files.own.push(own.clone());
+        }
+        let made = with_folder.ruleset().and_then(|ruleset| Ok((ruleset, open_folder(&own)?)));
+        match made {
+            Ok((ruleset, folder)) => {
+                let (folder, ruleset) = (Arc::new(folder), Arc::new(ruleset));
+                Ok(ScratchSlot { number, own, folder, domain, user, ruleset })
+            }
+            Err(error) => {
+                remove(&own);
+                Err(error)
+            }
+        }
+    }
+
+    fn make_folder(&self, user: Option<User>) -> io::Result<(u64, PathBuf)> {
+        // The user of the agent has to pass through these folders, and need not list them.
+        let mode = if user.is_some() { 0o711 } else { 0o700 };
+        match DirBuilder::new().recursive(true).mode(mode).create(&self.folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        // The folder may be there from an agent without a user, and the umask may have removed rights.
+        let opened = |path: &Path| match user {
+            Some(_) => fs::set_permissions(path, fs::Permissions::from_mode(mode)),
+            None => Ok(()),
+        };
+        opened(&self.folder)?;
+        for _ in 0..TRIES {
+            // Relaxed, because only the uniqueness of the number matters.
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let path = self.folder.join(number.to_string());
+            match DirBuilder::new().mode(mode).create(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+                Ok(()) => {
+                    opened(&path)?;
+                    let own = path.join(OWN);
+                    DirBuilder::new().mode(0o700).create(&own)?;
+                    return Ok((number, own));
+                }
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Returns a slot whose execution has ended with all processes that it started.
+    pub(in crate::drivers) fn release(&self, slot: ScratchSlot) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        // A slot with an older list of readable folders is never requested again.
+        let is_outdated = |other: &ScratchSlot| other.is_of_older_list(&slot);
+        let (outdated, current) = idle.drain(..).partition::<Vec<_>, _>(is_outdated);
+        *idle = current;
+        let over = if idle.len() < MOST_IDLE {
+            idle.push(slot);
+            None
+        } else {
+            Some(slot)
+        };
+        drop(idle); // Folders are removed without the lock.
+        drop((outdated, over));
+    }
+
+    /// Returns a ruleset that restricts no file, and separates its processes from others; `None` if the kernel has no
+    /// Landlock.
+    ///
+    /// # Errors
+    /// Fails if the kernel does not create it.
+    pub(in crate::drivers) fn unrestricted(
+        &self,
+        network: bool,
+    ) -> Result<Option<Arc<OwnedFd>>, ViewError> {
+        if version().is_none() {
+            return Ok(None);
+        }
+        let cell = if network { &self.with_network } else { &self.without_network };
+        if let Some(ruleset) = cell.get() {
+            return Ok(Some(Arc::clone(ruleset)));
+        }
+        // Two threads may build it at once, and the first one is kept: `OnceLock::get_or_try_init` is not stable.
+        let ruleset = Arc::new(Domain { files: None, network }.ruleset()?);
+        Ok(Some(Arc::clone(cell.get_or_init(|| ruleset))))
+    }
+}
+
+impl ScratchSlot {
+    /// Returns the number of the slot, by which a later process of the service finds its folder.
+    pub(in crate::drivers) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Returns the path of the folder that programs may change.
+    pub(in crate::drivers) fn own(&self) -> &Path {
+        &self.own
+    }
+
+    /// Returns the descriptor of that folder.
+    pub(in crate::drivers) fn descriptor(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.folder)
+    }
+
+    /// Returns the ruleset of the slot's programs.
+    pub(in crate::drivers) fn ruleset(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.ruleset)
+    }
+
+    /// Leaves the folder and its content for the next process of the service.
+    pub(in crate::drivers) fn leave(mut self) {
+        // An empty path is the sign for `drop` to remove nothing.
+        self.own.clear();
+    }
+
+    fn is_of_older_list(&self, than: &Self) -> bool {
+        let lists = (self.domain.files.as_ref(), than.domain.files.as_ref());
+        // Compared by address: a list has hundreds of paths, and a list that was made again is another allocation.
+        matches!(lists, (Some(old), Some(new)) if !Arc::ptr_eq(&old.readable, &new.readable))
+    }
+}
+
+impl Drop for ScratchSlot {
+    fn drop(&mut self) {
+        if !self.own.as_os_str().is_empty() {
+            // The folder is not empty if a file of its execution could not be removed, which was logged.
+            remove(&self.own);
+        }
+    }
+}
+
+/// Removes the empty folder of a slot, and its parent.
+fn remove(own: &Path) {
+    own.ancestors().take(2).for_each(|folder| _ = fs::remove_dir(folder));
+}
+
+/// Returns the folder of an attempt that an earlier process of the service has started, and the parent folder that
+/// belongs to it. The slot is the one that the service had recorded: files in folders that agents can write have no
+/// influence.
+pub(in crate::drivers) fn find(
+    runtime_dir: &Path,
+    slot: Option<u64>,
+    name: &str,
+) -> (PathBuf, Option<PathBuf>) {
+    let slot = slot.map(|number| runtime_dir.join(FOLDER).join(number.to_string()));
+    slot.map_or_else(|| (runtime_dir.join(name), None), |slot| (slot.join(OWN), Some(slot)))
+}
+
+impl Slots {
+    /// Removes the folders of executions that ended while the service was down; `lives` returns true if a folder name
+    /// belongs to an execution that continues, and `held` are the slots of such executions. What is left at the
+    /// deadline stays until the next start. Returns the number of removed folders.
+    pub(in crate::drivers) fn sweep(
+        &self,
+        (runtime_dir, deadline): (&Path, Instant),
+        lives: &dyn Fn(&str) -> bool,
+        held: &HashSet<u64>,
+    ) -> usize {
+        // Slots of this process may be in use already.
+        let is_over = |number: &u64| *number < self.first && !held.contains(number);
+        let over = numbers(&self.folder).filter(is_over).map(|number| number.to_string());
+        let over = over.map(|number| self.folder.join(number));
+        let slots = over.filter(|slot| {
+            let had_files = has_files(&slot.join(OWN)) || !slot.join(OWN).exists();
+            remove_all(slot, deadline) && had_files
+        });
+        // The runtime folder also contains sockets, keys and the slots.
+        let entries = fs::read_dir(runtime_dir).into_iter().flatten().flatten();
+        let is_over = |name: &str| is_attempt(name) && !lives(name);
+        let over = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_over));
+        slots.count() + over.filter(|entry| remove_all(&entry.path(), deadline)).count()
+    }
+}
+
+/// Returns the numbers of the slots in a folder.
+fn numbers(folder: &Path) -> impl Iterator<Item = u64> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+fn has_files(folder: &Path) -> bool {
+    fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+fn remove_all(path: &Path, deadline: Instant) -> bool {
+    let removed = open_left_folder(path).and_then(|folder| empty_until(&folder, deadline));
+    let removed = removed.and_then(|()| fs::remove_dir(path));
+    if let Err(error) = &removed {
+        tracing::warn!(%error, "failed to remove the folder of an ended execution");
+    }
+    removed.is_ok()
+}
+
+/// Returns true if a name is that of an attempt's folder: an execution's id, a turn and an attempt.
+fn is_attempt(name: &str) -> bool {
+    let parts: Vec<_> = name.rsplitn(3, '-').collect();
+    matches!(parts.as_slice(), [attempt, turn, id]
+        if attempt.parse::<u32>().is_ok() && turn.parse::<u32>().is_ok() && id.len() == 36)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const NAME: &str = "0193e1a0-0000-7000-8000-000000000000-1-2";
+
+    #[test]
+    fn only_folders_of_ended_executions_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let lives = NAME.replace("-2", "-3");
+        for made in [NAME, &lives, "scratch/4/own/x", "scratch/5/own/x", "scratch/6/own", "other"] {
+            fs::create_dir_all(folder.path().join(made)).unwrap();
+        }
+        fs::write(folder.path().join("w-socket"), "").unwrap();
+        let slots = Slots::new(folder.path());
+        let held = HashSet::from([5]);
+        let sweep = |deadline| slots.sweep((folder.path(), deadline), &|name| name == lives, &held);
+        fs::write(folder.path().join(NAME).join("file"), "").unwrap();
+        assert_eq!(sweep(Instant::now()), 0, "the deadline has passed");
+        assert_eq!(sweep(Instant::now() + Duration::from_secs(60)), 2);
+        let mut left: Vec<_> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        assert_eq!(left, [lives.as_str(), "other", "scratch", "w-socket"]);
+        let slot = folder.path().join("scratch/5");
+        assert_eq!(find(folder.path(), Some(5), &lives), (slot.join("own"), Some(slot)));
+        assert_eq!(find(folder.path(), None, &lives), (folder.path().join(&lives), None));
+        assert!(!folder.path().join("scratch/4").exists());
+        assert!(!folder.path().join("scratch/6").exists());
+    }
+
+    #[test]
+    fn a_slot_is_reused_for_the_same_domain_only() {
+        let Some(_) = version() else { return };
+        let folder = tempfile::tempdir().unwrap();
+        let slots = Slots::new(folder.path());
+        let domain = |network| Domain { files: None, network };
+        let slot = slots.make(domain(true), None).unwrap();
+        let path = slot.own().to_owned();
+        slots.release(slot);
+        assert!(slots.take(&domain(false), None).is_none());
+        assert_eq!(slots.take(&domain(true), None).unwrap().own(), path);
+        assert!(!path.exists(), "a slot that was dropped leaves its folder");
+    }
+}

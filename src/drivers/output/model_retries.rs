@@ -1,0 +1,96 @@
+//! Failed requests to a model that a running program reports, by events or by lines of its output.
+//!
+//! Many programs retry such a request by themselves. The count bounds the retries within an attempt, and the supervisor
+//! adds them up before it starts another attempt.
+
+use algonius_actors::model::agent::success_criteria::OwnRetries;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use regex::Regex;
+use tokio::sync::watch;
+
+/// Greatest length of a line that is matched, in bytes; of a longer line the start is matched.
+const LONGEST_LINE: usize = 4096;
+
+/// Counter of matching lines of one output stream.
+pub(in crate::drivers) struct RetryCounter {
+    regex: Regex,
+    line: Vec<u8>,
+    failed: watch::Sender<u32>,
+}
+
+impl RetryCounter {
+    /// Returns a counter, or `None` if the contract has no pattern.
+    pub(in crate::drivers) fn of(
+        contract: &OwnRetries,
+        failed: &watch::Sender<u32>,
+    ) -> Option<Self> {
+        let regex = contract.regex.clone()?;
+        Some(Self { regex, line: Vec::new(), failed: failed.clone() })
+    }
+
+    /// Takes the next bytes of the stream.
+    pub(in crate::drivers) fn take(&mut self, bytes: &[u8]) {
+        let mut found = 0;
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            // A line without an end must not take unbounded memory.
+            let room = LONGEST_LINE.saturating_sub(self.line.len());
+            self.line.extend_from_slice(piece.get(..room).unwrap_or(piece));
+            if piece.ends_with(b"\n") {
+                found += u32::from(self.regex.is_match(&String::from_utf8_lossy(&self.line)));
+                self.line.clear();
+            }
+        }
+        // Each change of the count wakes those who wait for it.
+        if found > 0 {
+            self.failed.send_modify(|failed| *failed = failed.saturating_add(found));
+        }
+    }
+}
+
+/// Returns once the program has reported as many failed requests as the contract allows.
+pub(in crate::drivers) async fn exhausted(contract: &OwnRetries, mut failed: watch::Receiver<u32>) {
+    if let Some(max) = contract.max
+        && failed.wait_for(|failed| *failed >= max).await.is_ok()
+    {
+        return;
+    }
+    // Callers select over this future, so it must not return without a bound or after the loss of the count.
+    std::future::pending::<()>().await;
+}
+
+/// Returns the failure of a program that was ended because its requests to the model failed, and that reported no other
+/// reason.
+pub(in crate::drivers) fn gave_up(failed: u32) -> Failure {
+    let message = format!("{failed} requests to its model failed, and it was ended");
+    Failure::new(Code::TransientFailure, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retries_are_counted_for_any_chunks() {
+        let contract =
+            OwnRetries { regex: Some(Regex::new(r"Retrying in \d").unwrap()), max: Some(3) };
+        let text = "one\nRetrying in 2 s\nmore: Retrying in 4 s\n\nRetrying in";
+        for size in [1, 3, 7, 100] {
+            let failed = watch::Sender::new(0);
+            let mut counter = RetryCounter::of(&contract, &failed).unwrap();
+            text.as_bytes().chunks(size).for_each(|bytes| counter.take(bytes));
+            assert_eq!(*failed.borrow(), 2, "pieces of {size}");
+            counter.take(b" 8 s\n");
+            assert_eq!(*failed.borrow(), 3);
+        }
+    }
+
+    #[test]
+    fn a_line_without_an_end_uses_bounded_memory() {
+        let contract = OwnRetries { regex: Some(Regex::new("x$").unwrap()), max: None };
+        let failed = watch::Sender::new(0);
+        let mut counter = RetryCounter::of(&contract, &failed).unwrap();
+        (0..100).for_each(|_| counter.take(&[b'x'; 1000]));
+        assert_eq!(counter.line.len(), LONGEST_LINE);
+    }
+}

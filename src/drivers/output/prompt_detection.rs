@@ -1,0 +1,110 @@
+//! Detects whether a program has stopped at a prompt for a person, who is not present.
+
+use std::sync::Arc;
+
+use algonius_actors::decide::classify::tty_prompt_detection::{LONGEST_LINE, is_prompt};
+use algonius_actors::model::program::ProgramSpec;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::model_retries::RetryCounter;
+
+/// State of a program's outputs.
+#[derive(Default)]
+struct OutputWatch {
+    /// End of the line that one of the outputs has started last.
+    line: Vec<u8>,
+    /// Number of outputs with bytes that are not recorded yet: they are not silent.
+    busy: usize,
+}
+
+/// Detector of prompts.
+pub(in crate::drivers) struct Prompts {
+    program: Arc<ProgramSpec>,
+    heard: watch::Sender<OutputWatch>,
+}
+
+/// Observer of one output.
+#[derive(Default)]
+pub(in crate::drivers) struct PromptWatcher {
+    line: Vec<u8>,
+    is_busy: bool,
+    heard: watch::Sender<OutputWatch>,
+    retries: Option<RetryCounter>,
+}
+
+impl Prompts {
+    /// Returns a detector without any output so far.
+    pub(in crate::drivers) fn new(program: Arc<ProgramSpec>) -> Self {
+        Self { program, heard: watch::Sender::new(OutputWatch::default()) }
+    }
+
+    /// Returns an observer of an output, which also counts the reported failed requests.
+    pub(in crate::drivers) fn watcher(
+        &self,
+        failed_requests: &watch::Sender<u32>,
+    ) -> PromptWatcher {
+        let retries = RetryCounter::of(&self.program.failures.own_retries, failed_requests);
+        PromptWatcher { line: Vec::new(), is_busy: false, heard: self.heard.clone(), retries }
+    }
+
+    /// Returns when silence has followed a prompt. The program's input has ended before, so no answer will ever come.
+    pub(in crate::drivers) async fn prompted(&self) {
+        let contract = &self.program.prompts;
+        let mut heard = self.heard.subscribe();
+        loop {
+            // While bytes wait for the ledger, the program is not silent, however long the ledger takes.
+            let asks = {
+                let now = heard.borrow_and_update();
+                now.busy == 0 && is_prompt(contract, &String::from_utf8_lossy(&now.line))
+            };
+            let changed = heard.changed();
+            if !asks {
+                _ = changed.await; // The sender lives as long as this detector.
+            } else if timeout(contract.silence, changed).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+impl PromptWatcher {
+    /// Takes the next bytes; none at the end, after which no prompt can come. The output is not silent until it waits
+    /// for more.
+    pub(in crate::drivers) fn receive(&mut self, bytes: &[u8]) {
+        if let Some(retries) = &mut self.retries {
+            retries.take(bytes);
+        }
+        let newline = bytes.iter().rposition(|byte| *byte == b'\n');
+        if bytes.is_empty() {
+            self.line.clear();
+        } else if let Some(newline) = newline {
+            self.line.clear();
+            self.line.extend_from_slice(bytes.get(newline + 1..).unwrap_or_default());
+        } else {
+            self.line.extend_from_slice(bytes);
+        }
+        // A program may write a line without an end, and only its last bytes can be a prompt.
+        let excess = self.line.len().saturating_sub(LONGEST_LINE);
+        self.line.drain(..excess);
+        let becomes_busy = !std::mem::replace(&mut self.is_busy, true);
+        self.heard.send_modify(|heard| {
+            heard.line.clone_from(&self.line);
+            heard.busy += usize::from(becomes_busy);
+        });
+    }
+
+    /// Marks the output as waiting: all its bytes are recorded.
+    pub(in crate::drivers) fn wait(&mut self) {
+        if std::mem::take(&mut self.is_busy) {
+            self.heard.send_modify(|heard| heard.busy -= 1);
+        }
+    }
+}
+
+impl Drop for PromptWatcher {
+    fn drop(&mut self) {
+        // An observer that is dropped between a read and its recording would leave the output busy for ever.
+        self.wait();
+    }
+}

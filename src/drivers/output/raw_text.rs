@@ -1,0 +1,253 @@
+//! Raw text of a channel until its attempt is judged, outside the heap of the service if it is long.
+
+use std::sync::OnceLock;
+use std::{io, mem};
+
+use algonius_actors::decide::output::truncation::{HeadAndTail, KeptEnds, joined};
+use algonius_warden::{MemoryAccount, OutputRecording};
+
+/// Greatest length of a text that stays in the heap. Most texts are shorter, and need no memory file.
+pub(in crate::drivers) const SHORT: usize = 64 << 10;
+
+/// Storage of a long text.
+#[derive(Debug, Clone)]
+pub(in crate::drivers) struct Storage {
+    /// Account that is charged for memory files.
+    pub(in crate::drivers) account: MemoryAccount,
+    /// Memory file that already has the same text from its first byte, at least as much of it as may be kept.
+    pub(in crate::drivers) recorded: Option<OutputRecording>,
+}
+
+/// Stores the ends of a text while it arrives.
+#[derive(Debug)]
+pub(in crate::drivers) struct RawTextWriter {
+    limit: usize,
+    storage: Storage,
+    kept: TextState,
+}
+
+#[derive(Debug)]
+enum TextState {
+    Short(KeptEnds),
+    Long(LongText),
+}
+
+impl RawTextWriter {
+    /// Returns an empty text that keeps at most `limit` bytes.
+    pub(in crate::drivers) fn new(limit: usize, storage: Storage) -> Self {
+        Self { limit, storage, kept: TextState::Short(KeptEnds::new(limit)) }
+    }
+
+    /// Appends the next bytes.
+    pub(in crate::drivers) fn push(&mut self, bytes: &[u8]) {
+        match &mut self.kept {
+            TextState::Short(kept) => {
+                kept.push(bytes);
+                if kept.length() > SHORT {
+                    self.move_out();
+                }
+            }
+            TextState::Long(long) => long.push(bytes),
+        }
+    }
+
+    /// Skips bytes that were not read, after the head of the text.
+    pub(in crate::drivers) fn skip(&mut self, count: u64) {
+        match &mut self.kept {
+            TextState::Short(kept) => kept.skip(count),
+            TextState::Long(long) => long.skip(count),
+        }
+    }
+
+    /// Clears the text, so that another one can start.
+    pub(in crate::drivers) fn clear(&mut self) {
+        self.kept = TextState::Short(KeptEnds::new(self.limit));
+    }
+
+    /// Finishes the text.
+    pub(in crate::drivers) fn close(self) -> RawText {
+        match self.kept {
+            TextState::Short(kept) => RawText { text: kept.text().into(), long: None },
+            // Read back only when the attempt is judged, while it has the permit for a long text in the heap.
+            TextState::Long(long) => RawText { text: OnceLock::new(), long: Some(long) },
+        }
+    }
+
+    /// Moves the text into a memory file. If none can be created, the text stays in the heap.
+    fn move_out(&mut self) {
+        let ends = HeadAndTail::of(self.limit);
+        let file = OutputRecording::new(&self.storage.account);
+        let (TextState::Short(kept), Ok(own)) = (&mut self.kept, file) else { return };
+        let kept = mem::replace(kept, KeptEnds::new(self.limit));
+        let (head, lost, tail) = kept.parts();
+        // The recording of the pipe has the same bytes, so a second copy would double the memory for output.
+        let head_file = self.storage.recorded.clone();
+        let mut long =
+            LongText { ends, head_file, own, head: 0, missing: 0, ring: 0, is_lost: false };
+        long.push(&head);
+        if lost > 0 {
+            long.skip(lost);
+        }
+        long.push(&tail);
+        self.kept = TextState::Long(long);
+    }
+}
+
+/// Head and tail of a long text. Its own file holds the head, unless a recording holds it already, and after the head a
+/// ring of the last bytes.
+#[derive(Debug)]
+struct LongText {
+    ends: HeadAndTail,
+    head_file: Option<OutputRecording>,
+    own: OutputRecording,
+    /// Bytes of the head.
+    head: u64,
+    /// Bytes before those of the ring that are lost.
+    missing: u64,
+    /// Bytes that went through the ring.
+    ring: u64,
+    /// True if an error of the memory file was logged.
+    is_lost: bool,
+}
+
+impl LongText {
+    fn push(&mut self, bytes: &[u8]) {
+        if let Err(error) = self.store(bytes)
+            && !mem::replace(&mut self.is_lost, true)
+        {
+            // The ledger has the text. The lost bytes are missing only from the raw text that decides the outcome.
+            tracing::error!(%error, "failed to store raw output of agent in memory");
+        }
+    }
+
+    fn store(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let room = (self.ends.head as u64).saturating_sub(self.head);
+        let room = usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len());
+        let (head, rest) = bytes.split_at(room);
+        if self.head_file.is_none() && !head.is_empty() {
+            self.own.write_at(head, self.head)?;
+        }
+        self.head += head.len() as u64;
+        let size = self.ends.tail as u64;
+        // Bytes that the next ones would overwrite in the ring are only counted.
+        let (passed, mut rest) = rest.split_at(rest.len().saturating_sub(self.ends.tail));
+        self.ring += passed.len() as u64;
+        while !rest.is_empty() {
+            let at = self.ring % size;
+            let room = usize::try_from(size - at).unwrap_or(usize::MAX).min(rest.len());
+            let (first, more) = rest.split_at(room);
+            self.own.write_at(first, self.ends.head as u64 + at)?;
+            self.ring += first.len() as u64;
+            rest = more;
+        }
+        Ok(())
+    }
+
+    fn skip(&mut self, count: u64) {
+        if count > 0 {
+            // Bytes before a gap are no part of the tail any more.
+            self.missing += count + mem::take(&mut self.ring);
+        }
+    }
+
+    fn read(&self) -> io::Result<String> {
+        let length = usize::try_from(self.head).map_err(io::Error::other)?;
+        let head = self.head_file.as_ref().unwrap_or(&self.own).read_at(0, length)?;
+        let (base, size) = (self.ends.head as u64, self.ends.tail as u64);
+        let here = self.ring.min(size);
+        // The oldest byte of a full ring is at the position of the next byte.
+        let begin = if here == size && size > 0 { self.ring % size } else { 0 };
+        let count = |bytes| usize::try_from(bytes).map_err(io::Error::other);
+        let mut tail = self.own.read_at(base + begin, count(here - begin)?)?;
+        tail.extend(self.own.read_at(base, count(begin)?)?);
+        Ok(joined(head, self.missing + self.ring - here, &tail))
+    }
+}
+
+/// Raw text of a channel, or its head and tail. It is never written to disk.
+#[derive(Debug, Default)]
+pub(in crate::drivers) struct RawText {
+    text: OnceLock<String>,
+    long: Option<LongText>,
+}
+
+impl RawText {
+    /// Returns true if reading the text takes much memory.
+    pub(in crate::drivers) const fn is_long(&self) -> bool {
+        self.long.is_some()
+    }
+
+    /// Returns the text. A long text is read at the first call and then stays in the heap.
+    pub(in crate::drivers) fn as_str(&self) -> &str {
+        self.text.get_or_init(|| {
+            let read = self.long.as_ref().map_or_else(|| Ok(String::new()), LongText::read);
+            read.unwrap_or_else(|error| {
+                tracing::error!(%error, "failed to read raw output of agent");
+                String::new()
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use algonius_actors::decide::output::truncation::KeptEnds;
+    use algonius_warden::{OutputMemory, OutputRecording};
+    use proptest::prelude::*;
+
+    use super::{RawTextWriter, SHORT, Storage};
+
+    fn storage(memory: &OutputMemory) -> Storage {
+        Storage { account: memory.account(), recorded: None }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        #[test]
+        fn a_text_in_a_memory_file_equals_the_one_on_the_heap(
+            limit in 1_usize..300_000,
+            pieces in proptest::collection::vec((1_usize..90_000, any::<u8>(), 0_u64..9), 1..9),
+            is_recorded in any::<bool>(),
+        ) {
+            let memory = OutputMemory::of(1 << 30);
+            let mut storage = storage(&memory);
+            if is_recorded {
+                let recorded = OutputRecording::new(&storage.account).unwrap();
+                let texts = pieces.iter().flat_map(|(length, first, _)| text(*length, *first));
+                recorded.write_at(&texts.collect::<Vec<_>>(), 0).unwrap();
+                storage.recorded = Some(recorded);
+            }
+            let (mut heap, mut writer) = (KeptEnds::new(limit), RawTextWriter::new(limit, storage));
+            let mut length = 0;
+            for (more, first, skipped) in pieces {
+                length += more;
+                heap.push(&text(more, first));
+                writer.push(&text(more, first));
+                if skipped == 8 && length > limit {
+                    heap.skip(skipped);
+                    writer.skip(skipped);
+                }
+            }
+            let text = writer.close();
+            prop_assert!(text.as_str() == heap.text());
+        }
+    }
+
+    fn text(length: usize, first: u8) -> Vec<u8> {
+        (0..251).cycle().take(length).map(|at| first.wrapping_add(at)).collect()
+    }
+
+    #[test]
+    fn a_long_text_is_in_a_memory_file_and_a_short_one_is_not() {
+        let memory = OutputMemory::of(1 << 30);
+        let mut writer = RawTextWriter::new(10 << 20, storage(&memory));
+        writer.push(&[b'x'; SHORT]);
+        assert_eq!(memory.usage().used, 0);
+        writer.push(b"y");
+        assert_eq!(memory.usage().used, SHORT as u64 + 1);
+        let text = writer.close();
+        assert!(text.is_long() && text.as_str().len() == SHORT + 1);
+        drop(text);
+        assert_eq!(memory.usage().used, 0);
+    }
+}

@@ -1,0 +1,18 @@
+//! Driver of command-line programs: one process for each attempt, or one process for a conversation.
+
+mod attempt;
+pub mod context;
+pub mod driver;
+mod environment;
+mod limits;
+mod persistent;
+mod running_process;
+mod sandbox;
+pub mod service_paths;
+mod session_resume;
+mod success_checks;
+pub mod version;
+mod workspace;
+
+#[cfg(test)]
+mod tests;

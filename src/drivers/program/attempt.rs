@@ -1,0 +1,236 @@
+//! Starts one attempt: finds its folders, prepares them and its sandbox, and starts its program.
+
+mod arguments;
+mod preparation;
+mod turn_plan;
+mod workdir_setup;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use algonius_actors::decide::classify::contract::spawn_failure;
+use algonius_actors::driver::Work;
+use algonius_actors::model::agent::program_missing;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::program::ProgramSpec;
+use algonius_actors::report::Reporter;
+use algonius_warden::{Spawned, Warden};
+use chrono::SecondsFormat;
+
+use self::preparation::Preparation;
+use self::workdir_setup::prepare;
+use super::context::{self, SharedDriverContext};
+use super::running_process::{Dialogue, Output, Process, RunningProcess};
+use super::sandbox;
+use super::session_resume::{SessionResume, fresh_id};
+use super::success_checks::SuccessProof;
+use super::workspace::workplace;
+use crate::drivers::control::Control;
+use crate::drivers::files::scratch_dir::Folder;
+use crate::drivers::files::scratch_slots::{self, ScratchSlot};
+use crate::drivers::stdio::protocol::StdioTurn;
+use crate::platform::template::{RequestIds, Values};
+
+/// Attempt that has not started yet.
+#[derive(Clone)]
+pub(super) struct AttemptStart {
+    /// Program to run.
+    pub(super) program: Arc<ProgramSpec>,
+    /// Context that all attempts share.
+    pub(super) context: Arc<SharedDriverContext>,
+    /// Warden that starts the program.
+    pub(super) warden: Arc<dyn Warden>,
+    /// Request and execution of the attempt.
+    pub(super) work: Work,
+    /// Session that the attempt starts or resumes.
+    pub(super) session: SessionResume,
+}
+
+/// Program that was started.
+pub(super) struct StartedProgram {
+    pub(super) spawned: Spawned,
+    pub(super) folder: Option<Folder>,
+    pub(super) output: Output,
+    /// Success checks of the attempt, if any.
+    pub(super) proof: Option<SuccessProof>,
+}
+
+impl AttemptStart {
+    /// Starts the program. An attempt that cannot work is refused before any resource exists.
+    pub(super) async fn start(
+        self,
+        orders: &Control,
+    ) -> Result<(RunningProcess, Process), Failure> {
+        let dialogue = self.dialogue(orders).await?;
+        let StartedProgram { spawned, folder, output, proof } = self.launch_for(orders).await?;
+        let told = (output, dialogue, proof);
+        Ok(RunningProcess::new(self.program, (self.work, self.session), spawned, folder, told))
+    }
+
+    /// Returns the dialogue with the program over its standard input, if there is one.
+    async fn dialogue(&self, orders: &Control) -> Result<Option<Dialogue>, Failure> {
+        let Some(spec) = &self.program.dialogue else { return Ok(None) };
+        let Some(control) = self.program.control() else {
+            return StdioTurn::of(spec, &self.values(), 0)
+                .map(|turn| Some(Dialogue::Stdio(Box::new(turn))));
+        };
+        let cwd = workplace(&self.program, &self.work).await?;
+        let plan = turn_plan::plan(control, self, &cwd);
+        Ok(Some(Dialogue::Agent(Box::new(plan), orders.clone())))
+    }
+
+    /// Starts the program; the caller drives it.
+    pub(super) async fn launch_for(&self, orders: &Control) -> Result<StartedProgram, Failure> {
+        let working_dir = workplace(&self.program, &self.work).await?;
+        self.refuse_service_folder(&working_dir)?;
+        let plan = sandbox::plan(&self.program, &self.context, &self.work, &working_dir).await?;
+        let (mut sandbox, slot) = sandbox::prepare(plan, &self.context, &self.program).await?;
+        let folder = slot.as_ref().map(|slot| slot.own().to_owned());
+        let folder = folder.unwrap_or_else(|| self.folder_beside_slots());
+        let preparation = Preparation::of(self, folder, working_dir)?;
+        sandbox.allow(preparation.folder());
+        let mut launch = preparation.launch()?;
+        launch.scratch = slot.as_ref().map(ScratchSlot::number);
+        let proof = preparation.success_proof(Some(&sandbox)).await?;
+        let workdir = preparation.workdir();
+        let prepared = prepare(workdir, (sandbox, slot), launch, &self.context).await;
+        let (folder, launch) = prepared.map_err(|failure| self.or_missing(failure))?;
+        let output = preparation.output(folder.as_ref()).await;
+        // The last moment for it: a start is not interrupted, so that no process appears after the clean-up.
+        if orders.is_stopped() {
+            return Err(Failure::new(Code::Cancelled, "cancelled before it was started"));
+        }
+        let spawned = self.warden.launch(launch).await;
+        let spawned = spawned.map_err(|error| self.or_missing(unstarted(&error)))?;
+        Ok(StartedProgram { spawned, folder, output, proof })
+    }
+
+    /// Names a program that was removed after the service last searched for it. The system reports such a program with
+    /// the same error as a missing working directory.
+    fn or_missing(&self, failure: Failure) -> Failure {
+        let program = &self.program.command;
+        let is_missing = failure.code == Code::NotStarted && !program.exists();
+        match program.file_name().filter(|_| is_missing) {
+            Some(name) => program_missing(&self.work.spec.id, &name.to_string_lossy()),
+            None => failure,
+        }
+    }
+
+    /// Refuses to start the program in a folder of the service, except for the agent's own home, and in a parent of
+    /// such a folder if a link leads there. A parent folder that the configuration names is reported as a gap if the
+    /// sandbox cannot protect the contents.
+    fn refuse_service_folder(&self, folder: &Path) -> Result<(), Failure> {
+        let home = self.program.outfit.own.as_ref();
+        let is_home = home.is_some_and(|home| folder.starts_with(&home.path));
+        let roots = self.program.sandbox.roots.as_ref();
+        let is_led = roots.is_some_and(|roots| {
+            // The working directory of a read-only agent may contain links; the sandbox judges where they lead.
+            let is_resolved = self.work.workspace.is_some();
+            is_resolved && !roots.workplaces.iter().any(|root| folder.starts_with(root))
+        });
+        let service = &self.context.service;
+        if is_home || !(service.hides(folder) || is_led && service.is_opened_by(folder)) {
+            return Ok(());
+        }
+        let is_chosen = self.work.request.overrides().working_dir.is_some();
+        let code = if is_chosen { Code::OverrideRefused } else { Code::NotStarted };
+        Err(Failure::new(code, "the working directory belongs to the service"))
+    }
+
+    /// Returns the working directory of the attempt.
+    pub(super) async fn workplace(&self) -> Result<PathBuf, Failure> {
+        workplace(&self.program, &self.work).await
+    }
+
+    /// Takes over the program that an earlier process instance of the service started, with its folder.
+    pub(super) async fn resume(
+        self,
+        report: &Reporter,
+        orders: &Control,
+    ) -> Result<(RunningProcess, Process), Failure> {
+        let Work { execution, stamp, .. } = self.work;
+        let Ok(spawned) = self.warden.adopt(execution, stamp).await else {
+            self.warden.sweep(execution, stamp).await; // The previous holder is gone, and no other process holds the program.
+            let message = "its process was lost with its process holder";
+            return Err(Failure::new(Code::Interrupted, message));
+        };
+        let runtime_dir = &self.context.site.runtime_dir;
+        let found = scratch_slots::find(runtime_dir, spawned.scratch, &self.folder_name());
+        let working_dir = workplace(&self.program, &self.work).await;
+        let working_dir = working_dir.unwrap_or_else(|_gone| self.program.working_dir.clone());
+        let preparation = Preparation::of(&self, found.0.clone(), working_dir)?;
+        let proof = preparation.success_proof(None).await?;
+        let folder = Folder::find(found);
+        let folder = folder.map(|folder| folder.in_memory(self.context.site.in_memory));
+        let output = preparation.output(folder.as_ref()).await;
+        // The program is read again from its first byte, and its output must not be recorded twice.
+        report.restart_output().await.map_err(|error| {
+            tracing::error!(%execution, %error, "failed to discard the output of an earlier process instance");
+            Failure::new(Code::LedgerUnavailable, "the output of the agent could not be recorded")
+        })?;
+        // Every other dialogue ended with the process instance that began it.
+        let is_agent = self.program.control().is_some();
+        let dialogue = if is_agent { self.dialogue(orders).await? } else { None };
+        let told = (output, dialogue, proof);
+        Ok(RunningProcess::new(self.program, (self.work, self.session), spawned, folder, told))
+    }
+
+    pub(super) fn values(&self) -> Values {
+        let Work { stamp, request, .. } = &self.work;
+        let mut param = self.program.params.clone();
+        param.extend(request.input.params.clone());
+        Values {
+            input: request.input.text(),
+            input_file: PathBuf::new(),
+            output_file: PathBuf::new(),
+            param,
+            ids: request_ids(&self.work),
+            attempt: stamp.attempt,
+            turn: stamp.turn,
+            timestamp: self.accepted_at(),
+            model: self.program.outfit.model.clone().unwrap_or_default(),
+            home: self.program.outfit.home.clone(),
+            session_id: self.session.resumed(),
+            uuid: fresh_id(&self.work).to_string(),
+        }
+    }
+
+    /// Returns the acceptance time of the execution, which its id contains.
+    fn accepted_at(&self) -> String {
+        let at = self.work.execution.accepted_at();
+        at.unwrap_or_default().to_rfc3339_opts(SecondsFormat::Millis, true)
+    }
+
+    /// Returns the name of the attempt's own folder.
+    fn folder_name(&self) -> String {
+        context::folder_name((self.work.execution, self.work.stamp))
+    }
+
+    /// Returns the path of the attempt's own folder if it has no slot.
+    fn folder_beside_slots(&self) -> PathBuf {
+        self.context.site.runtime_dir.join(self.folder_name())
+    }
+}
+
+/// Converts a launch error into a failure. If the warden was lost, the program may or may not have started.
+fn unstarted(error: &io::Error) -> Failure {
+    if error.kind() == io::ErrorKind::ConnectionAborted {
+        return Failure::new(Code::Interrupted, "its process holder was lost");
+    }
+    error.raw_os_error().map_or_else(
+        || Failure::new(Code::NotStarted, "the program could not be started"),
+        spawn_failure,
+    )
+}
+
+/// Returns the ids of a request for templates.
+fn request_ids(work: &Work) -> RequestIds {
+    RequestIds {
+        execution_id: work.execution.to_string(),
+        agent_id: work.spec.id.to_string(),
+        context_id: work.request.context.0.clone(),
+        message_id: work.request.message.0.clone(),
+    }
+}

@@ -1,0 +1,123 @@
+//! Renders a program's arguments, and rejects those that no program could take or would misread.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::program::ProgramSpec;
+
+use crate::platform::template::{Template, Values};
+
+/// Greatest length of a single argument or variable on Linux, without its closing zero byte.
+const LONGEST: usize = 131_071;
+
+/// Greatest length of arguments and environment together; Linux accepts 2 MiB at the default stack limit.
+const LONGEST_TOGETHER: usize = 1_536 * 1024;
+
+/// Bytes that the kernel adds to each argument: a closing zero byte and a pointer.
+const OVERHEAD: usize = 1 + size_of::<usize>();
+
+/// Returns the rendered arguments of an attempt.
+///
+/// # Errors
+/// Fails if a template names a value that the request does not have, or if an argument cannot be passed or would be
+/// read as an option.
+pub(super) fn arguments(
+    program: &ProgramSpec,
+    templates: &[String],
+    values: &Values,
+) -> Result<Vec<String>, Failure> {
+    let mut arguments = Vec::with_capacity(templates.len());
+    let mut is_guarded = false;
+    for (index, template) in templates.iter().enumerate() {
+        let argument = render(template, values)
+            .ok_or_else(|| rejected(format!("argument {} could not be rendered", index + 1)))?;
+        may_be_passed(argument.as_bytes())?;
+        if !is_guarded && is_option_in_disguise(program, template, &argument) {
+            return Err(rejected("the input starts with `-` and would be read as an option"));
+        }
+        // After `--` programs read no argument as an option.
+        is_guarded |= template == "--";
+        arguments.push(argument);
+    }
+    Ok(arguments)
+}
+
+/// Renders the name of a file in the execution's own folder.
+///
+/// # Errors
+/// Fails if the name is empty or leads out of the folder.
+pub(super) fn file_name(template: &str, values: &Values) -> Result<String, Failure> {
+    let name = render(template, values)
+        .ok_or_else(|| rejected("the name of the agent's file could not be rendered"))?;
+    let is_plain = !name.is_empty()
+        // File systems of Linux have no longer names.
+        && name.len() <= 255
+        && !name.contains(['/', '\0'])
+        && !matches!(name.as_str(), "." | "..");
+    if is_plain {
+        Ok(name)
+    } else {
+        Err(rejected("the name of the agent's file is not a plain file name"))
+    }
+}
+
+/// Checks limits that the kernel would report only after the attempt has started.
+///
+/// # Errors
+/// Fails if a variable holds a zero byte, or if arguments and environment are too long together.
+pub(super) fn fits(
+    arguments: &[String],
+    environment: &BTreeMap<OsString, OsString>,
+) -> Result<(), Failure> {
+    let mut length: usize = arguments.iter().map(|argument| argument.len() + OVERHEAD).sum();
+    for (name, value) in environment {
+        may_be_passed(value.as_bytes())?;
+        length += name.len() + 1 + value.len() + OVERHEAD;
+    }
+    if length > LONGEST_TOGETHER {
+        return Err(rejected(
+            "the arguments and the environment together are too long for a command line",
+        ));
+    }
+    Ok(())
+}
+
+/// Renders a text of the success contract.
+///
+/// # Errors
+/// Fails if a template names a value that the request does not have, or if the text cannot be passed.
+pub(super) fn filled(template: &str, values: &Values) -> Result<String, Failure> {
+    let text = render(template, values)
+        .ok_or_else(|| rejected("a success check could not be rendered"))?;
+    may_be_passed(text.as_bytes())?;
+    Ok(text)
+}
+
+fn render(template: &str, values: &Values) -> Option<String> {
+    Template::new(template).and_then(|template| template.render(values)).ok()
+}
+
+fn may_be_passed(text: &[u8]) -> Result<(), Failure> {
+    if text.contains(&0) {
+        return Err(rejected("the input contains a zero byte, which no command line can contain"));
+    }
+    if text.len() > LONGEST {
+        return Err(rejected("the input is too long for one argument of a command line"));
+    }
+    Ok(())
+}
+
+/// Returns true if a value of the request stands at the start of the argument and looks like an option. A value from
+/// the configuration itself may be an option.
+fn is_option_in_disguise(program: &ProgramSpec, template: &str, argument: &str) -> bool {
+    let starts_with_value = template.starts_with("{{") || template.starts_with("{%");
+    let is_configured = program.params.values().any(|value| value == argument);
+    starts_with_value && argument.starts_with('-') && !is_configured
+}
+
+fn rejected(message: impl Into<String>) -> Failure {
+    Failure::new(Code::InputRejected, message)
+}

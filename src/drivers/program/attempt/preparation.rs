@@ -1,0 +1,227 @@
+//! Preparation of an attempt whose folders are known: its command line, input, output and success checks.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use algonius_actors::driver::Work;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::host::resources::{Grouping, Resources};
+use algonius_actors::model::program::{InputPattern, OnLoss, OutputPattern};
+use algonius_warden::{Launch, RootCapabilities, Stdin};
+
+use super::AttemptStart;
+use super::arguments::{arguments, file_name, filled, fits};
+use super::workdir_setup::WorkdirSpec;
+use crate::drivers::files::file_access::Reach;
+use crate::drivers::files::input_files;
+use crate::drivers::files::scratch_dir::{Folder, OwnFile};
+use crate::drivers::program::environment::environment;
+use crate::drivers::program::running_process::Output;
+use crate::drivers::program::sandbox::{self, StartSandbox, is_confined};
+use crate::drivers::program::success_checks::{RunningCheck, SuccessProof};
+use crate::platform::template::Values;
+
+/// Bytes of a stream that are held beyond the retained limit, so that a truncation can be detected.
+const BEYOND_THE_LIMIT: u64 = 64 * 1024;
+
+/// Bytes of a stream that are held of an interactive agent: its output contains each event of its protocol.
+const WHOLE_CONVERSATION: u64 = 64 * 1024 * 1024;
+
+/// Variables that describe one message, so a program that takes several messages does not get them.
+const OF_ONE_MESSAGE: [&str; 4] = ["A2A_MESSAGE_ID", "A2A_TASK_ID", "TRACEPARENT", "TRACESTATE"];
+
+/// Attempt whose folders are known.
+pub(super) struct Preparation<'a> {
+    attempt: &'a AttemptStart,
+    /// Path of the attempt's own folder, which may not exist yet.
+    folder: PathBuf,
+    working_dir: PathBuf,
+    /// Name of the input file; empty if there is none.
+    input_name: String,
+    /// Values for the templates of the configuration, with the paths of the input file and of the output file.
+    values: Values,
+}
+
+impl<'a> Preparation<'a> {
+    /// Returns the preparation of an attempt with these folders.
+    ///
+    /// # Errors
+    /// `input-rejected` if the request leads to no usable name of a file.
+    pub(super) fn of(
+        attempt: &'a AttemptStart,
+        folder: PathBuf,
+        working_dir: PathBuf,
+    ) -> Result<Self, Failure> {
+        let program = &attempt.program;
+        let mut values = attempt.values();
+        let input_name = match program.input {
+            InputPattern::File => file_name(&program.input_file, &values)?,
+            InputPattern::Stdin | InputPattern::Args | InputPattern::JsonRpc => String::new(),
+        };
+        let output_file = match program.output {
+            OutputPattern::File => folder.join(file_name(&program.output_file, &values)?),
+            OutputPattern::Stdout
+            | OutputPattern::Events
+            | OutputPattern::Native(_)
+            | OutputPattern::JsonRpc => PathBuf::new(),
+        };
+        (values.input_file, values.output_file) = (folder.join(&input_name), output_file);
+        Ok(Self { attempt, folder, working_dir, input_name, values })
+    }
+
+    /// Returns the path of the attempt's own folder.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Returns the launch of the program, without its sandbox.
+    ///
+    /// # Errors
+    /// `input-rejected` if the request cannot be passed to a program.
+    pub(super) fn launch(&self) -> Result<Launch, Failure> {
+        let AttemptStart { program, context, work, session, .. } = self.attempt;
+        let inherited = &context.inherited;
+        let args = arguments(program, session.arguments(program), &self.values)?;
+        let mut env = environment(program, inherited, work);
+        let listing = input_files::listing(&work.request.input.parts, &self.folder);
+        env.extend(listing.map(|listing| (input_files::FILES.into(), listing.into())));
+        if is_confined(work, program) {
+            sandbox::set_temporary(&mut env, program, inherited, &self.folder);
+        }
+        let is_kept = program.keeping.is_some();
+        if is_kept {
+            OF_ONE_MESSAGE.iter().for_each(|name| _ = env.remove(OsStr::new(name)));
+        }
+        fits(&args, &env)?;
+        let stdin = match program.input {
+            _ if program.control().is_some() => Stdin::Fed,
+            _ if program.dialogue.is_some() => Stdin::Open,
+            // Complete before the start, because the program may outlive the service that would write the rest.
+            InputPattern::Stdin => Stdin::Whole(work.request.input.text().into_bytes()),
+            InputPattern::File | InputPattern::Args | InputPattern::JsonRpc => {
+                Stdin::Whole(Vec::new())
+            }
+        };
+        let Work { execution, stamp, spec, .. } = work;
+        Ok(Launch {
+            execution: *execution,
+            stamp: *stamp,
+            program: program.command.clone(),
+            args,
+            env,
+            working_dir: self.working_dir.clone(),
+            stdin,
+            cap: match is_kept {
+                // A pooled process ends with the service, so no later process reads this output again.
+                true => 0,
+                // The next process instance repeats the whole conversation of an interactive agent.
+                false if program.control().is_some() => WHOLE_CONVERSATION,
+                false => spec.limits.sizes.output as u64 + BEYOND_THE_LIMIT,
+            },
+            dies_alone: program.on_loss == OnLoss::Kill,
+            limits: Vec::new(),
+            ruleset: None,
+            scratch: None,
+            rights: RootCapabilities::All,
+            user: program.user,
+            wrapper: None,
+            resources: program.resources,
+        })
+    }
+
+    /// Returns the success checks of the attempt, if the contract has any. A check of a resumed program gets a `sandbox`
+    /// of its own.
+    ///
+    /// # Errors
+    /// `input-rejected` if the request cannot be passed to a check.
+    pub(super) async fn success_proof(
+        &self,
+        sandbox: Option<&StartSandbox>,
+    ) -> Result<Option<SuccessProof>, Failure> {
+        let AttemptStart { program, warden, .. } = self.attempt;
+        let contract = &program.success;
+        if !SuccessProof::is_asked(contract) {
+            return Ok(None);
+        }
+        let mut proof = SuccessProof { schema: contract.schema.clone(), ..SuccessProof::default() };
+        if let Some(path) = &contract.artifact {
+            let reach = self.reach(Some(self.folder.clone())).await;
+            proof.artifact = Some((filled(path, &self.values)?, reach));
+        }
+        if let Some(check) = &contract.check {
+            let args = check.args.iter().map(|word| filled(word, &self.values));
+            let launch = Launch {
+                program: check.command.clone(),
+                args: args.collect::<Result<_, _>>()?,
+                stdin: Stdin::Whole(Vec::new()),
+                // A check is never resumed: its result is lost together with the process that waits for it.
+                dies_alone: true,
+                // The output of a check need not outlive the service. Without it, the check uses no output memory while
+                // the checked program does.
+                cap: 0,
+                resources: Resources { grouping: Grouping::Off, ..Resources::default() },
+                ..self.launch()?
+            };
+            let hold = match sandbox {
+                Some(sandbox) => sandbox.clone(),
+                None => self.sandbox_of_check().await?,
+            };
+            let (warden, limit) = (Arc::clone(warden), check.limit);
+            proof.check = Some(RunningCheck { hold, launch, warden, limit });
+        }
+        Ok(Some(proof))
+    }
+
+    /// Returns the sandbox of a check that reads the files of a resumed program.
+    async fn sandbox_of_check(&self) -> Result<StartSandbox, Failure> {
+        let AttemptStart { program, context, work, .. } = self.attempt;
+        let plan = sandbox::plan(program, context, work, &self.working_dir).await?;
+        let plan = plan.allowing(&self.folder);
+        let (sandbox, _slot) = sandbox::prepare(plan, context, program).await?;
+        Ok(sandbox)
+    }
+
+    /// Returns the source of the answer. The permitted files are determined before the program starts.
+    pub(super) async fn output(&self, folder: Option<&Folder>) -> Output {
+        let program = &self.attempt.program;
+        let dialect = match program.output {
+            OutputPattern::Stdout if program.dialogue.is_none() => return Output::Stdout,
+            OutputPattern::File => {
+                let file = folder.zip(self.values.output_file.file_name());
+                let file = file.map(|(folder, name)| OwnFile::new(folder, name, program.user));
+                return Output::File(file.and_then(Result::ok));
+            }
+            OutputPattern::Stdout | OutputPattern::Events | OutputPattern::JsonRpc => None,
+            OutputPattern::Native(dialect) => Some(dialect),
+        };
+        let folder = folder.map(|folder| folder.path().to_owned());
+        Output::Events(self.reach(folder).await, dialect)
+    }
+
+    /// Returns the files that the program may hand over: those in its working directory and in `folder`.
+    async fn reach(&self, folder: Option<PathBuf>) -> Reach {
+        let AttemptStart { program, context, .. } = self.attempt;
+        let hidden = sandbox::hidden(program, context);
+        let reach = Reach::of(self.working_dir.clone(), folder, hidden).await;
+        // The service may be root, and could read more than the program.
+        reach.with_rights_of(program.user)
+    }
+
+    /// Returns the contents of the attempt's own folder, or `None` if it needs no folder.
+    pub(super) fn workdir(&self) -> Option<WorkdirSpec> {
+        let AttemptStart { program, work, .. } = self.attempt;
+        let has_place = is_confined(work, program);
+        let takes_file = program.input == InputPattern::File;
+        let has_files = input_files::has_files(&work.request.input.parts);
+        let gives_file = program.output == OutputPattern::File;
+        (has_place || takes_file || has_files || gives_file).then(|| WorkdirSpec {
+            folder: self.folder.clone(),
+            has_place,
+            input: takes_file.then(|| self.input_name.clone()),
+            has_files,
+            owner: program.user,
+            request: Arc::clone(&work.request),
+        })
+    }
+}

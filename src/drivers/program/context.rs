@@ -1,0 +1,96 @@
+//! Context that all attempts of a service share: its folders, sandboxes, environment and session store.
+
+use std::collections::HashSet;
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::model::execution::AttemptId;
+use algonius_actors::model::id::ExecutionId;
+use algonius_actors::ports::sessions::Sessions;
+use tokio::time::Instant;
+
+use super::environment::{self, Inherited};
+use super::service_paths::ServicePaths;
+use crate::drivers::files::scratch_slots::Slots;
+
+/// Name of the empty file.
+const EMPTY: &str = "empty";
+
+/// Time limit for the removal of left folders, during which the service does not listen yet.
+const SWEEP: Duration = Duration::from_secs(30);
+
+/// Paths and capabilities that all drivers of a service share.
+#[derive(Debug, Clone)]
+pub struct DriverContext {
+    /// Directory of the executions' own folders, for their input and output files.
+    pub runtime_dir: PathBuf,
+    /// Sockets of other programs through which a program could be started outside of a sandbox.
+    pub sockets: Vec<PathBuf>,
+    /// Path of bubblewrap, if it works.
+    pub bubblewrap: Option<PathBuf>,
+    /// True if the folders of executions are in memory, where operations do not wait for a disk.
+    pub in_memory: bool,
+}
+
+/// Returns the name of the folder of an attempt.
+#[must_use]
+pub fn folder_name((execution, stamp): (ExecutionId, AttemptId)) -> String {
+    format!("{execution}-{}-{}", stamp.turn, stamp.attempt)
+}
+
+/// Context that all attempts of a service share.
+pub struct SharedDriverContext {
+    /// Paths and capabilities.
+    pub(super) site: DriverContext,
+    /// Files of the service, which no program may read or change.
+    pub service: Arc<ServicePaths>,
+    /// Scratch folders of confined programs.
+    pub(super) slots: Arc<Slots>,
+    /// Environment of the service as far as programs may see it.
+    pub(super) inherited: Inherited,
+    /// Store of the sessions in which programs remember conversations.
+    pub(super) sessions: Arc<dyn Sessions>,
+}
+
+impl SharedDriverContext {
+    /// Returns a context with the allowed part of this process's present environment.
+    #[must_use]
+    pub fn new(
+        site: DriverContext,
+        service: Arc<ServicePaths>,
+        sessions: Arc<dyn Sessions>,
+    ) -> Self {
+        let slots = Arc::new(Slots::new(&site.runtime_dir));
+        // Shared by all agents: a copy for each would take about 1 KB.
+        Self { site, service, slots, inherited: environment::inherited(), sessions }
+    }
+
+    /// Returns the empty file in the runtime folder, which replaces files that a program may not read.
+    pub(super) fn empty_file(&self) -> PathBuf {
+        self.site.runtime_dir.join(EMPTY)
+    }
+
+    /// Creates the folders and files that sandboxes need.
+    ///
+    /// # Errors
+    /// Fails if the runtime folder cannot be written.
+    pub fn prepare(&self) -> io::Result<()> {
+        // Bubblewrap mounts this file in place of hidden ones, so nobody may write to it.
+        let made =
+            OpenOptions::new().write(true).create_new(true).mode(0o444).open(self.empty_file());
+        match made {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes the folders of executions that ended while the service was down; `lives` returns true if an execution
+    /// continues, and `slots` are the slots of those that do. May block for some seconds.
+    pub fn sweep(&self, lives: &dyn Fn(&str) -> bool, slots: &HashSet<u64>) -> usize {
+        self.slots.sweep((&self.site.runtime_dir, Instant::now() + SWEEP), lives, slots)
+    }
+}

@@ -1,0 +1,275 @@
+//! Driver of command-line programs: one process for each attempt.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::driver::{Claimed, Driver, Hold, Lease, UsageFuture, Work};
+use algonius_actors::model::agent::AgentSpec;
+use algonius_actors::model::agent::workspace::Workspace;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::AttemptId;
+use algonius_actors::model::execution::event::TextChannel;
+use algonius_actors::model::execution::request::Request;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::ExecutionId;
+use algonius_actors::model::interaction::{AnswerValue, WireId};
+use algonius_actors::model::observation::status::PooledProcess;
+use algonius_actors::model::program::{OnLoss, OutputPattern, ProgramSpec};
+use algonius_actors::report::Reporter;
+use algonius_warden::{UsageGauge, Warden};
+use async_trait::async_trait;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tracing::Instrument;
+
+use super::attempt::AttemptStart;
+use super::context::SharedDriverContext;
+use super::persistent;
+use super::persistent::pool::ProcessPool;
+use super::running_process::{EndedRun, Process, RunningProcess};
+use super::session_resume::{self, SessionResume};
+use super::workspace;
+use crate::drivers::control::{Control, LeaseOrders};
+
+/// Time for which the program of a lost holder waits for another one.
+const UNCLAIMED: Duration = Duration::from_secs(10);
+
+/// Driver that runs an agent's program. It needs a tokio runtime.
+pub struct ProcessDriver {
+    program: Arc<ProgramSpec>,
+    context: Arc<SharedDriverContext>,
+    warden: Arc<dyn Warden>,
+    /// Pool of session processes, if the agent has one.
+    pool: Option<Arc<ProcessPool>>,
+}
+
+impl ProcessDriver {
+    /// Returns a driver of one program, which `warden` starts.
+    #[must_use]
+    pub fn new(
+        program: Arc<ProgramSpec>,
+        context: Arc<SharedDriverContext>,
+        warden: Arc<dyn Warden>,
+    ) -> Self {
+        let pool = program.keeping.map(ProcessPool::new);
+        Self { program, context, warden, pool }
+    }
+}
+
+#[async_trait]
+impl Driver for ProcessDriver {
+    async fn workspace(&self, spec: &AgentSpec, request: &Request) -> Option<Workspace> {
+        workspace::workspace(&self.program, spec, request).await
+    }
+
+    fn takes_turns(&self) -> bool {
+        self.program.remembers()
+    }
+
+    fn growing_answer(&self) -> Option<TextChannel> {
+        let ProgramSpec { output, dialogue, success, .. } = &*self.program;
+        if self.program.control().is_some() {
+            return Some(TextChannel::Answer);
+        }
+        match output {
+            OutputPattern::Native(_) => Some(TextChannel::Answer),
+            OutputPattern::Stdout if dialogue.is_none() && success.json_pointer.is_none() => {
+                Some(TextChannel::Stdout)
+            }
+            _ => None,
+        }
+    }
+
+    fn kept(&self) -> Vec<PooledProcess> {
+        self.pool.as_ref().map(|pool| pool.all()).unwrap_or_default()
+    }
+
+    fn start(&self, work: Work, report: Reporter) -> Lease {
+        self.drive(Begin::Anew, work, report)
+    }
+
+    fn claim(&self, execution: ExecutionId, stamp: AttemptId) -> Option<Claimed> {
+        let is_wanted = self.program.on_loss == OnLoss::Reattach;
+        let held = if is_wanted { self.warden.claim(execution, stamp) } else { None };
+        held.map(|held| Claimed { ran: held.age })
+    }
+
+    fn resume(&self, work: Work, report: Reporter) -> Lease {
+        self.drive(Begin::Held, work, report)
+    }
+
+    async fn end(&self, execution: ExecutionId, stamp: AttemptId) {
+        self.warden.sweep(execution, stamp).await;
+    }
+}
+
+impl ProcessDriver {
+    fn drive(&self, begin: Begin, work: Work, report: Reporter) -> Lease {
+        let (orders, received) = LeaseOrders::to_run();
+        let (execution, stamp) = (work.execution, work.stamp);
+        let attempt = AttemptStart {
+            program: Arc::clone(&self.program),
+            context: Arc::clone(&self.context),
+            warden: Arc::clone(&self.warden),
+            work,
+            session: SessionResume::default(),
+        };
+        let (found, gauge) = watch::channel(None);
+        let (told, orders_for) = ((report, found), received);
+        let span = tracing::Span::current();
+        let task = match &self.pool {
+            // Session processes end with the service, so a held program never belongs to a pool.
+            Some(pool) if begin == Begin::Anew => {
+                let pool = Arc::clone(pool);
+                tokio::spawn(persistent::serve(attempt, pool, told, orders_for).instrument(span))
+            }
+            _ => tokio::spawn(serve(attempt, begin, told, orders_for).instrument(span)),
+        };
+        let warden = Arc::clone(&self.warden);
+        Box::new(ProcessLease { orders, gauge, task, warden, execution, stamp })
+    }
+}
+
+/// Way in which an attempt gets its program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Begin {
+    /// The attempt starts the program.
+    Anew,
+    /// An earlier process instance of the service has started the program.
+    Held,
+}
+
+/// Lease of a running attempt. Dropping it is an order too: the task detects the closed channel, and keeps the program
+/// for the next process instance.
+struct ProcessLease {
+    orders: LeaseOrders,
+    /// Gauge of the program, after it has started.
+    gauge: watch::Receiver<Option<UsageGauge>>,
+    task: JoinHandle<()>,
+    warden: Arc<dyn Warden>,
+    execution: ExecutionId,
+    stamp: AttemptId,
+}
+
+#[async_trait]
+impl Hold for ProcessLease {
+    fn stop(&self) {
+        self.orders.stop();
+    }
+
+    fn answer(&self, wire: WireId, answer: Option<AnswerValue>) {
+        self.orders.answer(wire, answer);
+    }
+
+    fn usage(&self) -> UsageFuture {
+        let gauge = self.gauge.borrow().clone();
+        Box::pin(async move { gauge?.read().await })
+    }
+
+    async fn clean(self: Box<Self>) {
+        let Self { orders, task, warden, execution, stamp, .. } = *self;
+        orders.release();
+        if let Err(error) = task.await {
+            tracing::error!(%execution, %error, "task of an attempt failed");
+            // After a panic of the task nobody else ends the processes of the attempt.
+            warden.sweep(execution, stamp).await;
+        }
+    }
+}
+
+/// Runs an attempt from the start order until nothing of it remains.
+async fn serve(
+    mut attempt: AttemptStart,
+    mut begin: Begin,
+    (report, gauge): (Reporter, watch::Sender<Option<UsageGauge>>),
+    orders: Control,
+) {
+    loop {
+        let (live, process) = match attempt.start_or_claim(begin, &report, &orders).await {
+            Ok(begun) => begun,
+            Err(failure) => return report.ended(Err(failure), None),
+        };
+        gauge.send_replace(Some(live.gauge()));
+        // If the holder was lost before the program started, recovery may have settled the attempt without it, so no
+        // claim will come.
+        let patience = if orders.is_lost() { Duration::ZERO } else { UNCLAIMED };
+        let mut wishes = orders.clone();
+        let ended = tokio::select! {
+            ended = live.run(process, &report, orders.clone()) => Some(ended),
+            _ = wishes.released() => None,
+            () = live.taken() => None,
+        };
+        match ended {
+            Some(ended) if ended.is_lost() && !orders.is_stopped() => {
+                // The program lost its session before any work, so a new attempt can repeat it.
+                live.clear().await;
+                let SharedDriverContext { sessions, .. } = &*attempt.context;
+                if let Err(failure) =
+                    session_resume::abandon(&attempt.work, &**sessions, &report).await
+                {
+                    return report.ended(Err(failure), None);
+                }
+                begin = Begin::Anew;
+            }
+            Some(mut ended) => {
+                // Before the report: after it the next message of the conversation may start and look for its session.
+                attempt.remember(&mut ended, &report).await;
+                // Before `detach`, which waits for the holder: it orders the clean-up only after the report.
+                ended.report(report);
+                detach(live, orders, patience).await;
+                return;
+            }
+            None if detach(live, orders, patience).await => {
+                let failure = Failure::new(Code::Interrupted, "it was released before its end");
+                return report.ended(Err(failure), None);
+            }
+            None => return report.leave(),
+        }
+    }
+}
+
+impl AttemptStart {
+    /// Starts the program, or takes over the one of an earlier process instance.
+    async fn start_or_claim(
+        &mut self,
+        begin: Begin,
+        report: &Reporter,
+        orders: &Control,
+    ) -> Result<(RunningProcess, Process), Failure> {
+        let SharedDriverContext { sessions, .. } = &*self.context;
+        self.session = SessionResume::find(&self.program, &self.work, &**sessions, report).await?;
+        // A start is never interrupted, so that no process can appear after the clean-up.
+        match begin {
+            Begin::Anew => self.clone().start(orders).await,
+            Begin::Held => self.clone().resume(report, orders).await,
+        }
+    }
+
+    /// Stores the session of a successful run. The answer does not depend on it.
+    async fn remember(&self, ended: &mut EndedRun, report: &Reporter) {
+        let Some(named) = ended.remembered() else { return };
+        let SharedDriverContext { sessions, .. } = &*self.context;
+        let keeper = (&**sessions, report);
+        if let Err(error) = self.session.store(&self.program, &self.work, keeper, named).await {
+            tracing::error!(execution = %self.work.execution, %error, "failed to store session");
+        }
+    }
+}
+
+/// Waits until the holder releases the program, and removes its remains; returns true if it did. After a crash another
+/// process may claim the program within `patience`: then it is left as it is.
+async fn detach(live: RunningProcess, mut orders: Control, patience: Duration) -> bool {
+    let is_taken = tokio::select! {
+        () = live.taken() => true,
+        is_cleaned = orders.released() => {
+            !is_cleaned && timeout(patience, live.taken()).await.is_ok()
+        }
+    };
+    if is_taken {
+        live.leave();
+    } else {
+        live.clear().await;
+    }
+    !is_taken
+}

@@ -1,0 +1,54 @@
+//! Environment variables of a program: an allow-list, its own variables, and the ids of its work.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::OsString;
+
+use algonius_actors::driver::Work;
+use algonius_actors::model::execution::trace::Trace;
+use algonius_actors::model::program::ProgramSpec;
+
+/// Variables of the service that every program may see. All other variables of the service, tokens above all, stay with
+/// the service.
+const ALLOWED: &[&str] =
+    &["PATH", "HOME", "LANG", "LC_ALL", "TERM", "TZ", "USER", "LOGNAME", "SHELL", "TMPDIR"];
+
+/// Allowed part of the service's environment.
+pub(super) type Inherited = BTreeMap<OsString, OsString>;
+
+/// Reads the allowed part of this process's environment.
+pub(super) fn inherited() -> Inherited {
+    let allowed = ALLOWED.iter().filter_map(|name| Some(((*name).into(), env::var_os(name)?)));
+    allowed.collect()
+}
+
+/// Returns the environment of one attempt without the tags that the warden adds. Configured variables override
+/// inherited ones, the caller's choice overrides both, and the ids of the work override all.
+pub(super) fn environment(
+    program: &ProgramSpec,
+    inherited: &Inherited,
+    work: &Work,
+) -> BTreeMap<OsString, OsString> {
+    let configured = program.env.iter().map(|(name, variable)| (name, variable.value.clone()));
+    let own = [
+        ("A2A_MESSAGE_ID", work.request.message.0.clone()),
+        ("A2A_TASK_ID", work.execution.to_string()),
+        ("A2A_CONTEXT_ID", work.request.context.0.clone()),
+        ("ALGONIUS_AGENT_ID", work.spec.id.to_string()),
+    ];
+    let trace = Trace::of_attempt(work.request.origin.trace.as_ref(), work.execution, work.stamp);
+    let traced = [("TRACEPARENT", trace.traceparent()), ("TRACESTATE", trace.state)];
+    let chosen = work.request.overrides().env;
+    let mut environment = inherited.clone();
+    environment.extend(configured.map(|(name, value)| (name.into(), value.into())));
+    environment.extend(chosen.into_iter().map(|(name, value)| (name.into(), value.into())));
+    // The ids come late, so that neither the configuration nor a caller can replace them.
+    environment.extend(own.map(|(name, value)| (name.into(), value.into())));
+    environment.extend(
+        traced
+            .into_iter()
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(name, value)| (name.into(), value.into())),
+    );
+    environment
+}

@@ -1,0 +1,255 @@
+//! One message to a session process, which a pool keeps for the rest of its conversation.
+
+pub(super) mod pool;
+mod process;
+mod receive;
+
+use std::sync::Arc;
+
+use algonius_actors::decide::classify::contract::{AttemptOutcome, judge};
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::AttemptId;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::ExecutionId;
+use algonius_actors::model::program::Exit;
+use algonius_actors::model::session::{Conversation, SessionId};
+use algonius_actors::ports::ledger::LedgerError;
+use algonius_actors::report::Reporter;
+use algonius_warden::UsageGauge;
+use tokio::sync::watch;
+
+use self::pool::{PoolReservation, PoolTerms, ProcessPool, ReservedProcess};
+use self::process::{ConversationProgress, PersistentProcess, ProcessKey};
+use self::receive::{AnswerEnd, ReceivedAnswer};
+use super::attempt::{AttemptStart, StartedProgram};
+use super::context::SharedDriverContext;
+use super::running_process::{EndedRun, Output};
+use super::session_resume::{self, SessionResume};
+use crate::drivers::adapters::event_reader::EventSummary;
+use crate::drivers::control::Control;
+use crate::drivers::files::input_files;
+use crate::drivers::stdio::protocol::StdioTurn;
+
+/// Runs one message from its order to its end. Whatever the result, the program is then back in the pool, or nothing of
+/// it remains.
+pub(super) async fn serve(
+    attempt: AttemptStart,
+    pool: Arc<ProcessPool>,
+    (report, gauge): (Reporter, watch::Sender<Option<UsageGauge>>),
+    orders: Control,
+) {
+    let turn = SessionTurn { attempt, pool, orders };
+    match Box::pin(turn.take(&report, &gauge)).await {
+        Ok(ended) => ended.report(report),
+        Err(failure) => report.ended(Err(failure), None),
+    }
+}
+
+/// Returns a successful exit, which also stands for a program that continues to run.
+const fn well() -> Exit {
+    Exit::Code(0)
+}
+
+struct SessionTurn {
+    attempt: AttemptStart,
+    pool: Arc<ProcessPool>,
+    orders: Control,
+}
+
+impl SessionTurn {
+    async fn take(
+        mut self,
+        report: &Reporter,
+        gauge: &watch::Sender<Option<UsageGauge>>,
+    ) -> Result<EndedRun, Failure> {
+        let work = &self.attempt.work;
+        if input_files::has_files(&work.request.input.parts) {
+            let why = "the agent accepts no files, because its process stays between messages";
+            return Err(Failure::new(Code::InputRejected, why));
+        }
+        loop {
+            // Boxed: the redactors of its output would make this future, and all futures around it, too large.
+            let ended = Box::pin(self.once(report, gauge)).await?;
+            if !ended.is_lost() || self.orders.is_stopped() {
+                return Ok(ended);
+            }
+            // The program lost its session before any work, so a new process can repeat the message.
+            let SharedDriverContext { sessions, .. } = &*self.attempt.context;
+            session_resume::abandon(&self.attempt.work, &**sessions, report).await?;
+        }
+    }
+
+    async fn once(
+        &mut self,
+        report: &Reporter,
+        gauge: &watch::Sender<Option<UsageGauge>>,
+    ) -> Result<EndedRun, Failure> {
+        let kept = self.program(report).await?;
+        let dialogue = match self.dialogue(&kept) {
+            Ok(dialogue) => dialogue,
+            Err(failure) => {
+                self.return_to_pool(kept, report);
+                return Err(failure);
+            }
+        };
+        gauge.send_replace(Some(kept.process.tree.gauge()));
+        report.started(Some(kept.process.pid));
+        let heard = Box::pin(self.receive_answer(kept, dialogue, report)).await;
+        heard.unwrap_or_else(|error| {
+            tracing::error!(%error, "failed to persist output of session process");
+            let why = "the output of the agent could not be recorded";
+            Err(Failure::new(Code::LedgerUnavailable, why))
+        })
+    }
+
+    fn terms(&self) -> PoolTerms {
+        let grace = self.attempt.work.spec.limits.deadlines.grace;
+        PoolTerms { grace, resources: self.attempt.program.resources }
+    }
+
+    fn return_to_pool(&self, kept: ReservedProcess, report: &Reporter) {
+        self.pool.put_back(kept, self.terms(), report.now());
+    }
+
+    fn dialogue(&self, kept: &ReservedProcess) -> Result<StdioTurn, Failure> {
+        let Some(spec) = &self.attempt.program.dialogue else {
+            return Err(Failure::new(Code::Internal, "a session process has no protocol"));
+        };
+        let mut values = self.attempt.values();
+        if let Some(id) = &kept.process.progress.session {
+            id.expose().clone_into(&mut values.session_id);
+        }
+        StdioTurn::of(spec, &values, kept.process.progress.calls)
+    }
+
+    /// Returns the program of the conversation: the pooled one if it fits, or a new one.
+    async fn program(&mut self, report: &Reporter) -> Result<ReservedProcess, Failure> {
+        let conversation = Conversation::of(&self.attempt.work.request);
+        let fit = ProcessKey {
+            place: self.attempt.workplace().await?,
+            overrides: self.attempt.work.request.overrides(),
+        };
+        match self.pool.take(&conversation).await {
+            Some(kept) if kept.process.key == fit => return Ok(kept),
+            Some(kept) => kept.end(self.terms().grace).await,
+            None => {}
+        }
+        let SharedDriverContext { sessions, .. } = &*self.attempt.context;
+        let (program, work) = (&self.attempt.program, &self.attempt.work);
+        self.attempt.session = SessionResume::find(program, work, &**sessions, report).await?;
+        if program.session.is_none() {
+            session_resume::mention_loss(work, &**sessions, report).await?;
+        }
+        let reservation = self.pool.enter(&conversation, report.now()).await;
+        self.start(reservation, fit).await
+    }
+
+    async fn start(
+        &self,
+        reservation: PoolReservation,
+        fit: ProcessKey,
+    ) -> Result<ReservedProcess, Failure> {
+        // A session process belongs to no execution: its holder knows it by an id of its own.
+        let mut attempt = self.attempt.clone();
+        (attempt.work.execution, attempt.work.stamp) = (ExecutionId::fresh(), AttemptId::FIRST);
+        let StartedProgram { spawned, folder, output, .. } =
+            Box::pin(attempt.launch_for(&self.orders)).await?;
+        let Output::Events(reach, dialect) = output else {
+            return Err(Failure::new(Code::Internal, "a session process has no events"));
+        };
+        self.pool.started(&reservation, spawned.pid);
+        let session = attempt.session.id(&attempt.program, &attempt.work);
+        let progress = ConversationProgress { session, ..ConversationProgress::default() };
+        let process = PersistentProcess {
+            pid: spawned.pid,
+            stdout: spawned.stdout,
+            stderr: spawned.stderr,
+            stdin: spawned.stdin,
+            ending: spawned.ending,
+            tree: spawned.tree,
+            account: spawned.account,
+            folder,
+            reach,
+            dialect,
+            key: fit,
+            progress,
+        };
+        Ok(ReservedProcess { process, reservation })
+    }
+
+    /// Sends the message to the program, and judges its answer.
+    async fn receive_answer(
+        &self,
+        mut kept: ReservedProcess,
+        dialogue: StdioTurn,
+        report: &Reporter,
+    ) -> Result<Result<EndedRun, Failure>, LedgerError> {
+        if kept.process.progress.calls > 0 {
+            report.count_from(kept.process.progress.counted.clone());
+        }
+        let ReceivedAnswer { end, told, stdout, stderr } =
+            Box::pin(self.listen(&mut kept.process, dialogue, report)).await?;
+        let is_long = [&stdout, &stderr, &told.text].iter().any(|text| text.raw.is_long());
+        let turn = if is_long { kept.process.account.reading_turn().await } else { None };
+        let exit = match &end {
+            AnswerEnd::Over => well(),
+            AnswerEnd::Exit(exit) => *exit,
+            AnswerEnd::Fault(failure) => {
+                kept.end(self.terms().grace).await;
+                return Ok(Err(failure.clone()));
+            }
+        };
+        let EventSummary { text, testimony, interruption, has_more } = told;
+        let (stdout, stderr) = (stdout.raw(), stderr.raw());
+        let (answer, now) = (Some(text.raw()), report.now());
+        let evidence =
+            AttemptOutcome { exit, answer, has_more, stdout, stderr, told: testimony, now };
+        let verdict = judge(&self.attempt.program, &evidence);
+        if verdict.is_ok() {
+            report.answered(text.raw());
+        }
+        let aftermath = self.attempt.session.after(&self.attempt.program, exit, [stdout, stderr]);
+        drop(turn);
+        let exit_code = if matches!(end, AnswerEnd::Exit(_)) { exit.code() } else { None };
+        let mut ended = EndedRun { verdict, exit_code, interruption, session_update: aftermath };
+        self.conclude(&end, kept, &mut ended, report).await;
+        Ok(Ok(ended))
+    }
+
+    /// Returns a running program to the pool for the next message, and ends any other.
+    async fn conclude(
+        &self,
+        end: &AnswerEnd,
+        mut kept: ReservedProcess,
+        ended: &mut EndedRun,
+        report: &Reporter,
+    ) {
+        let named = ended.remembered();
+        kept.process.progress.session =
+            report.session().or(kept.process.progress.session).or_else(|| named.clone().flatten());
+        kept.process.progress.counted = report.counts();
+        self.remember(named.is_some(), kept.process.progress.session.clone(), report).await;
+        kept.process.progress.calls += 1;
+        match end {
+            AnswerEnd::Over if !self.orders.is_lost() && kept.process.stdin.is_some() => {
+                self.return_to_pool(kept, report);
+            }
+            AnswerEnd::Over | AnswerEnd::Fault(_) => kept.end(self.terms().grace).await,
+            AnswerEnd::Exit(_) => kept.clear().await,
+        }
+    }
+
+    /// Records in the ledger that the conversation has a session to resume.
+    async fn remember(&self, is_well: bool, session: Option<SessionId>, report: &Reporter) {
+        let AttemptStart { program, work, session: thread, context, .. } = &self.attempt;
+        let SharedDriverContext { sessions, .. } = &**context;
+        let kept = match &program.session {
+            Some(_) if is_well => thread.store(program, work, (&**sessions, report), session).await,
+            Some(_) => Ok(()),
+            None => session_resume::mark(work, &**sessions, report).await,
+        };
+        if let Err(error) = kept {
+            tracing::error!(execution = %work.execution, %error, "failed to store session");
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Pool of session processes between the messages of their conversations.
+//!
+//! Each conversation has at most one process. A task holds an idle process: it drains the output, and ends the process
+//! after the idle time, after an exceeded limit, or when another process needs the slot. Dropping the pool ends all
+//! idle processes.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use algonius_actors::model::execution::usage::UsageReading;
+use algonius_actors::model::host::resources::Resources;
+use algonius_actors::model::observation::status::PooledProcess;
+use algonius_actors::model::program::stdio_protocol::PoolSettings;
+use algonius_actors::model::session::Conversation;
+use algonius_warden::{OutputPipe, UsageGauge};
+use chrono::{DateTime, Utc};
+use tokio::io::AsyncReadExt;
+use tokio::sync::{oneshot, watch};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use super::process::PersistentProcess;
+use crate::drivers::program::limits::exceeded;
+
+/// Interval between two measurements of an idle program.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Terms for holding an idle program.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PoolTerms {
+    /// Grace period for its end.
+    pub(super) grace: Duration,
+    /// Resource limits of the program.
+    pub(super) resources: Resources,
+}
+
+/// Session processes of one agent.
+pub(in crate::drivers::program) struct ProcessPool {
+    keeping: PoolSettings,
+    entries: watch::Sender<ProcessEntries>,
+}
+
+#[derive(Default)]
+struct ProcessEntries {
+    by_conversation: HashMap<Conversation, ProcessEntry>,
+    /// Number of entries that were ever created.
+    created: u64,
+}
+
+/// Entry of one program.
+struct ProcessEntry {
+    number: u64,
+    status: PooledProcess,
+    /// Handle of the idle program; `None` while it handles a message.
+    idle: Option<Idle>,
+}
+
+/// Handle to the task that holds an idle program. Dropping it ends the program.
+struct Idle {
+    asks: oneshot::Sender<oneshot::Sender<ReservedProcess>>,
+    /// Closes when the program has ended.
+    gone: oneshot::Receiver<()>,
+}
+
+/// Reservation of an entry in the pool. Dropping it releases the entry.
+pub(super) struct PoolReservation {
+    of: Conversation,
+    number: u64,
+    pool: Weak<ProcessPool>,
+}
+
+/// Session process with its entry in the pool.
+pub(super) struct ReservedProcess {
+    pub(super) process: PersistentProcess,
+    pub(super) reservation: PoolReservation,
+}
+
+impl ReservedProcess {
+    /// Ends the program, and then releases its entry.
+    pub(super) async fn end(self, grace: Duration) {
+        self.process.end(grace).await;
+        drop(self.reservation);
+    }
+
+    /// Removes the remains of a program that has ended, and then releases its entry.
+    pub(super) async fn clear(self) {
+        self.process.clear().await;
+        drop(self.reservation);
+    }
+}
+
+impl Drop for PoolReservation {
+    fn drop(&mut self) {
+        if let Some(pool) = self.pool.upgrade() {
+            pool.entries.send_modify(|entries| {
+                let is_mine = |entry: &ProcessEntry| entry.number == self.number;
+                if entries.by_conversation.get(&self.of).is_some_and(is_mine) {
+                    entries.by_conversation.remove(&self.of);
+                }
+            });
+        }
+    }
+}
+
+impl ProcessPool {
+    /// Returns an empty pool.
+    pub(in crate::drivers::program) fn new(keeping: PoolSettings) -> Arc<Self> {
+        Arc::new(Self { keeping, entries: watch::Sender::default() })
+    }
+
+    /// Returns the running programs, the oldest first.
+    pub(in crate::drivers::program) fn all(&self) -> Vec<PooledProcess> {
+        let entries = self.entries.borrow();
+        let mut all: Vec<_> = entries.by_conversation.values().map(|entry| entry.status).collect();
+        all.sort_by_key(|status| (status.since, status.pid));
+        all
+    }
+
+    /// Takes the idle program of a conversation, if it is alive.
+    pub(super) async fn take(&self, of: &Conversation) -> Option<ReservedProcess> {
+        let mut idle = None;
+        self.entries.send_modify(|entries| {
+            if let Some(entry) = entries.by_conversation.get_mut(of) {
+                (idle, entry.status.busy) = (entry.idle.take(), true);
+            }
+        });
+        let (reply, kept) = oneshot::channel();
+        idle?.asks.send(reply).ok()?;
+        kept.await.ok()
+    }
+
+    /// Reserves an entry for a program that is about to start. In a full pool, first ends the program with the longest
+    /// idle time.
+    pub(super) async fn enter(
+        self: &Arc<Self>,
+        of: &Conversation,
+        now: DateTime<Utc>,
+    ) -> PoolReservation {
+        while let Some(Idle { asks, gone }) = self.superfluous() {
+            drop(asks);
+            _ = gone.await; // An error also means that the program has ended.
+        }
+        let mut number = 0;
+        self.entries.send_modify(|entries| {
+            entries.created += 1;
+            number = entries.created;
+            let status = PooledProcess { pid: 0, busy: true, since: now, used: now, usage: None };
+            let entry = ProcessEntry { number, status, idle: None };
+            entries.by_conversation.insert(of.clone(), entry);
+        });
+        PoolReservation { of: of.clone(), number, pool: Arc::downgrade(self) }
+    }
+
+    /// Removes and returns the longest idle program if the pool is full.
+    fn superfluous(&self) -> Option<Idle> {
+        let mut idle = None;
+        self.entries.send_if_modified(|entries| {
+            if entries.by_conversation.len() < self.keeping.most {
+                return false;
+            }
+            let idlers = entries.by_conversation.iter().filter(|(_, entry)| entry.idle.is_some());
+            let longest = idlers.min_by_key(|(_, entry)| entry.status.used);
+            let longest = longest.map(|(of, _)| of.clone());
+            idle = longest.and_then(|of| entries.by_conversation.remove(&of)?.idle);
+            idle.is_some()
+        });
+        idle
+    }
+
+    /// Records the process of an entry.
+    pub(super) fn started(&self, reservation: &PoolReservation, pid: u32) {
+        self.change(reservation, |entry| entry.status.pid = pid);
+    }
+
+    /// Keeps a program until the next message of its conversation.
+    pub(super) fn put_back(
+        self: &Arc<Self>,
+        kept: ReservedProcess,
+        terms: PoolTerms,
+        now: DateTime<Utc>,
+    ) {
+        let ((asks, asked), (over, gone)) = (oneshot::channel(), oneshot::channel());
+        self.change(&kept.reservation, |entry| {
+            (entry.status.busy, entry.status.used) = (false, now);
+            entry.idle = Some(Idle { asks, gone });
+        });
+        let pool = Arc::downgrade(self);
+        let idle = self.keeping.idle;
+        tokio::spawn(async move {
+            hold(kept, asked, (pool, idle, terms)).await;
+            drop(over);
+        });
+    }
+
+    fn change(&self, reservation: &PoolReservation, change: impl FnOnce(&mut ProcessEntry)) {
+        self.entries.send_modify(|entries| {
+            let entry = entries.by_conversation.get_mut(&reservation.of);
+            if let Some(entry) = entry.filter(|entry| entry.number == reservation.number) {
+                change(entry);
+            }
+        });
+    }
+}
+
+/// Outcome of holding an idle program.
+enum Fate {
+    Wanted(oneshot::Sender<ReservedProcess>),
+    Ended,
+    LetGo(&'static str),
+}
+
+/// Holds an idle program until a message needs it or the pool ends it.
+async fn hold(
+    mut kept: ReservedProcess,
+    asked: oneshot::Receiver<oneshot::Sender<ReservedProcess>>,
+    (pool, idle, terms): (Weak<ProcessPool>, Duration, PoolTerms),
+) {
+    let ReservedProcess { process, reservation } = &mut kept;
+    let PersistentProcess { stdout, stderr, ending, tree, .. } = process;
+    let fate = tokio::select! {
+        biased;
+        asked = asked => match asked {
+            Ok(reply) => Fate::Wanted(reply),
+            Err(_) => Fate::LetGo("its place is needed, or its agent is gone"),
+        },
+        _ = ending => Fate::Ended,
+        failure = exceeded(&terms.resources, &**tree) => {
+            tracing::warn!(%failure, "idle session process exceeds its resource limits");
+            Fate::LetGo("it exceeded its resource limits")
+        }
+        () = read_both_away(stdout, stderr) => Fate::LetGo("it has closed its output"),
+        () = watch_memory(&pool, reservation, tree.gauge()) => Fate::LetGo("its agent is gone"),
+        _late = timeout(idle, std::future::pending::<()>()) => Fate::LetGo("it was idle for too long"),
+    };
+    match fate {
+        Fate::Wanted(reply) => {
+            if let Err(kept) = reply.send(kept) {
+                kept.end(terms.grace).await; // The requester is gone.
+            }
+        }
+        Fate::Ended => {
+            tracing::info!(pid = kept.process.pid, "session process exited between two messages");
+            kept.clear().await;
+        }
+        Fate::LetGo(why) => {
+            tracing::info!(pid = kept.process.pid, why, "ending session process");
+            kept.end(terms.grace).await;
+        }
+    }
+}
+
+/// Drains unrequested output, so that no program blocks at a full pipe. Returns when standard output has ended.
+async fn read_both_away(stdout: &mut OutputPipe, stderr: &mut OutputPipe) {
+    let away = async |pipe: &mut OutputPipe| {
+        let mut bytes = [0; 4096];
+        while pipe.read(&mut bytes).await.is_ok_and(|count| count > 0) {}
+    };
+    let errors = async {
+        away(stderr).await;
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = away(stdout) => {}
+        () = errors => {}
+    }
+}
+
+/// Measures the usage periodically; returns when the pool is gone.
+async fn watch_memory(pool: &Weak<ProcessPool>, reservation: &PoolReservation, gauge: UsageGauge) {
+    let mut looks = interval(LOOK);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        looks.tick().await;
+        let usage: Option<UsageReading> = gauge.clone().read().await;
+        let Some(pool) = pool.upgrade() else { return };
+        pool.change(reservation, |entry| entry.status.usage = usage.or(entry.status.usage));
+    }
+}

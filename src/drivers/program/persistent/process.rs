@@ -1,0 +1,77 @@
+//! Session process of a program, between and during the messages of its conversation.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use algonius_actors::decide::budget::cumulative_usage::CounterValues;
+use algonius_actors::model::execution::request::Overrides;
+use algonius_actors::model::program::EventDialect;
+use algonius_actors::model::session::SessionId;
+use algonius_warden::{MemoryAccount, OutputPipe, ProcessTree, ProgramExit, StdinPipe};
+use tokio::time::timeout;
+
+use crate::drivers::files::file_access::Reach;
+use crate::drivers::files::scratch_dir::Folder;
+
+/// Session process of a program. Dropping it kills its whole process tree.
+pub(super) struct PersistentProcess {
+    pub(super) pid: u32,
+    pub(super) stdout: OutputPipe,
+    pub(super) stderr: OutputPipe,
+    /// Standard input; `None` after the program stopped reading.
+    pub(super) stdin: Option<StdinPipe>,
+    pub(super) ending: ProgramExit,
+    pub(super) tree: Box<dyn ProcessTree>,
+    /// Program's account of the memory for output.
+    pub(super) account: MemoryAccount,
+    pub(super) folder: Option<Folder>,
+    pub(super) reach: Reach,
+    /// Dialect of the program's events, if they are native.
+    pub(super) dialect: Option<EventDialect>,
+    pub(super) key: ProcessKey,
+    pub(super) progress: ConversationProgress,
+}
+
+/// Settings with which a program was started: it serves no message that needs other settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ProcessKey {
+    pub(super) place: PathBuf,
+    pub(super) overrides: Overrides,
+}
+
+/// Progress of the conversation with a session process.
+#[derive(Default)]
+pub(super) struct ConversationProgress {
+    /// Number of messages that the program has received.
+    pub(super) calls: u64,
+    /// Cumulative counters since the program started, if it reports such.
+    pub(super) counted: CounterValues,
+    /// Session id of the conversation in the program.
+    pub(super) session: Option<SessionId>,
+}
+
+impl PersistentProcess {
+    /// Ends the program: by the end of its input, then by SIGTERM, then by SIGKILL.
+    pub(super) async fn end(self, grace: Duration) {
+        let Self { mut ending, tree, stdin: feed, folder, .. } = self;
+        drop(feed);
+        if timeout(grace, &mut ending).await.is_err() {
+            tree.terminate();
+            _ = timeout(grace, &mut ending).await; // The sweep kills the processes that remain.
+        }
+        sweep(tree, folder).await;
+    }
+
+    /// Removes the remains of a program that has ended.
+    pub(super) async fn clear(self) {
+        let Self { tree, folder, .. } = self;
+        sweep(tree, folder).await;
+    }
+}
+
+async fn sweep(tree: Box<dyn ProcessTree>, folder: Option<Folder>) {
+    tree.sweep().await;
+    if let Some(folder) = folder {
+        folder.clear().await;
+    }
+}

@@ -1,0 +1,125 @@
+//! Finds the answer of an ended attempt: on standard output, in a file, or inside a document.
+
+use std::borrow::Cow;
+use std::io;
+
+use algonius_actors::model::execution::content::Piece;
+use algonius_actors::model::execution::event::{EventKind, TextChannel};
+use algonius_actors::model::program::ProgramSpec;
+use algonius_actors::ports::ledger::LedgerError;
+use algonius_actors::report::Reporter;
+use serde_json::Value;
+
+use crate::drivers::files::scratch_dir::{FileContents, OwnFile};
+use crate::drivers::output::pump::{PumpedText, RawWriter};
+use crate::drivers::output::raw_text::{SHORT, Storage};
+
+/// Answer of an attempt: the raw text and the redacted text that the ledger holds.
+pub(super) struct FoundAnswer<'t> {
+    /// The raw text.
+    pub(super) raw: Cow<'t, str>,
+    /// Redacted text, as the ledger holds it.
+    pub(super) piece: Piece,
+}
+
+/// Returns the answer from standard output, or from the place in it that the contract names.
+///
+/// # Errors
+/// Fails if the ledger did not commit.
+pub(super) async fn of_stdout<'t>(
+    program: &ProgramSpec,
+    stdout: &'t PumpedText,
+    report: &Reporter,
+) -> Result<Option<FoundAnswer<'t>>, LedgerError> {
+    match &program.success.json_pointer {
+        None => Ok(Some(FoundAnswer {
+            raw: Cow::Borrowed(stdout.raw.as_str()),
+            piece: stdout.piece.clone(),
+        })),
+        Some(pointer) => written(place(stdout.raw.as_str(), pointer), report).await,
+    }
+}
+
+/// Returns the answer from the program's file, or from the place in it that the contract names.
+///
+/// # Errors
+/// Fails if the ledger did not commit.
+pub(super) async fn of_file(
+    program: &ProgramSpec,
+    file: &OwnFile,
+    (limit, storage): (usize, Storage),
+    report: &Reporter,
+) -> Result<Option<FoundAnswer<'static>>, LedgerError> {
+    let Some(FileContents { head, skipped, tail }) = read(file, limit).await else {
+        return Ok(None);
+    };
+    if let Some(pointer) = &program.success.json_pointer {
+        let dropped = skipped + tail.len() as u64;
+        if dropped > 0 {
+            report
+                .note(EventKind::OutputTruncated { channel: TextChannel::Answer, dropped })
+                .await?;
+            return Ok(None); // The head of a JSON document cannot be parsed.
+        }
+        return written(place(&String::from_utf8_lossy(&head), pointer), report).await;
+    }
+    let mut note = RawWriter::open(report, TextChannel::Answer, (limit, storage));
+    note.take(&head).await?;
+    note.skip(skipped);
+    note.take(&tail).await?;
+    let PumpedText { raw, piece } = note.close().await?;
+    Ok(Some(FoundAnswer { raw: Cow::Owned(raw.as_str().to_owned()), piece }))
+}
+
+/// Returns true if reading a file takes much memory.
+pub(super) async fn is_long(file: &OwnFile) -> bool {
+    let file = file.clone();
+    tokio::task::spawn_blocking(move || file.length())
+        .await
+        .is_ok_and(|length| length > SHORT as u64)
+}
+
+async fn read(file: &OwnFile, limit: usize) -> Option<FileContents> {
+    let file = file.clone();
+    let read = tokio::task::spawn_blocking(move || file.contents(limit)).await;
+    read.map_err(io::Error::other).flatten().unwrap_or_else(|error| {
+        tracing::warn!(%error, "failed to read answer file");
+        None
+    })
+}
+
+async fn written(
+    answer: Option<String>,
+    report: &Reporter,
+) -> Result<Option<FoundAnswer<'static>>, LedgerError> {
+    let Some(answer) = answer else { return Ok(None) };
+    let mut writer = report.scribe(TextChannel::Answer);
+    writer.write(answer.as_bytes()).await?;
+    Ok(Some(FoundAnswer { raw: Cow::Owned(answer), piece: writer.close().await? }))
+}
+
+/// Returns the value at a JSON pointer: a string as it is, anything else as compact JSON. A null is no answer.
+fn place(document: &str, pointer: &str) -> Option<String> {
+    let document: Value = serde_json::from_str(document).ok()?;
+    match document.pointer(pointer)? {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::place;
+
+    #[test]
+    fn a_json_pointer_gives_raw_strings_and_other_values_as_json() {
+        let document = r#"{"a": {"b": "x\ny"}, "n": [1, {"k": true}], "z": null, "/": "slash"}"#;
+        let at = |pointer| place(document, pointer);
+        assert_eq!(at("/a/b").as_deref(), Some("x\ny"));
+        assert_eq!(at("/n").as_deref(), Some(r#"[1,{"k":true}]"#));
+        assert_eq!(at("/n/1/k").as_deref(), Some("true"));
+        assert_eq!(at("/~1").as_deref(), Some("slash"));
+        assert_eq!((at("/z"), at("/none"), place("no json", "/a")), (None, None, None));
+    }
+}

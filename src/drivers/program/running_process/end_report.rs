@@ -1,0 +1,77 @@
+//! Ends of runs and programs, and their reports to the execution.
+
+use std::io;
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::Interruption;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::program::Exit;
+use algonius_actors::model::session::SessionId;
+use algonius_actors::report::Reporter;
+
+use crate::drivers::program::session_resume::SessionUpdate;
+
+/// End of a program.
+pub(super) struct RunEnd {
+    pub(super) exit: Exit,
+    /// Failure for which the service ended the program, if the program caused it.
+    pub(super) fault: Option<Failure>,
+    /// True if the program was ended because too many requests to its model failed.
+    pub(super) is_exhausted: bool,
+}
+
+impl RunEnd {
+    /// Returns the end of a program that exited by itself.
+    pub(super) const fn of(exit: Exit) -> Self {
+        Self { exit, fault: None, is_exhausted: false }
+    }
+}
+
+/// End of a run.
+pub(in crate::drivers) struct EndedRun {
+    /// Outcome of the run: success or the failure.
+    pub(in crate::drivers) verdict: Result<(), Failure>,
+    /// Exit code, if there was one.
+    pub(in crate::drivers) exit_code: Option<i32>,
+    /// Input that the program needs from its caller.
+    pub(in crate::drivers) interruption: Option<Interruption>,
+    /// Session update from the program's output.
+    pub(in crate::drivers) session_update: SessionUpdate,
+}
+
+impl EndedRun {
+    /// Returns true if the run failed because its program did not know the session to resume.
+    pub(in crate::drivers) fn is_lost(&self) -> bool {
+        self.session_update.is_lost && self.verdict.is_err()
+    }
+
+    /// Returns the session id that the program wrote if the run succeeded, or `None` if it failed.
+    pub(in crate::drivers) fn remembered(&mut self) -> Option<Option<SessionId>> {
+        self.verdict.is_ok().then(|| self.session_update.named.take())
+    }
+
+    /// Reports the end to the execution. A question counts only after a success.
+    pub(in crate::drivers) fn report(self, report: Reporter) {
+        match self.interruption {
+            Some(interruption) if self.verdict.is_ok() => {
+                report.with_interruption(interruption, self.exit_code);
+            }
+            _ => report.ended(self.verdict, self.exit_code),
+        }
+    }
+
+    pub(super) fn unexplained(kind: io::ErrorKind) -> Self {
+        let failure = match kind {
+            io::ErrorKind::ConnectionAborted => {
+                Failure::new(Code::Interrupted, "its process holder was lost")
+            }
+            _ => Failure::new(Code::Internal, "the exit status of the agent's process is unknown"),
+        };
+        Self {
+            verdict: Err(failure),
+            exit_code: None,
+            interruption: None,
+            session_update: SessionUpdate::default(),
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Early warning of a machine without a network: some programs wait for one silently, others retry for minutes.
+
+use std::convert::Infallible;
+use std::future::pending;
+use std::time::Duration;
+
+use algonius_actors::model::execution::event::EventKind;
+use algonius_actors::model::program::ProgramSpec;
+use algonius_actors::report::Reporter;
+use tokio::time::sleep;
+
+use crate::platform::network;
+
+/// Time after which a program that reaches its model has usually answered, or waits for it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Warning that callers read.
+const OFFLINE: &str = "this machine has no way to other networks (no default route, no proxy), so the agent cannot \
+    reach a model elsewhere";
+
+/// Warns once about an attempt that needs a remote model and has no network. Never returns.
+pub(super) async fn note_missing_network(program: &ProgramSpec, report: &Reporter) -> Infallible {
+    if needs_network(program) {
+        sleep(PATIENCE).await;
+        if !network::has_way_out() {
+            let warned = report.note(EventKind::Warning { message: OFFLINE.to_owned() }).await;
+            if let Err(error) = warned {
+                tracing::warn!(%error, "failed to record warning about missing network");
+            }
+        }
+    }
+    // The caller selects over this future, so it must not return.
+    pending().await
+}
+
+/// Returns true if the program is a known agent that is not configured for a model on this machine.
+fn needs_network(program: &ProgramSpec) -> bool {
+    let values = program.env.values().map(|variable| variable.value.as_str());
+    let files = program.outfit.own.iter().flat_map(|own| own.files.values().map(String::as_str));
+    program.outfit.preset.is_some() && !values.chain(files).any(names_this_machine)
+}
+
+fn names_this_machine(text: &str) -> bool {
+    ["://127.", "://localhost", "://[::1]", "://0.0.0.0"]
+        .iter()
+        .any(|address| text.contains(address))
+}

@@ -1,0 +1,205 @@
+//! Output of an attempt's program, up to its end and a little beyond.
+
+use std::io;
+use std::pin::{Pin, pin};
+use std::time::Duration;
+
+use algonius_actors::decide::budget::tokens;
+use algonius_actors::model::agent::success_criteria::UsageContract;
+use algonius_actors::model::execution::Interruption;
+use algonius_actors::model::execution::event::{EventKind, TextChannel};
+use algonius_actors::ports::ledger::LedgerError;
+use algonius_actors::report::Reporter;
+use algonius_warden::OutputRecording;
+use futures_util::FutureExt;
+use tokio::sync::{Notify, watch};
+use tokio::time::{sleep, timeout};
+
+use super::conversation::RunningDialogue;
+use super::final_output::last_words;
+use super::{Output, RunEnd, RunningProcess};
+use crate::drivers::adapters::event_reader::{EventReader, EventSummary};
+use crate::drivers::output::pace::Pace;
+use crate::drivers::output::pump::{OutputSource, PumpedText, RawWriter, pump};
+use crate::drivers::output::raw_text::Storage;
+
+/// Time for which the pipes may stay open after the program has ended.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// Time for which the last piece of a text may be held back, so that it is written with the end.
+const SOON: Duration = Duration::from_millis(50);
+
+/// Output of the program.
+pub(super) struct ReadOutput {
+    pub(super) stdout: PumpedText,
+    pub(super) stderr: PumpedText,
+    pub(super) events: Option<EventSummary>,
+}
+
+impl ReadOutput {
+    /// Returns true if reading the texts takes much memory.
+    pub(super) fn is_long(&self) -> bool {
+        let told = self.events.as_ref().map(|told| &told.text);
+        [&self.stdout, &self.stderr].into_iter().chain(told).any(|text| text.raw.is_long())
+    }
+
+    /// Returns the last lines for a person. Event lines are not shown.
+    pub(super) fn last_words(&self, output: &Output, report: &Reporter) -> String {
+        let is_record = matches!(output, Output::Events(..));
+        let stdout = if is_record { "" } else { self.stdout.raw() };
+        last_words(&[self.stderr.raw(), stdout], report)
+    }
+
+    /// Counts the usage that the program wrote to its output.
+    pub(super) async fn count(&self, usage: &UsageContract, report: &Reporter) {
+        let numbers = tokens::find(usage, [self.stdout.raw(), self.stderr.raw()]);
+        if numbers.is_empty() {
+            return;
+        }
+        let used = EventKind::UsageReported { counters: numbers, cumulative: false };
+        if let Err(error) = report.note(used).await {
+            tracing::warn!(%error, "failed to record usage of agent");
+        }
+    }
+
+    /// Returns the input that the program needs from its caller.
+    pub(super) fn interruption(&self) -> Option<Interruption> {
+        self.events.as_ref().and_then(|told| told.interruption)
+    }
+}
+
+impl RunningProcess {
+    /// Reads both streams to their ends.
+    pub(super) async fn listen(
+        &self,
+        report: &Reporter,
+        ((stdout, stderr), [out, err]): ((OutputSource, OutputSource), [OutputRecording; 2]),
+        (talk, over): (Option<RunningDialogue>, &watch::Sender<bool>),
+    ) -> Result<ReadOutput, LedgerError> {
+        let limit = self.judge.work.spec.limits.sizes.output;
+        let note = |channel, recorded| {
+            let storage = Storage { account: self.account.clone(), recorded };
+            RawWriter::open(report, channel, (limit, storage))
+        };
+        let pace = || Pace::of(report.followers());
+        let errors = pump(stderr, note(TextChannel::Stderr, Some(err)), pace());
+        if let Output::Events(reach, dialect) = &self.judge.output {
+            let work = &self.judge.work;
+            let mut events = match talk.as_ref().is_some_and(RunningDialogue::has_messages) {
+                true => EventReader::of_messages(report, work, reach, &self.account),
+                false => EventReader::open(report, work, (reach, *dialect), &self.account),
+            };
+            // The raw output omits pieces of native messages, so it differs from the recording.
+            let out = dialect.is_none().then_some(out);
+            let note = note(TextChannel::Stdout, out);
+            let output = async {
+                match talk {
+                    Some(talk) => talk.run(stdout, note, (&mut events, report), over).await,
+                    None => pump_events(stdout, note, (&mut events, pace())).await,
+                }
+            };
+            let (stdout, stderr) = both(pin!(output), pin!(errors), report).await?;
+            return Ok(ReadOutput { stdout, stderr, events: Some(events.close().await?) });
+        }
+        let output = pump(stdout, note(TextChannel::Stdout, Some(out)), pace());
+        let (stdout, stderr) = both(pin!(output), pin!(errors), report).await?;
+        Ok(ReadOutput { stdout, stderr, events: None })
+    }
+
+    /// Reads the rest of the pipes. Another process may hold them open, so their end is not awaited.
+    pub(super) async fn drain(
+        &self,
+        mut listening: Pin<&mut impl Future<Output = Result<ReadOutput, LedgerError>>>,
+        cut: &watch::Sender<bool>,
+    ) -> Result<ReadOutput, LedgerError> {
+        if let Ok(heard) = timeout(DRAIN, &mut listening).await {
+            return heard;
+        }
+        self.tree.kill();
+        // A process that escaped from the tree may hold the pipes open, so the kill alone does not end them.
+        cut.send_replace(true);
+        listening.await
+    }
+
+    /// Waits for the exit of a program that has closed its output.
+    pub(super) async fn exit_after_output(
+        &self,
+        mut exiting: Pin<&mut impl Future<Output = io::Result<RunEnd>>>,
+        report: &Reporter,
+    ) -> io::Result<RunEnd> {
+        // Most programs exit at once after they closed their output. Their last text then goes into the commit of the
+        // outcome.
+        if let Ok(end) = timeout(SOON, exiting.as_mut()).await {
+            return end;
+        }
+        catch_up(report).await;
+        exiting.await
+    }
+}
+
+/// Reads two texts, either of which may end long before the other.
+async fn both(
+    one: impl Future<Output = Result<PumpedText, LedgerError>>,
+    other: impl Future<Output = Result<PumpedText, LedgerError>>,
+    report: &Reporter,
+) -> Result<(PumpedText, PumpedText), LedgerError> {
+    let ended = Notify::new();
+    let one = one.inspect(|_| ended.notify_one());
+    let other = other.inspect(|_| ended.notify_one());
+    let minded = async {
+        ended.notified().await;
+        // Usually both streams end together. Their last text then goes into the commit of the outcome.
+        sleep(SOON).await;
+        catch_up(report).await;
+        std::future::pending().await
+    };
+    tokio::select! {
+        biased;
+        texts = async { tokio::try_join!(one, other) } => texts,
+        texts = minded => texts,
+    }
+}
+
+/// Moves a pipe of events into its channel, and handles the events.
+///
+/// # Errors
+/// Fails if the ledger did not commit.
+async fn pump_events(
+    mut source: OutputSource,
+    mut note: RawWriter,
+    (events, mut pace): (&mut EventReader<'_>, Pace),
+) -> Result<PumpedText, LedgerError> {
+    loop {
+        let bytes = source.next_unless_due(&pace).await;
+        match bytes {
+            Some([]) => {
+                events.read_end(&mut note).await?;
+                return note.close().await;
+            }
+            Some(bytes) => {
+                events.read(bytes, &mut note).await?;
+                pace.read();
+            }
+            None => {}
+        }
+        if pace.must_release(bytes) {
+            note.release().await?;
+            events.release().await?;
+            pace.released();
+        }
+    }
+}
+
+/// Writes the text that was held back, so that it can be read now. After a failure it is written with the end.
+pub(super) async fn catch_up(report: &Reporter) {
+    if let Err(error) = report.catch_up().await {
+        tracing::warn!(%error, "failed to write last text, which is written with the outcome");
+    }
+}
+
+/// Returns when the call is answered; never if there is no call.
+pub(super) async fn turned(over: &mut watch::Receiver<bool>) {
+    if over.wait_for(|over| *over).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}

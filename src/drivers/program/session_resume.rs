@@ -1,0 +1,210 @@
+//! Session continuity of an attempt: the session of its program that it resumes, and the one that it leaves to the next
+//! attempt.
+
+use algonius_actors::decide::budget::cumulative_usage::CounterValues;
+use algonius_actors::decide::session::{self, Opening, opening};
+use algonius_actors::driver::Work;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::event::EventKind;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::program::{Exit, ProgramSpec};
+use algonius_actors::model::session::{Conversation, Session, SessionId};
+use algonius_actors::ports::ledger::LedgerError;
+use algonius_actors::ports::sessions::Sessions;
+use algonius_actors::report::Reporter;
+use sha2::{Digest, Sha256};
+use uuid::{Builder, Uuid};
+
+use crate::drivers::output::label::label;
+
+const EXPIRED: &str = "the session of the conversation is lost: it was idle for too long";
+const GONE: &str = "the session of the conversation is lost: the agent's process has ended";
+/// Marker for the session of a program that remembers only while it runs.
+const MARK: &str = "kept while it lives";
+const LOST: &str = "the session of the conversation is lost: the agent does not know it";
+
+/// Session of an attempt with respect to the conversation before it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum SessionResume {
+    /// The program has no memory between messages.
+    #[default]
+    Alone,
+    /// The attempt starts a session.
+    New,
+    /// The attempt resumes this session.
+    Resumed(SessionId),
+}
+
+/// Session data from the output of an ended run.
+#[derive(Debug, Default)]
+pub(super) struct SessionUpdate {
+    /// True if the program did not know the session.
+    pub(super) is_lost: bool,
+    /// Session id that the program wrote.
+    pub(super) named: Option<SessionId>,
+}
+
+impl SessionResume {
+    /// Finds the session of the conversation. For an attempt that still runs, an earlier process instance of the
+    /// service found the same.
+    pub(super) async fn find(
+        program: &ProgramSpec,
+        work: &Work,
+        sessions: &dyn Sessions,
+        report: &Reporter,
+    ) -> Result<Self, Failure> {
+        let Some(continuity) = &program.session else { return Ok(Self::Alone) };
+        let known = sessions.session(&Conversation::of(&work.request)).await;
+        let known = known.map_err(|error| unknown(&error))?;
+        let counted = known.as_ref().map(|session| session.counted.clone()).unwrap_or_default();
+        match opening(continuity, known, report.now()) {
+            Opening::New => Ok(Self::New),
+            Opening::Resume(id) if id.expose() == MARK => {
+                // Only a running program had this memory, and session processes end with the service.
+                let told = report.note(discontinued(GONE)).await;
+                told.map(|()| Self::New).map_err(|error| unknown(&error))
+            }
+            Opening::Resume(id) => {
+                // A resumed program reports totals that include the earlier messages.
+                report.count_from(counted);
+                Ok(Self::Resumed(id))
+            }
+            Opening::Expired => {
+                let told = report.note(discontinued(EXPIRED)).await;
+                told.map(|()| Self::New).map_err(|error| unknown(&error))
+            }
+        }
+    }
+
+    /// Returns the templates of the program's arguments.
+    pub(super) fn arguments<'p>(&self, program: &'p ProgramSpec) -> &'p [String] {
+        match (self, &program.session) {
+            (Self::New, Some(continuity)) => &continuity.begin,
+            (Self::Resumed(_), Some(continuity)) => &continuity.resume,
+            _ => &program.args,
+        }
+    }
+
+    /// Returns the id of the session to resume, or an empty text if there is none.
+    pub(super) fn resumed(&self) -> String {
+        match self {
+            Self::Resumed(id) => id.expose().to_owned(),
+            Self::Alone | Self::New => String::new(),
+        }
+    }
+
+    /// Returns the id of the session that the attempt resumes, or that it assigns.
+    pub(super) fn id(&self, program: &ProgramSpec, work: &Work) -> Option<SessionId> {
+        match self {
+            Self::Resumed(id) => Some(id.clone()),
+            Self::New if program.session.as_ref().is_some_and(|session| session.gives_id) => {
+                SessionId::new(&fresh_id(work).to_string())
+            }
+            Self::Alone | Self::New => None,
+        }
+    }
+
+    /// Evaluates the output of a run.
+    pub(super) fn after(
+        &self,
+        program: &ProgramSpec,
+        exit: Exit,
+        texts: [&str; 2],
+    ) -> SessionUpdate {
+        let Some(continuity) = &program.session else { return SessionUpdate::default() };
+        let is_resumed = matches!(self, Self::Resumed(_));
+        SessionUpdate {
+            is_lost: is_resumed && session::is_lost(continuity, exit, texts),
+            named: session::named(continuity, texts),
+        }
+    }
+
+    /// Stores the session in which the program remembers the conversation: the reported one, or else the assigned or
+    /// resumed one.
+    pub(super) async fn store(
+        &self,
+        program: &ProgramSpec,
+        work: &Work,
+        (sessions, report): (&dyn Sessions, &Reporter),
+        named: Option<SessionId>,
+    ) -> Result<(), LedgerError> {
+        if program.session.is_none() {
+            return Ok(());
+        }
+        let given = self.id(program, work);
+        let told = report.session();
+        let is_noted = told.is_some();
+        let Some(id) = told.or(named).or(given) else { return Ok(()) };
+        if !is_noted {
+            report.note(EventKind::Session { id: label(report, id.expose()) }).await?;
+        }
+        let (execution, used, counted) = (work.execution, report.now(), report.counts());
+        let session = Session { id, execution, used, counted };
+        sessions.store(Conversation::of(&work.request), session).await
+    }
+}
+
+/// Records that a program which remembered only while it ran has ended.
+pub(super) async fn mention_loss(
+    work: &Work,
+    sessions: &dyn Sessions,
+    report: &Reporter,
+) -> Result<(), Failure> {
+    let of = Conversation::of(&work.request);
+    let known = sessions.session(&of).await.map_err(|error| unknown(&error))?;
+    if known.is_none() {
+        return Ok(());
+    }
+    let forgotten = async {
+        sessions.forget(of).await?;
+        report.note(discontinued(GONE)).await
+    };
+    forgotten.await.map_err(|error| unknown(&error))
+}
+
+/// Records that a program remembers the conversation only while it runs.
+pub(super) async fn mark(
+    work: &Work,
+    sessions: &dyn Sessions,
+    report: &Reporter,
+) -> Result<(), LedgerError> {
+    let Some(id) = SessionId::new(MARK) else { return Ok(()) };
+    let (execution, used, counted) = (work.execution, report.now(), CounterValues::default());
+    let session = Session { id, execution, used, counted };
+    sessions.store(Conversation::of(&work.request), session).await
+}
+
+/// Deletes a session that the program does not know, and records the loss.
+pub(super) async fn abandon(
+    work: &Work,
+    sessions: &dyn Sessions,
+    report: &Reporter,
+) -> Result<(), Failure> {
+    let forgotten = async {
+        sessions.forget(Conversation::of(&work.request)).await?;
+        // The output of the program about its unknown session is not the answer.
+        report.restart_output().await?;
+        report.count_from(CounterValues::default());
+        report.note(discontinued(LOST)).await
+    };
+    forgotten.await.map_err(|error| unknown(&error))
+}
+
+/// Returns the id for a new session of this attempt: the same at each call.
+pub(super) fn fresh_id(Work { execution, stamp, .. }: &Work) -> Uuid {
+    // Made of the attempt and not of randomness: arguments and the stored session need the same id.
+    let numbers = [stamp.turn.to_le_bytes(), stamp.attempt.to_le_bytes()].concat();
+    let hash = Sha256::new_with_prefix(b"session").chain_update(execution.0.as_bytes());
+    let drawn: [u8; 32] = hash.chain_update(numbers).finalize().into();
+    let first = drawn.first_chunk().copied().unwrap_or_default();
+    Builder::from_random_bytes(first).into_uuid()
+}
+
+fn discontinued(message: &str) -> EventKind {
+    EventKind::SessionLost { message: message.to_owned() }
+}
+
+fn unknown(error: &LedgerError) -> Failure {
+    tracing::error!(%error, "failed to read session of conversation");
+    Failure::new(Code::LedgerUnavailable, "the session of the conversation could not be read")
+}

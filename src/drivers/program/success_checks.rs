@@ -1,0 +1,157 @@
+//! Success checks of an attempt: the schema of its answer, its required file, and a command in the same sandbox as the
+//! program.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::model::agent::success_criteria::SuccessContract;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::event::EventKind;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::program::Exit;
+use algonius_actors::report::{LastWords, Reporter};
+use algonius_warden::{Launch, OutputPipe, Spawned, Warden};
+use serde_json::Value;
+use tokio::io::AsyncReadExt as _;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::sandbox::StartSandbox;
+use crate::drivers::control::Control;
+use crate::drivers::files::file_access::{PathRefusal, Reach};
+use crate::platform::json_schema::ParsedSchema;
+
+/// Bytes that are kept of each output of a failed check.
+const SAID: usize = 4096;
+/// Time for which the pipes may stay open after the check has ended.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// Success checks of an attempt, determined before the program starts.
+#[derive(Default)]
+pub(super) struct SuccessProof {
+    /// JSON schema of the answer.
+    pub(super) schema: Option<Value>,
+    /// Required file, and the folders in which it may be.
+    pub(super) artifact: Option<(String, Reach)>,
+    /// Command to run.
+    pub(super) check: Option<RunningCheck>,
+}
+
+/// Command that runs once.
+pub(super) struct RunningCheck {
+    /// Sandbox of the command.
+    pub(super) hold: StartSandbox,
+    /// Launch of the command.
+    pub(super) launch: Launch,
+    /// Warden that starts the command.
+    pub(super) warden: Arc<dyn Warden>,
+    /// Time limit of the command.
+    pub(super) limit: Duration,
+}
+
+impl SuccessProof {
+    /// Returns true if the contract has any check.
+    pub(super) const fn is_asked(contract: &SuccessContract) -> bool {
+        contract.schema.is_some() || contract.artifact.is_some() || contract.check.is_some()
+    }
+
+    /// Runs all checks. The command runs last, and once.
+    ///
+    /// # Errors
+    /// The first check that fails.
+    pub(super) async fn show(
+        self,
+        answer: &str,
+        (report, orders): (&Reporter, &mut Control),
+    ) -> Result<(), Failure> {
+        let Self { schema, artifact, check } = self;
+        if let Some(schema) = schema {
+            let fits = ParsedSchema::read(&schema).and_then(|form| form.fits(answer));
+            fits.map_err(|why| Failure::new(Code::SchemaMismatch, format!("the answer {why}")))?;
+        }
+        if let Some((path, reach)) = artifact {
+            made(&path, &reach).await?;
+        }
+        match check {
+            Some(check) => check.run((report, orders)).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// Checks that the file exists and is not empty.
+async fn made(path: &str, reach: &Reach) -> Result<(), Failure> {
+    // One byte shows that the file is not empty, and so does a file that is longer.
+    let why = match reach.read(path, 1, |bytes| bytes.is_empty()).await {
+        Ok(false) | Err(PathRefusal::TooLarge(_)) => return Ok(()),
+        Ok(true) => "it is empty",
+        Err(refusal) => refusal.clause(),
+    };
+    let message = format!("the required file was not delivered: {why}");
+    Err(Failure::new(Code::ArtifactMissing, message))
+}
+
+impl RunningCheck {
+    async fn run(self, (report, orders): (&Reporter, &mut Control)) -> Result<(), Failure> {
+        let Self { hold, launch, warden, limit } = self;
+        let launch = hold.apply_in_background(launch).await?;
+        let spawned = warden.launch(launch).await.map_err(|error| unstarted(&error))?;
+        let Spawned { stdout, stderr, mut ending, tree, .. } = spawned;
+        let said =
+            [stdout, stderr].map(|pipe| tokio::spawn(read_output(pipe, report.last_words(SAID))));
+        let ended = async {
+            tokio::select! {
+                exit = &mut ending => Some(exit),
+                () = orders.stopped() => None,
+            }
+        };
+        let ended = timeout(limit, ended).await;
+        // A process that the check left would hold its pipes open.
+        tree.kill();
+        tree.sweep().await;
+        let failed = match ended {
+            Ok(Some(Ok(Exit::Code(0)))) => return Ok(()),
+            Ok(Some(Ok(Exit::Code(code)))) => failed(&format!("exited with code {code}")),
+            Ok(Some(Ok(Exit::Signal(signal)))) => failed(&format!("was killed by signal {signal}")),
+            Ok(Some(Err(_lost))) => failed("was lost"),
+            Ok(None) => return Err(failed("was cancelled")),
+            Err(_elapsed) => failed(&format!("did not finish within {} s", limit.as_secs_f64())),
+        };
+        record(said, report).await;
+        Err(failed)
+    }
+}
+
+/// Reads to the end, so that the check never blocks on a full pipe, and keeps the last bytes.
+async fn read_output(mut pipe: OutputPipe, mut words: LastWords) -> String {
+    let mut piece = vec![0; 16 << 10];
+    while let Ok(read @ 1..) = pipe.read(&mut piece).await {
+        words.take(piece.get(..read).unwrap_or_default());
+    }
+    words.close()
+}
+
+/// Records the output of a failed check. The verdict does not depend on it.
+async fn record(said: [JoinHandle<String>; 2], report: &Reporter) {
+    let [stdout, stderr] = said.map(|words| async {
+        let words = timeout(DRAIN, words).await;
+        words.map_or_else(|_held_open| String::new(), Result::unwrap_or_default)
+    });
+    let (stdout, stderr) = tokio::join!(stdout, stderr);
+    if stdout.is_empty() && stderr.is_empty() {
+        return;
+    }
+    if let Err(error) = report.note(EventKind::CheckOutput { stdout, stderr }).await {
+        tracing::warn!(%error, "failed to record output of success check");
+    }
+}
+
+fn failed(how: &str) -> Failure {
+    Failure::new(Code::CheckFailed, format!("the success check {how}"))
+}
+
+fn unstarted(error: &io::Error) -> Failure {
+    tracing::error!(%error, "failed to start success check");
+    failed("could not be started")
+}

@@ -1,0 +1,299 @@
+//! Replays of recorded real programs, with their expected outcomes.
+
+use std::path::PathBuf;
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::content::Piece;
+use algonius_actors::model::execution::event::{AgentStep, EventKind, MessageRole, TextChannel};
+use algonius_actors::model::program::{EventDialect, OutputPattern};
+
+use super::world::{Story, shell};
+
+/// Recorded run: agent, case and exit code; then the expected outcome.
+type Case = (&'static str, &'static str, i32, Result<&'static str, Code>);
+
+const CASES: &[Case] = &[
+    ("claude", "hello", 0, Ok("ECHO: say hello")),
+    ("claude", "session-resume", 0, Ok("ECHO: second turn")),
+    ("claude", "401", 1, Err(Code::NotAuthenticated)),
+    ("claude", "403", 1, Err(Code::NotAuthenticated)),
+    ("claude", "429-retry-after", 1, Err(Code::AgentRateLimited)),
+    ("claude", "500", 1, Err(Code::TransientFailure)),
+    ("claude", "529", 1, Err(Code::AgentOverloaded)),
+    ("claude", "empty", 0, Err(Code::EmptyAnswer)),
+    ("claude", "unknown-session", 1, Err(Code::Reported)),
+    ("claude", "garbage", 1, Err(Code::Reported)),
+    ("qwen", "hello", 0, Ok("ECHO: say hello")),
+    ("qwen", "session-resume", 0, Ok("ECHO: second turn")),
+    ("qwen", "401", 1, Err(Code::NotAuthenticated)),
+    ("qwen", "403", 1, Err(Code::NotAuthenticated)),
+    ("qwen", "unknown-session", 1, Err(Code::Exit)),
+    ("codex", "hello", 0, Ok("ECHO: say hello")),
+    ("codex", "session-resume", 0, Ok("ECHO: second turn")),
+    ("codex", "401", 1, Err(Code::NotAuthenticated)),
+    ("codex", "403", 1, Err(Code::NotAuthenticated)),
+    ("codex", "429-retry-after", 1, Err(Code::AgentRateLimited)),
+    ("codex", "500", 1, Err(Code::TransientFailure)),
+    ("codex", "empty", 0, Err(Code::EmptyAnswer)),
+    ("codex", "unknown-session", 1, Err(Code::Exit)),
+    ("codex", "dropped", 1, Err(Code::TransientFailure)),
+    ("gemini", "hello", 0, Ok("ECHO: say hello")),
+    ("gemini", "session-resume", 0, Ok("ECHO: second turn")),
+    ("gemini", "401", 145, Err(Code::NotAuthenticated)),
+    ("gemini", "403", 147, Err(Code::NotAuthenticated)),
+    ("gemini", "429-retry-after", 173, Err(Code::AgentRateLimited)),
+    ("gemini", "500", 244, Err(Code::TransientFailure)),
+    ("gemini", "529", 17, Err(Code::AgentOverloaded)),
+    ("gemini", "empty", 0, Err(Code::Reported)),
+    ("copilot", "hello", 0, Ok("ECHO: say hello")),
+    ("copilot", "session-resume", 0, Ok("ECHO: second turn")),
+    ("copilot", "401", 1, Err(Code::NotAuthenticated)),
+    ("copilot", "403", 1, Err(Code::NotAuthenticated)),
+    ("copilot", "429-retry-after", 1, Err(Code::AgentRateLimited)),
+    ("copilot", "500", 1, Err(Code::TransientFailure)),
+    ("copilot", "empty", 1, Err(Code::Reported)),
+    ("copilot", "unknown-session", 1, Err(Code::Exit)),
+    ("opencode", "hello", 0, Ok("ECHO: say hello")),
+    ("opencode", "session-resume", 0, Ok("ECHO: second turn")),
+    ("opencode", "permission-denied", 0, Err(Code::Denied)),
+    ("opencode", "401", 1, Err(Code::NotAuthenticated)),
+    ("opencode", "403", 1, Err(Code::NotAuthenticated)),
+    ("opencode", "429-retry-after", 1, Err(Code::AgentRateLimited)),
+    ("opencode", "empty", 0, Err(Code::EmptyAnswer)),
+];
+
+fn dialect(agent: &str) -> EventDialect {
+    match agent {
+        "claude" | "qwen" => EventDialect::Claude,
+        "codex" => EventDialect::Codex,
+        "gemini" => EventDialect::Gemini,
+        "copilot" => EventDialect::Copilot,
+        _ => EventDialect::Opencode,
+    }
+}
+
+/// Replays a recorded run, or its lines before the first one that contains `but`.
+async fn play(agent: &str, case: &str, exit: i32, but: &str) -> Story {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(agent);
+    let lines = std::fs::read_to_string(folder.join(format!("{case}.jsonl"))).unwrap();
+    let errors = std::fs::read_to_string(folder.join(format!("{case}.stderr"))).unwrap_or_default();
+    let kept = lines.lines().take_while(|line| but.is_empty() || !line.contains(but));
+    let kept: Vec<&str> = kept.collect();
+    let script = format!("cat; printf %s \"$1\" >&2; exit {exit}");
+    let mut stage = shell(&script, &["sh", &errors]).says(kept.join("\n"));
+    stage.program.output = OutputPattern::Native(dialect(agent));
+    stage.play().await
+}
+
+/// Returns the text of a piece of the answer's channel.
+fn text_of(story: &Story, piece: &Piece) -> String {
+    let (text, at) = (story.text(TextChannel::Answer), |byte| usize::try_from(byte).unwrap());
+    text.get(at(piece.text.from)..at(piece.text.to)).unwrap().to_owned()
+}
+
+/// Returns the artifact of the answer, or an empty text for a failed run.
+fn answer(story: &Story) -> String {
+    let made = story.facts().into_iter().filter_map(|fact| match fact {
+        EventKind::Artifact { pieces, append: false, last: true, .. } => Some(pieces),
+        _ => None,
+    });
+    let made: Vec<String> = made.flatten().map(|piece| text_of(story, piece)).collect();
+    assert!(made.len() < 2, "{made:?}");
+    made.concat()
+}
+
+/// Returns the progress messages of the agent.
+fn said(story: &Story) -> Vec<String> {
+    let said = story.facts().into_iter().filter_map(|fact| match fact {
+        EventKind::Message { speaker: MessageRole::AgentProgress, pieces, .. } => Some(pieces),
+        _ => None,
+    });
+    said.flatten().map(|piece| text_of(story, piece)).collect()
+}
+
+fn steps(story: &Story) -> Vec<&AgentStep> {
+    let steps = story.facts().into_iter().filter_map(|fact| match fact {
+        EventKind::Step { step } => Some(step),
+        _ => None,
+    });
+    steps.collect()
+}
+
+fn number(story: &Story, name: &str) -> f64 {
+    let used = story.facts().into_iter().filter_map(|fact| match fact {
+        EventKind::UsageReported { counters: numbers, .. } => numbers.get(name)?.as_f64(),
+        _ => None,
+    });
+    used.sum()
+}
+
+fn warnings(story: &Story) -> Vec<&str> {
+    let warned = story.facts().into_iter().filter_map(|fact| match fact {
+        EventKind::Warning { message } => Some(message.as_str()),
+        _ => None,
+    });
+    warned.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn recorded_sessions_of_real_programs_are_classified() {
+    for (agent, case, exit, expected) in CASES {
+        let story = play(agent, case, *exit, "").await;
+        let told = format!("{agent} {case}: {:?}", story.verdict);
+        match expected {
+            Ok(answer) => {
+                assert_eq!(story.verdict, Ok(()), "{told}");
+                assert_eq!(self::answer(&story), *answer, "{told}");
+            }
+            Err(code) => assert_eq!(story.code(), Some(*code), "{told}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_and_usage_are_recorded_once() {
+    for agent in ["claude", "qwen", "codex", "gemini", "copilot", "opencode"] {
+        let story = play(agent, "usage", 0, "").await;
+        assert_eq!(story.verdict, Ok(()), "{agent}");
+        let sessions = story.facts().into_iter();
+        let sessions = sessions.filter(|fact| matches!(fact, EventKind::Session { .. })).count();
+        assert_eq!(sessions, 1, "{agent}");
+        if agent != "copilot" {
+            assert!(number(&story, "input_tokens") >= 1000.0, "{agent}");
+            assert!(number(&story, "output_tokens") >= 50.0, "{agent}");
+        }
+        assert_eq!(warnings(&story), [""; 0], "{agent}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_are_steps_and_no_part_of_the_answer() {
+    for agent in ["claude", "qwen", "codex", "gemini", "copilot", "opencode"] {
+        let story = play(agent, "tool-call", 0, "").await;
+        assert_eq!(story.verdict, Ok(()), "{agent}");
+        assert!(matches!(steps(&story).last(), Some(AgentStep::ToolCall { .. })), "{agent}");
+        let answer = answer(&story);
+        assert!(answer.starts_with("TOOL RESULT:"), "{agent}: {answer}");
+        assert_eq!(answer.matches("TOOL RESULT").count(), 1, "{agent}: {answer}");
+        let story = play(agent, "file-change", 0, "").await;
+        let is_change = |step: &&&AgentStep| matches!(step, AgentStep::FileChange { path, .. } if path == "made.txt");
+        assert_eq!(steps(&story).iter().filter(is_change).count(), 1, "{agent}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_despite_denials_has_a_warning() {
+    for (agent, tool) in [
+        ("claude", "Bash"),
+        ("qwen", "run_shell_command"),
+        ("gemini", "run_shell_command"),
+        ("copilot", "bash"),
+    ] {
+        let story = play(agent, "permission-denied", 0, "").await;
+        assert_eq!(story.verdict, Ok(()), "{agent}");
+        let warning = format!("it answered, but was not permitted to use {tool}");
+        assert_eq!(warnings(&story), [warning.as_str()], "{agent}");
+        let denied = AgentStep::Denied { tool: tool.to_owned() };
+        assert_eq!(steps(&story).iter().filter(|step| ***step == denied).count(), 1, "{agent}");
+    }
+    let silent = play("opencode", "permission-denied", 0, "").await.verdict.unwrap_err();
+    assert_eq!(silent.message, "it was not let use bash, and answered nothing");
+}
+
+/// Test of the output of a program that was stopped on request.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_successful_exit_without_a_final_event_is_ended_early() {
+    for (agent, last) in [
+        ("claude", r#""type":"result""#),
+        ("codex", r#""turn.completed""#),
+        ("gemini", r#""type":"result""#),
+        ("copilot", r#""type":"result""#),
+        ("opencode", r#""step_finish""#),
+    ] {
+        assert_eq!(play(agent, "hello", 0, last).await.code(), Some(Code::EndedEarly), "{agent}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_final_error_is_the_failure() {
+    let story = play("copilot", "401", 0, r#""type":"result""#).await;
+    assert_eq!(story.code(), Some(Code::NotAuthenticated));
+    let story = play("codex", "429-retry-after", 0, "turn.failed").await;
+    assert_eq!(story.code(), Some(Code::AgentRateLimited));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn text_before_a_tool_call_is_an_intermediate_message() {
+    let lines = r#"{"type":"assistant","message":{"content":[{"type":"thinking","thinking":"hm"},
+        {"type":"text","text":"let me look"},{"type":"tool_use","id":"1","name":"Read"}]}}
+        {"type":"assistant","message":{"content":[{"type":"text","text":"seen"}]}}
+        {"type":"result","is_error":false,"result":"seen","total_cost_usd":0.5}
+        {"type":"result","is_error":false,"result":"","total_cost_usd":0.75}"#;
+    let lines = lines.replace("},\n        {", "},{");
+    let mut stage = shell("cat", &[]).says(lines);
+    stage.program.output = OutputPattern::Native(EventDialect::Claude);
+    let story = stage.play().await;
+    assert_eq!((&story.verdict, answer(&story).as_str()), (&Ok(()), "seen"));
+    assert_eq!(said(&story), ["let me look"]);
+    assert_eq!(steps(&story).first(), Some(&&AgentStep::Thinking));
+    assert!((number(&story, "cost_usd") - 0.75).abs() < 1e-9, "what it counts goes on");
+}
+
+/// Plays lines of a native dialect.
+async fn play_lines(dialect: EventDialect, lines: &str) -> Story {
+    let mut stage = shell("cat", &[]).says(lines.to_owned());
+    stage.program.output = OutputPattern::Native(dialect);
+    stage.play().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn message_deltas_form_the_answer_once() {
+    let delta = |text: &str| {
+        format!(
+            r#"{{"type":"stream_event","event":{{"type":"content_block_delta","delta":{{"text":"{text}"}}}}}}"#
+        )
+    };
+    let start = r#"{"type":"stream_event","event":{"type":"message_start","message":{"id":"m1"}}}"#;
+    let whole = r#"{"type":"assistant","message":{"id":"m1","content":[{"type":"text","text":"one two"}]}}"#;
+    let result = r#"{"type":"result","is_error":false,"result":"one two"}"#;
+    let lines = [start, &delta("one"), &delta(" two"), whole, result].join("\n");
+    let story = play_lines(EventDialect::Claude, &lines).await;
+    assert_eq!((&story.verdict, answer(&story).as_str()), (&Ok(()), "one two"));
+    assert_eq!(said(&story), [""; 0]);
+    let raw = story.text(TextChannel::Stdout);
+    assert_eq!(raw, [whole, result].join("\n"), "pieces are left out of the raw output");
+    // A stream that broke starts again, and the program's own last text counts.
+    let lines = [start, &delta("one tw"), start, &delta("one two th"), result].join("\n");
+    let story = play_lines(EventDialect::Claude, &lines).await;
+    assert_eq!((&story.verdict, answer(&story).as_str()), (&Ok(()), "one two"));
+    assert_eq!(said(&story), ["one tw", "one two th"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unfinished_message_is_no_answer() {
+    let lines = r#"{"type":"message","role":"assistant","content":"half of","delta":true}
+        {"type":"error","severity":"error","message":"Model stream ended without a finish reason."}
+        {"type":"result","status":"error"}"#;
+    let story = play_lines(EventDialect::Gemini, lines).await;
+    assert_eq!((story.code(), answer(&story).as_str()), (Some(Code::TransientFailure), ""));
+    let lines = r#"{"type":"text_delta","sessionID":"s","part":{"messageID":"m","delta":"half of "}}
+        {"type":"text","sessionID":"s","part":{"messageID":"m","text":"half of"}}
+        {"type":"step_finish","sessionID":"s","part":{"reason":"unknown"}}"#;
+    let story = play_lines(EventDialect::Opencode, lines).await;
+    assert_eq!((story.code(), answer(&story).as_str()), (Some(Code::TransientFailure), ""));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stripped_blanks_are_not_streamed() {
+    let lines = r#"{"type":"text_delta","sessionID":"s","part":{"messageID":"m","delta":"let me look"}}
+        {"type":"text","sessionID":"s","part":{"messageID":"m","text":"let me look"}}
+        {"type":"step_finish","sessionID":"s","part":{"reason":"tool-calls"}}
+        {"type":"text_delta","sessionID":"s","part":{"messageID":"n","delta":"it \n"}}
+        {"type":"text_delta","sessionID":"other","part":{"messageID":"o","delta":"no"}}
+        {"type":"text_delta","sessionID":"s","part":{"messageID":"n","delta":"is there\n"}}
+        {"type":"text","sessionID":"s","part":{"messageID":"n","text":"it \nis there"}}
+        {"type":"step_finish","sessionID":"s","part":{"reason":"stop"}}"#;
+    let story = play_lines(EventDialect::Opencode, lines).await;
+    assert_eq!((&story.verdict, answer(&story).as_str()), (&Ok(()), "it \nis there"));
+    assert_eq!(said(&story), ["let me look"]);
+}

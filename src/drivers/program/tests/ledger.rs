@@ -1,0 +1,111 @@
+//! Ledger of these tests: it records the writes of a driver, and has no other function.
+
+use std::collections::BTreeMap;
+
+use algonius_actors::model::access::principal::{Token, TokenSeed};
+use algonius_actors::model::agent::budget::Charge;
+use algonius_actors::model::execution::event::{Chunk, Event, TextRange};
+use algonius_actors::model::execution::record::{Filter, Page, PageQuery, Record};
+use algonius_actors::model::execution::{AttemptId, Fence};
+use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
+use algonius_actors::ports::ledger::{
+    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Resume, Settlement, WriteBatch,
+};
+use async_trait::async_trait;
+use chrono::{DateTime, NaiveDate, Utc};
+
+use super::world::{Entry, Listener, unavailable};
+
+#[async_trait]
+impl Ledger for Listener {
+    async fn accept(&self, _: Accept) -> Result<Acceptance, LedgerError> {
+        Err(unavailable())
+    }
+
+    async fn resume(&self, _: Resume) -> Result<bool, LedgerError> {
+        Err(unavailable())
+    }
+
+    async fn sealed_input(&self, _: ExecutionId) -> Result<Option<Vec<u8>>, LedgerError> {
+        Err(unavailable())
+    }
+
+    async fn taken(
+        &self,
+        _: PrincipalId,
+        _: &AgentId,
+        _: [u8; 32],
+    ) -> Result<Option<(ExecutionId, [u8; 32])>, LedgerError> {
+        Err(unavailable())
+    }
+
+    async fn claim(&self, _: ClaimOrder) -> Result<Claim, LedgerError> {
+        Err(unavailable())
+    }
+
+    async fn write(
+        &self,
+        _: ExecutionId,
+        _: Fence,
+        lines: WriteBatch,
+    ) -> Result<bool, LedgerError> {
+        for chunk in lines.chunks {
+            self.hear(Entry::Chunk(chunk))?;
+        }
+        for (_, fact) in lines.facts {
+            self.hear(Entry::Fact(fact))?;
+        }
+        Ok(true)
+    }
+
+    async fn append(&self, _: ExecutionId, chunk: Chunk) -> Result<(), LedgerError> {
+        self.hear(Entry::Chunk(chunk))
+    }
+
+    async fn unwrite(&self, _: ExecutionId, _: AttemptId) -> Result<(), LedgerError> {
+        Err(unavailable())
+    }
+
+    async fn settle(&self, _: Settlement) -> Result<bool, LedgerError> {
+        Err(unavailable())
+    }
+
+    async fn execution(&self, _: ExecutionId) -> Result<Option<Record>, LedgerError> {
+        Err(unavailable())
+    }
+
+    async fn executions(&self, _: Filter) -> Result<Vec<Record>, LedgerError> {
+        Err(unavailable())
+    }
+
+    async fn page(&self, _: PageQuery) -> Result<Page, LedgerError> {
+        Err(unavailable())
+    }
+
+    async fn events(&self, _: ExecutionId, _: u64) -> Result<Vec<Event>, LedgerError> {
+        Err(unavailable())
+    }
+
+    async fn text(&self, _: ExecutionId, _: TextRange) -> Result<String, LedgerError> {
+        Err(unavailable())
+    }
+
+    async fn spent(&self, _: &AgentId, _: NaiveDate) -> Result<Charge, LedgerError> {
+        Err(unavailable())
+    }
+
+    async fn spent_by_all(
+        &self,
+        _: &[NaiveDate],
+    ) -> Result<BTreeMap<(AgentId, NaiveDate), Charge>, LedgerError> {
+        Err(unavailable())
+    }
+
+    async fn seed(&self, _: Vec<TokenSeed>, _: DateTime<Utc>) -> Result<(), LedgerError> {
+        Err(unavailable())
+    }
+
+    async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {
+        Err(unavailable())
+    }
+}

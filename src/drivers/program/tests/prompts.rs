@@ -1,0 +1,86 @@
+//! Tests of programs that wait for a person, and of programs that only appear to.
+
+use std::time::Duration;
+
+use algonius_actors::decide::classify::tty_prompt_detection;
+use algonius_actors::model::execution::event::TextChannel;
+use algonius_actors::model::program::OutputPattern;
+use regex::Regex;
+
+use super::world::{Stage, shell};
+
+async fn expect_prompt(stage: Stage, script: &str) {
+    assert_eq!(stage.play().await.verdict, Err(tty_prompt_detection::failure()), "{script}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_program_at_a_prompt_is_stopped_and_fails() {
+    for script in [
+        "printf 'Go on? [y/N] '; sleep 600",
+        "printf 'Go on? [y/N] ' >&2; sleep 600",
+        "echo work; printf 'Go on? '; printf '[y/'; printf 'N]'; sleep 600",
+        r"printf '\033[1mGo on? [y/N]\033[0m '; sleep 600",
+        "trap 'exit 0' TERM; printf 'Go on? [y/N] '; sleep 600 & wait",
+        "trap '' TERM; printf 'Go on? [y/N] '; while :; do sleep 600; done",
+    ] {
+        expect_prompt(shell(script, &[]), script).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn output_before_a_prompt_is_kept() {
+    let mut stage = shell("echo begun; printf 'Go on? [y/N] '; sleep 600 & wait", &[]);
+    stage.program.output = OutputPattern::Events;
+    let story = stage.play().await;
+    assert_eq!(story.verdict, Err(tty_prompt_detection::failure()));
+    assert_eq!(story.text(TextChannel::Stdout), "begun\nGo on? [y/N] ");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_exit_at_a_prompt_is_a_prompt_failure() {
+    for script in [
+        "printf 'Go on? [y/N] '; read answer || exit 1",
+        "printf 'Go on? [y/N] '; echo 'EOFError: EOF when reading a line' >&2; exit 1",
+        "printf 'Go on? [y/N] ' >&2; exit 75",
+    ] {
+        expect_prompt(shell(script, &[]), script).await;
+    }
+}
+
+/// Test in a session without a terminal, because the tests themselves may have one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_for_a_terminal_is_a_prompt_failure() {
+    let script = "setsid -w sh -c 'read answer < /dev/tty'";
+    expect_prompt(shell(script, &[]), script).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_continues_after_a_prompt_is_not_stopped() {
+    for (script, answer) in [
+        ("printf 'Go on? [y/N] '; sleep 0.05; echo yes", "Go on? [y/N] yes\n"),
+        ("printf 'Go on? [y/N] '", "Go on? [y/N] "),
+        ("printf 'Go on? [y/N] '; echo; sleep 0.7; printf done", "Go on? [y/N] \ndone"),
+        ("printf 'Go on? [y/N] '; exec >&- ; sleep 0.7", "Go on? [y/N] "),
+        ("printf 'is it so?'; sleep 0.7", "is it so?"),
+    ] {
+        assert_eq!(shell(script, &[]).play().await.answer().as_deref(), Some(answer), "{script}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_failure_after_a_prompt_keeps_its_code() {
+    use algonius_actors::model::code::Code;
+    let script = "printf 'Go on? [y/N] '; echo no; exit 3";
+    assert_eq!(shell(script, &[]).play().await.code(), Some(Code::Exit));
+    let mut off = shell("printf 'Go on? [y/N] '; sleep 0.7; exit 3", &[]);
+    off.program.prompts.patterns = [].into();
+    assert_eq!(off.play().await.code(), Some(Code::Exit));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn prompt_patterns_come_from_the_configuration() {
+    let mut stage = shell("printf 'Quo vadis> '; sleep 600", &[]);
+    stage.program.prompts.patterns = [Regex::new("> $").unwrap()].into();
+    stage.program.prompts.silence = Duration::from_millis(100);
+    assert_eq!(stage.play().await.verdict, Err(tty_prompt_detection::failure()));
+}

@@ -1,0 +1,140 @@
+//! Tests of the success checks.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use algonius_actors::model::agent::success_criteria::Check;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::event::EventKind;
+
+use super::world::{Stage, Story, shell, until};
+
+fn checked(script: &str, check: &str, limit: Duration) -> Stage {
+    let mut stage = shell(script, &[]);
+    let args = ["-c", check, "{{ execution_id }}"].map(ToOwned::to_owned).to_vec();
+    let command = PathBuf::from("/bin/sh");
+    stage.program.success.check = Some(Box::new(Check { command, args, limit }));
+    stage
+}
+
+const AMPLE: Duration = Duration::from_secs(20);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_required_artifact_must_exist_and_not_be_empty() {
+    for (script, code) in [
+        ("echo x > report.md; echo done", None),
+        (": > report.md; echo done", Some(Code::ArtifactMissing)),
+        ("mkdir report.md; echo done", Some(Code::ArtifactMissing)),
+        ("ln -s /etc/passwd report.md; echo done", Some(Code::ArtifactMissing)),
+        ("echo done", Some(Code::ArtifactMissing)),
+        ("exit 3", Some(Code::Exit)),
+    ] {
+        let mut stage = shell(script, &[]);
+        stage.program.success.artifact = Some("report.md".to_owned());
+        let story = stage.play().await;
+        assert_eq!(story.code(), code, "{script}");
+        assert_eq!(story.answer().is_some(), code.is_none(), "{script}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_must_match_its_schema() {
+    for (answer, code) in [
+        (r#"{"n": 1}"#, None),
+        (r#"{"n": "unus"}"#, Some(Code::SchemaMismatch)),
+        (r#"Sure: {"n": 1}"#, Some(Code::SchemaMismatch)),
+    ] {
+        let mut stage = shell("cat", &[]).says(answer);
+        let schema = serde_json::json!({"properties": {"n": {"type": "integer"}}});
+        stage.program.success.schema = Some(schema);
+        let story = stage.play().await;
+        assert_eq!(story.code(), code, "{answer}");
+        let shown = format!("{:?}", story.verdict);
+        assert!(!shown.contains("unus") && !shown.contains("Sure"), "{shown}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_runs_in_the_work_folder_and_decides_the_outcome() {
+    for (check, code) in [
+        ("test \"$(cat made)\" = made && test -n \"$0\"", None),
+        ("echo loud; echo louder >&2; exit 3", Some(Code::CheckFailed)),
+        ("kill -KILL $$", Some(Code::CheckFailed)),
+    ] {
+        let stage = checked("echo made > made; echo done", check, AMPLE);
+        let story = stage.play().await;
+        assert_eq!(story.code(), code, "{check}: {:?}", story.verdict);
+        assert_eq!(story.answer().is_some(), code.is_none(), "{check}");
+    }
+    let failed = checked("exit 3", "touch seen", AMPLE);
+    assert_eq!(failed.play().await.code(), Some(Code::Exit));
+    assert!(!failed.home.path().join("seen").exists(), "what failed is not looked at");
+}
+
+/// Returns the recorded output of a check.
+fn said(story: &Story) -> Option<(&str, &str)> {
+    story.facts().into_iter().find_map(|fact| match fact {
+        EventKind::CheckOutput { stdout, stderr } => Some((stdout.as_str(), stderr.as_str())),
+        _ => None,
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn output_of_a_failed_check_is_redacted_and_bounded() {
+    let mut stage = checked("echo done", "echo 2 of 7 fail; echo at $0 >&2; exit 3", AMPLE);
+    if let Some(check) = &mut stage.program.success.check {
+        check.args[2] = "hush-hush-hush".to_owned();
+    }
+    stage.secrets = vec!["hush-hush-hush".to_owned()];
+    let story = stage.play().await;
+    let (stdout, stderr) = said(&story).unwrap();
+    assert_eq!(stdout, "2 of 7 fail\n");
+    assert!(stderr.starts_with("at ") && !stderr.contains("hush"), "{stderr}");
+
+    let flood = "yes x | head -c 3000000; echo the end; exit 1";
+    let story = checked("echo done", flood, AMPLE).play().await;
+    let (stdout, stderr) = said(&story).unwrap();
+    assert!(stdout.starts_with("[... ") && stdout.ends_with("x\nthe end\n"), "{stdout}");
+    assert!(stdout.len() < 5_000 && stderr.is_empty(), "{} bytes", stdout.len());
+
+    let slow = checked("echo done", "echo so far; sleep 600", Duration::from_millis(500));
+    assert_eq!(said(&slow.play().await), Some(("so far\n", "")));
+
+    let good = checked("echo done", "echo all is well; exit 0", AMPLE);
+    assert_eq!(said(&good.play().await), None);
+}
+
+/// Test that a check may change no more than the agent, which is nothing of the system.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_runs_in_the_sandbox_of_its_agent() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let touched = elsewhere.path().join("touched");
+    let story = checked("echo done", &format!("touch {}", touched.display()), AMPLE).play().await;
+    assert_eq!(story.code(), Some(Code::CheckFailed));
+    assert!(
+        said(&story).is_some_and(|(_, stderr)| stderr.contains("denied")),
+        "{:?}",
+        said(&story)
+    );
+    assert!(!touched.exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_that_exceeds_its_timeout_is_killed() {
+    let stage = checked("echo done", "setsid sleep 600 & sleep 600", Duration::from_millis(300));
+    let story = stage.play().await;
+    assert_eq!(story.code(), Some(Code::CheckFailed));
+    let message = story.verdict.unwrap_err().message;
+    assert_eq!(message, "the success check did not finish within 0.3 s");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_is_cancelled_with_its_attempt() {
+    let stage = checked("echo done", "sleep 600", AMPLE);
+    let mut run = stage.start().await;
+    stage.until_running(1, "sleep").await;
+    run.stop();
+    assert_eq!(run.ended().await.unwrap_err().code, Code::CheckFailed);
+    run.clean().await;
+    until(|| stage.alive().is_empty()).await;
+}

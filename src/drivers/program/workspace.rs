@@ -1,0 +1,86 @@
+//! Working directory of an attempt, and the claim that excludes other writers meanwhile.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use algonius_actors::driver::Work;
+use algonius_actors::model::agent::workspace::Workspace;
+use algonius_actors::model::agent::{Access, AgentSpec, Allowance};
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::request::Request;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::program::ProgramSpec;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+/// Time limit for resolving a folder; a slower one is on a broken mount. The start has a deadline of its own.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Returns the folder in which a writing agent would work now: the one that its caller chose or its own, without links.
+/// A folder that cannot be found stays as written; the start is refused then.
+pub(super) async fn workspace(
+    program: &ProgramSpec,
+    spec: &AgentSpec,
+    request: &Request,
+) -> Option<Workspace> {
+    if spec.access == Access::ReadOnly {
+        return None;
+    }
+    let chosen = request.overrides().working_dir.map(PathBuf::from);
+    let written = chosen.unwrap_or_else(|| program.working_dir.clone());
+    let place = written.clone();
+    let found = timeout(PATIENCE, spawn_blocking(move || place.canonicalize())).await;
+    let found = found.ok().and_then(Result::ok).and_then(Result::ok);
+    Some(Workspace::new(found.unwrap_or(written)))
+}
+
+/// Returns the agent's own folder, or the one that its caller chose, without a link in its path. A link may lead out of
+/// the allowed folders, so the resolved path counts. The work goes to the claimed folder, even if the links that led
+/// there have changed.
+///
+/// # Errors
+/// `override-refused`, and `agent-not-started` if the agent's own folder was replaced since it was claimed.
+pub(super) async fn workplace(program: &ProgramSpec, work: &Work) -> Result<PathBuf, Failure> {
+    let claimed = work.workspace.as_ref().map(|workspace| workspace.path().to_owned());
+    let Some(chosen) = work.request.overrides().working_dir else {
+        return own(program, claimed).await;
+    };
+    let allowance = work.spec.allowance.clone();
+    let written = claimed.clone().unwrap_or_else(|| chosen.into());
+    let found = spawn_blocking(move || found(&allowance, &written)).await;
+    match found.map_err(io::Error::other).flatten() {
+        Ok(Some(folder)) if claimed.is_none_or(|claimed| claimed == folder) => Ok(folder),
+        Ok(_) => Err(refused("the working directory is outside of the allowed folders")),
+        Err(_) => Err(refused("the working directory does not exist")),
+    }
+}
+
+/// Returns the agent's own folder; if a folder was claimed, exactly that one.
+async fn own(program: &ProgramSpec, claimed: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    let Some(claimed) = claimed else {
+        return Ok(program.working_dir.clone());
+    };
+    let place = claimed.clone();
+    match spawn_blocking(move || place.canonicalize()).await {
+        // A link in its place would lead the program to a folder that another agent may have claimed.
+        Ok(Ok(folder)) if folder != claimed => {
+            let why = "its working directory was replaced while it was started";
+            Err(Failure::new(Code::NotStarted, why))
+        }
+        _ => Ok(claimed), // The start reports a missing folder.
+    }
+}
+
+fn found(allowance: &Allowance, chosen: &Path) -> io::Result<Option<PathBuf>> {
+    let folder = chosen.canonicalize()?;
+    if !folder.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    let mut allowed = allowance.folders.iter().filter_map(|allowed| allowed.canonicalize().ok());
+    Ok(allowed.any(|allowed| folder.starts_with(allowed)).then_some(folder))
+}
+
+fn refused(message: &str) -> Failure {
+    Failure::new(Code::OverrideRefused, message)
+}

@@ -1,0 +1,116 @@
+//! Driver of remote agents: each attempt is a task of an A2A agent of another service.
+//!
+//! The text and the artifacts of the task are reported while they arrive. A remote task that outlives the service is
+//! not taken up again: its execution fails as interrupted.
+
+mod connection;
+mod event_stream;
+mod failures;
+mod run;
+mod task_reader;
+mod thread;
+
+use std::sync::Arc;
+
+use algonius_actors::driver::{Driver, Hold, Lease, Work};
+use algonius_actors::model::agent::AgentSpec;
+use algonius_actors::model::agent::remote::RemoteSpec;
+use algonius_actors::model::agent::workspace::Workspace;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::event::TextChannel;
+use algonius_actors::model::execution::request::Request;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::report::Reporter;
+use async_trait::async_trait;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tracing::Instrument;
+
+pub use self::connection::RemoteConnections;
+use self::run::RemoteAttempt;
+
+/// Driver that calls a remote agent. It needs a tokio runtime.
+pub struct RemoteDriver {
+    remote: Arc<RemoteSpec>,
+    connections: RemoteConnections,
+}
+
+impl RemoteDriver {
+    /// Returns a driver of one remote agent.
+    #[must_use]
+    pub const fn new(remote: Arc<RemoteSpec>, connections: RemoteConnections) -> Self {
+        Self { remote, connections }
+    }
+}
+
+#[async_trait]
+impl Driver for RemoteDriver {
+    async fn workspace(&self, _: &AgentSpec, _: &Request) -> Option<Workspace> {
+        None
+    }
+
+    /// Two messages at once would both continue the same remote task or context.
+    fn takes_turns(&self) -> bool {
+        true
+    }
+
+    fn growing_answer(&self) -> Option<TextChannel> {
+        Some(TextChannel::Answer)
+    }
+
+    fn start(&self, work: Work, report: Reporter) -> Lease {
+        let (stop, stopped) = watch::channel(false);
+        let attempt = RemoteAttempt {
+            remote: Arc::clone(&self.remote),
+            connections: self.connections.clone(),
+            work,
+        };
+        let span = tracing::Span::current();
+        let task = tokio::spawn(attempt.run(report, RemoteStop::new(stopped)).instrument(span));
+        Box::new(RemoteLease { stop, task: Some(task) })
+    }
+
+    fn resume(&self, _: Work, report: Reporter) -> Lease {
+        // The id of the remote task is stored at the end of an attempt only, so after a crash it is not known.
+        let message = "the service lost its connection to the remote agent";
+        report.ended(Err(Failure::new(Code::Interrupted, message)), None);
+        Box::new(RemoteLease { stop: watch::Sender::new(true), task: None })
+    }
+}
+
+/// Receiver of the order to stop. A dropped lease is an order too.
+#[derive(Clone)]
+struct RemoteStop(watch::Receiver<bool>);
+
+impl RemoteStop {
+    const fn new(order: watch::Receiver<bool>) -> Self {
+        Self(order)
+    }
+
+    /// Returns when the attempt has to stop.
+    async fn ordered(&mut self) {
+        _ = self.0.wait_for(|is_ordered| *is_ordered).await;
+    }
+}
+
+/// Lease of a remote task. The task is cancelled when the lease is dropped.
+struct RemoteLease {
+    stop: watch::Sender<bool>,
+    task: Option<JoinHandle<()>>,
+}
+
+#[async_trait]
+impl Hold for RemoteLease {
+    fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    async fn clean(self: Box<Self>) {
+        let Self { stop, task } = *self;
+        stop.send_replace(true);
+        let Some(task) = task else { return };
+        if let Err(error) = task.await {
+            tracing::error!(%error, "task of a remote attempt failed");
+        }
+    }
+}

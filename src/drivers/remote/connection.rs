@@ -1,0 +1,183 @@
+//! HTTP connections to remote agents.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_a2a::client::{ClientCall, ClientDialect, ClientRequest, error};
+use algonius_actors::model::agent::remote::RemoteSpec;
+use algonius_actors::ports::sessions::Sessions;
+use algonius_warden::{MemoryAccount, OutputMemory};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, USER_AGENT};
+use hyper::{Method, Request, Response};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::event_stream::RemoteEvents;
+use super::failures::RemoteFault;
+use crate::platform::tls;
+
+/// Time limit for a connection.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Time limit for the answer to a call that waits for no work.
+const ANSWER: Duration = Duration::from_secs(30);
+/// Greatest length of an answer in bytes.
+const LONGEST: usize = 64 << 20;
+
+/// Connections and memory that the drivers of all remote agents share. Cheap to clone.
+#[derive(Clone)]
+pub struct RemoteConnections {
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    memory: OutputMemory,
+    pub(super) sessions: Arc<dyn Sessions>,
+}
+
+/// Start of the answer to a streaming call.
+pub(super) enum Opened {
+    /// The events follow.
+    Events(RemoteEvents),
+    /// The agent answered with a single document.
+    Document(Value),
+}
+
+impl RemoteConnections {
+    /// Returns connections that trust the built-in root certificates. The texts of answers use at most `memory` bytes.
+    ///
+    /// # Errors
+    /// Fails if TLS cannot be set up.
+    pub fn new(memory: u64, sessions: Arc<dyn Sessions>) -> io::Result<Self> {
+        let config = tls::client_config(None).map_err(io::Error::other)?;
+        let mut connector = HttpConnector::new();
+        // By default the connector refuses `https`, to which the next layer adds TLS.
+        connector.enforce_http(false);
+        connector.set_connect_timeout(Some(CONNECT));
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(config)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(connector);
+        let client = Client::builder(TokioExecutor::new()).build(connector);
+        Ok(Self { client, memory: OutputMemory::of(memory), sessions })
+    }
+
+    /// Returns an account for the texts of one attempt.
+    pub(super) fn account(&self) -> MemoryAccount {
+        self.memory.account()
+    }
+
+    /// Calls an agent, and returns the result of its answer.
+    ///
+    /// # Errors
+    /// The reason why there is no result.
+    pub(super) async fn call(
+        &self,
+        remote: &RemoteSpec,
+        call: ClientCall,
+    ) -> Result<Value, RemoteFault> {
+        let answered = async {
+            let response = self.send(remote, call, "application/json").await?;
+            document(remote, response).await
+        };
+        timeout(ANSWER, answered).await.unwrap_or(Err(RemoteFault::Late))
+    }
+
+    /// Calls an agent whose answer is a stream.
+    ///
+    /// # Errors
+    /// The reason why there is no stream.
+    pub(super) async fn open(
+        &self,
+        remote: &RemoteSpec,
+        call: ClientCall,
+    ) -> Result<Opened, RemoteFault> {
+        let response = self.send(remote, call, "text/event-stream").await?;
+        let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+        if kind.is_some_and(|kind| kind.starts_with(b"text/event-stream")) {
+            return Ok(Opened::Events(RemoteEvents::of(response.into_body())));
+        }
+        document(remote, response).await.map(Opened::Document)
+    }
+
+    /// Sends a request, and returns an answer that is no refusal. No redirect is followed, so that the token reaches
+    /// the configured address alone.
+    async fn send(
+        &self,
+        remote: &RemoteSpec,
+        call: ClientCall,
+        accepted: &'static str,
+    ) -> Result<Response<Incoming>, RemoteFault> {
+        let request = request(remote, call, accepted).ok_or(RemoteFault::Strange)?;
+        let answer = self.client.request(request).await;
+        let response = answer.map_err(|error| RemoteFault::of_connection(&error))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let retry_after = response.headers().get(RETRY_AFTER);
+        let retry_after = retry_after.and_then(|after| after.to_str().ok()).map(str::to_owned);
+        // A streaming call has no time limit, because the work may take long. Its refusal has one.
+        let body = timeout(ANSWER, collected(response)).await.unwrap_or(Err(RemoteFault::Late));
+        let answer: Option<Value> = body.ok().and_then(|body| serde_json::from_slice(&body).ok());
+        let error = answer.as_ref().and_then(error).unwrap_or_default();
+        Err(RemoteFault::Refused { status, retry_after, error })
+    }
+}
+
+pub(super) const fn dialect(remote: &RemoteSpec) -> ClientDialect {
+    ClientDialect { version: remote.version, binding: remote.binding }
+}
+
+fn request(
+    remote: &RemoteSpec,
+    call: ClientCall,
+    accepted: &'static str,
+) -> Option<Request<Full<Bytes>>> {
+    let ClientRequest { path, body } = dialect(remote).request(call);
+    let method = if body.is_some() { Method::POST } else { Method::GET };
+    let mut request = Request::builder()
+        .method(method)
+        .uri(format!("{}{path}", remote.url))
+        .header(USER_AGENT, concat!("algonius/", env!("CARGO_PKG_VERSION")))
+        .header(ACCEPT, accepted)
+        .header("A2A-Version", remote.version.as_str());
+    if body.is_some() {
+        request = request.header(CONTENT_TYPE, "application/json");
+    }
+    if let Some(token) = &remote.token {
+        let mut value = HeaderValue::from_str(&format!("Bearer {}", token.0)).ok()?;
+        // Keeps the token out of the debug output of the headers.
+        value.set_sensitive(true);
+        request = request.header(AUTHORIZATION, value);
+    }
+    let body = body.map(|body| body.to_string()).unwrap_or_default();
+    request.body(Full::from(body)).ok()
+}
+
+/// Returns the result of an answer that is one document.
+async fn document(remote: &RemoteSpec, response: Response<Incoming>) -> Result<Value, RemoteFault> {
+    let status = response.status();
+    let body = collected(response).await?;
+    let answer = serde_json::from_slice(&body).map_err(|_syntax| RemoteFault::Strange)?;
+    let refused = |error| RemoteFault::Refused { status, retry_after: None, error };
+    dialect(remote).result(answer).map_err(refused)
+}
+
+async fn collected(response: Response<Incoming>) -> Result<Bytes, RemoteFault> {
+    // The other service decides on the length of its answer.
+    let body = Limited::new(response.into_body(), LONGEST).collect().await;
+    let broken = |error: Box<dyn std::error::Error + Send + Sync>| {
+        if error.is::<http_body_util::LengthLimitError>() {
+            RemoteFault::Strange
+        } else {
+            RemoteFault::Unreachable { cause: error.to_string() }
+        }
+    };
+    Ok(body.map_err(broken)?.to_bytes())
+}

@@ -1,0 +1,97 @@
+//! Server-sent events of a remote agent.
+
+use std::collections::VecDeque;
+
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use serde_json::Value;
+
+use super::failures::RemoteFault;
+
+/// Greatest length of one event in bytes: an artifact of the greatest size, escaped.
+const LONGEST: usize = 64 << 20;
+
+/// Stream of events. A future of [`next`](Self::next) may be dropped at any time without a loss.
+pub(super) struct RemoteEvents {
+    body: Incoming,
+    parser: EventParser,
+}
+
+impl RemoteEvents {
+    pub(super) fn of(body: Incoming) -> Self {
+        Self { body, parser: EventParser::default() }
+    }
+
+    /// Returns the document of the next event; `None` after the end of the stream, however it ended.
+    ///
+    /// # Errors
+    /// Fails if an event is not a JSON document.
+    pub(super) async fn next(&mut self) -> Result<Option<Value>, RemoteFault> {
+        loop {
+            if let Some(event) = self.parser.ready.pop_front() {
+                let document = serde_json::from_slice(&event);
+                return document.map(Some).map_err(|_syntax| RemoteFault::Strange);
+            }
+            // The parser holds everything between two frames, so a dropped future loses no bytes.
+            match self.body.frame().await {
+                Some(Ok(frame)) => self.parser.take(frame.data_ref().map_or(&[], |data| data))?,
+                Some(Err(_)) | None => return Ok(None),
+            }
+        }
+    }
+}
+
+/// Parser that combines lines into events.
+#[derive(Default)]
+struct EventParser {
+    /// Bytes of a line without an end yet.
+    line: Vec<u8>,
+    /// Data of an event without an end yet.
+    data: Vec<u8>,
+    ready: VecDeque<Vec<u8>>,
+}
+
+impl EventParser {
+    fn take(&mut self, bytes: &[u8]) -> Result<(), RemoteFault> {
+        let mut rest = bytes;
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let (line, more) = rest.split_at(end);
+            self.line.extend_from_slice(line);
+            self.finish_line();
+            rest = more.get(1..).unwrap_or_default();
+        }
+        self.line.extend_from_slice(rest);
+        if self.line.len() + self.data.len() > LONGEST { Err(RemoteFault::Strange) } else { Ok(()) }
+    }
+
+    fn finish_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        let line = line.strip_suffix(b"\r").unwrap_or(&line);
+        if line.is_empty() {
+            let data = std::mem::take(&mut self.data);
+            self.ready.extend((!data.is_empty()).then_some(data));
+        } else if let Some(data) = line.strip_prefix(b"data:") {
+            if !self.data.is_empty() {
+                self.data.push(b'\n');
+            }
+            self.data.extend_from_slice(data.strip_prefix(b" ").unwrap_or(data));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::EventParser;
+
+    #[test]
+    fn server_sent_events_are_complete_for_any_chunks() {
+        let text = b": hello\nid: 1\ndata: {\"a\":\ndata: 1}\r\n\r\nevent: x\ndata:[]\n\n";
+        for size in 1..text.len() {
+            let mut parser = EventParser::default();
+            for piece in text.chunks(size) {
+                assert!(parser.take(piece).is_ok());
+            }
+            assert_eq!(parser.ready, [b"{\"a\":\n1}".to_vec(), b"[]".to_vec()], "{size}");
+        }
+    }
+}

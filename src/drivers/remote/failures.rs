@@ -1,0 +1,132 @@
+//! Failed calls of a remote agent, as the failures of an execution.
+
+use std::error::Error;
+
+use algonius_a2a::client::RemoteError;
+use algonius_actors::model::code::{Category, Code};
+use hyper::StatusCode;
+use serde_json::Value;
+use tokio_rustls::rustls;
+
+use crate::drivers::adapters::failure::ReportedFailure;
+
+/// Reason why a call has no result.
+#[derive(Debug)]
+pub(super) enum RemoteFault {
+    /// There is no connection, or it broke before the answer.
+    Unreachable { cause: String },
+    /// The certificate of the remote service is not accepted.
+    Insecure { cause: String },
+    /// The remote service took too long to answer.
+    Late,
+    /// The answer is not one of A2A.
+    Strange,
+    /// The remote service refused the call.
+    Refused { status: StatusCode, retry_after: Option<String>, error: RemoteError },
+}
+
+impl RemoteFault {
+    /// Returns the fault of a request that the connection did not carry.
+    pub(super) fn of_connection(error: &hyper_util::client::legacy::Error) -> Self {
+        match root::<rustls::Error>(error) {
+            // Unlike other faults of a connection, a wrong certificate does not pass by itself.
+            Some(fault @ rustls::Error::InvalidCertificate(_)) => {
+                Self::Insecure { cause: fault.to_string() }
+            }
+            _ => Self::Unreachable { cause: innermost(error) },
+        }
+    }
+
+    /// Returns true if the remote agent does not offer the called operation.
+    pub(super) fn is_unsupported(&self) -> bool {
+        match self {
+            Self::Refused { status, error, .. } => {
+                error.is_unsupported()
+                    || matches!(
+                        *status,
+                        StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED
+                    )
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns true if the same call may succeed at once or soon.
+    pub(super) fn may_pass(&self) -> bool {
+        matches!(self.failing().category.as_str(), "transient" | "overload" | "rate_limit")
+    }
+
+    /// Returns the failure of the attempt. The message is raw.
+    pub(super) fn failing(&self) -> ReportedFailure {
+        let (category, message) = match self {
+            Self::Unreachable { cause } => {
+                ("transient", format!("the remote agent cannot be reached: {cause}"))
+            }
+            Self::Insecure { cause } => (
+                "permanent",
+                format!("the certificate of the remote service is not accepted: {cause}"),
+            ),
+            Self::Late => ("transient", "the remote agent did not answer in time".to_owned()),
+            Self::Strange => {
+                ("permanent", "the remote agent answered with something that is not A2A".to_owned())
+            }
+            Self::Refused { status, error, .. } => {
+                let number = status.as_u16();
+                let said = match error.message.as_str() {
+                    "" => String::new(),
+                    message => format!(": {message}"),
+                };
+                (
+                    category(*status, error),
+                    format!("the remote agent refused (HTTP {number}){said}"),
+                )
+            }
+        };
+        let retry_after = match self {
+            Self::Refused { retry_after, .. } => retry_after.clone().map(Value::String),
+            _ => None,
+        };
+        // Every service on the way back of a loop reports the loop, so that the first sender learns of it.
+        let chosen = match self {
+            Self::Refused { error, .. } => error.code.filter(|code| *code == Code::TooManyHops),
+            _ => None,
+        };
+        let category = category.to_owned();
+        ReportedFailure { message, category, retry_after, chosen, ..ReportedFailure::default() }
+    }
+}
+
+/// Returns the kind of a refusal, as programs name it.
+fn category(status: StatusCode, error: &RemoteError) -> &'static str {
+    match status.as_u16() {
+        401 | 403 => return "authentication",
+        429 => return "rate_limit",
+        503 => return "overload",
+        408 | 500 | 502 | 504 => return "transient",
+        _ => {}
+    }
+    match error.code {
+        Some(Code::Unauthenticated | Code::Forbidden) => "authentication",
+        Some(Code::RateLimited) => "rate_limit",
+        Some(code) if code.category() == Category::Transient => "overload",
+        _ => "permanent",
+    }
+}
+
+fn root<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e E> {
+    chain(error).find_map(<dyn Error>::downcast_ref)
+}
+
+/// Returns the innermost cause as text: the outer ones say only that something failed.
+fn innermost(error: &(dyn Error + 'static)) -> String {
+    chain(error).last().map(ToString::to_string).unwrap_or_default()
+}
+
+fn chain<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error| {
+        let error: &'e (dyn Error + 'static) = *error;
+        // The inner error of an `io::Error` is not among its sources.
+        let held = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        held.map(|held| held as &(dyn Error + 'static)).or_else(|| error.source())
+    })
+}

@@ -1,0 +1,296 @@
+//! One attempt at a remote agent, from the message to the end of its task.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_a2a::HOPS;
+use algonius_a2a::client::ClientCall;
+use algonius_a2a::v1::{A2aPart, Message, Metadata, PartContent, Reply, Role, StreamEvent};
+use algonius_actors::driver::Work;
+use algonius_actors::model::agent::remote::RemoteSpec;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::content::{Content, Part};
+use algonius_actors::model::failure::Failure;
+use algonius_actors::ports::ledger::LedgerError;
+use algonius_actors::report::Reporter;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::RemoteStop;
+use super::connection::{Opened, RemoteConnections, dialect};
+use super::event_stream::RemoteEvents;
+use super::failures::RemoteFault;
+use super::task_reader::{RemoteEnd, TaskReader};
+use super::thread::RemoteThread;
+use crate::drivers::adapters::event_reader::EventReader;
+use crate::drivers::files::file_access::Reach;
+
+/// Pause before the first request for the state of a task; each further pause is longer by half.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// Longest pause between two requests for the state of a task.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// Number of failed requests for the state of a task, one after the other, that end the attempt.
+const MOST_FAULTS: u32 = 5;
+
+/// Attempt at a remote agent.
+pub(super) struct RemoteAttempt {
+    pub(super) remote: Arc<RemoteSpec>,
+    pub(super) connections: RemoteConnections,
+    pub(super) work: Work,
+}
+
+/// Reason why the reading of a task stops without an end of the task.
+enum Broken {
+    /// A call failed.
+    Call(RemoteFault),
+    /// The ledger did not commit.
+    Ledger(LedgerError),
+}
+
+impl From<LedgerError> for Broken {
+    fn from(error: LedgerError) -> Self {
+        Self::Ledger(error)
+    }
+}
+
+impl From<RemoteFault> for Broken {
+    fn from(fault: RemoteFault) -> Self {
+        Self::Call(fault)
+    }
+}
+
+impl RemoteAttempt {
+    /// Runs the attempt, and reports its end.
+    pub(super) async fn run(self, report: Reporter, stop: RemoteStop) {
+        let sessions = Arc::clone(&self.connections.sessions);
+        let thread = match RemoteThread::find(&self.work, &*sessions).await {
+            Ok(thread) => thread,
+            Err(failure) => return report.ended(Err(failure), None),
+        };
+        report.started(None);
+        let (reach, account) = (Reach::nothing(), self.connections.account());
+        let events = EventReader::of_messages(&report, &self.work, &reach, &account);
+        let message = self.message(&thread);
+        let mut reader = TaskReader::new(events, thread);
+        let followed = self.follow_until_stopped(message, &mut reader, stop).await;
+        let thread = reader.thread().clone();
+        // The task waits for credentials that nobody will give to it, so it would wait for ever.
+        let is_stuck = matches!(followed, Ok(Some(RemoteEnd::Stuck)));
+        if let (true, Some(task)) = (is_stuck, &thread.task) {
+            self.cancel(task).await;
+        }
+        let is_stopped = matches!(followed, Ok(None));
+        let closed = match followed {
+            Ok(_) => reader.close().await,
+            Err(Broken::Ledger(error)) => Err(error),
+            Err(Broken::Call(fault)) => match reader.fail(&fault).await {
+                Ok(()) => reader.close().await,
+                Err(error) => Err(error),
+            },
+        };
+        let told = match closed {
+            Ok(told) => told,
+            Err(error) => return report.ended(Err(unrecorded(&error)), None),
+        };
+        // Before the report: after it the next message of the conversation may start and look for the task.
+        if let Err(error) = thread.store(&self.work, (&*sessions, &report)).await {
+            tracing::error!(execution = %self.work.execution, %error, "failed to store session");
+        }
+        if is_stopped {
+            let message = "the task of the remote agent was canceled";
+            return report.ended(Err(Failure::new(Code::Cancelled, message)), None);
+        }
+        report.answered(told.text.raw());
+        match (told.testimony.failure, told.interruption) {
+            (Some(failure), _) => report.ended(Err(failure), None),
+            (None, Some(interruption)) => report.with_interruption(interruption, None),
+            (None, None) => report.ended(Ok(()), None),
+        }
+    }
+
+    /// Follows the task to its end. Returns `None` if the attempt was stopped; the task is cancelled then.
+    async fn follow_until_stopped(
+        &self,
+        message: Message,
+        reader: &mut TaskReader<'_>,
+        mut stop: RemoteStop,
+    ) -> Result<Option<RemoteEnd>, Broken> {
+        let mut task = reader.task();
+        let mut following = std::pin::pin!(self.follow(message, reader));
+        tokio::select! {
+            end = &mut following => return end.map(Some),
+            () = stop.ordered() => {}
+        }
+        // A task can be cancelled once its id has arrived.
+        let named = tokio::select! {
+            _ = following => None,
+            task = task.wait_for(Option::is_some) => task.ok().and_then(|task| task.clone()),
+            () = sleep(self.work.spec.limits.deadlines.grace) => None,
+        };
+        if let Some(task) = named {
+            self.cancel(&task).await;
+        }
+        Ok(None)
+    }
+
+    /// Sends the message, and follows its task to its end.
+    async fn follow(
+        &self,
+        message: Message,
+        reader: &mut TaskReader<'_>,
+    ) -> Result<RemoteEnd, Broken> {
+        let opened = self.connections.open(&self.remote, ClientCall::Stream(message.clone())).await;
+        let end = match opened {
+            Ok(Opened::Events(events)) => self.read(events, reader).await?,
+            Ok(Opened::Document(document)) => self.take(document, reader).await?,
+            // The agent does not stream. It refused the message, so the message starts no second task.
+            Err(fault) if fault.is_unsupported() => self.send(message, reader).await?,
+            Err(fault) => return Err(fault.into()),
+        };
+        match (end, reader.thread().task.clone()) {
+            (Some(end), _) => Ok(end),
+            // The stream broke, which does not end the task.
+            (None, Some(task)) => self.poll(task, reader).await,
+            (None, None) => Err(RemoteFault::Strange.into()),
+        }
+    }
+
+    /// Reads a stream to its end, or to the end of the task.
+    async fn read(
+        &self,
+        mut events: RemoteEvents,
+        reader: &mut TaskReader<'_>,
+    ) -> Result<Option<RemoteEnd>, Broken> {
+        let mut pace = reader.pace();
+        loop {
+            let event = tokio::select! {
+                biased;
+                event = events.next() => Some(event?),
+                () = pace.due() => None,
+            };
+            let read: Option<&[u8]> = event.is_some().then_some(&[]);
+            match event {
+                Some(Some(document)) => {
+                    let answer = dialect(&self.remote).result(document);
+                    let result = answer.map_err(|error| RemoteFault::Refused {
+                        status: hyper::StatusCode::OK,
+                        retry_after: None,
+                        error,
+                    })?;
+                    if let Some(end) = self.take(result, reader).await? {
+                        return Ok(Some(end));
+                    }
+                    pace.read();
+                }
+                Some(None) => return Ok(None),
+                None => {}
+            }
+            if pace.must_release(read) {
+                reader.release().await?;
+                pace.released();
+            }
+        }
+    }
+
+    /// Takes the result of one event.
+    async fn take(
+        &self,
+        result: Value,
+        reader: &mut TaskReader<'_>,
+    ) -> Result<Option<RemoteEnd>, Broken> {
+        let event = dialect(&self.remote).event(result);
+        Ok(reader.take(event.map_err(|_foreign| RemoteFault::Strange)?).await?)
+    }
+
+    /// Sends the message to an agent that does not stream.
+    async fn send(
+        &self,
+        message: Message,
+        reader: &mut TaskReader<'_>,
+    ) -> Result<Option<RemoteEnd>, Broken> {
+        let result = self.connections.call(&self.remote, ClientCall::Send(message)).await?;
+        let reply = dialect(&self.remote).reply(result).map_err(|_foreign| RemoteFault::Strange)?;
+        let event = match reply {
+            Reply::Task(task) => StreamEvent::Task(task),
+            Reply::Message(message) => StreamEvent::Message(message),
+        };
+        Ok(reader.take(event).await?)
+    }
+
+    /// Requests the state of a task until the task has ended.
+    async fn poll(&self, task: String, reader: &mut TaskReader<'_>) -> Result<RemoteEnd, Broken> {
+        let (mut pause, mut faults) = (FIRST_PAUSE, 0);
+        loop {
+            sleep(pause).await;
+            pause = (pause * 3 / 2).min(LONGEST_PAUSE);
+            let got = self.connections.call(&self.remote, ClientCall::Get(task.clone())).await;
+            let result = match got {
+                Ok(result) => result,
+                Err(fault) if fault.may_pass() && faults < MOST_FAULTS => {
+                    faults += 1;
+                    continue;
+                }
+                Err(fault) => return Err(fault.into()),
+            };
+            faults = 0;
+            let task = dialect(&self.remote).task(result);
+            let task = task.map_err(|_foreign| RemoteFault::Strange)?;
+            if let Some(end) = reader.take(StreamEvent::Task(task)).await? {
+                return Ok(end);
+            }
+            reader.release().await?;
+        }
+    }
+
+    /// Cancels a remote task, within the grace period of the agent. A task that has ended already is no fault.
+    async fn cancel(&self, task: &str) {
+        let call = ClientCall::Cancel(task.to_owned());
+        let limit = Instant::now() + self.work.spec.limits.deadlines.grace;
+        tokio::select! {
+            canceled = self.connections.call(&self.remote, call) => {
+                if let Err(fault) = canceled {
+                    let execution = self.work.execution;
+                    tracing::warn!(%execution, ?fault, "failed to cancel remote task");
+                }
+            }
+            () = sleep_until(limit) => {
+                let execution = self.work.execution;
+                tracing::warn!(%execution, "remote service did not answer the cancellation");
+            }
+        }
+    }
+
+    /// Returns the message for the remote agent. Every attempt of a turn has the same message id, by which a service
+    /// recognises a repeated message.
+    fn message(&self, thread: &RemoteThread) -> Message {
+        let Work { execution, stamp, request, .. } = &self.work;
+        // Counted before the message is passed on, so that a loop of services ends.
+        let hops = json!({"count": request.origin.hops.saturating_add(1)});
+        Message {
+            message_id: format!("{execution}-{}", stamp.turn),
+            context_id: thread.context.clone(),
+            task_id: thread.task.clone(),
+            role: Role::User,
+            parts: request.input.parts.iter().cloned().map(part).collect(),
+            metadata: Metadata::from_iter([(HOPS.to_owned(), hops)]),
+            extensions: Vec::new(),
+            reference_task_ids: Vec::new(),
+        }
+    }
+}
+
+fn unrecorded(error: &LedgerError) -> Failure {
+    tracing::error!(%error, "failed to persist output of remote agent");
+    Failure::new(Code::LedgerUnavailable, "the answer could not be recorded")
+}
+
+fn part(part: Part) -> A2aPart {
+    let Part { content, filename, media_type } = part;
+    let content = match content {
+        Content::Text(text) => PartContent::Text(text),
+        Content::Bytes(bytes) => PartContent::Raw(bytes),
+        Content::Url(url) => PartContent::Url(url),
+        Content::Data(data) => PartContent::Data(data),
+    };
+    A2aPart { content, filename, media_type, metadata: Metadata::new() }
+}

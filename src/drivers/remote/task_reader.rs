@@ -1,0 +1,303 @@
+//! Reader of a remote task: reports its text, artifacts and messages, and finds its end.
+
+use std::collections::BTreeSet;
+
+use algonius_a2a::v1::{
+    A2aPart, Artifact, ArtifactUpdate, Message, PartContent, StreamEvent, Task, TaskState,
+    TaskStatus,
+};
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::content::{Content, Part};
+use algonius_actors::model::execution::event::ANSWER;
+use algonius_actors::ports::ledger::LedgerError;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tokio::sync::watch;
+
+use super::failures::RemoteFault;
+use super::thread::RemoteThread;
+use crate::drivers::adapters::event_line::{EventContent, ProgramEvent, ReportedArtifact};
+use crate::drivers::adapters::event_reader::{EventReader, EventSummary};
+use crate::drivers::adapters::failure::ReportedFailure;
+use crate::drivers::output::pace::Pace;
+
+/// Greatest number of artifacts that are remembered, so that a snapshot does not repeat them.
+const MOST_ARTIFACTS: usize = 10_000;
+
+/// End of a remote task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RemoteEnd {
+    /// The task reported its outcome, or a question.
+    Told,
+    /// The task was cancelled.
+    Canceled,
+    /// The task goes on without use: it waits for credentials that nobody gives to it.
+    Stuck,
+}
+
+/// State of reading one task.
+pub(super) struct TaskReader<'r> {
+    events: EventReader<'r>,
+    thread: RemoteThread,
+    /// Id of the remote task, once it is known.
+    task: watch::Sender<Option<String>>,
+    /// Length and hash of the answer's text so far.
+    answer: (usize, Sha256),
+    artifacts: BTreeSet<String>,
+    /// Id of the latest message of a status.
+    said: Option<String>,
+    /// True until the first event of a task that is continued: it repeats what was reported before.
+    is_known: bool,
+}
+
+impl<'r> TaskReader<'r> {
+    /// Returns a reader of the task that the thread names, or of a new one.
+    pub(super) fn new(events: EventReader<'r>, thread: RemoteThread) -> Self {
+        let is_known = thread.task.is_some();
+        let (answer, task) = ((0, Sha256::new()), watch::Sender::new(thread.task.clone()));
+        Self { events, thread, task, answer, artifacts: BTreeSet::new(), said: None, is_known }
+    }
+
+    /// Returns the id of the remote task, once it is known.
+    pub(super) fn task(&self) -> watch::Receiver<Option<String>> {
+        self.task.subscribe()
+    }
+
+    /// Returns the remote task and context, as far as they are known.
+    pub(super) const fn thread(&self) -> &RemoteThread {
+        &self.thread
+    }
+
+    /// Returns the pace at which text is released.
+    pub(super) fn pace(&self) -> Pace {
+        self.events.pace()
+    }
+
+    /// Releases the text that can be shown, although more will follow.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(super) async fn release(&mut self) -> Result<(), LedgerError> {
+        self.events.release().await
+    }
+
+    /// Reports a failed call as the failure of the attempt.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(super) async fn fail(&mut self, fault: &RemoteFault) -> Result<(), LedgerError> {
+        self.events.handle_event(ProgramEvent::Failed(fault.failing())).await
+    }
+
+    /// Ends the reading.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(super) async fn close(self) -> Result<EventSummary, LedgerError> {
+        self.events.close().await
+    }
+
+    /// Takes the next event. Returns the end of the task, if it is one.
+    ///
+    /// # Errors
+    /// Fails if the ledger did not commit.
+    pub(super) async fn take(
+        &mut self,
+        event: StreamEvent,
+    ) -> Result<Option<RemoteEnd>, LedgerError> {
+        match event {
+            StreamEvent::Task(task) => self.snapshot(task).await,
+            StreamEvent::Message(message) => {
+                self.thread.context = message.context_id.clone().or(self.thread.context.take());
+                let content = content(message);
+                self.events.handle_event(ProgramEvent::Message { content }).await?;
+                Ok(Some(RemoteEnd::Told))
+            }
+            StreamEvent::Status(update) => {
+                self.is_known = false;
+                self.name(update.task_id, update.context_id);
+                self.status(update.status).await
+            }
+            StreamEvent::Artifact(update) => {
+                self.is_known = false;
+                self.name(update.task_id.clone(), update.context_id.clone());
+                self.artifact(update).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Takes the whole task, of which a part may be reported already.
+    async fn snapshot(&mut self, task: Task) -> Result<Option<RemoteEnd>, LedgerError> {
+        let Task { id, context_id, status, artifacts, .. } = task;
+        self.name(id.clone(), context_id.clone());
+        if std::mem::take(&mut self.is_known) && !status.state.is_terminal() {
+            // The question that the message answers, and the artifacts before it.
+            self.artifacts.extend(artifacts.into_iter().map(|made| made.artifact_id));
+            return Ok(None);
+        }
+        for artifact in artifacts {
+            let is_answer = artifact.artifact_id == ANSWER && is_text(&artifact);
+            if is_answer || !self.artifacts.contains(&artifact.artifact_id) {
+                let (task_id, context_id) = (id.clone(), context_id.clone());
+                let (append, last_chunk, metadata) = (false, true, Default::default());
+                let update =
+                    ArtifactUpdate { task_id, context_id, artifact, append, last_chunk, metadata };
+                self.artifact(update).await?;
+            }
+        }
+        self.status(status).await
+    }
+
+    fn name(&mut self, task: String, context: String) {
+        self.thread.task = Some(task).filter(|task| !task.is_empty());
+        self.thread.context = Some(context).filter(|context| !context.is_empty());
+        self.task.send_if_modified(|known| {
+            let is_new = *known != self.thread.task;
+            known.clone_from(&self.thread.task);
+            is_new
+        });
+    }
+
+    async fn artifact(&mut self, update: ArtifactUpdate) -> Result<(), LedgerError> {
+        let ArtifactUpdate { artifact, append, last_chunk, .. } = update;
+        if artifact.artifact_id == ANSWER && is_text(&artifact) {
+            return self.answer(artifact, append).await;
+        }
+        let Artifact { artifact_id, name, description, parts, .. } = artifact;
+        if parts.is_empty() && !last_chunk {
+            return Ok(());
+        }
+        if self.artifacts.len() < MOST_ARTIFACTS {
+            self.artifacts.insert(artifact_id.clone());
+        }
+        let content = EventContent::Parts(parts.into_iter().map(part).collect());
+        let (id, last) = (Some(artifact_id), last_chunk);
+        let making = ReportedArtifact { id, name, description, content, append, last };
+        self.events.handle_event(ProgramEvent::Artifact(making)).await
+    }
+
+    /// Reports the new text of the answer. A text that is not appended repeats the text so far, or replaces it: the
+    /// remote agent has started its answer anew.
+    async fn answer(&mut self, artifact: Artifact, append: bool) -> Result<(), LedgerError> {
+        let texts = artifact.parts.into_iter().filter_map(|part| match part.content {
+            PartContent::Text(text) => Some(text),
+            _ => None,
+        });
+        let text: String = texts.collect();
+        let (length, hash) = &mut self.answer;
+        let new = if append {
+            text.as_str()
+        } else {
+            // A hash instead of the text: an answer may be as long as the limit of the output.
+            let repeated = text.get(..*length).map(Sha256::digest);
+            if repeated != Some(hash.clone().finalize()) {
+                (*length, *hash) = (0, Sha256::new());
+                self.events.handle_event(ProgramEvent::Superseded).await?;
+            }
+            text.get(*length..).unwrap_or_default()
+        };
+        if new.is_empty() {
+            return Ok(());
+        }
+        *length += new.len();
+        hash.update(new);
+        self.events.handle_event(ProgramEvent::Draft { text: new.to_owned() }).await
+    }
+
+    async fn status(&mut self, status: TaskStatus) -> Result<Option<RemoteEnd>, LedgerError> {
+        let TaskStatus { state, message, .. } = status;
+        let id = message.as_ref().map(|message| message.message_id.clone());
+        // Each snapshot of the task repeats the message of its status.
+        let is_new = id.is_some() && self.said != id;
+        self.said = id.or(self.said.take());
+        let text = message.as_ref().map(plain).unwrap_or_default();
+        let is_loop = message.as_ref().is_some_and(reports_loop);
+        let content = message.map(content);
+        let (event, end) = match state {
+            TaskState::Submitted | TaskState::Working => {
+                let content = content.filter(|_| is_new);
+                (content.map(|content| progress("working", content)), None)
+            }
+            TaskState::Completed => {
+                (content.map(|content| progress("completed", content)), Some(RemoteEnd::Told))
+            }
+            TaskState::InputRequired => {
+                let asked =
+                    || EventContent::text("the remote agent needs further input".to_owned());
+                let content = Some(content.unwrap_or_else(asked));
+                (Some(ProgramEvent::InputRequired { content }), Some(RemoteEnd::Told))
+            }
+            TaskState::Rejected => {
+                (Some(ProgramEvent::Rejected { message: text }), Some(RemoteEnd::Told))
+            }
+            TaskState::Failed => {
+                let chosen = is_loop.then_some(Code::TooManyHops);
+                let failed =
+                    ReportedFailure { message: text, chosen, ..ReportedFailure::default() };
+                (Some(ProgramEvent::Failed(failed)), Some(RemoteEnd::Told))
+            }
+            TaskState::Canceled => {
+                let text = "the task was canceled at the remote service".to_owned();
+                (Some(failed("", text)), Some(RemoteEnd::Canceled))
+            }
+            TaskState::AuthRequired => {
+                let text = format!("the remote agent requires authentication: {text}");
+                let text = text.trim_end_matches([':', ' ']).to_owned();
+                (Some(failed("authentication", text)), Some(RemoteEnd::Stuck))
+            }
+        };
+        if matches!(state, TaskState::Completed | TaskState::InputRequired) {
+            self.events.handle_event(ProgramEvent::Accepted).await?;
+        }
+        if let Some(event) = event {
+            self.events.handle_event(event).await?;
+        }
+        Ok(end)
+    }
+}
+
+/// Returns true if the service of the remote agent states that too many services passed the message on.
+fn reports_loop(message: &Message) -> bool {
+    message.metadata.get("code").and_then(Value::as_str) == Some(Code::TooManyHops.as_str())
+}
+
+fn failed(category: &str, message: String) -> ProgramEvent {
+    let category = category.to_owned();
+    ProgramEvent::Failed(ReportedFailure { message, category, ..ReportedFailure::default() })
+}
+
+fn progress(state: &str, content: EventContent) -> ProgramEvent {
+    ProgramEvent::Status { state: state.to_owned(), content: Some(content) }
+}
+
+/// Returns true if the artifact consists of text without names.
+fn is_text(artifact: &Artifact) -> bool {
+    let is_plain =
+        |part: &A2aPart| matches!(part.content, PartContent::Text(_)) && part.filename.is_none();
+    artifact.parts.iter().all(is_plain)
+}
+
+fn content(message: Message) -> EventContent {
+    EventContent::Parts(message.parts.into_iter().map(part).collect())
+}
+
+/// Returns the text of a message in one line.
+fn plain(message: &Message) -> String {
+    let texts = message.parts.iter().filter_map(|part| match &part.content {
+        PartContent::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join(" ")
+}
+
+fn part(part: A2aPart) -> Part {
+    let A2aPart { content, filename, media_type, .. } = part;
+    let content = match content {
+        PartContent::Text(text) => Content::Text(text),
+        PartContent::Raw(bytes) => Content::Bytes(bytes),
+        PartContent::Url(url) => Content::Url(url),
+        PartContent::Data(data) => Content::Data(data),
+    };
+    Part { content, filename, media_type }
+}

@@ -1,0 +1,216 @@
+//! Turn of an interactive agent that speaks a control protocol: opens its session, sends the message, shows the answer,
+//! and carries its questions and their answers.
+//!
+//! Everything that is written to the agent goes through the journal of its standard input. After a crash of the service
+//! the next process repeats the whole conversation from the journal and from the output, and continues it.
+
+mod input;
+mod questions;
+mod steps;
+mod tool_watch;
+
+use algonius_actors::ports::ledger::LedgerError;
+use algonius_actors::report::Reporter;
+use algonius_protocols::{
+    ClientInfo, Command, Connection, Open, PromptPart, ProtocolKind, SessionKey, Step,
+};
+use algonius_warden::StdinJournal;
+use tokio::sync::watch;
+
+use self::input::AgentInput;
+use self::questions::OpenRequests;
+use self::steps::TurnState;
+pub(in crate::drivers) use self::tool_watch::ToolWatch;
+use crate::drivers::adapters::event_reader::EventReader;
+use crate::drivers::control::{AnswerReceiver, Control};
+use crate::drivers::output::pump::{OutputSource, PumpedText, RawWriter, pump};
+
+/// Key of the only session of a process.
+const SESSION: SessionKey = SessionKey(0);
+
+/// Session and message of a turn.
+#[derive(Debug, Clone)]
+pub(in crate::drivers) struct TurnPlan {
+    /// Protocol of the agent.
+    pub(in crate::drivers) protocol: ProtocolKind,
+    /// Native id of the session to resume.
+    pub(in crate::drivers) resume: Option<String>,
+    /// Working folder of the session.
+    pub(in crate::drivers) cwd: String,
+    /// Mode that the agent must confirm.
+    pub(in crate::drivers) mode: Option<String>,
+    /// Model of the session.
+    pub(in crate::drivers) model: Option<String>,
+    /// Options of the agent.
+    pub(in crate::drivers) options: Vec<(String, String)>,
+    /// Message to the agent.
+    pub(in crate::drivers) prompt: Vec<PromptPart>,
+    /// Watch over the tool calls.
+    pub(in crate::drivers) watch: ToolWatch,
+}
+
+/// Turn of an agent.
+pub(in crate::drivers) struct AgentTurn {
+    plan: TurnPlan,
+    connection: Connection,
+    input: AgentInput,
+    answers: AnswerReceiver,
+    orders: Control,
+    requests: OpenRequests,
+    state: TurnState,
+    /// True if an earlier process of the service began the dialogue.
+    is_continued: bool,
+    /// True if an earlier process of the service has sent the message.
+    is_prompted: bool,
+}
+
+impl AgentTurn {
+    /// Returns the turn over a standard input. A journal with messages of an earlier process is continued.
+    ///
+    /// # Errors
+    /// Fails if the journal cannot be read.
+    pub(in crate::drivers) fn new(
+        plan: TurnPlan,
+        journal: StdinJournal,
+        (answers, orders): (AnswerReceiver, Control),
+    ) -> std::io::Result<Self> {
+        let client = ClientInfo {
+            name: env!("CARGO_PKG_NAME").to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let mut connection = Connection::new(plan.protocol, client);
+        let sent = journal.sent()?;
+        let is_continued = !sent.is_empty();
+        connection.replay_sent(&sent);
+        let is_prompted = connection.has_sent_prompt();
+        let (requests, state) = (OpenRequests::default(), TurnState::default());
+        let input = AgentInput::new(journal);
+        Ok(Self {
+            plan,
+            connection,
+            input,
+            answers,
+            orders,
+            requests,
+            state,
+            is_continued,
+            is_prompted,
+        })
+    }
+
+    /// Runs the turn. Closes the input of the agent after it, and reads until the agent has closed its output.
+    pub(in crate::drivers) async fn run(
+        mut self,
+        mut source: OutputSource,
+        mut note: RawWriter,
+        (events, report): (&mut EventReader<'_>, &Reporter),
+        over: &watch::Sender<bool>,
+    ) -> Result<PumpedText, LedgerError> {
+        let is_over = self.converse(&mut source, &mut note, (events, report)).await?;
+        self.close().await;
+        self.orders.return_answers(self.answers);
+        over.send_replace(is_over);
+        pump(source, note, events.pace()).await
+    }
+
+    /// Returns true after the end of the turn, and false if the agent has closed its output before.
+    async fn converse(
+        &mut self,
+        source: &mut OutputSource,
+        note: &mut RawWriter,
+        (events, report): (&mut EventReader<'_>, &Reporter),
+    ) -> Result<bool, LedgerError> {
+        let mut pace = events.pace();
+        let steps = self.begin();
+        let mut is_over = self.perform(steps, (events, report)).await?;
+        let mut is_cancelled = false;
+        while !is_over {
+            let steps = tokio::select! {
+                () = self.input.deliver() => continue,
+                Some((wire, answer)) = self.answers.recv() => self.answer(&wire, answer),
+                () = self.orders.stopped(), if !is_cancelled => {
+                    is_cancelled = true;
+                    self.state.cancelled();
+                    self.connection.command(Command::Cancel { session: SESSION })
+                }
+                () = self.plan.watch.overdue() => {
+                    self.state.fail_unless_over(events);
+                    return Ok(true);
+                }
+                bytes = source.next_unless_due(&pace) => {
+                    let steps = match bytes {
+                        None => Vec::new(),
+                        Some([]) => {
+                            let steps = self.connection.end_of_output();
+                            self.perform(steps, (events, report)).await?;
+                            self.state.fail_unless_over(events);
+                            return Ok(false);
+                        }
+                        Some(bytes) => {
+                            note.take(bytes).await?;
+                            self.connection.handle(bytes)
+                        }
+                    };
+                    pace.read();
+                    if pace.must_release(bytes) {
+                        note.release().await?;
+                        events.release().await?;
+                        pace.released();
+                    }
+                    steps
+                }
+            };
+            is_over = self.perform(steps, (events, report)).await?;
+        }
+        Ok(true)
+    }
+
+    /// Returns the steps that start the protocol. After a crash nothing is sent twice: the connection knows what the
+    /// journal contains.
+    fn begin(&mut self) -> Vec<Step> {
+        // A journal with messages begins with the initialization.
+        let mut steps = match self.is_continued {
+            true => Vec::new(),
+            false => self.connection.command(Command::Initialize),
+        };
+        let how = match &self.plan.resume {
+            Some(id) => Open::Resume { id: id.clone() },
+            None => Open::New,
+        };
+        steps.extend(self.open(how));
+        steps
+    }
+
+    fn open(&mut self, how: Open) -> Vec<Step> {
+        let TurnPlan { cwd, mode, model, options, .. } = self.plan.clone();
+        let session = SESSION;
+        self.connection.command(Command::Open { session, how, cwd, mode, model, options })
+    }
+
+    fn prompt(&mut self) -> Vec<Step> {
+        if std::mem::replace(&mut self.is_prompted, true) {
+            return Vec::new();
+        }
+        let parts = self.plan.prompt.clone();
+        self.connection.command(Command::Prompt { session: SESSION, parts })
+    }
+
+    /// Writes a line to the agent. A failure ends the turn.
+    fn send(&mut self, line: &[u8]) {
+        if let Err(failure) = self.input.write(line) {
+            self.state.fail(failure);
+            // The agent waits for what cannot be written.
+            self.plan.watch.end_now();
+        }
+    }
+
+    /// Asks the agent to end, and closes its input.
+    async fn close(&mut self) {
+        for step in self.connection.command(Command::Close { session: SESSION }) {
+            if let Step::Send(line) = step {
+                self.send(&line);
+            }
+        }
+        self.input.close().await;
+    }
+}

@@ -1,0 +1,142 @@
+//! Questions of an agent as interactions, and their answers as messages of the protocol.
+
+use std::collections::HashMap;
+
+use algonius_actors::model::interaction::{
+    AnswerValue, InteractionKind, OptionKind, Question, QuestionOption, ToolCallSubject, WireId,
+};
+use algonius_protocols::{
+    Answer, AnsweredCall, Ask, AskKind, FormAction, PermissionOptionKind as Offered, RequestId,
+    ToolCall, ToolKind,
+};
+
+/// Requests of the agent that wait for an answer.
+#[derive(Default)]
+pub(super) struct OpenRequests(HashMap<WireId, OpenRequest>);
+
+struct OpenRequest {
+    id: RequestId,
+    /// Id of the tool call of a permission request.
+    call: Option<String>,
+}
+
+impl OpenRequests {
+    /// Adds a request. Returns its question with the id under which the answer arrives.
+    pub(super) fn add(&mut self, ask: Ask) -> (WireId, Question) {
+        let wire = wire_of(&ask.request);
+        let call = match &ask.kind {
+            AskKind::Permission { call, .. } => Some(call.id.clone()),
+            AskKind::Form { .. } => None,
+        };
+        self.0.insert(wire.clone(), OpenRequest { id: ask.request, call });
+        (wire, question(ask.kind))
+    }
+
+    /// Removes a request that the agent withdrew.
+    pub(super) fn remove(&mut self, request: &RequestId) -> WireId {
+        let wire = wire_of(request);
+        self.0.remove(&wire);
+        wire
+    }
+
+    /// Removes an open request. Returns its id, its tool call, and the answer in the words of the protocol.
+    pub(super) fn answer(
+        &mut self,
+        wire: &WireId,
+        answer: Option<AnswerValue>,
+    ) -> Option<(RequestId, Option<AnsweredCall>, Answer)> {
+        let OpenRequest { id, call } = self.0.remove(wire)?;
+        let is_form = call.is_none();
+        let answer = match answer {
+            Some(AnswerValue::Form { values }) => {
+                Answer::Form { action: FormAction::Accept(values) }
+            }
+            Some(AnswerValue::Decline) if is_form => Answer::Form { action: FormAction::Decline },
+            Some(AnswerValue::Allow) => Answer::Allow,
+            Some(AnswerValue::Deny { reason }) => Answer::Deny { message: reason },
+            Some(AnswerValue::Decline) => Answer::Deny { message: None },
+            // No question of these protocols is a choice or a free text.
+            Some(AnswerValue::Option { .. } | AnswerValue::Text { .. }) | None => Answer::Cancelled,
+        };
+        let call = call.map(|id| AnsweredCall { id, is_allowed: answer == Answer::Allow });
+        Some((id, call, answer))
+    }
+}
+
+/// Numbers and texts are distinct ids, so their JSON is the id.
+fn wire_of(request: &RequestId) -> WireId {
+    WireId(request.to_string())
+}
+
+fn question(kind: AskKind) -> Question {
+    match kind {
+        AskKind::Permission { call, options } => {
+            let kind = match call.kind {
+                ToolKind::Edit | ToolKind::Delete | ToolKind::Move if !call.diffs.is_empty() => {
+                    InteractionKind::FileApproval
+                }
+                _ => InteractionKind::ToolPermission,
+            };
+            let options = options.into_iter().map(|option| QuestionOption {
+                id: option.id,
+                name: option.name,
+                kind: offered(option.kind),
+            });
+            let (options, message) = (options.collect(), sentence(&call));
+            Question { kind, message, options, subject: Some(subject(call)), schema: None }
+        }
+        AskKind::Form { message, schema, call: _ } => Question {
+            kind: InteractionKind::Form,
+            message,
+            options: Vec::new(),
+            subject: None,
+            schema: Some(schema),
+        },
+    }
+}
+
+const fn offered(kind: Offered) -> OptionKind {
+    match kind {
+        Offered::AllowOnce => OptionKind::AllowOnce,
+        Offered::AllowAlways => OptionKind::AllowAlways,
+        Offered::RejectOnce => OptionKind::RejectOnce,
+        Offered::RejectAlways => OptionKind::RejectAlways,
+        Offered::Unknown => OptionKind::Other,
+    }
+}
+
+/// Name of the tool: its own, or its kind.
+pub(super) fn tool_name(call: &ToolCall) -> String {
+    call.name.clone().unwrap_or_else(|| call.kind.as_str().to_owned())
+}
+
+fn sentence(call: &ToolCall) -> String {
+    let tool = tool_name(call);
+    let what = call.command.clone().or_else(|| call.title.clone());
+    let what = what.or_else(|| call.paths.first().cloned()).or_else(|| call.url.clone());
+    match what {
+        Some(what) => format!("Allow {tool}: {what}"),
+        None => format!("Allow {tool}"),
+    }
+}
+
+pub(super) fn subject(call: ToolCall) -> ToolCallSubject {
+    let tool = tool_name(&call);
+    let diffs = call.diffs.iter().map(|diff| &diff.path);
+    let mut paths = call.paths.clone();
+    for path in diffs {
+        if !paths.contains(path) {
+            paths.push(path.clone());
+        }
+    }
+    ToolCallSubject {
+        id: call.id,
+        tool,
+        kind: Some(call.kind.as_str().to_owned()),
+        title: call.title,
+        command: call.command,
+        paths,
+        url: call.url,
+        args: call.args,
+    }
+}

@@ -1,0 +1,333 @@
+//! Steps of the protocol as events of the attempt, and the end of a turn.
+
+use std::collections::{HashMap, HashSet};
+
+use algonius_actors::decide::budget::cumulative_usage::CounterValues;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::event::{FileChange, ToolStage};
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::interaction::{AnswerValue, WireId};
+use algonius_actors::ports::ledger::LedgerError;
+use algonius_actors::report::Reporter;
+use algonius_protocols::{
+    AnsweredCall, Ask, AskKind, Command, Open, OpenFault, Step, TextRole, TokenUsage, ToolCall,
+    ToolStatus, TurnOutcome,
+};
+use serde_json::{Map, Value};
+
+use super::questions::tool_name;
+use super::{AgentTurn, SESSION};
+use crate::drivers::adapters::event_line::ProgramEvent;
+use crate::drivers::adapters::event_reader::EventReader;
+
+const LOST: &str = "the session of the conversation is lost: the agent does not know it";
+
+/// State of a turn that outlives a step.
+#[derive(Default)]
+pub(super) struct TurnState {
+    answer: ShownAnswer,
+    /// Stages of tool calls that were shown.
+    shown: HashMap<String, ToolStage>,
+    changed: HashSet<String>,
+    /// Number of tool calls that were denied.
+    denied: usize,
+    is_cancelled: bool,
+    is_over: bool,
+    failure: Option<Failure>,
+}
+
+impl TurnState {
+    /// Records that the turn is cancelled by order.
+    pub(super) const fn cancelled(&mut self) {
+        self.is_cancelled = true;
+    }
+
+    /// Fails the turn, unless it has failed before.
+    pub(super) fn fail(&mut self, failure: Failure) {
+        self.failure.get_or_insert(failure);
+    }
+
+    /// Fails the attempt if its turn has not ended: for the cause that cancelled the turn, if there is one.
+    pub(super) fn fail_unless_over(&mut self, events: &mut EventReader<'_>) {
+        if !self.is_over {
+            let failure = self.failure.take();
+            events.fail_for(failure.unwrap_or_else(|| {
+                Failure::new(Code::EndedEarly, "the agent ended before its turn was over")
+            }));
+        }
+    }
+
+    /// Returns the failure of a turn that ended in this way; `None` for a success.
+    fn failure_of(&mut self, end: TurnOutcome) -> Option<Failure> {
+        let ended = |code, message: &str| Some(Failure::new(code, message));
+        if let Some(failure) = self.failure.take() {
+            return Some(failure);
+        }
+        match end {
+            TurnOutcome::EndTurn if !self.answer.has_text && self.denied > 0 => {
+                ended(Code::Denied, "the agent was denied a tool, and gave no answer")
+            }
+            TurnOutcome::EndTurn => None,
+            TurnOutcome::Cancelled if self.is_cancelled => {
+                ended(Code::Cancelled, "the turn was cancelled")
+            }
+            TurnOutcome::Cancelled if self.denied > 0 => {
+                ended(Code::Denied, "the agent ended its turn because it was denied a tool")
+            }
+            TurnOutcome::Cancelled => ended(Code::EndedEarly, "the agent cancelled its turn"),
+            TurnOutcome::MaxTokens => {
+                ended(Code::EndedEarly, "the model reached its limit of tokens")
+            }
+            TurnOutcome::MaxTurnRequests => {
+                ended(Code::EndedEarly, "the agent reached its limit of requests in a turn")
+            }
+            TurnOutcome::Refusal => ended(Code::Rejected, "the agent refused to answer"),
+            TurnOutcome::Failed { message, is_authentication, .. } => {
+                let code = if is_authentication { Code::NotAuthenticated } else { Code::Reported };
+                Some(Failure::new(code, message))
+            }
+            TurnOutcome::Lost => {
+                ended(Code::EndedEarly, "the agent ended before its turn was over")
+            }
+        }
+    }
+
+    /// Shows the stage of a tool call, once.
+    async fn show_tool(
+        &mut self,
+        call: &ToolCall,
+        events: &mut EventReader<'_>,
+    ) -> Result<(), LedgerError> {
+        self.answer.is_thinking = false;
+        let stage = match call.status {
+            ToolStatus::Pending | ToolStatus::InProgress => ToolStage::Started,
+            ToolStatus::Completed => ToolStage::Completed,
+            ToolStatus::Failed => ToolStage::Failed,
+        };
+        if self.shown.insert(call.id.clone(), stage) == Some(stage) {
+            return Ok(());
+        }
+        let diffs = call.diffs.iter().filter(|_| stage == ToolStage::Completed);
+        for diff in diffs {
+            if !self.changed.insert(format!("{} {}", call.id, diff.path)) {
+                continue;
+            }
+            let is_new = diff.old.is_none();
+            let change = if is_new { FileChange::Created } else { FileChange::Modified };
+            let path = diff.path.clone();
+            events.handle_event(ProgramEvent::FileChange { path, change }).await?;
+        }
+        let (id, tool) = (Some(call.id.clone()), tool_name(call));
+        events.handle_event(ProgramEvent::ToolCall { id, tool, stage }).await
+    }
+}
+
+/// Text of an agent as far as it was shown.
+#[derive(Default)]
+struct ShownAnswer {
+    /// Message of the agent to which the latest text belongs.
+    message: Option<String>,
+    has_text: bool,
+    is_thinking: bool,
+}
+
+impl ShownAnswer {
+    /// Shows a piece of text.
+    async fn show(
+        &mut self,
+        (message, channel): (Option<String>, TextRole),
+        text: String,
+        events: &mut EventReader<'_>,
+    ) -> Result<(), LedgerError> {
+        if channel == TextRole::Thought {
+            let is_first = !std::mem::replace(&mut self.is_thinking, true);
+            return if is_first {
+                events.handle_event(ProgramEvent::Thinking {}).await
+            } else {
+                Ok(())
+            };
+        }
+        self.is_thinking = false;
+        if self.has_text && message != self.message {
+            events.handle_event(ProgramEvent::Superseded).await?;
+        }
+        (self.message, self.has_text) = (message, true);
+        events.handle_event(ProgramEvent::Draft { text }).await
+    }
+}
+
+impl AgentTurn {
+    /// Performs steps. Returns true if the turn is over.
+    pub(super) async fn perform(
+        &mut self,
+        steps: Vec<Step>,
+        (events, report): (&mut EventReader<'_>, &Reporter),
+    ) -> Result<bool, LedgerError> {
+        let mut steps = std::collections::VecDeque::from(steps);
+        while let Some(step) = steps.pop_front() {
+            let more = self.perform_one(step, (events, report)).await?;
+            if self.plan.watch.is_overdue() {
+                break; // An answer that was not written is not delivered.
+            }
+            // What a step causes precedes the steps after it, as in the first run.
+            more.into_iter().rev().for_each(|step| steps.push_front(step));
+        }
+        Ok(self.state.is_over)
+    }
+
+    async fn perform_one(
+        &mut self,
+        step: Step,
+        (events, report): (&mut EventReader<'_>, &Reporter),
+    ) -> Result<Vec<Step>, LedgerError> {
+        match step {
+            Step::Send(line) => self.send(&line),
+            Step::Opened { id, .. } => {
+                report.name_session(&id);
+                events.handle_event(ProgramEvent::Session { id }).await?;
+                return Ok(self.prompt());
+            }
+            Step::Identified { id, .. } => {
+                report.name_session(&id);
+                events.handle_event(ProgramEvent::Session { id }).await?;
+            }
+            Step::OpenFailed { fault: OpenFault::UnknownSession, .. }
+                if self.plan.resume.take().is_some() =>
+            {
+                events.lose_session(LOST).await?;
+                report.count_from(CounterValues::default());
+                return Ok(self.open(Open::New));
+            }
+            Step::OpenFailed { fault, message, .. } | Step::InitializeFailed { fault, message } => {
+                self.end(Some(open_failure(&fault, &message)), events);
+            }
+            Step::Text { message, channel, text, .. } => {
+                self.state.answer.show((message, channel), text, events).await?;
+            }
+            Step::Tool { call, .. } => {
+                self.tool(&call, events).await?;
+                let failure = self.plan.watch.judge(&call, (events, report)).await?;
+                return Ok(failure.map_or_else(Vec::new, |failure| self.cancel_for(failure)));
+            }
+            Step::Usage { usage, .. } => count(usage, events).await?,
+            Step::Warning { text, .. } => events.warn(&text).await?,
+            Step::ProtocolError { message } => events.warn(&message).await?,
+            Step::Ask { ask, .. } => return self.ask(*ask, (events, report)).await,
+            Step::Answered { request, call, .. } => {
+                call.into_iter().for_each(|call| self.answered(call));
+                report.delivered(self.requests.remove(&request));
+            }
+            Step::Withdraw { request, .. } => report.withdrew(self.requests.remove(&request)),
+            Step::TurnEnded { end, usage, .. } => {
+                if let Some(usage) = usage {
+                    count(usage, events).await?;
+                }
+                if end == TurnOutcome::EndTurn {
+                    events.handle_event(ProgramEvent::Accepted).await?;
+                }
+                let failure = self.state.failure_of(end);
+                self.end(failure, events);
+            }
+            Step::Initialized(_)
+            | Step::Closed { .. }
+            | Step::Plan { .. }
+            | Step::ModeChanged { .. }
+            | Step::ModelChanged { .. }
+            | Step::Compacted { .. } => {}
+        }
+        Ok(Vec::new())
+    }
+
+    /// Returns the steps for an answer. An answer to an unknown request changes nothing.
+    pub(super) fn answer(&mut self, wire: &WireId, answer: Option<AnswerValue>) -> Vec<Step> {
+        let Some((request, call, answer)) = self.requests.answer(wire, answer) else {
+            return Vec::new();
+        };
+        let steps = self.connection.command(Command::Answer {
+            session: SESSION,
+            request: request.clone(),
+            answer,
+        });
+        // Only a written line is a delivered answer.
+        steps.into_iter().chain([Step::Answered { session: SESSION, request, call }]).collect()
+    }
+
+    /// Counts the answer to a permission request. A replay reports the answers again, so no earlier place may count them.
+    fn answered(&mut self, call: AnsweredCall) {
+        self.state.denied += usize::from(!call.is_allowed);
+        self.plan.watch.answered(call);
+    }
+
+    /// Reports a question. Returns the steps that cancel the turn instead, if the tool call exceeds the limit.
+    async fn ask(
+        &mut self,
+        ask: Ask,
+        (events, report): (&mut EventReader<'_>, &Reporter),
+    ) -> Result<Vec<Step>, LedgerError> {
+        if let AskKind::Permission { call, .. } = &ask.kind
+            && let Some(failure) = self.plan.watch.count(call)
+        {
+            return Ok(self.cancel_for(failure));
+        }
+        // The text before a question is shown before it.
+        events.release().await?;
+        report.catch_up().await?;
+        let (wire, question) = self.requests.add(ask);
+        report.questioned(wire, question);
+        Ok(Vec::new())
+    }
+
+    /// Cancels the turn, which ends with this failure.
+    fn cancel_for(&mut self, failure: Failure) -> Vec<Step> {
+        self.state.fail(failure);
+        // A replay finds the cause again, and the agent has received the cancellation.
+        if self.connection.has_sent_cancel() {
+            return Vec::new();
+        }
+        self.connection.command(Command::Cancel { session: SESSION })
+    }
+
+    fn end(&mut self, failure: Option<Failure>, events: &mut EventReader<'_>) {
+        self.state.is_over = true;
+        failure.into_iter().for_each(|failure| events.fail_for(failure));
+    }
+
+    async fn tool(
+        &mut self,
+        call: &ToolCall,
+        events: &mut EventReader<'_>,
+    ) -> Result<(), LedgerError> {
+        self.state.show_tool(call, events).await
+    }
+}
+
+fn open_failure(fault: &OpenFault, message: &str) -> Failure {
+    match fault {
+        OpenFault::Authentication => Failure::new(Code::NotAuthenticated, message),
+        OpenFault::ModeNotConfirmed { wanted } => {
+            let message = format!("the agent did not confirm the mode `{wanted}`: {message}");
+            Failure::new(Code::ModeRefused, message)
+        }
+        OpenFault::UnknownSession | OpenFault::Other => {
+            Failure::new(Code::Reported, format!("the agent opened no session: {message}"))
+        }
+    }
+}
+
+async fn count(usage: TokenUsage, events: &mut EventReader<'_>) -> Result<(), LedgerError> {
+    let TokenUsage { input, output, cached, reasoning, .. } = usage;
+    let numbers = [
+        ("input_tokens", input),
+        ("output_tokens", output),
+        ("cached_tokens", cached),
+        ("reasoning_tokens", reasoning),
+    ];
+    let fields: Map<String, Value> = numbers
+        .into_iter()
+        .filter_map(|(name, number)| Some((name.to_owned(), Value::from(number?))))
+        .collect();
+    if fields.is_empty() {
+        return Ok(());
+    }
+    events.handle_event(ProgramEvent::Usage { cumulative: false, fields }).await
+}

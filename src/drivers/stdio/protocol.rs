@@ -1,0 +1,109 @@
+//! Protocol of an open standard input: messages to a program and the meaning of its bytes. This module uses no process,
+//! no pipe and no ledger.
+
+mod fill;
+mod framing;
+mod rpc;
+mod turns;
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::program::stdio_protocol;
+
+use self::rpc::Rpc;
+use self::turns::ProgramTurn;
+use crate::drivers::adapters::event_line::ProgramEvent;
+use crate::platform::template::Values;
+
+/// Consequence of bytes that a program wrote.
+pub(in crate::drivers) enum StdioStep {
+    /// Bytes to write to the program.
+    Write(Vec<u8>),
+    /// Event that the program reports.
+    Tell(ProgramEvent),
+    /// Bytes to read with the program's output pattern.
+    Hear(Vec<u8>),
+    /// Warning about an unexpected message, which has no other effect.
+    Warn(String),
+    /// End of the turn, with the failure of the protocol itself if there was one.
+    End(Option<Failure>),
+}
+
+/// One turn of the protocol with a program.
+pub(in crate::drivers) enum StdioTurn {
+    /// JSON-RPC call.
+    Rpc(Rpc),
+    /// Message and its answer.
+    Turns(ProgramTurn),
+}
+
+impl StdioTurn {
+    /// Returns a turn that sends the `values`. `number` counts the calls of a program; call 0 initializes the program
+    /// first.
+    ///
+    /// # Errors
+    /// `input-rejected` if this program cannot receive such a message.
+    pub(in crate::drivers) fn of(
+        spec: &stdio_protocol::StdioProtocol,
+        values: &Values,
+        number: u64,
+    ) -> Result<Self, Failure> {
+        match spec {
+            stdio_protocol::StdioProtocol::Rpc(spec) => {
+                Rpc::of(spec, values, number).map(Self::Rpc)
+            }
+            stdio_protocol::StdioProtocol::Turns(spec) => {
+                ProgramTurn::of(spec, values, number).map(Self::Turns)
+            }
+            stdio_protocol::StdioProtocol::Control(_) => {
+                Err(Failure::new(Code::Internal, "a control protocol has no such turn"))
+            }
+        }
+    }
+
+    /// Returns the bytes to write first.
+    pub(in crate::drivers) fn open(&mut self) -> Vec<u8> {
+        match self {
+            Self::Rpc(rpc) => rpc.open(),
+            Self::Turns(turns) => turns.open(),
+        }
+    }
+
+    /// Handles the next bytes of standard output. After the end of the turn no step follows.
+    pub(in crate::drivers) fn receive(&mut self, bytes: &[u8]) -> Vec<StdioStep> {
+        match self {
+            Self::Rpc(rpc) => rpc.receive(bytes),
+            Self::Turns(turns) => turns.receive(bytes),
+        }
+    }
+
+    /// Returns the bytes that ask the program to cancel the turn, if the protocol has such a message.
+    pub(in crate::drivers) fn interrupt(&self) -> Option<Vec<u8>> {
+        match self {
+            Self::Rpc(rpc) => rpc.interrupt(),
+            Self::Turns(turns) => turns.interrupt(),
+        }
+    }
+
+    /// Returns true if the turn is over in case the program writes nothing more for a moment.
+    pub(in crate::drivers) fn may_be_over(&self) -> bool {
+        matches!(self, Self::Turns(turns) if turns.may_be_over())
+    }
+
+    /// Ends the turn because the program is silent.
+    pub(in crate::drivers) fn conclude(&mut self) -> Vec<StdioStep> {
+        match self {
+            Self::Turns(turns) => turns.conclude(),
+            Self::Rpc(_) => Vec::new(),
+        }
+    }
+
+    /// Handles a turn that ended without an answer: returns true if the program has continued writing, and the failure
+    /// for that case.
+    pub(in crate::drivers) fn empty_end(&self) -> Option<(bool, Failure)> {
+        match self {
+            Self::Turns(turns) if turns.is_empty() => Some((turns.has_more(), turns.early_end())),
+            Self::Turns(_) | Self::Rpc(_) => None,
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! JSON-RPC messages in a byte stream, independent of chunk boundaries.
+
+use algonius_actors::model::program::stdio_protocol::Framing;
+use serde_json::Value;
+
+/// Greatest size of a message in bytes; a longer message is skipped.
+const LONGEST: usize = 16 * 1024 * 1024;
+
+/// Greatest size of a header in bytes.
+const LONGEST_HEADER: usize = 8 * 1024;
+
+/// Item of the stream.
+#[derive(Debug, PartialEq)]
+pub(super) enum Frame {
+    /// A JSON message.
+    Message(Value),
+    /// Bytes that are not a message.
+    Junk,
+    /// Bytes after which no message boundary can be found.
+    Broken,
+}
+
+/// Decoder that reads messages from bytes.
+pub(super) struct Frames {
+    framing: Framing,
+    bytes: Vec<u8>,
+    /// Remainder of a skipped message.
+    skipped: Skip,
+}
+
+/// Bytes to skip.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Skip {
+    Nothing,
+    /// All bytes up to the end of the line.
+    Line,
+    /// This number of bytes.
+    Bytes(u64),
+    Everything,
+}
+
+impl Frames {
+    pub(super) const fn new(framing: Framing) -> Self {
+        Self { framing, bytes: Vec::new(), skipped: Skip::Nothing }
+    }
+
+    /// Takes the next bytes, and returns the frames that are now complete.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<Frame> {
+        let rest = self.skip(bytes);
+        self.bytes.extend_from_slice(rest);
+        let mut frames = Vec::new();
+        while let Some(frame) = self.next() {
+            frames.extend(frame);
+        }
+        frames
+    }
+
+    /// Returns the bytes that are not skipped.
+    fn skip<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
+        let count = match self.skipped {
+            Skip::Nothing => 0,
+            Skip::Everything => bytes.len(),
+            Skip::Line => match bytes.iter().position(|byte| *byte == b'\n') {
+                Some(end) => {
+                    self.skipped = Skip::Nothing;
+                    end + 1
+                }
+                None => bytes.len(),
+            },
+            Skip::Bytes(left) => {
+                let count = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+                let left = left - count as u64;
+                self.skipped = if left == 0 { Skip::Nothing } else { Skip::Bytes(left) };
+                count
+            }
+        };
+        bytes.get(count..).unwrap_or_default()
+    }
+
+    /// Returns the next complete item: a frame, or `Some(None)` for an empty line.
+    fn next(&mut self) -> Option<Option<Frame>> {
+        match self.framing {
+            Framing::Lines => self.next_line(),
+            Framing::ContentLength => self.next_counted(),
+        }
+    }
+
+    fn next_line(&mut self) -> Option<Option<Frame>> {
+        let Some(end) = self.bytes.iter().position(|byte| *byte == b'\n') else {
+            if self.bytes.len() <= LONGEST {
+                return None;
+            }
+            // Its end may never come, so the line is not kept until then.
+            (self.bytes, self.skipped) = (Vec::new(), Skip::Line);
+            return Some(Some(Frame::Junk));
+        };
+        let line: Vec<u8> = self.bytes.drain(..=end).collect();
+        if end > LONGEST {
+            return Some(Some(Frame::Junk));
+        }
+        let line = line.trim_ascii();
+        Some((!line.is_empty()).then(|| read(line)))
+    }
+
+    fn next_counted(&mut self) -> Option<Option<Frame>> {
+        let Some((header, body)) = header(&self.bytes) else {
+            return (self.bytes.len() > LONGEST_HEADER).then(|| Some(self.fail()));
+        };
+        let Some(length) = self.bytes.get(..header).and_then(length) else {
+            return Some(Some(self.fail()));
+        };
+        if length > LONGEST as u64 {
+            let rest = self.bytes.split_off(body);
+            self.skipped = Skip::Bytes(length);
+            self.bytes = self.skip(&rest).to_vec();
+            return Some(Some(Frame::Junk));
+        }
+        let end = body + usize::try_from(length).unwrap_or(usize::MAX);
+        let frame = read(self.bytes.get(body..end)?);
+        self.bytes.drain(..end);
+        Some(Some(frame))
+    }
+
+    fn fail(&mut self) -> Frame {
+        // Without a length the start of the next message cannot be found.
+        (self.bytes, self.skipped) = (Vec::new(), Skip::Everything);
+        Frame::Broken
+    }
+}
+
+/// Encodes a message with its framing.
+pub(super) fn encode(framing: Framing, message: &Value) -> Vec<u8> {
+    let text = message.to_string();
+    match framing {
+        Framing::Lines => format!("{text}\n"),
+        Framing::ContentLength => format!("Content-Length: {}\r\n\r\n{text}", text.len()),
+    }
+    .into_bytes()
+}
+
+fn read(bytes: &[u8]) -> Frame {
+    serde_json::from_slice(bytes).map_or(Frame::Junk, Frame::Message)
+}
+
+/// Returns the end of the header and the start of the body.
+fn header(bytes: &[u8]) -> Option<(usize, usize)> {
+    let within = bytes.get(..bytes.len().min(LONGEST_HEADER + 4)).unwrap_or_default();
+    let find = |end: &[u8]| {
+        within.windows(end.len()).position(|found| found == end).map(|at| (at, at + end.len()))
+    };
+    [find(b"\r\n\r\n"), find(b"\n\n")].into_iter().flatten().min()
+}
+
+/// Returns the length that the header gives, if it gives exactly one.
+fn length(header: &[u8]) -> Option<u64> {
+    let header = str::from_utf8(header).ok()?;
+    let mut lengths = header.lines().filter_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.trim().eq_ignore_ascii_case("content-length").then(|| value.trim())
+    });
+    let length = lengths.next()?;
+    // `parse` would accept a leading `+`.
+    let is_plain = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
+    (is_plain && lengths.next().is_none()).then(|| length.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn all(framing: Framing, bytes: &[u8], mut size: impl FnMut() -> usize) -> Vec<Frame> {
+        let mut frames = Frames::new(framing);
+        let (mut found, mut rest) = (Vec::new(), bytes);
+        while !rest.is_empty() {
+            let (piece, tail) = rest.split_at(size().clamp(1, rest.len()));
+            found.extend(frames.push(piece));
+            rest = tail;
+        }
+        found
+    }
+
+    #[test]
+    fn a_content_length_is_found_among_other_headers() {
+        let framing = Framing::ContentLength;
+        for head in [
+            "Content-Length: 2\r\n\r\n",
+            "content-type: x\r\nCONTENT-LENGTH:2\r\n\r\n",
+            "Content-Length: 2\n\n",
+        ] {
+            let found = all(framing, format!("{head}{{}}").as_bytes(), || 1);
+            assert_eq!(found, [Frame::Message(json!({}))], "{head}");
+        }
+    }
+
+    #[test]
+    fn an_invalid_header_ends_the_stream() {
+        let long = "x".repeat(LONGEST_HEADER + 1);
+        for head in [
+            "Length: 2\r\n\r\n",
+            "Content-Length: -2\r\n\r\n",
+            "Content-Length: 2\r\nContent-Length: 2\r\n\r\n",
+            "Content-Length: 99999999999999999999\r\n\r\n",
+            "hello\n\n",
+            &long,
+        ] {
+            let bytes = format!("{head}{{}}Content-Length: 2\r\n\r\n{{}}");
+            assert_eq!(all(Framing::ContentLength, bytes.as_bytes(), || 7), [Frame::Broken]);
+        }
+    }
+
+    #[test]
+    fn a_message_over_the_limit_is_skipped() {
+        let long = vec![b' '; LONGEST + 1];
+        let lines = [&long[..], b"\n{}\n"].concat();
+        let head = format!("Content-Length: {}\r\n\r\n", long.len());
+        let counted = [head.as_bytes(), &long, b"Content-Length: 2\r\n\r\n{}"].concat();
+        for (framing, bytes) in [(Framing::Lines, lines), (Framing::ContentLength, counted)] {
+            let found = all(framing, &bytes, || 1 << 20);
+            assert_eq!(found, [Frame::Junk, Frame::Message(json!({}))]);
+        }
+    }
+
+    proptest! {
+        /// A written message is read back wherever the bytes are cut, with junk between that the framing allows.
+        #[test]
+        fn framing_does_not_depend_on_the_chunks(
+            texts in prop::collection::vec("\\PC{0,40}|[\\x00-\\x7f]{0,40}", 0..8),
+            junk in any::<bool>(),
+            size in 1_usize..60,
+        ) {
+            for framing in [Framing::Lines, Framing::ContentLength] {
+                let (mut bytes, mut wanted) = (Vec::new(), Vec::new());
+                for text in &texts {
+                    let message = json!({"text": text});
+                    bytes.extend(encode(framing, &message));
+                    wanted.push(Frame::Message(message));
+                    if junk {
+                        let broken: &[u8] = match framing {
+                            Framing::Lines => b"\r\n  \nwhat?\n",
+                            Framing::ContentLength => b"Content-Length: 5\r\n\r\nwhat?",
+                        };
+                        bytes.extend(broken);
+                        wanted.push(Frame::Junk);
+                    }
+                }
+                prop_assert_eq!(all(framing, &bytes, || size), wanted);
+            }
+        }
+
+        /// No bytes stop the decoder, and its buffer stays within bounds.
+        #[test]
+        fn any_bytes_are_decoded_in_bounded_memory(bytes in prop::collection::vec(any::<u8>(), 0..4000), size in 1_usize..99) {
+            for framing in [Framing::Lines, Framing::ContentLength] {
+                let mut frames = Frames::new(framing);
+                for piece in bytes.chunks(size) {
+                    frames.push(piece);
+                    prop_assert!(frames.bytes.len() <= bytes.len());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! One JSON-RPC 2.0 call, preceded by the initialization of the program before its first call.
+
+use std::sync::Arc;
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::program::stdio_protocol::{Call, NoticeKind, NoticeMethod, RpcSpec};
+use serde_json::{Map, Value, json};
+
+use super::StdioStep;
+use super::fill::fill;
+use super::framing::{Frame, Frames, encode};
+use crate::drivers::adapters::event_line::{EventContent, ProgramEvent};
+use crate::drivers::adapters::failure::ReportedFailure;
+use crate::platform::template::Values;
+
+/// JSON-RPC error code for an unknown method.
+const NO_SUCH_METHOD: i64 = -32601;
+
+const BROKEN: &str = "its output is no longer valid JSON-RPC";
+const NO_ANSWER: &str = "the answer was not where `json_rpc.result` says";
+
+/// Progress of the call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RpcStage {
+    /// The program is being initialized.
+    Initializing,
+    /// The request was sent.
+    Asking,
+    /// The program has answered.
+    Over,
+}
+
+/// JSON-RPC call to a program.
+pub(in crate::drivers) struct Rpc {
+    spec: Arc<RpcSpec>,
+    frames: Frames,
+    stage: RpcStage,
+    initialize: Option<Call>,
+    initialized: Option<Call>,
+    ask: Call,
+    cancel: Option<Call>,
+    /// Id of the request; the initialization has the previous number.
+    id: u64,
+    /// True if notifications brought some of the answer.
+    has_text: bool,
+    was_warned: bool,
+}
+
+impl Rpc {
+    /// Returns the call with this number of a program.
+    pub(super) fn of(spec: &RpcSpec, values: &Values, number: u64) -> Result<Self, Failure> {
+        let filled = |call: &Call| {
+            let params = fill(&call.params, values)?;
+            Ok::<_, Failure>(Call { method: call.method.clone(), params })
+        };
+        let filled_too = |call: &Option<Call>| call.as_ref().map(filled).transpose();
+        let initialize = filled_too(&spec.initialize)?.filter(|_| number == 0);
+        let stage = if initialize.is_some() { RpcStage::Initializing } else { RpcStage::Asking };
+        Ok(Self {
+            frames: Frames::new(spec.framing),
+            stage,
+            initialize,
+            initialized: filled_too(&spec.initialized)?,
+            ask: filled(&spec.ask)?,
+            cancel: filled_too(&spec.cancel)?,
+            id: number + 2,
+            has_text: false,
+            was_warned: false,
+            spec: Arc::new(spec.clone()),
+        })
+    }
+
+    pub(super) fn open(&mut self) -> Vec<u8> {
+        match &self.initialize {
+            Some(call) => self.write(call, Some(self.id - 1)),
+            None => self.write(&self.ask, Some(self.id)),
+        }
+    }
+
+    pub(super) fn receive(&mut self, bytes: &[u8]) -> Vec<StdioStep> {
+        let frames = self.frames.push(bytes);
+        frames.into_iter().flat_map(|frame| self.take(frame)).collect()
+    }
+
+    /// Returns the cancel message. Without configured parameters it names the call by its id, as the Language Server
+    /// Protocol does.
+    pub(super) fn interrupt(&self) -> Option<Vec<u8>> {
+        let mut call = self.cancel.clone()?;
+        if call.params.is_null() {
+            call.params = json!({"id": self.id});
+        }
+        Some(self.write(&call, None))
+    }
+
+    fn take(&mut self, frame: Frame) -> Vec<StdioStep> {
+        if self.stage == RpcStage::Over {
+            return Vec::new();
+        }
+        match frame {
+            Frame::Message(Value::Array(messages)) => {
+                messages.into_iter().flat_map(|message| self.read(message)).collect()
+            }
+            Frame::Message(message) => self.read(message),
+            Frame::Junk => self.warn(),
+            Frame::Broken => self.fail(Failure::new(Code::AnswerMissing, BROKEN)),
+        }
+    }
+
+    fn read(&mut self, message: Value) -> Vec<StdioStep> {
+        let Value::Object(mut message) = message else { return self.warn() };
+        let id = message.remove("id").filter(|id| !id.is_null());
+        let method = message.get("method").and_then(Value::as_str).map(str::to_owned);
+        match (method, id) {
+            (Some(method), Some(id)) => self.refuse(&method, &id),
+            (Some(method), None) => self.notified(&method, message.remove("params")),
+            (None, Some(id)) if self.is_mine(&id) => self.answered(message),
+            // An error without an id is about a message that could not be read; there is only one call.
+            (None, None) if message.contains_key("error") => self.answered(message),
+            (None, Some(_)) => Vec::new(),
+            (None, None) => self.warn(),
+        }
+    }
+
+    fn is_mine(&self, id: &Value) -> bool {
+        let mine = if self.stage == RpcStage::Initializing { self.id - 1 } else { self.id };
+        id.as_u64() == Some(mine) || id.as_str().is_some_and(|id| id == mine.to_string())
+    }
+
+    /// Answers a request of the program with an error: the service offers no methods.
+    fn refuse(&self, method: &str, id: &Value) -> Vec<StdioStep> {
+        // The program may wait for an answer, so it gets one.
+        let error = json!({"code": NO_SUCH_METHOD, "message": "method not found"});
+        let answer = json!({"jsonrpc": "2.0", "id": id, "error": error});
+        let warning = format!("the agent called `{method}`, which the service does not offer");
+        vec![StdioStep::Write(encode(self.spec.framing, &answer)), StdioStep::Warn(warning)]
+    }
+
+    fn notified(&mut self, method: &str, params: Option<Value>) -> Vec<StdioStep> {
+        let Some(NoticeMethod { kind, pointer }) = self.spec.notices.get(method) else {
+            return Vec::new();
+        };
+        let params = params.unwrap_or_default();
+        let Some(value) = params.pointer(pointer) else { return Vec::new() };
+        let event = match kind {
+            NoticeKind::Text => text(value).map(|text| ProgramEvent::Text { text }),
+            NoticeKind::Status => text(value).map(status),
+            NoticeKind::Usage => usage(value),
+            NoticeKind::Session => text(value).map(|id| ProgramEvent::Session { id }),
+        };
+        self.has_text |= matches!(event, Some(ProgramEvent::Text { .. }));
+        event.map(StdioStep::Tell).into_iter().collect()
+    }
+
+    fn answered(&mut self, mut message: Map<String, Value>) -> Vec<StdioStep> {
+        if let Some(error) = message.get("error").filter(|error| !error.is_null()) {
+            let told = StdioStep::Tell(self.failed(error));
+            return [told].into_iter().chain(self.end(None)).collect();
+        }
+        let result = message.remove("result").unwrap_or_default();
+        let session = self.spec.session.as_ref().and_then(|at| result.pointer(at)).and_then(text);
+        let session = session.map(|id| StdioStep::Tell(ProgramEvent::Session { id }));
+        let rest = match self.stage {
+            RpcStage::Initializing => self.ready(),
+            RpcStage::Asking | RpcStage::Over => self.result(&result),
+        };
+        session.into_iter().chain(rest).collect()
+    }
+
+    /// Sends the request, because the program is initialized.
+    fn ready(&mut self) -> Vec<StdioStep> {
+        self.stage = RpcStage::Asking;
+        let initialized = self.initialized.as_ref().map(|call| self.write(call, None));
+        let ask = self.write(&self.ask, Some(self.id));
+        initialized.into_iter().chain([ask]).map(StdioStep::Write).collect()
+    }
+
+    /// Handles the result. Text from notifications is the answer; the text of the result is the answer only without
+    /// them.
+    fn result(&mut self, result: &Value) -> Vec<StdioStep> {
+        let used = self.spec.usage.as_ref().and_then(|at| result.pointer(at)).and_then(usage);
+        let told = result.pointer(&self.spec.result).and_then(text);
+        let failure = match (&told, self.has_text) {
+            (None, false) => Some(Failure::new(Code::AnswerMissing, NO_ANSWER)),
+            _ => None,
+        };
+        let answer = told.filter(|_| !self.has_text).map(|text| ProgramEvent::Text { text });
+        let told = [used, answer].into_iter().flatten().map(StdioStep::Tell);
+        told.chain(self.end(failure)).collect()
+    }
+
+    fn failed(&self, error: &Value) -> ProgramEvent {
+        let code = error.get("code").and_then(Value::as_i64);
+        let message = error.get("message").and_then(Value::as_str).unwrap_or_default();
+        let is_transient = code.is_some_and(|code| self.spec.transient_codes.contains(&code));
+        let number = code.map(|code| format!(" (error {code})")).unwrap_or_default();
+        let category = if is_transient { "transient" } else { "" };
+        let (message, category) = (format!("{message}{number}"), category.to_owned());
+        ProgramEvent::Failed(ReportedFailure { message, category, ..ReportedFailure::default() })
+    }
+
+    fn end(&mut self, failure: Option<Failure>) -> Option<StdioStep> {
+        self.stage = RpcStage::Over;
+        Some(StdioStep::End(failure))
+    }
+
+    fn fail(&mut self, failure: Failure) -> Vec<StdioStep> {
+        self.end(Some(failure)).into_iter().collect()
+    }
+
+    fn warn(&mut self) -> Vec<StdioStep> {
+        // A program may write much that is no JSON-RPC, and one warning is enough.
+        if std::mem::replace(&mut self.was_warned, true) {
+            return Vec::new();
+        }
+        let message = "a part of the agent's output is not JSON-RPC; it is kept as text";
+        vec![StdioStep::Warn(message.to_owned())]
+    }
+
+    fn write(&self, call: &Call, id: Option<u64>) -> Vec<u8> {
+        let mut message = json!({"jsonrpc": "2.0", "method": call.method});
+        if let Value::Object(members) = &mut message {
+            members.extend(id.map(|id| ("id".to_owned(), id.into())));
+            let params = Some(call.params.clone()).filter(|params| !params.is_null());
+            members.extend(params.map(|params| ("params".to_owned(), params)));
+        }
+        encode(self.spec.framing, &message)
+    }
+}
+
+/// Returns a string as it is, anything else as compact JSON, and `None` for null.
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
+}
+
+fn status(text: String) -> ProgramEvent {
+    ProgramEvent::Status { state: String::new(), content: Some(EventContent::text(text)) }
+}
+
+/// Returns an event with numbers by name.
+fn usage(value: &Value) -> Option<ProgramEvent> {
+    let fields = value.as_object()?.clone();
+    Some(ProgramEvent::Usage { fields, cumulative: false })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! Tests of a call from its first byte to its end, against a program that lines simulate.
+
+use algonius_actors::model::program::stdio_protocol::Framing;
+
+use super::*;
+
+fn call(method: &str, params: Value) -> Call {
+    Call { method: method.to_owned(), params }
+}
+
+fn notice(kind: NoticeKind, pointer: &str) -> NoticeMethod {
+    NoticeMethod { kind, pointer: pointer.to_owned() }
+}
+
+fn spec() -> RpcSpec {
+    RpcSpec {
+        framing: Framing::Lines,
+        initialize: None,
+        initialized: None,
+        ask: call("ask", json!({"text": "{{ input }}"})),
+        cancel: None,
+        result: "/answer".to_owned(),
+        session: Some("/session".to_owned()),
+        usage: Some("/usage".to_owned()),
+        notices: [
+            ("said".to_owned(), notice(NoticeKind::Text, "/text")),
+            ("doing".to_owned(), notice(NoticeKind::Status, "")),
+            ("named".to_owned(), notice(NoticeKind::Session, "/id")),
+        ]
+        .into(),
+        transient_codes: vec![-32_000],
+    }
+}
+
+fn of(spec: &RpcSpec, number: u64) -> Rpc {
+    let values = Values { input: "a \"b\"".to_owned(), ..Values::default() };
+    Rpc::of(spec, &values, number).unwrap()
+}
+
+/// Returns each step as one word.
+fn heard(rpc: &mut Rpc, lines: &[Value]) -> Vec<String> {
+    let bytes: Vec<u8> = lines.iter().flat_map(|line| format!("{line}\n").into_bytes()).collect();
+    let word = |step| match step {
+        StdioStep::Write(bytes) => format!("write {}", String::from_utf8(bytes).unwrap().trim()),
+        StdioStep::Tell(ProgramEvent::Text { text }) => format!("text {text}"),
+        StdioStep::Tell(ProgramEvent::Session { id }) => format!("session {id}"),
+        StdioStep::Tell(ProgramEvent::Usage { fields, .. }) => {
+            format!("usage {}", Value::Object(fields))
+        }
+        StdioStep::Tell(ProgramEvent::Failed(told)) => {
+            format!("failed {} {}", told.category, told.message)
+        }
+        StdioStep::Tell(ProgramEvent::Status { .. }) => "status".to_owned(),
+        StdioStep::Tell(_) | StdioStep::Hear(_) => "something".to_owned(),
+        StdioStep::Warn(message) => format!("warn {message}"),
+        StdioStep::End(None) => "end".to_owned(),
+        StdioStep::End(Some(failure)) => format!("end {}", failure.code),
+    };
+    rpc.receive(&bytes).into_iter().map(word).collect()
+}
+
+#[test]
+fn the_result_of_a_call_is_the_answer() {
+    let mut rpc = of(&spec(), 0);
+    let asked: Value = serde_json::from_slice(&rpc.open()).unwrap();
+    let params = json!({"text": "a \"b\""});
+    assert_eq!(asked, json!({"jsonrpc": "2.0", "id": 2, "method": "ask", "params": params}));
+    let result = json!({"answer": {"n": 1}, "session": "s1", "usage": {"input_tokens": 3}});
+    let told = heard(&mut rpc, &[json!({"id": 2, "result": result})]);
+    assert_eq!(told, ["session s1", "usage {\"input_tokens\":3}", "text {\"n\":1}", "end"]);
+    assert!(heard(&mut rpc, &[json!({"id": 2, "result": {"answer": "more"}})]).is_empty());
+}
+
+#[test]
+fn notifications_give_the_answer_without_repeating_the_result() {
+    let mut rpc = of(&spec(), 0);
+    let said = |text: &str| json!({"method": "said", "params": {"text": text}});
+    let told = heard(
+        &mut rpc,
+        &[
+            said("one "),
+            json!({"method": "doing", "params": "things"}),
+            json!({"method": "unknown", "params": 1}),
+            json!({"method": "named", "params": {"id": "s2"}}),
+            said("two"),
+            json!({"id": "2", "result": {"answer": "one two"}}),
+        ],
+    );
+    assert_eq!(told, ["text one ", "status", "session s2", "text two", "end"]);
+}
+
+#[test]
+fn a_program_is_initialized_once_before_its_calls() {
+    let initialize = Some(call("initialize", json!({"v": 1})));
+    let ready = RpcSpec { initialize, initialized: Some(call("ready", Value::Null)), ..spec() };
+    let mut rpc = of(&ready, 0);
+    let first: Value = serde_json::from_slice(&rpc.open()).unwrap();
+    assert_eq!((&first["id"], &first["method"]), (&json!(1), &json!("initialize")));
+    let told = heard(&mut rpc, &[json!({"id": 2, "result": 1}), json!({"id": 1, "result": {}})]);
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].contains("\"ready\"") && !told[0].contains("id"), "{told:?}");
+    assert!(told[1].contains("\"ask\"") && told[1].contains("\"id\":2"), "{told:?}");
+    let later: Value = serde_json::from_slice(&of(&ready, 5).open()).unwrap();
+    assert_eq!((&later["id"], &later["method"]), (&json!(7), &json!("ask")));
+}
+
+#[test]
+fn error_responses_are_failures_with_transient_codes() {
+    let error = |code: i64| json!({"id": 2, "error": {"code": code, "message": "no"}});
+    for (code, category) in [(-32_000, "transient"), (7, "")] {
+        let told = heard(&mut of(&spec(), 0), &[error(code)]);
+        assert_eq!(told, [format!("failed {category} no (error {code})"), "end".to_owned()]);
+    }
+    let told = heard(&mut of(&spec(), 0), &[json!({"id": null, "error": {"code": -32_700}})]);
+    assert_eq!(told, ["failed   (error -32700)", "end"]);
+    let missing = heard(&mut of(&spec(), 0), &[json!({"id": 2, "result": {"other": 1}})]);
+    assert_eq!(missing, ["end answer-missing"]);
+}
+
+#[test]
+fn requests_of_the_program_are_refused_and_junk_is_noted() {
+    let mut rpc = of(&spec(), 0);
+    let told = heard(
+        &mut rpc,
+        &[json!({"id": "x", "method": "fs/read", "params": {}}), json!("junk"), json!(7)],
+    );
+    assert!(told[0].contains("-32601") && told[0].contains("\"id\":\"x\""), "{told:?}");
+    assert!(told[1].contains("`fs/read`") && told[2].contains("not JSON-RPC"), "{told:?}");
+    assert_eq!(told.len(), 3);
+}
+
+#[test]
+fn a_call_is_cancelled_by_its_id_or_as_configured() {
+    assert_eq!(of(&spec(), 0).interrupt(), None);
+    for (params, wanted) in
+        [(Value::Null, json!({"id": 5})), (json!({"s": "{{ input }}"}), json!({"s": "a \"b\""}))]
+    {
+        let spec = RpcSpec { cancel: Some(call("$/cancel", params)), ..spec() };
+        let bytes = of(&spec, 3).interrupt().unwrap();
+        let written: Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(written["params"], wanted);
+    }
+}

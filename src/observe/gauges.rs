@@ -1,0 +1,148 @@
+//! Gauges: values at the moment of a scrape.
+
+use std::sync::atomic::AtomicU64;
+
+use algonius_actors::model::agent::budget::BudgetMeasure;
+use algonius_actors::model::agent::quota;
+use algonius_actors::model::host::pressure::Shortage;
+use algonius_actors::model::observation::alert::AlertCause;
+use algonius_actors::model::observation::status::{AgentStatus, Health, TreeStatus};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use super::labels::Labels;
+use super::process::{self, rounded};
+
+/// State at the moment of a scrape.
+#[derive(Debug, Clone)]
+pub struct GaugeValues {
+    /// Status of the supervision tree.
+    pub tree: TreeStatus,
+    /// Size of the ledger's files, in bytes.
+    pub ledger_bytes: u64,
+}
+
+/// Gauges of one name.
+type Level = Family<Labels, Gauge<f64, AtomicU64>>;
+
+/// All resources that the machine may lack.
+const SHORTAGES: [Shortage; 5] =
+    [Shortage::Cpu, Shortage::Memory, Shortage::Io, Shortage::Load, Shortage::Disk];
+
+impl GaugeValues {
+    /// Returns the registry with the gauges.
+    pub(super) fn page(&self) -> Registry {
+        let mut page = Registry::default();
+        let ours = page.sub_registry_with_prefix("algonius");
+        self.agents(ours);
+        self.budgets(ours);
+        self.machine(ours);
+        process::figures(&mut page);
+        page
+    }
+
+    fn agents(&self, page: &mut Registry) {
+        let of_agents = |page: &mut Registry, name, help, count: fn(&AgentStatus) -> f64| {
+            let level = Level::default();
+            for agent in &self.tree.agents {
+                let labels = vec![("agent", agent.id.to_string().into())];
+                level.get_or_create(&labels).set(count(agent));
+            }
+            page.register(name, help, level);
+        };
+        of_agents(page, "running", "Executions that hold a slot.", |agent| {
+            number(agent.work.running.len())
+        });
+        of_agents(page, "queued", "Executions in the queue.", |agent| {
+            number(agent.work.queued.len())
+        });
+        let help = "Restarts of the actor of an agent.";
+        of_agents(page, "agent_restarts", help, |agent| f64::from(agent.starts.restarts));
+        let help = "1 if the actor of an agent failed too often and is not restarted.";
+        of_agents(page, "agent_quarantined", help, |agent| {
+            f64::from(u8::from(agent.health == Health::Quarantined))
+        });
+    }
+
+    fn budgets(&self, page: &mut Registry) {
+        let (spent, left, credentials) = (Level::default(), Level::default(), Level::default());
+        for agent in &self.tree.agents {
+            let Some(budget) = &agent.budget else { continue };
+            let labels = |of: BudgetMeasure| {
+                vec![("agent", agent.id.to_string().into()), ("measure", of.as_str().into())]
+            };
+            for of in BudgetMeasure::ALL {
+                spent.get_or_create(&labels(*of)).set(amount(*of, of.of(budget.spent)));
+            }
+            for bound in &budget.bounds {
+                left.get_or_create(&labels(bound.measure))
+                    .set(amount(bound.measure, bound.remaining));
+            }
+        }
+        for cause in [
+            quota::AccountCause::QuotaExhausted,
+            quota::AccountCause::CredentialRefused,
+            quota::AccountCause::RateLimited,
+        ] {
+            let shut = self.tree.credentials.iter().filter(|one| one.cause == cause).count();
+            let labels = vec![("cause", cause.as_str().to_owned().into())];
+            credentials.get_or_create(&labels).set(number(shut));
+        }
+        let help = "Budget of an agent that it has spent today: counts, US dollars or seconds.";
+        page.register("budget_spent", help, spent);
+        page.register("budget_remaining", "Budget of an agent that remains today.", left);
+        page.register(
+            "accounts_blocked",
+            "Accounts that agents cannot use at present.",
+            credentials,
+        );
+    }
+
+    fn machine(&self, page: &mut Registry) {
+        let pressure = Level::default();
+        let short = self.tree.pressure.as_ref().map(|pressure| pressure.short.as_slice());
+        for shortage in SHORTAGES {
+            let is_short = short.unwrap_or_default().contains(&shortage);
+            let labels = vec![("resource", label(shortage).to_owned().into())];
+            pressure.get_or_create(&labels).set(f64::from(u8::from(is_short)));
+        }
+        page.register("pressure", "1 if the host is short of the resource.", pressure);
+        let open = Level::default();
+        for cause in AlertCause::ALL {
+            let alerts = self.tree.alerts.iter().filter(|alert| alert.cause == *cause);
+            let labels = vec![("cause", cause.as_str().to_owned().into())];
+            open.get_or_create(&labels).set(number(alerts.count()));
+        }
+        page.register("alerts_open", "Active alerts.", open);
+        let ledger = Gauge::<f64, AtomicU64>::default();
+        ledger.set(rounded(self.ledger_bytes));
+        page.register("ledger_bytes", "Bytes of the ledger on its disk.", ledger);
+    }
+}
+
+const fn label(shortage: Shortage) -> &'static str {
+    match shortage {
+        Shortage::Cpu => "cpu",
+        Shortage::Memory => "memory",
+        Shortage::Io => "io",
+        Shortage::Load => "load",
+        Shortage::Disk => "disk",
+    }
+}
+
+/// Returns an amount in its public unit.
+fn amount(of: BudgetMeasure, amount: u64) -> f64 {
+    match of {
+        BudgetMeasure::CostUsd => rounded(amount) / 1e6,
+        BudgetMeasure::WallTime => rounded(amount) / 1e3,
+        BudgetMeasure::Turns
+        | BudgetMeasure::InputTokens
+        | BudgetMeasure::OutputTokens
+        | BudgetMeasure::Tokens => rounded(amount),
+    }
+}
+
+fn number(count: usize) -> f64 {
+    rounded(u64::try_from(count).unwrap_or(u64::MAX))
+}

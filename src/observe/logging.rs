@@ -1,0 +1,119 @@
+//! Logs to standard error, as lines for people or as JSON. They never contain texts of agents.
+//!
+//! A line contains the fields of its spans: the id of the request, of the execution and of the agent.
+
+mod line;
+
+use std::io::{IsTerminal, Write, stderr};
+use std::sync::{Arc, OnceLock};
+
+use algonius_actors::ports::clock::Clock;
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::layer::{Context, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, Registry, reload};
+
+use crate::observe::Instruments;
+use crate::platform::clock::WallClock;
+use line::{LogFields, LogLine};
+
+/// Format of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LineFormat {
+    /// Lines for people on a terminal, JSON otherwise.
+    Auto,
+    /// Lines for people.
+    Human,
+    /// One JSON object per line.
+    Json,
+}
+
+/// Handle of the log: its exporter in addition to standard error, once there is one, and its level filter.
+#[derive(Clone, Default)]
+pub(crate) struct Tap {
+    instruments: Arc<OnceLock<Instruments>>,
+    /// Handle of the filter; `None` if the environment sets the filter.
+    filter: Option<reload::Handle<EnvFilter, Registry>>,
+}
+
+impl Tap {
+    /// Changes the level of the log, unless `RUST_LOG` sets it.
+    pub(crate) fn turn(&self, level: Level) {
+        let turned = self.filter.as_ref().map(|filter| filter.reload(filter_of(level)));
+        if let Some(Err(error)) = turned {
+            tracing::error!(%error, "failed to change the log level");
+        }
+    }
+
+    /// Also exports lines from now on, if the exporter accepts them.
+    pub(crate) fn set_target(&self, instruments: &Instruments) {
+        if instruments.wants_lines() {
+            _ = self.instruments.set(instruments.clone()); // Whoever came first has them.
+        }
+    }
+}
+
+/// Starts the log. `RUST_LOG` overrides `level`. A second call changes nothing.
+pub(crate) fn init(form: LineFormat, level: Level) -> Tap {
+    let given = EnvFilter::try_from_default_env().ok();
+    let is_given = given.is_some();
+    let (filter, handle) = reload::Layer::new(given.unwrap_or_else(|| filter_of(level)));
+    let tap = Tap { filter: (!is_given).then_some(handle), ..Tap::default() };
+    let is_terminal = stderr().is_terminal();
+    let is_json = form == LineFormat::Json || (form == LineFormat::Auto && !is_terminal);
+    let log = LogWriter { is_json, is_coloured: is_terminal, tap: tap.clone() };
+    if tracing_subscriber::registry().with(log.with_filter(filter)).try_init().is_err() {
+        tracing::debug!("logging was already initialized");
+    }
+    tap
+}
+
+fn filter_of(level: Level) -> EnvFilter {
+    EnvFilter::default().add_directive(level.into())
+}
+
+/// Layer that writes lines to standard error.
+struct LogWriter {
+    is_json: bool,
+    is_coloured: bool,
+    tap: Tap,
+}
+
+impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for LogWriter {
+    fn on_new_span(
+        &self,
+        attributes: &tracing::span::Attributes<'_>,
+        id: &tracing::span::Id,
+        context: Context<'_, S>,
+    ) {
+        // The spans that ractor creates for each actor contain nothing that a reader knows.
+        if attributes.metadata().target().starts_with("ractor") {
+            return;
+        }
+        if let Some(span) = context.span(id) {
+            let mut fields = LogFields::default();
+            attributes.record(&mut fields);
+            span.extensions_mut().insert(fields);
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let mut fields = LogFields::default();
+        for span in context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()) {
+            if let Some(outer) = span.extensions().get::<LogFields>() {
+                fields.extend(outer);
+            }
+        }
+        event.record(&mut fields);
+        let meta = event.metadata();
+        let line =
+            LogLine { at: WallClock.now(), level: *meta.level(), target: meta.target(), fields };
+        let text = if self.is_json { line.json() } else { line.human(self.is_coloured) };
+        // One write for each line. A failed write is not logged, because the log would fail in the same way.
+        _ = stderr().lock().write_all(text.as_bytes());
+        if let Some(instruments) = self.tap.instruments.get() {
+            instruments.said(&line.into_exported());
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Detection of a route to other networks, from the routing tables. Nothing is sent.
+
+use std::fs;
+
+/// Flag of a route that can be used.
+const UP: u32 = 0x1;
+/// Flag of a route that rejects its packets.
+const REJECT: u32 = 0x200;
+/// Variables that name a proxy, which may be reached without a default route.
+const PROXIES: [&str; 6] =
+    ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+
+/// Returns true if a default route exists or a proxy is configured. Unknown counts as true: a wrong warning would
+/// mislead.
+pub(crate) fn has_way_out() -> bool {
+    let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    if PROXIES.iter().any(is_set) {
+        return true;
+    }
+    match (fs::read_to_string("/proc/net/route"), fs::read_to_string("/proc/net/ipv6_route")) {
+        (Ok(four), Ok(six)) => {
+            four.lines().any(is_default_route) || six.lines().any(is_default_ipv6_route)
+        }
+        // A kernel without IPv6 has no such table.
+        (Ok(four), Err(_)) => four.lines().any(is_default_route),
+        (Err(_), _) => true,
+    }
+}
+
+/// Returns true if a line of `/proc/net/route` covers all addresses, or one half of them as for tunnels.
+fn is_default_route(line: &str) -> bool {
+    let fields: Vec<_> = line.split_whitespace().collect();
+    let [device, _, _, flags, _, _, _, mask, ..] = fields.as_slice() else { return false };
+    let number = |text: &str| u32::from_str_radix(text, 16).ok();
+    let is_usable = number(flags).is_some_and(|it| it & UP != 0 && it & REJECT == 0);
+    // A tunnel often installs two routes of half the addresses, so that the default route stays as it is.
+    let is_wide = number(mask).is_some_and(|mask| mask.count_ones() <= 1);
+    *device != "lo" && is_usable && is_wide
+}
+
+/// Returns true if a line of `/proc/net/ipv6_route` covers all or most addresses.
+fn is_default_ipv6_route(line: &str) -> bool {
+    let fields: Vec<_> = line.split_whitespace().collect();
+    let [_, length, _, _, _, _, _, _, flags, device] = fields.as_slice() else { return false };
+    let number = |text: &str| u32::from_str_radix(text, 16).ok();
+    let is_usable = number(flags).is_some_and(|it| it & UP != 0 && it & REJECT == 0);
+    *device != "lo" && is_usable && number(length).is_some_and(|length| length <= 3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_default_route_of_a_device_counts() {
+        let head =
+            "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT";
+        let default = "eth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0";
+        let tunnel = "tun0\t00000000\t010200C0\t0003\t0\t0\t0\t00000080\t0\t0\t0";
+        let bridge = "docker0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0";
+        let refused = "eth0\t00000000\t00000000\t0201\t0\t0\t0\t00000000\t0\t0\t0";
+        let seen = [head, default, tunnel, bridge, refused].map(is_default_route);
+        assert_eq!(seen, [false, true, true, false, false]);
+        let zero = "0".repeat(32);
+        let line = |length: &str, flags: &str, device: &str| {
+            format!("{zero} {length} {zero} 00 {zero} 00000400 00000003 00000000 {flags} {device}")
+        };
+        let seen = [
+            line("00", "00000003", "eth0"),
+            line("00", "00200200", "lo"),
+            line("40", "00000001", "eth0"),
+        ];
+        assert_eq!(seen.map(|line| is_default_ipv6_route(&line)), [true, false, false]);
+    }
+}

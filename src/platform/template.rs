@@ -1,0 +1,339 @@
+//! Strict templates for arguments and file names, without access to files, loops or the clock.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::{
+    Environment, Error, ErrorKind, UndefinedBehavior, Value, filters, tests as checks,
+};
+use regex::Regex;
+
+/// Greatest number of steps of one rendering.
+const FUEL: u64 = 10_000;
+
+/// Names that a template may use; `param` is used as `param.name`.
+pub(crate) const NAMES: [&str; 15] = [
+    "input",
+    "input_file",
+    "output_file",
+    "param",
+    "execution_id",
+    "agent_id",
+    "context_id",
+    "message_id",
+    "attempt",
+    "turn",
+    "timestamp",
+    "model",
+    "home",
+    "session_id",
+    "uuid",
+];
+
+/// Statements that a template may contain.
+const TAGS: [&str; 7] = ["if", "elif", "else", "endif", "set", "raw", "endraw"];
+
+static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(engine);
+
+/// Pattern of the start of a statement; the expression is constant, so it always compiles.
+static TAG: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\{%[-+]?\s*(\w*)").ok());
+
+/// Reason why a template cannot be used, or cannot be rendered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum TemplateError {
+    /// The template cannot be parsed.
+    #[error("the template cannot be read: {cause}")]
+    Syntax {
+        /// Message of the parser.
+        cause: String,
+    },
+    /// The template contains a statement that could loop or read other templates.
+    #[error("`{{% {tag} %}}` is not allowed here")]
+    Statement {
+        /// First word of the statement.
+        tag: String,
+    },
+    /// The template uses a name without a value.
+    #[error("`{name}` is not known to templates")]
+    Unknown {
+        /// First such name.
+        name: String,
+    },
+    /// The template uses all parameters at once.
+    #[error("`param` must be followed by the name of a parameter, as in `param.model`")]
+    AllParameters,
+    /// The request has no such parameter, and the configuration has no default for it.
+    #[error("parameter `{name}` has no value")]
+    MissingParameter {
+        /// Name of the parameter.
+        name: String,
+    },
+    /// The rendering failed.
+    #[error("the template cannot be filled in: {cause}")]
+    Render {
+        /// Message of the engine; it contains no value.
+        cause: String,
+    },
+}
+
+/// Values for rendering a template.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Values {
+    /// Redacted or raw input, as the creator of the values decides.
+    pub(crate) input: String,
+    /// Path of the file with the input.
+    pub(crate) input_file: PathBuf,
+    /// Path of the file that will contain the output.
+    pub(crate) output_file: PathBuf,
+    /// Parameters of the request, on top of the configured ones.
+    pub(crate) param: BTreeMap<String, String>,
+    /// Ids of the request.
+    pub(crate) ids: RequestIds,
+    /// Number of the attempt, from 1.
+    pub(crate) attempt: u32,
+    /// Number of the turn, from 1.
+    pub(crate) turn: u32,
+    /// Acceptance time of the execution, in RFC 3339.
+    pub(crate) timestamp: String,
+    /// Model of the agent; empty without one.
+    pub(crate) model: String,
+    /// Home of the agent's program.
+    pub(crate) home: PathBuf,
+    /// Program's own session that is resumed.
+    pub(crate) session_id: String,
+    /// Id for a new session.
+    pub(crate) uuid: String,
+}
+
+/// Ids of a request for rendering a template.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RequestIds {
+    /// Id of the execution.
+    pub(crate) execution_id: String,
+    /// Id of the agent.
+    pub(crate) agent_id: String,
+    /// Id of the conversation.
+    pub(crate) context_id: String,
+    /// Id of the caller's message.
+    pub(crate) message_id: String,
+}
+
+/// Source of the values of a template's names.
+pub(crate) trait Given {
+    /// Available names; `param` is used as `param.name`.
+    const NAMES: &'static [&'static str];
+
+    /// Returns empty values with these parameters.
+    fn blank(param: BTreeMap<String, String>) -> Self;
+
+    /// Returns the parameters.
+    fn param(&self) -> &BTreeMap<String, String>;
+
+    /// Returns the value of a name; undefined for an unknown name.
+    fn of(&self, name: &str) -> Value;
+}
+
+/// Values for the template of a schedule, at one of its occurrences.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Moment {
+    /// Id of the schedule.
+    pub(crate) schedule_id: String,
+    /// Name of the schedule.
+    pub(crate) schedule_name: String,
+    /// Id of the agent.
+    pub(crate) agent_id: String,
+    /// Planned time in the schedule's zone, in RFC 3339.
+    pub(crate) planned: String,
+    /// Planned day in that zone, as `2030-01-31`.
+    pub(crate) date: String,
+    /// Planned time of day in that zone, as `23:59`.
+    pub(crate) time: String,
+    /// Parameters of the schedule.
+    pub(crate) param: BTreeMap<String, String>,
+}
+
+/// Template whose names are all known.
+#[derive(Debug, Clone)]
+pub(crate) struct Template {
+    source: String,
+    names: BTreeSet<String>,
+    params: BTreeSet<String>,
+}
+
+impl Template {
+    /// Checks a template of an argument or a file name.
+    ///
+    /// # Errors
+    /// Fails if the template cannot be parsed, or uses an unknown name, filter or statement.
+    pub(crate) fn new(source: &str) -> Result<Self, TemplateError> {
+        Self::of::<Values>(source)
+    }
+
+    /// Checks a template with the names of `G`.
+    ///
+    /// # Errors
+    /// Fails if the template cannot be parsed, or uses an unknown name, filter or statement.
+    pub(crate) fn of<G: Given>(source: &str) -> Result<Self, TemplateError> {
+        if let Some(tag) = forbidden(source) {
+            return Err(TemplateError::Statement { tag });
+        }
+        let template = ENGINE.template_from_str(source).map_err(|error| syntax(&error))?;
+        let (mut names, mut params) = (BTreeSet::new(), BTreeSet::new());
+        let used: BTreeSet<String> = template.undeclared_variables(true).into_iter().collect();
+        for name in used {
+            match name.split_once('.') {
+                Some(("param", param)) => {
+                    params.insert(param.to_owned());
+                    names.insert("param".to_owned());
+                }
+                None if name == "param" => return Err(TemplateError::AllParameters),
+                None if G::NAMES.contains(&name.as_str()) => {
+                    names.insert(name);
+                }
+                _ => return Err(TemplateError::Unknown { name }),
+            }
+        }
+        let checked = Self { source: source.to_owned(), names, params };
+        checked.try_out::<G>().map(|()| checked)
+    }
+
+    /// Returns the names that the template uses, without attributes.
+    pub(crate) const fn names(&self) -> &BTreeSet<String> {
+        &self.names
+    }
+
+    /// Renders the template.
+    ///
+    /// # Errors
+    /// Fails if a required parameter has no value, or if the rendering takes too many steps.
+    pub(crate) fn render<G: Given>(&self, values: &G) -> Result<String, TemplateError> {
+        let template = ENGINE.template_from_str(&self.source).map_err(|error| syntax(&error))?;
+        template.render(self.context(values)).map_err(|error| match error.kind() {
+            ErrorKind::UndefinedError => self.missing(values, &error),
+            _ => TemplateError::Render { cause: cause(&error) },
+        })
+    }
+
+    /// Renders the template once with blank values, which detects unknown filters and tests.
+    fn try_out<G: Given>(&self) -> Result<(), TemplateError> {
+        let param = self.params.iter().map(|name| (name.clone(), String::new())).collect();
+        match self.render(&G::blank(param)) {
+            Err(TemplateError::Render { cause }) => Err(TemplateError::Syntax { cause }),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Returns only the values that the template uses: the input may be long.
+    fn context(&self, values: &impl Given) -> Value {
+        let used = self.names.iter().map(|name| (name.as_str(), values.of(name)));
+        Value::from(used.collect::<BTreeMap<_, _>>())
+    }
+
+    /// Returns the error that names the parameter behind an undefined value.
+    fn missing(&self, values: &impl Given, error: &Error) -> TemplateError {
+        let absent = self.params.iter().find(|name| !values.param().contains_key(*name));
+        match absent {
+            Some(name) => TemplateError::MissingParameter { name: name.clone() },
+            None => TemplateError::Render { cause: cause(error) },
+        }
+    }
+}
+
+impl Given for Values {
+    const NAMES: &'static [&'static str] = &NAMES;
+
+    fn blank(param: BTreeMap<String, String>) -> Self {
+        Self { param, ..Self::default() }
+    }
+
+    fn param(&self) -> &BTreeMap<String, String> {
+        &self.param
+    }
+
+    fn of(&self, name: &str) -> Value {
+        match name {
+            "input" => Value::from(self.input.as_str()),
+            "input_file" => Value::from(self.input_file.to_string_lossy()),
+            "output_file" => Value::from(self.output_file.to_string_lossy()),
+            "param" => Value::from(self.param.clone()),
+            "execution_id" => Value::from(self.ids.execution_id.as_str()),
+            "agent_id" => Value::from(self.ids.agent_id.as_str()),
+            "context_id" => Value::from(self.ids.context_id.as_str()),
+            "message_id" => Value::from(self.ids.message_id.as_str()),
+            "attempt" => Value::from(self.attempt),
+            "turn" => Value::from(self.turn),
+            "timestamp" => Value::from(self.timestamp.as_str()),
+            "model" => Value::from(self.model.as_str()),
+            "home" => Value::from(self.home.to_string_lossy()),
+            "session_id" => Value::from(self.session_id.as_str()),
+            "uuid" => Value::from(self.uuid.as_str()),
+            _ => Value::UNDEFINED,
+        }
+    }
+}
+
+impl Given for Moment {
+    const NAMES: &'static [&'static str] =
+        &["schedule_id", "schedule_name", "agent_id", "planned", "date", "time", "param"];
+
+    fn blank(param: BTreeMap<String, String>) -> Self {
+        Self { param, ..Self::default() }
+    }
+
+    fn param(&self) -> &BTreeMap<String, String> {
+        &self.param
+    }
+
+    fn of(&self, name: &str) -> Value {
+        match name {
+            "schedule_id" => Value::from(self.schedule_id.as_str()),
+            "schedule_name" => Value::from(self.schedule_name.as_str()),
+            "agent_id" => Value::from(self.agent_id.as_str()),
+            "planned" => Value::from(self.planned.as_str()),
+            "date" => Value::from(self.date.as_str()),
+            "time" => Value::from(self.time.as_str()),
+            "param" => Value::from(self.param.clone()),
+            _ => Value::UNDEFINED,
+        }
+    }
+}
+
+/// Returns an engine with few filters and no functions, so that no template can loop or read other data.
+fn engine() -> Environment<'static> {
+    let mut engine = Environment::empty();
+    engine.set_undefined_behavior(UndefinedBehavior::Strict);
+    if let Ok(syntax) = SyntaxConfig::builder().keep_trailing_newline(true).build() {
+        engine.set_syntax(syntax);
+    }
+    engine.set_fuel(Some(FUEL));
+    engine.add_filter("default", filters::default);
+    engine.add_filter("length", filters::length);
+    engine.add_filter("lower", filters::lower);
+    engine.add_filter("replace", filters::replace);
+    engine.add_filter("trim", filters::trim);
+    engine.add_filter("upper", filters::upper);
+    engine.add_test("defined", checks::is_defined);
+    engine.add_test("undefined", checks::is_undefined);
+    engine
+}
+
+/// Returns the first forbidden statement.
+fn forbidden(source: &str) -> Option<String> {
+    let tags = TAG.as_ref()?.captures_iter(source).filter_map(|found| found.get(1));
+    tags.map(|tag| tag.as_str()).find(|tag| !TAGS.contains(tag)).map(str::to_owned)
+}
+
+/// Returns a parse error.
+fn syntax(error: &Error) -> TemplateError {
+    TemplateError::Syntax { cause: cause(error) }
+}
+
+/// Returns the message of the engine in one line.
+fn cause(error: &Error) -> String {
+    error.detail().map_or_else(|| error.kind().to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! Tests of templates, and of their rejections.
+
+use super::*;
+
+/// Returns the values of one execution.
+fn values() -> Values {
+    Values {
+        input: "say {{ hi }}".into(),
+        input_file: "/run/1/input.txt".into(),
+        output_file: "/run/1/output.txt".into(),
+        param: [("model".to_owned(), "small".to_owned())].into(),
+        ids: RequestIds { execution_id: "e-1".into(), ..RequestIds::default() },
+        attempt: 2,
+        ..Values::default()
+    }
+}
+
+/// Returns the rendered template, or its error.
+fn rendered(source: &str) -> String {
+    match Template::new(source).and_then(|template| template.render(&values())) {
+        Ok(text) => text,
+        Err(error) => format!("{error:?}"),
+    }
+}
+
+#[test]
+fn values_are_expanded_once_and_verbatim() {
+    for (source, wanted) in [
+        ("--plain", "--plain"),
+        ("", ""),
+        ("line\n", "line\n"),
+        ("{{ input }}", "say {{ hi }}"),
+        ("{{ input_file }}>{{ output_file }}", "/run/1/input.txt>/run/1/output.txt"),
+        ("{{ execution_id }}#{{ attempt }}", "e-1#2"),
+        ("{{ param.model | upper }}", "SMALL"),
+        ("{{ param.style | default('plain') }}", "plain"),
+        ("{% if param.style is defined %}{{ param.style }}{% else %}none{% endif %}", "none"),
+        ("{{ '{{' }} < & >", "{{ < & >"),
+    ] {
+        assert_eq!(rendered(source), wanted, "{source}");
+    }
+}
+
+#[test]
+fn unsafe_templates_are_refused_before_they_run() {
+    for (source, wanted) in [
+        ("{{ inptu }}", r#"Unknown { name: "inptu" }"#),
+        ("{{ input.secret }}", r#"Unknown { name: "input.secret" }"#),
+        ("{{ range(9) }}", r#"Unknown { name: "range" }"#),
+        ("{{ param }}", "AllParameters"),
+        ("{% for x in input %}{% endfor %}", r#"Statement { tag: "for" }"#),
+        ("{%- include '/etc/passwd' %}", r#"Statement { tag: "include" }"#),
+        ("{% macro m() %}{% endmacro %}", r#"Statement { tag: "macro" }"#),
+        ("{{ input | readfile }}", "Syntax { cause: \"filter readfile is unknown\" }"),
+    ] {
+        assert_eq!(rendered(source), wanted, "{source}");
+    }
+    assert!(rendered("{{ input").starts_with("Syntax"), "{}", rendered("{{ input"));
+}
+
+#[test]
+fn a_parameter_without_a_value_is_reported() {
+    assert_eq!(rendered("{{ param.style }}"), r#"MissingParameter { name: "style" }"#);
+    let both = "{{ param.model }}{{ param.style }}";
+    assert_eq!(rendered(both), r#"MissingParameter { name: "style" }"#);
+}
+
+#[test]
+fn a_template_lists_the_names_it_uses() {
+    let template = Template::new("{{ param.model }} {{ input }}").unwrap();
+    assert_eq!(template.names().iter().collect::<Vec<_>>(), ["input", "param"]);
+}
+
+#[test]
+fn a_template_takes_a_bounded_number_of_steps() {
+    let long = "{{ attempt }}".repeat(20_000);
+    assert!(rendered(&long).contains("fuel"), "{}", rendered(&long));
+}

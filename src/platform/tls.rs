@@ -1,0 +1,196 @@
+//! TLS with rustls: certificates and keys from files, and the configurations of servers and clients.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig};
+
+mod certificates;
+
+pub use certificates::Certificates;
+
+/// Protocols within TLS, the preferred one first: gRPC requires HTTP/2.
+const SPOKEN: [&[u8]; 2] = [b"h2", b"http/1.1"];
+
+/// Certificate and its key, in PEM files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pair {
+    /// File with the certificate, followed by the intermediate certificates.
+    pub cert: PathBuf,
+    /// File with the key of the first certificate.
+    pub key: PathBuf,
+}
+
+/// Reason why files cannot be used for TLS.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("{} cannot be read: {source}", file.display())]
+    Unreadable {
+        /// Path of the file.
+        file: PathBuf,
+        /// Error of the operating system.
+        source: io::Error,
+    },
+    /// A file does not contain the expected item.
+    #[error("{} holds no {what} in PEM form", file.display())]
+    Absent {
+        /// Path of the file.
+        file: PathBuf,
+        /// Expected item.
+        what: &'static str,
+    },
+    /// A certificate cannot be used.
+    #[error("the certificate in {} cannot be used: {source}", file.display())]
+    Certificate {
+        /// Path of the file.
+        file: PathBuf,
+        /// Reason for the rejection.
+        source: rustls::Error,
+    },
+    /// A key cannot be used.
+    #[error("the key in {} cannot be used: {source}", file.display())]
+    Key {
+        /// Path of the file.
+        file: PathBuf,
+        /// Reason for the rejection.
+        source: rustls::Error,
+    },
+    /// Key and certificate do not belong together.
+    #[error(
+        "the key in {} is not that of the first certificate in {}", key.display(), cert.display()
+    )]
+    Strangers {
+        /// Path of the certificate file.
+        cert: PathBuf,
+        /// Path of the key file.
+        key: PathBuf,
+    },
+}
+
+impl Pair {
+    /// Reads both files and returns the server configuration.
+    ///
+    /// # Errors
+    /// Fails if a file cannot be read or does not contain the expected item, or if key and certificate do not belong
+    /// together.
+    pub fn read(&self) -> Result<Arc<ServerConfig>, TlsError> {
+        let chain = certificates(&self.cert)?;
+        let key = PrivateKeyDer::from_pem_slice(&bytes(&self.key)?);
+        let key = key.map_err(|error| absent(&self.key, "private key without a password", &error));
+        let builder = ServerConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| self.misfit(error))?;
+        let config = builder.with_no_client_auth().with_single_cert(chain, key?);
+        let mut config = config.map_err(|error| self.misfit(error))?;
+        config.alpn_protocols = SPOKEN.iter().map(|name| name.to_vec()).collect();
+        Ok(Arc::new(config))
+    }
+
+    /// Attributes an error of the pair to one of the two files.
+    fn misfit(&self, source: rustls::Error) -> TlsError {
+        let Self { cert, key } = self.clone();
+        match source {
+            rustls::Error::InconsistentKeys(_) => TlsError::Strangers { cert, key },
+            rustls::Error::InvalidCertificate(_) => TlsError::Certificate { file: cert, source },
+            _ => TlsError::Key { file: key, source },
+        }
+    }
+}
+
+impl TlsError {
+    /// Returns the file to which the error belongs.
+    #[must_use]
+    pub fn file(&self) -> &Path {
+        match self {
+            Self::Unreadable { file, .. }
+            | Self::Absent { file, .. }
+            | Self::Certificate { file, .. }
+            | Self::Key { file, .. } => file,
+            Self::Strangers { key, .. } => key,
+        }
+    }
+}
+
+/// Returns the client configuration that trusts the authorities of this file, or the built-in root certificates
+/// without a file.
+///
+/// # Errors
+/// Fails if the file cannot be read or contains no authority.
+pub fn client_config(authorities: Option<&Path>) -> Result<ClientConfig, TlsError> {
+    let roots = match authorities {
+        Some(file) => roots(file)?,
+        None => RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() },
+    };
+    let unfit = |source| TlsError::Certificate {
+        file: authorities.unwrap_or(Path::new("the program")).to_owned(),
+        source,
+    };
+    let builder = ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .map_err(unfit)?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// Certificates of authorities that are trusted in addition to the built-in ones.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Authorities(Arc<Vec<CertificateDer<'static>>>);
+
+impl Authorities {
+    /// Reads a PEM file.
+    ///
+    /// # Errors
+    /// Fails when the file cannot be read, or holds no certificate of an authority.
+    pub fn read(file: &Path) -> Result<Self, TlsError> {
+        roots(file)?; // Each of them can be an authority.
+        Ok(Self(Arc::new(certificates(file)?)))
+    }
+
+    /// Returns these authorities and those of another file.
+    #[must_use]
+    pub fn and(&self, others: &Self) -> Self {
+        Self(Arc::new(self.iter().chain(others.iter()).cloned().collect()))
+    }
+
+    /// Iterates over the certificates.
+    pub fn iter(&self) -> impl Iterator<Item = &CertificateDer<'static>> {
+        self.0.iter()
+    }
+}
+
+/// Returns each certificate of a file as an authority.
+fn roots(file: &Path) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(file)? {
+        let added = roots.add(certificate);
+        added.map_err(|source| TlsError::Certificate { file: file.to_owned(), source })?;
+    }
+    Ok(roots)
+}
+
+/// Returns the certificates of a file, at least one.
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let bytes = bytes(file)?;
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+    let all =
+        all.and_then(|all| if all.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(all) });
+    all.map_err(|error| absent(file, "certificate", &error))
+}
+
+fn bytes(file: &Path) -> Result<Vec<u8>, TlsError> {
+    fs::read(file).map_err(|source| TlsError::Unreadable { file: file.to_owned(), source })
+}
+
+/// Creates the error without a description of the content, which may be a part of a key.
+fn absent(file: &Path, what: &'static str, _: &pem::Error) -> TlsError {
+    TlsError::Absent { file: file.to_owned(), what }
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}

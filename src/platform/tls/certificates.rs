@@ -1,0 +1,125 @@
+//! Certificates that can be replaced while the service runs.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+use tokio_rustls::rustls::ServerConfig;
+
+use super::{Pair, TlsError};
+
+/// Interval between two checks of the files.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Server configuration for new connections. Cheap to clone.
+#[derive(Clone)]
+pub struct Certificates(watch::Receiver<Arc<ServerConfig>>);
+
+impl Certificates {
+    /// Reads a pair and watches its files: new connections use the new pair after the files have changed. While the
+    /// files contain no valid pair, new connections use the last valid one.
+    ///
+    /// # Errors
+    /// Fails if the files cannot be used for TLS.
+    pub fn open(pair: Pair) -> Result<Self, TlsError> {
+        let eye = Eye::new(stamp(&pair));
+        let (sender, receiver) = watch::channel(pair.read()?);
+        tokio::spawn(async move {
+            tokio::select! {
+                () = renew(pair, eye, &sender) => {}
+                () = sender.closed() => {} // Nobody serves any more.
+            }
+        });
+        Ok(Self(receiver))
+    }
+
+    /// Returns the server configuration for the next connection.
+    #[must_use]
+    pub fn current(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.0.borrow())
+    }
+}
+
+async fn renew(pair: Pair, mut eye: Eye, current: &watch::Sender<Arc<ServerConfig>>) {
+    loop {
+        // Polling instead of notifications: links into a mounted secret cause no notification.
+        tokio::time::sleep(LOOK).await;
+        let files = pair.clone();
+        let Ok(now) = spawn_blocking(move || stamp(&files)).await else { continue };
+        if !eye.sees_another(now) {
+            continue;
+        }
+        let files = pair.clone();
+        let Ok(read) = spawn_blocking(move || files.read()).await else { continue };
+        match read {
+            Ok(next) => {
+                current.send_replace(next);
+                tracing::info!(cert = %pair.cert.display(), "certificate reloaded");
+            }
+            Err(error) => tracing::error!(%error, "failed to reload certificate"),
+        }
+    }
+}
+
+/// Properties by which a change of a file is detected: inode, length, and the times of modification and status
+/// change.
+type Stamp = [Option<[i128; 4]>; 2];
+
+fn stamp(pair: &Pair) -> Stamp {
+    let one = |file: &Path| {
+        let data = fs::metadata(file).ok()?;
+        let at = |seconds: i64, nanos: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
+        let (written, moved) =
+            (at(data.mtime(), data.mtime_nsec()), at(data.ctime(), data.ctime_nsec()));
+        Some([data.ino().into(), data.size().into(), written, moved])
+    };
+    [one(&pair.cert), one(&pair.key)]
+}
+
+/// Change detector that waits until the files are stable: key and certificate are seldom written at the same moment.
+struct Eye {
+    read: Stamp,
+    last: Stamp,
+}
+
+impl Eye {
+    const fn new(read: Stamp) -> Self {
+        Self { read, last: read }
+    }
+
+    /// Returns true if there is a stable new version, which then counts as read.
+    fn sees_another(&mut self, now: Stamp) -> bool {
+        let rests = now == self.last;
+        self.last = now;
+        let is_another = rests && now != self.read;
+        if is_another {
+            self.read = now;
+        }
+        is_another
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Eye, Stamp};
+
+    #[test]
+    fn changed_certificate_files_are_read_once_they_are_stable() {
+        let stamp = |cert, key| -> Stamp { [cert, key].map(|it: Option<i128>| it.map(|n| [n; 4])) };
+        let mut eye = Eye::new(stamp(Some(1), Some(1)));
+        let mut looks = |steps: &[(Option<i128>, Option<i128>)]| -> Vec<bool> {
+            steps.iter().map(|(cert, key)| eye.sees_another(stamp(*cert, *key))).collect()
+        };
+        assert_eq!(looks(&[(Some(1), Some(1)), (Some(1), Some(1))]), [false, false]);
+        let both = [(Some(2), Some(1)), (Some(2), Some(2)), (Some(2), Some(2)), (Some(2), Some(2))];
+        assert_eq!(looks(&both), [false, false, true, false], "half a pair is not read");
+        let gone = [(None, Some(2)), (None, Some(2)), (None, Some(2))];
+        assert_eq!(looks(&gone), [false, true, false], "what is gone is told once");
+        let back = [(Some(2), Some(2)), (Some(2), Some(2))];
+        assert_eq!(looks(&back), [false, true]);
+    }
+}

@@ -1,0 +1,258 @@
+//! Webhook client: resolves the host name once, and connects only to an address that it has checked.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::model::access::endpoint_config::ProtocolVersion;
+use algonius_actors::model::execution::trace::Trace;
+use algonius_actors::model::push::{PushTarget, Secret};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1;
+use hyper::header::{self, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
+
+use super::AddressPolicy;
+use super::address::{is_listed, is_public};
+use super::url::{Host, Receiver};
+
+/// Maximum size of a response head, in bytes.
+const HEAD: usize = 64 * 1024;
+
+/// Maximum size of a response body that is read before the connection is closed, in bytes.
+const BODY: usize = 64 * 1024;
+
+/// Maximum time for the response body.
+const LEAVE: Duration = Duration::from_secs(1);
+
+/// Maximum number of addresses of one name that are tried.
+const ADDRESSES: usize = 4;
+
+/// Header with the token of a registration.
+const TOKEN: &str = "x-a2a-notification-token";
+
+/// Delivery error. Each message completes the sentence "the push notification failed: ...". No message contains a path,
+/// a query or a credential.
+#[derive(Debug, thiserror::Error)]
+pub enum CourierError {
+    /// The address is malformed.
+    #[error("the address is malformed")]
+    Address,
+    /// The host name cannot be resolved.
+    #[error("the host name cannot be resolved")]
+    Name(#[source] io::Error),
+    /// The policy allows none of the addresses.
+    #[error("host resolves to a blocked address")]
+    Forbidden,
+    /// The connection cannot be established.
+    #[error("the connection failed")]
+    Connect(#[source] io::Error),
+    /// The receiver does not use HTTP.
+    #[error("the receiver did not respond with HTTP")]
+    Http(#[from] hyper::Error),
+    /// The receiver returned a redirect.
+    #[error("redirects are not followed")]
+    Redirect,
+    /// The receiver returned an error status.
+    #[error("the receiver responded with {0}")]
+    Answer(StatusCode),
+    /// The receiver did not respond in time.
+    #[error("the receiver did not respond in time")]
+    Late,
+}
+
+/// Request to a webhook.
+#[derive(Debug, Clone)]
+pub struct WebhookRequest {
+    /// Address of the receiver, which may contain a key.
+    pub url: Secret,
+    /// Media type of the body.
+    pub media: &'static str,
+    /// Additional headers.
+    pub headers: Vec<(String, Secret)>,
+    /// Body of the request.
+    pub body: Bytes,
+}
+
+impl WebhookRequest {
+    /// Creates the request for a notification to a target, with a trace context.
+    pub(super) fn notice(target: &PushTarget, body: Vec<u8>, trace: Option<&Trace>) -> Self {
+        let media = match target.version {
+            ProtocolVersion::V0_3 => "application/json",
+            ProtocolVersion::V1_0 => "application/a2a+json",
+        };
+        let mut headers = Vec::new();
+        if let Some(given) = &target.authentication
+            && let Some(credentials) = &given.credentials
+        {
+            let authorization = Secret(format!("{} {}", given.scheme, credentials.0));
+            headers.push((header::AUTHORIZATION.to_string(), authorization));
+        }
+        headers.extend(target.token.clone().map(|token| (TOKEN.to_owned(), token)));
+        headers.extend(trace.into_iter().flat_map(places));
+        Self { url: target.url.clone(), media, headers, body: body.into() }
+    }
+}
+
+/// Returns a trace context as headers.
+fn places(trace: &Trace) -> impl Iterator<Item = (String, Secret)> {
+    let place = [("traceparent", trace.traceparent()), ("tracestate", trace.state.clone())];
+    let said = place.into_iter().filter(|(_, text)| !text.is_empty());
+    said.map(|(name, text)| (name.to_owned(), Secret(text)))
+}
+
+/// HTTP client for webhooks under one policy.
+pub struct WebhookClient {
+    policy: AddressPolicy,
+    tls: TlsConnector,
+}
+
+impl WebhookClient {
+    /// Creates a client that trusts the built-in authorities and those of its policy.
+    ///
+    /// # Errors
+    /// Fails when TLS cannot be set up, or a certificate of the policy is not that of an authority.
+    pub fn new(policy: AddressPolicy) -> Result<Self, rustls::Error> {
+        let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+        for authority in &policy.authorities {
+            roots.add(authority.clone())?;
+        }
+        Self::trusting(policy, roots)
+    }
+
+    /// Creates a client that trusts only these authorities.
+    pub(super) fn trusting(
+        policy: AddressPolicy,
+        roots: RootCertStore,
+    ) -> Result<Self, rustls::Error> {
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Self { policy, tls: TlsConnector::from(Arc::new(config)) })
+    }
+
+    /// Sends a request. The request is delivered if the receiver responds with a success status.
+    ///
+    /// # Errors
+    /// Fails if the request is not delivered.
+    pub async fn send(&self, letter: &WebhookRequest) -> Result<(), CourierError> {
+        let brought = Box::pin(self.exchange(letter));
+        tokio::time::timeout(self.policy.timeout, brought).await.unwrap_or(Err(CourierError::Late))
+    }
+
+    async fn exchange(&self, letter: &WebhookRequest) -> Result<(), CourierError> {
+        let receiver = Receiver::parse(&letter.url.0).map_err(|_spelling| CourierError::Address)?;
+        let request = request(letter, &receiver).ok_or(CourierError::Address)?;
+        let stream = self.connect(&receiver).await?;
+        if !receiver.is_secure {
+            return converse(stream, request).await;
+        }
+        let name = server_name(&receiver.host).ok_or(CourierError::Address)?;
+        let stream = self.tls.connect(name, stream).await.map_err(CourierError::Connect)?;
+        converse(stream, request).await
+    }
+
+    /// Connects to one of the checked addresses; no name is resolved after the check.
+    async fn connect(&self, receiver: &Receiver) -> Result<TcpStream, CourierError> {
+        let found: Vec<IpAddr> = match &receiver.host {
+            Host::Number(address) => vec![*address],
+            Host::Name(name) => {
+                let found = tokio::net::lookup_host((name.as_str(), receiver.port)).await;
+                found.map_err(CourierError::Name)?.map(|found| found.ip()).collect()
+            }
+        };
+        let mut result = Err(CourierError::Forbidden);
+        let may = |address: &IpAddr| self.may_be_told(*address, receiver.is_secure);
+        for address in found.into_iter().filter(may).take(ADDRESSES) {
+            // The connection uses the number that was checked, never the name.
+            let address = SocketAddr::new(address.to_canonical(), receiver.port);
+            result = TcpStream::connect(address).await.map_err(CourierError::Connect);
+            if result.is_ok() {
+                break;
+            }
+        }
+        result
+    }
+
+    fn may_be_told(&self, address: IpAddr, is_secure: bool) -> bool {
+        let is_good = is_public(address) && (is_secure || self.policy.insecure_http);
+        is_good || is_listed(address, &self.policy.allow)
+    }
+}
+
+/// True if the text can be the value of a header.
+pub(super) fn fits_a_header(text: &str) -> bool {
+    HeaderValue::from_str(text).is_ok() && text.trim() == text
+}
+
+fn request(letter: &WebhookRequest, receiver: &Receiver) -> Option<Request<Full<Bytes>>> {
+    let mut request = Request::builder()
+        .method(Method::POST)
+        .uri(&receiver.path)
+        .header(header::HOST, receiver.authority())
+        .header(header::USER_AGENT, concat!("algonius/", env!("CARGO_PKG_VERSION")))
+        .header(header::CONTENT_TYPE, letter.media)
+        .header(header::CONNECTION, "close");
+    for (name, value) in &letter.headers {
+        request = request.header(name, sensitive(value)?);
+    }
+    request.body(Full::new(letter.body.clone())).ok()
+}
+
+fn sensitive(text: &Secret) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_str(&text.0).ok()?;
+    // Keeps the value out of the debug output of the HTTP library.
+    value.set_sensitive(true);
+    Some(value)
+}
+
+fn server_name(host: &Host) -> Option<ServerName<'static>> {
+    match host {
+        Host::Number(address) => Some(ServerName::IpAddress(address.to_canonical().into())),
+        Host::Name(name) => ServerName::try_from(name.clone()).ok(),
+    }
+}
+
+/// Sends a request and checks the status of the response. The content of the response is discarded.
+async fn converse<S>(stream: S, request: Request<Full<Bytes>>) -> Result<(), CourierError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut builder = http1::Builder::new();
+    // The receiver is not trusted: an endless head must not fill the memory.
+    builder.max_buf_size(HEAD);
+    let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
+    let mut driven = JoinSet::new(); // Ends with this call, however it ends.
+    driven.spawn(connection);
+    let response = sender.send_request(request).await?;
+    let status = response.status();
+    _ = tokio::time::timeout(LEAVE, discard(response)).await; // The status has said it all.
+    if status.is_success() {
+        Ok(())
+    } else if status.is_redirection() {
+        Err(CourierError::Redirect)
+    } else {
+        Err(CourierError::Answer(status))
+    }
+}
+
+async fn discard(response: Response<Incoming>) {
+    let (mut body, mut read) = (response.into_body(), 0);
+    while let Some(Ok(frame)) = body.frame().await {
+        read += frame.data_ref().map_or(0, Bytes::len);
+        if read > BODY {
+            return;
+        }
+    }
+}

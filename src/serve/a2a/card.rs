@@ -1,0 +1,321 @@
+//! Agent cards at all paths where clients request them. A card lists only the enabled features.
+
+pub mod public_address;
+
+use algonius_a2a::v1::{Binding, Card, CardCapabilities, CardSecurity, Interface, ProtocolVersion};
+use algonius_a2a::{self, CardForm};
+use algonius_actors::model::access::endpoint_config::{Credential, ProtocolOperation};
+use algonius_actors::model::agent::{Access, AgentSpec};
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::host::sandbox::Enforcement;
+use algonius_actors::model::id::AgentId;
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::extension;
+use crate::serve::App;
+use crate::serve::auth::caller;
+use crate::serve::http::path_param::Segment;
+use crate::serve::http::response::{ProblemBody, Refused, json};
+use public_address::Site;
+
+/// Features of this service. An agent's card lists the features that both the agent and the service offer.
+pub struct Served {
+    /// Interfaces of the service.
+    pub ways: &'static [(Binding, ProtocolVersion)],
+    /// Operations that cards mention.
+    pub operations: &'static [ProtocolOperation],
+}
+
+/// Features of this service.
+pub const SERVED: Served = Served {
+    ways: &[
+        (Binding::JsonRpc, ProtocolVersion::V1_0),
+        (Binding::HttpJson, ProtocolVersion::V1_0),
+        (Binding::Grpc, ProtocolVersion::V1_0),
+        (Binding::JsonRpc, ProtocolVersion::V0_3),
+        (Binding::HttpJson, ProtocolVersion::V0_3),
+        (Binding::Grpc, ProtocolVersion::V0_3),
+    ],
+    operations: &[
+        ProtocolOperation::Stream,
+        ProtocolOperation::Push,
+        ProtocolOperation::ExtendedCard,
+    ],
+};
+
+/// Caller that may read cards: everybody or, if cards are not public, callers with a token. Handlers extract this
+/// type first, so that other callers do not learn which agents exist.
+pub struct CardViewer;
+
+impl FromRequestParts<App> for CardViewer {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refused> {
+        // Everybody may read public cards, so wrong credentials do not count against an address here.
+        if !app.access.public_card {
+            caller::enter_by(parts, app).await?;
+        }
+        Ok(Self)
+    }
+}
+
+/// Returns the card of one agent.
+///
+/// # Errors
+/// `agent-unknown`.
+pub async fn of_agent(
+    State(app): State<App>,
+    _: CardViewer,
+    Segment(agent): Segment,
+    headers: HeaderMap,
+) -> Result<Response, ProblemBody> {
+    show(&app, &app.agents.id(&agent)?, &headers)
+}
+
+/// Returns the card of one agent at a path that names it as a file: `ID.json`.
+///
+/// # Errors
+/// `agent-unknown`, also for a name without the ending.
+pub async fn of_file(
+    State(app): State<App>,
+    _: CardViewer,
+    Segment(file): Segment,
+    headers: HeaderMap,
+) -> Result<Response, ProblemBody> {
+    let agent = file.strip_suffix(".json").unwrap_or_default();
+    show(&app, &app.agents.id(agent)?, &headers)
+}
+
+/// Returns the card of the default agent.
+///
+/// # Errors
+/// `agent-unknown` if the service has no default agent.
+pub async fn of_host(
+    State(app): State<App>,
+    _: CardViewer,
+    headers: HeaderMap,
+) -> Result<Response, ProblemBody> {
+    let none = || Failure::new(Code::AgentUnknown, "this service has no default agent");
+    show(&app, app.agents.default_agent.as_ref().ok_or_else(none)?, &headers)
+}
+
+fn show(app: &App, id: &AgentId, headers: &HeaderMap) -> Result<Response, ProblemBody> {
+    let body = written(&of(app, id, headers.get(header::HOST))?, headers);
+    Ok(kept(&body, app.access.public_card, app.begun, headers))
+}
+
+/// Returns the card of an agent for a caller that used this host.
+///
+/// # Errors
+/// `agent-unknown`.
+pub fn of(app: &App, id: &AgentId, host: Option<&HeaderValue>) -> Result<Card, Failure> {
+    let none = || Failure::new(Code::AgentUnknown, "there is no such agent");
+    app.agents.get(id).map(|spec| card(app, spec, &app.sites.of(host))).ok_or_else(none)
+}
+
+/// Returns the card for an authenticated caller, in the form of its version.
+///
+/// # Errors
+/// `agent-unknown`.
+pub fn shown(
+    app: &App,
+    id: &AgentId,
+    version: ProtocolVersion,
+    host: Option<&HeaderValue>,
+) -> Result<Value, Failure> {
+    let form = match version {
+        ProtocolVersion::V0_3 => CardForm::Only0_3,
+        ProtocolVersion::V1_0 => CardForm::Pure1_0,
+    };
+    of(app, id, host).map(|card| algonius_a2a::card(&card, form))
+}
+
+/// Writes a card in the form that the request selects with `A2A-Version`: readers of 1.0 may reject unknown fields.
+fn written(card: &Card, headers: &HeaderMap) -> Value {
+    let speaks = |version| card.interfaces.iter().any(|way| way.version == version);
+    let asked = headers.get("a2a-version").and_then(|value| value.to_str().ok());
+    let is_new = asked.is_some_and(|version| version.trim().starts_with("1."));
+    let form = match (speaks(ProtocolVersion::V0_3), speaks(ProtocolVersion::V1_0)) {
+        (true, true) if is_new => CardForm::Pure1_0,
+        (true, true) => CardForm::Hybrid,
+        (false, _) => CardForm::Pure1_0,
+        (true, false) => CardForm::Only0_3,
+    };
+    algonius_a2a::card(card, form)
+}
+
+/// Creates a response that the caller may cache; a caller with the current version receives only the status 304.
+fn kept(body: &Value, is_public: bool, since: DateTime<Utc>, headers: &HeaderMap) -> Response {
+    // The content, not the time of the configuration: the same card may differ by the host of the caller.
+    let hash = Sha256::digest(body.to_string());
+    let hex: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    let tag = format!("\"{hex}\"");
+    let mut response = if has(headers, &tag) {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        json("application/json", StatusCode::OK, body)
+    };
+    let (control, vary) = if is_public {
+        ("public, max-age=300", "A2A-Version")
+    } else {
+        // A shared cache must not serve a card to callers without a token.
+        ("no-store", "A2A-Version, Authorization")
+    };
+    let all = response.headers_mut();
+    all.insert(header::CACHE_CONTROL, HeaderValue::from_static(control));
+    all.insert(header::VARY, HeaderValue::from_static(vary));
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        all.insert(header::ETAG, tag);
+    }
+    // The content of a card depends only on the configuration.
+    let since = since.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    if let Ok(since) = HeaderValue::from_str(&since) {
+        all.insert(header::LAST_MODIFIED, since);
+    }
+    response
+}
+
+/// True if the caller already has the version with this entity tag.
+fn has(headers: &HeaderMap, tag: &str) -> bool {
+    let lines = headers.get_all(header::IF_NONE_MATCH).iter();
+    let texts = lines.filter_map(|line| line.to_str().ok());
+    let mut tags = texts.flat_map(|text| text.split(',')).map(str::trim);
+    tags.any(|other| other == "*" || other.trim_start_matches("W/") == tag)
+}
+
+/// Builds the card of an agent.
+#[must_use]
+pub fn card(app: &App, spec: &AgentSpec, site: &Site) -> Card {
+    let exposure = &spec.exposure;
+    let is_listed = |way: &Interface| exposure.card_bindings.contains(&way.binding);
+    let offers = |operation: ProtocolOperation| {
+        SERVED.operations.contains(&operation) && exposure.offers(operation)
+    };
+    Card {
+        name: spec.profile.name.clone(),
+        description: described(spec),
+        version: spec.profile.version.clone(),
+        interfaces: ways(app, spec, site).into_iter().filter(is_listed).collect(),
+        capabilities: CardCapabilities {
+            streaming: offers(ProtocolOperation::Stream),
+            push: offers(ProtocolOperation::Push),
+            extended: offers(ProtocolOperation::ExtendedCard),
+            extensions: extension::offered(spec),
+        },
+        input_modes: exposure.input_modes.clone(),
+        output_modes: exposure.output_modes.clone(),
+        skills: spec.profile.skills.clone(),
+        details: exposure.details.clone(),
+        security: match &exposure.credential {
+            Credential::Bearer => CardSecurity::Bearer,
+            Credential::ApiKey(header) => CardSecurity::ApiKey(header.clone()),
+            Credential::Nothing => CardSecurity::Nothing,
+        },
+    }
+}
+
+/// Sentence on the card of a read-only agent whose access nothing enforces.
+const UNHELD: &str = "It is read-only, but nothing enforces this here.";
+/// Sentence on the card of a read-only agent whose access is enforced in part.
+const HALF_HELD: &str = "It is read-only, which is enforced only in part here.";
+
+/// Description of an agent that refuses all work now.
+const UNAVAILABLE: &str = "It is unavailable: its program is not installed.";
+
+/// Returns the description of the agent, whether it is unavailable, and the part of its
+/// access that is not enforced.
+fn described(spec: &AgentSpec) -> String {
+    if spec.unavailable().is_some() {
+        return format!("{} {UNAVAILABLE}", spec.profile.description.trim_end());
+    }
+    let enforcement = spec.confinement().map(|confinement| confinement.enforcement);
+    let about = match (spec.access, enforcement) {
+        (Access::ReadOnly, Some(Enforcement::Off | Enforcement::Unavailable)) => UNHELD,
+        (Access::ReadOnly, Some(Enforcement::Partial)) => HALF_HELD,
+        _ => return spec.profile.description.clone(),
+    };
+    format!("{} {about}", spec.profile.description.trim_end())
+}
+
+/// Returns the interfaces of the agent that the service also offers, by binding, then by version.
+#[must_use]
+pub fn ways(app: &App, spec: &AgentSpec, site: &Site) -> Vec<Interface> {
+    let exposure = &spec.exposure;
+    let ways = exposure
+        .bindings
+        .iter()
+        .flat_map(|binding| exposure.versions.iter().map(|version| (*binding, *version)));
+    let served = ways.filter(|way| SERVED.ways.contains(way));
+    served.filter_map(|way| interface(app, (spec, site), way)).collect()
+}
+
+/// Returns one interface. A client of 0.3 cannot name an agent over gRPC: it reaches the default agent, or the agent
+/// that the host name names.
+fn interface(
+    app: &App,
+    (spec, site): (&AgentSpec, &Site),
+    (binding, version): (Binding, ProtocolVersion),
+) -> Option<Interface> {
+    let id = spec.id.as_str();
+    let (url, tenant) = match (binding, version) {
+        (Binding::JsonRpc, _) | (Binding::HttpJson, ProtocolVersion::V1_0) => {
+            (format!("{}/v1", base(site, spec)), None)
+        }
+        (Binding::HttpJson, ProtocolVersion::V0_3) => (base(site, spec), None),
+        (Binding::Grpc, ProtocolVersion::V0_3) => {
+            // A client of 0.3 cannot name the agent in its call, so an address that leads to another agent is left out.
+            let url = &site.grpc.v0_3;
+            let leads =
+                url.contains("{agent}") || app.agents.default_agent.as_ref() == Some(&spec.id);
+            (leads.then(|| url.replace("{agent}", id))?, None)
+        }
+        (Binding::Grpc, ProtocolVersion::V1_0) => {
+            (site.grpc.v1_0.replace("{agent}", id), Some(id.to_owned()))
+        }
+    };
+    Some(Interface { url, binding, version, tenant })
+}
+
+/// Returns the base URL of the paths of an agent.
+fn base(site: &Site, spec: &AgentSpec) -> String {
+    let usual = || format!("/agents/{}", spec.id);
+    let path = spec.exposure.base_path.clone().unwrap_or_else(usual);
+    format!("{}{path}", site.url)
+}
+
+/// Returns the URL of the JSON-RPC endpoint of an agent.
+#[must_use]
+pub fn url(site: &Site, spec: &AgentSpec) -> String {
+    format!("{}/v1", base(site, spec))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cached_card_is_not_sent_again() {
+        let body = serde_json::json!({"name": "a"});
+        let first = kept(&body, true, DateTime::default(), &HeaderMap::new());
+        let tag = first.headers()[header::ETAG].clone();
+        assert_eq!(first.status(), StatusCode::OK);
+        for (line, status) in [
+            (tag.to_str().expect("a tag").to_owned(), StatusCode::NOT_MODIFIED),
+            (format!("\"x\", W/{}", tag.to_str().expect("a tag")), StatusCode::NOT_MODIFIED),
+            ("*".to_owned(), StatusCode::NOT_MODIFIED),
+            ("\"x\"".to_owned(), StatusCode::OK),
+        ] {
+            let line = HeaderValue::from_str(&line).expect("a header");
+            let headers = HeaderMap::from_iter([(header::IF_NONE_MATCH, line)]);
+            let answer = kept(&body, true, DateTime::default(), &headers);
+            assert_eq!((answer.status(), &answer.headers()[header::ETAG]), (status, &tag));
+        }
+    }
+}

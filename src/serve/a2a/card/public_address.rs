@@ -1,0 +1,133 @@
+//! Address at which callers reach the service, as cards contain it.
+
+use std::borrow::Cow;
+
+use axum::http::HeaderValue;
+use axum::http::uri::Authority;
+
+/// Address of the service, without a slash at its end, and the addresses for gRPC clients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Site {
+    /// Address at which paths start.
+    pub url: String,
+    /// Addresses for gRPC clients.
+    pub grpc: GrpcUrls,
+}
+
+/// Addresses for gRPC clients. `{agent}` stands for the agent's id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrpcUrls {
+    /// Address for clients of 0.3.
+    pub v0_3: String,
+    /// Address for clients of 1.0.
+    pub v1_0: String,
+}
+
+/// Addresses for gRPC clients in the configuration; the missing ones follow from the address of the service.
+#[derive(Debug, Clone, Default)]
+pub struct GivenGrpcUrls {
+    /// Address for clients of 0.3.
+    pub v0_3: Option<String>,
+    /// Address for clients of 1.0.
+    pub v1_0: Option<String>,
+}
+
+/// Addresses that cards name: one for all callers, or the one that each caller used.
+#[derive(Debug, Clone)]
+pub struct Sites {
+    usual: Site,
+    given: GivenGrpcUrls,
+    /// Scheme of the service, if each caller receives the address that it used itself.
+    scheme: Option<&'static str>,
+}
+
+impl Sites {
+    /// Uses the same address for every caller.
+    #[must_use]
+    pub fn fixed(url: String, given: GivenGrpcUrls) -> Self {
+        Self { usual: Site::new(url, &given), given, scheme: None }
+    }
+
+    /// Uses the address that the caller used. A service that listens on all addresses of a machine has none
+    /// that is valid for every caller; `url` is used if a request names no host.
+    #[must_use]
+    pub fn of_callers(url: String, scheme: &'static str, given: GivenGrpcUrls) -> Self {
+        Self { usual: Site::new(url, &given), given, scheme: Some(scheme) }
+    }
+
+    /// Returns true if the address depends on the host of a request.
+    #[must_use]
+    pub const fn depend_on_callers(&self) -> bool {
+        self.scheme.is_some()
+    }
+
+    /// Returns the address for a caller that used this host. The gate has checked that
+    /// it is a host of the service.
+    #[must_use]
+    pub fn of(&self, host: Option<&HeaderValue>) -> Cow<'_, Site> {
+        let usual = Cow::Borrowed(&self.usual);
+        let (Some(scheme), Some(host)) = (self.scheme, host) else { return usual };
+        let host = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
+        host.map_or(usual, |host| Cow::Owned(Site::new(format!("{scheme}://{host}"), &self.given)))
+    }
+}
+
+impl Site {
+    fn new(url: String, given: &GivenGrpcUrls) -> Self {
+        let grpc = GrpcUrls::new(given, &url);
+        Self { url, grpc }
+    }
+}
+
+impl GrpcUrls {
+    /// Uses the given addresses, or derives them from the address of the service: a URL for clients of 0.3,
+    /// host and port for those of 1.0.
+    fn new(given: &GivenGrpcUrls, public_url: &str) -> Self {
+        let (scheme, rest) = public_url.split_once("://").unwrap_or(("http", public_url));
+        let host = rest.split('/').next().unwrap_or_default();
+        // The colons inside the brackets of an IPv6 address are no separator of a port.
+        let after = host.rsplit(']').next().unwrap_or(host);
+        // Clients of gRPC take an address without a scheme, so they cannot derive the port from it.
+        let port = if scheme == "https" { 443 } else { 80 };
+        let host = if after.contains(':') { host.to_owned() } else { format!("{host}:{port}") };
+        Self {
+            v0_3: given.v0_3.clone().unwrap_or_else(|| format!("{scheme}://{host}")),
+            v1_0: given.v1_0.clone().unwrap_or(host),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_grpc_address_equals_the_service_address() {
+        for (public, v0_3, v1_0) in [
+            ("http://127.0.0.1:8080", "http://127.0.0.1:8080", "127.0.0.1:8080"),
+            ("https://a.example/base", "https://a.example:443", "a.example:443"),
+            ("http://[::1]", "http://[::1]:80", "[::1]:80"),
+        ] {
+            let urls = GrpcUrls::new(&GivenGrpcUrls::default(), public);
+            assert_eq!((urls.v0_3.as_str(), urls.v1_0.as_str()), (v0_3, v1_0));
+        }
+    }
+
+    #[test]
+    fn each_caller_gets_the_host_that_it_used() {
+        let given = GivenGrpcUrls { v1_0: Some("grpc.example:1".to_owned()), v0_3: None };
+        let sites = Sites::of_callers("http://0.0.0.0:8080".to_owned(), "http", given.clone());
+        let of = |host: &'static str| sites.of(Some(&HeaderValue::from_static(host))).into_owned();
+        let site = of("box.lan:8080");
+        assert_eq!(
+            (site.url.as_str(), site.grpc.v0_3.as_str()),
+            ("http://box.lan:8080", "http://box.lan:8080")
+        );
+        assert_eq!(site.grpc.v1_0, "grpc.example:1");
+        assert_eq!(of("[::1]:8080").url, "http://[::1]:8080");
+        assert_eq!(of("no host").url, "http://0.0.0.0:8080");
+        assert_eq!(sites.of(None).url, "http://0.0.0.0:8080");
+        let fixed = Sites::fixed("https://a.example".to_owned(), given);
+        assert_eq!(fixed.of(Some(&HeaderValue::from_static("b.example"))).url, "https://a.example");
+    }
+}

@@ -1,0 +1,315 @@
+//! Dispatch of operations in JSON, shared by JSON-RPC and HTTP+JSON and by both versions.
+
+use algonius_a2a::Method;
+use algonius_a2a::v0_3::{self, rest};
+use algonius_a2a::v1::{
+    ListPage, ListRequest, PushConfig, PushQuery, Reply, SendRequest, StreamEvent, Task, TaskQuery,
+};
+use algonius_a2a::v1_json as json;
+use algonius_actors::model::access::endpoint_config::{self as offer, Binding, ProtocolVersion};
+use algonius_actors::model::access::principal::{Caller, Right};
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::AgentId;
+use axum::http::HeaderValue;
+use serde_json::Value;
+
+use super::operations::{self, SentMessage, push};
+use super::request_headers::RequestMetadata;
+use super::streaming::ResumableEvents;
+use super::{card, exposure};
+use crate::serve::App;
+use crate::serve::auth::caller::AuthenticatedCaller;
+
+/// Dialect in which a request is read and its answer is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestDialect {
+    /// Dialect of 0.3 over JSON-RPC.
+    Rpc0_3,
+    /// Dialect of 0.3 over HTTP.
+    Rest0_3,
+    /// Dialect of 1.0 over JSON-RPC and HTTP.
+    V1_0,
+}
+
+/// Request to an agent with parameters that are not read yet.
+pub struct OperationRequest {
+    /// Requested operation.
+    pub operation: Method,
+    /// Dialect of the request.
+    pub dialect: RequestDialect,
+    /// Protocol binding of the request.
+    pub binding: Binding,
+    /// Parameters of the request.
+    pub params: Value,
+    /// Metadata of the request.
+    pub metadata: RequestMetadata,
+}
+
+/// Response of an operation.
+pub enum OperationResponse {
+    /// Single answer.
+    Whole(Value),
+    /// Stream of events, each to be written in the dialect.
+    Stream(ResumableEvents),
+}
+
+impl RequestDialect {
+    /// Returns the protocol version of the dialect.
+    #[must_use]
+    pub const fn version(self) -> ProtocolVersion {
+        match self {
+            Self::Rpc0_3 | Self::Rest0_3 => ProtocolVersion::V0_3,
+            Self::V1_0 => ProtocolVersion::V1_0,
+        }
+    }
+
+    /// Writes one event of a stream.
+    #[must_use]
+    pub fn event(self, event: StreamEvent) -> Value {
+        match self {
+            Self::Rpc0_3 => v0_3::write::event(event),
+            Self::Rest0_3 => rest::write::event(event),
+            Self::V1_0 => json::write::event(event),
+        }
+    }
+
+    fn send(self, params: Value) -> Result<SendRequest, Failure> {
+        match self {
+            Self::Rpc0_3 => v0_3::read::send(params),
+            Self::Rest0_3 => rest::read::send(params),
+            Self::V1_0 => json::read::send(params),
+        }
+    }
+
+    fn sending(self, params: Value, metadata: RequestMetadata) -> Result<SentMessage, Failure> {
+        Ok(SentMessage { version: self.version(), metadata, send: self.send(params)? })
+    }
+
+    fn get(self, params: Value) -> Result<TaskQuery, Failure> {
+        match self {
+            Self::Rpc0_3 => v0_3::read::get(params),
+            Self::Rest0_3 => rest::read::get(params),
+            Self::V1_0 => json::read::get(params),
+        }
+    }
+
+    fn id(self, params: Value) -> Result<String, Failure> {
+        match self {
+            Self::Rpc0_3 => v0_3::read::cancel(params),
+            Self::Rest0_3 => rest::read::cancel(params),
+            Self::V1_0 => json::read::cancel(params),
+        }
+    }
+
+    fn list(self, params: Value) -> Result<ListRequest, Failure> {
+        match self {
+            // 0.3 has no method for lists over JSON-RPC, so no call of that dialect arrives here.
+            Self::Rpc0_3 | Self::V1_0 => json::read::list(params),
+            Self::Rest0_3 => rest::read::list(params),
+        }
+    }
+
+    /// Writes the answer to a message.
+    #[must_use]
+    pub fn reply(self, reply: Reply) -> Value {
+        match self {
+            Self::Rpc0_3 => v0_3::write::reply(reply),
+            Self::Rest0_3 => rest::write::reply(reply),
+            Self::V1_0 => json::write::reply(reply),
+        }
+    }
+
+    fn task(self, task: Task) -> Value {
+        match self {
+            Self::Rpc0_3 => v0_3::write::task(task),
+            Self::Rest0_3 => rest::write::task(task),
+            Self::V1_0 => json::write::task(task),
+        }
+    }
+
+    fn push(self, params: Value) -> Result<PushConfig, Failure> {
+        match self {
+            Self::Rpc0_3 => v0_3::read::push_set(params),
+            Self::Rest0_3 => rest::read::push_set(params),
+            Self::V1_0 => json::read::push_set(params),
+        }
+    }
+
+    fn push_query(self, params: Value) -> Result<PushQuery, Failure> {
+        match self {
+            Self::Rpc0_3 => v0_3::read::push_get(params),
+            Self::Rest0_3 => rest::read::push_get(params),
+            Self::V1_0 => json::read::push_get(params),
+        }
+    }
+
+    fn push_list(self, params: Value) -> Result<String, Failure> {
+        match self {
+            Self::Rpc0_3 => v0_3::read::push_list(params),
+            Self::Rest0_3 => rest::read::push_list(params),
+            Self::V1_0 => json::read::push_list(params),
+        }
+    }
+
+    fn pushed(self, config: PushConfig) -> Value {
+        match self {
+            Self::Rpc0_3 => v0_3::write::push(config),
+            Self::Rest0_3 => rest::write::push(config),
+            Self::V1_0 => json::write::push(config),
+        }
+    }
+
+    fn pushes(self, configs: Vec<PushConfig>) -> Value {
+        match self {
+            Self::Rpc0_3 => v0_3::write::pushes(configs),
+            Self::Rest0_3 => rest::write::pushes(configs),
+            Self::V1_0 => json::write::pushes(configs),
+        }
+    }
+
+    fn nothing(self) -> Value {
+        match self {
+            Self::Rpc0_3 => v0_3::write::nothing(),
+            Self::Rest0_3 => rest::write::nothing(),
+            Self::V1_0 => json::write::nothing(),
+        }
+    }
+
+    fn page(self, page: ListPage) -> Value {
+        match self {
+            Self::Rpc0_3 | Self::V1_0 => json::write::page(page),
+            Self::Rest0_3 => rest::write::page(page),
+        }
+    }
+}
+
+/// Runs an operation, if the agent offers it and the caller has the right.
+///
+/// # Errors
+/// Fails if the operation is refused.
+pub async fn perform(
+    app: &App,
+    caller: AuthenticatedCaller,
+    agent: &AgentId,
+    asked: OperationRequest,
+) -> Result<OperationResponse, Failure> {
+    let OperationRequest { operation, dialect, binding, params, metadata } = asked;
+    if let Some(spec) = app.agents.get(agent) {
+        // Before the right is checked: what an agent offers is on its card for everybody who may read it.
+        exposure::check(spec, dialect.version(), binding, offered(operation))?;
+    }
+    let caller = caller.may(right(operation), Some(agent))?;
+    // A request that waits for the end keeps this future alive, so all other operations have boxes of their own.
+    match operation {
+        Method::Stream => {
+            let sending = dialect.sending(params, metadata)?;
+            Box::pin(operations::stream(app, &caller, agent, sending))
+                .await
+                .map(OperationResponse::Stream)
+        }
+        Method::Subscribe => {
+            let id = dialect.id(params)?;
+            let as_known = (dialect.version(), &metadata);
+            let told = Box::pin(operations::subscribe(app, &caller, agent, &id, as_known)).await;
+            told.map(OperationResponse::Stream)
+        }
+        Method::Send => {
+            let sending = dialect.sending(params, metadata)?;
+            let reply = operations::send(app, &caller, agent, sending).await?;
+            Ok(OperationResponse::Whole(dialect.reply(reply)))
+        }
+        _ => {
+            let asked = (dialect, params, metadata.host);
+            let told = Box::pin(whole(app, &caller, agent, operation, asked)).await;
+            told.map(OperationResponse::Whole)
+        }
+    }
+}
+
+async fn whole(
+    app: &App,
+    caller: &Caller,
+    agent: &AgentId,
+    operation: Method,
+    (dialect, params, host): (RequestDialect, Value, Option<HeaderValue>),
+) -> Result<Value, Failure> {
+    match operation {
+        Method::Get => {
+            let task = operations::get(app, caller, agent, dialect.get(params)?).await?;
+            Ok(dialect.task(task))
+        }
+        Method::Status => {
+            let task = operations::get(app, caller, agent, dialect.get(params)?).await?;
+            Ok(v0_3::write::status(task.status))
+        }
+        Method::List => {
+            let page = operations::list(app, caller, agent, dialect.list(params)?).await?;
+            Ok(dialect.page(page))
+        }
+        Method::Cancel => {
+            let task = operations::cancel(app, caller, agent, &dialect.id(params)?).await?;
+            Ok(dialect.task(task))
+        }
+        Method::ExtendedCard | Method::Card => {
+            card::shown(app, agent, dialect.version(), host.as_ref())
+        }
+        Method::PushSet => {
+            let (version, config) = (dialect.version(), dialect.push(params)?);
+            let config = push::push_set(app, caller, agent, version, config).await?;
+            Ok(dialect.pushed(config))
+        }
+        Method::PushGet => {
+            let PushQuery { task_id, id } = dialect.push_query(params)?;
+            let config = push::push_get(app, caller, agent, &task_id, id.as_deref()).await?;
+            Ok(dialect.pushed(config))
+        }
+        Method::PushList => {
+            let id = dialect.push_list(params)?;
+            let configs = push::push_list(app, caller, agent, &id).await?;
+            Ok(dialect.pushes(configs))
+        }
+        Method::PushDelete => {
+            let PushQuery { task_id, id } = dialect.push_query(params)?;
+            let id = id.as_deref().unwrap_or(&task_id);
+            push::push_delete(app, caller, agent, &task_id, id).await?;
+            Ok(dialect.nothing())
+        }
+        Method::Send | Method::Stream | Method::Subscribe => {
+            Err(Failure::new(Code::Internal, "messages and streams are dispatched separately"))
+        }
+    }
+}
+
+/// Returns the operation under which an agent's exposure lists the method.
+pub(super) const fn offered(operation: Method) -> offer::ProtocolOperation {
+    match operation {
+        Method::Send => offer::ProtocolOperation::Send,
+        Method::Stream => offer::ProtocolOperation::Stream,
+        Method::Get | Method::Status | Method::Card => offer::ProtocolOperation::Get,
+        Method::List => offer::ProtocolOperation::List,
+        Method::Cancel => offer::ProtocolOperation::Cancel,
+        Method::Subscribe => offer::ProtocolOperation::Subscribe,
+        Method::PushSet | Method::PushGet | Method::PushList | Method::PushDelete => {
+            offer::ProtocolOperation::Push
+        }
+        Method::ExtendedCard => offer::ProtocolOperation::ExtendedCard,
+    }
+}
+
+/// Returns the right that a token needs for the method.
+pub(super) const fn right(operation: Method) -> Right {
+    match operation {
+        Method::Send | Method::Stream | Method::Cancel => Right::Run,
+        Method::Get
+        | Method::Status
+        | Method::Card
+        | Method::List
+        | Method::Subscribe
+        | Method::PushSet
+        | Method::PushGet
+        | Method::PushList
+        | Method::PushDelete
+        | Method::ExtendedCard => Right::Read,
+    }
+}

@@ -1,0 +1,84 @@
+//! Envelope of older clients on `message:send`: the request is processed like any message and answered with an
+//! envelope.
+
+use algonius_a2a::problem;
+use algonius_actors::model::access::endpoint_config::{
+    Binding, ProtocolOperation, ProtocolVersion,
+};
+use algonius_actors::model::access::principal::Right;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::AgentId;
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::dispatch::RequestDialect;
+use super::operations::{self, SentMessage};
+use super::request_headers::RequestMetadata;
+use super::{card, exposure, version};
+use crate::serve::App;
+use crate::serve::auth::caller::AuthenticatedCaller;
+use crate::serve::http::response::{self, to_json};
+use crate::wire::envelope::{Envelope, EnvelopeCall, refusal};
+
+/// Answers a request whose body is an envelope.
+pub(super) async fn answer(
+    app: &App,
+    caller: AuthenticatedCaller,
+    agent: &AgentId,
+    (body, metadata): (Value, RequestMetadata),
+) -> Response {
+    let (id, now) = (Uuid::new_v4().to_string(), || app.api.reader.now());
+    let envelope = match Envelope::read(body) {
+        Ok(envelope) => envelope,
+        Err(failure) => return refused(&failure, &refusal(&id, now(), &failure)),
+    };
+    match done(app, caller, agent, &envelope, metadata).await {
+        Ok(result) => response::ok(&envelope.response(&id, now(), result)),
+        Err(failure) => refused(&failure, &envelope.error(&id, now(), &failure)),
+    }
+}
+
+async fn done(
+    app: &App,
+    caller: AuthenticatedCaller,
+    agent: &AgentId,
+    envelope: &Envelope,
+    metadata: RequestMetadata,
+) -> Result<Value, Failure> {
+    let version = version::named(envelope.version())?;
+    // The address decides which agent is called and which rights count, so a body must not name another one.
+    if envelope.to.as_deref().is_some_and(|to| to != agent.as_str()) {
+        let message = "`context.to` names another agent than the address";
+        return Err(Failure::new(Code::InvalidParams, message));
+    }
+    let dialect = match version {
+        ProtocolVersion::V0_3 => RequestDialect::Rpc0_3,
+        ProtocolVersion::V1_0 => RequestDialect::V1_0,
+    };
+    let call = envelope.call()?;
+    let (operation, right) = match &call {
+        EnvelopeCall::Execute(_) => (ProtocolOperation::Send, Right::Run),
+        EnvelopeCall::Status | EnvelopeCall::Capabilities => (ProtocolOperation::Get, Right::Read),
+    };
+    if let Some(spec) = app.agents.get(agent) {
+        exposure::check(spec, version, Binding::HttpJson, operation)?;
+    }
+    let caller = caller.may(right, Some(agent))?;
+    match call {
+        EnvelopeCall::Execute(send) => {
+            let sending = SentMessage { version, metadata, send: *send };
+            operations::send(app, &caller, agent, sending).await.map(|reply| dialect.reply(reply))
+        }
+        EnvelopeCall::Capabilities => card::shown(app, agent, version, metadata.host.as_ref()),
+        EnvelopeCall::Status => to_json(&app.agent_status(agent).await?),
+    }
+}
+
+fn refused(failure: &Failure, body: &Value) -> Response {
+    let status = StatusCode::from_u16(problem::numbers(failure.code).http);
+    let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response::with_failure(response::json("application/json", status, body), failure)
+}

@@ -1,0 +1,142 @@
+//! Checks that an agent offers the requested operation, independent of the protocol.
+
+use algonius_a2a::v1::{A2aPart, PartContent};
+use algonius_actors::model::access::endpoint_config::{
+    Binding, ProtocolOperation, ProtocolVersion,
+};
+use algonius_actors::model::agent::AgentSpec;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+
+/// Checks that an agent offers an operation in this version over this binding.
+///
+/// # Errors
+/// `version-unsupported`, `push-unsupported` or `operation-unsupported`.
+pub fn check(
+    spec: &AgentSpec,
+    version: ProtocolVersion,
+    binding: Binding,
+    operation: ProtocolOperation,
+) -> Result<(), Failure> {
+    let exposure = &spec.exposure;
+    if !exposure.versions.contains(&version) {
+        let message = format!("this agent does not support A2A {}", version.as_str());
+        return Err(Failure::new(Code::VersionUnsupported, message));
+    }
+    if !exposure.bindings.contains(&binding) {
+        let message = format!("this agent cannot be called over {}", binding.as_str());
+        return Err(Failure::new(Code::Unsupported, message));
+    }
+    match operation {
+        _ if exposure.offers(operation) => Ok(()),
+        ProtocolOperation::Push => Err(no_push()),
+        ProtocolOperation::Send
+        | ProtocolOperation::Stream
+        | ProtocolOperation::Get
+        | ProtocolOperation::List
+        | ProtocolOperation::Cancel
+        | ProtocolOperation::Subscribe
+        | ProtocolOperation::ExtendedCard => {
+            let message = "this agent does not offer this operation; see its card";
+            Err(Failure::new(Code::Unsupported, message))
+        }
+    }
+}
+
+/// Checks that an agent sends push notifications, for a message with a push configuration.
+///
+/// # Errors
+/// `push-unsupported`.
+pub fn pushes(spec: &AgentSpec) -> Result<(), Failure> {
+    if spec.exposure.offers(ProtocolOperation::Push) { Ok(()) } else { Err(no_push()) }
+}
+
+fn no_push() -> Failure {
+    Failure::new(Code::PushUnsupported, "this agent does not send push notifications")
+}
+
+/// Checks that an agent reads the media types of these parts.
+///
+/// # Errors
+/// `content-type-unsupported`.
+pub fn reads(spec: &AgentSpec, parts: &[A2aPart]) -> Result<(), Failure> {
+    let modes = &spec.exposure.input_modes;
+    if parts.iter().all(|part| modes.iter().any(|mode| fits(mode, media_type(part)))) {
+        return Ok(());
+    }
+    let message = "a part is of a media type that this agent does not read; see its card";
+    Err(Failure::new(Code::ContentType, message))
+}
+
+/// Returns the media type of a part: its own, or the default for its kind.
+fn media_type(part: &A2aPart) -> &str {
+    let usual = match &part.content {
+        PartContent::Text(_) => "text/plain",
+        PartContent::Data(_) => "application/json",
+        PartContent::Raw(_) | PartContent::Url(_) => "application/octet-stream",
+    };
+    // Parameters such as `charset` do not change what an agent can read.
+    let own = part.media_type.as_deref().and_then(|text| text.split(';').next());
+    own.map(str::trim).filter(|text| !text.is_empty()).unwrap_or(usual)
+}
+
+fn fits(mode: &str, media_type: &str) -> bool {
+    let Some((kind, _)) = media_type.split_once('/') else { return mode == "*/*" };
+    match mode.split_once('/') {
+        Some(("*", "*")) => true,
+        Some((whole, "*")) => whole.eq_ignore_ascii_case(kind),
+        _ => mode.eq_ignore_ascii_case(media_type),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use algonius_actors::model::access::endpoint_config::Exposure;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn media_types_match_by_wildcard_without_parameters() {
+        let of = |content, own: Option<&str>| A2aPart {
+            media_type: own.map(str::to_owned),
+            ..A2aPart { content, ..A2aPart::text(String::new()) }
+        };
+        let text = || PartContent::Text(String::new());
+        for (part, wanted, fit) in [
+            (of(text(), None), "text/plain", true),
+            (of(text(), Some("Text/Plain; charset=utf-8")), "text/plain", true),
+            (of(text(), Some("text/html")), "text/plain", false),
+            (of(text(), Some("text/html")), "text/*", true),
+            (of(text(), Some("nonsense")), "text/*", false),
+            (of(PartContent::Data(json!(1)), None), "application/json", true),
+            (of(PartContent::Raw(String::new()), None), "text/plain", false),
+            (of(PartContent::Raw(String::new()), Some("image/png")), "*/*", true),
+        ] {
+            assert_eq!(fits(wanted, media_type(&part)), fit, "{part:?} {wanted}");
+        }
+    }
+
+    #[test]
+    fn disabled_operations_are_refused_by_their_own_code() {
+        let exposure = Exposure {
+            versions: vec![ProtocolVersion::V1_0],
+            bindings: vec![Binding::JsonRpc],
+            operations: vec![ProtocolOperation::Send],
+            ..Exposure::default()
+        };
+        let spec = crate::serve::tests::spec("a", exposure);
+        let code = |version, binding, operation| {
+            check(&spec, version, binding, operation).err().map(|failure| failure.code)
+        };
+        let (v1, jsonrpc) = (ProtocolVersion::V1_0, Binding::JsonRpc);
+        assert_eq!(code(v1, jsonrpc, ProtocolOperation::Send), None);
+        assert_eq!(
+            code(ProtocolVersion::V0_3, jsonrpc, ProtocolOperation::Send),
+            Some(Code::VersionUnsupported)
+        );
+        assert_eq!(code(v1, Binding::Grpc, ProtocolOperation::Send), Some(Code::Unsupported));
+        assert_eq!(code(v1, jsonrpc, ProtocolOperation::Stream), Some(Code::Unsupported));
+        assert_eq!(code(v1, jsonrpc, ProtocolOperation::Push), Some(Code::PushUnsupported));
+    }
+}

@@ -1,0 +1,97 @@
+//! Protocol extensions that agents offer: on their cards and in responses to callers that use them.
+
+use algonius_a2a::interaction::{HUMAN_IN_THE_LOOP, INTERACTIONS};
+use algonius_a2a::{CURSOR, ISOLATION, KIND, OVERRIDES, PARAMETERS, STDERR};
+use algonius_actors::model::agent::{AgentKind, AgentSpec};
+use algonius_actors::model::host::sandbox::Confinement;
+use axum::http::HeaderValue;
+use axum::response::Response;
+
+/// Extensions of every agent that runs processes.
+const ALWAYS: [(&str, &str); 2] = [
+    (CURSOR, "Each event of a stream carries the cursor from which the stream can be resumed."),
+    (STDERR, "Streams contain the standard error of the agent's program while it is written."),
+];
+
+/// Extension of agents that allow overrides.
+const CHOICE: (&str, &str) = (
+    OVERRIDES,
+    "A folder to start in and variables of the environment, as far as the agent allows, in the \
+     metadata of a message.",
+);
+
+/// Extensions of interactive agents, which ask before they act.
+const QUESTIONS: [(&str, &str); 2] = [
+    (
+        INTERACTIONS,
+        "The open questions of the agent in the status of a task, and answers in the metadata of a message.",
+    ),
+    (HUMAN_IN_THE_LOOP, "The same questions and answers in the form of kagent."),
+];
+
+/// URI of an extension, its description, and true if callers must use the extension.
+type Extension = (String, String, bool);
+
+/// Returns the extensions of an agent.
+pub(in crate::serve) fn offered(spec: &AgentSpec) -> Vec<Extension> {
+    let further = (!spec.allowance.has_no_overrides()).then(|| extension(&CHOICE));
+    let streams = always().into_iter().filter(|(uri, ..)| uri != STDERR || has_processes(spec));
+    let questions = QUESTIONS.iter().filter(|_| is_interactive(spec)).map(extension);
+    streams.chain(parameters(spec)).chain(further).chain(questions).chain([nature(spec)]).collect()
+}
+
+/// Returns true if the agent is controlled by a protocol in which it can ask.
+fn is_interactive(spec: &AgentSpec) -> bool {
+    spec.program().is_some_and(|program| program.permissions.is_some())
+}
+
+/// Returns the extensions of every agent.
+pub(in crate::serve) fn always() -> Vec<Extension> {
+    ALWAYS.iter().map(extension).collect()
+}
+
+/// Returns the extension with the parameters that a caller may set; `None` if there are none.
+fn parameters(spec: &AgentSpec) -> Option<Extension> {
+    let names = spec.allowance.params.join(", ");
+    let text = format!("Values for templates of the agent, in the metadata of a message: {names}.");
+    (!names.is_empty()).then(|| (PARAMETERS.to_owned(), text, false))
+}
+
+/// Returns true if the agent runs processes on this machine, which have a standard error.
+fn has_processes(spec: &AgentSpec) -> bool {
+    spec.confinement().is_some()
+}
+
+/// Returns the extension about what performs the work: its isolation, or the kind of an agent that runs nothing here.
+fn nature(spec: &AgentSpec) -> Extension {
+    spec.confinement().map_or_else(|| kind(spec.kind()), isolation)
+}
+
+/// Returns the extension with the isolation level of the agent; the gaps of the isolation are for the operator only.
+fn isolation(confinement: &Confinement) -> Extension {
+    let level = confinement.boundary.level.as_str();
+    (ISOLATION.to_owned(), format!("Isolation of the agent from its service: {level}."), false)
+}
+
+/// Returns the extension with the kind of an agent that runs nothing on this machine.
+fn kind(kind: AgentKind) -> Extension {
+    (KIND.to_owned(), format!("Kind of the agent: {}.", kind.as_str()), false)
+}
+
+fn extension((uri, text): &(&str, &str)) -> Extension {
+    ((*uri).to_owned(), (*text).to_owned(), false)
+}
+
+/// Adds the extensions that are both requested and offered to a response.
+pub(in crate::serve) fn name(response: &mut Response, wanted: &[String], offered: &[Extension]) {
+    let is_wanted = |uri: &&str| wanted.iter().any(|wanted| wanted == uri);
+    let used = offered.iter().map(|(uri, ..)| uri.as_str()).filter(is_wanted);
+    let line = used.collect::<Vec<_>>().join(", ");
+    if let Ok(line) = HeaderValue::from_str(&line)
+        && !line.is_empty()
+    {
+        // 1.0 and 0.3 name the header differently, and clients of both may ask at the same path.
+        response.headers_mut().insert("a2a-extensions", line.clone());
+        response.headers_mut().insert("x-a2a-extensions", line);
+    }
+}

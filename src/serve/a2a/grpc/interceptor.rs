@@ -1,0 +1,191 @@
+//! Authenticates a call before its message is read, then finds its version and its agent.
+
+use algonius_a2a::Method;
+use algonius_actors::model::access::endpoint_config::{Binding, ProtocolVersion};
+use algonius_actors::model::access::principal::Caller;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::AgentId;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::status;
+use crate::serve::App;
+use crate::serve::a2a::request_headers::{RequestMetadata, extensions};
+use crate::serve::a2a::{dispatch, exposure, extension, version};
+use crate::serve::auth::caller::{self, AuthenticatedCaller};
+use crate::serve::auth::peer::ClientAddress;
+use crate::serve::http::body;
+use crate::serve::http::response::{ProblemBody, Refused};
+
+/// Metadata key that names an agent.
+const AGENT: &str = "a2a-agent";
+
+/// Metadata key that names a protocol version.
+const VERSION: &str = "a2a-version";
+
+/// Length of the prefix of each message: a flag and a length.
+const PREFIX: usize = 5;
+
+/// Head of an authenticated call.
+#[derive(Clone)]
+pub(super) struct GrpcCall {
+    /// Caller, if the call has a token. The key of an agent, or the absence of a credential, is checked again with
+    /// the message: it is valid for that agent only, and only the message may name the agent.
+    caller: Option<Caller>,
+    client: Option<ClientAddress>,
+    headers: HeaderMap,
+    /// Agent whose name is the first label of the host name.
+    host: Option<AgentId>,
+    version: ProtocolVersion,
+}
+
+/// Rejects requests that cannot be a call; passes a call on with its [`GrpcCall`] and its whole message.
+pub(super) async fn admit(State(app): State<App>, request: Request, next: Next) -> Response {
+    if !is_grpc(request.headers()) {
+        let failure = Failure::new(Code::ContentType, "the body must be `application/grpc`");
+        return ProblemBody(failure).into_response();
+    }
+    let wanted = extensions(request.headers());
+    match arrived(&app, request).await {
+        Ok(request) => {
+            let mut response = next.run(request).await;
+            // Only the message may name the agent, so the response lists the extensions that all agents have.
+            extension::name(&mut response, &wanted, &extension::always());
+            response
+        }
+        Err(refused) => {
+            let seconds = refused.retry_after();
+            let status = status::of(&refused.at(app.api.reader.now()));
+            let mut response = status.into_http::<Body>();
+            if let Some(seconds) = seconds {
+                response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+            }
+            response
+        }
+    }
+}
+
+/// True if a request is a gRPC call, by its media type.
+pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
+    let text = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let rest = text.and_then(|text| text.strip_prefix("application/grpc"));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['+', ';']))
+}
+
+async fn arrived(app: &App, request: Request) -> Result<Request, Refused> {
+    let (mut parts, rest) = request.into_parts();
+    let client = parts.extensions.get::<ClientAddress>().cloned();
+    let caller = if parts.headers.contains_key(header::AUTHORIZATION) {
+        Some(caller::enter(app, client.as_ref(), &parts.headers, None).await?)
+    } else {
+        caller::enter_somewhere(app, client.as_ref(), &parts.headers).await?;
+        None
+    };
+    let named = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let host = parts.uri.host().or(named).and_then(|host| by_host(app, host));
+    let headers = parts.headers.clone();
+    // The service that decodes the message knows its version and replaces this value.
+    let version = ProtocolVersion::V0_3;
+    parts.extensions.insert(GrpcCall { caller, client, headers, host, version });
+    // The limit of the configuration is that of the message; the frame comes on top.
+    let limit = app.bodies.max_bytes.saturating_add(PREFIX);
+    let message = body::whole(app, &parts.headers, rest, limit).await?;
+    Ok(Request::from_parts(parts, Body::from(message)))
+}
+
+/// Returns the agent that the first label of a host names. Host names are not case-sensitive.
+fn by_host(app: &App, host: &str) -> Option<AgentId> {
+    // A host without a dot is no name below a domain, for example `localhost`.
+    let (label, _) = host.split_once('.')?;
+    let mut ids = app.agents.all().map(|spec| &spec.id);
+    ids.find(|id| id.as_str().eq_ignore_ascii_case(label)).cloned()
+}
+
+impl GrpcCall {
+    /// Splits a call into its head and its message, and checks that a named version is this version.
+    pub(super) fn of<T>(
+        mut request: tonic::Request<T>,
+        version: ProtocolVersion,
+    ) -> Result<(Self, T), Failure> {
+        let arrival = request.extensions_mut().remove::<Self>();
+        let lost = || Failure::new(Code::Internal, "the head of the call is missing");
+        let arrival = Self { version, ..arrival.ok_or_else(lost)? };
+        // Clients name the version on every binding. The path decides here, so another one is a mistake of the
+        // client.
+        for said in arrival.values(VERSION)? {
+            if !said.is_empty() && version::named(said)? != version {
+                let text = "`a2a-version` names another version than the service that is called";
+                return Err(Failure::new(Code::VersionUnsupported, text));
+            }
+        }
+        Ok((arrival, request.into_inner()))
+    }
+
+    /// Returns the metadata of the request.
+    pub(super) fn request_metadata(&self) -> Result<RequestMetadata, Failure> {
+        RequestMetadata::of(&self.headers)
+    }
+
+    /// Host name that the caller used.
+    pub(super) fn asked_host(&self) -> Option<HeaderValue> {
+        self.headers.get(header::HOST).cloned()
+    }
+
+    /// Returns the caller and the agent, if the agent offers the operation and the caller's token allows it. Counts
+    /// against the agent's rate limit.
+    pub(super) async fn at(
+        self,
+        app: &App,
+        tenant: &str,
+        method: Method,
+    ) -> Result<(Caller, AgentId), Failure> {
+        let agent = self.agent(app, tenant)?;
+        let spec = app.agents.get(&agent).ok_or_else(unknown)?;
+        let entered = match self.caller {
+            Some(caller) => Ok(caller),
+            None => caller::enter(app, self.client.as_ref(), &self.headers, Some(&agent)).await,
+        };
+        let caller = entered.map_err(|refused| refused.at(app.api.reader.now()))?;
+        // The message names the agent, so the count cannot happen earlier as on the other transports.
+        app.access.rates.count(spec).await.map_err(|refused| refused.at(app.api.reader.now()))?;
+        exposure::check(spec, self.version, Binding::Grpc, dispatch::offered(method))?;
+        let caller = AuthenticatedCaller(caller).may(dispatch::right(method), Some(&agent))?;
+        Ok((caller, agent))
+    }
+
+    /// Returns the agent of the call, in this order: the tenant of the message, metadata, host name, default agent.
+    fn agent(&self, app: &App, tenant: &str) -> Result<AgentId, Failure> {
+        match (tenant, self.values(AGENT)?.as_slice()) {
+            ("", []) => {
+                self.host.clone().or_else(|| app.agents.default_agent.clone()).ok_or_else(unnamed)
+            }
+            ("", [name]) => app.agents.id(name),
+            ("", _) => {
+                let text = "metadata `a2a-agent` must name one agent";
+                Err(Failure::new(Code::InvalidParams, text))
+            }
+            (tenant, _) => app.agents.id(tenant),
+        }
+    }
+
+    fn values(&self, name: &str) -> Result<Vec<&str>, Failure> {
+        let values = self.headers.get_all(name).iter().map(HeaderValue::to_str);
+        values.collect::<Result<_, _>>().map_err(|_unreadable| {
+            Failure::new(Code::InvalidParams, format!("metadata `{name}` must be plain text"))
+        })
+    }
+}
+
+fn unknown() -> Failure {
+    Failure::new(Code::AgentUnknown, "there is no such agent")
+}
+
+fn unnamed() -> Failure {
+    let text = "the call names no agent: name one by `tenant` (1.0), by metadata `a2a-agent` or by \
+                the first label of the host; this service has no default agent";
+    Failure::new(Code::AgentUnknown, text)
+}

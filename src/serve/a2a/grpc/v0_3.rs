@@ -1,0 +1,179 @@
+//! The service of A2A 0.3.
+
+use algonius_a2a::Method;
+use algonius_a2a::grpc::proto::a2a_v1 as pb;
+use algonius_a2a::grpc::v0_3::{read, write};
+use algonius_a2a::v1::TaskQuery;
+use algonius_actors::model::access::endpoint_config::ProtocolVersion;
+use tonic::Request;
+
+use super::interceptor::GrpcCall;
+use super::{Answers, GrpcResponse, settle, status, stream};
+use crate::serve::App;
+use crate::serve::a2a::card;
+use crate::serve::a2a::operations::push::{push_delete, push_get, push_list, push_set};
+use crate::serve::a2a::operations::{self, SentMessage};
+
+/// Service for calls of 0.3.
+pub(super) struct GrpcServiceV03 {
+    app: App,
+}
+
+impl GrpcServiceV03 {
+    pub(super) const fn new(app: App) -> Self {
+        Self { app }
+    }
+}
+
+/// Tenant of messages of 0.3, which have no field for it.
+const NO_TENANT: &str = "";
+
+#[tonic::async_trait]
+impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
+    type SendStreamingMessageStream = Answers<pb::StreamResponse>;
+    type TaskSubscriptionStream = Answers<pb::StreamResponse>;
+
+    async fn send_message(
+        &self,
+        request: Request<pb::SendMessageRequest>,
+    ) -> GrpcResponse<pb::SendMessageResponse> {
+        settle(
+            status::of_old,
+            Box::pin(async {
+                let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+                let metadata = arrival.request_metadata()?;
+                let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::Send).await?;
+                let send = read::send_request(asked)?;
+                let sending = SentMessage { version: ProtocolVersion::V0_3, metadata, send };
+                operations::send(&self.app, &caller, &agent, sending).await.and_then(write::reply)
+            }),
+        )
+        .await
+    }
+
+    async fn send_streaming_message(
+        &self,
+        request: Request<pb::SendMessageRequest>,
+    ) -> GrpcResponse<Self::SendStreamingMessageStream> {
+        settle(status::of_old, async {
+            let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+            let metadata = arrival.request_metadata()?;
+            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::Stream).await?;
+            let send = read::send_request(asked)?;
+            let sending = SentMessage { version: ProtocolVersion::V0_3, metadata, send };
+            let events = Box::pin(operations::stream(&self.app, &caller, &agent, sending)).await?;
+            Ok(stream(status::of_old, events, write::event))
+        })
+        .await
+    }
+
+    async fn get_task(&self, request: Request<pb::GetTaskRequest>) -> GrpcResponse<pb::Task> {
+        settle(status::of_old, async {
+            let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::Get).await?;
+            let history = read::history(asked.history_length)?;
+            let query = TaskQuery { id: read::task_name(&asked.name)?.to_owned(), history };
+            operations::get(&self.app, &caller, &agent, query).await.and_then(write::task)
+        })
+        .await
+    }
+
+    async fn cancel_task(&self, request: Request<pb::CancelTaskRequest>) -> GrpcResponse<pb::Task> {
+        settle(status::of_old, async {
+            let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::Cancel).await?;
+            let id = read::task_name(&asked.name)?;
+            operations::cancel(&self.app, &caller, &agent, id).await.and_then(write::task)
+        })
+        .await
+    }
+
+    async fn task_subscription(
+        &self,
+        request: Request<pb::TaskSubscriptionRequest>,
+    ) -> GrpcResponse<Self::TaskSubscriptionStream> {
+        settle(status::of_old, async {
+            let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+            let metadata = arrival.request_metadata()?;
+            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::Subscribe).await?;
+            let id = read::task_name(&asked.name)?;
+            let as_known = (ProtocolVersion::V0_3, &metadata);
+            let events = operations::subscribe(&self.app, &caller, &agent, id, as_known).await?;
+            Ok(stream(status::of_old, events, write::event))
+        })
+        .await
+    }
+
+    async fn create_task_push_notification_config(
+        &self,
+        request: Request<pb::CreateTaskPushNotificationConfigRequest>,
+    ) -> GrpcResponse<pb::TaskPushNotificationConfig> {
+        settle(status::of_old, async {
+            let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::PushSet).await?;
+            let config = read::registration(asked)?;
+            push_set(&self.app, &caller, &agent, ProtocolVersion::V0_3, config)
+                .await
+                .map(write::registration)
+        })
+        .await
+    }
+
+    async fn get_task_push_notification_config(
+        &self,
+        request: Request<pb::GetTaskPushNotificationConfigRequest>,
+    ) -> GrpcResponse<pb::TaskPushNotificationConfig> {
+        settle(status::of_old, async {
+            let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::PushGet).await?;
+            let (task, config) = read::config_name(&asked.name)?;
+            let found = push_get(&self.app, &caller, &agent, task, config).await;
+            found.map(write::registration)
+        })
+        .await
+    }
+
+    async fn list_task_push_notification_config(
+        &self,
+        request: Request<pb::ListTaskPushNotificationConfigRequest>,
+    ) -> GrpcResponse<pb::ListTaskPushNotificationConfigResponse> {
+        settle(status::of_old, async {
+            let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::PushList).await?;
+            let task = read::task_name(&asked.parent)?;
+            let configs = push_list(&self.app, &caller, &agent, task).await?;
+            Ok(pb::ListTaskPushNotificationConfigResponse {
+                configs: configs.into_iter().map(write::registration).collect(),
+                next_page_token: String::new(),
+            })
+        })
+        .await
+    }
+
+    async fn delete_task_push_notification_config(
+        &self,
+        request: Request<pb::DeleteTaskPushNotificationConfigRequest>,
+    ) -> GrpcResponse<()> {
+        settle(status::of_old, async {
+            let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::PushDelete).await?;
+            let (task, config) = read::config_name(&asked.name)?;
+            // The first registration without an id of its own has the id of the task.
+            push_delete(&self.app, &caller, &agent, task, config.unwrap_or(task)).await
+        })
+        .await
+    }
+
+    async fn get_agent_card(
+        &self,
+        request: Request<pb::GetAgentCardRequest>,
+    ) -> GrpcResponse<pb::AgentCard> {
+        settle(status::of_old, async {
+            let (arrival, _) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+            let host = arrival.asked_host();
+            let (_, agent) = arrival.at(&self.app, NO_TENANT, Method::ExtendedCard).await?;
+            card::of(&self.app, &agent, host.as_ref()).map(write::card)
+        })
+        .await
+    }
+}

@@ -1,0 +1,107 @@
+//! A2A over JSON-RPC, both versions: `POST /agents/<id>/v1`.
+
+use algonius_a2a::Method;
+use algonius_a2a::jsonrpc::{Id, JsonRpcCall, RejectedCall, failure, parse, success};
+use algonius_a2a::problem;
+use algonius_actors::model::access::endpoint_config::{Binding, ProtocolVersion};
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+
+use super::dispatch::{OperationRequest, OperationResponse, RequestDialect, perform};
+use super::request_headers::RequestMetadata;
+use super::{sse, version};
+use crate::serve::App;
+use crate::serve::auth::caller::AuthenticatedCaller;
+use crate::serve::http::path_param::Segment;
+use crate::serve::http::{body, response};
+
+/// Answers one call. Authentication precedes every other inspection of the request.
+pub async fn call(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+    Segment(agent): Segment,
+    request: Request,
+) -> Response {
+    // All that the headers tell is read before the body consumes the request.
+    let wanted = version::wanted(&request);
+    let metadata = RequestMetadata::of(request.headers());
+    let reads_events = sse::is_read(request.headers());
+    let spoken = version::requested(&request);
+    // The bytes are dropped as soon as they are parsed: a waiting request would otherwise keep them in memory,
+    // together with the connection buffer that contains them.
+    let call = match body::json(&app, request).await {
+        Ok(bytes) => parse(&bytes),
+        Err(refusal) => return refused(Id::NULL, &refusal, true),
+    };
+    let JsonRpcCall { id, method, params } = match call {
+        Ok(call) => call,
+        Err(RejectedCall { id, failure }) => return refused(id, &failure, false),
+    };
+    let (dialect, operation) = match meant(&method, spoken) {
+        Ok(meant) => meant,
+        Err(refusal) => return refused(id, &refusal, false),
+    };
+    let asked = metadata.map(|metadata| OperationRequest {
+        operation,
+        dialect,
+        binding: Binding::JsonRpc,
+        params,
+        metadata,
+    });
+    match respond(&app, caller, &agent, wanted, asked).await {
+        Ok(OperationResponse::Whole(result)) => {
+            response::long("application/json", StatusCode::OK, success(id, result))
+        }
+        Ok(OperationResponse::Stream(events)) => {
+            // Each event repeats the id of the call, and so does the failure that may end the stream.
+            let (good, bad) = (id.clone(), id);
+            let write = move |event| success(good.clone(), dialect.event(event));
+            let fail = move |refusal: &Failure| failure(bad.clone(), refusal);
+            sse::response(events, write, fail)
+        }
+        // A client of 0.3 that requested events reads nothing else; a client of 1.0 expects a plain response.
+        Err(refusal)
+            if reads_events && operation.is_streamed() && dialect == RequestDialect::Rpc0_3 =>
+        {
+            sse::refusal(&failure(id, &refusal))
+        }
+        Err(refusal) => refused(id, &refusal, false),
+    }
+}
+
+async fn respond(
+    app: &App,
+    caller: AuthenticatedCaller,
+    agent: &str,
+    wanted: Result<ProtocolVersion, Failure>,
+    asked: Result<OperationRequest, Failure>,
+) -> Result<OperationResponse, Failure> {
+    // Only now: an error must carry the id of its call, which is known after the body was parsed.
+    wanted?;
+    perform(app, caller, &app.agents.id(agent)?, asked?).await
+}
+
+/// Returns the dialect and operation of a method. The method name determines the version; an unknown name is refused
+/// in the version of the caller.
+fn meant(method: &str, spoken: ProtocolVersion) -> Result<(RequestDialect, Method), Failure> {
+    if let Some(operation) = Method::of_1_0(method) {
+        return Ok((RequestDialect::V1_0, operation));
+    }
+    if let Some(operation) = Method::of_0_3(method) {
+        return Ok((RequestDialect::Rpc0_3, operation));
+    }
+    let message = format!("there is no such method in A2A {}", spoken.as_str());
+    Err(Failure::new(Code::MethodUnknown, message))
+}
+
+/// Creates a JSON-RPC error. Its HTTP status is 200, except if the body was not received, or if the state of the
+/// service is the cause, so that a reverse proxy can react to it.
+fn refused(id: Id, refusal: &Failure, is_http: bool) -> Response {
+    let told_by_status = is_http || problem::is_unavailable(refusal.code);
+    let status = if told_by_status { response::status(refusal.code) } else { StatusCode::OK };
+    let body = failure(id, refusal);
+    response::with_failure(response::json("application/json", status, &body), refusal)
+}

@@ -1,0 +1,349 @@
+//! Operations of A2A in core shapes, over the api. Every binding calls these functions.
+
+mod answer;
+mod answer_value;
+pub(super) mod lookup;
+pub mod message;
+mod page_cursor;
+pub mod push;
+
+use algonius_a2a::v1::{
+    HistoryLength, ListPage, ListRequest, Reply, SendRequest, StreamEvent, Task, TaskQuery, Wait,
+};
+use algonius_a2a::{CURSOR, STDERR};
+use algonius_actors::api::SubmitReply;
+use algonius_actors::decide::access::override_policy;
+use algonius_actors::model::access::endpoint_config::ProtocolVersion;
+use algonius_actors::model::access::principal::{Caller, Right};
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::record::{Page, PageQuery};
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::{AgentId, ContextId};
+use futures_util::TryStreamExt;
+
+use super::exposure;
+use super::request_headers::RequestMetadata;
+use super::streaming::{self, Range, ResumableEvents};
+use super::task::{self, TaskView};
+use crate::serve::App;
+
+/// Number of tasks on a page if the caller requests none.
+const PAGE: u32 = 50;
+/// Maximum number of tasks on a page.
+const LARGEST_PAGE: u32 = 100;
+
+/// Message that a caller sends to an agent.
+pub struct SentMessage {
+    /// Protocol version of the request, which is also the version of its push notifications.
+    pub version: ProtocolVersion,
+    /// Metadata of the request.
+    pub metadata: RequestMetadata,
+    /// Message and the requested form of the answer.
+    pub send: SendRequest,
+}
+
+/// Sends a message to an agent.
+///
+/// # Errors
+/// Fails when the message is refused, when a caller that waits has waited in the queue for too long, or when
+/// the end that the caller waits for cannot be recorded. An accepted message is otherwise never an error,
+/// however its task ends.
+pub async fn send(
+    app: &App,
+    caller: &Caller,
+    agent: &AgentId,
+    sending: SentMessage,
+) -> Result<Reply, Failure> {
+    let (wait, history) = (sending.send.wait, sending.send.history);
+    // A separate box, so that a waiting request does not retain the memory of the submission.
+    let submitted = Box::pin(submit(app, caller, agent, sending)).await?;
+    let SubmitReply { execution, progress, ended, .. } = submitted;
+    let (record, raw) = match ended {
+        // The api read the record after the submission: it is as new as the request.
+        Some(record) => (lookup::shown(caller, agent, *record)?, None),
+        None => {
+            if !caller.scope.allows(Right::Read, Some(agent)) {
+                lookup::find_by(app, caller, agent, execution).await?; // Who may not look does not wait.
+            }
+            let raw = match wait {
+                Wait::ForTheEnd => app.api.requests.settled(agent, execution, progress).await?,
+                Wait::ForAcceptance => None,
+            };
+            (lookup::find_by(app, caller, agent, execution).await?, raw)
+        }
+    };
+    // Raw output is not redacted. An administrator may see the task of another caller, but not its raw text.
+    let raw = raw.filter(|_| record.owner == caller.principal);
+    match &record.failure {
+        // A caller that waits learns that the service is too busy from the status, so that it tries again; the task
+        // alone says `rejected`, which is final.
+        Some(late) if late.code == Code::QueueTimeout && wait == Wait::ForTheEnd => {
+            return Err(late.clone());
+        }
+        _ => {}
+    }
+    let view = TaskView::read(&app.api, &record).await?;
+    match view.reply().await? {
+        Some(message) => Ok(Reply::Message(message)),
+        None => view.task(history).await.map(|task| Reply::Task(view.with(raw, task))),
+    }
+}
+
+/// Sends a message and streams the events of its task.
+///
+/// # Errors
+/// Fails if the message is refused.
+pub async fn stream(
+    app: &App,
+    caller: &Caller,
+    agent: &AgentId,
+    sending: SentMessage,
+) -> Result<ResumableEvents, Failure> {
+    let (history, is_numbered) = (sending.send.history, sending.metadata.wants(CURSOR));
+    // A stream of a new message has no earlier position, whatever header the client repeats.
+    let range =
+        Range { past_questions: false, after: None, ..range(app, agent, &sending.metadata) };
+    let ticket = submit(app, caller, agent, sending).await?;
+    let record = lookup::find_by(app, caller, agent, ticket.execution).await?;
+    let events = streaming::stream(&app.api, record, range, history).await?;
+    Ok(if is_numbered { numbered(events) } else { events })
+}
+
+/// Streams the events of a task: first a snapshot or, after a known event, all later events. In 0.3 a stream also
+/// ends when the agent requests input; in 1.0 it ends with the task, and an ended task cannot be subscribed to.
+///
+/// # Errors
+/// Fails if the caller has no such task at this agent, or if the task has ended.
+pub async fn subscribe(
+    app: &App,
+    caller: &Caller,
+    agent: &AgentId,
+    id: &str,
+    (version, metadata): (ProtocolVersion, &RequestMetadata),
+) -> Result<ResumableEvents, Failure> {
+    let record = lookup::find(app, caller, agent, id).await?;
+    // A client that resumes after a known event may still miss the end, so its stream is served.
+    let is_over = record.outcome.is_some() && metadata.after.is_none();
+    if is_over && version == ProtocolVersion::V1_0 {
+        return Err(Failure::new(Code::Unsupported, "the task has ended; look it up instead"));
+    }
+    let past_questions = version == ProtocolVersion::V1_0;
+    let range = Range { past_questions, ..range(app, agent, metadata) };
+    let events = streaming::stream(&app.api, record, range, HistoryLength::All).await?;
+    Ok(if metadata.wants(CURSOR) { numbered(events) } else { events })
+}
+
+/// Returns the part of an execution that a caller streams, as far as it does not depend on the operation.
+fn range(app: &App, agent: &AgentId, metadata: &RequestMetadata) -> Range {
+    let streams = app.agents.get(agent).is_none_or(|spec| spec.exposure.stream_output);
+    let with_stderr = metadata.wants(STDERR);
+    Range { after: metadata.after.clone(), past_questions: false, is_whole: !streams, with_stderr }
+}
+
+/// Adds the cursor of each event to its metadata, for clients that do not read it beside the event.
+fn numbered(events: ResumableEvents) -> ResumableEvents {
+    Box::pin(events.map_ok(|(place, mut event)| {
+        let metadata = match &mut event {
+            StreamEvent::Task(task) => &mut task.metadata,
+            StreamEvent::Message(message) => &mut message.metadata,
+            StreamEvent::Status(update) => &mut update.metadata,
+            StreamEvent::Artifact(update) => &mut update.metadata,
+        };
+        metadata.insert(CURSOR.to_owned(), place.to_string().into());
+        (place, event)
+    }))
+}
+
+/// Submits a message: a new execution, or the answer to the request of an existing one.
+async fn submit(
+    app: &App,
+    caller: &Caller,
+    agent: &AgentId,
+    sending: SentMessage,
+) -> Result<SubmitReply, Failure> {
+    let SentMessage { version, metadata, send: SendRequest { message, push: pushed, .. } } =
+        sending;
+    if let Some(spec) = app.agents.get(agent) {
+        exposure::reads(spec, &message.parts)?;
+        // Checked before the message is accepted, because an accepted message is never answered with an error.
+        pushed.as_ref().map_or(Ok(()), |_| exposure::pushes(spec))?;
+    }
+    let continues = match &message.task_id {
+        None => None,
+        Some(id) => Some(lookup::find(app, caller, agent, id).await?),
+    };
+    if let Some(config) = &pushed {
+        // The target is built twice: here for the checks, and below with the id of the execution, which may not exist
+        // yet.
+        push::check(app, caller, version, config)?;
+    }
+    if let Some(task) = &continues {
+        message::check(&message)?;
+        if let Some(answered) = answer::answer(app, caller, task, &message).await? {
+            if let Some(config) = pushed {
+                let target = push::metadata(app, caller, task.id, version, config)?;
+                push::register(app, target, task.last_event).await?;
+            }
+            return Ok(answered);
+        }
+    }
+    let request = message::request(caller, agent, (message, metadata), continues.as_ref())?;
+    // An agent that was removed meanwhile is refused by the tree, so no check is needed for it here.
+    if let Some(spec) = app.agents.get(agent) {
+        override_policy::check_params(&spec.allowance, request.input.params.keys())?;
+    }
+    let ticket = app.api.requests.submit(caller, request).await?;
+    if let Some(config) = pushed {
+        let target = push::metadata(app, caller, ticket.execution, version, config)?;
+        // Push notifications start after this event: earlier events precede the message.
+        push::register(app, target, continues.map_or(0, |record| record.last_event)).await?;
+    }
+    Ok(ticket)
+}
+
+/// Returns a task.
+///
+/// # Errors
+/// Fails if the caller has no such task at this agent.
+pub async fn get(
+    app: &App,
+    caller: &Caller,
+    agent: &AgentId,
+    query: TaskQuery,
+) -> Result<Task, Failure> {
+    let record = lookup::find(app, caller, agent, &query.id).await?;
+    TaskView::read(&app.api, &record).await?.task(query.history).await
+}
+
+/// Lists tasks of the caller, or of all callers for an administrator, most recent status change first.
+///
+/// # Errors
+/// Fails if the request is invalid.
+pub async fn list(
+    app: &App,
+    caller: &Caller,
+    agent: &AgentId,
+    list: ListRequest,
+) -> Result<ListPage, Failure> {
+    let (query, page_size) = page_query(agent, &list)?;
+    let Page { mut records, total } = app.api.reader.page(caller, query).await?;
+    // The query asks for one entry more than the page has.
+    let has_more = records.len() > page_size as usize;
+    records.truncate(page_size as usize);
+    let last = records.last().filter(|_| has_more);
+    let next_page_token = last.map(|last| page_cursor::write((last.status_at(), last.id)));
+    let history = HistoryLength::Last(list.history_length.unwrap_or(0));
+    let mut tasks = Vec::with_capacity(records.len());
+    for record in &records {
+        let view = TaskView::read(&app.api, record).await?;
+        tasks.push(if list.include_artifacts {
+            view.task(history).await?
+        } else {
+            view.outline(history).await?
+        });
+    }
+    let next_page_token = next_page_token.unwrap_or_default();
+    Ok(ListPage { tasks, next_page_token, page_size, total_size: total })
+}
+
+/// Returns the query for a page, with one more entry than the page holds to detect its end, and the page size.
+fn page_query(agent: &AgentId, list: &ListRequest) -> Result<(PageQuery, u32), Failure> {
+    let wrong = |text: &str| Failure::new(Code::InvalidParams, text);
+    let size = list.page_size.unwrap_or(PAGE);
+    if !(1..=LARGEST_PAGE).contains(&size) {
+        return Err(wrong("`pageSize` must be from 1 to 100"));
+    }
+    // Some clients send an empty token for the first page.
+    let token = list.page_token.as_deref().filter(|token| !token.is_empty());
+    let place = |token| {
+        page_cursor::read(token)
+            .ok_or_else(|| wrong("`pageToken` must be the `nextPageToken` of an earlier page"))
+    };
+    let query = PageQuery {
+        owner: None,
+        agent: agent.clone(),
+        context: list.context_id.clone().map(ContextId),
+        shown: list.state.map(task::shown),
+        changed_since: list.changed_since,
+        after: token.map(place).transpose()?,
+        limit: size + 1,
+    };
+    Ok((query, size))
+}
+
+/// Cancels a task and waits until it has ended.
+///
+/// # Errors
+/// Fails when the caller has no such task at this agent, when the task has ended before, or when its end
+/// cannot be recorded.
+pub async fn cancel(
+    app: &App,
+    caller: &Caller,
+    agent: &AgentId,
+    id: &str,
+) -> Result<Task, Failure> {
+    let record = lookup::find(app, caller, agent, id).await?;
+    let (record, progress) = app.api.requests.cancel(caller, record.id).await?;
+    // The cancellation is accepted before the process is gone; the answer must show the final state.
+    app.api.requests.ended(&record, progress).await?;
+    // Read again, because the record above is older than the end.
+    get(app, caller, agent, TaskQuery { id: id.to_owned(), history: HistoryLength::All }).await
+}
+
+#[cfg(test)]
+mod tests {
+    use algonius_a2a::v1::TaskState;
+    use algonius_actors::model::execution::record::PublicState;
+    use algonius_actors::model::id::ExecutionId;
+
+    use super::*;
+
+    fn query(list: &ListRequest) -> Result<(PageQuery, u32), Code> {
+        page_query(&AgentId::new("reviewer").unwrap(), list).map_err(|failure| failure.code)
+    }
+
+    #[test]
+    fn a_page_has_50_tasks_by_default_and_at_most_100() {
+        for (page_size, expected) in [
+            (None, Ok(50)),
+            (Some(1), Ok(1)),
+            (Some(100), Ok(100)),
+            (Some(0), Err(Code::InvalidParams)),
+            (Some(101), Err(Code::InvalidParams)),
+            (Some(u32::MAX), Err(Code::InvalidParams)),
+        ] {
+            let list = ListRequest { page_size, ..ListRequest::default() };
+            assert_eq!(query(&list).map(|(_, size)| size), expected);
+            assert_eq!(query(&list).map(|(query, _)| query.limit), expected.map(|size| size + 1));
+        }
+    }
+
+    #[test]
+    fn a_page_starts_at_its_token() {
+        let place = (chrono::DateTime::UNIX_EPOCH, ExecutionId::fresh());
+        for (token, expected) in [
+            (None, Ok(None)),
+            (Some(String::new()), Ok(None)),
+            (Some(page_cursor::write(place)), Ok(Some(place))),
+            (Some("next".to_owned()), Err(Code::InvalidParams)),
+        ] {
+            let list = ListRequest { page_token: token, ..ListRequest::default() };
+            assert_eq!(query(&list).map(|(query, _)| query.after), expected);
+        }
+    }
+
+    #[test]
+    fn the_filters_of_a_list_request_are_applied() {
+        let since = chrono::DateTime::UNIX_EPOCH;
+        let list = ListRequest {
+            context_id: Some("context-1".to_owned()),
+            state: Some(TaskState::InputRequired),
+            changed_since: Some(since),
+            ..ListRequest::default()
+        };
+        let (query, _) = query(&list).unwrap();
+        assert_eq!(query.context, Some(ContextId("context-1".to_owned())));
+        assert_eq!(query.shown, Some(PublicState::InputRequired));
+        assert_eq!((query.changed_since, query.owner), (Some(since), None));
+    }
+}

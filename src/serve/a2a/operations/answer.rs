@@ -1,0 +1,121 @@
+//! Answers to the open interactions of a task, in a message that continues it.
+
+use algonius_a2a::interaction::{Replies, replies, resolve};
+use algonius_a2a::v1::{A2aPart, Message, PartContent};
+use algonius_actors::api::{CallerAnswer, SubmitReply};
+use algonius_actors::decide::permission::answer::{check, from_text};
+use algonius_actors::model::access::principal::Caller;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::record::Record;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::interaction::{
+    AnswerSource, AnswerValue, Interaction, InteractionFilter, InteractionId,
+};
+
+use super::answer_value::answer_value;
+use crate::serve::App;
+
+/// Answers the interactions of a task that a message names; `None` if the message is not an answer to an interaction,
+/// so that it continues the task otherwise.
+///
+/// # Errors
+/// Returns an error if a task with open interactions gets a message that does not answer them, or if the caller may not
+/// answer. The answers are checked before the first of them counts.
+pub(super) async fn answer(
+    app: &App,
+    caller: &Caller,
+    task: &Record,
+    message: &Message,
+) -> Result<Option<SubmitReply>, Failure> {
+    let filter = InteractionFilter { execution: Some(task.id), ..InteractionFilter::default() };
+    let known = app.api.approvals.interactions(caller, filter).await?;
+    if known.is_empty() {
+        return Ok(None); // The metadata of the message may be for the agent.
+    }
+    // A client repeats a message whose response it missed. The agent may have asked another question meanwhile.
+    if known.iter().any(|one| answered_by(one, &message.message_id)) {
+        return Ok(Some(SubmitReply {
+            execution: task.id,
+            joined: true,
+            progress: None,
+            ended: None,
+        }));
+    }
+    let open: Vec<_> = known.iter().filter(|one| one.is_open()).cloned().collect();
+    let given = replies(&message.metadata, &message.parts)?;
+    let answers = match (open.is_empty(), given.list.is_empty()) {
+        (true, true) => return Ok(None),
+        (true, false) => to_closed(&known, &given),
+        (false, true) => vec![in_words(&open, &message.parts)?],
+        (false, false) => structured(&open, &given)?,
+    };
+    if answers.is_empty() {
+        return Ok(None);
+    }
+    let mut progress = None;
+    for (interaction, value) in answers {
+        let message = Some(message.message_id.clone());
+        let given = CallerAnswer { value, digest: None, channel: "a2a", message };
+        progress =
+            app.api.approvals.answer(caller, interaction, given).await?.progress.or(progress);
+    }
+    Ok(Some(SubmitReply { execution: task.id, joined: true, progress, ended: None }))
+}
+
+/// Returns the answers of a message to open interactions.
+fn structured(
+    open: &[Interaction],
+    given: &Replies,
+) -> Result<Vec<(InteractionId, AnswerValue)>, Failure> {
+    let answers = resolve(given, open)?.into_iter().map(|reply| {
+        let asked = open.iter().find(|interaction| interaction.id == reply.interaction);
+        let value = asked.and_then(|asked| answer_value(reply.answer, asked));
+        let (Some(asked), Some(value)) = (asked, value) else { return Err(unsuited(open)) };
+        check(&asked.question, &value)
+            .map_err(|fault| Failure::new(Code::AnswerInvalid, fault.to_string()))?;
+        Ok((asked.id, value))
+    });
+    answers.collect()
+}
+
+/// Returns the answer in the words of a message.
+fn in_words(
+    open: &[Interaction],
+    parts: &[A2aPart],
+) -> Result<(InteractionId, AnswerValue), Failure> {
+    let texts: Vec<_> = parts
+        .iter()
+        .filter_map(|part| match &part.content {
+            PartContent::Text(text) => Some(text.as_str()),
+            PartContent::Data(_) | PartContent::Raw(_) | PartContent::Url(_) => None,
+        })
+        .collect();
+    // A word such as "yes" never covers several questions, because the caller may not have seen the latest one.
+    let [asked] = open else { return Err(unsuited(open)) };
+    let value = from_text(&asked.question, &texts.join("\n"));
+    value.map(|value| (asked.id, value)).ok_or_else(|| unsuited(open))
+}
+
+/// Returns the answers to interactions that are closed already, which changes none of them.
+fn to_closed(known: &[Interaction], given: &Replies) -> Vec<(InteractionId, AnswerValue)> {
+    let answers = given.list.iter().filter_map(|reply| {
+        let asked = known.iter().find(|it| Some(it.id.to_string()) == reply.id)?;
+        Some((asked.id, answer_value(reply.answer.clone(), asked)?))
+    });
+    answers.collect()
+}
+
+/// Returns true if a message with this id answered the interaction.
+fn answered_by(interaction: &Interaction, id: &str) -> bool {
+    let source = interaction.closed.as_ref().map(|closed| &closed.answer.by);
+    matches!(source, Some(AnswerSource::Principal { message: Some(message), .. }) if message == id)
+}
+
+fn unsuited(open: &[Interaction]) -> Failure {
+    let message = match open {
+        [asked] => format!("the message does not answer the {}", asked.question.kind.as_str()),
+        _ => "several questions are open, so the message must name the one that it answers"
+            .to_owned(),
+    };
+    Failure::new(Code::AnswerInvalid, message)
+}

@@ -1,0 +1,48 @@
+//! Lookup of the task that a request names.
+
+use algonius_actors::model::access::principal::Caller;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::record::Record;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::{AgentId, ExecutionId};
+
+use crate::serve::App;
+
+/// Returns an execution of this agent that the caller may see; every other execution counts as unknown.
+pub(in crate::serve::a2a) async fn find(
+    app: &App,
+    caller: &Caller,
+    agent: &AgentId,
+    id: &str,
+) -> Result<Record, Failure> {
+    match ExecutionId::parse(id) {
+        Some(id) => find_by(app, caller, agent, id).await,
+        None => Err(unknown()),
+    }
+}
+
+/// Returns an execution of this agent that the caller may see, by its id.
+pub(super) async fn find_by(
+    app: &App,
+    caller: &Caller,
+    agent: &AgentId,
+    id: ExecutionId,
+) -> Result<Record, Failure> {
+    match app.api.reader.execution(caller, id).await {
+        Ok(record) => shown(caller, agent, record),
+        Err(failure) if failure.code != Code::ExecutionUnknown => Err(failure),
+        // The domain speaks of executions; a client of A2A knows tasks only.
+        Err(_) => Err(unknown()),
+    }
+}
+
+/// Returns the record if it belongs to this agent and the caller may see it.
+pub(super) fn shown(caller: &Caller, agent: &AgentId, record: Record) -> Result<Record, Failure> {
+    // Both cases give the same failure, so that nobody learns which tasks of others exist.
+    let is_there = record.agent == *agent && caller.may_see(record.owner, &record.agent);
+    if is_there { Ok(record) } else { Err(unknown()) }
+}
+
+fn unknown() -> Failure {
+    Failure::new(Code::ExecutionUnknown, "task not found")
+}

@@ -1,0 +1,231 @@
+//! Conversion of a caller's message into a request of the domain model.
+
+use std::collections::BTreeMap;
+
+use algonius_a2a::v1::{A2aPart, Message, PartContent, Role};
+use algonius_a2a::{HOPS, OVERRIDES, PARAMETERS};
+use algonius_actors::model::access::principal::Caller;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::content;
+use algonius_actors::model::execution::record::Record;
+use algonius_actors::model::execution::request::{
+    Input, Overrides, Request, RequestOrigin, Trigger,
+};
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::{AgentId, ContextId, MessageId};
+use serde_json::Value;
+
+use crate::serve::a2a::request_headers::{LONGEST_ID, RequestMetadata};
+
+/// Maximum number of parts of a message: a stored part takes more memory than a part on the wire.
+const MOST_PARTS: usize = 1000;
+
+/// Maximum number of entries in each of a message's lists of extensions and of other tasks.
+const MOST_NAMES: usize = 100;
+
+/// Maximum size of the metadata of a message and of all its parts, in bytes of JSON.
+const MOST_METADATA: usize = 64 << 10;
+
+/// Returns the request for an agent that a message and its metadata contain.
+///
+/// # Errors
+/// `invalid-params`.
+pub(in crate::serve) fn request(
+    caller: &Caller,
+    agent: &AgentId,
+    (message, metadata): (Message, RequestMetadata),
+    continues: Option<&Record>,
+) -> Result<Request, Failure> {
+    // First of all checks that look at the content: later ones copy and walk through what is bounded here.
+    check(&message)?;
+    let named = [Some(&message.message_id), message.context_id.as_ref()];
+    for id in named.into_iter().chain([metadata.idempotency.as_ref()]).flatten() {
+        if id.len() > LONGEST_ID || id.chars().any(char::is_control) {
+            let text = format!("an id has at most {LONGEST_ID} bytes and no control characters");
+            return Err(Failure::new(Code::InvalidParams, text));
+        }
+    }
+    let hops = hops(&message)?;
+    let (params, overrides) = (parameters(&message)?, overrides(&message)?);
+    Ok(Request {
+        agent: agent.clone(),
+        origin: RequestOrigin {
+            owner: caller.principal,
+            trigger: Trigger::Api,
+            trace: metadata.trace,
+            hops,
+        },
+        message: MessageId(message.message_id),
+        idempotency: metadata.idempotency,
+        opens: message.context_id.is_none() && continues.is_none(),
+        context: context(message.context_id, continues),
+        continues: continues.map(|record| record.id),
+        standing: Overrides::default(),
+        input: Input { parts: parts(message.parts), params, overrides },
+    })
+}
+
+/// Checks the role of a message, and the limits that the size of the body does not imply.
+pub(super) fn check(message: &Message) -> Result<(), Failure> {
+    if message.role != Role::User {
+        let text = "`message.role` must be \"user\"";
+        return Err(Failure::new(Code::InvalidParams, text));
+    }
+    let wrong = |text: String| Err(Failure::new(Code::InvalidParams, text));
+    if message.parts.len() > MOST_PARTS {
+        return wrong(format!("`message.parts` has at most {MOST_PARTS} parts"));
+    }
+    if message.extensions.len().max(message.reference_task_ids.len()) > MOST_NAMES {
+        return wrong(format!("a list of names in a message has at most {MOST_NAMES}"));
+    }
+    let all = message.parts.iter().map(|part| &part.metadata).chain([&message.metadata]);
+    let sizes = all.filter(|metadata| !metadata.is_empty()).map(|metadata| {
+        metadata.iter().map(|(name, value)| name.len() + value.to_string().len()).sum::<usize>()
+    });
+    if sizes.sum::<usize>() > MOST_METADATA {
+        return wrong(format!("the metadata of a message has at most {MOST_METADATA} bytes"));
+    }
+    Ok(())
+}
+
+/// Returns the conversation that the caller names, or that of the task, or a new one.
+fn context(named: Option<String>, continues: Option<&Record>) -> ContextId {
+    let own = || continues.map_or_else(ContextId::fresh, |record| record.context.clone());
+    named.map_or_else(own, ContextId)
+}
+
+/// Converts the parts of a message.
+fn parts(parts: Vec<A2aPart>) -> Vec<content::Part> {
+    let part = |part: A2aPart| {
+        let content = match part.content {
+            PartContent::Text(text) => content::Content::Text(text),
+            PartContent::Data(data) => content::Content::Data(data),
+            PartContent::Raw(bytes) => content::Content::Bytes(bytes),
+            PartContent::Url(url) => content::Content::Url(url),
+        };
+        let A2aPart { filename, media_type, .. } = part;
+        content::Part { content, filename, media_type }
+    };
+    parts.into_iter().map(part).collect()
+}
+
+/// Reads the number of services that passed the message on, and refuses a message that more services passed on than a
+/// chain of agents may have: agents of several services that call each other would otherwise never stop.
+fn hops(message: &Message) -> Result<u32, Failure> {
+    let Some(given) = message.metadata.get(HOPS) else { return Ok(0) };
+    let count = given.get("count").and_then(Value::as_u64).ok_or_else(|| {
+        let text = format!("`{HOPS}` must be an object with a whole number `count`");
+        Failure::new(Code::InvalidParams, text)
+    })?;
+    let most = RequestOrigin::MOST_HOPS;
+    u32::try_from(count).ok().filter(|count| *count <= most).ok_or_else(|| {
+        let text = format!("more than {most} services passed the message on, one to the other");
+        Failure::new(Code::TooManyHops, text)
+    })
+}
+
+fn parameters(message: &Message) -> Result<BTreeMap<String, String>, Failure> {
+    message.metadata.get(PARAMETERS).map_or_else(
+        || Ok(BTreeMap::new()),
+        |given| {
+            texts(given).ok_or_else(|| {
+                let text = "parameters must be an object of strings, numbers and Booleans";
+                Failure::new(Code::InvalidParams, text)
+            })
+        },
+    )
+}
+
+/// Reads the overrides of a caller. The agent decides later whether it allows them.
+fn overrides(message: &Message) -> Result<Overrides, Failure> {
+    let wrong = || {
+        let text = "overrides must be an object with a text `workingDirectory`, an object \
+                    `environment` of texts, numbers and truth values, or both";
+        Failure::new(Code::InvalidParams, text)
+    };
+    let Some(given) = message.metadata.get(OVERRIDES) else { return Ok(Overrides::default()) };
+    let mut overrides = Overrides::default();
+    for (name, value) in given.as_object().ok_or_else(wrong)? {
+        match (name.as_str(), value) {
+            ("workingDirectory", Value::String(path)) => {
+                overrides.working_dir = Some(path.clone());
+            }
+            ("environment", given) => overrides.env = texts(given).ok_or_else(wrong)?,
+            _ => return Err(wrong()),
+        }
+    }
+    Ok(overrides)
+}
+
+/// Converts an object of texts, numbers and Booleans into texts.
+fn texts(given: &Value) -> Option<BTreeMap<String, String>> {
+    let text = |value: &Value| match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(truth) => Some(truth.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    };
+    let given = given.as_object()?.iter();
+    given.map(|(name, value)| Some((name.clone(), text(value)?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn plain() -> Message {
+        Message {
+            message_id: "m".to_owned(),
+            context_id: None,
+            task_id: None,
+            role: Role::User,
+            parts: vec![A2aPart::text("x")],
+            metadata: Default::default(),
+            extensions: Vec::new(),
+            reference_task_ids: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_message_beyond_its_bounds_is_refused() {
+        let with = |change: &dyn Fn(&mut Message)| {
+            let mut message = plain();
+            change(&mut message);
+            check(&message).map_err(|failure| failure.code)
+        };
+        let refused = Err(Code::InvalidParams);
+        let parts = |count| vec![A2aPart::text("x"); count];
+        assert_eq!(with(&|message| message.parts = parts(MOST_PARTS)), Ok(()));
+        assert_eq!(with(&|message| message.parts = parts(MOST_PARTS + 1)), refused);
+        let names = |count| vec!["urn:x".to_owned(); count];
+        assert_eq!(with(&|message| message.extensions = names(MOST_NAMES)), Ok(()));
+        assert_eq!(with(&|message| message.extensions = names(MOST_NAMES + 1)), refused);
+        assert_eq!(with(&|message| message.reference_task_ids = names(MOST_NAMES + 1)), refused);
+        let long =
+            |length: usize| [("n".to_owned(), json!("x".repeat(length)))].into_iter().collect();
+        assert_eq!(with(&|message| message.metadata = long(MOST_METADATA - 3)), Ok(()));
+        assert_eq!(with(&|message| message.metadata = long(MOST_METADATA)), refused);
+        let part = |length| A2aPart { metadata: long(length), ..A2aPart::text("x") };
+        let half = MOST_METADATA / 2;
+        assert_eq!(with(&|message| message.parts = vec![part(half), part(half)]), refused);
+    }
+    #[test]
+    fn a_message_is_passed_on_so_often_and_no_more() {
+        let with = |given: Value| {
+            let metadata = [(HOPS.to_owned(), given)].into_iter().collect();
+            hops(&Message { metadata, ..plain() }).map_err(|failure| failure.code)
+        };
+        let most = RequestOrigin::MOST_HOPS;
+        assert_eq!(hops(&plain()).map_err(|failure| failure.code), Ok(0));
+        assert_eq!(with(json!({"count": most})), Ok(most));
+        for count in [u64::from(most) + 1, u64::MAX] {
+            assert_eq!(with(json!({"count": count})), Err(Code::TooManyHops));
+        }
+        for wrong in [json!(1), json!({"count": -1}), json!({"count": "1"}), json!({}), json!(null)]
+        {
+            assert_eq!(with(wrong), Err(Code::InvalidParams));
+        }
+    }
+}

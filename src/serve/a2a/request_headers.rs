@@ -1,0 +1,146 @@
+//! Metadata of a request: headers over HTTP, metadata over gRPC.
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::trace::Trace;
+use algonius_actors::model::failure::Failure;
+use axum::http::header::HOST;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::streaming::event_id::EventId;
+
+/// Maximum length of an id that a caller chooses, in bytes.
+pub(super) const LONGEST_ID: usize = 256;
+
+/// Headers that name extensions, in 1.0 and in 0.3.
+const EXTENSIONS: [HeaderName; 2] =
+    [HeaderName::from_static("a2a-extensions"), HeaderName::from_static("x-a2a-extensions")];
+
+/// Header with the idempotency key.
+const IDEMPOTENCY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// Header with the cursor of the last known event.
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+
+/// Headers of the trace context.
+pub(in crate::serve) const TRACE: [HeaderName; 2] =
+    [HeaderName::from_static("traceparent"), HeaderName::from_static("tracestate")];
+
+/// Metadata of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RequestMetadata {
+    /// Last position that the caller of a stream knows.
+    pub after: Option<EventId>,
+    /// Idempotency key of the request.
+    pub idempotency: Option<String>,
+    /// Trace context of the request.
+    pub trace: Option<Trace>,
+    /// URIs of the extensions that the caller requests.
+    pub extensions: Vec<String>,
+    /// Host name that the caller used.
+    pub host: Option<HeaderValue>,
+}
+
+impl RequestMetadata {
+    /// Reads the metadata of a request. An unknown form of cursor counts as absent, as clients of event streams
+    /// expect.
+    ///
+    /// # Errors
+    /// `invalid-params` for a request with two idempotency keys, or with an empty one.
+    pub fn of(headers: &HeaderMap) -> Result<Self, Failure> {
+        let after = headers.get(LAST_EVENT).and_then(|value| value.to_str().ok());
+        Ok(Self {
+            // Browsers send back whatever another service may have given them; an error would end their reconnection
+            // for good.
+            after: after.and_then(|text| EventId::parse(text.trim())),
+            idempotency: idempotency(headers)?,
+            trace: traced(headers),
+            extensions: extensions(headers),
+            host: headers.get(HOST).cloned(),
+        })
+    }
+
+    /// True if the caller requests an extension.
+    #[must_use]
+    pub fn wants(&self, extension: &str) -> bool {
+        self.extensions.iter().any(|wanted| wanted == extension)
+    }
+}
+
+/// Returns the extensions that a caller names, in several headers and several in each header.
+#[must_use]
+pub fn extensions(headers: &HeaderMap) -> Vec<String> {
+    let lines = EXTENSIONS.into_iter().flat_map(|name| headers.get_all(name));
+    let texts = lines.filter_map(|line| line.to_str().ok());
+    let each = texts.flat_map(|text| text.split(',')).map(str::trim);
+    each.filter(|text| !text.is_empty()).map(str::to_owned).collect()
+}
+
+/// Returns the trace context from the headers of a request.
+#[must_use]
+pub fn traced(headers: &HeaderMap) -> Option<Trace> {
+    let [parent, state] = TRACE;
+    let mut parents = headers.get_all(parent).iter();
+    // More than one `traceparent` is invalid (W3C Trace Context).
+    let (parent, None) = (parents.next()?.to_str().ok()?, parents.next()) else { return None };
+    let states = headers.get_all(state).iter().filter_map(|line| line.to_str().ok());
+    Trace::read(parent.trim(), &states.collect::<Vec<_>>().join(","))
+}
+
+fn idempotency(headers: &HeaderMap) -> Result<Option<String>, Failure> {
+    let lines: Vec<_> = headers.get_all(IDEMPOTENCY).iter().map(HeaderValue::to_str).collect();
+    match lines.as_slice() {
+        [] => Ok(None),
+        [Ok(text)] if (1..=LONGEST_ID).contains(&text.trim().len()) => {
+            Ok(Some(text.trim().to_owned()))
+        }
+        _ => {
+            let text = format!(
+                "there must be one `Idempotency-Key`, of plain text, not empty and at most \
+                 {LONGEST_ID} bytes"
+            );
+            Err(Failure::new(Code::InvalidParams, text))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(lines: &[(&'static str, &str)]) -> Result<RequestMetadata, Code> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(*name, HeaderValue::from_str(value).expect("a header"));
+        }
+        RequestMetadata::of(&headers).map_err(|failure| failure.code)
+    }
+
+    #[test]
+    fn extensions_are_read_from_headers_of_both_versions() {
+        let lines = [("a2a-extensions", "urn:a, urn:b"), ("x-a2a-extensions", "urn:c,")];
+        let metadata = read(&lines).expect("headers");
+        assert_eq!(metadata.extensions, ["urn:a", "urn:b", "urn:c"]);
+        assert!(metadata.wants("urn:b") && !metadata.wants("urn"));
+    }
+
+    #[test]
+    fn a_request_has_at_most_one_idempotency_key() {
+        let named = |name: &str| {
+            Ok(RequestMetadata { idempotency: Some(name.to_owned()), ..RequestMetadata::default() })
+        };
+        assert_eq!(read(&[]), Ok(RequestMetadata::default()));
+        assert_eq!(read(&[("idempotency-key", " k-1 ")]), named("k-1"));
+        for wrong in
+            [&[("idempotency-key", "")][..], &[("idempotency-key", "a"), ("idempotency-key", "a")]]
+        {
+            assert_eq!(read(wrong), Err(Code::InvalidParams), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn an_invalid_last_event_id_is_ignored() {
+        let after = |text| read(&[("last-event-id", text)]).map(|metadata| metadata.after);
+        let seventh = Some(EventId::from(7));
+        assert_eq!((after("7"), after("x"), after("-1")), (Ok(seventh), Ok(None), Ok(None)));
+    }
+}

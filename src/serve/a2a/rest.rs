@@ -1,0 +1,170 @@
+//! A2A over HTTP+JSON, both versions on the same paths, such as `/agents/<id>/v1/message:send`. The header
+//! `A2A-Version` selects the version.
+
+pub mod media;
+
+use std::collections::HashMap;
+
+use algonius_a2a::Method as Asking;
+use algonius_a2a::v0_3::rest::read::body as parse;
+use algonius_a2a::{placed, problem};
+use algonius_actors::model::access::endpoint_config::{Binding, ProtocolVersion};
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode, header};
+use axum::response::Response;
+use serde_json::{Map, Value};
+
+use super::dispatch::{OperationRequest, OperationResponse, RequestDialect, perform};
+use super::request_headers::RequestMetadata;
+use super::{envelope, sse, version};
+use crate::serve::App;
+use crate::serve::auth::caller::AuthenticatedCaller;
+use crate::serve::http::path_param::Below;
+use crate::serve::http::{body, response};
+use crate::wire::envelope::is_envelope;
+
+/// Match of a path and a method, with the parameters from the path.
+struct RouteMatch {
+    operation: Asking,
+    placed: Vec<(&'static str, String)>,
+}
+
+/// Result of a call.
+enum Answered {
+    /// Answer of the protocol.
+    Told(OperationResponse),
+    /// Answer to an envelope.
+    InKind(Response),
+}
+
+/// Answers a call to a path below `/agents/<id>/v1/`. Authentication precedes every other inspection of the request.
+pub async fn call(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+    Below { agent, rest }: Below,
+    request: Request,
+) -> Response {
+    let (wanted, version) = (version::wanted(&request), version::requested(&request));
+    let dialect = match version {
+        ProtocolVersion::V0_3 => RequestDialect::Rest0_3,
+        ProtocolVersion::V1_0 => RequestDialect::V1_0,
+    };
+    let good = media::of_results(request.headers(), version);
+    let bad = media::of_errors(request.headers());
+    let is_foreign =
+        request.headers().contains_key(header::CONTENT_TYPE) && !body::is_json(&request);
+    match respond(&app, caller, (&agent, &rest), (wanted, dialect), request).await {
+        Ok(Answered::InKind(response)) => response,
+        Ok(Answered::Told(OperationResponse::Whole(Value::Null))) => {
+            // HTTP+JSON transports protobuf messages: an empty message is an empty object, not `null`.
+            response::json(good, StatusCode::OK, &empty())
+        }
+        Ok(Answered::Told(OperationResponse::Whole(result))) => {
+            response::long(good, StatusCode::OK, result)
+        }
+        Ok(Answered::Told(OperationResponse::Stream(events))) => {
+            let fail = move |refusal: &Failure| {
+                problem::rest_body(refusal, version, problem::http(refusal.code, version))
+            };
+            sse::response(events, move |event| dialect.event(event), fail)
+        }
+        // A fault for which HTTP itself has a status is reported with that status.
+        Err(refusal) if is_foreign && refusal.code == Code::ContentType => {
+            refused(&refusal, version, (problem::http_before_dispatch(refusal.code), bad))
+        }
+        Err(refusal) => refused(&refusal, version, (problem::http(refusal.code, version), bad)),
+    }
+}
+
+async fn respond(
+    app: &App,
+    caller: AuthenticatedCaller,
+    (agent, rest): (&str, &str),
+    (wanted, dialect): (Result<ProtocolVersion, Failure>, RequestDialect),
+    request: Request,
+) -> Result<Answered, Failure> {
+    wanted?;
+    let agent = app.agents.id(agent)?;
+    let RouteMatch { operation, placed: said } = meant(request.method(), rest)?;
+    let metadata = RequestMetadata::of(request.headers())?;
+    let query = query(request.uri().query().unwrap_or_default());
+    let params = match *request.method() {
+        Method::POST | Method::PUT => parse(&body::any(app, request).await?)?,
+        _ => query,
+    };
+    if operation == Asking::Send && is_envelope(&params) {
+        return Ok(Answered::InKind(
+            envelope::answer(app, caller, &agent, (params, metadata)).await,
+        ));
+    }
+    let said: Vec<_> = said.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let params = placed(params, &said)?;
+    let asked =
+        OperationRequest { operation, dialect, binding: Binding::HttpJson, params, metadata };
+    perform(app, caller, &agent, asked).await.map(Answered::Told)
+}
+
+fn meant(method: &Method, rest: &str) -> Result<RouteMatch, Failure> {
+    let parts: Vec<_> = rest.trim_end_matches('/').split('/').collect();
+    let of = |operation, placed: &[(&'static str, &str)]| {
+        let placed = placed.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        Ok(RouteMatch { operation, placed })
+    };
+    match (method.as_str(), parts.as_slice()) {
+        ("POST", ["message:send"]) => of(Asking::Send, &[]),
+        ("POST", ["message:stream"]) => of(Asking::Stream, &[]),
+        ("GET", ["tasks"]) => of(Asking::List, &[]),
+        ("GET", ["card" | "extendedAgentCard"]) => of(Asking::ExtendedCard, &[]),
+        // A colon belongs to the segment of the path, so the router cannot distinguish these operations.
+        ("GET" | "POST", ["tasks", task]) => match (method.as_str(), task.split_once(':')) {
+            ("GET", None) => of(Asking::Get, &[("id", task)]),
+            ("POST", Some((id, "cancel"))) => of(Asking::Cancel, &[("id", id)]),
+            (_, Some((id, "subscribe"))) => of(Asking::Subscribe, &[("id", id)]),
+            _ => Err(nothing()),
+        },
+        ("POST", ["tasks", id, "pushNotificationConfigs"]) => {
+            of(Asking::PushSet, &[("taskId", id)])
+        }
+        ("GET", ["tasks", id, "pushNotificationConfigs"]) => {
+            of(Asking::PushList, &[("taskId", id)])
+        }
+        ("GET", ["tasks", id, "pushNotificationConfigs", config]) => {
+            of(Asking::PushGet, &[("taskId", id), ("id", config)])
+        }
+        ("DELETE", ["tasks", id, "pushNotificationConfigs", config]) => {
+            of(Asking::PushDelete, &[("taskId", id), ("id", config)])
+        }
+        _ => Err(nothing()),
+    }
+}
+
+fn nothing() -> Failure {
+    Failure::new(Code::PathUnknown, "there is nothing at this path")
+}
+
+/// Converts a query into parameters: numbers and Booleans stay texts, which the dialects also read.
+fn query(query: &str) -> Value {
+    let pairs: HashMap<String, String> =
+        axum::extract::Query::try_from_uri(&format!("/?{query}").parse().unwrap_or_default())
+            .map(|axum::extract::Query(pairs)| pairs)
+            .unwrap_or_default();
+    // The version is a parameter of the request and not of the operation, which refuses unknown members.
+    let kept = pairs.into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case("a2a-version"));
+    Value::Object(kept.map(|(name, text)| (name, Value::String(text))).collect::<Map<_, _>>())
+}
+
+fn empty() -> Value {
+    Value::Object(Map::new())
+}
+
+fn refused(
+    refusal: &Failure,
+    version: ProtocolVersion,
+    (status, media_type): (u16, &'static str),
+) -> Response {
+    let body = problem::rest_body(refusal, version, status);
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response::with_failure(response::json(media_type, status, &body), refusal)
+}

@@ -1,0 +1,271 @@
+//! An execution as a stream: first a snapshot, then the updates, until the execution ends or waits for input.
+//!
+//! Text is sent in pieces of at most 64 KiB. Each piece is read from the ledger when the client reads it, so
+//! that a client that reads nothing costs one piece of memory, however long the answer is.
+
+pub mod artifact_chunks;
+pub mod event_id;
+pub mod text_stream;
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+
+use algonius_a2a::v1::{HistoryLength, StreamEvent, TaskState};
+use algonius_actors::api::{Api, Follow, Next};
+use algonius_actors::model::execution::event::{Event, EventKind, TextChannel};
+use algonius_actors::model::execution::progress::Growing;
+use algonius_actors::model::execution::record::Record;
+use algonius_actors::model::failure::Failure;
+
+use futures_util::Stream;
+
+use super::task::TaskView;
+use super::task::updates::Updates;
+use artifact_chunks::Pieces;
+use event_id::EventId;
+use text_stream::{Texts, is_end_of_work};
+
+/// Stream of events with the cursor after each; a client can resume the stream after any of them.
+pub type ResumableEvents =
+    Pin<Box<dyn Stream<Item = Result<(EventId, StreamEvent), Failure>> + Send>>;
+
+/// Part of an execution that is streamed, and the form of the stream.
+#[derive(Debug, Clone, Default)]
+pub struct Range {
+    /// Last position that the client knows; without it the stream starts with a snapshot.
+    pub after: Option<EventId>,
+    /// True if the stream continues after questions, up to the end.
+    pub past_questions: bool,
+    /// True if artifacts are sent at the end only.
+    pub is_whole: bool,
+    /// True if text that the program writes to standard error is sent too.
+    pub with_stderr: bool,
+}
+
+/// Streams an execution. Without a known place the stream starts with a snapshot; otherwise with
+/// the updates after that place.
+///
+/// # Errors
+/// Fails if the ledger cannot be read.
+pub async fn stream(
+    api: &Api,
+    record: Record,
+    range: Range,
+    history: HistoryLength,
+) -> Result<ResumableEvents, Failure> {
+    let mut ready = VecDeque::new();
+    let (mut shown, mut queued) = (TaskState::Submitted, None);
+    if range.after.is_none() {
+        let view = TaskView::read(api, &record).await?;
+        queued = view.queued();
+        let task = view.task(history).await?;
+        shown = task.status.state;
+        let place = EventId::from(record.last_event);
+        ready.push_back(Ready::Update(place, Box::new(StreamEvent::Task(task))));
+    }
+    let after = range.after.clone().unwrap_or_else(|| record.last_event.into());
+    // Following starts at the snapshot's last event, so that nothing between both is lost or sent twice.
+    let follow = Follow::new(api.reader.clone(), record.clone(), after.event, None).knowing(queued);
+    let follow = if range.past_questions { follow.past_questions() } else { follow };
+    let follow = if range.is_whole && !range.with_stderr { follow } else { follow.with_text() };
+    let texts =
+        Texts::new(record.stamp, &[TextChannel::Stdout, TextChannel::Stderr, TextChannel::Answer]);
+    let texts = after.texts.as_ref().map_or(texts.clone(), |known| texts.after(known));
+    let (api, is_queued) = (api.clone(), queued.is_some());
+    let is_over = shown.is_terminal();
+    let task_stream = TaskStream {
+        updates: Updates { api, record, shown, is_queued },
+        follow,
+        ready,
+        event: after.event,
+        within: after.within,
+        texts,
+        range,
+        has_grown: false,
+        is_over,
+    };
+    Ok(Box::pin(futures_util::stream::unfold(task_stream, |mut task_stream| async move {
+        let next = task_stream.next().await.transpose()?;
+        Some((next, task_stream))
+    })))
+}
+
+/// Item that can be sent next.
+enum Ready {
+    /// Update with the position after it.
+    Update(EventId, Box<StreamEvent>),
+    /// Pieces of an artifact.
+    Pieces(Pieces),
+    /// An event that is sent after all text that exists now.
+    Event(Box<Event>),
+    /// End of the execution or request for input; sent after all text.
+    Rest(Box<Record>),
+}
+
+/// Remaining part of a stream.
+struct TaskStream {
+    updates: Updates,
+    follow: Follow,
+    ready: VecDeque<Ready>,
+    /// Number of the last event that was sent completely.
+    event: u64,
+    /// Number of bytes of the next event that the client already has.
+    within: u64,
+    /// Number of bytes that were sent of each text of the program; a text may be the answer.
+    texts: Texts,
+    range: Range,
+    /// True if there may be text that was not sent.
+    has_grown: bool,
+    is_over: bool,
+}
+
+impl TaskStream {
+    async fn next(&mut self) -> Result<Option<(EventId, StreamEvent)>, Failure> {
+        loop {
+            if self.has_grown {
+                match self.text().await? {
+                    Some(update) => return Ok(Some(update)),
+                    None => self.has_grown = false,
+                }
+            }
+            match self.ready.pop_front() {
+                Some(Ready::Update(place, update)) => return Ok(Some((place, *update))),
+                Some(Ready::Pieces(pieces)) => return self.piece(pieces).await.map(Some),
+                // The loop goes on, because an event may cause no update of the task.
+                Some(Ready::Event(event)) => self.take(*event).await?,
+                Some(Ready::Rest(record)) => self.end(&record).await?,
+                None if self.is_over => return Ok(None),
+                None => self.wait().await?,
+            }
+        }
+    }
+
+    /// Waits for the next item.
+    async fn wait(&mut self) -> Result<(), Failure> {
+        let next = self.follow.next().await.inspect_err(|_| self.is_over = true)?;
+        match next {
+            Some(Next::Event(event)) => {
+                // Text of the program is sent before its end. The rest of an answer is sent with the event
+                // that makes the text the answer.
+                self.has_grown = self.range.with_stderr && is_end_of_work(&event.data);
+                self.ready.push_back(Ready::Event(Box::new(event)));
+            }
+            Some(Next::Grown(record)) => {
+                self.updates.record = *record;
+                self.has_grown = true;
+            }
+            Some(Next::Queued(queued)) => {
+                let update = Box::new(self.updates.wait(queued));
+                self.ready.push_back(Ready::Update(self.place(), update));
+            }
+            Some(Next::Rest(record)) => {
+                self.has_grown = self.range.with_stderr;
+                self.ready.push_back(Ready::Rest(record));
+            }
+            None => self.is_over = true,
+        }
+        Ok(())
+    }
+
+    /// Processes the event that is sent next.
+    async fn take(&mut self, event: Event) -> Result<(), Failure> {
+        let number = event.number;
+        // Before anything is sent: a new attempt has new texts, and the places in them start again.
+        self.texts.take(&event.data);
+        self.texts.supersede(&event.data);
+        if let Some(mut pieces) = Pieces::of(&event) {
+            if self.range.is_whole {
+                self.event = number;
+                return Ok(());
+            }
+            pieces.skip(self.known_of(&pieces));
+            // The program may continue for a while after its answer; the answer is not sent again in that case.
+            if let Some(text) = pieces.only_text().filter(|text| self.texts.is_of(text.attempt_id))
+            {
+                self.texts.skip_to(text.channel, text.to);
+            }
+            self.ready.push_back(Ready::Pieces(pieces));
+            return Ok(());
+        }
+        // A stream that ends with a question gets its status as the last update.
+        let is_last =
+            matches!(event.data, EventKind::InteractionOpened { .. }) && !self.range.past_questions;
+        let update = if is_last { None } else { self.updates.update_for(event).await? };
+        (self.event, self.within) = (number, 0);
+        let place = self.place();
+        self.ready.extend(update.map(|update| Ready::Update(place, Box::new(update))));
+        Ok(())
+    }
+
+    /// Returns the number of bytes of an artifact's event that were sent before: by another stream that this stream
+    /// continues, or while the answer grew.
+    fn known_of(&self, pieces: &Pieces) -> u64 {
+        let sent = pieces.only_text().map_or(0, |text| {
+            let sent = self.texts.sent_bytes(text.attempt_id, text.channel);
+            // If the text was shorter before, it is another text, which is sent from its start.
+            // Only these channels grow in a stream before their event.
+            let is_it = matches!(text.channel, TextChannel::Stdout | TextChannel::Answer)
+                && sent <= text.to;
+            if is_it { sent.saturating_sub(text.from) } else { 0 }
+        });
+        sent.max(self.within)
+    }
+
+    /// Sends the next piece of an artifact.
+    async fn piece(&mut self, mut pieces: Pieces) -> Result<(EventId, StreamEvent), Failure> {
+        let Updates { api, record, .. } = &self.updates;
+        let (update, is_last) = pieces.next(api, record).await?;
+        match is_last {
+            true => (self.event, self.within) = (pieces.event.max(self.event), 0),
+            false => {
+                // An artifact that is sent at the end is sent again from its start to a client that
+                // reconnects in its middle.
+                self.within = if self.range.is_whole { 0 } else { pieces.sent() };
+                self.ready.push_front(Ready::Pieces(pieces));
+            }
+        }
+        Ok((self.place(), StreamEvent::Artifact(update)))
+    }
+
+    /// Returns the next piece of a text that grows; `None` when all of it was sent.
+    async fn text(&mut self) -> Result<Option<(EventId, StreamEvent)>, Failure> {
+        let Updates { api, record, .. } = &self.updates;
+        if let Some(Growing { stamp, channel, from }) =
+            self.follow.growing().filter(|_| !self.range.is_whole)
+        {
+            self.texts.advance_to(stamp);
+            self.texts.skip_to(channel, from);
+            let next = self.texts.next_of(channel, api, record).await?;
+            if let Some((span, text)) = next {
+                return Ok(Some((
+                    self.place(),
+                    self.updates.artifact_update(text, span.from > from),
+                )));
+            }
+        }
+        if !self.range.with_stderr {
+            return Ok(None);
+        }
+        let next = self.texts.next_of(TextChannel::Stderr, api, record).await?;
+        Ok(next.map(|(span, text)| (self.place(), self.updates.errors(span, &text))))
+    }
+
+    /// Sends the end of the execution or its question; before that all artifacts, if none was sent so far.
+    async fn end(&mut self, record: &Record) -> Result<(), Failure> {
+        let api = self.updates.api.clone();
+        let view = TaskView::read(&api, record).await?;
+        if self.range.is_whole {
+            self.ready.extend(view.made().filter_map(Pieces::of).map(Ready::Pieces));
+        }
+        if let Some(update) = self.updates.end(&view).await? {
+            let place = EventId::from(record.last_event);
+            self.ready.push_back(Ready::Update(place, Box::new(update)));
+        }
+        Ok(())
+    }
+
+    /// Returns the place after the last sent item.
+    fn place(&self) -> EventId {
+        EventId { event: self.event, within: self.within, texts: self.texts.place() }
+    }
+}

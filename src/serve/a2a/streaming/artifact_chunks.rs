@@ -1,0 +1,199 @@
+//! One event about an artifact, sent to followers in pieces of bounded size. Each piece is read from the
+//! ledger after the client has read the previous one.
+
+use std::collections::VecDeque;
+
+use algonius_a2a::v1::{A2aPart, ArtifactUpdate, Metadata};
+use algonius_actors::api::Api;
+use algonius_actors::model::execution::content::{PartKind, Piece};
+use algonius_actors::model::execution::event::{Event, EventKind, TextRange};
+use algonius_actors::model::execution::record::Record;
+use algonius_actors::model::failure::Failure;
+
+use super::text_stream::PIECE;
+use crate::serve::a2a::task;
+use crate::serve::a2a::task::artifact::{Losses, artifact};
+
+/// The rest of an event about an artifact that has yet to be sent.
+#[derive(Debug)]
+pub struct Pieces {
+    /// Number of the event.
+    pub event: u64,
+    id: String,
+    name: Option<String>,
+    description: Option<String>,
+    left: VecDeque<Piece>,
+    losses: Losses,
+    append: bool,
+    last: bool,
+    /// Number of bytes of text that were sent.
+    sent_bytes: u64,
+}
+
+impl Pieces {
+    /// Returns the pieces of an event; `None` for an event that is not about an artifact.
+    #[must_use]
+    pub fn of(event: &Event) -> Option<Self> {
+        let EventKind::Artifact { id, name, description, pieces, append, last } = &event.data
+        else {
+            return None;
+        };
+        Some(Self {
+            event: event.number,
+            id: id.clone(),
+            name: name.clone(),
+            description: description.clone(),
+            losses: Losses::of(pieces),
+            left: pieces.clone().into(),
+            append: *append,
+            last: *last,
+            sent_bytes: 0,
+        })
+    }
+
+    /// Returns the only text of the event; `None` if the event has no text or several.
+    #[must_use]
+    pub fn only_text(&self) -> Option<TextRange> {
+        let piece = self.left.front().filter(|piece| self.left.len() == 1 && is_text(piece))?;
+        Some(piece.text)
+    }
+
+    /// Skips the first bytes of the text, which were sent before: the rest is appended to them. One piece always
+    /// remains, because the end of an artifact is sent too.
+    pub fn skip(&mut self, bytes: u64) {
+        self.sent_bytes = bytes;
+        self.append |= bytes > 0;
+        let mut left = bytes;
+        while let Some(piece) = self.left.front_mut() {
+            let length = piece.text.to - piece.text.from;
+            if left < length || self.left.len() == 1 {
+                self.shorten(left);
+                return;
+            }
+            left -= length;
+            self.left.pop_front();
+        }
+    }
+
+    /// Returns the number of bytes of the text that were sent.
+    #[must_use]
+    pub const fn sent(&self) -> u64 {
+        self.sent_bytes
+    }
+
+    /// Returns the next update, and true if it is the last.
+    ///
+    /// # Errors
+    /// Fails if the ledger cannot be read.
+    pub async fn next(
+        &mut self,
+        api: &Api,
+        record: &Record,
+    ) -> Result<(ArtifactUpdate, bool), Failure> {
+        let size: u64 = self.left.iter().map(|piece| piece.text.to - piece.text.from).sum();
+        // Small events, which are nearly all, are read in one query.
+        let parts = if size <= PIECE {
+            let whole: Vec<_> = self.left.drain(..).collect();
+            task::parts(api, record, &whole).await?
+        } else {
+            self.some(api, record).await?
+        };
+        let is_last = self.left.is_empty();
+        // Clients add up what the pieces report, so the losses of the whole event are reported once.
+        let losses = if is_last { self.losses } else { Losses::default() };
+        // Only the first piece may replace an artifact; every later one belongs to it.
+        let append = std::mem::replace(&mut self.append, true);
+        let (name, description) = (self.name.clone(), self.description.clone());
+        let update = ArtifactUpdate {
+            task_id: record.id.to_string(),
+            context_id: record.context.0.clone(),
+            artifact: artifact(&self.id, name, description, (parts, losses)),
+            append,
+            last_chunk: is_last && self.last,
+            metadata: Metadata::new(),
+        };
+        Ok((update, is_last))
+    }
+
+    /// Returns the next part of the rest: a piece of a text, or any other part as a whole.
+    async fn some(&mut self, api: &Api, record: &Record) -> Result<Vec<A2aPart>, Failure> {
+        let Some(first) = self.left.front().cloned() else { return Ok(Vec::new()) };
+        let TextRange { from, to, .. } = first.text;
+        // Data and files cannot be split: a client cannot append half of a JSON document.
+        if !is_text(&first) || to - from <= PIECE {
+            self.sent_bytes += to - from;
+            self.left.pop_front();
+            return task::parts(api, record, &[first]).await;
+        }
+        let wanted = TextRange { to: from + PIECE, ..first.text };
+        let passage = api.reader.passage(record, wanted).await?;
+        let read = passage.to() - from;
+        self.sent_bytes += read;
+        // A text that was deleted with its execution since then ends here.
+        self.shorten(if passage.text.is_empty() { to - from } else { read });
+        Ok(vec![A2aPart::text(passage.text)])
+    }
+
+    fn shorten(&mut self, bytes: u64) {
+        if let Some(piece) = self.left.front_mut() {
+            piece.text.from = piece.text.to.min(piece.text.from.saturating_add(bytes));
+        }
+    }
+}
+
+fn is_text(piece: &Piece) -> bool {
+    piece.kind == PartKind::Text && piece.filename.is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use algonius_actors::model::execution::AttemptId;
+    use algonius_actors::model::execution::event::TextChannel;
+    use chrono::DateTime;
+
+    use super::*;
+
+    fn text(from: u64, to: u64) -> Piece {
+        Piece::text(TextRange {
+            attempt_id: AttemptId::FIRST,
+            channel: TextChannel::Parts,
+            from,
+            to,
+        })
+    }
+
+    fn pieces(pieces: Vec<Piece>) -> Pieces {
+        let (id, name, description) = ("a".to_owned(), None, None);
+        let fact = EventKind::Artifact { id, name, description, pieces, append: false, last: true };
+        Pieces::of(&Event { number: 7, at: DateTime::UNIX_EPOCH, data: fact }).unwrap()
+    }
+
+    fn left(pieces: &Pieces) -> Vec<(u64, u64)> {
+        pieces.left.iter().map(|piece| (piece.text.from, piece.text.to)).collect()
+    }
+
+    #[test]
+    fn sent_bytes_are_skipped_and_the_end_marker_stays() {
+        for (skipped, expected) in [
+            (0, vec![(0, 10), (10, 30)]),
+            (4, vec![(4, 10), (10, 30)]),
+            (10, vec![(10, 30)]),
+            (12, vec![(12, 30)]),
+            (30, vec![(30, 30)]),
+            (99, vec![(30, 30)]),
+        ] {
+            let mut pieces = pieces(vec![text(0, 10), text(10, 30)]);
+            pieces.skip(skipped);
+            assert_eq!(left(&pieces), expected, "{skipped}");
+            assert_eq!((pieces.append, pieces.sent()), (skipped > 0, skipped));
+        }
+    }
+
+    #[test]
+    fn a_single_text_is_recognized() {
+        let span = text(0, 10).text;
+        assert_eq!(pieces(vec![text(0, 10)]).only_text(), Some(span));
+        assert_eq!(pieces(vec![text(5, 10)]).only_text(), Some(text(5, 10).text));
+        assert_eq!(pieces(vec![text(0, 5), text(5, 10)]).only_text(), None);
+    }
+}

@@ -1,0 +1,154 @@
+//! Cursor in the stream of an execution: the `id` of each event of a stream, and `Last-Event-ID`.
+
+use std::fmt;
+
+use algonius_actors::model::execution::AttemptId;
+use algonius_actors::model::execution::event::TextChannel;
+
+/// Place in the stream of an execution: the position after the last sent item. As text it is the number of
+/// the last event that was sent completely, and more if a text was sent in part:
+///
+/// | text | after |
+/// |---|---|
+/// | `12` | event 12 |
+/// | `12+65536` | the first 65536 bytes of the text in event 13 |
+/// | `12:1.2:stdout=345,stderr=0` | event 12, and so many bytes of the texts of turn 1, attempt 2 |
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EventId {
+    /// Number of the last event that was sent completely.
+    pub event: u64,
+    /// Bytes of text of the next event that were sent too.
+    pub within: u64,
+    /// Progress of the texts of an attempt, if the stream has texts.
+    pub texts: Option<TextPlace>,
+}
+
+/// Progress of the texts of one attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextPlace {
+    /// The attempt.
+    pub stamp: AttemptId,
+    /// Each text, and the position after its last sent byte.
+    pub sent: Vec<(TextChannel, u64)>,
+}
+
+impl From<u64> for EventId {
+    /// Creates the position after an event.
+    fn from(event: u64) -> Self {
+        Self { event, ..Self::default() }
+    }
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.event)?;
+        if self.within > 0 {
+            write!(f, "+{}", self.within)?;
+        }
+        let Some(TextPlace { stamp, sent }) = &self.texts else { return Ok(()) };
+        write!(f, ":{}.{}:", stamp.turn, stamp.attempt)?;
+        for (number, (channel, at)) in sent.iter().enumerate() {
+            let joins = if number > 0 { "," } else { "" };
+            write!(f, "{joins}{}={at}", channel.as_str())?;
+        }
+        Ok(())
+    }
+}
+
+impl EventId {
+    /// Parses a cursor; returns `None` if this service did not write it.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split(':');
+        let events = parts.next()?;
+        let (event, within) = events.split_once('+').unwrap_or((events, "0"));
+        let (event, within) = (number(event)?, number(within)?);
+        let texts = match (parts.next(), parts.next(), parts.next()) {
+            (None, ..) => None,
+            (Some(stamp), Some(sent), None) => Some(TextPlace::parse(stamp, sent)?),
+            _ => return None,
+        };
+        Some(Self { event, within, texts })
+    }
+}
+
+impl TextPlace {
+    fn parse(stamp: &str, sent: &str) -> Option<Self> {
+        let (turn, attempt) = stamp.split_once('.')?;
+        let small = |text| u32::try_from(number(text)?).ok();
+        let stamp = AttemptId { turn: small(turn)?, attempt: small(attempt)? };
+        let each = sent.split(',').map(|text| {
+            let (channel, at) = text.split_once('=')?;
+            Some((TextChannel::parse(channel)?, number(at)?))
+        });
+        let sent: Vec<_> = each.collect::<Option<_>>()?;
+        // The text comes from a client: no stream has more texts than there are channels.
+        (sent.len() <= TextChannel::ALL.len()).then_some(Self { stamp, sent })
+    }
+
+    /// Returns the position after the last sent byte of a text.
+    #[must_use]
+    pub fn of(&self, channel: TextChannel) -> Option<u64> {
+        self.sent.iter().find(|(known, _)| *known == channel).map(|(_, at)| *at)
+    }
+}
+
+/// Parses a number that consists of digits only, without sign or space.
+fn number(text: &str) -> Option<u64> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn an_event_id_survives_a_round_trip() {
+        for text in ["0", "12", "12+65536", "12:1.2:stdout=345", "7:2.1:stdout=0,stderr=20"] {
+            let place = EventId::parse(text).unwrap();
+            assert_eq!(place.to_string(), text);
+        }
+        assert_eq!(EventId::parse("12"), Some(EventId::from(12)));
+        let texts = EventId::parse("7:2.1:stdout=0,stderr=20").unwrap().texts.unwrap();
+        assert_eq!(
+            (texts.of(TextChannel::Stderr), texts.of(TextChannel::Answer)),
+            (Some(20), None)
+        );
+    }
+
+    #[test]
+    fn a_malformed_event_id_is_refused() {
+        for text in [
+            "",
+            "x",
+            "-1",
+            "+1",
+            " 1",
+            "1+",
+            "1+x",
+            "1:",
+            "1:1.1",
+            "1:1:stdout=1",
+            "1:1.1:",
+            "1:1.1:nothing=1",
+            "1:1.1:stdout",
+            "1:1.1:stdout=1:",
+            "1:1.1:stdout=-1",
+            "99999999999999999999",
+            "1:9999999999.1:stdout=1",
+        ] {
+            assert_eq!(EventId::parse(text), None, "{text:?}");
+        }
+        let many = "stdout=1,".repeat(1000);
+        assert_eq!(EventId::parse(&format!("1:1.1:{}", many.trim_end_matches(','))), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_event_id_parser_panic(text in "[0-9:.,=+a-z]{0,40}") {
+            _ = EventId::parse(&text);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Texts of an execution, sent while they grow: one attempt after the other, each byte once.
+
+use algonius_actors::api::Api;
+use algonius_actors::model::execution::content::Piece;
+use algonius_actors::model::execution::event::{EventKind, MessageRole, TextChannel, TextRange};
+use algonius_actors::model::execution::record::Record;
+use algonius_actors::model::execution::{AttemptId, State};
+use algonius_actors::model::failure::Failure;
+
+use super::event_id::TextPlace;
+
+/// Number of bytes of a text that are sent at once.
+pub const PIECE: u64 = 64 << 10;
+
+/// Some texts of an execution, with the number of sent bytes of each.
+#[derive(Debug, Clone)]
+pub struct Texts(TextPlace);
+
+impl Texts {
+    /// Creates the texts of this attempt, of which nothing was sent.
+    #[must_use]
+    pub fn new(stamp: AttemptId, channels: &[TextChannel]) -> Self {
+        Self(TextPlace { stamp, sent: channels.iter().map(|channel| (*channel, 0)).collect() })
+    }
+
+    /// Returns the texts with this known progress. The progress of another text counts as none.
+    #[must_use]
+    pub fn after(mut self, known: &TextPlace) -> Self {
+        self.0.stamp = known.stamp;
+        for (channel, at) in &mut self.0.sent {
+            *at = known.of(*channel).unwrap_or_default();
+        }
+        self
+    }
+
+    /// Returns the sent part of the texts; `None` when nothing was sent.
+    #[must_use]
+    pub fn place(&self) -> Option<TextPlace> {
+        self.0.sent.iter().any(|(_, at)| *at > 0).then(|| self.0.clone())
+    }
+
+    /// Returns the number of sent bytes of a text of an attempt.
+    #[must_use]
+    pub fn sent_bytes(&self, stamp: AttemptId, channel: TextChannel) -> u64 {
+        // Lengths of another attempt say nothing about this one, whose texts start at 0.
+        let is_it = self.0.stamp == stamp;
+        self.0.of(channel).filter(|_| is_it).unwrap_or_default()
+    }
+
+    /// Processes the event that is sent next. Another attempt has new texts. An attempt that restarts because
+    /// its program did not know the session has its texts again from their start.
+    pub fn take(&mut self, fact: &EventKind) {
+        match fact {
+            EventKind::StateChanged(moved) if moved.to == State::Starting => {
+                self.start_attempt(moved.attempt_id);
+            }
+            EventKind::SessionLost { .. } => self.start_attempt(self.0.stamp),
+            _ => {}
+        }
+    }
+
+    /// Processes an event that may show that a message which grew as the answer is not the answer: the next message
+    /// follows it. Bytes of the next message that were sent before this event went to the end of the wrong text, so
+    /// they are sent again.
+    pub fn supersede(&mut self, fact: &EventKind) {
+        let EventKind::Message { speaker: MessageRole::AgentProgress, pieces, .. } = fact else {
+            return;
+        };
+        for Piece { text, .. } in pieces {
+            if (text.attempt_id, text.channel) == (self.0.stamp, TextChannel::Answer)
+                && let Some((_, at)) = self.of(TextChannel::Answer)
+            {
+                *at = text.to;
+            }
+        }
+    }
+
+    /// Skips the bytes before a position of a text.
+    pub fn skip_to(&mut self, channel: TextChannel, from: u64) {
+        if let Some((_, at)) = self.of(channel) {
+            *at = from.max(*at);
+        }
+    }
+
+    fn of(&mut self, channel: TextChannel) -> Option<&mut (TextChannel, u64)> {
+        self.0.sent.iter_mut().find(|(known, _)| *known == channel)
+    }
+
+    /// True if the texts belong to this attempt.
+    #[must_use]
+    pub fn is_of(&self, stamp: AttemptId) -> bool {
+        self.0.stamp == stamp
+    }
+
+    /// Switches to the texts of this attempt, unless they are the present ones.
+    pub fn advance_to(&mut self, stamp: AttemptId) {
+        if self.0.stamp != stamp {
+            self.start_attempt(stamp);
+        }
+    }
+
+    fn start_attempt(&mut self, stamp: AttemptId) {
+        self.0.stamp = stamp;
+        self.0.sent.iter_mut().for_each(|(_, at)| *at = 0);
+    }
+
+    /// Returns the next piece of any of the texts that is in the ledger and was not sent; `None` when
+    /// everything in the ledger was sent.
+    ///
+    /// # Errors
+    /// Fails when the ledger could not be read.
+    pub async fn next(
+        &mut self,
+        api: &Api,
+        record: &Record,
+    ) -> Result<Option<(TextRange, String)>, Failure> {
+        // A copy, because `next_of` changes the positions.
+        let channels: Vec<_> = self.0.sent.iter().map(|(channel, _)| *channel).collect();
+        for channel in channels {
+            let next = self.next_of(channel, api, record).await?;
+            if next.is_some() {
+                return Ok(next);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the next piece of one of the texts.
+    ///
+    /// # Errors
+    /// Fails when the ledger could not be read.
+    pub async fn next_of(
+        &mut self,
+        channel: TextChannel,
+        api: &Api,
+        record: &Record,
+    ) -> Result<Option<(TextRange, String)>, Failure> {
+        let TextPlace { stamp, sent } = &mut self.0;
+        let known = sent.iter_mut().find(|(known, _)| *known == channel);
+        let Some((_, at)) = known else { return Ok(None) };
+        let wanted =
+            TextRange { attempt_id: *stamp, channel, from: *at, to: at.saturating_add(PIECE) };
+        let passage = api.reader.passage(record, wanted).await?;
+        if passage.text.is_empty() {
+            return Ok(None);
+        }
+        // The ledger may return less than requested: it cuts between characters, and ends at what is committed.
+        *at = passage.to();
+        Ok(Some((TextRange { from: passage.from, to: *at, ..wanted }, passage.text)))
+    }
+}
+
+/// Returns true if an event ends the work of an attempt: its texts are complete by then.
+#[must_use]
+pub fn is_end_of_work(fact: &EventKind) -> bool {
+    let is_at_work = |state| matches!(state, State::Starting | State::Running);
+    matches!(fact, EventKind::StateChanged(moved) if is_at_work(moved.from) && !is_at_work(moved.to))
+}

@@ -1,0 +1,371 @@
+//! An execution as an A2A task: one internal state machine, with total mappings to the shapes of the protocol.
+
+pub mod artifact;
+mod notice;
+pub mod updates;
+
+use std::collections::BTreeMap;
+
+use algonius_a2a::v1::{
+    A2aPart, Artifact, HistoryLength, Message, Metadata, PartContent, Role, Task, TaskState,
+    TaskStatus,
+};
+use algonius_actors::api::Api;
+use algonius_actors::model::agent::queue::Queued;
+use algonius_actors::model::execution::content::{PartKind, Piece};
+use algonius_actors::model::execution::event::{
+    ANSWER, Event, EventKind, MessageRole, TextChannel,
+};
+use algonius_actors::model::execution::progress::Raw;
+use algonius_actors::model::execution::record::{PublicState, Record};
+use algonius_actors::model::execution::{AttemptId, Outcome, State};
+use algonius_actors::model::failure::Failure;
+use notice::{CONTINUITY, LOST, auth_required, failed, message, paused};
+use serde_json::Value;
+
+use artifact::{Losses, REDACTED, artifact, extend};
+pub use notice::{discontinued, expiring, waiting, warned};
+
+/// Key in the metadata of an ended task for the warnings of its last attempt.
+const WARNINGS: &str = "warnings";
+
+/// Maximum number of warnings of one attempt.
+const MOST_WARNINGS: usize = 20;
+
+/// Returns the state of the task for the state and the outcome of an execution.
+#[must_use]
+pub fn state(record: &Record) -> TaskState {
+    match record.shown_state() {
+        PublicState::Submitted => TaskState::Submitted,
+        PublicState::Working => TaskState::Working,
+        PublicState::InputRequired => TaskState::InputRequired,
+        PublicState::AuthRequired => TaskState::AuthRequired,
+        PublicState::Completed => TaskState::Completed,
+        PublicState::Canceled => TaskState::Canceled,
+        PublicState::Failed => TaskState::Failed,
+        PublicState::Rejected => TaskState::Rejected,
+    }
+}
+
+/// Returns the public state of executions for the state of a task.
+#[must_use]
+pub const fn shown(state: TaskState) -> PublicState {
+    match state {
+        TaskState::Submitted => PublicState::Submitted,
+        TaskState::Working => PublicState::Working,
+        TaskState::InputRequired => PublicState::InputRequired,
+        TaskState::AuthRequired => PublicState::AuthRequired,
+        TaskState::Completed => PublicState::Completed,
+        TaskState::Canceled => PublicState::Canceled,
+        TaskState::Failed => PublicState::Failed,
+        TaskState::Rejected => PublicState::Rejected,
+    }
+}
+
+/// Execution as read at one moment, for the conversion into a task.
+pub struct TaskView<'r> {
+    api: &'r Api,
+    record: &'r Record,
+    events: Vec<Event>,
+    queued: Option<Queued>,
+}
+
+impl<'r> TaskView<'r> {
+    /// Reads the events up to the last one of the record, and nothing later.
+    ///
+    /// # Errors
+    /// Fails if the ledger cannot be read.
+    pub async fn read(api: &'r Api, record: &'r Record) -> Result<Self, Failure> {
+        let mut events = api.reader.events(record, 0).await?;
+        // The record was read before the events. Later events would show a state that the record does not have yet.
+        events.retain(|event| event.number <= record.last_event);
+        let queued = api.reader.queued(record).await;
+        Ok(Self { api, record, events, queued })
+    }
+
+    /// Returns the task with the raw text of its answer, if that answer is the one shown.
+    #[must_use]
+    pub fn with(&self, raw: Option<Raw>, mut task: Task) -> Task {
+        let answer = task.artifacts.iter_mut().find(|made| made.artifact_id == ANSWER);
+        // The raw text belongs to one attempt. A later attempt, or an artifact of the agent itself, has another text.
+        let raw = raw.filter(|raw| raw.stamp == self.record.stamp && !self.has_own_answer());
+        if let (Some(answer), Some(raw)) = (answer, raw)
+            && let [A2aPart { content: PartContent::Text(text), .. }] = answer.parts.as_mut_slice()
+        {
+            raw.text.as_ref().clone_into(text);
+            answer.metadata.remove(REDACTED);
+        }
+        task
+    }
+
+    /// True if the agent itself created an artifact with the id of the answer.
+    fn has_own_answer(&self) -> bool {
+        let own = |piece: &Piece| piece.text.channel == TextChannel::Parts;
+        self.events.iter().any(|event| match &event.data {
+            EventKind::Artifact { id, pieces, .. } => id == ANSWER && pieces.iter().any(own),
+            _ => false,
+        })
+    }
+
+    /// Returns the events about the valid artifacts, in order. Artifacts of failed attempts are only in the list of
+    /// events.
+    pub fn made(&self) -> impl Iterator<Item = &Event> {
+        let attempts = last_attempts(&self.events);
+        self.events.iter().filter(move |event| {
+            let EventKind::Artifact { pieces, .. } = &event.data else { return false };
+            let stamp = pieces.first().map(|piece| piece.text.attempt_id);
+            stamp.is_some_and(|stamp| attempts.get(&stamp.turn) == Some(&stamp.attempt))
+        })
+    }
+
+    /// Returns the whole task.
+    ///
+    /// # Errors
+    /// Fails if the ledger cannot be read.
+    pub async fn task(&self, history: HistoryLength) -> Result<Task, Failure> {
+        let artifacts = self.artifacts().await?;
+        Ok(Task { artifacts, ..self.outline(history).await? })
+    }
+
+    /// Returns the task without its artifacts.
+    ///
+    /// # Errors
+    /// Fails if the ledger cannot be read.
+    pub async fn outline(&self, history: HistoryLength) -> Result<Task, Failure> {
+        Ok(Task {
+            id: self.record.id.to_string(),
+            context_id: self.record.context.0.clone(),
+            status: self.status().await?,
+            artifacts: Vec::new(),
+            history: self.history(history).await?,
+            metadata: self.warnings(),
+        })
+    }
+
+    /// Returns the status of the task with its message.
+    ///
+    /// # Errors
+    /// Fails if the ledger cannot be read.
+    pub async fn status(&self) -> Result<TaskStatus, Failure> {
+        let state = state(self.record);
+        let message = match &self.record.failure {
+            Some(failure) if state.is_terminal() => Some(failed(self.record, failure)),
+            _ => match self.queued {
+                Some(queued) => Some(waiting(self.record, queued)),
+                None => self.status_message(state).await?,
+            },
+        };
+        let timestamp = self.record.status_at();
+        Ok(TaskStatus { state, message, timestamp })
+    }
+
+    /// Returns metadata with the warnings of the last attempt and whether the agent lost the context of its
+    /// conversation; empty before the task has ended.
+    #[must_use]
+    pub fn warnings(&self) -> Metadata {
+        if !state(self.record).is_terminal() {
+            return Metadata::new();
+        }
+        let mut warnings: Vec<Value> = Vec::new();
+        let mut is_lost = false;
+        for event in &self.events {
+            match &event.data {
+                // Warnings of an attempt that was retried no longer apply.
+                EventKind::StateChanged(moved) if moved.to == State::Starting => warnings.clear(),
+                EventKind::Warning { message } if warnings.len() < MOST_WARNINGS => {
+                    warnings.push(message.as_str().into());
+                }
+                EventKind::OutputTruncated { channel: TextChannel::Parts, dropped } => {
+                    let message = "bytes of messages and artifacts of the agent were not stored";
+                    warnings.push(format!("{dropped} {message}").into());
+                }
+                EventKind::SessionLost { .. } => is_lost = true,
+                _ => {}
+            }
+        }
+        let warnings = (!warnings.is_empty()).then(|| (WARNINGS.to_owned(), warnings.into()));
+        let lost = is_lost.then(|| (CONTINUITY.to_owned(), LOST.into()));
+        warnings.into_iter().chain(lost).collect()
+    }
+
+    /// Returns the queue position, if the execution waits.
+    #[must_use]
+    pub const fn queued(&self) -> Option<Queued> {
+        self.queued
+    }
+
+    /// Returns the answer without a task, if the agent gave only a message.
+    ///
+    /// # Errors
+    /// Fails if the ledger cannot be read.
+    pub async fn reply(&self) -> Result<Option<Message>, Failure> {
+        // A message cannot carry artifacts, so an agent that made one is answered with its task.
+        let made = self.events.iter().any(|event| matches!(event.data, EventKind::Artifact { .. }));
+        if made || self.record.outcome != Some(Outcome::Completed) {
+            return Ok(None);
+        }
+        let message = self.last_said(MessageRole::AgentAnswer).await?;
+        Ok(message.map(|message| Message { task_id: None, ..message }))
+    }
+
+    /// Returns the agent's latest message that belongs to this state.
+    async fn status_message(&self, state: TaskState) -> Result<Option<Message>, Failure> {
+        match state {
+            TaskState::InputRequired if self.record.has_open_interactions() => {
+                let open = self.api.approvals.open_of(self.record).await?;
+                Ok(paused(self.record, &open))
+            }
+            TaskState::InputRequired => self.request().await,
+            // The protocol requires a message with this state. The agent's own message may be missing if it exceeded
+            // a limit.
+            TaskState::AuthRequired => {
+                let own = self.request().await?;
+                Ok(Some(own.unwrap_or_else(|| auth_required(self.record))))
+            }
+            TaskState::Working => self.last_said(MessageRole::AgentProgress).await,
+            TaskState::Completed => match self.last_said(MessageRole::AgentOutcome).await? {
+                Some(message) => Ok(Some(message)),
+                None => self.last_said(MessageRole::AgentAnswer).await,
+            },
+            TaskState::Submitted
+            | TaskState::Canceled
+            | TaskState::Failed
+            | TaskState::Rejected => Ok(None),
+        }
+    }
+
+    /// Returns what the agent requests in the latest turn. A request of an earlier turn was answered.
+    async fn request(&self) -> Result<Option<Message>, Failure> {
+        for event in self.events.iter().rev() {
+            match &event.data {
+                // A message of the caller answers every request before it.
+                EventKind::Message { speaker: MessageRole::User, .. } => break,
+                EventKind::Message { speaker: MessageRole::AgentQuestion, message, pieces } => {
+                    let (api, by) = (self.api, MessageRole::AgentQuestion);
+                    return recorded_message(api, self.record, by, message, pieces).await.map(Some);
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    async fn last_said(&self, by: MessageRole) -> Result<Option<Message>, Failure> {
+        for event in self.events.iter().rev() {
+            if let EventKind::Message { speaker, message, pieces } = &event.data
+                && *speaker == by
+            {
+                return recorded_message(self.api, self.record, by, message, pieces)
+                    .await
+                    .map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the messages of the history, without the message in the status.
+    async fn history(&self, wanted: HistoryLength) -> Result<Vec<Message>, Failure> {
+        let is_open = self.record.is_asking();
+        let mut said_all = Vec::new();
+        for event in &self.events {
+            if let EventKind::Message { speaker, message, pieces } = &event.data
+                && matches!(speaker, MessageRole::User | MessageRole::AgentQuestion)
+            {
+                said_all.push((*speaker, message, pieces));
+            }
+        }
+        // The status shows the open question already.
+        if is_open && said_all.last().is_some_and(|(by, ..)| *by == MessageRole::AgentQuestion) {
+            said_all.pop();
+        }
+        let skipped = match wanted {
+            HistoryLength::All => 0,
+            HistoryLength::Last(count) => said_all.len().saturating_sub(count),
+        };
+        let mut messages = Vec::new();
+        for (by, message, pieces) in said_all.into_iter().skip(skipped) {
+            messages.push(recorded_message(self.api, self.record, by, message, pieces).await?);
+        }
+        Ok(messages)
+    }
+
+    /// Returns the artifacts, each with all its pieces.
+    async fn artifacts(&self) -> Result<Vec<Artifact>, Failure> {
+        let mut artifacts: Vec<Artifact> = Vec::new();
+        for event in self.made() {
+            let EventKind::Artifact { id, name, description, pieces, append, .. } = &event.data
+            else {
+                continue;
+            };
+            let losses = Losses::of(pieces);
+            let parts = parts(self.api, self.record, pieces).await?;
+            let known = artifacts.iter_mut().find(|known| known.artifact_id == *id);
+            match known {
+                Some(known) if *append => extend(known, parts, losses),
+                // Without `append` an artifact with a known id replaces the one before.
+                Some(known) => (known.parts, known.metadata) = (parts, losses.metadata()),
+                None => {
+                    let (name, description) = (name.clone(), description.clone());
+                    artifacts.push(artifact(id, name, description, (parts, losses)));
+                }
+            }
+        }
+        Ok(artifacts)
+    }
+}
+
+/// Returns the valid attempt of each turn: its last.
+fn last_attempts(events: &[Event]) -> BTreeMap<u32, u32> {
+    let mut attempts = BTreeMap::new();
+    for event in events {
+        if let EventKind::StateChanged(moved) = &event.data {
+            let AttemptId { turn, attempt } = moved.attempt_id;
+            attempts.insert(turn, attempt);
+        }
+    }
+    attempts
+}
+
+/// Returns parts with the texts from the ledger.
+///
+/// # Errors
+/// Fails if the ledger cannot be read.
+pub async fn parts(api: &Api, record: &Record, pieces: &[Piece]) -> Result<Vec<A2aPart>, Failure> {
+    let mut parts = Vec::new();
+    for piece in pieces {
+        let text = api.reader.text(record, piece.text).await?;
+        let content = match piece.kind {
+            PartKind::Text => PartContent::Text(text),
+            PartKind::Data => {
+                PartContent::Data(serde_json::from_str(&text).unwrap_or(Value::String(text)))
+            }
+            PartKind::Bytes => PartContent::Raw(text),
+            PartKind::Url => PartContent::Url(text),
+        };
+        let (filename, media_type) = (piece.filename.clone(), piece.media_type.clone());
+        parts.push(A2aPart { content, filename, media_type, metadata: Metadata::new() });
+    }
+    Ok(parts)
+}
+
+/// Returns a message with the redacted texts from the ledger.
+///
+/// # Errors
+/// Fails if the ledger cannot be read.
+pub async fn recorded_message(
+    api: &Api,
+    record: &Record,
+    speaker: MessageRole,
+    message_id: &str,
+    pieces: &[Piece],
+) -> Result<Message, Failure> {
+    let role = match speaker {
+        MessageRole::User => Role::User,
+        MessageRole::AgentProgress
+        | MessageRole::AgentQuestion
+        | MessageRole::AgentOutcome
+        | MessageRole::AgentAnswer => Role::Agent,
+    };
+    let parts = parts(api, record, pieces).await?;
+    Ok(message(record, message_id.to_owned(), role, parts))
+}

@@ -1,0 +1,229 @@
+//! Events of an execution as updates of its task: the visible ones, and the form of each.
+
+use algonius_a2a::v1::{
+    A2aPart, Artifact, ArtifactUpdate, Message, Metadata, StatusUpdate, StreamEvent, TaskState,
+    TaskStatus,
+};
+use algonius_actors::api::Api;
+use algonius_actors::model::agent::queue::Queued;
+use algonius_actors::model::execution::State;
+use algonius_actors::model::execution::event::{ANSWER, Event, EventKind, MessageRole, TextRange};
+use algonius_actors::model::execution::record::Record;
+use algonius_actors::model::failure::Failure;
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::json;
+
+use super::TaskView;
+use super::artifact::{Losses, artifact};
+
+/// Key in the metadata of an update for a piece of the program's standard error.
+const STDERR: &str = "stderr";
+
+/// Converter of events into the updates of one task.
+pub struct Updates {
+    /// Source of texts.
+    pub api: Api,
+    /// Execution of the task.
+    pub record: Record,
+    /// Last state that was sent.
+    pub shown: TaskState,
+    /// True if the last update was a position in a queue.
+    pub is_queued: bool,
+}
+
+/// Returns the update of one event of an execution for notified clients; `None` if the event causes none.
+///
+/// # Errors
+/// Fails when the ledger could not be read.
+pub async fn one(api: &Api, record: &Record, number: u64) -> Result<Option<StreamEvent>, Failure> {
+    // The reader returns the events after a number, so the one before is named.
+    let events = api.reader.events(record, number.saturating_sub(1)).await?;
+    let Some(event) = events.into_iter().next().filter(|event| event.number == number) else {
+        return Ok(None);
+    };
+    let (api, record) = (api.clone(), record.clone());
+    let is_paused = record.has_open_interactions();
+    let shown = if is_paused { TaskState::InputRequired } else { TaskState::Submitted };
+    let mut updates = Updates { api, record, shown, is_queued: false };
+    match &event.data {
+        EventKind::StateChanged(moved) if matches!(moved.to, State::Cleanup | State::Waiting) => {
+            let view = TaskView::read(&updates.api, &updates.record).await?;
+            let status = view.status().await?;
+            Ok(Some(updates.noted(status, true, view.warnings())))
+        }
+        EventKind::InteractionClosed { .. } if !is_paused && updates.record.outcome.is_none() => {
+            Ok(Some(updates.working(event.at, None)))
+        }
+        _ => updates.update_for(event).await,
+    }
+}
+
+impl Updates {
+    /// Returns the update of an event. Moves within one public state cause no update.
+    ///
+    /// # Errors
+    /// Fails when the ledger could not be read.
+    pub async fn update_for(&mut self, event: Event) -> Result<Option<StreamEvent>, Failure> {
+        match event.data {
+            EventKind::StateChanged(moved) if moved.to == State::Starting => {
+                // A retry stays `working`, so its start is no news, unless a queue position was the last thing shown.
+                let is_news = self.shown != TaskState::Working || self.is_queued;
+                self.is_queued = false;
+                self.shown = TaskState::Working;
+                Ok(is_news.then(|| self.working(event.at, None)))
+            }
+            EventKind::Message { speaker: MessageRole::AgentProgress, message, pieces } => {
+                self.shown = self.standing();
+                let said = super::recorded_message(
+                    &self.api,
+                    &self.record,
+                    MessageRole::AgentProgress,
+                    &message,
+                    &pieces,
+                );
+                let message = said.await?;
+                Ok(Some(self.working(event.at, Some(message))))
+            }
+            EventKind::DeadlineApproaching { limit, ends_at, message } => {
+                self.shown = self.standing();
+                let message = super::expiring(&self.record, (limit, ends_at), &message);
+                Ok(Some(self.working(event.at, Some(message))))
+            }
+            EventKind::SessionLost { message } => {
+                self.shown = self.standing();
+                let message = super::discontinued(&self.record, &message);
+                Ok(Some(self.working(event.at, Some(message))))
+            }
+            EventKind::Warning { message } => {
+                self.shown = self.standing();
+                let message = super::warned(&self.record, (event.number, &message));
+                Ok(Some(self.working(event.at, Some(message))))
+            }
+            EventKind::InteractionOpened { .. } | EventKind::InteractionClosed { .. } => {
+                self.interaction(event.at).await
+            }
+            EventKind::Heartbeat(usage) => Ok(Some(self.metadata(event.at, ("usage", usage)))),
+            EventKind::Step { step } => Ok(Some(self.metadata(event.at, ("step", step)))),
+            EventKind::MalformedLine { line, reason, text } => {
+                let told = json!({"line": line, "reason": reason, "text": text});
+                Ok(Some(self.metadata(event.at, ("malformedLine", told))))
+            }
+            EventKind::Artifact { id, name, description, pieces, append, last } => {
+                let losses = Losses::of(&pieces);
+                let parts = super::parts(&self.api, &self.record, &pieces).await?;
+                let artifact = artifact(&id, name, description, (parts, losses));
+                Ok(Some(self.made(artifact, append, last)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns the update after an interaction was opened or closed: the open interactions, or that the agent works
+    /// again.
+    async fn interaction(&mut self, at: DateTime<Utc>) -> Result<Option<StreamEvent>, Failure> {
+        // Only the present state counts: a client cannot answer an interaction that was closed meanwhile.
+        let record = self.api.reader.reread(&self.record).await?;
+        if record.has_open_interactions() {
+            let status = TaskView::read(&self.api, &record).await?.status().await?;
+            self.shown = status.state;
+            return Ok(Some(self.noted(status, false, Metadata::new())));
+        }
+        if !is_interrupted(self.shown) || record.outcome.is_some() {
+            return Ok(None);
+        }
+        self.shown = TaskState::Working;
+        Ok(Some(self.working(at, None)))
+    }
+
+    /// Returns the state of a task whose agent acts: an agent can act while one of its tool calls waits for an answer.
+    const fn standing(&self) -> TaskState {
+        if is_interrupted(self.shown) { self.shown } else { TaskState::Working }
+    }
+
+    /// Returns the update with a piece of an answer that grows.
+    pub fn artifact_update(&self, text: String, append: bool) -> StreamEvent {
+        let (id, parts) = (ANSWER, vec![A2aPart::text(text)]);
+        let artifact = artifact(id, Some(id.to_owned()), None, (parts, Losses::default()));
+        self.made(artifact, append, false)
+    }
+
+    /// Returns the update with a piece of standard error, for clients that named the extension.
+    pub fn errors(&self, span: TextRange, text: &str) -> StreamEvent {
+        let TextRange { attempt_id: stamp, from, to, .. } = span;
+        let told = json!({
+            "turn": stamp.turn,
+            "attempt": stamp.attempt,
+            "from": from,
+            "to": to,
+            "text": text,
+        });
+        self.metadata(self.api.reader.now(), (STDERR, told))
+    }
+
+    /// Returns the update with the current queue position.
+    pub fn wait(&mut self, queued: Queued) -> StreamEvent {
+        if is_interrupted(self.shown) {
+            self.shown = TaskState::Working; // The question was answered.
+        }
+        self.is_queued = true;
+        let message = Some(super::waiting(&self.record, queued));
+        let timestamp = self.api.reader.now();
+        let status = TaskStatus { state: self.shown, message, timestamp };
+        self.noted(status, false, Metadata::new())
+    }
+
+    /// Returns the last update: the end of the task, or its question. `None` when the same question was sent.
+    ///
+    /// # Errors
+    /// Fails when the ledger could not be read.
+    pub async fn end(&mut self, view: &TaskView<'_>) -> Result<Option<StreamEvent>, Failure> {
+        let status = view.status().await?;
+        // A client that resumes after a question has seen it already.
+        let is_known = status.state == self.shown && is_interrupted(self.shown);
+        self.shown = status.state;
+        Ok((!is_known).then(|| self.noted(status, true, view.warnings())))
+    }
+
+    fn made(&self, artifact: Artifact, append: bool, last_chunk: bool) -> StreamEvent {
+        StreamEvent::Artifact(ArtifactUpdate {
+            task_id: self.record.id.to_string(),
+            context_id: self.record.context.0.clone(),
+            artifact,
+            append,
+            last_chunk,
+            metadata: Metadata::new(),
+        })
+    }
+
+    /// Returns an update with metadata only, without text for a person.
+    fn metadata(
+        &self,
+        timestamp: DateTime<Utc>,
+        (name, value): (&str, impl Serialize),
+    ) -> StreamEvent {
+        let status = TaskStatus { state: self.standing(), message: None, timestamp };
+        let value = serde_json::to_value(value).unwrap_or_default();
+        self.noted(status, false, Metadata::from_iter([(name.to_owned(), value)]))
+    }
+
+    fn working(&self, timestamp: DateTime<Utc>, message: Option<Message>) -> StreamEvent {
+        let status = TaskStatus { state: self.standing(), message, timestamp };
+        self.noted(status, false, Metadata::new())
+    }
+
+    fn noted(&self, status: TaskStatus, is_final: bool, metadata: Metadata) -> StreamEvent {
+        StreamEvent::Status(StatusUpdate {
+            task_id: self.record.id.to_string(),
+            context_id: self.record.context.0.clone(),
+            status,
+            is_final,
+            metadata,
+        })
+    }
+}
+
+/// Returns true if a task in this state waits for its caller.
+const fn is_interrupted(state: TaskState) -> bool {
+    matches!(state, TaskState::InputRequired | TaskState::AuthRequired)
+}

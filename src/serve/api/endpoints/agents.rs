@@ -1,0 +1,98 @@
+//! Operations on agents.
+
+use algonius_actors::model::access::principal::Right;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::id::AgentId;
+use algonius_actors::model::observation::status::AgentStatus;
+
+use crate::serve::api::agents::{self, WaitQuery};
+use crate::serve::api::endpoint::ApiEndpoint;
+use crate::serve::api::usage::{self, UsageQuery};
+use crate::serve::ops::{admin, status};
+use crate::wire::admin::{SwitchRejected, Switched};
+use crate::wire::api::agent::{AgentActivity, AgentDetail};
+use crate::wire::api::usage::UsageReport;
+use crate::wire::api::{A2aStatus, AgentList};
+
+/// Description of the path parameter.
+const ID: &str = "Id of the agent.";
+
+pub(super) fn operations() -> Vec<ApiEndpoint> {
+    let mut all = lists();
+    all.extend(of_one());
+    all
+}
+
+fn lists() -> Vec<ApiEndpoint> {
+    vec![
+        ApiEndpoint::get("/api/v1/agents", agents::list)
+            .with_id("listAgents", "List the agents that the caller may use.")
+            .requires(Right::Read)
+            .with_response::<AgentList>(200, "The agents."),
+        ApiEndpoint::get("/agents", agents::list)
+            .with_id(
+                "listHostedAgents",
+                "List the agents that the caller may use, at the parent of their A2A paths.",
+            )
+            .requires(Right::Read)
+            .with_response::<AgentList>(200, "The agents."),
+        ApiEndpoint::get("/agents/list.json", agents::list)
+            .with_id(
+                "listHostedAgentsFile",
+                "List the agents, at the path that clients of A2A 0.2 use.",
+            )
+            .requires(Right::Read)
+            .with_response::<AgentList>(200, "The agents."),
+        ApiEndpoint::get("/api/v1/usage", usage::report)
+            .with_id("getUsage", "Get turns, tokens and cost of agents by day.")
+            .requires(Right::Read)
+            .with_query::<UsageQuery>()
+            .with_response::<UsageReport>(200, "Days on which the agents used something.")
+            .with_errors(&[Code::LedgerUnavailable]),
+        ApiEndpoint::get("/a2a/status", status::a2a)
+            .with_id(
+                "getA2aStatus",
+                "Get A2A versions and bindings, with the health of each agent.",
+            )
+            .requires(Right::Read)
+            .with_response::<A2aStatus>(200, "Versions, bindings and agents."),
+    ]
+}
+
+fn of_one() -> Vec<ApiEndpoint> {
+    vec![
+        ApiEndpoint::get("/api/v1/agents/{id}", agents::show)
+            .with_id("getAgent", "Get one agent with its limits, health and use of slots.")
+            .requires(Right::Read)
+            .with_path_parameter::<AgentId>("id", ID)
+            .with_response::<AgentDetail>(200, "The agent.")
+            .with_errors(&[Code::AgentUnknown]),
+        ApiEndpoint::post("/api/v1/agents/{id}/wait", agents::wait)
+            .with_id("waitForAgent", "Wait until an agent has no running and no queued execution.")
+            .requires(Right::Read)
+            .with_path_parameter::<AgentId>("id", ID)
+            .with_query::<WaitQuery>()
+            .with_response::<AgentActivity>(200, "The agent is idle, or the time has elapsed.")
+            .with_errors(&[Code::AgentUnknown]),
+        ApiEndpoint::post("/api/v1/agents/{id}/enable", admin::enable)
+            .with_id("enableAgent", "Enable an agent.")
+            .requires(Right::Admin)
+            .with_path_parameter::<AgentId>("id", ID)
+            .with_response::<Switched>(200, "The agent accepts requests.")
+            .with_error_body::<SwitchRejected>(Code::ConfigurationRejected)
+            .with_errors(&[Code::AgentUnknown, Code::Draining]),
+        ApiEndpoint::post("/api/v1/agents/{id}/disable", admin::disable)
+            .with_id("disableAgent", "Disable an agent. Accepted executions continue.")
+            .requires(Right::Admin)
+            .with_path_parameter::<AgentId>("id", ID)
+            .with_response::<Switched>(200, "The agent is listed and refuses requests.")
+            .with_error_body::<SwitchRejected>(Code::ConfigurationRejected)
+            .with_errors(&[Code::AgentUnknown, Code::Draining]),
+        ApiEndpoint::get("/status/agents/{agent}", status::agent)
+            .with_id("getAgentStatus", "Get the status of one agent.")
+            .requires(Right::Read)
+            .with_path_parameter::<AgentId>("agent", ID)
+            .with_response::<AgentStatus>(200, "Status of the agent.")
+            .with_errors(&[Code::AgentUnknown]),
+    ]
+}

@@ -1,0 +1,156 @@
+//! Operations on executions.
+
+use algonius_a2a::problem::Problem;
+use algonius_actors::model::access::principal::Right;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::event::Event;
+use algonius_actors::model::id::ExecutionId;
+
+use crate::serve::api::endpoint::{ApiEndpoint, BodyContent, Of, shape};
+use crate::serve::api::executions::parts::{self, EventQuery, TextQuery};
+use crate::serve::api::executions::query::{ExportQuery, ListQuery, PageParameters};
+use crate::serve::api::executions::{self, create, detail, export};
+use crate::wire::api::create_execution::{ExecutionRequest, RequestName};
+use crate::wire::api::history::{
+    EventList, ExecutionDetail, ExportLine, TextPart, TextUpdate, WaitingPosition,
+};
+use crate::wire::api::{ExecutionEntry, ExecutionList};
+
+/// Description of the path parameter.
+const ID: &str = "Id of the execution, which is also the id of its A2A task.";
+
+/// Errors that refuse a request to an agent.
+const REFUSED: &[Code] = &[
+    Code::AgentUnknown,
+    Code::AgentRemoved,
+    Code::AgentDisabled,
+    Code::AgentQuarantined,
+    Code::RateLimited,
+    Code::Draining,
+    Code::Pressure,
+    Code::QueueFull,
+    Code::InvalidParams,
+    Code::InputRejected,
+    Code::InputTooLarge,
+    Code::OverrideRefused,
+    Code::MessageReused,
+    Code::ContentType,
+    Code::LedgerUnavailable,
+    Code::AcceptTimeout,
+];
+
+pub(super) fn operations() -> Vec<ApiEndpoint> {
+    let mut all = reading();
+    all.extend(changing());
+    all
+}
+
+fn reading() -> Vec<ApiEndpoint> {
+    vec![
+        ApiEndpoint::get("/api/v1/executions", executions::list)
+            .with_id(
+                "listExecutions",
+                "List executions that the caller may read, newest first, by page.",
+            )
+            .requires(Right::Read)
+            .with_query::<ListQuery>()
+            .with_query::<PageParameters>()
+            .with_response::<ExecutionList>(200, "A page of executions.")
+            .with_errors(&[Code::LedgerUnavailable]),
+        ApiEndpoint::get("/api/v1/executions/export", export::stream)
+            .with_id(
+                "exportExecutions",
+                "Export executions with their events, newest first, as a stream.",
+            )
+            .requires(Right::Read)
+            .with_query::<ListQuery>()
+            .with_query::<ExportQuery>()
+            .with_contents(200, "One JSON document per execution, one per line.", vec![lines()])
+            .with_errors(&[Code::LedgerUnavailable]),
+        ApiEndpoint::get("/api/v1/executions/{id}", detail::show)
+            .with_id("getExecution", "Get one execution with its attempts, events and texts.")
+            .requires(Right::Read)
+            .with_path_parameter::<ExecutionId>("id", ID)
+            .with_response::<ExecutionDetail>(200, "The execution.")
+            .with_errors(&[Code::ExecutionUnknown, Code::LedgerUnavailable]),
+        ApiEndpoint::get("/api/v1/executions/{id}/events", parts::events)
+            .with_id("listEvents", "List events of an execution, or follow them as a stream.")
+            .requires(Right::Read)
+            .with_path_parameter::<ExecutionId>("id", ID)
+            .with_query::<EventQuery>()
+            .with_header::<String>(
+                "Last-Event-ID",
+                "Id of the last event that the client received. An unknown id is ignored.",
+            )
+            .with_contents(
+                200,
+                "Events, as JSON or as server-sent events (`Accept`).",
+                vec![part(), stream()],
+            )
+            .with_errors(&[Code::ExecutionUnknown, Code::LedgerUnavailable]),
+        ApiEndpoint::get("/api/v1/executions/{id}/text", parts::text)
+            .with_id("getText", "Get a range of a text of an execution.")
+            .requires(Right::Read)
+            .with_path_parameter::<ExecutionId>("id", ID)
+            .with_query::<TextQuery>()
+            .with_response::<TextPart>(200, "The range; empty if the execution has no such text.")
+            .with_errors(&[Code::ExecutionUnknown, Code::LedgerUnavailable]),
+    ]
+}
+
+fn changing() -> Vec<ApiEndpoint> {
+    vec![
+        ApiEndpoint::post("/api/v1/executions", create::create)
+            .with_id("createExecution", "Send a request to an agent. Optionally wait for the outcome.")
+            .requires(Right::Run)
+            .with_header::<RequestName>("Idempotency-Key", "Key of the request, chosen by the caller. A repeated key returns the same execution.")
+            .with_body::<ExecutionRequest>()
+            .with_response::<ExecutionDetail>(200, "The execution has ended.")
+            .with_response::<ExecutionDetail>(202, "The execution is accepted and has not ended.")
+            .with_errors(REFUSED),
+        ApiEndpoint::post("/api/v1/executions/{id}/retry", create::retry)
+            .with_id("retryExecution", "Retry an ended execution as a new execution.")
+            .requires(Right::Run)
+            .with_path_parameter::<ExecutionId>("id", ID)
+            .with_response::<ExecutionDetail>(200, "The new execution has ended.")
+            .with_response::<ExecutionDetail>(202, "The new execution is accepted and has not ended.")
+            .with_errors(REFUSED)
+            .with_errors(&[Code::ExecutionUnknown, Code::ExecutionUnfinished, Code::NotReplayable]),
+        ApiEndpoint::post("/api/v1/executions/{id}/cancel", executions::cancel)
+            .with_id("cancelExecution", "Cancel an execution. The response follows when it has ended.")
+            .requires(Right::Run)
+            .with_path_parameter::<ExecutionId>("id", ID)
+            .with_response::<ExecutionEntry>(200, "The execution.")
+            .with_errors(&[Code::ExecutionUnknown, Code::ExecutionEnded, Code::LedgerUnavailable]),
+        ApiEndpoint::delete("/api/v1/executions/{id}", executions::remove)
+            .with_id(
+                "deleteExecution",
+                "Delete an ended execution with its events and texts.",
+            )
+            .requires(Right::Run)
+            .with_path_parameter::<ExecutionId>("id", ID)
+            .without_body(204, "The execution is deleted.")
+            .with_errors(&[Code::ExecutionUnknown, Code::ExecutionUnfinished, Code::LedgerUnavailable]),
+    ]
+}
+
+fn part() -> BodyContent {
+    BodyContent { media: "application/json", of: Of::Document(shape::<EventList>()) }
+}
+
+/// Describes the events of an event stream by their names.
+fn stream() -> BodyContent {
+    let kinds = vec![
+        ("event", shape::<Event>()),
+        ("text", shape::<TextUpdate>()),
+        ("queued", shape::<WaitingPosition>()),
+        ("rest", shape::<ExecutionEntry>()),
+        ("error", shape::<Problem>()),
+    ];
+    BodyContent { media: "text/event-stream", of: Of::Documents(kinds) }
+}
+
+fn lines() -> BodyContent {
+    let kinds = vec![("line", shape::<ExportLine>())];
+    BodyContent { media: "application/x-ndjson", of: Of::Documents(kinds) }
+}

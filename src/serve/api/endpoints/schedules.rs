@@ -1,0 +1,117 @@
+//! Operations on schedules.
+
+use algonius_actors::model::access::principal::Right;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::id::ScheduleId;
+
+use crate::serve::api::endpoint::ApiEndpoint;
+use crate::serve::api::schedules::mutations;
+use crate::serve::api::schedules::queries::{
+    self, CountQuery, OccurrencesQuery, ScheduleListQuery,
+};
+use crate::wire::api::schedules::{
+    OccurrenceList, Preview, PreviewRequest, ScheduleDetail, ScheduleEntry, ScheduleList,
+    ScheduleRequest,
+};
+
+/// Description of the path parameter.
+const ID: &str = "Id of the schedule.";
+
+/// Errors of operations on one schedule.
+const OF_ONE: &[Code] = &[Code::ScheduleUnknown, Code::LedgerUnavailable, Code::Draining];
+
+/// Errors that refuse a new or changed schedule.
+const REFUSED: &[Code] = &[
+    Code::AgentUnknown,
+    Code::AgentDisabled,
+    Code::OverrideRefused,
+    Code::LedgerUnavailable,
+    Code::Draining,
+];
+
+pub(super) fn operations() -> Vec<ApiEndpoint> {
+    let mut all = query_endpoints();
+    all.extend(mutation_endpoints());
+    all
+}
+
+fn query_endpoints() -> Vec<ApiEndpoint> {
+    vec![
+        ApiEndpoint::get("/api/v1/schedules", queries::list)
+            .with_id("listSchedules", "List schedules that the caller may read, sorted by id.")
+            .requires(Right::Read)
+            .with_query::<ScheduleListQuery>()
+            .with_response::<ScheduleList>(200, "A page of schedules.")
+            .with_errors(&[Code::ScheduleUnknown, Code::LedgerUnavailable, Code::Draining]),
+        ApiEndpoint::post("/api/v1/schedules/preview", queries::preview)
+            .with_id("previewSchedule", "Preview the due times of a cron expression.")
+            .requires(Right::Read)
+            .with_body::<PreviewRequest>()
+            .with_response::<Preview>(200, "Next due times."),
+        ApiEndpoint::get("/api/v1/schedules/{id}", queries::show)
+            .with_id("getSchedule", "Get one schedule with its next due times and statistics.")
+            .requires(Right::Read)
+            .with_path_parameter::<ScheduleId>("id", ID)
+            .with_response::<ScheduleDetail>(200, "The schedule.")
+            .with_errors(OF_ONE),
+        ApiEndpoint::get("/api/v1/schedules/{id}/next", queries::upcoming)
+            .with_id("listDueTimes", "List the next due times of a schedule.")
+            .requires(Right::Read)
+            .with_path_parameter::<ScheduleId>("id", ID)
+            .with_query::<CountQuery>()
+            .with_response::<Preview>(200, "Next due times.")
+            .with_errors(OF_ONE),
+        ApiEndpoint::get("/api/v1/schedules/{id}/occurrences", queries::occurrences)
+            .with_id("listOccurrences", "List past occurrences of a schedule, newest first.")
+            .requires(Right::Read)
+            .with_path_parameter::<ScheduleId>("id", ID)
+            .with_query::<OccurrencesQuery>()
+            .with_response::<OccurrenceList>(200, "A page of occurrences.")
+            .with_errors(OF_ONE),
+    ]
+}
+
+fn mutation_endpoints() -> Vec<ApiEndpoint> {
+    vec![
+        ApiEndpoint::post("/api/v1/schedules", mutations::create)
+            .with_id("createSchedule", "Create a schedule that the caller owns.")
+            .requires(Right::Run)
+            .with_body::<ScheduleRequest>()
+            .with_response::<ScheduleEntry>(201, "The schedule.")
+            .with_errors(REFUSED)
+            .with_errors(&[Code::ScheduleExists]),
+        ApiEndpoint::put("/api/v1/schedules/{id}", mutations::update)
+            .with_id("replaceSchedule", "Replace a schedule.")
+            .requires(Right::Run)
+            .with_path_parameter::<ScheduleId>("id", ID)
+            .with_body::<ScheduleRequest>()
+            .with_response::<ScheduleEntry>(200, "The schedule after the change.")
+            .with_errors(REFUSED)
+            .with_errors(&[Code::ScheduleUnknown, Code::ScheduleFixed, Code::ScheduleExists]),
+        ApiEndpoint::delete("/api/v1/schedules/{id}", mutations::remove)
+            .with_id("deleteSchedule", "Delete a schedule. Its executions continue.")
+            .requires(Right::Run)
+            .with_path_parameter::<ScheduleId>("id", ID)
+            .without_body(204, "The schedule is deleted.")
+            .with_errors(OF_ONE)
+            .with_errors(&[Code::ScheduleFixed]),
+        ApiEndpoint::post("/api/v1/schedules/{id}/pause", mutations::pause)
+            .with_id("pauseSchedule", "Pause a schedule.")
+            .requires(Right::Run)
+            .with_path_parameter::<ScheduleId>("id", ID)
+            .with_response::<ScheduleEntry>(200, "The schedule after the change.")
+            .with_errors(OF_ONE),
+        ApiEndpoint::post("/api/v1/schedules/{id}/resume", mutations::resume)
+            .with_id("resumeSchedule", "Resume a schedule from now on.")
+            .requires(Right::Run)
+            .with_path_parameter::<ScheduleId>("id", ID)
+            .with_response::<ScheduleEntry>(200, "The schedule after the change.")
+            .with_errors(OF_ONE),
+        ApiEndpoint::post("/api/v1/schedules/{id}/run", mutations::run)
+            .with_id("triggerSchedule", "Trigger a schedule now.")
+            .requires(Right::Run)
+            .with_path_parameter::<ScheduleId>("id", ID)
+            .with_response::<ScheduleEntry>(202, "The schedule is triggered.")
+            .with_errors(OF_ONE),
+    ]
+}

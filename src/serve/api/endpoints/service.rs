@@ -1,0 +1,48 @@
+//! Operations of the service itself.
+
+use algonius_actors::model::access::principal::Right;
+use algonius_actors::model::code::Code;
+
+use crate::serve::api::endpoint::{ApiEndpoint, BodyContent, Of};
+use crate::serve::ops::{pages, status};
+use crate::wire::api::ServiceStatus;
+use crate::wire::api::service::{HealthStatus, Readiness};
+
+/// Media types of pages about errors.
+fn documents() -> Vec<BodyContent> {
+    [pages::MARKDOWN, pages::HTML].map(|media| BodyContent { media, of: Of::Text }).into()
+}
+
+pub(super) fn operations() -> Vec<ApiEndpoint> {
+    let numbers = BodyContent { media: status::OPENMETRICS, of: Of::Text };
+    vec![
+        ApiEndpoint::get("/health", status::health)
+            .with_id("getHealth", "Check that the service responds. Needs no token.")
+            .with_response::<HealthStatus>(200, "The service responds."),
+        ApiEndpoint::get("/ready", status::ready)
+            .with_id("getReadiness", "Check whether the service accepts requests. Needs no token.")
+            .with_response::<Readiness>(200, "The service accepts requests.")
+            .with_response::<Readiness>(503, "The service refuses requests for these reasons."),
+        ApiEndpoint::get("/status", status::tree)
+            .with_id("getStatus", "Get the supervision tree, as far as the token permits.")
+            .requires(Right::Read)
+            .with_response::<ServiceStatus>(200, "The supervision tree."),
+        ApiEndpoint::get("/metrics", status::metrics)
+            .with_id("getMetrics", "Get metrics for Prometheus, where they are enabled.")
+            .requires(Right::Read)
+            .with_contents(200, "Metrics in OpenMetrics 1.0.", vec![numbers])
+            .with_errors(&[Code::PathUnknown]),
+        ApiEndpoint::get("/errors", pages::index)
+            .with_id("listErrors", "List all error codes. Needs no token.")
+            .with_contents(
+                200,
+                "List of codes, as HTML for browsers, else as Markdown.",
+                documents(),
+            ),
+        ApiEndpoint::get("/errors/{code}", pages::page)
+            .with_id("getErrorPage", "Get the page about an error code. Needs no token.")
+            .with_path_parameter::<String>("code", "Error code.")
+            .with_contents(200, "The page, as HTML for browsers, else as Markdown.", documents())
+            .with_errors(&[Code::PathUnknown]),
+    ]
+}

@@ -1,0 +1,147 @@
+//! Creation of executions: new requests and retries.
+
+use std::time::Duration;
+
+use algonius_a2a::v1_json::read;
+use algonius_a2a::{OVERRIDES, PARAMETERS};
+use algonius_actors::api::SubmitReply;
+use algonius_actors::decide::access::override_policy;
+use algonius_actors::model::access::principal::{Caller, Right};
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::request::Trigger;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::AgentId;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::{detail, execution_id};
+use crate::serve::App;
+use crate::serve::a2a::exposure;
+use crate::serve::a2a::operations::message;
+use crate::serve::a2a::request_headers::RequestMetadata;
+use crate::serve::api::invalid_params;
+use crate::serve::auth::caller::AuthenticatedCaller;
+use crate::serve::http::body;
+use crate::serve::http::path_param::Segment;
+use crate::serve::http::response::{self, ProblemBody, Refused, to_json};
+use crate::wire::api::create_execution::{ExecutionRequest, LONGEST_WAIT};
+
+/// Creates an execution. Responds with 200 after the end of the execution, or with 202 while it continues.
+///
+/// # Errors
+/// Fails like a message over A2A: in that case the service has recorded nothing.
+pub async fn create(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+    request: Request,
+) -> Result<Response, Refused> {
+    let metadata = RequestMetadata::of(request.headers())?;
+    let order = read_order(&body::json(&app, request).await?)?;
+    let agent = app.agents.id(&order.agent)?;
+    let caller = caller.may(Right::Run, Some(&agent))?;
+    if let Some(spec) = app.agents.get(&agent) {
+        app.access.rates.count(spec).await?;
+    }
+    let wait = order.wait;
+    let ticket = submit(&app, &caller, &agent, (order, metadata)).await?;
+    Ok(respond(&app, &caller, ticket, wait).await?)
+}
+
+/// Retries an execution with the same request.
+///
+/// # Errors
+/// `execution-unknown`, `execution-unfinished`, `not-replayable`, or an error as for a message over A2A.
+pub async fn retry(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+    Segment(id): Segment,
+) -> Result<Response, ProblemBody> {
+    let caller = caller.may(Right::Run, None)?;
+    let ticket = app.api.requests.retry(&caller, execution_id(&id)?).await?;
+    Ok(respond(&app, &caller, ticket, 0).await?)
+}
+
+fn read_order(bytes: &[u8]) -> Result<ExecutionRequest, Failure> {
+    let order: ExecutionRequest = serde_json::from_slice(bytes).map_err(|error| {
+        // A body that is JSON of another shape is a fault of its members, not of its syntax.
+        let code = if error.is_data() { Code::InvalidParams } else { Code::MalformedJson };
+        Failure::new(code, "the body must be an object with `agent`, and with `text` or `parts`")
+    })?;
+    if order.wait > LONGEST_WAIT {
+        return Err(invalid_params("`wait` must be 0 to 3600 seconds"));
+    }
+    if order.idempotency_key.as_ref().is_some_and(|key| key.trim().is_empty()) {
+        return Err(invalid_params("`idempotencyKey` must not be empty")); // As the header must not.
+    }
+    Ok(order)
+}
+
+async fn submit(
+    app: &App,
+    caller: &Caller,
+    agent: &AgentId,
+    (order, metadata): (ExecutionRequest, RequestMetadata),
+) -> Result<SubmitReply, Failure> {
+    let idempotency = order.idempotency_key.clone().or_else(|| metadata.idempotency.clone());
+    let probe = order.probe;
+    // The request takes the path of a message of 1.0, so that both have the same checks and the same defaults.
+    let message = read::send(json!({ "message": order_as_json(order)? }))?.message;
+    if let Some(spec) = app.agents.get(agent) {
+        exposure::reads(spec, &message.parts)?;
+    }
+    let metadata = RequestMetadata { idempotency, ..metadata };
+    let mut request = message::request(caller, agent, (message, metadata), None)?;
+    if let Some(spec) = app.agents.get(agent) {
+        override_policy::check_params(&spec.allowance, request.input.params.keys())?;
+    }
+    if probe {
+        request.origin.trigger = Trigger::Probe;
+    }
+    app.api.requests.submit(caller, request).await
+}
+
+/// Converts a request for an execution into an A2A message.
+fn order_as_json(order: ExecutionRequest) -> Result<Value, Failure> {
+    let parts = match (order.text, order.parts) {
+        (Some(text), None) => json!([{ "text": text }]),
+        (None, Some(parts)) => parts,
+        _ => return Err(invalid_params("the request must have either `text` or `parts`")),
+    };
+    let metadata = [(PARAMETERS, order.parameters), (OVERRIDES, order.overrides)];
+    let metadata = metadata.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    let mut message = json!({
+        "role": "ROLE_USER",
+        "messageId": order.message_id.unwrap_or_else(|| Uuid::new_v4().to_string()),
+        "parts": parts,
+        "metadata": Value::Object(metadata.collect::<Map<_, _>>()),
+    });
+    if let (Some(context), Value::Object(message)) = (order.context_id, &mut message) {
+        message.insert("contextId".to_owned(), context.into());
+    }
+    Ok(message)
+}
+
+/// Waits up to `wait` seconds for the end and returns the state of the execution.
+async fn respond(
+    app: &App,
+    caller: &Caller,
+    ticket: SubmitReply,
+    wait: u64,
+) -> Result<Response, Failure> {
+    let record = app.api.reader.execution(caller, ticket.execution).await?;
+    if wait > 0 {
+        let rest = app.api.requests.settled(&record.agent, record.id, ticket.progress);
+        // After the waiting time the caller receives the current state.
+        if let Ok(rest) = tokio::time::timeout(Duration::from_secs(wait), rest).await {
+            rest?;
+        }
+    }
+    // The record above is older than the wait.
+    let record = app.api.reader.reread(&record).await?;
+    let status = if record.outcome.is_some() { StatusCode::OK } else { StatusCode::ACCEPTED };
+    let detail = to_json(&detail::of(&app.api, &record).await?)?;
+    Ok(response::long("application/json", status, detail).into_response())
+}

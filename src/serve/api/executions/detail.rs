@@ -1,0 +1,198 @@
+//! One execution with all details, in a response of bounded size.
+
+use algonius_actors::api::Api;
+use algonius_actors::model::access::principal::Right;
+use algonius_actors::model::execution::content::Piece;
+use algonius_actors::model::execution::event::{
+    Event, EventKind, MessageRole, TextChannel, TextRange,
+};
+use algonius_actors::model::execution::record::Record;
+use algonius_actors::model::execution::trace::Trace;
+use algonius_actors::model::failure::Failure;
+use axum::extract::State;
+use axum::response::Response;
+
+use super::{attempts, execution_id};
+use crate::serve::App;
+use crate::serve::auth::caller::AuthenticatedCaller;
+use crate::serve::http::path_param::Segment;
+use crate::serve::http::response::{ProblemBody, ok, to_json};
+use crate::wire::api::ExecutionEntry;
+use crate::wire::api::history::{AttemptEntry, ExecutionDetail, TextEntry};
+
+/// Maximum number of bytes of each text; the text endpoint returns the rest.
+const LONGEST: u64 = 1 << 20;
+/// Maximum number of events; the event endpoint returns the rest.
+const EVENTS: u32 = 1000;
+
+/// Returns one execution with all details.
+///
+/// # Errors
+/// `execution-unknown`; fails also if the ledger cannot be read.
+pub async fn show(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+    Segment(id): Segment,
+) -> Result<Response, ProblemBody> {
+    let caller = caller.may(Right::Read, None)?;
+    let record = app.api.reader.execution(&caller, execution_id(&id)?).await?;
+    Ok(ok(&to_json(&of(&app.api, &record).await?)?))
+}
+
+/// Collects all details of an execution.
+///
+/// # Errors
+/// Fails if the ledger cannot be read.
+pub(super) async fn of(api: &Api, record: &Record) -> Result<ExecutionDetail, Failure> {
+    let mut read = DetailReader::of(api, record);
+    let (events, attempts) = read.events().await?;
+    let stderr = read.stream(TextChannel::Stderr).await?;
+    // A failed attempt has no answer. What its program printed is the best hint at the reason.
+    if read.output.text.is_empty() && record.outcome.is_some() {
+        read.output = read.stream(TextChannel::Stdout).await?;
+        let last = attempts.last().filter(|last| last.stamp == record.stamp);
+        let dropped = last.and_then(|last| last.dropped.get(TextChannel::Stdout.as_str()));
+        read.output.dropped = dropped.copied().unwrap_or_default();
+    }
+    let DetailReader { input, output, request, .. } = read;
+    let request = request.filter(|_| record.open_interruption().is_some());
+    let cut = [
+        ("input", input.is_cut),
+        ("request", request.as_ref().is_some_and(|request| request.is_cut)),
+        ("output", output.is_cut),
+        ("stderr", stderr.is_cut),
+    ];
+    let cut = cut.into_iter().filter(|(_, is_cut)| *is_cut).map(|(name, _)| name.to_owned());
+    let texts = api.reader.texts(record).await?.into_iter();
+    let output_dropped = Some(output.dropped).filter(|dropped| *dropped > 0);
+    let last = events.last().map(|event| event.number);
+    Ok(ExecutionDetail {
+        entry: ExecutionEntry::of(record, api.reader.queued(record).await),
+        message_id: record.message.0.clone(),
+        owner: record.owner.to_string(),
+        trace_id: Some(Trace::of_execution(record.trace.as_ref(), record.id).id.to_string()),
+        caller: api.reader.callers().await?.remove(&record.owner),
+        made_by: record.trigger.clone(),
+        access: record.access,
+        replayable: api.reader.can_retry(record).await?,
+        parameters: record.params.clone(),
+        working_directory: record.overrides.working_dir.clone(),
+        environment: record.overrides.env.clone(),
+        cut: cut.collect(),
+        input: input.text,
+        request: request.map(|request| request.text),
+        stderr: stderr.text,
+        output: record.outcome.map(|_| output.text),
+        output_dropped: record.outcome.and(output_dropped),
+        attempts,
+        texts: texts.map(entry).collect(),
+        events_after: last.filter(|last| *last < record.last_event),
+        events,
+    })
+}
+
+/// Converts a text range into an entry with the length of the text.
+pub(super) const fn entry(text: TextRange) -> TextEntry {
+    TextEntry { stamp: text.attempt_id, channel: text.channel, bytes: text.to }
+}
+
+/// Start of a text, as far as a response contains it.
+#[derive(Default)]
+struct TextStart {
+    text: String,
+    is_cut: bool,
+    /// Number of bytes of the text that were not stored.
+    dropped: u64,
+}
+
+/// Reader of the details of one execution.
+struct DetailReader<'r> {
+    api: &'r Api,
+    record: &'r Record,
+    input: TextStart,
+    /// Latest request of the agent, unless the caller has answered it.
+    request: Option<TextStart>,
+    output: TextStart,
+}
+
+impl<'r> DetailReader<'r> {
+    fn of(api: &'r Api, record: &'r Record) -> Self {
+        let (input, output) = (TextStart::default(), TextStart::default());
+        Self { api, record, input, request: None, output }
+    }
+
+    /// Reads all events; returns the first page of them and the attempts.
+    async fn events(&mut self) -> Result<(Vec<Event>, Vec<AttemptEntry>), Failure> {
+        let (mut first, mut attempts, mut after) = (Vec::new(), Vec::new(), 0);
+        loop {
+            let part = self.api.reader.some_events(self.record, after, EVENTS).await?;
+            let Some(last) = part.last() else { break };
+            after = last.number;
+            for event in &part {
+                attempts::note(&mut attempts, event);
+                self.read_event(&event.data).await?;
+            }
+            if first.is_empty() {
+                first = part;
+            }
+        }
+        attempts::finish(&mut attempts, self.record);
+        Ok((first, attempts))
+    }
+
+    /// Reads the texts of the caller's latest message, of the agent's latest request and of the artifacts.
+    async fn read_event(&mut self, fact: &EventKind) -> Result<(), Failure> {
+        match fact {
+            EventKind::Message { speaker: MessageRole::User, pieces, .. } => {
+                self.input = self.append_pieces(TextStart::default(), pieces).await?;
+                // A message of the caller answers the request before it.
+                self.request = None;
+            }
+            EventKind::Message { speaker: MessageRole::AgentQuestion, pieces, .. } => {
+                let mut request = TextStart::default();
+                for piece in pieces {
+                    if !request.text.is_empty() && !request.text.ends_with('\n') {
+                        request.text.push('\n');
+                    }
+                    request = self.append_pieces(request, std::slice::from_ref(piece)).await?;
+                }
+                self.request = Some(request);
+            }
+            EventKind::Artifact { pieces, .. } => {
+                let before = std::mem::take(&mut self.output);
+                self.output = self.append_pieces(before, pieces).await?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn append_pieces(
+        &self,
+        mut shown: TextStart,
+        pieces: &[Piece],
+    ) -> Result<TextStart, Failure> {
+        for piece in pieces {
+            shown.dropped += piece.dropped;
+            let TextRange { from, to, .. } = piece.text;
+            let room = LONGEST.saturating_sub(shown.text.len() as u64);
+            let end = to.min(from.saturating_add(room));
+            shown.is_cut |= end < to;
+            if end > from {
+                let span = TextRange { to: end, ..piece.text };
+                shown.text += &self.api.reader.passage(self.record, span).await?.text;
+            }
+        }
+        Ok(shown)
+    }
+
+    /// Reads the start of a stream of the last attempt.
+    async fn stream(&self, channel: TextChannel) -> Result<TextStart, Failure> {
+        let span = TextRange { attempt_id: self.record.stamp, channel, from: 0, to: LONGEST };
+        let text = self.api.reader.passage(self.record, span).await?.text;
+        // A few bytes, because the ledger cuts between characters and would return nothing for a part of one.
+        let next = TextRange { from: LONGEST, to: LONGEST + 8, ..span };
+        let is_cut = !self.api.reader.passage(self.record, next).await?.text.is_empty();
+        Ok(TextStart { text, is_cut, dropped: 0 })
+    }
+}

@@ -1,0 +1,104 @@
+//! Export of executions as a stream of lines, one JSON document for each execution, in bounded memory.
+
+use std::collections::VecDeque;
+
+use algonius_actors::api::Api;
+use algonius_actors::model::access::principal::{Caller, Right};
+use algonius_actors::model::execution::record::{Filter, Record};
+use algonius_actors::model::failure::Failure;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+
+use super::ndjson::NdjsonLine;
+use super::query::{self, QueryParameters};
+use crate::serve::App;
+use crate::serve::auth::caller::AuthenticatedCaller;
+use crate::serve::http::response::ProblemBody;
+
+/// Number of executions in one read.
+const PAGE: u32 = 100;
+
+/// Streams the executions that the caller may see, newest first, each in its state at the time of reading.
+///
+/// # Errors
+/// `invalid-params`, `forbidden`; fails also if the ledger cannot be read. If that happens during the stream, the
+/// connection is aborted, so that the client can detect the incomplete export.
+pub async fn stream(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+    asked: QueryParameters,
+) -> Result<Response, ProblemBody> {
+    let caller = caller.may(Right::Read, None)?;
+    let (query, with_text) = query::read_export(asked)?;
+    let filter = query.filter(&caller, app.api.reader.now())?;
+    let left = query.limit.map_or(u64::MAX, u64::from);
+    let (api, page) = (app.api.clone(), VecDeque::new());
+    let mut export = Export { api, caller, filter, with_text, left, page, open: None };
+    export.turn_page().await?; // What cannot be read at all is refused as a whole.
+    let lines = futures_util::stream::unfold(Some(export), async |export| {
+        let mut export = export?;
+        match export.next().await {
+            Ok(None) => None,
+            Ok(Some(bytes)) => Some((Ok(bytes), Some(export))),
+            // An error of the body aborts the connection. A clean end would make the export look complete.
+            Err(failure) => Some((Err(failure), None)),
+        }
+    });
+    let mut response = Body::from_stream(lines).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    Ok(response)
+}
+
+/// State of a running export.
+struct Export {
+    api: Api,
+    caller: Caller,
+    filter: Filter,
+    with_text: bool,
+    left: u64,
+    page: VecDeque<Record>,
+    open: Option<NdjsonLine>,
+}
+
+impl Export {
+    /// Returns the next bytes.
+    async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        loop {
+            if let Some(line) = self.open.take() {
+                let (bytes, line) = line.next_chunk(&self.api).await?;
+                self.open = line;
+                return Ok(Some(bytes.into()));
+            }
+            if self.page.is_empty() {
+                self.turn_page().await?;
+            }
+            let Some(record) = self.page.pop_front() else { return Ok(None) };
+            // Executions that were removed since the page was read are left out.
+            if let Some((head, line)) =
+                NdjsonLine::start(&self.api, &record, self.with_text).await?
+            {
+                self.open = Some(line);
+                return Ok(Some(head.into()));
+            }
+        }
+    }
+
+    async fn turn_page(&mut self) -> Result<(), Failure> {
+        let limit = u32::try_from(self.left.min(PAGE.into())).unwrap_or(PAGE);
+        if limit == 0 {
+            return Ok(());
+        }
+        let filter = Filter { limit, ..self.filter.clone() };
+        let records = self.api.reader.executions(&self.caller, filter).await?;
+        self.left = self.left.saturating_sub(records.len() as u64);
+        // Pages continue after the last id and not after a number of rows: rows may be removed meanwhile.
+        self.filter.before = records.last().map(|record| record.id).or(self.filter.before);
+        self.page = records.into();
+        Ok(())
+    }
+}

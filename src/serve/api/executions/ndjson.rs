@@ -1,0 +1,127 @@
+//! One execution as one line of JSON, written part by part: no text is in memory as a whole.
+
+use std::collections::VecDeque;
+
+use algonius_actors::api::Api;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::event::TextRange;
+use algonius_actors::model::execution::record::Record;
+use algonius_actors::model::failure::Failure;
+use serde::Serialize;
+use serde_json::json;
+
+use super::detail::entry;
+use crate::wire::api::ExecutionEntry;
+
+/// Number of events in one read.
+const EVENTS: u32 = 500;
+/// Number of bytes of a text in one read.
+const PASSAGE: u64 = 64 << 10;
+
+/// Line that is partly written.
+pub(super) struct NdjsonLine {
+    record: Record,
+    at: At,
+    with_text: bool,
+    /// Texts that are not written yet.
+    texts: VecDeque<TextRange>,
+}
+
+/// Position in a line.
+enum At {
+    /// After the event with this number.
+    Events(u64),
+    /// Before a text: the first one or a later one.
+    Texts { is_first: bool },
+    /// Within a text, before this remaining range.
+    Text(TextRange),
+}
+
+impl NdjsonLine {
+    /// Starts a line; returns `None` if the execution was removed meanwhile.
+    pub(super) async fn start(
+        api: &Api,
+        record: &Record,
+        with_text: bool,
+    ) -> Result<Option<(String, Self)>, Failure> {
+        let record = match api.reader.reread(record).await {
+            Err(gone) if gone.code == Code::ExecutionUnknown => return Ok(None),
+            read => read?,
+        };
+        let texts = if with_text { api.reader.texts(&record).await? } else { Vec::new() };
+        let more = json!({
+            "owner": record.owner.to_string(),
+            "messageId": record.message.0,
+            "parameters": record.params,
+            "madeBy": record.trigger,
+        });
+        // Two objects become one by dropping the brace between them; events and texts follow before the last brace.
+        let (head, more) = (open(&ExecutionEntry::from(&record)), open(&more).split_off(1));
+        let line = Self { record, at: At::Events(0), with_text, texts: texts.into() };
+        Ok(Some((format!("{head},{more},\"events\":["), line)))
+    }
+
+    /// Returns the next part of the line and its remaining state, or `None` at its end.
+    pub(super) async fn next_chunk(self, api: &Api) -> Result<(String, Option<Self>), Failure> {
+        match self.at {
+            At::Events(after) => self.events(api, after).await,
+            At::Texts { is_first } => Ok(self.next_text(is_first)),
+            At::Text(span) => self.read_range(api, span).await,
+        }
+    }
+
+    async fn events(mut self, api: &Api, after: u64) -> Result<(String, Option<Self>), Failure> {
+        let part = api.reader.some_events(&self.record, after, EVENTS).await?;
+        let Some(last) = part.last().map(|event| event.number) else {
+            self.at = At::Texts { is_first: true };
+            return Ok(("]".to_owned(), Some(self)));
+        };
+        let events: Vec<_> = part.iter().map(whole).collect();
+        let joins = if after == 0 { "" } else { "," };
+        self.at = At::Events(last);
+        Ok((format!("{joins}{}", events.join(",")), Some(self)))
+    }
+
+    fn next_text(mut self, is_first: bool) -> (String, Option<Self>) {
+        let begins = if is_first && self.with_text { ",\"texts\":[" } else { "" };
+        let Some(span) = self.texts.pop_front() else {
+            let ends = if self.with_text { "]" } else { "" };
+            return (format!("{begins}{ends}}}\n"), None);
+        };
+        let joins = if is_first { "" } else { "," };
+        self.at = At::Text(span);
+        (format!("{begins}{joins}{},\"text\":\"", open(&entry(span))), Some(self))
+    }
+
+    async fn read_range(
+        mut self,
+        api: &Api,
+        span: TextRange,
+    ) -> Result<(String, Option<Self>), Failure> {
+        let to = span.to.min(span.from.saturating_add(PASSAGE));
+        let part = api.reader.passage(&self.record, TextRange { to, ..span }).await?;
+        // Parts of a JSON string can be escaped one by one, because the ledger never cuts inside a character.
+        let quoted = whole(&part.text);
+        let inner = quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+        let mut text = inner.unwrap_or_default().to_owned();
+        self.at = if part.text.is_empty() || part.to() >= span.to {
+            text.push_str("\"}");
+            At::Texts { is_first: false }
+        } else {
+            At::Text(TextRange { from: part.to(), ..span })
+        };
+        Ok((text, Some(self)))
+    }
+}
+
+/// Serializes a shape. All shapes here are valid JSON, so serialization does not fail.
+fn whole(shape: &impl Serialize) -> String {
+    serde_json::to_string(shape).unwrap_or_default()
+}
+
+/// Serializes an object without its closing brace.
+fn open(shape: &impl Serialize) -> String {
+    let mut text = whole(shape);
+    text.pop();
+    text
+}

@@ -1,0 +1,158 @@
+//! Parts of the texts and events of an execution.
+
+use algonius_actors::model::access::principal::Right;
+use algonius_actors::model::execution::AttemptId;
+use algonius_actors::model::execution::event::{TextChannel, TextRange};
+use algonius_actors::model::failure::Failure;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::detail::entry;
+use super::{execution_id, stream};
+use crate::serve::App;
+use crate::serve::a2a::request_headers::RequestMetadata;
+use crate::serve::a2a::sse::is_read;
+use crate::serve::api::invalid_params;
+use crate::serve::auth::caller::AuthenticatedCaller;
+use crate::serve::http::path_param::Segment;
+use crate::serve::http::response::{ProblemBody, ok, to_json};
+use crate::wire::api::history::{EventList, TextPart};
+
+/// Number of bytes of a part if the caller requests none.
+const PART: u64 = 64 << 10;
+/// Maximum number of bytes of a part.
+const LONGEST_PART: u64 = 1 << 20;
+/// Default and maximum number of events of a page.
+const EVENTS: u32 = 1000;
+
+/// Requested part of a text.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TextQuery {
+    /// Turn number; by default the last turn.
+    #[schemars(range(max = u32::MAX))]
+    turn: Option<u32>,
+    /// Attempt number; by default the last attempt.
+    #[schemars(range(max = u32::MAX))]
+    attempt: Option<u32>,
+    /// Channel of the text; by default standard output.
+    channel: Option<TextChannel>,
+    /// Position of the first byte.
+    #[serde(default)]
+    from: u64,
+    /// Maximum number of bytes; by default 65536.
+    #[schemars(range(min = 4, max = LONGEST_PART))]
+    limit: Option<u64>,
+}
+
+/// Returns a part of a text, by default of the standard output of the last attempt.
+///
+/// # Errors
+/// `invalid-params`, `execution-unknown`; fails also if the ledger cannot be read.
+pub async fn text(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+    Segment(id): Segment,
+    query: Result<Query<TextQuery>, QueryRejection>,
+) -> Result<Response, ProblemBody> {
+    let caller = caller.may(Right::Read, None)?;
+    let record = app.api.reader.execution(&caller, execution_id(&id)?).await?;
+    let known = "the query takes `turn`, `attempt`, `channel`, `from` and `limit`";
+    let Query(query) = query.map_err(|_rejected| invalid_params(known))?;
+    let limit = query.limit.unwrap_or(PART);
+    if !(4..=LONGEST_PART).contains(&limit) {
+        return Err(invalid_params("`limit` must be 4 to 1048576").into());
+    }
+    let stamp = AttemptId {
+        turn: query.turn.unwrap_or(record.stamp.turn),
+        attempt: query.attempt.unwrap_or(record.stamp.attempt),
+    };
+    let channel = query.channel.unwrap_or(TextChannel::Stdout);
+    let (from, to) = (query.from, query.from.saturating_add(limit));
+    // The length is read first: all bytes within that length are readable afterwards.
+    let texts = app.api.reader.texts(&record).await?;
+    let is_it = |text: &&TextRange| (text.attempt_id, text.channel) == (stamp, channel);
+    let none = TextRange { attempt_id: stamp, channel, from: 0, to: 0 };
+    let of = entry(texts.iter().find(is_it).copied().unwrap_or(none));
+    let part = app.api.reader.passage(&record, TextRange { from, to, ..none }).await?;
+    Ok(ok(&to_json(&TextPart { of, from: part.from, to: part.to(), text: part.text })?))
+}
+
+/// Requested page of events.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EventQuery {
+    /// Number of the event after which the page starts; by default the page starts with the first event.
+    after: Option<u64>,
+    /// Maximum number of events; by default 1000.
+    #[schemars(range(min = 1, max = EVENTS))]
+    limit: Option<u32>,
+    /// Channels of the texts that an event stream also contains while they grow, separated by commas.
+    #[schemars(regex(
+        pattern = r"^(input|stdout|stderr|answer|parts)(,(input|stdout|stderr|answer|parts)){0,4}$"
+    ))]
+    text: Option<String>,
+}
+
+/// Parses the channels that a query names.
+fn channels(text: Option<&str>) -> Result<Vec<TextChannel>, Failure> {
+    let mut channels = Vec::new();
+    for word in text.into_iter().flat_map(|text| text.split(',')) {
+        let channel = TextChannel::parse(word);
+        let channel = channel.ok_or_else(|| {
+            invalid_params(
+                "`text` takes `input`, `stdout`, `stderr`, `answer` and `parts`, with commas",
+            )
+        })?;
+        if !channels.contains(&channel) {
+            channels.push(channel);
+        }
+    }
+    Ok(channels)
+}
+
+/// Returns a page of events or, for a client that accepts event streams, a stream of all events up to the end of the
+/// execution.
+///
+/// # Errors
+/// `invalid-params`, `execution-unknown`; fails also if the ledger cannot be read.
+pub async fn events(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+    Segment(id): Segment,
+    headers: HeaderMap,
+    query: Result<Query<EventQuery>, QueryRejection>,
+) -> Result<Response, ProblemBody> {
+    let caller = caller.may(Right::Read, None)?;
+    let record = app.api.reader.execution(&caller, execution_id(&id)?).await?;
+    let Query(query) = query.map_err(|_rejected| {
+        invalid_params("the query takes `after` and `limit`, both numbers, and `text`")
+    })?;
+    let limit = query.limit.unwrap_or(EVENTS);
+    if !(1..=EVENTS).contains(&limit) {
+        return Err(invalid_params("`limit` must be 1 to 1000").into());
+    }
+    if is_read(&headers) {
+        // A browser that reconnects repeats the address with the old `after`, so the header is the newer position.
+        let known = RequestMetadata::of(&headers)?.after;
+        let after = known.unwrap_or_else(|| query.after.unwrap_or_default().into());
+        let channels = channels(query.text.as_deref())?;
+        return Ok(stream::response(app.api.clone(), record, &after, &channels));
+    }
+    let after = query.after.unwrap_or_default();
+    let events = app.api.reader.some_events(&record, after, limit).await?;
+    let last = events.last().map_or(after, |event| event.number);
+    let list = EventList {
+        after: last,
+        more: last < record.last_event,
+        state: record.shown(),
+        stamp: record.stamp,
+        ended: record.outcome.is_some(),
+        events,
+    };
+    Ok(ok(&to_json(&list)?))
+}

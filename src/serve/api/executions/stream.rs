@@ -1,0 +1,145 @@
+//! Live events and texts of an execution as server-sent events.
+
+use std::convert::Infallible;
+
+use algonius_a2a::problem;
+use algonius_actors::api::{Api, Follow, Next};
+use algonius_actors::model::execution::AttemptId;
+use algonius_actors::model::execution::event::{TextChannel, TextRange};
+use algonius_actors::model::execution::record::Record;
+use algonius_actors::model::failure::Failure;
+use axum::response::Response;
+use axum::response::sse::Event;
+use serde::Serialize;
+
+use crate::serve::a2a::sse;
+use crate::serve::a2a::streaming::event_id::EventId;
+use crate::serve::a2a::streaming::text_stream::{Texts, is_end_of_work};
+use crate::wire::api::ExecutionEntry;
+use crate::wire::api::history::{TextUpdate, WaitingPosition};
+
+/// Streams an execution from a position to its end, with the texts of these channels.
+pub(super) fn response(
+    api: Api,
+    record: Record,
+    after: &EventId,
+    channels: &[TextChannel],
+) -> Response {
+    let follow =
+        Follow::new(api.reader.clone(), record.clone(), after.event, None).past_questions();
+    let follow = if channels.is_empty() { follow } else { follow.with_text() };
+    // A stream from the start contains all attempts; a later one starts with the present attempt.
+    let stamp = if after.event == 0 { AttemptId::FIRST } else { record.stamp };
+    let texts = Texts::new(stamp, channels);
+    let texts = after.texts.as_ref().map_or(texts.clone(), |known| texts.after(known));
+    let has_text = !channels.is_empty();
+    let event = after.event;
+    let feed = ExecutionRemainder {
+        api,
+        record,
+        follow,
+        texts,
+        has_text,
+        event,
+        next: None,
+        has_grown: false,
+    };
+    sse::stream(futures_util::stream::unfold(Some(feed), async |feed| {
+        let mut feed = feed?;
+        match feed.next().await {
+            Ok(None) => None,
+            Ok(Some(line)) => Some((Ok::<_, Infallible>(line), Some(feed))),
+            // The status was sent with the first bytes, so a failure can only be an event.
+            Err(failure) => Some((Ok(refusal(&failure)), None)),
+        }
+    }))
+}
+
+/// The rest of an execution that a stream has yet to send.
+struct ExecutionRemainder {
+    api: Api,
+    record: Record,
+    follow: Follow,
+    texts: Texts,
+    has_text: bool,
+    /// Number of the last event that was sent.
+    event: u64,
+    /// The item that follows all text that exists now.
+    next: Option<Next>,
+    /// True if there may be text that was not sent.
+    has_grown: bool,
+}
+
+impl ExecutionRemainder {
+    async fn next(&mut self) -> Result<Option<Event>, Failure> {
+        loop {
+            if self.has_grown {
+                match self.texts.next(&self.api, &self.record).await? {
+                    Some((span, text)) => return Ok(Some(self.text_event(span, text))),
+                    None => self.has_grown = false,
+                }
+            }
+            if let Some(next) = self.next.take() {
+                return Ok(self.line(next));
+            }
+            match self.follow.next().await? {
+                None => return Ok(None),
+                Some(Next::Grown(_)) => self.has_grown = true,
+                Some(next) => {
+                    self.has_grown = self.has_text && is_end_of_text(&next);
+                    // Text that exists now precedes the event that ends it, so the event waits.
+                    self.next = Some(next);
+                }
+            }
+        }
+    }
+
+    /// Only recorded items have a position after which a client can resume the stream.
+    fn line(&mut self, next: Next) -> Option<Event> {
+        Some(match next {
+            Next::Event(event) => {
+                self.texts.take(&event.data);
+                self.event = event.number;
+                Event::default().id(self.place()).event("event").data(whole(&event))
+            }
+            Next::Queued(queued) => {
+                let told = WaitingPosition { queue: queued, message: queued.to_string() };
+                Event::default().event("queued").data(whole(&told))
+            }
+            Next::Rest(record) => {
+                let entry = ExecutionEntry::from(&*record);
+                Event::default().event("rest").data(whole(&entry))
+            }
+            // The loop handles growth before it gets here.
+            Next::Grown(_) => return None,
+        })
+    }
+
+    fn text_event(&self, span: TextRange, text: String) -> Event {
+        let TextRange { attempt_id: stamp, channel, from, to } = span;
+        let told = TextUpdate { stamp, channel, from, to, text };
+        Event::default().id(self.place()).event("text").data(whole(&told))
+    }
+
+    fn place(&self) -> String {
+        EventId { event: self.event, within: 0, texts: self.texts.place() }.to_string()
+    }
+}
+
+/// Returns true if the attempt produces no more text after `next`, so that all of its text is sent before.
+fn is_end_of_text(next: &Next) -> bool {
+    match next {
+        Next::Event(event) => is_end_of_work(&event.data),
+        Next::Rest(_) => true,
+        Next::Queued(_) | Next::Grown(_) => false,
+    }
+}
+
+/// Serializes a shape. All shapes here are valid JSON, so serialization does not fail.
+fn whole(shape: &impl Serialize) -> String {
+    serde_json::to_string(shape).unwrap_or_default()
+}
+
+fn refusal(failure: &Failure) -> Event {
+    Event::default().event("error").data(whole(&problem::document(failure)))
+}

@@ -1,0 +1,183 @@
+//! Questions of agents: list, answers, and the permission decisions.
+
+use algonius_actors::api::CallerAnswer;
+use algonius_actors::model::access::principal::Right;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::{AgentId, ExecutionId};
+use algonius_actors::model::interaction::{InteractionFilter, InteractionId, InteractionState};
+use algonius_actors::model::permission::DecisionFilter;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, Request, State};
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{invalid_params, json_body};
+use crate::serve::App;
+use crate::serve::auth::caller::AuthenticatedCaller;
+use crate::serve::http::path_param::Segment;
+use crate::serve::http::response::{ProblemBody, ok, to_json};
+use crate::wire::api::interactions::{
+    AnswerRequest, DecisionEntry, DecisionList, InteractionEntry, InteractionList,
+};
+
+/// Number of entries on a page if the caller requests none.
+const PAGE: u32 = 50;
+
+/// Maximum number of entries on a page.
+const LONGEST_PAGE: u32 = 1000;
+
+/// Filter of interactions.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InteractionQuery {
+    /// State of the interactions; by default all.
+    #[schemars(with = "Option<InteractionState>")]
+    state: Option<String>,
+    /// Id of the execution.
+    #[schemars(with = "Option<ExecutionId>")]
+    execution: Option<String>,
+    /// Maximum number of interactions; by default 50.
+    #[schemars(range(min = 1, max = LONGEST_PAGE))]
+    limit: Option<u32>,
+    /// Cursor of the page: the value of `next` of the previous page.
+    #[schemars(with = "Option<InteractionId>")]
+    cursor: Option<String>,
+}
+
+/// Filter of permission decisions.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DecisionQuery {
+    /// Id of the agent.
+    #[schemars(with = "Option<AgentId>")]
+    agent: Option<String>,
+    /// Id of the execution.
+    #[schemars(with = "Option<ExecutionId>")]
+    execution: Option<String>,
+    /// Number after which the page begins; by default 0.
+    after: Option<u64>,
+    /// Maximum number of decisions; by default 50.
+    #[schemars(range(min = 1, max = LONGEST_PAGE))]
+    limit: Option<u32>,
+}
+
+/// Lists the interactions that the caller may see, newest first.
+///
+/// # Errors
+/// `invalid-params`, `forbidden`; fails also if the ledger cannot be read.
+pub async fn list(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+    query: Result<Query<InteractionQuery>, QueryRejection>,
+) -> Result<Response, ProblemBody> {
+    let caller = caller.may(Right::Read, None)?;
+    let known = "the query takes `state`, `execution`, `limit` (1 to 1000) and `cursor`";
+    let query = query.map(|Query(query)| query).map_err(|_rejected| invalid_params(known))?;
+    let limit = page_size(query.limit).ok_or_else(|| invalid_params(known))?;
+    let state = parsed(query.state.as_deref(), InteractionState::parse);
+    let execution = parsed(query.execution.as_deref(), ExecutionId::parse);
+    let before = parsed(query.cursor.as_deref(), InteractionId::parse);
+    let (Some(state), Some(execution), Some(before)) = (state, execution, before) else {
+        return Err(invalid_params(known).into());
+    };
+    let filter = InteractionFilter {
+        state,
+        execution,
+        before,
+        // One more entry than requested shows whether there is a next page.
+        limit: limit + 1,
+        ..InteractionFilter::default()
+    };
+    let mut found = app.api.approvals.interactions(&caller, filter).await?;
+    let more = found.len() > limit as usize;
+    found.truncate(limit as usize);
+    let next = found.last().filter(|_| more).map(|one| one.id);
+    let interactions = found.into_iter().map(InteractionEntry::from).collect();
+    Ok(ok(&to_json(&InteractionList { interactions, next })?))
+}
+
+/// Returns one interaction.
+///
+/// # Errors
+/// `interaction-unknown`, `forbidden`.
+pub async fn show(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+    Segment(id): Segment,
+) -> Result<Response, ProblemBody> {
+    let caller = caller.may(Right::Read, None)?;
+    let one = app.api.approvals.interaction(&caller, interaction_id(&id)?).await?;
+    Ok(ok(&to_json(&InteractionEntry::from(one))?))
+}
+
+/// Answers an interaction. The response follows after the answer is recorded.
+///
+/// # Errors
+/// `interaction-unknown`, `interaction-closed`, `interaction-changed`, `answer-invalid`, `forbidden`.
+pub async fn answer(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+    Segment(id): Segment,
+    request: Request,
+) -> Result<Response, ProblemBody> {
+    // A caller that may see the interaction learns why the answer is refused. For others it does not exist.
+    let caller = caller.may(Right::Read, None)?;
+    let id = interaction_id(&id)?;
+    let body: AnswerRequest = json_body(&app, request).await?;
+    let Some(value) = body.value() else {
+        let sentence = "the body needs exactly one of `verdict` (allow or deny), `option`, `text`, `values` and \
+                        `decline`; `reason` goes with the verdict deny only";
+        return Err(Failure::new(Code::AnswerInvalid, sentence).into());
+    };
+    let given = CallerAnswer { value, digest: body.digest, channel: "api", message: None };
+    let reply = app.api.approvals.answer(&caller, id, given).await?;
+    Ok(ok(&to_json(&InteractionEntry::from(reply.interaction))?))
+}
+
+/// Lists the permission decisions, oldest first.
+///
+/// # Errors
+/// `invalid-params`, `forbidden`.
+pub async fn decisions(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+    query: Result<Query<DecisionQuery>, QueryRejection>,
+) -> Result<Response, ProblemBody> {
+    let caller = caller.may(Right::Admin, None)?;
+    let known = "the query takes `agent`, `execution`, `after` and `limit` (1 to 1000)";
+    let query = query.map(|Query(query)| query).map_err(|_rejected| invalid_params(known))?;
+    let limit = page_size(query.limit).ok_or_else(|| invalid_params(known))?;
+    let agent = parsed(query.agent.as_deref(), |id| AgentId::new(id).ok());
+    let execution = parsed(query.execution.as_deref(), ExecutionId::parse);
+    let (Some(agent), Some(execution)) = (agent, execution) else {
+        return Err(invalid_params(known).into());
+    };
+    let after = query.after.unwrap_or_default();
+    let filter = DecisionFilter { agent, execution, after, limit: limit + 1 };
+    let mut found = app.api.approvals.decisions(&caller, filter).await?;
+    let more = found.len() > limit as usize;
+    found.truncate(limit as usize);
+    let next = found.last().filter(|_| more).map(|(number, _)| *number);
+    let decisions = found.into_iter().map(DecisionEntry::from).collect();
+    Ok(ok(&to_json(&DecisionList { decisions, next })?))
+}
+
+fn page_size(wanted: Option<u32>) -> Option<u32> {
+    let limit = wanted.unwrap_or(PAGE);
+    (1..=LONGEST_PAGE).contains(&limit).then_some(limit)
+}
+
+/// Parses an optional parameter; `None` if it is present and invalid.
+fn parsed<T>(given: Option<&str>, parse: impl Fn(&str) -> Option<T>) -> Option<Option<T>> {
+    match given {
+        None => Some(None),
+        Some(text) => parse(text).map(Some),
+    }
+}
+
+fn interaction_id(id: &str) -> Result<InteractionId, Failure> {
+    let unknown = || Failure::new(Code::InteractionUnknown, "there is no such interaction");
+    InteractionId::parse(id).ok_or_else(unknown)
+}

@@ -1,0 +1,135 @@
+//! Responses of an operation: successful ones, and errors from the table of codes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use algonius_a2a::problem::{self, Problem};
+use algonius_actors::model::code::Code;
+use serde_json::{Map, Value, json};
+
+use super::{Components, put};
+use crate::serve::api::endpoint::{ApiEndpoint, BodyContent, EndpointResponse, Of, shape};
+
+/// Header that every response has.
+const REQUEST_ID: (&str, &str) = ("X-Request-Id", "RequestId");
+/// Header with the seconds to wait before the next request.
+const RETRY_AFTER: (&str, &str) = ("Retry-After", "RetryAfter");
+/// Header with the authentication scheme.
+const AUTHENTICATE: (&str, &str) = ("WWW-Authenticate", "Authenticate");
+
+/// Returns the descriptions of the headers by name.
+pub(super) fn headers() -> Value {
+    let header = |says: &str, schema: Value| json!({"description": says, "required": true, "schema": schema});
+    json!({
+        REQUEST_ID.1: header(
+            "The id of the request, also in the log: the caller's own where it sent one.",
+            json!({"type": "string"}),
+        ),
+        RETRY_AFTER.1: header(
+            "Seconds after which the request may be sent again.",
+            json!({"type": "integer", "minimum": 1}),
+        ),
+        AUTHENTICATE.1: header("How to authenticate.", json!({"type": "string", "const": "Bearer"})),
+    })
+}
+
+/// Returns all responses of an operation by status.
+pub(super) fn all(operation: &ApiEndpoint, shapes: &mut Components) -> Value {
+    let mut all = Map::new();
+    for answer in &operation.responses {
+        all.insert(answer.status.to_string(), good(answer, shapes));
+    }
+    for (status, codes) in by_status(&operation.errors.codes) {
+        // A status has one response, so the code with additional members describes all codes of its status.
+        let richer =
+            operation.errors.with_body.iter().find(|(code, _)| codes.contains(code.as_str()));
+        let response = match richer {
+            Some((_, of)) => {
+                let schema = of(&mut shapes.responses).to_value();
+                refusal(status, &codes, schema)
+            }
+            None => usual(status, &codes, shapes),
+        };
+        all.insert(status.to_string(), response);
+    }
+    all.into()
+}
+
+fn good(answer: &EndpointResponse, shapes: &mut Components) -> Value {
+    let mut response = json!({"description": answer.description, "headers": named(&[REQUEST_ID])});
+    let contents = answer.contents.iter();
+    let contents: Map<_, _> =
+        contents.map(|content| (content.media.to_owned(), held(content, shapes))).collect();
+    if !contents.is_empty() {
+        put(&mut response, "content", contents.into());
+    }
+    response
+}
+
+/// Generates the content of a response. Lines and events are separate documents, which OpenAPI 3.1 cannot describe
+/// within a body.
+fn held(content: &BodyContent, shapes: &mut Components) -> Value {
+    match &content.of {
+        Of::Document(of) => json!({"schema": of(&mut shapes.responses)}),
+        Of::Text => json!({"schema": {"type": "string"}}),
+        Of::Documents(kinds) => {
+            let kinds = kinds
+                .iter()
+                .map(|(kind, of)| ((*kind).to_owned(), of(&mut shapes.responses).to_value()));
+            let kinds: Map<_, _> = kinds.collect();
+            json!({"schema": {"type": "string"}, "x-documents": kinds})
+        }
+    }
+}
+
+/// Groups the codes by their HTTP status.
+fn by_status(codes: &[Code]) -> BTreeMap<u16, BTreeSet<&'static str>> {
+    let mut all = BTreeMap::<_, BTreeSet<_>>::new();
+    for code in codes {
+        all.entry(problem::numbers(*code).http).or_default().insert(code.as_str());
+    }
+    all
+}
+
+/// Returns a reference to the response for these codes, which the document contains only once.
+fn usual(status: u16, codes: &BTreeSet<&'static str>, shapes: &mut Components) -> Value {
+    let name = codes.iter().map(|code| title(code)).collect::<Vec<_>>().join("Or");
+    // Most operations have the same errors; written out at each, they would make up most of the document.
+    if !shapes.refusals.contains_key(&name) {
+        let mut schema = shape::<Problem>()(&mut shapes.responses).to_value();
+        let narrower = json!({"status": {"const": status}, "code": {"enum": codes}});
+        put(&mut schema, "properties", narrower);
+        shapes.refusals.insert(name.clone(), refusal(status, codes, schema));
+    }
+    json!({"$ref": format!("#/components/responses/{name}")})
+}
+
+fn refusal(status: u16, codes: &BTreeSet<&'static str>, schema: Value) -> Value {
+    let says =
+        codes.iter().filter_map(|word| Some(format!("`{word}`: {}.", Code::parse(word)?.hint())));
+    let headers = match status {
+        401 => named(&[REQUEST_ID, AUTHENTICATE]),
+        429 | 503 => named(&[REQUEST_ID, RETRY_AFTER]),
+        _ => named(&[REQUEST_ID]),
+    };
+    json!({
+        "description": says.collect::<Vec<_>>().join("\n\n"),
+        "headers": headers,
+        "content": {"application/problem+json": {"schema": schema}},
+    })
+}
+
+fn named(headers: &[(&str, &str)]) -> Value {
+    let named = headers.iter().map(|(name, described)| {
+        ((*name).to_owned(), json!({"$ref": format!("#/components/headers/{described}")}))
+    });
+    named.collect::<Map<_, _>>().into()
+}
+
+/// Converts a code into a component name: `queue-full` becomes `QueueFull`.
+fn title(code: &str) -> String {
+    let words = code.split('-').map(|word| {
+        let (first, rest) = word.split_at_checked(1).unwrap_or_default();
+        first.to_uppercase() + rest
+    });
+    words.collect()
+}

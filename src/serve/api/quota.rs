@@ -1,0 +1,58 @@
+//! Accounts that agents use: their state, and the reopening of an account.
+
+use algonius_actors::model::access::principal::{Caller, Right};
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::observation::status::AccountStatus;
+use axum::extract::State;
+use axum::response::Response;
+
+use crate::serve::App;
+use crate::serve::auth::caller::AuthenticatedCaller;
+use crate::serve::http::path_param::Segment;
+use crate::serve::http::response::{ProblemBody, ok, to_json};
+use crate::wire::api::quota::AccountList;
+
+/// Lists the accounts of the agents that the caller may use.
+///
+/// # Errors
+/// `forbidden`.
+pub async fn list(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+) -> Result<Response, ProblemBody> {
+    let caller = caller.may(Right::Read, None)?;
+    Ok(ok(&to_json(&AccountList { accounts: accounts(&app, &caller, Right::Read) })?))
+}
+
+/// Reopens an account, whatever the reason for which it is closed. Executions that wait for the account continue at
+/// once.
+///
+/// # Errors
+/// `account-unknown`, or `forbidden` for an account that is shared by agents outside the caller's scope.
+pub async fn reopen(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+    Segment(name): Segment,
+) -> Result<Response, ProblemBody> {
+    let caller = caller.may(Right::Admin, None)?;
+    let of = |all: Vec<AccountStatus>| all.into_iter().find(|one| one.account.0 == name);
+    let unknown = || Failure::new(Code::AccountUnknown, "no agent works under this account");
+    let seen = of(accounts(&app, &caller, Right::Admin)).ok_or_else(unknown)?;
+    let whole = of(app.api.reader.accounts(app.agents.all().map(|spec| &**spec)));
+    // Reopening an account lets all its agents send requests that may cost money.
+    if whole.is_some_and(|whole| whole.agents != seen.agents) {
+        let sentence = "other agents, which the token does not allow, share this account";
+        return Err(Failure::new(Code::Forbidden, sentence).into());
+    }
+    if app.api.tree.circuits().reopen(&seen.account) {
+        tracing::info!(account = %seen.account, "account reopened by an operator");
+    }
+    let now = of(accounts(&app, &caller, Right::Admin)).ok_or_else(unknown)?;
+    Ok(ok(&to_json(&now)?))
+}
+
+fn accounts(app: &App, caller: &Caller, right: Right) -> Vec<AccountStatus> {
+    let seen = app.agents.all().filter(|spec| caller.scope.allows(right, Some(&spec.id)));
+    app.api.reader.accounts(seen.map(|spec| &**spec))
+}

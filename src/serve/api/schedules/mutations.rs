@@ -1,0 +1,169 @@
+//! Operations that create, change, pause, run and remove schedules.
+
+use std::time::Duration;
+
+use algonius_actors::decide::access::override_policy;
+use algonius_actors::model::access::principal::Right;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::{AgentId, ScheduleId};
+use algonius_actors::model::schedule::{Overlap, ScheduleSpec};
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+
+use super::{entry, known, timetable};
+use crate::serve::App;
+use crate::serve::api::invalid_params;
+use crate::serve::api::json_body;
+use crate::serve::auth::caller::AuthenticatedCaller;
+use crate::serve::http::path_param::Segment;
+use crate::serve::http::response::{ProblemBody, ok, to_json};
+use crate::wire::api::schedules::{LONGEST, MOST_MISSED, ScheduleRequest};
+
+/// Creates a schedule that belongs to the caller.
+///
+/// # Errors
+/// `schedule-exists`, `invalid-params`, `override-refused`, `agent-unknown`, `forbidden`.
+pub async fn create(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+    request: Request,
+) -> Result<Response, ProblemBody> {
+    let caller = caller.may(Right::Run, None)?;
+    let spec = spec(&app, json_body(&app, request).await?)?;
+    let view = app.api.schedules.put_schedule(&caller, spec, true).await?;
+    Ok((StatusCode::CREATED, ok(&to_json(&entry(&view))?)).into_response())
+}
+
+/// Replaces a schedule; its owner stays the same.
+///
+/// # Errors
+/// `schedule-unknown`, `schedule-fixed`, `invalid-params`, `override-refused`, `agent-unknown`,
+/// `forbidden`.
+pub async fn update(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+    Segment(id): Segment,
+    request: Request,
+) -> Result<Response, ProblemBody> {
+    let caller = caller.may(Right::Run, None)?;
+    let body: ScheduleRequest = json_body(&app, request).await?;
+    if body.id != id {
+        return Err(invalid_params("`id` must equal the id in the path").into());
+    }
+    // Who may not see the schedule gets `schedule-unknown` here, before the checks of the body name anything else.
+    app.api.schedules.schedule(&caller, &known(&id)?).await?;
+    let view = app.api.schedules.put_schedule(&caller, spec(&app, body)?, false).await?;
+    Ok(ok(&to_json(&entry(&view))?))
+}
+
+/// Removes a schedule. Its running executions continue, and its past occurrences stay recorded.
+///
+/// # Errors
+/// `schedule-unknown`, `schedule-fixed`.
+pub async fn remove(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+    Segment(id): Segment,
+) -> Result<Response, ProblemBody> {
+    let caller = caller.may(Right::Run, None)?;
+    app.api.schedules.remove_schedule(&caller, &known(&id)?).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Pauses a schedule.
+///
+/// # Errors
+/// `schedule-unknown`.
+pub async fn pause(
+    state: State<App>,
+    caller: AuthenticatedCaller,
+    id: Segment,
+) -> Result<Response, ProblemBody> {
+    hold(state, caller, id, true).await
+}
+
+/// Resumes a schedule from now on.
+///
+/// # Errors
+/// `schedule-unknown`.
+pub async fn resume(
+    state: State<App>,
+    caller: AuthenticatedCaller,
+    id: Segment,
+) -> Result<Response, ProblemBody> {
+    hold(state, caller, id, false).await
+}
+
+async fn hold(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+    Segment(id): Segment,
+    paused: bool,
+) -> Result<Response, ProblemBody> {
+    let caller = caller.may(Right::Run, None)?;
+    let view = app.api.schedules.pause_schedule(&caller, &known(&id)?, paused).await?;
+    Ok(ok(&to_json(&entry(&view))?))
+}
+
+/// Triggers a schedule now.
+///
+/// # Errors
+/// `schedule-unknown`, `forbidden`.
+pub async fn run(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+    Segment(id): Segment,
+) -> Result<Response, ProblemBody> {
+    let caller = caller.may(Right::Run, None)?;
+    let view = app.api.schedules.run_schedule(&caller, &known(&id)?).await?;
+    Ok((StatusCode::ACCEPTED, ok(&to_json(&entry(&view))?)).into_response())
+}
+
+/// Returns the definition of a schedule with the defaults of the service.
+fn spec(app: &App, body: ScheduleRequest) -> Result<ScheduleSpec, Failure> {
+    let id =
+        ScheduleId::new(body.id.as_str()).map_err(|error| invalid_params(&error.to_string()))?;
+    let agent =
+        AgentId::new(body.agent.as_str()).map_err(|error| invalid_params(&error.to_string()))?;
+    let unknown = || Failure::new(Code::AgentUnknown, "there is no such agent");
+    let known = app.agents.get(&agent).ok_or_else(unknown)?;
+    // Every time of such a schedule would be refused. A paused one may be prepared.
+    if body.enabled && !known.enabled {
+        return Err(Failure::new(Code::AgentDisabled, "the agent is disabled"));
+    }
+    override_policy::check_params(&known.allowance, body.params.keys())?;
+    let missed = body.missed();
+    let overlap = body.overlap.unwrap_or_else(|| Overlap::usual(missed, known.access));
+    if overlap.loses(missed) {
+        return Err(invalid_params(
+            "this `overlap` would drop occurrences that `missed` makes up for",
+        ));
+    }
+    let spans = [Some(body.jitter), body.deadline, body.missed_window];
+    let name = body.name.unwrap_or_else(|| body.id.clone());
+    let is_fit = spans.into_iter().flatten().all(|span| span <= LONGEST)
+        && body.missed_max.is_none_or(|max| (1..=MOST_MISSED).contains(&max))
+        && (1..=200).contains(&name.chars().count())
+        && !body.input.trim().is_empty();
+    if !is_fit {
+        let bounds = "spans are at most a week, `missedMax` is 1 to 1000, `name` has 1 to 200 \
+                      characters, and `input` is not blank";
+        return Err(invalid_params(bounds));
+    }
+    Ok(ScheduleSpec {
+        timetable: timetable(app, &body.cron, body.timezone.as_deref())?,
+        id,
+        name,
+        agent,
+        input: body.input,
+        params: body.params,
+        missed,
+        overlap,
+        jitter: Duration::from_secs(body.jitter),
+        deadline: body.deadline.map(Duration::from_secs),
+        alert_after: body.alert_after.unwrap_or(3),
+        enabled: body.enabled,
+    })
+}

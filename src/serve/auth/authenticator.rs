@@ -1,0 +1,237 @@
+//! Authentication: tokens and keys, stored as hashes and compared in constant time.
+
+use std::collections::BTreeMap;
+
+use algonius_actors::decide::access::lockout;
+use algonius_actors::model::access::endpoint_config::Credential;
+use algonius_actors::model::access::principal::{Caller, Right, Scope, Token, TokenSeed};
+use algonius_actors::model::agent::AgentSpec;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::AgentId;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use chrono::{DateTime, Utc};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use uuid::Uuid;
+
+use super::peer::is_forwarded;
+use crate::serve::http::response::Refused;
+
+/// Minimum length of a token, in characters.
+pub const SHORTEST: usize = 32;
+
+/// Name of the principal of callers without credentials.
+pub const ANONYMOUS: &str = "anonymous";
+
+/// Reason for a failed authentication. Callers receive the same response for both reasons.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rejected {
+    /// The request has no credentials.
+    Missing,
+    /// The request has invalid credentials: unknown, expired, malformed, or more than one.
+    Wrong,
+}
+
+impl From<Rejected> for Refused {
+    fn from(rejected: Rejected) -> Self {
+        Failure::from(rejected).into()
+    }
+}
+
+impl From<Rejected> for Failure {
+    fn from(_: Rejected) -> Self {
+        Self::new(Code::Unauthenticated, "valid credentials are required")
+    }
+}
+
+/// Authentication of one agent, in addition to the service's own tokens.
+#[derive(Debug, Clone, Default)]
+struct AgentAuth {
+    /// Header for the key of the agent.
+    header: Option<HeaderName>,
+    /// Caller without credentials, if the agent allows anonymous access.
+    anonymous: Option<Caller>,
+}
+
+/// Authenticator: all valid tokens and the authentication of each agent.
+pub struct Authenticator {
+    tokens: Vec<Token>,
+    agents: BTreeMap<AgentId, AgentAuth>,
+    /// Headers that may contain credentials for any agent.
+    headers: Vec<HeaderName>,
+}
+
+/// Returns the anonymous principals: one for each agent that allows anonymous access. Nobody has the token of such a
+/// principal, because the token consists of random bytes and has no text.
+#[must_use]
+pub fn anonymous_principals<'s>(specs: impl IntoIterator<Item = &'s AgentSpec>) -> Vec<TokenSeed> {
+    let open = specs.into_iter().filter(|spec| spec.exposure.open);
+    open.map(|spec| TokenSeed {
+        name: ANONYMOUS.to_owned(),
+        // Random bytes instead of a fixed value: whoever knows the source code must not know the token.
+        hash: Sha256::digest([Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()].concat())
+            .into(),
+        scope: Scope { rights: vec![Right::Read, Right::Run], agents: Some(vec![spec.id.clone()]) },
+        expires: None,
+    })
+    .collect()
+}
+
+impl Authenticator {
+    /// Creates an authenticator with these tokens for these agents. The anonymous principals in `anonymous_principals` are among
+    /// the tokens.
+    #[must_use]
+    pub fn new<'s>(
+        tokens: Vec<Token>,
+        specs: impl IntoIterator<Item = &'s AgentSpec>,
+        anonymous_principals: &[TokenSeed],
+    ) -> Self {
+        let anonymous = |id: &AgentId| {
+            let is_of =
+                |seed: &&TokenSeed| seed.scope.agents.as_deref() == Some(std::slice::from_ref(id));
+            let hash = anonymous_principals.iter().find(is_of)?.hash;
+            tokens.iter().find(|token| token.hash == hash).map(caller)
+        };
+        let auth = |spec: &AgentSpec| {
+            let header = match &spec.exposure.credential {
+                Credential::ApiKey(name) => name.parse().ok(),
+                Credential::Bearer | Credential::Nothing => None,
+            };
+            (spec.id.clone(), AgentAuth { header, anonymous: anonymous(&spec.id) })
+        };
+        let agents: BTreeMap<_, _> = specs.into_iter().map(auth).collect();
+        let mut headers = vec![header::AUTHORIZATION];
+        for name in agents.values().filter_map(|auth: &AgentAuth| auth.header.as_ref()) {
+            if !headers.contains(name) {
+                headers.push(name.clone());
+            }
+        }
+        Self { tokens, agents, headers }
+    }
+
+    /// Authenticates a caller, for an agent or for the service itself.
+    ///
+    /// # Errors
+    /// Fails if the request has no valid credentials and anonymous access is not allowed.
+    pub fn admit(
+        &self,
+        headers: &HeaderMap,
+        agent: Option<&AgentId>,
+        now: DateTime<Utc>,
+    ) -> Result<Caller, Rejected> {
+        let auth = agent.and_then(|agent| self.agents.get(agent));
+        let bearer = bearer(headers)?;
+        let key = auth.and_then(|auth| auth.header.as_ref());
+        let key = key.map_or(Ok(None), |name| only(headers, name))?;
+        match (bearer, key) {
+            // Two different credentials are two identities. Choosing one of them would make the order of checks a
+            // rule of access.
+            (Some(bearer), Some(key)) if bearer != key => Err(Rejected::Wrong),
+            (Some(text), _) | (None, Some(text)) => self.find(text, now).ok_or(Rejected::Wrong),
+            (None, None) => {
+                // A request through a proxy may come from another machine, so anonymous access does not apply.
+                let anonymous = auth.and_then(|auth| auth.anonymous.clone());
+                anonymous.filter(|_| !is_forwarded(headers)).ok_or(Rejected::Missing)
+            }
+        }
+    }
+
+    /// Checks that at least one agent would admit a request, whichever agent the request is for.
+    ///
+    /// # Errors
+    /// Fails when no agent would admit the request.
+    pub(super) fn admit_somewhere(
+        &self,
+        headers: &HeaderMap,
+        now: DateTime<Utc>,
+    ) -> Result<(), Rejected> {
+        if self.current_caller(headers, now).is_some() {
+            return Ok(());
+        }
+        if self.headers.iter().any(|name| headers.contains_key(name)) {
+            return Err(Rejected::Wrong);
+        }
+        // A key or an open agent is checked again with the message, which alone names the agent over gRPC.
+        let is_open = self.agents.values().any(|auth| auth.anonymous.is_some());
+        if is_open && !is_forwarded(headers) { Ok(()) } else { Err(Rejected::Missing) }
+    }
+
+    /// Returns the headers of a request that may contain credentials for any agent. The values are copies: a value
+    /// of the request would keep the whole buffer of the connection in memory.
+    pub fn credentials(&self, headers: &HeaderMap) -> HeaderMap {
+        let mut credentials = HeaderMap::new();
+        for name in &self.headers {
+            for value in headers.get_all(name) {
+                if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
+                    credentials.append(name, value);
+                }
+            }
+        }
+        credentials
+    }
+
+    /// Digest of every credential that a request presents, in any header. The length before each value
+    /// distinguishes two values from their concatenation.
+    pub fn presented(&self, headers: &HeaderMap) -> lockout::CredentialDigest {
+        let mut digest = Sha256::new();
+        for (number, name) in self.headers.iter().enumerate() {
+            for value in headers.get_all(name) {
+                // The number of the header is a part: the same text in another header is another credential.
+                digest.update(number.to_le_bytes());
+                digest.update(value.len().to_le_bytes());
+                digest.update(value.as_bytes());
+            }
+        }
+        lockout::CredentialDigest(digest.finalize().into())
+    }
+
+    /// Returns the caller whose credentials the request contains, for any agent; `None` if there are none.
+    pub fn current_caller(&self, headers: &HeaderMap, now: DateTime<Utc>) -> Option<Caller> {
+        let bearer = bearer(headers).ok().flatten();
+        // `Authorization` is read as a bearer token above, not as a key.
+        let keys = self.headers.iter().filter(|name| *name != header::AUTHORIZATION);
+        let keys = keys.filter_map(|name| only(headers, name).ok().flatten());
+        bearer.into_iter().chain(keys).find_map(|text| self.find(text, now))
+    }
+
+    /// Compares every token, so that the duration reveals nothing.
+    fn find(&self, text: &str, now: DateTime<Utc>) -> Option<Caller> {
+        let hash: [u8; 32] = Sha256::digest(text.as_bytes()).into();
+        let mut found = None;
+        for token in &self.tokens {
+            let is_it: bool = token.hash.ct_eq(&hash).into();
+            if is_it && token.expires.is_none_or(|expires| now < expires) {
+                found = Some(token);
+            }
+        }
+        // Checked after the search, so that a short text takes as long as any other.
+        found.filter(|_| text.len() >= SHORTEST).map(caller)
+    }
+}
+
+fn caller(token: &Token) -> Caller {
+    Caller { principal: token.principal, name: token.name.clone(), scope: token.scope.clone() }
+}
+
+/// Returns the token of the only `Authorization` header, if there is one.
+fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Rejected> {
+    let Some(value) = only(headers, &header::AUTHORIZATION)? else { return Ok(None) };
+    match value.split_once(' ') {
+        Some((scheme, text)) if scheme.eq_ignore_ascii_case("bearer") => Ok(Some(text.trim())),
+        _ => Err(Rejected::Wrong),
+    }
+}
+
+/// Returns the only header with this name, if there is one.
+fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, Rejected> {
+    let mut all = headers.get_all(name).iter();
+    let Some(first) = all.next() else { return Ok(None) };
+    match (first.to_str(), all.next()) {
+        (Ok(text), None) => Ok(Some(text)),
+        (_, _) => Err(Rejected::Wrong),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+//! Admission of a request: authenticates its caller, refuses wrong credentials, and counts calls to an agent.
+
+use algonius_actors::model::access::principal::{Caller, Right};
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::AgentId;
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::HeaderMap;
+use axum::http::request::Parts;
+
+use super::authenticator::Rejected;
+use super::peer::ClientAddress;
+use crate::serve::App;
+use crate::serve::http::response::Refused;
+
+/// Authenticates a request; every transport calls this function. A valid credential is accepted whatever
+/// other clients presented before; a wrong one counts against `client`.
+///
+/// # Errors
+/// `unauthenticated`, with one answer for every cause, or `locked-out`.
+pub async fn enter(
+    app: &App,
+    client: Option<&ClientAddress>,
+    headers: &HeaderMap,
+    agent: Option<&AgentId>,
+) -> Result<Caller, Refused> {
+    match app.access.authenticator.admit(headers, agent, app.api.reader.now()) {
+        Ok(caller) => {
+            if let Some(client) = client {
+                // From now on the connection counts for its principal and no longer for its address (ADR 38).
+                client.connection.authenticated(caller.principal);
+            }
+            Ok(caller)
+        }
+        Err(rejected) => Err(refuse(app, client, headers, rejected).await),
+    }
+}
+
+async fn refuse(
+    app: &App,
+    client: Option<&ClientAddress>,
+    headers: &HeaderMap,
+    rejected: Rejected,
+) -> Refused {
+    let address = client.map(|client| client.address);
+    app.access
+        .lockouts
+        .refuse(address, rejected, || app.access.authenticator.presented(headers))
+        .await
+}
+
+/// Checks that a request without a token may enter at least one agent, before its message names the agent:
+/// the body of a caller who may use no agent is not read.
+///
+/// # Errors
+/// As [`enter`].
+pub async fn enter_somewhere(
+    app: &App,
+    client: Option<&ClientAddress>,
+    headers: &HeaderMap,
+) -> Result<(), Refused> {
+    match app.access.authenticator.admit_somewhere(headers, app.api.reader.now()) {
+        Ok(()) => Ok(()),
+        Err(rejected) => Err(refuse(app, client, headers, rejected).await),
+    }
+}
+
+/// Authenticates the request with this head, for the agent that its path names.
+///
+/// # Errors
+/// As [`enter`].
+pub async fn enter_by(parts: &mut Parts, app: &App) -> Result<(Caller, Option<AgentId>), Refused> {
+    let params = RawPathParams::from_request_parts(parts, app).await.ok();
+    let named = params.as_ref().and_then(|params| {
+        let named = params.iter().find(|(name, _)| *name == "agent")?;
+        // An unknown agent is authenticated like the service itself: the response must not show which agents exist.
+        AgentId::new(named.1).ok().filter(|id| app.agents.contains(id))
+    });
+    let caller = enter(app, parts.extensions.get(), &parts.headers, named.as_ref()).await?;
+    Ok((caller, named))
+}
+
+/// Authenticated caller, as an extractor for handlers.
+pub struct AuthenticatedCaller(pub Caller);
+
+impl AuthenticatedCaller {
+    /// Returns the caller if its token has this right.
+    ///
+    /// # Errors
+    /// `forbidden`.
+    pub fn may(self, right: Right, agent: Option<&AgentId>) -> Result<Caller, Failure> {
+        if self.0.scope.allows(right, agent) {
+            Ok(self.0)
+        } else {
+            Err(Failure::new(Code::Forbidden, "the token does not allow this"))
+        }
+    }
+}
+
+impl FromRequestParts<App> for AuthenticatedCaller {
+    type Rejection = Refused;
+
+    /// Authenticates the caller. A request to an agent also counts against the rate limit of the agent, but only
+    /// after authentication.
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refused> {
+        let (caller, agent) = enter_by(parts, app).await?;
+        let spec = agent.and_then(|agent| app.agents.get(&agent));
+        // Paths of the API name agents too, and reading about an agent is no call to it.
+        if let Some(spec) = spec.filter(|_| parts.uri.path().starts_with("/agents/")) {
+            app.access.rates.count(spec).await?;
+        }
+        Ok(Self(caller))
+    }
+}

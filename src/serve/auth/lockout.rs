@@ -1,0 +1,123 @@
+//! Refuses wrong credentials for some time after too many failures; valid credentials are never checked here.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use algonius_actors::decide::access::lockout::{
+    ClientOrigin, CredentialDigest, Lockout, LockoutDecision,
+};
+use algonius_actors::model::access::endpoint_config::LockoutSpec;
+use ipnet::IpNet;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::authenticator::Rejected;
+use crate::serve::http::connections::origin;
+use crate::serve::http::response::Refused;
+
+/// Table of wrong credentials by address, and the addresses whose wrong credentials do not count.
+pub struct Lockouts {
+    table: Option<Mutex<Lockout>>,
+    block: Duration,
+    exempt: Vec<IpNet>,
+    begun: Instant,
+}
+
+impl Lockouts {
+    /// Creates an empty table; without a spec the table never blocks.
+    #[must_use]
+    pub fn new(spec: Option<LockoutSpec>, exempt: Vec<IpNet>) -> Self {
+        let block = spec.map(|spec| spec.block).unwrap_or_default();
+        let table = spec.map(|spec| Mutex::new(Lockout::new(spec)));
+        Self { table, block, exempt, begun: Instant::now() }
+    }
+
+    /// Counts a failed authentication and returns its refusal: `unauthenticated`, or `locked-out` if this wrong
+    /// credential is blocked. A missing credential does not count, so that opening a path in a browser blocks
+    /// nothing.
+    pub async fn refuse(
+        &self,
+        client: Option<IpAddr>,
+        rejected: Rejected,
+        presented: impl FnOnce() -> CredentialDigest + Send,
+    ) -> Refused {
+        let place = if rejected == Rejected::Wrong { self.of(client) } else { None };
+        let Some((table, origin)) = place else { return rejected.into() };
+        // The digest is computed only for an address that counts: a missing credential has none.
+        let credential = presented();
+        let mut table = table.lock().await;
+        let now = self.begun.elapsed();
+        // The check and the count happen under one lock, so that many attempts at once are not more than are allowed.
+        if let Some(left) = table.blocked(origin, credential, now) {
+            return Refused::locked_out(left);
+        }
+        // The address is logged and never the credential, which may be a mistyped valid one.
+        let (seconds, client) = (self.block.as_secs_f64(), client.map(tracing::field::display));
+        match table.failed(origin, credential, now) {
+            LockoutDecision::Counted => {}
+            LockoutDecision::CredentialBlocked => {
+                tracing::warn!(client, seconds, "wrong credential blocked for this address");
+            }
+            LockoutDecision::AddressBlocked => {
+                tracing::warn!(client, seconds, "wrong credentials of this address blocked");
+            }
+        }
+        rejected.into()
+    }
+
+    /// Returns the table and the key of the address in it, if the address counts.
+    fn of(&self, client: Option<IpAddr>) -> Option<(&Mutex<Lockout>, ClientOrigin)> {
+        let client = client.filter(|client| !self.exempt.iter().any(|net| net.contains(client)))?;
+        Some((self.table.as_ref()?, origin(client)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use algonius_actors::model::code::Code;
+
+    async fn fail(lockouts: &Lockouts, client: &str, rejected: Rejected, token: u8) -> Refused {
+        let client = Some(client.parse().expect("an address"));
+        lockouts.refuse(client, rejected, || CredentialDigest([token; 32])).await
+    }
+
+    async fn code(lockouts: &Lockouts, client: &str, rejected: Rejected, token: u8) -> Code {
+        fail(lockouts, client, rejected, token).await.failure.code
+    }
+
+    #[tokio::test]
+    async fn wrong_credentials_are_blocked_but_not_missing_ones() {
+        let exempt = vec!["10.0.0.0/8".parse().expect("a network")];
+        let lockouts = Lockouts::new(Some(LockoutSpec::default()), exempt);
+        for _ in 0..9 {
+            let missing = code(&lockouts, "192.0.2.1", Rejected::Missing, 0).await;
+            assert_eq!(missing, Code::Unauthenticated);
+            let exempt = code(&lockouts, "10.1.2.3", Rejected::Wrong, 0).await;
+            assert_eq!(exempt, Code::Unauthenticated);
+        }
+        for _ in 0..5 {
+            let counted = code(&lockouts, "192.0.2.1", Rejected::Wrong, 1).await;
+            assert_eq!(counted, Code::Unauthenticated);
+        }
+        let refused = fail(&lockouts, "192.0.2.1", Rejected::Wrong, 1).await;
+        let wait = refused.wait.unwrap_or_default().as_secs();
+        assert_eq!(refused.failure.code, Code::LockedOut);
+        assert!((890..900).contains(&wait), "{wait}");
+        for (client, token) in [("192.0.2.1", 2), ("192.0.2.2", 1)] {
+            let other = code(&lockouts, client, Rejected::Wrong, token).await;
+            assert_eq!(other, Code::Unauthenticated);
+        }
+        let missing = code(&lockouts, "192.0.2.1", Rejected::Missing, 0).await;
+        assert_eq!(missing, Code::Unauthenticated);
+    }
+
+    #[tokio::test]
+    async fn a_disabled_lockout_blocks_no_address() {
+        let lockouts = Lockouts::new(None, Vec::new());
+        for _ in 0..9 {
+            let counted = code(&lockouts, "192.0.2.1", Rejected::Wrong, 1).await;
+            assert_eq!(counted, Code::Unauthenticated);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Revocation for long responses: a stream ends when the credentials of its request are no longer valid.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use algonius_actors::model::access::principal::Caller;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::http::{HeaderMap, header};
+use axum::response::Response;
+use hyper::body::{Frame, SizeHint};
+
+use crate::serve::App;
+
+/// Media types of streams.
+const LONG: [&str; 2] = ["text/event-stream", "application/grpc"];
+
+/// Ends a stream as soon as its caller is no longer authorized as before. Each piece is checked, so that nothing is
+/// sent after a token was revoked or has expired. `current` returns the state of the configuration in force.
+pub(in crate::serve) fn end_when_revoked<F>(
+    response: Response,
+    headers: HeaderMap,
+    asked: &App,
+    current: F,
+) -> Response
+where
+    F: Fn() -> Option<App> + Unpin + Send + 'static,
+{
+    let media = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    if !media.is_some_and(|media| LONG.iter().any(|long| media.starts_with(long))) {
+        return response;
+    }
+    let caller = asked.access.authenticator.current_caller(&headers, asked.api.reader.now());
+    response.map(|body| Body::new(RevocableBody { body, headers, caller, current }))
+}
+
+/// Body that ends early if its caller loses the right to it.
+struct RevocableBody<F> {
+    body: Body,
+    headers: HeaderMap,
+    caller: Option<Caller>,
+    /// Returns the state of the configuration in force.
+    current: F,
+}
+
+impl<F: Fn() -> Option<App>> RevocableBody<F> {
+    /// True if the credentials still identify the same caller as at the start.
+    fn is_good(&self) -> bool {
+        let app = (self.current)();
+        let standing = app.map(|app| {
+            app.access.authenticator.current_caller(&self.headers, app.api.reader.now())
+        });
+        // Equality of the whole caller: a token whose scope became smaller ends the stream too.
+        standing.is_none_or(|standing| standing == self.caller)
+    }
+}
+
+impl<F: Fn() -> Option<App> + Unpin> HttpBody for RevocableBody<F> {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let next = Pin::new(&mut self.body).poll_frame(context);
+        let tells = matches!(&next, Poll::Ready(Some(Ok(frame))) if frame.is_data());
+        // The end of a stream and its trailers carry no data, so they pass without a check.
+        if tells && !self.is_good() {
+            self.body = Body::empty();
+            return Poll::Ready(None);
+        }
+        next
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,13 @@
+//! HTTP: the listener, its connections and their limits, request bodies, and responses.
+
+pub mod body;
+pub mod body_budget;
+pub mod body_drain;
+pub mod connection_limit;
+pub mod connections;
+mod lingering_close;
+pub mod listen;
+pub mod path_param;
+pub mod protocol_detect;
+pub mod response;
+pub mod streaming_json;

@@ -1,0 +1,104 @@
+//! Receipt of request bodies under a size limit and a time limit, with a check of the media type.
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use axum::body::{Body, HttpBody};
+use axum::extract::Request;
+use axum::http::{HeaderMap, header};
+use bytes::{Bytes, BytesMut};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+
+use super::body_budget::BodyShare;
+use crate::serve::App;
+
+/// Receives the body of a request whose content type must be JSON.
+///
+/// # Errors
+/// `content-type-unsupported`, `body-too-large`, `body-timeout`, or `invalid-request` if the connection is lost.
+pub async fn json(app: &App, request: Request) -> Result<Bytes, Failure> {
+    if !has_json_type(request.headers()) {
+        return Err(Failure::new(Code::ContentType, "the body must be `application/json`"));
+    }
+    let (parts, body) = request.into_parts();
+    whole(app, &parts.headers, body, app.bodies.max_bytes).await
+}
+
+/// Receives the body of a request whose content type is JSON, or absent if the body is empty.
+///
+/// # Errors
+/// Fails like [`json`].
+pub async fn any(app: &App, request: Request) -> Result<Bytes, Failure> {
+    let is_said = request.headers().contains_key(header::CONTENT_TYPE);
+    let is_json = has_json_type(request.headers());
+    let (parts, body) = request.into_parts();
+    let body = whole(app, &parts.headers, body, app.bodies.max_bytes).await?;
+    if is_json || (!is_said && body.is_empty()) {
+        Ok(body)
+    } else {
+        Err(Failure::new(Code::ContentType, "the body must be `application/json`"))
+    }
+}
+
+/// Receives a body that belongs to these headers.
+///
+/// # Errors
+/// `body-too-large`, `body-timeout`, `pressure` if too many bodies arrive at once, or `invalid-request` if the
+/// connection is lost.
+pub async fn whole(
+    app: &App,
+    headers: &HeaderMap,
+    body: Body,
+    limit: usize,
+) -> Result<Bytes, Failure> {
+    // A declared length is checked before the body is polled, because polling invites the client to send it.
+    if body.size_hint().lower() > limit as u64 {
+        return Err(too_large(limit));
+    }
+    let body = received(app.bodies.budget.reserve(headers), Limited::new(body, limit), limit);
+    match tokio::time::timeout(app.bodies.timeout, body).await {
+        Ok(body) => body,
+        Err(_elapsed) => Err(Failure::new(Code::BodyTimeout, "the body did not arrive in time")),
+    }
+}
+
+/// Receives a body while the memory budget for bodies allows it.
+async fn received(
+    mut share: BodyShare,
+    mut body: Limited<Body>,
+    limit: usize,
+) -> Result<Bytes, Failure> {
+    let mut whole = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        match frame {
+            Ok(frame) => {
+                let data = frame.into_data().unwrap_or_default(); // Trailers are nothing of the body.
+                // Bytes count when they arrive. A declared length is a claim, and reserving it would let idle
+                // requests fill the budget.
+                share.grow(data.len())?;
+                whole.extend_from_slice(&data);
+            }
+            Err(error) if error.is::<LengthLimitError>() => return Err(too_large(limit)),
+            Err(_broken) => {
+                return Err(Failure::new(Code::InvalidRequest, "the body is incomplete"));
+            }
+        }
+    }
+    Ok(whole.freeze())
+}
+
+fn too_large(limit: usize) -> Failure {
+    Failure::new(Code::BodyTooLarge, format!("the body has more than {limit} bytes"))
+}
+
+/// True if the content type of a request is JSON.
+#[must_use]
+pub fn is_json(request: &Request) -> bool {
+    has_json_type(request.headers())
+}
+
+fn has_json_type(headers: &HeaderMap) -> bool {
+    let text = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let media_type = text.and_then(|text| text.split(';').next()).unwrap_or_default().trim();
+    media_type.eq_ignore_ascii_case("application/json")
+        || media_type.eq_ignore_ascii_case("application/a2a+json")
+}

@@ -1,0 +1,254 @@
+//! Open connections: their limit, their principals, and the choice of the connection that is closed in favor of a
+//! new one.
+#![expect(
+    clippy::disallowed_types,
+    reason = "the lock is held for a few instructions, also where a socket is dropped, and never across a wait"
+)]
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use algonius_actors::decide::access::connections::{
+    Admission, ConnectionId, ConnectionTable as Limits,
+};
+use algonius_actors::decide::access::lockout::ClientOrigin;
+use algonius_actors::model::id::PrincipalId;
+use axum::http::Request;
+use nix::sys::socket::{MsgFlags, Shutdown, recv, shutdown};
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+use tower::Service;
+
+/// Minimum interval between two log lines about the limit.
+const PAUSE: Duration = Duration::from_secs(30);
+
+/// Maximum number of accepted connections that are not yet admitted and of displaced connections that are not yet
+/// closed.
+const AT_ONCE: usize = 8;
+
+/// Table of the open connections. Cheap to clone.
+#[derive(Clone)]
+pub struct Connections(Arc<Mutex<Table>>);
+
+struct Table {
+    limits: Limits,
+    limit: usize,
+    /// Descriptor of each open socket. Each entry is removed before its socket is closed, so that no entry refers to
+    /// another file with the same number.
+    sockets: HashMap<ConnectionId, RawFd>,
+    /// Number of accepted connections that are not yet admitted.
+    coming: usize,
+    /// Waker of the acceptor, while it waits because accepted connections are still being processed.
+    acceptor: Option<Waker>,
+    notice: CloseCounts,
+}
+
+/// Counts since the last log line.
+#[derive(Default)]
+struct CloseCounts {
+    closed: u64,
+    refused: u64,
+    told: Option<Instant>,
+}
+
+/// Entry of one connection in the table. Dropping it removes the entry.
+pub struct ConnectionEntry {
+    id: ConnectionId,
+    all: Connections,
+}
+
+/// Connection, as its requests see it. Cheap to clone.
+#[derive(Clone)]
+pub struct ClientConnection(Arc<ConnectionsState>);
+
+struct ConnectionsState {
+    id: ConnectionId,
+    address: SocketAddr,
+    all: Connections,
+    is_authenticated: AtomicBool,
+    lingers: AtomicBool,
+}
+
+/// Returns the network from which a connection or a request comes.
+#[must_use]
+pub fn origin(address: IpAddr) -> ClientOrigin {
+    match address {
+        IpAddr::V4(address) => ClientOrigin::V4(address.octets()),
+        IpAddr::V6(address) => ClientOrigin::of_v6(address.octets()),
+    }
+}
+
+impl Connections {
+    /// Creates a table for this number of connections.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self(Arc::new(Mutex::new(Table {
+            limits: Limits::new(limit),
+            limit,
+            sockets: HashMap::new(),
+            coming: 0,
+            acceptor: None,
+            notice: CloseCounts::default(),
+        })))
+    }
+
+    /// Returns ready when the next connection may be accepted. Until then further connections wait in the queue of
+    /// the kernel: if they were accepted faster than displaced connections are closed, the service would have to
+    /// refuse them.
+    pub fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
+        let mut table = self.table();
+        if table.coming + table.limits.closing() < AT_ONCE {
+            return Poll::Ready(());
+        }
+        table.acceptor = Some(context.waker().clone());
+        Poll::Pending
+    }
+
+    /// Records an accepted connection that will be admitted soon.
+    pub fn accepted(&self) {
+        self.table().coming += 1;
+    }
+
+    /// Admits a connection and closes another one if the limit is reached; returns `None` if the connection cannot
+    /// be admitted.
+    #[must_use]
+    pub fn admit(&self, stream: &TcpStream) -> Option<(ConnectionEntry, ClientConnection)> {
+        let address = stream.peer_addr();
+        let mut table = self.table();
+        // The acceptor counts the connection before this call, also one that fails below.
+        table.coming = table.coming.saturating_sub(1);
+        table.call_acceptor();
+        let address = address.ok()?; // A client that has disconnected has no address.
+        let Table { limits, sockets, .. } = &mut *table;
+        let id = match limits.admit(origin(address.ip()), |id| has_unread(sockets, id)) {
+            Admission::Admitted(id) => id,
+            Admission::Displaces(id, displaced) => {
+                table.close(displaced);
+                table.notice(address, |notice| notice.closed += 1);
+                id
+            }
+            Admission::Refused => {
+                table.notice(address, |notice| notice.refused += 1);
+                return None;
+            }
+        };
+        table.sockets.insert(id, stream.as_raw_fd());
+        drop(table);
+        let (is_authenticated, lingers) = (AtomicBool::new(false), AtomicBool::new(false));
+        let inner = ConnectionsState { id, address, all: self.clone(), is_authenticated, lingers };
+        Some((ConnectionEntry { id, all: self.clone() }, ClientConnection(Arc::new(inner))))
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns true if received bytes wait to be read. This function queries the kernel, because the runtime learns
+/// about the bytes later, and a busy runtime learns last.
+fn has_unread(sockets: &HashMap<ConnectionId, RawFd>, id: ConnectionId) -> bool {
+    let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+    sockets.get(&id).is_some_and(|socket| matches!(recv(*socket, &mut [0], flags), Ok(1..)))
+}
+
+impl Table {
+    fn call_acceptor(&mut self) {
+        if let Some(acceptor) = self.acceptor.take() {
+            acceptor.wake(); // It looks again whether there is room.
+        }
+    }
+
+    /// Shuts a connection down. Its task reads the end of the stream and drops the socket.
+    fn close(&self, id: ConnectionId) {
+        if let Some(socket) = self.sockets.get(&id) {
+            _ = shutdown(*socket, Shutdown::Both); // The other side may have closed it already.
+        }
+    }
+
+    /// Counts an event, and logs a line unless the last line is recent.
+    fn notice(&mut self, address: SocketAddr, count: impl FnOnce(&mut CloseCounts)) {
+        count(&mut self.notice);
+        let now = Instant::now();
+        if self.notice.told.is_some_and(|told| now.duration_since(told) < PAUSE) {
+            return;
+        }
+        // One line for each refusal would let an attacker fill the log.
+        let CloseCounts { closed, refused, .. } = std::mem::take(&mut self.notice);
+        self.notice.told = Some(now);
+        let (limit, share) = (self.limit, self.limits.share());
+        tracing::warn!(
+            client = %address.ip(),
+            closed,
+            refused,
+            limit,
+            unauthenticated_limit_per_address = share,
+            "connection limit reached: closing connections that have not authenticated"
+        );
+    }
+}
+
+impl Drop for ConnectionEntry {
+    fn drop(&mut self) {
+        let mut table = self.all.table();
+        // This runs before the socket is closed, because the entry is the first field of its connection. Afterwards
+        // the kernel may give the same number to another file, which `close` would shut down.
+        table.limits.closed(self.id);
+        table.sockets.remove(&self.id);
+        table.call_acceptor();
+    }
+}
+
+impl ClientConnection {
+    /// Returns the address of the peer.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.0.address
+    }
+
+    /// Records that a request on the connection was authenticated.
+    pub fn authenticated(&self, principal: PrincipalId) {
+        // Only the first request needs the lock.
+        if !self.0.is_authenticated.swap(true, Ordering::Relaxed) {
+            self.0.all.table().limits.authenticated(self.0.id, principal);
+        }
+    }
+
+    /// Makes the close of the connection linger: a response was sent before the body of its request was read.
+    pub fn linger(&self) {
+        self.0.lingers.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns true if the close of the connection discards further input for a short time.
+    #[must_use]
+    pub fn lingers(&self) -> bool {
+        self.0.lingers.load(Ordering::Relaxed)
+    }
+}
+
+/// Service for the requests of one connection: each request gets the [`ClientConnection`] as an extension.
+#[derive(Clone)]
+pub struct Attached<S> {
+    pub(super) service: S,
+    pub(super) connection: ClientConnection,
+}
+
+impl<S: Service<Request<B>>, B> Service<Request<B>> for Attached<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.service.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> S::Future {
+        request.extensions_mut().insert(self.connection.clone());
+        self.service.call(request)
+    }
+}

@@ -1,0 +1,117 @@
+//! Lingering close: for a short time, reads and discards bytes that a client still sends.
+//!
+//! The kernel resets a socket that is closed while bytes are unread, and a client that is still writing its
+//! request would lose the answer that was sent before. So the end of the stream is sent first, and the socket
+//! is closed once the client has closed its side or is silent.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// Maximum silence of a client before the socket is closed.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// Maximum total duration.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// Maximum number of discarded bytes.
+const MOST: usize = 128 << 20;
+
+/// Number of bytes in one read.
+const PIECE: usize = 16 << 10;
+
+/// Progress of a lingering close.
+pub(super) struct Linger {
+    discarded: usize,
+    end: Instant,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Linger {
+    /// Starts a lingering close.
+    pub(super) fn new() -> Self {
+        let now = Instant::now();
+        Self { discarded: 0, end: now + LONGEST, timer: Box::pin(sleep_until(now + SILENCE)) }
+    }
+
+    /// Discards received bytes. Returns ready when the socket may be closed.
+    pub(super) fn poll(
+        &mut self,
+        stream: &mut (impl AsyncRead + Unpin),
+        context: &mut Context<'_>,
+    ) -> Poll<()> {
+        let mut piece = [0; PIECE];
+        loop {
+            let mut buffer = ReadBuf::new(&mut piece);
+            match Pin::new(&mut *stream).poll_read(context, &mut buffer) {
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
+                    self.discarded += buffer.filled().len();
+                    // A client that sends without end would otherwise hold its connection for the whole time.
+                    if self.discarded > MOST {
+                        return Poll::Ready(());
+                    }
+                    let next = (Instant::now() + SILENCE).min(self.end);
+                    self.timer.as_mut().reset(next);
+                }
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => {
+                    // The timer is polled only while no bytes are there, because each read moves it.
+                    ready!(self.timer.as_mut().poll(context));
+                    return Poll::Ready(());
+                }
+            }
+            // A client that always has bytes ready never reaches the timer above.
+            if Instant::now() >= self.end {
+                return Poll::Ready(());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::io::{AsyncWriteExt, duplex};
+
+    use super::*;
+
+    /// Returns the seconds until the service closes the connection of a client that sends with these pauses.
+    async fn seconds(pause: Duration, pieces: usize) -> u64 {
+        let (mut theirs, mut ours) = duplex(1 << 20);
+        let client = tokio::spawn(async move {
+            for _ in 0..pieces {
+                if theirs.write_all(b"more").await.is_err() {
+                    return;
+                }
+                tokio::time::sleep(pause).await;
+            }
+            std::future::pending::<()>().await;
+        });
+        let (begun, mut linger) = (Instant::now(), Linger::new());
+        poll_fn(|context| linger.poll(&mut ours, context)).await;
+        client.abort();
+        begun.elapsed().as_secs()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lingering_close_ends_on_silence_or_after_ten_seconds() {
+        assert_eq!(seconds(Duration::ZERO, 0).await, 1);
+        assert_eq!(seconds(Duration::from_millis(900), 4).await, 3);
+        assert_eq!(seconds(Duration::from_millis(900), 1000).await, 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lingering_close_ends_at_once_for_a_closed_client() {
+        let (theirs, mut ours) = duplex(1 << 10);
+        drop(theirs);
+        let begun = Instant::now();
+        let mut linger = Linger::new();
+        poll_fn(|context| linger.poll(&mut ours, context)).await;
+        assert!(begun.elapsed().is_zero());
+    }
+}

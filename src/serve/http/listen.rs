@@ -1,0 +1,174 @@
+//! Listener: accepts connections up to a limit. Closes a connection that stays silent, that sends its head too
+//! slowly, or that does not read its responses. Connections are plain or use TLS.
+
+use std::convert::Infallible;
+use std::future::{Future, Ready, ready};
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use algonius_actors::decide::access::connections::ConnectionTable as Limits;
+use axum::http::Request;
+use axum::response::Response;
+use axum_server::Handle;
+use axum_server::accept::Accept;
+use hyper::body::Incoming;
+use hyper_util::rt::TokioTimer;
+use nix::sys::resource::{Resource, getrlimit};
+use nix::sys::socket::{self, Backlog};
+use tokio::net::TcpStream;
+use tokio::time::{Sleep, sleep};
+use tokio_rustls::TlsAcceptor;
+use tower::Service;
+
+use super::connection_limit::CountedConnection;
+use super::connections::{Attached, Connections};
+use super::protocol_detect::{ProtocolSniffer, SniffedStream};
+use crate::platform::tls::Certificates;
+
+/// Handle for the shutdown of the listener.
+pub type ShutdownHandle = Handle<SocketAddr>;
+
+/// Limits of connections.
+#[derive(Debug, Clone, Copy)]
+pub struct ListenLimits {
+    /// Maximum number of open connections.
+    pub connections: usize,
+    /// Maximum initial silence of a connection, and maximum duration of a handshake and of a request head.
+    pub head: Duration,
+    /// Maximum time for which a connection may leave sent bytes unread.
+    pub unread: Duration,
+}
+
+/// Maximum size of a request head, and of the part of a response that waits to be written, in bytes.
+const BUFFER: usize = 64 << 10;
+
+/// Maximum pause between two accepted connections.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Serves until the handle requests the shutdown; only over TLS if there are certificates.
+///
+/// # Errors
+/// Fails if the listener fails.
+pub async fn serve<S>(
+    listener: std::net::TcpListener,
+    certificates: Option<Certificates>,
+    service: S,
+    bounds: ListenLimits,
+    handle: ShutdownHandle,
+) -> io::Result<()>
+where
+    S: Service<Request<Incoming>, Response = Response, Error = Infallible>,
+    S: Clone + Send + 'static,
+    S::Future: Send + 'static,
+{
+    // Tokio takes over a socket as it is; a blocking one would stop a thread of the runtime.
+    listener.set_nonblocking(true)?;
+    // If the queue has no room for a connection, its client retries a second later. The standard library
+    // requests a queue of 128.
+    socket::listen(&listener, Backlog::MAXCONN)?;
+    // The limit of files belongs to the process, so it is read when the listener starts and not with the
+    // configuration.
+    let connections = Connections::new(affordable(bounds.connections));
+    let each = EachConnection { service, connections: connections.clone(), by: None };
+    let acceptor = Acceptor { connections, certificates, bounds };
+    let mut server = axum_server::from_tcp(listener)?.handle(handle).acceptor(acceptor);
+    let http = server.http_builder();
+    // Without a size hyper lets the buffer of one connection grow to about 400 KB.
+    http.http1().timer(TokioTimer::new()).header_read_timeout(bounds.head).max_buf_size(BUFFER);
+    http.http2().timer(TokioTimer::new()).max_concurrent_streams(200);
+    // A client that vanished sends no end of the connection. Unanswered pings are the only sign of it on a silent
+    // stream.
+    http.http2().keep_alive_interval(Duration::from_secs(20));
+    server.serve(each).await
+}
+
+/// Returns the wanted number of connections, limited by the number of files that the system allows: a quarter of
+/// those files is reserved for the ledger and for the pipes of programs.
+fn affordable(wanted: usize) -> usize {
+    let files = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
+    let files = usize::try_from(files).unwrap_or(usize::MAX);
+    let most = (files - files / 4).max(1);
+    // Connections that are being closed still hold a file each.
+    let most = most.saturating_sub(Limits::slack(most)).max(1);
+    if most < wanted {
+        tracing::warn!(wanted, most, "connection limit reduced: too few open files are allowed");
+    }
+    wanted.min(most)
+}
+
+/// Factory that passes the service to each connection, once there is room for the connection.
+struct EachConnection<S> {
+    service: S,
+    connections: Connections,
+    /// End of the wait for room.
+    by: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S: Clone> Service<SocketAddr> for EachConnection<S> {
+    type Response = S;
+    type Error = Infallible;
+    type Future = Ready<Result<S, Infallible>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        if self.connections.poll_room(context).is_pending() {
+            // Displaced connections are closed within microseconds. A connection that is not closed does not delay
+            // others.
+            let by = self.by.get_or_insert_with(|| Box::pin(sleep(PAUSE)));
+            std::task::ready!(by.as_mut().poll(context));
+        }
+        self.by = None;
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: SocketAddr) -> Self::Future {
+        self.connections.accepted();
+        ready(Ok(self.service.clone()))
+    }
+}
+
+/// Acceptor of connections: admission and TLS.
+#[derive(Clone)]
+struct Acceptor {
+    connections: Connections,
+    certificates: Option<Certificates>,
+    bounds: ListenLimits,
+}
+
+impl<S: Send + 'static> Accept<TcpStream, S> for Acceptor {
+    type Stream = ProtocolSniffer;
+    type Service = Attached<S>;
+    type Future = Pin<Box<dyn Future<Output = io::Result<(ProtocolSniffer, Attached<S>)>> + Send>>;
+
+    fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
+        let Self { connections, certificates, bounds } = self.clone();
+        Box::pin(async move {
+            let full = || io::Error::new(io::ErrorKind::QuotaExceeded, "too many connections");
+            // Admission precedes TLS, so that a connection without a place costs no handshake.
+            let (place, connection) = connections.admit(&stream).ok_or_else(full)?;
+            // Events of a stream are small; Nagle's algorithm would hold each one until the client acknowledges the
+            // one before.
+            stream.set_nodelay(true)?;
+            let stream = CountedConnection::new(stream, (place, connection.clone()), bounds.unread);
+            let stream: Box<dyn SniffedStream> = match certificates {
+                // The timeout of a request head starts after the handshake, so the handshake has one of its own.
+                Some(certificates) => secured(stream, &certificates, bounds.head).await?,
+                None => Box::new(stream),
+            };
+            Ok((ProtocolSniffer::new(stream, bounds.head), Attached { service, connection }))
+        })
+    }
+}
+
+/// Completes the TLS handshake within the time limit. A client that does not use TLS is disconnected without a log
+/// line, because anybody can connect.
+async fn secured(
+    stream: CountedConnection,
+    certificates: &Certificates,
+    time: Duration,
+) -> io::Result<Box<dyn SniffedStream>> {
+    let agreed = TlsAcceptor::from(certificates.current()).accept(stream);
+    Ok(Box::new(tokio::time::timeout(time, agreed).await??))
+}

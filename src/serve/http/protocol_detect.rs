@@ -1,0 +1,236 @@
+//! Connection that is closed if the client does not select a version of HTTP in time.
+
+use std::future::Future;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
+
+/// Start of every HTTP/2 connection. The version is detected with it, without a separate timer.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Byte stream in clear text, over any transport.
+pub trait SniffedStream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> SniffedStream for S {}
+
+/// Connection on which a request must start soon.
+pub struct ProtocolSniffer {
+    stream: Box<dyn SniffedStream>,
+    /// Deadline for the detection of the HTTP version; `None` after the detection.
+    by: Option<Pin<Box<Sleep>>>,
+    /// Bytes that were read for the detection and still have to be delivered.
+    prefix: SniffedPrefix,
+}
+
+/// First bytes of a connection, which may start either version of HTTP.
+#[derive(Default)]
+struct SniffedPrefix {
+    bytes: [u8; PREFACE.len()],
+    /// Number of bytes.
+    count: usize,
+}
+
+/// Version of HTTP, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum HttpVersion {
+    Unknown,
+    One,
+    Two,
+}
+
+impl ProtocolSniffer {
+    /// Creates a connection that fails if the HTTP version is not known within `time`.
+    #[must_use]
+    pub fn new(stream: Box<dyn SniffedStream>, time: Duration) -> Self {
+        Self { stream, by: Some(Box::pin(sleep(time))), prefix: SniffedPrefix::default() }
+    }
+
+    /// Reads until the HTTP version is known.
+    fn poll_spoken(&mut self, context: &mut Context<'_>) -> Poll<io::Result<HttpVersion>> {
+        loop {
+            let mut buffer = ReadBuf::new(self.prefix.room());
+            let read = Pin::new(&mut self.stream).poll_read(context, &mut buffer);
+            let more = buffer.filled().len();
+            // The deadline is polled only while the client is silent: bytes that are there are always read first.
+            if read.is_pending() {
+                return self.poll_late(context);
+            }
+            ready!(read)?;
+            match self.prefix.detect(more) {
+                HttpVersion::Unknown => {}
+                spoken => return Poll::Ready(Ok(spoken)),
+            }
+        }
+    }
+
+    fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<io::Result<HttpVersion>> {
+        let Some(by) = &mut self.by else { return Poll::Pending };
+        ready!(by.as_mut().poll(context));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "no request began")))
+    }
+}
+
+impl SniffedPrefix {
+    fn room(&mut self) -> &mut [u8] {
+        self.bytes.get_mut(self.count..).unwrap_or_default()
+    }
+
+    /// Returns the version after this number of further bytes. The end of the stream counts as HTTP/1.
+    fn detect(&mut self, more: usize) -> HttpVersion {
+        self.count += more;
+        let bytes = self.bytes.get(..self.count).unwrap_or_default();
+        if more == 0 || !PREFACE.starts_with(bytes) {
+            HttpVersion::One
+        } else if bytes.len() < PREFACE.len() {
+            HttpVersion::Unknown
+        } else {
+            HttpVersion::Two
+        }
+    }
+
+    /// Delivers the stored bytes, as far as the buffer has room.
+    fn copy_prefix(&mut self, buffer: &mut ReadBuf<'_>) {
+        let given = self.count.min(buffer.remaining());
+        buffer.put_slice(self.bytes.get(..given).unwrap_or_default());
+        self.bytes.copy_within(given..self.count, 0);
+        self.count -= given;
+    }
+}
+
+impl AsyncRead for ProtocolSniffer {
+    /// The server detects the version with a short buffer. For HTTP/1 it would store the bytes it got and read them
+    /// before all others, for which its buffer would be twice as long for the lifetime of the connection. Therefore
+    /// the first read delivers nothing, and the first bytes are delivered together with the following ones.
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.by.is_some() {
+            let spoken = ready!(self.poll_spoken(context))?;
+            self.by = None;
+            // `hyper-util` takes an empty read for HTTP/1 (ADR 66).
+            if spoken == HttpVersion::One {
+                return Poll::Ready(Ok(()));
+            }
+        }
+        let before = buffer.filled().len();
+        self.prefix.copy_prefix(buffer);
+        let has_given = buffer.filled().len() > before;
+        if has_given && buffer.remaining() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        match Pin::new(&mut self.stream).poll_read(context, buffer) {
+            // A short request may be complete already; nothing more may come before its answer.
+            Poll::Pending if has_given => Poll::Ready(Ok(())),
+            read => read,
+        }
+    }
+}
+
+impl AsyncWrite for ProtocolSniffer {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[test]
+    fn the_http_version_is_detected_at_the_earliest_byte() {
+        let told_after = |pieces: &[&[u8]]| {
+            let mut prefix = SniffedPrefix::default();
+            pieces.iter().position(|piece| {
+                let more = piece.len().min(prefix.room().len());
+                prefix.room()[..more].copy_from_slice(&piece[..more]);
+                prefix.detect(more) != HttpVersion::Unknown
+            })
+        };
+        assert_eq!(told_after(&[b"GET / HTTP/1.1\r\n"]), Some(0));
+        assert_eq!(told_after(&[b"P", b"OST / HTTP/1.1"]), Some(1));
+        assert_eq!(told_after(&[b"P", b"RI * HTTP/2.0\r\n\r\nSM\r\n\r", b"\n"]), Some(2));
+        assert_eq!(told_after(&[b"PRI * HTTP/2.0\r\n", b"\r\nSM\r\n\r\nmore"]), Some(1));
+        assert_eq!(told_after(&[b"PRI * HTTP/2.0\r\n", b""]), Some(1));
+        assert_eq!(told_after(&[b"P", b"R", b"I"]), None);
+    }
+
+    /// Reads first with a short buffer, then with a long one.
+    async fn read(sent: &[u8]) -> (Vec<u8>, Vec<u8>) {
+        let (mut theirs, ours) = duplex(1 << 10);
+        let mut opening = ProtocolSniffer::new(Box::new(ours), Duration::from_secs(9));
+        theirs.write_all(sent).await.expect("room");
+        let (mut short, mut long) = ([0; PREFACE.len()], vec![0; 1 << 10]);
+        let first = opening.read(&mut short).await.expect("bytes");
+        let then = timeout(Duration::from_secs(9), opening.read(&mut long));
+        let then = then.await.expect("in time").expect("bytes");
+        (short[..first].to_vec(), long[..then].to_vec())
+    }
+
+    #[tokio::test]
+    async fn detected_bytes_are_read_with_the_rest() {
+        let head = b"POST / HTTP/1.1\r\nhost: somewhere\r\n\r\nbody".to_vec();
+        assert_eq!(read(&head).await, (Vec::new(), head));
+        let short = b"GET / HTTP/1.0\r\n\r\n".to_vec(); // Nothing comes after it.
+        assert_eq!(read(&short).await, (Vec::new(), short));
+        let begun = [PREFACE, b"more"].concat();
+        assert_eq!(read(&begun).await, (PREFACE.to_vec(), b"more".to_vec()));
+    }
+
+    #[tokio::test]
+    async fn a_small_read_buffer_loses_no_byte() {
+        let (mut theirs, ours) = duplex(1 << 10);
+        let mut opening = ProtocolSniffer::new(Box::new(ours), Duration::from_secs(9));
+        theirs.write_all(b"GET / HTTP/1.0\r\n\r\n").await.expect("room");
+        drop(theirs);
+        let (mut all, mut room) = (Vec::<u8>::new(), [0; 5]);
+        assert_eq!(opening.read(&mut room).await.expect("nothing"), 0);
+        while let read @ 1.. = opening.read(&mut room).await.expect("bytes") {
+            all.extend(&room[..read]);
+        }
+        assert_eq!(all, b"GET / HTTP/1.0\r\n\r\n");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_connection_times_out() {
+        for said in [&b""[..], b"PRI *"] {
+            let (mut theirs, ours) = duplex(1 << 10);
+            let mut opening = ProtocolSniffer::new(Box::new(ours), Duration::from_secs(9));
+            theirs.write_all(said).await.expect("room");
+            let error = opening.read(&mut [0; PREFACE.len()]).await.expect_err("an end");
+            assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! JSON document as a response body. A long text in the document is escaped during the transfer, so that memory
+//! holds it only once.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes, HttpBody};
+use hyper::body::{Frame, SizeHint};
+use serde_json::Value;
+
+/// Initial buffer size for a document, in bytes; most documents fit.
+const USUAL: usize = 4 << 10;
+
+/// Number of bytes of a text that are escaped at once. A text with more bytes is long.
+const PIECE: usize = 64 * 1024;
+
+/// Number of bytes that are counted together; the count must fit into a byte.
+const FEW: usize = 192;
+
+/// Number of bytes that are searched together for a byte that needs an escape.
+const WORD: usize = 8;
+
+/// Creates the body of a document. Its length is known before the transfer.
+pub fn body(document: Value) -> Body {
+    let mut sheets = Sheets { open: Vec::with_capacity(USUAL), ..Sheets::default() };
+    sheets.write(document);
+    sheets.end();
+    match sheets.done.pop_back() {
+        // Nearly all documents are one part. A plain body is sent in one write, together with the head.
+        Some(Sheet::Written(only)) if sheets.done.is_empty() => Body::from(only),
+        last => {
+            sheets.done.extend(last);
+            let left = sheets.done.iter().map(Sheet::length).sum();
+            Body::new(DocumentStream { sheets: sheets.done, at: 0, left })
+        }
+    }
+}
+
+/// Part of a document.
+#[derive(Debug)]
+enum Sheet {
+    /// Bytes in their final form.
+    Written(Vec<u8>),
+    /// Content of a long text, not yet escaped.
+    Text(String),
+}
+
+impl Sheet {
+    /// Returns the number of bytes of the part in the body.
+    fn length(&self) -> u64 {
+        match self {
+            Self::Written(bytes) => bytes.len() as u64,
+            Self::Text(text) => text.as_bytes().chunks(PIECE).map(escaped).sum::<usize>() as u64,
+        }
+    }
+}
+
+/// Document in parts.
+#[derive(Default)]
+struct Sheets {
+    done: VecDeque<Sheet>,
+    open: Vec<u8>,
+}
+
+impl Sheets {
+    fn write(&mut self, value: Value) {
+        match value {
+            Value::String(text) if text.len() > PIECE => {
+                // The quotes belong to the parts around the text, because an escaped piece has none.
+                self.open.push(b'"');
+                self.end();
+                self.done.push_back(Sheet::Text(text));
+                self.open.push(b'"');
+            }
+            Value::Array(items) => {
+                self.list(b"[]", items, Self::write);
+            }
+            Value::Object(fields) => {
+                self.list(b"{}", fields, |sheets, (name, value)| {
+                    sheets.text(&name);
+                    sheets.open.push(b':');
+                    sheets.write(value);
+                });
+            }
+            Value::String(text) => self.text(&text),
+            // Every value here is valid JSON, and a write to memory does not fail.
+            other => _ = serde_json::to_writer(&mut self.open, &other),
+        }
+    }
+
+    fn list<T>(
+        &mut self,
+        [opens, closes]: &[u8; 2],
+        items: impl IntoIterator<Item = T>,
+        write: impl Fn(&mut Self, T),
+    ) {
+        self.open.push(*opens);
+        for (number, item) in items.into_iter().enumerate() {
+            if number > 0 {
+                self.open.push(b',');
+            }
+            write(self, item);
+        }
+        self.open.push(*closes);
+    }
+
+    /// Writes a text that is not long.
+    fn text(&mut self, text: &str) {
+        self.open.reserve(text.len() + 2);
+        self.open.push(b'"');
+        escape(text.as_bytes(), &mut self.open);
+        self.open.push(b'"');
+    }
+
+    fn end(&mut self) {
+        self.done.push_back(Sheet::Written(std::mem::take(&mut self.open)));
+    }
+}
+
+/// Document in transfer.
+struct DocumentStream {
+    sheets: VecDeque<Sheet>,
+    /// Number of sent bytes of the first part, if that part is a text.
+    at: usize,
+    /// Number of bytes that are not sent yet.
+    left: u64,
+}
+
+impl DocumentStream {
+    fn next(&mut self) -> Option<Vec<u8>> {
+        let Some(Sheet::Text(text)) = self.sheets.front() else {
+            let Some(Sheet::Written(bytes)) = self.sheets.pop_front() else { return None };
+            return Some(bytes);
+        };
+        // Pieces are cut between bytes, not characters: an escape concerns single bytes only, and no byte of a longer
+        // character needs one.
+        let rest = text.as_bytes().get(self.at..).unwrap_or_default();
+        let piece = rest.get(..PIECE).unwrap_or(rest);
+        // The exact size, so that the buffer neither grows nor holds more than the piece.
+        let mut out = Vec::with_capacity(escaped(piece));
+        escape(piece, &mut out);
+        self.at += piece.len();
+        if piece.len() == rest.len() {
+            self.sheets.pop_front();
+            self.at = 0;
+        }
+        Some(out)
+    }
+}
+
+impl HttpBody for DocumentStream {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let sending = self.get_mut();
+        let next = sending.next();
+        sending.left -= next.as_ref().map_or(0, |next| next.len() as u64);
+        Poll::Ready(next.map(|next| Ok(Frame::data(next.into()))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+}
+
+/// Returns the number of bytes of a piece of a text in JSON.
+fn escaped(piece: &[u8]) -> usize {
+    let added = piece.chunks(FEW).map(|few| {
+        usize::from(count(few, is_escaped)) + 4 * usize::from(count(few, has_no_letter))
+    });
+    piece.len() + added.sum::<usize>()
+}
+
+/// Returns how many of a few bytes satisfy the condition. The form of the loop lets the compiler vectorize it.
+fn count(few: &[u8], is_so: impl Fn(u8) -> bool) -> u8 {
+    few.iter().fold(0_u8, |count, byte| count.wrapping_add(u8::from(is_so(*byte))))
+}
+
+/// True if JSON escapes the byte with a backslash.
+const fn is_escaped(byte: u8) -> bool {
+    (byte < 0x20) | (byte == b'"') | (byte == b'\\')
+}
+
+/// True if the escape of the byte is its number instead of a letter.
+const fn has_no_letter(byte: u8) -> bool {
+    let has_letter = (byte == 8) | (byte == 9) | (byte == 10) | (byte == 12) | (byte == 13);
+    (byte < 0x20) & !has_letter
+}
+
+/// Writes a piece of a text with JSON escapes.
+fn escape(mut piece: &[u8], out: &mut Vec<u8>) {
+    while let Some((plain, [first, rest @ ..])) = piece.split_at_checked(plain(piece)) {
+        out.extend_from_slice(plain);
+        match *first {
+            byte @ (b'"' | b'\\') => out.extend([b'\\', byte]),
+            8 => out.extend(b"\\b"),
+            b'\t' => out.extend(b"\\t"),
+            b'\n' => out.extend(b"\\n"),
+            12 => out.extend(b"\\f"),
+            b'\r' => out.extend(b"\\r"),
+            byte => out.extend(format!("\\u{byte:04x}").bytes()),
+        }
+        piece = rest;
+    }
+    out.extend_from_slice(piece);
+}
+
+/// Returns the number of leading bytes that need no escape.
+fn plain(piece: &[u8]) -> usize {
+    let (words, _) = piece.as_chunks::<WORD>();
+    let whole = words.iter().position(|word| marks(u64::from_le_bytes(*word)) != 0);
+    let Some(word) = whole else {
+        let done = words.len() * WORD;
+        let rest = piece.get(done..).unwrap_or_default();
+        return done + rest.iter().position(|byte| is_escaped(*byte)).unwrap_or(rest.len());
+    };
+    // The words are read in little endian on every machine, so the lowest mark belongs to the first byte.
+    let marks = words.get(word).map_or(0, |found| marks(u64::from_le_bytes(*found)));
+    word * WORD + marks.trailing_zeros() as usize / 8
+}
+
+/// Marks the bytes of a word that need an escape; the lowest mark is exact, and there is no mark if no byte needs an
+/// escape.
+const fn marks(word: u64) -> u64 {
+    const ONES: u64 = u64::from_ne_bytes([1; WORD]);
+    const HIGH: u64 = ONES << 7;
+    let quote = word ^ (ONES * b'"' as u64);
+    let slash = word ^ (ONES * b'\\' as u64);
+    let control = word.wrapping_sub(ONES * 0x20) & !word;
+    let zero = quote.wrapping_sub(ONES) & !quote | slash.wrapping_sub(ONES) & !slash;
+    (control | zero) & HIGH
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Returns the sent bytes and the announced length.
+    fn sent(document: &Value) -> (Vec<u8>, Option<u64>) {
+        let body = body(document.clone());
+        let length = body.size_hint().exact();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let sent = runtime.block_on(body.collect()).expect("a body");
+        (sent.to_bytes().to_vec(), length)
+    }
+
+    fn holds(document: &Value) {
+        let wanted = serde_json::to_vec(document).expect("JSON");
+        let length = wanted.len() as u64;
+        assert!(sent(document) == (wanted, Some(length)));
+    }
+
+    #[test]
+    fn long_texts_are_streamed_as_valid_json() {
+        let every: String = (0..0x250).filter_map(char::from_u32).collect();
+        for length in [PIECE - 1, PIECE, PIECE + 1, 3 * PIECE, 3 * PIECE + 7] {
+            let text: String = every.chars().cycle().take(length).collect();
+            holds(&json!(text));
+            holds(&json!([text, {"a": text, "b\n": [1, null, true, "short"]}, text]));
+        }
+        holds(&json!({"plain": "x".repeat(2 * PIECE), "lines": "\n".repeat(2 * PIECE)}));
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_are_escaped_as_by_serde_json(text in any::<String>(), at in 0_usize..9) {
+            let text = "x".repeat(at) + &text;
+            let mut out = vec![b'"'];
+            escape(text.as_bytes(), &mut out);
+            prop_assert_eq!(out.len() - 1, escaped(text.as_bytes()));
+            out.push(b'"');
+            prop_assert_eq!(out, serde_json::to_vec(&text).expect("JSON"));
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! Administration at run time: the configuration, agent switches and tokens.
+
+mod environment;
+
+use std::path::Path;
+
+use algonius_a2a::problem;
+use algonius_actors::model::access::principal::{Caller, Right, Scope, TokenSeed};
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::AgentId;
+use async_trait::async_trait;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+use crate::serve::App;
+use crate::serve::auth::caller::AuthenticatedCaller;
+use crate::serve::http::body;
+use crate::serve::http::path_param::Segment;
+use crate::serve::http::response::{self, ProblemBody, ok, to_json};
+use crate::wire::admin::{
+    ConfigurationError, ConfigurationStatus, CreatedToken, ReloadRejected, Reloaded,
+    SwitchRejected, Switched, TokenEntry, TokenList, TokenRequest,
+};
+use crate::wire::api::service::Empty;
+
+pub use environment::{EnvironmentQuery, environment};
+
+/// Properties of a new token, without its text.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// Name of the token's principal.
+    pub name: String,
+    /// Rights of the token.
+    pub scope: Scope,
+    /// Time at which the token expires; `None` means never.
+    pub expires: Option<DateTime<Utc>>,
+    /// True if the new token replaces one with the same name.
+    pub replaces: bool,
+}
+
+impl Wanted {
+    /// Returns the token for a text with this digest.
+    #[must_use]
+    pub fn with(self, hash: [u8; 32]) -> TokenSeed {
+        TokenSeed { name: self.name, hash, scope: self.scope, expires: self.expires }
+    }
+}
+
+/// Token entry with its scope.
+pub type ListedToken = (TokenEntry, Scope);
+
+/// Result of enabling or disabling an agent: the new state, or all errors that prevent it.
+pub type Switching = Result<Switched, Vec<ConfigurationError>>;
+
+/// Administration of the service; executes one change at a time.
+#[async_trait]
+pub trait Admin: Send + Sync + 'static {
+    /// Reads the configuration again and applies all changes that need no restart.
+    ///
+    /// # Errors
+    /// Fails if the task that executes changes has ended.
+    async fn reload(&self) -> Result<Reloaded, Failure>;
+
+    /// Returns the configuration in force.
+    fn configuration(&self) -> ConfigurationStatus;
+
+    /// True if the service reads its configuration from this file; without a file, true if the service runs on the
+    /// shipped configuration.
+    fn reads(&self, file: Option<&Path>) -> bool;
+
+    /// Enables or disables an agent. When this function returns, the change is stored and survives reloads and
+    /// restarts.
+    ///
+    /// # Errors
+    /// `agent-unknown`; the inner error lists the faults of an agent that cannot be enabled.
+    async fn switch(&self, agent: AgentId, on: bool) -> Result<Switching, Failure>;
+
+    /// Returns all tokens.
+    ///
+    /// # Errors
+    /// Fails if the tokens cannot be read.
+    async fn tokens(&self) -> Result<Vec<ListedToken>, Failure>;
+
+    /// Creates a token, which is valid when this function returns.
+    ///
+    /// # Errors
+    /// `token-exists`; fails also if the token cannot be stored.
+    async fn make(&self, wanted: Wanted) -> Result<CreatedToken, Failure>;
+
+    /// Removes a token, which is no longer valid when this function returns.
+    ///
+    /// # Errors
+    /// `token-unknown`; fails also if the removal cannot be stored.
+    async fn revoke(&self, name: String) -> Result<(), Failure>;
+
+    /// Replaces the text of the operator's token; the token file contains the new text when this function returns.
+    ///
+    /// # Errors
+    /// Fails if the new text cannot be stored.
+    async fn rotate(&self) -> Result<(), Failure>;
+}
+
+/// Reloads the configuration.
+///
+/// # Errors
+/// `configuration-rejected`, with the list of errors.
+pub async fn reload(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+) -> Result<Response, ProblemBody> {
+    // A reload concerns all agents, so a token for some of them does not suffice.
+    unbounded(caller)?;
+    let told = app.admin.reload().await?;
+    if told.rejected.is_empty() {
+        return Ok(ok(&to_json(&told)?));
+    }
+    let message =
+        format!("{} errors; the previous configuration stays in force", told.rejected.len());
+    let failure = Failure::new(Code::ConfigurationRejected, message);
+    let rejected = ReloadRejected { problem: problem::document(&failure), told };
+    Ok(response::problem(failure.code, &rejected))
+}
+
+/// Enables an agent.
+///
+/// # Errors
+/// `agent-unknown`, `forbidden`; `configuration-rejected`, with the list of errors.
+pub async fn enable(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+    Segment(id): Segment,
+) -> Result<Response, ProblemBody> {
+    switch(&app, caller, &id, true).await
+}
+
+/// Disables an agent: it stays in the directory and accepts no work. Running and queued executions continue.
+///
+/// # Errors
+/// `agent-unknown`, `forbidden`.
+pub async fn disable(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+    Segment(id): Segment,
+) -> Result<Response, ProblemBody> {
+    switch(&app, caller, &id, false).await
+}
+
+async fn switch(
+    app: &App,
+    caller: AuthenticatedCaller,
+    id: &str,
+    on: bool,
+) -> Result<Response, ProblemBody> {
+    let agent = app.agents.id(id)?;
+    // The right is checked for this agent: an administrator of some agents may switch those.
+    caller.may(Right::Admin, Some(&agent))?;
+    match app.admin.switch(agent, on).await? {
+        Ok(switched) => Ok(ok(&to_json(&switched)?)),
+        Err(rejected) => {
+            let message = format!("the agent cannot be enabled: {} errors", rejected.len());
+            let failure = Failure::new(Code::ConfigurationRejected, message);
+            let rejected = SwitchRejected { problem: problem::document(&failure), rejected };
+            Ok(response::problem(failure.code, &rejected))
+        }
+    }
+}
+
+/// Lists the tokens that the caller may see: those whose scope is within that of its own token.
+///
+/// # Errors
+/// `forbidden`.
+pub async fn tokens(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+) -> Result<Response, ProblemBody> {
+    let caller = caller.may(Right::Admin, None)?;
+    let known = app.admin.tokens().await?.into_iter();
+    let tokens = known.filter(|(_, scope)| caller.scope.covers(scope)).map(|(entry, _)| entry);
+    Ok(ok(&to_json(&TokenList { tokens: tokens.collect() })?))
+}
+
+/// Creates a token and returns its text, which no other response contains.
+///
+/// # Errors
+/// `invalid-params`, `token-exists`, or `forbidden` for a scope beyond that of the caller's own token.
+pub async fn make(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+    request: Request,
+) -> Result<Response, ProblemBody> {
+    let caller = caller.may(Right::Admin, None)?;
+    let order = order(&body::json(&app, request).await?)?;
+    let wanted = wanted(&app, order)?;
+    covers(&caller, &wanted.scope)?;
+    // Otherwise a narrow token could take over the name, and the executions, of a wider one.
+    if wanted.replaces {
+        within(&app, &caller, &wanted.name).await?;
+    }
+    let made = app.admin.make(wanted).await?;
+    Ok((axum::http::StatusCode::CREATED, ok(&to_json(&made)?)).into_response())
+}
+
+/// Removes a token that was created at run time.
+///
+/// # Errors
+/// `token-unknown`, or `forbidden` for a token whose scope is beyond that of the caller's own.
+pub async fn revoke(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+    Segment(name): Segment,
+) -> Result<Response, ProblemBody> {
+    let caller = caller.may(Right::Admin, None)?;
+    // The administrator of some agents must not lock out an administrator of all.
+    within(&app, &caller, &name).await?;
+    app.admin.revoke(name).await?;
+    Ok(ok(&to_json(&Empty {})?))
+}
+
+/// Replaces the text of the operator's token.
+///
+/// # Errors
+/// `forbidden`.
+pub async fn rotate(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+) -> Result<Response, ProblemBody> {
+    unbounded(caller)?;
+    app.admin.rotate().await?;
+    Ok(ok(&to_json(&Empty {})?))
+}
+
+/// Returns the caller if it is an administrator of all agents.
+fn unbounded(caller: AuthenticatedCaller) -> Result<Caller, Failure> {
+    let caller = caller.may(Right::Admin, None)?;
+    if caller.scope.agents.is_none() { Ok(caller) } else { Err(beyond()) }
+}
+
+fn covers(caller: &Caller, scope: &Scope) -> Result<(), Failure> {
+    if caller.scope.covers(scope) { Ok(()) } else { Err(beyond()) }
+}
+
+fn beyond() -> Failure {
+    Failure::new(Code::Forbidden, "the scope exceeds that of the token")
+}
+
+/// Rejects the change of an existing token whose scope is beyond that of the caller's own.
+async fn within(app: &App, caller: &Caller, name: &str) -> Result<(), Failure> {
+    let known = app.admin.tokens().await?;
+    known.iter().filter(|(entry, _)| entry.name == name).try_for_each(|(_, it)| covers(caller, it))
+}
+
+fn order(bytes: &[u8]) -> Result<TokenRequest, Failure> {
+    // In two steps, because bytes that are no JSON and a document of another shape have different codes.
+    let document: Value = serde_json::from_slice(bytes).map_err(|error| {
+        Failure::new(Code::MalformedJson, format!("the body is not JSON: {error}"))
+    })?;
+    serde_json::from_value(document).map_err(|error| {
+        Failure::new(Code::InvalidParams, format!("the body does not describe a token: {error}"))
+    })
+}
+
+/// Validates a token request by the rules of the configuration.
+fn wanted(app: &App, order: TokenRequest) -> Result<Wanted, Failure> {
+    let TokenRequest { name, scopes, agents, expires, replace: replaces } = order;
+    let wrong = |text: String| Failure::new(Code::InvalidParams, text);
+    let is_plain = name.chars().all(|char| !char.is_control());
+    if name.trim().is_empty() || name.chars().count() > 64 || !is_plain {
+        return Err(wrong("`name` must have 1 to 64 characters".to_owned()));
+    }
+    if expires.is_some_and(|expires| expires <= app.api.reader.now()) {
+        return Err(wrong("`expires` must be in the future".to_owned()));
+    }
+    let mut rights = Vec::new();
+    for word in scopes.unwrap_or_else(|| ["read", "run"].map(str::to_owned).to_vec()) {
+        let right = Right::parse(&word);
+        let known = "`scopes` takes `read`, `run` and `admin`";
+        let right = right.ok_or_else(|| wrong(known.to_owned()))?;
+        if !rights.contains(&right) {
+            rights.push(right);
+        }
+    }
+    if rights.is_empty() {
+        return Err(wrong("`scopes` must name at least one scope".to_owned()));
+    }
+    let agents = agents.map(|ids| ids.iter().map(|id| existing(app, id)).collect()).transpose()?;
+    Ok(Wanted { name, scope: Scope { rights, agents }, expires, replaces })
+}
+
+fn existing(app: &App, id: &str) -> Result<AgentId, Failure> {
+    let known = AgentId::new(id).ok().filter(|id| app.agents.contains(id));
+    known.ok_or_else(|| Failure::new(Code::InvalidParams, "`agents` names an unknown agent"))
+}

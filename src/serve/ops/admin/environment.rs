@@ -1,0 +1,73 @@
+//! Names of the set environment variables of the service, for an administrator who prepares an agent.
+
+use std::env;
+use std::path::PathBuf;
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::unbounded;
+use crate::serve::App;
+use crate::serve::auth::caller::AuthenticatedCaller;
+use crate::serve::http::response::{ProblemBody, ok, to_json};
+use crate::wire::admin::{EnvironmentStatus, VariableEntry};
+
+/// Maximum number of variables in one request.
+const MOST: usize = 200;
+/// Maximum number of characters of a name.
+const LONGEST: usize = 128;
+
+/// Requested variables and configuration file.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EnvironmentQuery {
+    /// Names of variables, separated by commas: at most 200.
+    #[schemars(regex(
+        pattern = "^[A-Za-z_][A-Za-z0-9_]{0,127}(,[A-Za-z_][A-Za-z0-9_]{0,127}){0,199}$"
+    ))]
+    names: Option<String>,
+    /// Absolute path of a configuration file: the response states whether the service reads this file.
+    file: Option<PathBuf>,
+}
+
+/// Returns the names of the variables that are set, never their values.
+///
+/// # Errors
+/// `forbidden`, `invalid-params`.
+pub async fn environment(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+    query: Result<Query<EnvironmentQuery>, QueryRejection>,
+) -> Result<Response, ProblemBody> {
+    unbounded(caller)?;
+    let query = query.map(|Query(query)| query).map_err(|_rejected| unreadable())?;
+    let names: Vec<_> = query.names.iter().flat_map(|names| names.split(',')).collect();
+    if names.len() > MOST || !names.iter().all(|name| is_name(name)) {
+        return Err(unreadable().into());
+    }
+    let variables = names.into_iter().map(|name| VariableEntry {
+        name: name.to_owned(),
+        set: env::var_os(name).is_some_and(|value| !value.is_empty()),
+    });
+    let status = EnvironmentStatus {
+        variables: variables.collect(),
+        reads_file: app.admin.reads(query.file.as_deref()),
+    };
+    Ok(ok(&to_json(&status)?))
+}
+
+fn unreadable() -> Failure {
+    let why = "the query takes `names`, up to 200 names of variables with commas, and `file`";
+    Failure::new(Code::InvalidParams, why)
+}
+
+fn is_name(text: &str) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let begins_well = text.bytes().next().is_some_and(|first| !first.is_ascii_digit());
+    begins_well && text.len() <= LONGEST && text.bytes().all(is_word)
+}

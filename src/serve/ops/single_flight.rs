@@ -1,0 +1,76 @@
+//! Single flight: a request that arrives during a computation waits for the next one, and all waiting requests share
+//! its result. No request receives a result that is older than the request.
+
+use std::sync::Arc;
+
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+/// Latest result and the start of its computation, for the requests that wait.
+pub struct SingleFlight<T> {
+    last: Mutex<Option<(Instant, T)>>,
+    /// Reference held by each request.
+    asking: Arc<()>,
+}
+
+impl<T> Default for SingleFlight<T> {
+    fn default() -> Self {
+        Self { last: Mutex::default(), asking: Arc::default() }
+    }
+}
+
+impl<T: Clone> SingleFlight<T> {
+    /// Returns the result of a computation that starts after this call.
+    pub async fn share(&self, look: impl Future<Output = T>) -> T {
+        let (asked, asking) = (Instant::now(), Arc::clone(&self.asking));
+        let mut last = self.last.lock().await;
+        let seen = match &*last {
+            // The lock queues in order, so the one before may have started after this request arrived.
+            Some((begun, seen)) if *begun > asked => seen.clone(),
+            _ => {
+                let begun = Instant::now();
+                let seen = look.await;
+                *last = Some((begun, seen.clone()));
+                seen
+            }
+        };
+        // Two: the one of this structure and the own one of this request.
+        if Arc::strong_count(&self.asking) == 2 {
+            *last = None; // Nobody else waits: it takes no room.
+        }
+        drop(asking);
+        seen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::time::Duration;
+
+    use futures_util::future::join_all;
+    use tokio::time::sleep;
+
+    use super::*;
+
+    /// Counts a computation of ten milliseconds and returns the count.
+    async fn look(count: &Cell<u32>) -> u32 {
+        count.set(count.get() + 1);
+        sleep(Duration::from_millis(10)).await;
+        count.get()
+    }
+
+    async fn ask_after(millis: u64, looks: &SingleFlight<u32>, count: &Cell<u32>) -> u32 {
+        sleep(Duration::from_millis(millis)).await;
+        looks.share(look(count)).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn concurrent_callers_share_the_next_computation() {
+        let (looks, count) = (SingleFlight::default(), Cell::new(0));
+        let ask = |after| ask_after(after, &looks, &count);
+        assert_eq!(join_all([ask(0), ask(3), ask(5), ask(9)]).await, [1, 2, 2, 2]);
+        assert_eq!((ask(0).await, ask(0).await), (3, 4));
+        assert!(looks.last.lock().await.is_none());
+    }
+}

@@ -1,0 +1,223 @@
+//! Health, readiness, metrics and status of the service.
+
+use std::sync::Arc;
+
+use algonius_a2a::v1::Interface;
+use algonius_actors::model::access::endpoint_config::{Binding, ProtocolVersion};
+use algonius_actors::model::access::principal::{Caller, Right};
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::host::host_capabilities::HostCapabilities;
+use algonius_actors::model::id::AgentId;
+use algonius_actors::model::observation::alert::Alert;
+use axum::extract::State;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+
+use super::single_flight::SingleFlight;
+use super::storage_stats_cache::StatsCache;
+use crate::observe::{GaugeValues, Instruments};
+use crate::serve::App;
+use crate::serve::a2a::card;
+use crate::serve::auth::caller::AuthenticatedCaller;
+use crate::serve::http::path_param::Segment;
+use crate::serve::http::response::{ProblemBody, json as json_answer, ok, text, to_json, written};
+use crate::wire::admin::ConfigurationStatus;
+use crate::wire::api::service::{HealthStatus, Readiness, ReadinessStatus};
+use crate::wire::api::{
+    A2aAgent, A2aInterface, A2aStatus, MachineStatus, OutputMemoryStatus, ServiceStatus,
+};
+
+/// Media type of the metrics.
+pub(in crate::serve) const OPENMETRICS: &str =
+    "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Sources of the metrics and of the status.
+pub struct Monitoring {
+    /// Metrics of requests.
+    pub instruments: Instruments,
+    /// True if callers with the right to read can read the metrics.
+    pub metrics: bool,
+    /// Returns the size of the ledger's files, in bytes.
+    pub ledger_bytes: Arc<dyn Fn() -> u64 + Send + Sync>,
+    /// Cached storage statistics of the ledger.
+    pub storage_stats: StatsCache,
+    /// Answer of `/status` that concurrent callers share, if they may see everything.
+    pub status: SingleFlight<Bytes>,
+}
+
+/// Facts about the machine and the processes on it.
+pub struct MachineFacts {
+    /// Capabilities of the machine.
+    pub capabilities: HostCapabilities,
+    /// Returns the process ids of the process holders and the usage of the memory for output.
+    pub holders: Arc<dyn Fn() -> (Vec<u32>, OutputMemoryStatus) + Send + Sync>,
+}
+
+/// Reports that the service responds. This endpoint needs no token and reveals nothing else.
+pub async fn health() -> Response {
+    respond(StatusCode::OK, &HealthStatus { status: "ok".to_owned() })
+}
+
+/// Reports whether the service accepts work and, if not, the reasons. This endpoint needs no token and reveals
+/// nothing else.
+pub async fn ready(State(app): State<App>) -> Response {
+    let reasons = app.api.tree.unready().await;
+    let (code, status) = match reasons.as_slice() {
+        [] => (StatusCode::OK, ReadinessStatus::Ready),
+        _ => (StatusCode::SERVICE_UNAVAILABLE, ReadinessStatus::Unready),
+    };
+    let reasons = reasons.into_iter().map(str::to_owned).collect();
+    respond(code, &Readiness { status, reasons })
+}
+
+/// Creates a response that needs no token.
+fn respond(status: StatusCode, shape: &impl serde::Serialize) -> Response {
+    match to_json(shape) {
+        Ok(body) => json_answer("application/json", status, &body),
+        Err(failure) => ProblemBody(failure).into_response(),
+    }
+}
+
+/// Returns the metrics in the text format of Prometheus. Requires a token that is valid for all agents.
+///
+/// # Errors
+/// `path-unknown` if metrics are disabled, `forbidden`.
+pub async fn metrics(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+) -> Result<Response, ProblemBody> {
+    if !app.monitoring.metrics {
+        return Err(Failure::new(Code::PathUnknown, "there is nothing at this path").into());
+    }
+    let caller = caller.may(Right::Read, None)?;
+    if caller.scope.agents.is_some() {
+        return Err(Failure::new(Code::Forbidden, "the token is not valid for all agents").into());
+    }
+    let values = GaugeValues {
+        tree: app.api.tree.status().await,
+        ledger_bytes: (app.monitoring.ledger_bytes)(),
+    };
+    let headers = [(CONTENT_TYPE, OPENMETRICS), (CACHE_CONTROL, "no-store")];
+    Ok((headers, app.monitoring.instruments.numbers(&values)).into_response())
+}
+
+/// Returns the whole tree; agents outside the token's scope are left out.
+///
+/// # Errors
+/// `forbidden`.
+pub async fn tree(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+) -> Result<Response, ProblemBody> {
+    let caller = caller.may(Right::Read, None)?;
+    // The answer depends on the scope, so only callers who see everything can share it.
+    if caller.scope.agents.is_some() {
+        return Ok(ok(&visible_status(&app, &caller).await));
+    }
+    // The shared value is the text, so that it is written once for all callers.
+    let look = async { Bytes::from(text(&visible_status(&app, &caller).await)) };
+    let text = app.monitoring.status.share(look).await;
+    Ok(written("application/json", StatusCode::OK, text))
+}
+
+/// Returns the part of the tree that a caller may see now.
+async fn visible_status(app: &App, caller: &Caller) -> ServiceStatus {
+    let mut tree = app.api.tree.status().await;
+    let is_seen = |id: &AgentId| caller.scope.allows(Right::Read, Some(id));
+    // Also for administrators, whose tokens may be restricted to some agents.
+    tree.agents.retain(|agent| is_seen(&agent.id));
+    if let Some(scheduler) = &mut tree.scheduler {
+        scheduler.due.retain(|due| is_seen(&due.agent));
+    }
+    tree.agents.iter_mut().for_each(|agent| agent.program = app.agents.program(&agent.id));
+    let (wardens, output_memory) = (app.machine.holders)();
+    let capabilities = shown(&app.machine.capabilities);
+    let machine =
+        MachineStatus { rungs: capabilities, wardens, output_memory: Some(output_memory) };
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    let mut configuration = app.admin.configuration();
+    configuration.switched.retain(|id| AgentId::new(id.as_str()).is_ok_and(|id| is_seen(&id)));
+    if caller.scope.agents.is_some() {
+        // Each of these may name another agent, or reveal the load of other callers.
+        let names_seen = |alert: &Alert| AgentId::new(&*alert.subject).is_ok_and(|id| is_seen(&id));
+        tree.alerts.retain(names_seen);
+        tree.credentials.clear();
+        let ConfigurationStatus { generation, since, read_at, watched, switched, .. } =
+            configuration;
+        let configuration = ConfigurationStatus {
+            generation,
+            since,
+            read_at,
+            watched,
+            switched,
+            ..ConfigurationStatus::default()
+        };
+        return ServiceStatus { version, configuration, machine, ledger: None, tree };
+    }
+    let ledger = app.monitoring.storage_stats.stock(&app.api).await.ok(); // A ledger that cannot be read hides nothing else.
+    ServiceStatus { version, configuration, machine, ledger, tree }
+}
+
+/// Returns the capabilities of the machine without its paths. The boundary of an agent reports whether a socket is a
+/// gap.
+fn shown(capabilities: &HostCapabilities) -> HostCapabilities {
+    HostCapabilities { sockets: Vec::new(), ..capabilities.clone() }
+}
+
+/// Returns one agent of the tree.
+///
+/// # Errors
+/// `agent-unknown` or `forbidden`.
+pub async fn agent(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+    Segment(agent): Segment,
+) -> Result<Response, ProblemBody> {
+    let id = app.agents.id(&agent)?;
+    caller.may(Right::Read, Some(&id))?;
+    Ok(ok(&app.agent_status(&id).await?))
+}
+
+/// Returns the supported versions and bindings of A2A and the state of each agent.
+///
+/// # Errors
+/// `forbidden`.
+pub async fn a2a(
+    State(app): State<App>,
+    caller: AuthenticatedCaller,
+    headers: HeaderMap,
+) -> Result<Response, ProblemBody> {
+    let caller = caller.may(Right::Read, None)?;
+    let site = app.sites.of(headers.get(HOST));
+    let tree = app.api.tree.status().await;
+    let seen = tree.agents.into_iter().filter_map(|agent| {
+        let spec = app.agents.get(&agent.id)?;
+        caller.scope.allows(Right::Read, Some(&agent.id)).then(|| A2aAgent {
+            interfaces: card::ways(&app, spec, &site).into_iter().map(way).collect(),
+            id: agent.id.to_string(),
+            enabled: agent.enabled,
+            health: agent.health,
+            running: agent.work.running.len(),
+            queued: agent.work.queued.len(),
+        })
+    });
+    let agents = seen.collect();
+    let served = |word: fn(&(Binding, ProtocolVersion)) -> &'static str| {
+        let mut words: Vec<_> = card::SERVED.ways.iter().map(word).collect();
+        words.sort_unstable();
+        words.dedup();
+        words.into_iter().map(str::to_owned).collect()
+    };
+    let versions = served(|(_, version)| version.as_str());
+    let bindings = served(|(binding, _)| binding.as_str());
+    Ok(ok(&to_json(&A2aStatus { versions, bindings, agents })?))
+}
+
+fn way(way: Interface) -> A2aInterface {
+    let Interface { url, binding, version, tenant } = way;
+    let (binding, version) = (binding.as_str().to_owned(), version.as_str().to_owned());
+    A2aInterface { url, binding, version, tenant }
+}

@@ -1,0 +1,53 @@
+//! Cache of the ledger's storage statistics for `/status`: a small ledger is counted each time, a large one only
+//! after the validity of the previous count.
+
+use std::time::Duration;
+
+use algonius_actors::api::Api;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::host::storage_stats::StorageStats;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+/// Number of executions up to which the ledger is counted each time.
+const FEW: u64 = 10_000;
+
+/// Last count and its time. Only one count runs at a time.
+#[derive(Default)]
+pub struct StatsCache(Mutex<Option<(Instant, StorageStats)>>);
+
+impl StatsCache {
+    /// Returns the storage statistics of the ledger, possibly from the cache.
+    ///
+    /// # Errors
+    /// Fails if the ledger cannot be read.
+    pub async fn stock(&self, api: &Api) -> Result<StorageStats, Failure> {
+        // Held during the count, so that concurrent requests wait for one count instead of starting their own.
+        let mut last = self.0.lock().await;
+        if let Some((at, stock)) = *last
+            && at.elapsed() < good_for(stock.executions)
+        {
+            return Ok(stock);
+        }
+        let stock = api.reader.stock().await?;
+        *last = Some((Instant::now(), stock));
+        Ok(stock)
+    }
+}
+
+/// Returns the validity of a count: one microsecond for each execution, which is many times the duration of the
+/// count.
+fn good_for(executions: u64) -> Duration {
+    if executions <= FEW { Duration::ZERO } else { Duration::from_micros(executions) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn storage_statistics_are_cached_by_the_number_of_executions() {
+        let good = [0, FEW, FEW + 1, 1_000_000].map(|count| good_for(count).as_millis());
+        assert_eq!(good, [0, 0, 10, 1_000]);
+    }
+}

@@ -1,0 +1,83 @@
+//! Hot swap of the router: each request uses one configuration from its start to its end.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::http::{Request, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::{BoxError, Router};
+use tokio::sync::watch;
+use tower::Service;
+
+use super::{answer, router};
+use crate::serve::App;
+use crate::serve::auth::revocation;
+use crate::serve::http::connections::ClientConnection;
+
+/// State and routes of one configuration.
+#[derive(Clone)]
+struct RoutedConfig {
+    app: App,
+    paths: Router,
+}
+
+/// Publisher of the routes for requests.
+#[derive(Default)]
+pub struct RoutedPaths(Arc<watch::Sender<Option<RoutedConfig>>>);
+
+impl RoutedPaths {
+    /// Serves new requests with this state. Requests in progress keep the previous state, except for streams: a
+    /// stream ends as soon as its caller is no longer authorized.
+    pub fn show(&self, app: App) {
+        let paths = router(&app);
+        drop(self.0.send_replace(Some(RoutedConfig { app, paths })));
+    }
+
+    /// Returns the service that answers each request with the latest routes.
+    pub fn latest(&self) -> LatestRoutes {
+        LatestRoutes(Arc::clone(&self.0))
+    }
+}
+
+/// Service that answers each request with the routes in force at its arrival. A request has its `ClientConnection` as
+/// an extension.
+#[derive(Clone)]
+pub struct LatestRoutes(Arc<watch::Sender<Option<RoutedConfig>>>);
+
+impl LatestRoutes {
+    /// Returns the state of the configuration in force.
+    pub(super) fn app(&self) -> Option<App> {
+        self.0.borrow().as_ref().map(|shown| shown.app.clone())
+    }
+}
+
+impl<B> Service<Request<B>> for LatestRoutes
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        // The clone ends the borrow at once: a reload that publishes a new configuration waits for open borrows.
+        let (now, shown) = (self.clone(), self.0.borrow().clone());
+        let connection = request.extensions_mut().remove::<ClientConnection>();
+        Box::pin(async move {
+            let Some((RoutedConfig { app, paths }, connection)) = shown.zip(connection) else {
+                return Ok(StatusCode::NOT_FOUND.into_response());
+            };
+            // The request is consumed below, and a stream must be able to check its caller until its end.
+            let credentials = app.access.authenticator.credentials(request.headers());
+            let response = answer(&app, paths, (request.map(Body::new), connection)).await;
+            Ok(revocation::end_when_revoked(response, credentials, &app, move || now.app()))
+        })
+    }
+}

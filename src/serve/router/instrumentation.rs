@@ -1,0 +1,243 @@
+//! Instrumentation: each request has an id and a trace context, and is counted.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use algonius_actors::model::agent::AgentSpec;
+use algonius_actors::model::execution::trace::{SpanId, Trace, TraceId};
+use algonius_actors::model::id::AgentId;
+use axum::extract::{MatchedPath, Request};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
+use axum::response::Response;
+use chrono::{DateTime, Utc};
+use futures_util::future::BoxFuture;
+use tokio::time::Instant;
+use tower::Service;
+use tracing::Span;
+use uuid::Uuid;
+
+use crate::observe::Requested;
+use crate::serve::App;
+use crate::serve::a2a::request_headers::{TRACE, traced};
+
+/// Header with the id of a request.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Maximum length of an id that a caller chooses, in bytes.
+const LONGEST_ID: usize = 128;
+
+/// Paths that monitoring polls; the api does not count requests to these paths.
+const WATCHED: [&str; 3] = ["/health", "/ready", "/metrics"];
+
+/// Prefix of the path of every call to an agent.
+const CALLS: &str = "/agents/{agent}/v1";
+
+/// Endpoint of a request.
+pub(super) struct Endpoint {
+    template: MatchedPath,
+    /// Agent that the path names, if that agent exists.
+    agent: Option<Arc<AgentSpec>>,
+}
+
+impl Endpoint {
+    fn of(app: &App, template: MatchedPath, path: &str) -> Self {
+        let mut places = template.as_str().split('/').zip(path.split('/'));
+        let named = places.find(|(place, _)| *place == "{agent}");
+        let id = named.and_then(|(_, word)| AgentId::new(word).ok());
+        let agent = id.and_then(|id| app.agents.get(&id).cloned());
+        Self { template, agent }
+    }
+
+    /// Returns the agent that the request called over A2A; requests for cards do not count.
+    pub(super) fn called_agent(self) -> Option<Arc<AgentSpec>> {
+        let rest = self.template.as_str().strip_prefix(CALLS)?;
+        self.agent.filter(|_| !rest.starts_with("/.well-known"))
+    }
+
+    fn is_watched(&self) -> bool {
+        WATCHED.contains(&self.template.as_str())
+    }
+
+    /// Returns the path template with the id of the agent.
+    fn named(&self) -> String {
+        let template = self.template.as_str();
+        let with = |spec: &Arc<AgentSpec>| template.replacen("{agent}", spec.id.as_str(), 1);
+        self.agent.as_ref().map_or_else(|| template.to_owned(), with)
+    }
+}
+
+/// Layer that records the matched path in the response, because only the router knows it.
+#[derive(Clone)]
+pub(super) struct Led<S>(pub(super) S);
+
+impl<S> Service<Request> for Led<S>
+where
+    S: Service<Request, Response = Response, Future: Send + 'static>,
+{
+    type Response = Response;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, Result<Response, S::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let template = request.extensions().get::<MatchedPath>().cloned();
+        let answering = self.0.call(request);
+        Box::pin(async move {
+            let mut response = answering.await?;
+            if let Some(template) = template {
+                response.extensions_mut().insert(template);
+            }
+            Ok(response)
+        })
+    }
+}
+
+/// Request in progress: it has an id and a trace context, for the log and for the work that it starts.
+pub(super) struct Observed {
+    begun: DateTime<Utc>,
+    clock: Instant,
+    /// Id of the request, for the response.
+    id: Option<HeaderValue>,
+    trace: Option<Trace>,
+    /// Parent span of the request.
+    parent: Option<SpanId>,
+}
+
+impl Observed {
+    /// Starts the observation. Readers of the headers from here on find the span of this request.
+    pub(super) fn begin(app: &App, headers: &mut HeaderMap) -> Self {
+        // Wall time may jump, so the duration comes from the monotonic clock.
+        let (begun, clock, drawn) = (app.api.reader.now(), Instant::now(), Uuid::new_v4());
+        let id = request_id(headers).or_else(|| HeaderValue::from_str(&drawn.to_string()).ok());
+        let asked = traced(headers);
+        let parent = asked.as_ref().map(|asked| asked.span);
+        let trace = own(asked, drawn, app.monitoring.instruments.is_tracing());
+        set_trace_headers(headers, trace.as_ref());
+        Self { begun, clock, id, trace, parent }
+    }
+
+    /// Returns the log span of the request. The span has the highest level, so that no filter omits its id.
+    pub(super) fn span(&self) -> Span {
+        let id = self.id.as_ref().and_then(|id| id.to_str().ok());
+        let trace_id = self.trace.as_ref().map(|trace| tracing::field::display(trace.id));
+        tracing::error_span!("request", request_id = id, trace_id)
+    }
+
+    /// Counts the request when its response starts, and adds the id to the response. `path` is the path of an
+    /// admitted request. Returns the endpoint of the request.
+    pub(super) fn end(
+        self,
+        app: &App,
+        method: &Method,
+        path: Option<&str>,
+        response: &mut Response,
+    ) -> Option<Endpoint> {
+        let took = self.clock.elapsed();
+        if let Some(id) = self.id {
+            response.headers_mut().insert(REQUEST_ID, id);
+        }
+        let template = response.extensions_mut().remove::<MatchedPath>();
+        let led = template.zip(path).map(|(template, path)| Endpoint::of(app, template, path));
+        if let Some(endpoint) = led.as_ref().filter(|it| !it.is_watched()) {
+            app.api.tree.count(&endpoint.named());
+        }
+        if let Some(trace) = self.trace {
+            let (begun, parent, status) = (self.begun, self.parent, response.status().as_u16());
+            let method = method_label(method);
+            let endpoint = led.as_ref().map(|endpoint| endpoint.template.as_str());
+            let requested = Requested { method, endpoint, status, begun, took, trace, parent };
+            app.monitoring.instruments.requested(&requested);
+        }
+        led
+    }
+}
+
+/// Returns the caller's own id of its request, if it is well formed.
+fn request_id(headers: &HeaderMap) -> Option<HeaderValue> {
+    let mut all = headers.get_all(REQUEST_ID).iter();
+    // With two ids nobody can tell which one the caller will search for.
+    let (id, None) = (all.next()?, all.next()) else { return None };
+    let text = id.to_str().ok()?;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
+    // The id goes to the log and to the response: anything else could forge a line or a header.
+    let is_id = (1..=LONGEST_ID).contains(&text.len()) && text.bytes().all(plain);
+    HeaderValue::from_str(text).ok().filter(|_| is_id) // A copy, which does not keep the request.
+}
+
+/// Returns the trace context of this request: within the caller's trace, or of a new trace. The random bytes are the
+/// trace id, and their end is the span id.
+fn own(asked: Option<Trace>, drawn: Uuid, is_recorded: bool) -> Option<Trace> {
+    let bytes = drawn.into_bytes();
+    let span = SpanId::new(*bytes.last_chunk()?)?;
+    match asked {
+        Some(asked) => Some(asked.child(span)),
+        None => Some(Trace::begun(TraceId::new(bytes)?, span, is_recorded)),
+    }
+}
+
+/// Replaces the trace context in the headers, so that readers find this request instead of its caller.
+fn set_trace_headers(headers: &mut HeaderMap, trace: Option<&Trace>) {
+    let parent = trace.and_then(|trace| HeaderValue::try_from(trace.traceparent()).ok());
+    let state = trace.map(|trace| &trace.state).filter(|state| !state.is_empty());
+    let state = state.and_then(|state| HeaderValue::from_str(state).ok());
+    for (name, value) in TRACE.into_iter().zip([parent, state]) {
+        match value {
+            Some(value) => _ = headers.insert(name, value),
+            None => _ = headers.remove(name),
+        }
+    }
+}
+
+/// Returns the name of a known method, so that clients cannot create metric labels.
+fn method_label(method: &Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "HEAD" => "HEAD",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "DELETE" => "DELETE",
+        "OPTIONS" => "OPTIONS",
+        "PATCH" => "PATCH",
+        _ => "_OTHER",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_well_formed_request_id_is_used() {
+        let of = |texts: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for text in texts {
+                headers.append(REQUEST_ID, HeaderValue::from_str(text).expect("a header"));
+            }
+            request_id(&headers).map(|id| id.to_str().expect("text").to_owned())
+        };
+        assert_eq!(of(&["a-b_c.d:7"]).as_deref(), Some("a-b_c.d:7"));
+        let long = "x".repeat(LONGEST_ID + 1);
+        for wrong in [&[][..], &[""], &["a b"], &["a", "b"], &["a\"b"], &[&long]] {
+            assert_eq!(of(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_continues_the_trace_of_its_caller() {
+        let mut headers = HeaderMap::new();
+        let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
+        headers.insert("traceparent", HeaderValue::from_static(parent));
+        headers.insert("tracestate", HeaderValue::from_static("a=b"));
+        let trace = own(traced(&headers), Uuid::new_v4(), true).expect("a trace");
+        set_trace_headers(&mut headers, Some(&trace));
+        assert_eq!(traced(&headers), Some(trace.clone()));
+        assert!(trace.traceparent() != parent && trace.state == "a=b" && !trace.sampled);
+        assert_eq!(trace.traceparent().get(..36), parent.get(..36));
+        headers.insert("traceparent", HeaderValue::from_static("nonsense"));
+        let alone = own(traced(&headers), Uuid::new_v4(), true).expect("a trace");
+        assert!(alone.id != trace.id && alone.state.is_empty());
+    }
+}

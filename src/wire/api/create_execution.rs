@@ -1,0 +1,128 @@
+//! Shape of a request for an execution.
+
+use algonius_actors::model::id::AgentId;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::wire::{NAME, integer};
+
+/// Maximum time for which a response waits, in seconds.
+pub const LONGEST_WAIT: u64 = 3600;
+
+/// Pattern of text without control characters.
+const PLAIN: &str = r"^[^\x00-\x1f\x7f-\x9f]*$";
+
+/// Request for an execution, with either `text` or `parts` as its content.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(transform = one_of_both)]
+pub struct ExecutionRequest {
+    /// Id of the agent.
+    #[schemars(with = "AgentId")]
+    pub agent: String,
+    /// Content of the request as text.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub text: Option<String>,
+    /// Content of the request as parts of A2A 1.0, instead of `text`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schemars(schema_with = "parts")]
+    pub parts: Option<Value>,
+    /// Values for the agent's templates.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schemars(schema_with = "values")]
+    pub parameters: Option<Value>,
+    /// Working directory and environment variables, if the agent allows the caller to set them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schemars(schema_with = "overrides")]
+    pub overrides: Option<Value>,
+    /// Id of the conversation to which the request belongs.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schemars(length(max = 256), regex(pattern = PLAIN))]
+    pub context_id: Option<String>,
+    /// Id of the message: a second request with the same id returns the same execution.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schemars(length(min = 1, max = 256), regex(pattern = PLAIN))]
+    pub message_id: Option<String>,
+    /// Idempotency key of the request, as in the header `Idempotency-Key`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schemars(length(max = 256), regex(pattern = NAME))]
+    pub idempotency_key: Option<String>,
+    /// Maximum time for which the response waits for the end of the execution, in seconds.
+    #[serde(default, deserialize_with = "integer::number")]
+    #[schemars(range(max = LONGEST_WAIT))]
+    pub wait: u64,
+    /// True if the request only checks whether the agent works.
+    #[serde(default)]
+    pub probe: bool,
+}
+
+/// Idempotency key of a request in the form of a header value.
+#[derive(JsonSchema)]
+#[schemars(inline)]
+pub struct RequestName(
+    #[schemars(length(max = 256), regex(pattern = "^[!-~]([ -~]*[!-~])?$"))] pub String,
+);
+
+/// Requires exactly one of `text` and `parts`.
+fn one_of_both(schema: &mut Schema) {
+    // A member that is null counts as absent, which `required` alone cannot express.
+    let nothing = json!({"type": "null"});
+    schema.insert(
+        "oneOf".to_owned(),
+        json!([
+            {"required": ["text"], "properties": {"text": {"type": "string"}, "parts": nothing}},
+            {"required": ["parts"], "properties": {"parts": {"type": "array"}, "text": nothing}},
+        ]),
+    );
+}
+
+/// Schema of the parts of a message, abridged from A2A 1.0.
+fn parts(_: &mut SchemaGenerator) -> Schema {
+    let text = json!({"type": "string"});
+    json_schema!({
+        "type": ["array", "null"],
+        "minItems": 1,
+        "maxItems": 1000,
+        "externalDocs": {"url": "https://a2a-protocol.org", "description": "A2A 1.0: Part"},
+        "items": {
+            "type": "object",
+            "properties": {
+                "text": text,
+                "data": {},
+                "raw": {"type": "string", "contentEncoding": "base64"},
+                "url": text,
+                "filename": text,
+                "mediaType": text,
+                "metadata": {"type": "object"},
+            },
+            "oneOf": [
+                {"required": ["text"]},
+                {"required": ["data"]},
+                {"required": ["raw"]},
+                {"required": ["url"]},
+            ],
+        },
+    })
+}
+
+fn values(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": ["object", "null"],
+        "additionalProperties": {"type": ["string", "number", "boolean"]},
+    })
+}
+
+fn overrides(generator: &mut SchemaGenerator) -> Schema {
+    let mut environment = values(generator);
+    // Within the overrides the member is present or absent, never null.
+    environment.insert("type".to_owned(), "object".into());
+    json_schema!({
+        "type": ["object", "null"],
+        "properties": {
+            "workingDirectory": {"type": "string", "description": "The folder to start in."},
+            "environment": environment,
+        },
+        "additionalProperties": false,
+    })
+}

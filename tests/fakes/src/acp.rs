@@ -1,0 +1,197 @@
+//! Interactive agent that speaks ACP and follows the instructions of its prompts.
+//!
+//! # Instructions
+//!
+//! A prompt without instructions is echoed. Words with spaces stand in double quotes.
+//!
+//! | instruction | effect |
+//! |---|---|
+//! | `[[say TEXT]]`, `[[think TEXT]]` | a chunk of the answer, or of thought |
+//! | `[[message]]` | later chunks belong to another message |
+//! | `[[burst N]]` | N chunks |
+//! | `[[tool NAME kind=K command=C path=P url=U id=I]]` | requests permission, then runs: appends a line to `FAKE_ACP_RAN` and reports `completed` |
+//! | `[[tool NAME .. unasked]]` | runs without a request; `early` reports `in_progress` before the request |
+//! | `[[edit PATH OLD NEW]]` | requests permission with a diff, then replaces OLD in the file or writes NEW |
+//! | `[[ask-twice A B]]` | requests permission for commands A and B at once |
+//! | `[[form MESSAGE name=TYPE ..]]` | sends a form; says `FORM: ` with the values or the action |
+//! | `[[plan A B]]`, `[[usage input=N output=N cost=X]]`, `[[notice TEXT]]`, `[[compact]]` | the update of that name |
+//! | `[[mode ID]]` | changes its own mode |
+//! | `[[recall]]` | says the texts of all earlier prompts of the session |
+//! | `[[wait SECONDS]]`, `[[hang]]` | waits; `hang` until a cancellation |
+//! | `[[ignore-cancel]]` | ignores cancellations of this turn |
+//! | `[[withdraw]]` | requests permission and withdraws the request |
+//! | `[[reuse-id]]` | requests permission twice with one id |
+//! | `[[foreign-session]]` | requests permission for a session that does not exist |
+//! | `[[late-ask]]` | requests permission after the end of the turn |
+//! | `[[method NAME]]` | sends any other request; says `METHOD: ` with the code of the error |
+//! | `[[stop REASON]]`, `[[error CODE TEXT]]`, `[[auth-error]]` | ends the turn |
+//! | `[[malformed]]`, `[[huge BYTES]]` | a line that is not JSON, a long line |
+//! | `[[exit CODE]]` | ends the process |
+//!
+//! # Environment
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `FAKE_ACP_STATE` | folder with the sessions, which a later process continues |
+//! | `FAKE_ACP_LOG` | file: a line per line read, `HASH<tab>PID<tab>LINE`; an answer to no open request adds `unexpected<tab>PID<tab>ID` |
+//! | `FAKE_ACP_RAN` | file: a line per executed tool, `PID<tab>SESSION<tab>CALL<tab>COMMAND, PATH or NAME` |
+//! | `FAKE_ACP_MODES` | modes, the first one is the initial one; default `ask,auto` |
+//! | `FAKE_ACP_ASK_MODES` | modes in which tools request permission; default `ask` |
+//! | `FAKE_ACP_CONFIRM` | `set_mode` is confirmed (`yes`), refused (`no`), or answered without effect (`silent`) |
+//! | `FAKE_ACP_MODE_AFTER_RESUME` | `kept`, or `reset` to the initial mode |
+//! | `FAKE_ACP_RESUME` | `resume` (default), `load`, or `none` |
+//! | `FAKE_ACP_CLOSE` | `no`: sessions cannot be closed |
+//! | `FAKE_ACP_UNKNOWN` | code for an unknown session; default -32002 |
+//! | `FAKE_ACP_AFTER_REJECTION` | `continue` (default), `cancelled` or `end` |
+//! | `FAKE_ACP_CANCEL` | `end` (default), `notify` (also withdraws its requests), or `wait` (for answers to its requests) |
+
+mod ask;
+mod session;
+mod turn;
+pub(crate) mod wire;
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io::{self, BufRead};
+use std::sync::mpsc::{Sender, channel};
+
+use serde_json::{Value, json};
+
+use self::ask::AskEffect;
+use self::session::Session;
+use self::wire::{Setup, at, log_line, write};
+
+/// Event of the main loop.
+pub(crate) enum Input {
+    /// Line that the client wrote.
+    Line(String),
+    /// End of a wait in a session.
+    Timer(String),
+    /// End of the input.
+    End,
+}
+
+/// State of the process.
+pub(crate) struct AcpAgent {
+    setup: Setup,
+    sessions: BTreeMap<String, Session>,
+    asks: BTreeMap<i64, (String, AskEffect)>,
+    next_ask: i64,
+    timers: Sender<Input>,
+    /// Exit code, once an instruction ends the process.
+    exit: Option<u8>,
+}
+
+/// Plays the agent until its input ends.
+pub(super) fn play(_: &[String]) -> Result<u8, Box<dyn Error>> {
+    let (sender, inputs) = channel();
+    let mut agent = AcpAgent {
+        setup: Setup::from_environment(),
+        sessions: BTreeMap::new(),
+        asks: BTreeMap::new(),
+        next_ask: 0,
+        timers: sender.clone(),
+        exit: None,
+    };
+    std::thread::spawn(move || {
+        for line in io::stdin().lock().lines().map_while(Result::ok) {
+            if sender.send(Input::Line(line)).is_err() {
+                return;
+            }
+        }
+        // The receiver is gone only if the process is about to end.
+        _ = sender.send(Input::End);
+    });
+    for input in inputs {
+        match input {
+            Input::Line(line) => agent.line(&line)?,
+            Input::Timer(session) => agent.wake(&session)?,
+            Input::End => return Ok(0),
+        }
+        if let Some(code) = agent.exit {
+            return Ok(code);
+        }
+    }
+    Ok(0)
+}
+
+impl AcpAgent {
+    fn line(&mut self, line: &str) -> Result<(), Box<dyn Error>> {
+        log_line(line)?;
+        let message: Value = serde_json::from_str(line)?;
+        let (id, params) = (at(&message, "/id").clone(), at(&message, "/params"));
+        let native = at(params, "/sessionId").as_str().unwrap_or_default().to_owned();
+        match at(&message, "/method").as_str() {
+            Some("initialize") => write(&json!({"id": id, "result": self.setup.capabilities()})),
+            Some("session/new") => {
+                let session = Session::create(&self.setup)?;
+                let mut result = session.modes(&self.setup);
+                if let Some(result) = result.as_object_mut() {
+                    result.insert("sessionId".to_owned(), session.id.as_str().into());
+                }
+                self.sessions.insert(session.id.clone(), session);
+                write(&json!({"id": id, "result": result}))
+            }
+            Some(method @ ("session/resume" | "session/load")) => self.reopen(&id, &native, method),
+            Some("session/prompt") => self.prompt(&id, &native, at(params, "/prompt")),
+            Some("session/set_mode") => {
+                let mode = at(params, "/modeId").as_str().unwrap_or_default().to_owned();
+                self.set_mode(&id, &native, &mode)
+            }
+            Some("session/cancel") => self.cancel(&native),
+            Some("session/close") => {
+                self.sessions.remove(&native);
+                write(&json!({"id": id, "result": {}}))
+            }
+            Some(_) if !id.is_null() => fail(&id, -32_601, "method not found"),
+            Some(_) => Ok(()),
+            None => self.answered(&id, &message),
+        }
+    }
+
+    fn reopen(&mut self, id: &Value, native: &str, method: &str) -> Result<(), Box<dyn Error>> {
+        let offered = format!("session/{}", self.setup.resume);
+        if method != offered {
+            return fail(id, -32_601, "method not found");
+        }
+        let Some(mut session) = Session::read(native)? else { return self.unknown(id, native) };
+        if self.setup.is_mode_reset {
+            session.mode = self.setup.initial_mode().to_owned();
+        }
+        if method == "session/load" {
+            for prompt in &session.prompts {
+                session.update(&json!({
+                    "sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": prompt},
+                }))?;
+                session.update(&json!({
+                    "sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "history"},
+                }))?;
+            }
+        }
+        let result = session.modes(&self.setup);
+        self.sessions.insert(native.to_owned(), session);
+        write(&json!({"id": id, "result": result}))
+    }
+
+    fn unknown(&self, id: &Value, native: &str) -> Result<(), Box<dyn Error>> {
+        fail(id, self.setup.unknown, &format!("Session {native} not found"))
+    }
+
+    fn set_mode(&mut self, id: &Value, native: &str, mode: &str) -> Result<(), Box<dyn Error>> {
+        let Some(session) = self.sessions.get_mut(native) else { return self.unknown(id, native) };
+        if !self.setup.modes.iter().any(|known| known == mode) || self.setup.confirm == "no" {
+            return fail(id, -32_602, "unknown mode");
+        }
+        if self.setup.confirm != "silent" {
+            session.change_mode(mode)?;
+        } else {
+            session.report_mode()?;
+        }
+        write(&json!({"id": id, "result": {}}))
+    }
+}
+
+/// Answers a request with an error.
+pub(crate) fn fail(id: &Value, code: i64, message: &str) -> Result<(), Box<dyn Error>> {
+    write(&json!({"id": id, "error": {"code": code, "message": message}}))
+}

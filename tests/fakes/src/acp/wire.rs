@@ -1,0 +1,122 @@
+//! Environment, files and messages of the ACP agent.
+
+use std::env;
+use std::error::Error;
+use std::fs::File;
+use std::io::{self, Read, Write};
+
+use serde_json::{Value, json};
+
+use crate::append;
+
+/// Settings from the environment.
+pub(super) struct Setup {
+    pub(super) modes: Vec<String>,
+    pub(super) ask_modes: Vec<String>,
+    pub(super) confirm: String,
+    pub(super) is_mode_reset: bool,
+    pub(super) resume: String,
+    pub(super) can_close: bool,
+    pub(super) unknown: i64,
+    pub(super) after_rejection: String,
+    pub(super) cancel: String,
+}
+
+impl Setup {
+    pub(super) fn from_environment() -> Self {
+        let text = |name: &str, default: &str| {
+            env::var(format!("FAKE_ACP_{name}")).unwrap_or_else(|_| default.to_owned())
+        };
+        let list = |name: &str, default: &str| {
+            text(name, default).split(',').map(str::to_owned).collect::<Vec<_>>()
+        };
+        Self {
+            modes: list("MODES", "ask,auto"),
+            ask_modes: list("ASK_MODES", "ask"),
+            confirm: text("CONFIRM", "yes"),
+            is_mode_reset: text("MODE_AFTER_RESUME", "kept") == "reset",
+            resume: text("RESUME", "resume"),
+            can_close: text("CLOSE", "yes") != "no",
+            unknown: text("UNKNOWN", "-32002").parse().unwrap_or(-32_002),
+            after_rejection: text("AFTER_REJECTION", "continue"),
+            cancel: text("CANCEL", "end"),
+        }
+    }
+
+    pub(super) fn initial_mode(&self) -> &str {
+        self.modes.first().map_or("", String::as_str)
+    }
+
+    /// Returns the result of `initialize`.
+    pub(super) fn capabilities(&self) -> Value {
+        let mut sessions = json!({});
+        if let Some(sessions) = sessions.as_object_mut() {
+            for (name, has) in [("resume", self.resume == "resume"), ("close", self.can_close)] {
+                if has {
+                    sessions.insert(name.to_owned(), json!({}));
+                }
+            }
+        }
+        json!({
+            "protocolVersion": 1,
+            "agentInfo": {"name": "fake-acp", "version": "1"},
+            "agentCapabilities": {
+                "loadSession": self.resume == "load",
+                "promptCapabilities": {"embeddedContext": true, "image": true},
+                "sessionCapabilities": sessions,
+            },
+        })
+    }
+}
+
+/// Returns an id that no other process uses.
+pub(crate) fn fresh_id(prefix: &str) -> Result<String, Box<dyn Error>> {
+    let mut bytes = [0_u8; 8];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(format!("{prefix}-{:016x}", u64::from_le_bytes(bytes)))
+}
+
+/// Returns the value at a JSON pointer of a message, or null if there is none.
+pub(crate) fn at<'m>(message: &'m Value, pointer: &str) -> &'m Value {
+    message.pointer(pointer).unwrap_or(&Value::Null)
+}
+
+/// Writes a message with one write.
+pub(super) fn write(message: &Value) -> Result<(), Box<dyn Error>> {
+    let mut message = message.clone();
+    if let Some(fields) = message.as_object_mut() {
+        fields.insert("jsonrpc".to_owned(), "2.0".into());
+    }
+    write_text(&format!("{message}\n"))
+}
+
+/// Writes text that need not be a message.
+pub(crate) fn write_text(text: &str) -> Result<(), Box<dyn Error>> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()?;
+    Ok(())
+}
+
+pub(crate) fn log_line(line: &str) -> Result<(), Box<dyn Error>> {
+    note("LOG", &format!("{:016x}\t{}\t{line}\n", hash(line.as_bytes()), std::process::id()))
+}
+
+pub(crate) fn log_unexpected(id: &Value) -> Result<(), Box<dyn Error>> {
+    note("LOG", &format!("unexpected\t{}\t{id}\n", std::process::id()))
+}
+
+/// Appends text to the file that the environment names, if it names one.
+pub(crate) fn note(name: &str, text: &str) -> Result<(), Box<dyn Error>> {
+    if let Some(file) = env::var(format!("FAKE_ACP_{name}")).ok().filter(|file| !file.is_empty()) {
+        append(&file, text)?;
+    }
+    Ok(())
+}
+
+/// Returns the FNV-1a hash of bytes.
+fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}

@@ -1,0 +1,218 @@
+//! Client of the fake ACP agent: a process, and the state machine that speaks with it.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io::{Read, Write};
+use std::process::{Child, Command as Program, Stdio};
+use std::rc::Rc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use algonius_protocols::{
+    Answer, Ask, ClientInfo, Command, Connection, Open, OpenFault, PromptPart, ProtocolKind,
+    SessionKey, Step, TurnOutcome,
+};
+use tempfile::TempDir;
+
+/// Key of the only session.
+pub(crate) const KEY: SessionKey = SessionKey(0);
+
+/// Longest wait for output.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Process with its connection, and what it reported.
+pub(crate) struct Client {
+    pub(crate) child: Child,
+    /// Shared with the client of a later process.
+    pub(crate) folder: Rc<TempDir>,
+    pub(crate) text: String,
+    pub(crate) ends: Vec<TurnOutcome>,
+    pub(crate) errors: usize,
+    settings: Vec<(String, String)>,
+    connection: Connection,
+    output: Receiver<Vec<u8>>,
+    steps: VecDeque<Step>,
+    native: String,
+}
+
+impl Client {
+    /// Starts the agent with these variables.
+    pub(crate) fn start(settings: &[(&str, &str)]) -> Self {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let folder = Rc::new(TempDir::new().unwrap());
+        Self::start_in(&["acp"], ProtocolKind::Acp, folder, settings.iter().map(owned).collect())
+    }
+
+    /// Starts another role of the fake agent and opens a session.
+    pub(crate) fn open_role(arguments: &[&str], kind: ProtocolKind) -> Self {
+        let folder = Rc::new(TempDir::new().unwrap());
+        Self::start_in(arguments, kind, folder, Vec::new()).opened(None, None).unwrap()
+    }
+
+    fn start_in(
+        arguments: &[&str],
+        kind: ProtocolKind,
+        folder: Rc<TempDir>,
+        settings: Vec<(String, String)>,
+    ) -> Self {
+        let mut program = Program::new(env!("CARGO_BIN_EXE_fake-agent"));
+        program.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        program.env("FAKE_ACP_STATE", folder.path());
+        program.env("FAKE_ACP_LOG", folder.path().join("log"));
+        program.env("FAKE_ACP_RAN", folder.path().join("ran"));
+        program.envs(settings.clone());
+        let mut child = program.spawn().unwrap();
+        let mut stdout = child.stdout.take().unwrap();
+        let (sender, output) = channel();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count) = stdout.read(&mut bytes) {
+                let piece = bytes.get(..count).unwrap_or_default().to_vec();
+                if sender.send(piece).is_err() || count == 0 {
+                    return;
+                }
+            }
+        });
+        let info = ClientInfo { name: "test".to_owned(), version: "1".to_owned() };
+        let connection = Connection::new(kind, info).with_max_line(1_000_000);
+        let mut client = Self {
+            child,
+            folder,
+            text: String::new(),
+            ends: Vec::new(),
+            errors: 0,
+            settings,
+            connection,
+            output,
+            steps: VecDeque::new(),
+            native: String::new(),
+        };
+        client.command(Command::Initialize);
+        client
+    }
+
+    /// Starts the agent and opens a session in its initial mode.
+    pub(crate) fn open(settings: &[(&str, &str)]) -> Self {
+        Self::start(settings).opened(None, None).unwrap()
+    }
+
+    pub(crate) fn opened(
+        mut self,
+        id: Option<&str>,
+        mode: Option<&str>,
+    ) -> Result<Self, OpenFault> {
+        let how = id.map_or(Open::New, |id| Open::Resume { id: id.to_owned() });
+        let (cwd, mode) = ("/".to_owned(), mode.map(str::to_owned));
+        let options = Vec::new();
+        self.command(Command::Open { session: KEY, how, cwd, mode, model: None, options });
+        match self.until(|it| matches!(it, Step::Opened { .. } | Step::OpenFailed { .. })) {
+            Step::OpenFailed { fault, .. } => Err(fault),
+            Step::Opened { id, .. } => {
+                self.native = id;
+                Ok(self)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Kills the process; returns a client of a new one that continues the session.
+    pub(crate) fn restart(self) -> Self {
+        let native = self.native.clone();
+        self.reopen(&native).unwrap()
+    }
+
+    pub(crate) fn reopen(mut self, native: &str) -> Result<Self, OpenFault> {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        let (folder, settings) = (Rc::clone(&self.folder), self.settings.clone());
+        Self::start_in(&["acp"], ProtocolKind::Acp, folder, settings).opened(Some(native), None)
+    }
+
+    pub(crate) fn command(&mut self, command: Command) {
+        let steps = self.connection.command(command);
+        self.perform(steps);
+    }
+
+    fn perform(&mut self, steps: Vec<Step>) {
+        for step in steps {
+            match step {
+                // A process that has ended reads nothing; the end of its output follows.
+                Step::Send(line) => _ = self.child.stdin.as_mut().unwrap().write_all(&line),
+                other => self.steps.push_back(other),
+            }
+        }
+    }
+
+    /// Returns the next step that fits.
+    pub(crate) fn until(&mut self, fits: impl Fn(&Step) -> bool) -> Step {
+        loop {
+            while let Some(step) = self.steps.pop_front() {
+                match &step {
+                    Step::Text { text, channel: algonius_protocols::TextRole::Answer, .. } => {
+                        self.text.push_str(text);
+                    }
+                    Step::TurnEnded { end, .. } => self.ends.push(end.clone()),
+                    Step::ProtocolError { .. } => self.errors += 1,
+                    _ => {}
+                }
+                if fits(&step) {
+                    return step;
+                }
+            }
+            let bytes = self.output.recv_timeout(PATIENCE).unwrap();
+            let steps = match bytes.as_slice() {
+                [] => self.connection.end_of_output(),
+                bytes => self.connection.handle(bytes),
+            };
+            self.perform(steps);
+        }
+    }
+
+    pub(crate) fn prompt(&mut self, text: &str) {
+        self.text.clear();
+        let parts = vec![PromptPart::Text(text.to_owned())];
+        self.command(Command::Prompt { session: KEY, parts });
+    }
+
+    pub(crate) fn finish(&mut self) {
+        self.until(|step| matches!(step, Step::TurnEnded { .. }));
+    }
+
+    /// Runs a complete turn; returns the text of the answer.
+    pub(crate) fn turn(&mut self, text: &str) -> String {
+        self.prompt(text);
+        self.finish();
+        self.text.clone()
+    }
+
+    pub(crate) fn next_ask(&mut self) -> Ask {
+        match self.until(|step| matches!(step, Step::Ask { .. })) {
+            Step::Ask { ask, .. } => *ask,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn answer(&mut self, ask: &Ask, answer: Answer) {
+        self.command(Command::Answer { session: KEY, request: ask.request.clone(), answer });
+    }
+
+    /// Returns call and subject of each executed tool.
+    pub(crate) fn ran(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.folder.path().join("ran")).unwrap_or_default();
+        text.lines().map(|line| line.splitn(3, '\t').last().unwrap().to_owned()).collect()
+    }
+
+    /// Returns the number of answers that no request expected.
+    pub(crate) fn unexpected(&self) -> usize {
+        let text = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+        text.lines().filter(|line| line.starts_with("unexpected")).count()
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // It may have ended already.
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}

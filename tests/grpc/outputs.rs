@@ -1,0 +1,132 @@
+//! Outputs of agents, in both versions over gRPC.
+
+use algonius_a2a::grpc::proto::a2a_v1 as old;
+use algonius_a2a::grpc::proto::lf_a2a_v1 as new;
+use prost_types::value::Kind;
+
+use crate::messages::{new_task, new_text, old_task, old_text};
+use crate::world::{World, id, soon, with};
+
+/// Returns the number of bytes that are missing from an artifact, from its metadata.
+fn dropped(metadata: Option<&prost_types::Struct>) -> Option<f64> {
+    let truncated = metadata?.fields.get("truncated")?.kind.as_ref()?;
+    let Kind::StructValue(truncated) = truncated else { return None };
+    match truncated.fields.get("droppedBytes")?.kind.as_ref()? {
+        Kind::NumberValue(bytes) => Some(*bytes),
+        _ => None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_truncated_answer_is_marked_in_both_versions() {
+    let world = World::begin(|settings| settings.default_agent = Some(id("flood"))).await;
+    let call = world.call(old_text("go"));
+    let sent = soon(world.client_of_0_3("service").send_message(call)).await.expect("an answer");
+    let task: old::Task = old_task(sent.into_inner());
+    assert_eq!(dropped(task.artifacts[0].metadata.as_ref()), Some(90_000.0));
+    let call = world.call(new_text("", "go"));
+    let sent = soon(world.client_of_1_0("service").send_message(call)).await.expect("an answer");
+    let task: new::Task = new_task(sent.into_inner());
+    assert_eq!(dropped(task.artifacts[0].metadata.as_ref()), Some(90_000.0));
+    world.end().await;
+}
+
+/// Waits for the file that its message names after each of two lines.
+fn gates() -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let gate = folder.path().join("gate").display().to_string();
+    (folder, gate)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn output_is_streamed_over_grpc_while_the_program_waits() {
+    let world = World::begin(|settings| settings.default_agent = Some(id("lines"))).await;
+    let (_folder, gate) = gates();
+    let call = with(world.call(old_text(&gate)), "a2a-extensions", EXTENSIONS);
+    let mut client = world.client_of_0_3("service");
+    let mut events =
+        soon(client.send_streaming_message(call)).await.expect("a stream").into_inner();
+    let (mut whole, mut last) = (String::new(), false);
+    while let Some(event) = soon(events.message()).await.expect("an event") {
+        use old::stream_response::Payload;
+        let Some(Payload::ArtifactUpdate(update)) = event.payload else { continue };
+        assert_eq!(update.append, !whole.is_empty());
+        for part in update.artifact.expect("an artifact").parts {
+            let Some(old::part::Part::Text(text)) = part.part else { panic!("no text") };
+            whole += &text;
+        }
+        last = update.last_chunk;
+        if whole.contains("one") {
+            std::fs::write(&gate, "").expect("a gate"); // Not before.
+        }
+    }
+    assert_eq!((whole.as_str(), last), ("one\ntwo\n", true));
+    world.end().await;
+}
+
+const EXTENSIONS: &str = "https://algonius.dev/a2a/ext/stderr/v1, \
+                          https://algonius.dev/a2a/ext/event-cursor/v1";
+
+/// The texts of an artifact of 1.0.
+fn new_texts(artifact: Option<new::Artifact>) -> String {
+    let parts = artifact.expect("an artifact").parts.into_iter();
+    let texts = parts.filter_map(|part| match part.content {
+        Some(new::part::Content::Text(text)) => Some(text),
+        _ => None,
+    });
+    texts.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn standard_error_is_streamed_and_a_stream_is_resumed() {
+    let world = World::begin(|settings| settings.default_agent = Some(id("lines"))).await;
+    let (_folder, gate) = gates();
+    let call = with(world.call(new_text("", &gate)), "a2a-extensions", EXTENSIONS);
+    let mut client = world.client_of_1_0("service");
+    let mut events =
+        soon(client.send_streaming_message(call)).await.expect("a stream").into_inner();
+    let [mut task, mut place, mut errors, mut text] = [const { String::new() }; 4];
+    while !(errors.contains("err one") && text.contains("one")) {
+        use new::stream_response::Payload;
+        let event = soon(events.message()).await.expect("an event").expect("one more");
+        let metadata = match event.payload.expect("a payload") {
+            Payload::Task(begun) => {
+                task = begun.id;
+                begun.metadata
+            }
+            Payload::StatusUpdate(update) => update.metadata,
+            Payload::ArtifactUpdate(update) => {
+                text += &new_texts(update.artifact);
+                update.metadata
+            }
+            Payload::Message(_) => panic!("no task"),
+        };
+        let fields = metadata.expect("metadata").fields;
+        if let Some(Kind::StructValue(stderr)) =
+            fields.get("stderr").and_then(|it| it.kind.as_ref())
+        {
+            let Some(Kind::StringValue(more)) = &stderr.fields["text"].kind else {
+                panic!("no text")
+            };
+            errors += more;
+        }
+        let cursor = &fields["https://algonius.dev/a2a/ext/event-cursor/v1"];
+        let Some(Kind::StringValue(cursor)) = &cursor.kind else { panic!("no place") };
+        place = cursor.clone();
+    }
+    drop(events);
+    std::fs::write(&gate, "").expect("a gate");
+    let asked = new::SubscribeToTaskRequest { tenant: String::new(), id: task };
+    let call = with(world.call(asked), "last-event-id", &place);
+    let mut rest = soon(client.subscribe_to_task(call)).await.expect("a stream").into_inner();
+    let mut more = String::new();
+    while let Some(event) = soon(rest.message()).await.expect("an event") {
+        let Some(new::stream_response::Payload::ArtifactUpdate(update)) = event.payload else {
+            continue;
+        };
+        assert!(update.append, "what came before is not told again");
+        more += &new_texts(update.artifact);
+    }
+    assert_eq!(more, "two\n");
+    world.end().await;
+}

@@ -1,0 +1,203 @@
+//! Addresses: cards contain the one that a caller used, and receivers may be in the operator's own network.
+
+use std::fs;
+
+use algonius_supervisor::platform::tls::Pair;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+
+use crate::harness::authority::Authority;
+use crate::harness::door::{completed, outcome};
+use crate::harness::{Answer, Service, ServiceClient, Setup, ask, fake, message, soon, until};
+
+const CARD: &str = "/agents/echo/.well-known/agent-card.json";
+
+/// A service on all addresses of the machine.
+async fn everywhere(server: &str) -> Service {
+    let server = format!("default_agent = 'echo'\n{server}");
+    Setup::server(&server, &fake("echo", "echo", "")).listening("0.0.0.0:0").start().await
+}
+
+/// Returns the answer to a caller that names this host.
+async fn named(service: &Service, host: &str, line: &str, body: &str) -> Answer {
+    let client: &ServiceClient = service;
+    let head = format!(
+        "{line} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        client.token,
+        body.len()
+    );
+    Answer::read(&client.raw(head.as_bytes()).await).unwrap()
+}
+
+/// Every address in a document.
+fn addresses(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) if text.contains("://") => vec![text.clone()],
+        Value::Array(values) => values.iter().flat_map(addresses).collect(),
+        Value::Object(values) => values.values().flat_map(addresses).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn a_wildcard_listener_publishes_the_host_of_its_caller() {
+    let service = everywhere("allowed_hosts = ['box.lan']").await;
+    let port = service.address.port();
+    let extended = ask("agent/getAuthenticatedExtendedCard", &json!({}));
+    let hosts = ["127.0.0.1", "localhost", "[::1]", "10.9.8.7", "box.lan"];
+    for host in hosts.map(|host| format!("{host}:{port}")) {
+        for (line, body) in [
+            (format!("GET {CARD}"), ""),
+            ("GET /.well-known/agent-card.json".to_owned(), ""),
+            ("POST /agents/echo/v1".to_owned(), extended.as_str()),
+            ("GET /api/v1/agents".to_owned(), ""),
+            ("GET /api/v1/agents/echo".to_owned(), ""),
+            ("GET /a2a/status".to_owned(), ""),
+        ] {
+            let told = named(&service, &host, &line, body).await;
+            let (all, wanted) = (addresses(&told.json()), format!("http://{host}"));
+            assert!(!all.is_empty() && told.status == 200, "{line}: {told:?}");
+            let foreign: Vec<_> = all
+                .iter()
+                .filter(|url| !url.starts_with(&wanted) && !url.contains("algonius.dev"))
+                .collect();
+            assert!(foreign.is_empty(), "{host} {line}: {foreign:?}");
+        }
+    }
+    let card = named(&service, &format!("localhost:{port}"), &format!("GET {CARD}"), "").await;
+    let url = card.json()["url"].as_str().unwrap().to_owned();
+    let path = url.strip_prefix(&format!("http://localhost:{port}")).unwrap();
+    let answer = service.post(path, &ask("message/send", &message("hello"))).await;
+    assert_eq!(outcome(&answer.json()["result"]), completed("hello"));
+    for host in ["evil.example", "localhost.evil.example", "me@localhost", "box.lan.evil"] {
+        let told = named(&service, host, &format!("GET {CARD}"), "").await;
+        assert_eq!((told.status, told.code().as_str()), (421, "host-unknown"), "{host}");
+        assert!(!told.body.contains(host), "{told:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_configured_address_is_published_to_every_caller() {
+    let service = everywhere("public_url = 'https://agents.example/base'").await;
+    for host in ["127.0.0.1", "agents.example"] {
+        let card = named(&service, host, &format!("GET {CARD}"), "").await.json();
+        assert_eq!(card["url"], "https://agents.example/base/agents/echo/v1");
+    }
+}
+
+/// A receiver over TLS with a certificate of this authority: the body of its first request.
+async fn receiver(authority: &Authority, setup: &Setup) -> (u16, JoinHandle<Option<String>>) {
+    let folder = setup.here().join("receiver");
+    fs::create_dir(&folder).unwrap();
+    authority.issue(&["localhost"]).write(&folder);
+    let pair = Pair { cert: folder.join("cert.pem"), key: folder.join("key.pem") };
+    let acceptor = TlsAcceptor::from(pair.read().unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let got = tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.ok()?;
+        let mut stream = acceptor.accept(stream).await.ok()?;
+        let mut bytes = Vec::new();
+        while !bytes.ends_with(b"}") {
+            if stream.read_buf(&mut bytes).await.ok()? == 0 {
+                break;
+            }
+        }
+        stream.write_all(b"HTTP/1.1 204 Fine\r\ncontent-length: 0\r\n\r\n").await.ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    });
+    (port, got)
+}
+
+/// Raises an alert: a hundred requests and one.
+async fn alert(service: &Service) {
+    for _ in 0..101 {
+        service.get("/agents").await;
+    }
+}
+
+fn pushing(url: &str) -> Value {
+    let mut params = message("hello");
+    params["configuration"] = json!({"blocking": true, "pushNotificationConfig": {"url": url}});
+    params
+}
+
+#[tokio::test]
+async fn an_internal_webhook_does_not_allow_its_address_to_callers() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    let alerts = format!("[alerts]\nwebhook = '{url}'\nallow = ['127.0.0.1']\n");
+    let service = Setup::new(&[fake("echo", "echo", ""), alerts].concat()).start().await;
+    let (_, code) = service.refused("echo", "message/send", pushing(&url)).await;
+    assert_eq!(code, "invalid-params");
+    alert(&service).await;
+    let (mut stream, _) = soon("the webhook", listener.accept()).await.unwrap();
+    let mut bytes = vec![0; 4096];
+    let length = soon("the alert", stream.read(&mut bytes)).await.unwrap();
+    let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
+    assert!(text.starts_with("POST /hook HTTP/1.1"), "{text}");
+}
+
+#[tokio::test]
+async fn receivers_with_a_private_authority_get_their_messages() {
+    let authority = Authority::new();
+    for (section, with_ca) in [("push", true), ("alerts", true), ("push", false)] {
+        let setup = Setup::new("");
+        authority.write(setup.here());
+        let (port, got) = receiver(&authority, &setup).await;
+        let url = format!("https://localhost:{port}/hook");
+        let hook = if section == "alerts" { format!("webhook = '{url}'") } else { String::new() };
+        let ca = if with_ca { "ca_file = 'HERE/ca.pem'" } else { "" };
+        let allow = "allow = ['127.0.0.1', '::1']";
+        let mut setup = setup;
+        let agents = fake("echo", "echo", "");
+        setup.rewrite(&format!(
+            "[pressure]\nenabled = false\n{agents}\n[{section}]\n{allow}\n{ca}\n{hook}\n"
+        ));
+        let service = setup.start().await;
+        if section == "alerts" {
+            alert(&service).await;
+        } else {
+            service.rpc("echo", "message/send", &pushing(&url)).await;
+        }
+        let got = soon("the receiver", got).await.unwrap();
+        assert_eq!(got.is_some_and(|got| got.starts_with("POST /hook")), with_ca, "{section}");
+    }
+}
+
+#[tokio::test]
+async fn an_invalid_ca_file_is_reported_with_its_key() {
+    let setup =
+        Setup::new(&[fake("echo", "echo", ""), "[push]\nca_file = 'none.pem'\n".into()].concat());
+    let config = setup.write().display().to_string();
+    let told = setup.run(&["check", &config], "").await;
+    assert!(told.code == Some(4) && told.stderr.contains("push.ca_file"), "{told:?}");
+}
+
+#[tokio::test]
+async fn the_container_command_starts_a_usable_service() {
+    let file = include_str!("../../Dockerfile");
+    assert!(file.contains(
+        r#"CMD ["serve", "--config", "/etc/algonius/supervisor.toml", "--listen", "0.0.0.0:8080"]"#
+    ));
+    let shipped = include_str!("../../config/supervisor.toml");
+    let service = Setup::bare(shipped).listening("0.0.0.0:0").start().await;
+    let port = service.address.port();
+    // As from the host, by a port that is published elsewhere.
+    let card = named(&service, "localhost:18080", "GET /.well-known/agent-card.json", "").await;
+    assert_eq!(card.json()["url"], "http://localhost:18080/agents/echo/v1");
+    let asked = ask("message/send", &message("hi"));
+    let sent = named(&service, "localhost:18080", "POST /agents/echo/v1", &asked).await;
+    assert_eq!(outcome(&sent.json()["result"]), completed("hi"));
+    // As its own check of health does.
+    let url = format!("http://127.0.0.1:{port}");
+    let healthy = async || {
+        let status = service.setup.run_with(&["status"], "", &[("ALGONIUS_URL", &url)]).await;
+        (status.code == Some(0)).then_some(())
+    };
+    until("a healthy status", healthy).await;
+}

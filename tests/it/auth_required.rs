@@ -1,0 +1,246 @@
+//! Integration tests of agents that need their caller to authenticate: the task is `auth-required` on both
+//! versions and all JSON bindings, and continues when the caller answers.
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::harness::door::{Answer, completed, id, outcome, state};
+use crate::harness::{Service, Setup, ask, message, soon};
+use crate::streams::{opened, read_to};
+
+const URL: &str = "https://login.example.org/device";
+
+/// An agent that needs a sign-in before it does anything, and one that does not say for what.
+const AGENTS: &str = r#"
+[agents.guarded]
+command = "sh"
+args = ["-c", '''
+read -r word || true
+case "$word" in
+start) echo '{"type":"auth_required","text":"Sign in to the tracker.","url":"https://login.example.org/device"}' ;;
+silent) echo '{"type":"auth_required"}' ;;
+both) echo '{"type":"input_required","text":"which one?"}'; echo '{"type":"auth_required","url":"https://login.example.org/device"}' ;;
+ask) echo '{"type":"input_required","text":"which one?"}' ;;
+*) printf '{"type":"text","text":"turn %s: %s"}\n' "$ALGONIUS_TURN" "$word" ;;
+esac
+''']
+output = "events"
+max_concurrent = 4
+"#;
+
+/// Parameters of a message in the dialect of 1.0.
+fn said(text: &str, task: Option<&str>) -> Value {
+    let id = uuid::Uuid::new_v4().to_string();
+    let mut message = json!({"messageId": id, "role": "ROLE_USER", "parts": [{"text": text}]});
+    if let Some(task) = task {
+        message["taskId"] = json!(task);
+    }
+    json!({"message": message})
+}
+
+/// Parameters of a message of 0.3 that answers a task.
+fn answering(task: &str, text: &str) -> Value {
+    let mut params = message(text);
+    params["message"]["taskId"] = json!(task);
+    params
+}
+
+/// Sends a request over HTTP+JSON in a version.
+async fn rest(service: &Service, version: &str, line: &str, body: &Value) -> Answer {
+    let headers = [
+        format!("Authorization: Bearer {}", service.token),
+        format!("A2A-Version: {version}"),
+        "Content-Type: application/json".to_owned(),
+    ];
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    service.request(line, &headers, body.as_bytes()).await
+}
+
+/// Sends a JSON-RPC call of 1.0 that works.
+async fn rpc_1_0(service: &Service, method: &str, params: &Value) -> Value {
+    let answer = service.call_with("guarded", &["A2A-Version: 1.0"], (method, params)).await;
+    answer.json()["result"].take()
+}
+
+#[tokio::test]
+async fn a_task_of_0_3_requires_authentication_and_continues() {
+    let service = Service::start(AGENTS).await;
+    let task = service.send("guarded", "start").await;
+    assert_eq!(state(&task), "auth-required");
+    let message = &task["status"]["message"];
+    let file = json!({"uri": URL, "mimeType": "text/html"});
+    assert_eq!(
+        message["parts"],
+        json!([
+            {"kind": "text", "text": "Sign in to the tracker."},
+            {"kind": "file", "file": file},
+        ])
+    );
+    assert_eq!(message["role"], "agent");
+    let history = task["history"].as_array().unwrap();
+    assert_eq!(history.len(), 1, "an open request is the status and not history: {task}");
+    let told = service.rpc("guarded", "message/send", &answering(&id(&task), "done")).await;
+    assert_eq!(outcome(&told), completed("turn 2: done"));
+    assert_eq!(told["history"].as_array().unwrap().len(), 3, "{told}");
+
+    let body = json!({"message": {"messageId": "m-1", "role": "ROLE_USER",
+        "content": [{"text": "start"}]}});
+    let sent = rest(&service, "0.3", "POST /agents/guarded/v1/message:send", &body).await.json();
+    let task = &sent["task"];
+    assert_eq!(task["status"]["state"], "TASK_STATE_AUTH_REQUIRED", "{sent}");
+    let path = format!("GET /agents/guarded/v1/tasks/{}", id(task));
+    let found = rest(&service, "0.3", &path, &Value::Null).await.json();
+    assert_eq!(found["status"]["state"], "TASK_STATE_AUTH_REQUIRED", "{found}");
+}
+
+#[tokio::test]
+async fn a_task_of_1_0_requires_authentication_and_continues() {
+    let service = Service::start(AGENTS).await;
+    let sent = rpc_1_0(&service, "SendMessage", &said("start", None)).await;
+    let task = &sent["task"];
+    assert_eq!(task["status"]["state"], "TASK_STATE_AUTH_REQUIRED", "{sent}");
+    assert_eq!(
+        task["status"]["message"]["parts"],
+        json!([{"text": "Sign in to the tracker."}, {"url": URL, "mediaType": "text/html"}])
+    );
+    // An agent may need it again, and for something else.
+    let again = rpc_1_0(&service, "SendMessage", &said("silent", Some(&id(task)))).await;
+    assert_eq!(again["task"]["status"]["state"], "TASK_STATE_AUTH_REQUIRED", "{again}");
+    let words = again.pointer("/task/status/message/parts/0/text").and_then(Value::as_str);
+    assert_eq!(words, Some("the agent needs you to authenticate before it can continue"));
+
+    let body = said("done", Some(&id(task)));
+    let sent = rest(&service, "1.0", "POST /agents/guarded/v1/message:send", &body).await.json();
+    assert_eq!(sent["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{sent}");
+    assert_eq!(sent["task"]["artifacts"][0]["parts"][0]["text"], "turn 3: done", "{sent}");
+}
+
+#[tokio::test]
+async fn tasks_that_require_authentication_can_be_listed() {
+    let service = Service::start(AGENTS).await;
+    let guarded = id(&service.send("guarded", "start").await);
+    let asked = id(&service.send("guarded", "ask").await);
+    let listed = async |state: &str| {
+        let list = rpc_1_0(&service, "ListTasks", &json!({"status": state})).await;
+        let path = format!("GET /agents/guarded/v1/tasks?status={state}");
+        let same = rest(&service, "1.0", &path, &Value::Null).await.json();
+        assert_eq!(list["tasks"], same["tasks"]);
+        let tasks = list["tasks"].as_array().unwrap();
+        assert_eq!(list["totalSize"], tasks.len());
+        tasks.iter().map(id).collect::<Vec<_>>()
+    };
+    assert_eq!(listed("TASK_STATE_AUTH_REQUIRED").await, [guarded.as_str()]);
+    assert_eq!(listed("TASK_STATE_INPUT_REQUIRED").await, [asked.as_str()]);
+
+    let detail = service.execution(&guarded).await;
+    assert_eq!((&detail["state"], &detail["phase"]), (&json!("waiting"), &json!("waiting")));
+    assert_eq!(detail["interruption"], "auth-required");
+    assert_eq!(detail["request"], format!("Sign in to the tracker.\n{URL}"));
+    let detail = service.execution(&asked).await;
+    assert_eq!(detail["interruption"], "input-required");
+    let all = service.get("/api/v1/executions").await.json();
+    let words = all["executions"].as_array().unwrap().iter().map(|one| &one["interruption"]);
+    assert_eq!(words.collect::<Vec<_>>(), ["input-required", "auth-required"]);
+
+    service.rpc("guarded", "message/send", &answering(&guarded, "done")).await;
+    let detail = service.execution(&guarded).await;
+    assert_eq!((&detail["interruption"], &detail["request"]), (&Value::Null, &Value::Null));
+    assert!(listed("TASK_STATE_AUTH_REQUIRED").await.is_empty());
+}
+
+#[tokio::test]
+async fn the_last_required_authentication_is_shown() {
+    let service = Service::start(AGENTS).await;
+    let task = service.send("guarded", "both").await;
+    assert_eq!(state(&task), "auth-required", "{task}");
+    assert_eq!(task["status"]["message"]["parts"][0]["file"]["uri"], URL, "{task}");
+}
+
+#[tokio::test]
+async fn streams_show_auth_required_and_the_work_after_the_answer() {
+    let service = Service::start(AGENTS).await;
+    let body = ask("message/stream", &message("start"));
+    let mut stream = opened(&service, "guarded", "0.3", &body).await;
+    let all = read_to(&mut stream, "never").await;
+    let last = all.lines().rev().find_map(|line| line.strip_prefix("data: ")).unwrap();
+    let last: Value = serde_json::from_str(last).unwrap();
+    assert_eq!(last["result"]["status"]["state"], "auth-required", "{all}");
+    assert_eq!(last["result"]["final"], true, "{all}");
+
+    let task = last["result"]["taskId"].as_str().unwrap().to_owned();
+    let body = ask("SubscribeToTask", &json!({"id": task}));
+    let mut stream = opened(&service, "guarded", "1.0", &body).await;
+    read_to(&mut stream, "TASK_STATE_AUTH_REQUIRED").await;
+    service.rpc("guarded", "message/send", &answering(&task, "done")).await;
+    let more = read_to(&mut stream, "never").await;
+    let working = more.find("TASK_STATE_WORKING").unwrap_or_else(|| panic!("{more}"));
+    assert!(more.find("TASK_STATE_COMPLETED").is_some_and(|at| at > working), "{more}");
+}
+
+#[tokio::test]
+async fn a_task_in_auth_required_survives_every_restart() {
+    let mut service = Service::start(AGENTS).await;
+    let task = service.send("guarded", "start").await;
+    service.sigterm();
+    assert!(service.exit().await.success());
+    service.restart().await;
+    assert_eq!(service.task("guarded", &id(&task)).await["status"], task["status"]);
+    service.kill9().await;
+    service.restart().await;
+    assert_eq!(service.task("guarded", &id(&task)).await["status"], task["status"]);
+    let told = service.rpc("guarded", "message/send", &answering(&id(&task), "done")).await;
+    assert_eq!(outcome(&told), completed("turn 2: done"));
+    let other = id(&service.send("guarded", "start").await);
+    assert_eq!(state(&service.cancel("guarded", &other).await), "canceled");
+}
+
+/// Receives notices until one holds this word; returns that one.
+async fn notice(listener: &TcpListener, word: &str) -> String {
+    loop {
+        let (mut stream, _) = soon("a notice", listener.accept()).await.unwrap();
+        let body = received(&mut stream).await;
+        let reply = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        soon("the reply", stream.write_all(reply)).await.unwrap();
+        if body.contains(word) {
+            return body;
+        }
+    }
+}
+
+async fn received(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    loop {
+        let count = soon("a request", stream.read_buf(&mut bytes)).await.unwrap();
+        if let Some(request) = Answer::read(&[b"HTTP/1.1 200 x\r\n", &bytes[..]].concat()) {
+            let length = request.header("content-length").and_then(|it| it.parse().ok());
+            if request.body.len() >= length.unwrap_or(0) {
+                return request.body;
+            }
+        }
+        assert!(count > 0, "the request ended early");
+    }
+}
+
+#[tokio::test]
+async fn push_notifications_carry_auth_required_in_both_versions() {
+    let agents = format!("{AGENTS}\n[push]\nallow = ['127.0.0.1']\n");
+    let service = Setup::new(&agents).start().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+
+    let mut params = message("start");
+    params["configuration"] = json!({"pushNotificationConfig": {"url": url}});
+    let task = service.rpc("guarded", "message/send", &params).await;
+    let told = notice(&listener, "auth-required").await;
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!((&told["id"], &told["status"]), (&task["id"], &task["status"]));
+
+    let mut params = said("start", None);
+    params["configuration"] = json!({"taskPushNotificationConfig": {"url": url}});
+    let sent = rpc_1_0(&service, "SendMessage", &params).await;
+    let told = notice(&listener, "TASK_STATE_AUTH_REQUIRED").await;
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["statusUpdate"]["taskId"], sent["task"]["id"]);
+    assert_eq!(told["statusUpdate"]["status"], sent["task"]["status"]);
+}

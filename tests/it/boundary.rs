@@ -1,0 +1,278 @@
+//! A hostile agent does not become its operator: it plays every way on each isolation of this machine, as
+//! root and as a user without rights.
+
+mod folders;
+mod limits;
+mod links;
+mod lost;
+mod modes;
+mod nested;
+mod owners;
+mod peers;
+mod programs;
+mod slots;
+mod trust;
+mod users;
+
+use std::fs;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::Path;
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::harness::door::{id, outcome};
+use crate::harness::processes::marked;
+use crate::harness::{Service, Setup, until};
+use crate::read_only::skips;
+
+/// The program of the hostile agent.
+const HOSTILE: &str = include_str!("boundary/hostile.pl");
+
+/// Agents beside the hostile one: a victim that runs, and one with a secret file.
+const OTHERS: &str = r#"
+[agents.other]
+command = "sh"
+args = ["-c", "exec sleep 600 < $0", "{{ input_file }}"]
+input = "file"
+home = "per-agent"
+home_files = { login = "login" }
+env.API_KEY = "third-secret-value"
+[agents.keyed]
+command = "cat"
+env_file.API_KEY = "HERE/secrets/key"
+[redaction]
+secret_files = ["HERE/secrets/key"]
+[agents.inline]
+command = "cat"
+env.API_KEY = "second-secret-value"
+"#;
+
+/// Isolations and accesses of the hostile agent.
+const WRAPPED: &str = "sandbox.isolation = 'bubblewrap'";
+const CONFINED: &str = "access = 'read-write'\nsandbox.writable = []\nsandbox.network = false";
+const UNCONFINED: &str = "access = 'read-write'";
+
+/// Setting that stores the key of sealed inputs in its own file instead of the runtime directory.
+const KEY_FILE: &str = "[inputs]\nkey_file = 'HERE/secrets/inputs.key'\n";
+
+/// A folder with a hostile agent in it.
+fn setup(settings: &str) -> Setup {
+    let mark = Uuid::new_v4();
+    let text = format!(
+        "[agents.hostile]\ncommand = 'HERE/hostile'\nworking_dir = 'HERE/home'\n\
+         env.PLACE = 'HERE'\nenv.CONFIG_FOLDER = 'HERE/../service'\nenv.ABSTRACT = '{mark}'\n{settings}\n{OTHERS}\n{}",
+        if settings.contains(CONFINED) { KEY_FILE } else { "" }
+    );
+    let setup = Setup::new(&text).executable("hostile", HOSTILE).env("ABSTRACT", &mark.to_string());
+    let here = setup.here();
+    fs::create_dir(here.join("secrets")).unwrap();
+    private(&here.join("secrets/key"), "first-secret-value\n");
+    private(&here.join("secrets/inputs.key"), "");
+    if settings.contains(CONFINED) {
+        private(&here.join("secrets/inputs.key"), &"0a".repeat(32));
+    }
+    fs::write(here.join("pids"), "").unwrap();
+    private(setup.write(), &fs::read_to_string(setup.write()).unwrap());
+    setup
+}
+
+fn private(file: &Path, text: &str) {
+    fs::write(file, text).unwrap();
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+/// The same setup with the configuration in the working folder and home of the hostile agent.
+fn beside(setup: Setup) -> Setup {
+    let text = fs::read_to_string(setup.write()).unwrap();
+    let config = setup.here().join("home/supervisor.toml");
+    let shown = config.parent().unwrap().display().to_string();
+    let folder = format!("{}/../service", setup.here().display());
+    private(&config, &text.replace(&folder, &shown));
+    setup.configured(&config)
+}
+
+/// The same of a user without rights.
+fn of_nobody(setup: Setup) -> Setup {
+    let setup = setup.of_nobody();
+    for name in ["hostile", "secrets", "secrets/key", "secrets/inputs.key", "pids"] {
+        chown(setup.here().join(name), Some(65_532), Some(65_532)).unwrap();
+    }
+    setup
+}
+
+/// A setup with the socket of a service manager, which belongs to the service's user.
+fn with_bus(setup: Setup) -> (Setup, UnixListener) {
+    let folder = setup.here().join("run");
+    let socket = UnixListener::bind(folder.join("bus")).unwrap();
+    let owner = fs::metadata(&folder).unwrap().uid();
+    chown(folder.join("bus"), Some(owner), Some(owner)).unwrap();
+    (setup, socket)
+}
+
+/// Result of the hostile agent's attempts, and the service that it attacked.
+struct Attack {
+    worked: Vec<String>,
+    service: Service,
+    agent: Value,
+}
+
+/// Starts the service and a victim, and lets the hostile agent try everything.
+async fn attack(setup: Setup) -> Attack {
+    let service = setup.start().await;
+    let here = service.setup.here().to_owned();
+    let name = format!("algonius-boundary-{}", service.setup.variables()["ABSTRACT"]);
+    let name = SocketAddr::from_abstract_name(name).unwrap();
+    let _listener = UnixListener::bind_addr(&name).unwrap();
+    let victim = service.begin("other", "input of another caller").await;
+    let program = until("the victim", async || {
+        let pids = marked(&format!("ALGONIUS_EXECUTION_ID={victim}"));
+        let runs = |pid: &&i32| {
+            fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "sleep")
+        };
+        pids.iter().find(runs).copied()
+    })
+    .await;
+    let pids = format!("{} {} {program}", service.pid(), service.warden());
+    fs::write(here.join("pids"), pids).unwrap();
+    let task = service.send("hostile", "go").await;
+    let (state, text) = outcome(&task);
+    assert_eq!(state, "completed", "{}", service.execution(&id(&task)).await);
+    let worked = text.trim().split(", ").filter(|way| !way.is_empty());
+    let worked = worked.map(str::to_owned).collect();
+    let agent = service.agent("hostile").await;
+    Attack { worked, service, agent }
+}
+
+impl Attack {
+    /// These ways worked and no others; the status reports this level and these gaps.
+    async fn worked(self, worked: &[&str], level: &str, gaps: &[&str]) -> Service {
+        assert_eq!(self.worked, worked);
+        let boundary = &self.agent["boundary"];
+        assert_eq!(boundary["level"], level, "{}", self.agent);
+        let open = boundary["gaps"].as_array().cloned().unwrap_or_default();
+        assert_eq!(open, gaps, "{}", self.agent);
+        self.service
+    }
+}
+
+/// Landlock has no right for modes, so the service restores them; see `the_service_restores_modes`.
+const MODES: [&str; 2] = ["change the mode of a secret file", "change the mode of the token"];
+
+#[tokio::test]
+async fn under_landlock_a_read_only_agent_reaches_nothing() {
+    if skips("Landlock 6") {
+        return;
+    }
+    let attack = attack(setup("").without_bubblewrap()).await;
+    attack.worked(&MODES, "landlock", &[]).await;
+}
+
+#[tokio::test]
+async fn under_landlock_a_confined_agent_reaches_nothing() {
+    if skips("Landlock 6") {
+        return;
+    }
+    let attack = attack(setup(CONFINED).without_bubblewrap()).await;
+    attack.worked(&MODES, "landlock", &[]).await;
+}
+
+#[tokio::test]
+async fn under_landlock_agents_of_a_plain_user_reach_nothing() {
+    if skips("Landlock 6") || skips("root") {
+        return;
+    }
+    for settings in ["", CONFINED] {
+        let attack = attack(of_nobody(setup(settings)).without_bubblewrap()).await;
+        attack.worked(&MODES, "landlock", &[]).await;
+    }
+}
+
+/// A socket of the user's service manager starts programs outside of every sandbox.
+#[tokio::test]
+async fn under_landlock_a_socket_that_starts_programs_is_a_gap() {
+    if skips("Landlock 6") {
+        return;
+    }
+    let (setup, _bus) = with_bus(setup("").without_bubblewrap());
+    let ways = [MODES[0], "connect to a service manager", MODES[1]];
+    attack(setup).await.worked(&ways, "landlock", &["sockets"]).await;
+}
+
+#[tokio::test]
+async fn under_bubblewrap_agents_reach_nothing() {
+    if skips("bubblewrap") {
+        return;
+    }
+    for settings in [WRAPPED, &format!("{WRAPPED}\n{CONFINED}")] {
+        let (setup, _bus) = with_bus(setup(settings));
+        attack(setup).await.worked(&[], "mount-namespace", &[]).await;
+    }
+}
+
+#[tokio::test]
+async fn under_bubblewrap_agents_of_a_plain_user_reach_nothing() {
+    if skips("bubblewrap") || skips("root") {
+        return;
+    }
+    for settings in [WRAPPED, &format!("{WRAPPED}\n{CONFINED}")] {
+        let (setup, _bus) = with_bus(of_nobody(setup(settings)));
+        attack(setup).await.worked(&[], "mount-namespace", &[]).await;
+    }
+}
+
+/// A read-write agent runs in bubblewrap if that is possible, even without a setting that requests it.
+#[tokio::test]
+async fn an_unconfined_agent_is_wrapped_and_reaches_nothing() {
+    if skips("bubblewrap") {
+        return;
+    }
+    let (setup, _bus) = with_bus(setup(UNCONFINED));
+    attack(setup).await.worked(&[], "mount-namespace", &["user-files"]).await;
+}
+
+#[tokio::test]
+async fn an_unconfined_agent_of_a_plain_user_reaches_nothing() {
+    if skips("bubblewrap") || skips("root") {
+        return;
+    }
+    let (setup, _bus) = with_bus(of_nobody(setup(UNCONFINED)));
+    attack(setup).await.worked(&[], "mount-namespace", &["user-files"]).await;
+}
+
+/// No mount keeps a file from being made in the folder where an agent works.
+#[tokio::test]
+async fn an_agent_that_works_beside_the_configuration_is_reported() {
+    if skips("bubblewrap") {
+        return;
+    }
+    let ways = ["add a preset", "add variables to the unit"];
+    let gaps = ["configuration-folder", "user-files"];
+    attack(beside(setup(UNCONFINED))).await.worked(&ways, "mount-namespace", &gaps).await;
+}
+
+/// Without bubblewrap it reaches the service's files, which is reported; its domain keeps it from other
+/// processes all the same.
+#[tokio::test]
+async fn without_bubblewrap_an_unconfined_agent_is_reported() {
+    if skips("Landlock 6") || skips("root") {
+        return;
+    }
+    let attack = attack(of_nobody(setup(UNCONFINED)).without_bubblewrap()).await;
+    let said = attack.service.said();
+    assert!(said.contains("agent is not isolated from the service"), "{said}");
+    let processes = ["environment", "memory", "trace", "signal", "abstract", "speak", "root of"];
+    let reached = attack.worked.iter().filter(|way| processes.iter().any(|it| way.contains(it)));
+    assert_eq!(reached.collect::<Vec<_>>(), Vec::<&String>::new());
+    for way in ["read the token", "read the key of sealed inputs"] {
+        assert!(attack.worked.contains(&way.to_owned()), "{:?}", attack.worked);
+    }
+    let boundary = &attack.agent["boundary"];
+    assert_eq!(boundary["level"], "none", "{boundary}");
+    assert_eq!(
+        boundary["gaps"],
+        json!(["service-files", "configuration", "configuration-folder", "user-files"])
+    );
+}

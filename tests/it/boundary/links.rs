@@ -1,0 +1,216 @@
+//! Agents that put links in the place of writable roots and working folders of agents.
+
+use std::fs;
+use std::os::unix::fs::{chown, symlink};
+use std::path::PathBuf;
+
+use super::private;
+use crate::harness::door::{completed, failed, outcome};
+use crate::harness::{Service, Setup};
+use crate::read_only::skips;
+
+/// Agents that run their message as a script: one that works in `ws`, and others with a root below that.
+const AGENTS: &str = "
+[agents.rw]
+command = 'sh'
+args = ['-s']
+access = 'read-write'
+working_dir = 'HERE/ws'
+sandbox.writable = []
+sandbox.required = true
+[agents.ro]
+command = 'sh'
+args = ['-s']
+sandbox.writable = ['HERE/ws/cache']
+sandbox.required = true
+[agents.sub]
+command = 'sh'
+args = ['-s']
+access = 'read-write'
+working_dir = 'HERE/ws/sub'
+sandbox.writable = []
+sandbox.required = true
+";
+
+const WRAPPED: &str = "
+[agents.bw]
+command = 'sh'
+args = ['-s']
+sandbox.isolation = 'bubblewrap'
+sandbox.writable = ['HERE/ws/cache']
+sandbox.required = true
+[agents.bs]
+command = 'sh'
+args = ['-s']
+access = 'read-write'
+working_dir = 'HERE/ws/sub'
+sandbox.isolation = 'bubblewrap'
+sandbox.writable = []
+sandbox.required = true
+[agents.br]
+command = 'sh'
+args = ['-s']
+working_dir = 'HERE/ws/sub'
+sandbox.isolation = 'bubblewrap'
+sandbox.required = true
+";
+
+const NOBODY: u32 = 65_532;
+
+fn setup(agents: &str) -> Setup {
+    let setup = Setup::new(agents);
+    for name in ["ws", "ws/cache", "ws/sub"] {
+        fs::create_dir(setup.here().join(name)).unwrap();
+    }
+    private(setup.write(), &fs::read_to_string(setup.write()).unwrap());
+    setup
+}
+
+fn of_nobody(setup: Setup) -> Setup {
+    let setup = setup.of_nobody();
+    for name in ["ws", "ws/cache", "ws/sub"] {
+        chown(setup.here().join(name), Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    setup
+}
+
+/// Folder of the service's files: the configuration, `run` and `state`.
+fn service_folder(service: &Service) -> PathBuf {
+    service.setup.beside("supervisor.toml").canonicalize().unwrap().parent().unwrap().to_owned()
+}
+
+/// Has `rw` replace both folders by links to a path.
+async fn replace(service: &Service, target: &str) {
+    let ws = service.setup.here().join("ws").display().to_string();
+    let script = format!(
+        "cd {ws} && rm -rf cache sub && ln -s {target} cache && ln -s {target} sub && echo replaced"
+    );
+    assert_eq!(outcome(&service.send("rw", &script).await), completed("replaced\n"));
+    // A changed folder beside the service's files has rulesets built again.
+    let beside = service_folder(service).join("changed");
+    fs::write(&beside, "").unwrap();
+    fs::remove_file(beside).unwrap();
+}
+
+/// Sends an agent a script that reads and changes the service's files, in its place and through `ws`.
+async fn attack(service: &Service, agent: &str) {
+    let (folder, ws) = (service_folder(service), service.setup.here().join("ws"));
+    let (folder, ws) = (folder.display(), ws.display());
+    let script = format!(
+        "pwd; head -c 8 {folder}/state/algonius/token; ls {folder}/run/algonius\n\
+         echo '# changed' >> {folder}/supervisor.toml; echo x >> {ws}/cache/changed\n\
+         head -c 15 {ws}/cache; ls {ws}/cache . ; echo x > {folder}/state/algonius/changed; echo over"
+    );
+    let task = service.send(agent, &script).await;
+    assert_eq!(outcome(&task), failed("agent-not-started"), "{agent}: {task}");
+    let shown = task["status"].to_string();
+    assert!(!shown.contains(&folder.to_string()), "{agent}: {shown}");
+    assert!(shown.contains("was replaced") || shown.contains("belongs to the service"), "{shown}");
+    let text = fs::read_to_string(service_folder(service).join("supervisor.toml")).unwrap();
+    assert!(!text.contains("# changed"), "{agent} changed the configuration");
+    for name in ["changed", "state/changed", "state/algonius/changed", "run/algonius/changed"] {
+        assert!(!service_folder(service).join(name).exists(), "{agent} made {name}");
+    }
+}
+
+async fn nothing_is_opened(setup: Setup, agents: &[&str]) {
+    let service = setup.start().await;
+    for agent in agents {
+        assert_eq!(outcome(&service.send(agent, "echo ok").await), completed("ok\n"), "{agent}");
+    }
+    // Above the service's files, equal to one, and below one.
+    for name in
+        ["", "state/algonius", "state/algonius/ledger.db", "run/algonius", "supervisor.toml"]
+    {
+        let target = service_folder(&service).join(name).display().to_string();
+        replace(&service, &target).await;
+        for agent in agents {
+            let is_file = name.ends_with(".db") || name.ends_with(".toml");
+            // A file is no working folder; the system refuses the start of the program there.
+            let works_there = ["sub", "bs", "br"].contains(agent);
+            if is_file && works_there {
+                let task = service.send(agent, "echo over").await;
+                assert_eq!(outcome(&task), failed("agent-not-started"), "{agent} {name}: {task}");
+            } else {
+                attack(&service, agent).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn under_landlock_a_link_opens_no_service_files() {
+    if skips("Landlock 6") {
+        return;
+    }
+    nothing_is_opened(setup(AGENTS).without_bubblewrap(), &["ro", "sub"]).await;
+    if !skips("root") {
+        let setup = of_nobody(setup(AGENTS)).without_bubblewrap();
+        nothing_is_opened(setup, &["ro", "sub"]).await;
+    }
+}
+
+#[tokio::test]
+async fn under_bubblewrap_a_link_opens_no_service_files() {
+    if skips("bubblewrap") || skips("Landlock 6") {
+        return;
+    }
+    let agents = format!("{AGENTS}{WRAPPED}");
+    nothing_is_opened(setup(&agents), &["bw", "bs", "br"]).await;
+    if !skips("root") {
+        nothing_is_opened(of_nobody(setup(&agents)), &["bw", "bs", "br"]).await;
+    }
+}
+
+/// A link to a folder that is not the service's own is noticed too: it widens what the agent may change.
+#[tokio::test]
+async fn a_replaced_writable_root_is_not_followed() {
+    if skips("Landlock 6") || skips("bubblewrap") {
+        return;
+    }
+    let service = setup(&format!("{AGENTS}{WRAPPED}")).start().await;
+    let other = service.setup.here().join("home").display().to_string();
+    replace(&service, &other).await;
+    for agent in ["ro", "bw"] {
+        let task = service.send(agent, &format!("echo x > {other}/changed")).await;
+        assert_eq!(outcome(&task), failed("agent-not-started"), "{agent}: {task}");
+        assert!(task.to_string().contains("was replaced"), "{agent}: {task}");
+    }
+}
+
+/// A link that exists when the service starts opens nothing either.
+#[tokio::test]
+async fn a_link_from_before_the_start_opens_no_file() {
+    if skips("Landlock 6") || skips("bubblewrap") {
+        return;
+    }
+    let setup = setup(&format!("{AGENTS}{WRAPPED}"));
+    for name in ["ws/cache", "ws/sub"] {
+        let place = setup.here().join(name);
+        fs::remove_dir(&place).unwrap();
+        symlink(setup.here().parent().unwrap().join("service"), place).unwrap();
+    }
+    let service = setup.start().await;
+    for agent in ["ro", "sub", "bw", "bs", "br"] {
+        attack(&service, agent).await;
+    }
+}
+
+/// A root above the service's files that the configuration names works as before: mounts protect the files.
+#[tokio::test]
+async fn a_root_above_the_service_files_can_be_chosen() {
+    if skips("bubblewrap") {
+        return;
+    }
+    let text = "[agents.wide]\ncommand = 'sh'\nargs = ['-s']\nsandbox.writable = ['HERE/..']\n\
+         [agents.works]\ncommand = 'sh'\nargs = ['-s']\naccess = 'read-write'\n\
+         working_dir = 'HERE/..'\nsandbox.writable = []\n";
+    let service = Setup::new(text).start().await;
+    let token = service.setup.token_file().display().to_string();
+    for agent in ["wide", "works"] {
+        let script = format!("head -c 8 {token} || echo kept");
+        let task = service.send(agent, &script).await;
+        assert_eq!(outcome(&task), completed("kept\n"), "{agent}: {task}");
+        assert_eq!(service.agent(agent).await["boundary"]["level"], "mount-namespace");
+    }
+}

@@ -1,0 +1,112 @@
+//! Modes of the service's files: an agent of its user can change them, and stops nothing by that.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::PathBuf;
+
+use crate::harness::door::{completed, outcome};
+use crate::harness::{Service, Setup, fake, until};
+use crate::read_only::skips;
+
+/// Changes modes, one `MODE NAME` for each line of its input, and prints how many.
+const CHANGER: &str = r#"#!/usr/bin/perl
+my $changed = 0;
+while (<STDIN>) {
+    my ($mode, $name) = /^(\d+) (.+)$/ or next;
+    $changed += chmod(oct $mode, glob "$ENV{PLACE}/$name");
+}
+print "$changed\n";
+"#;
+
+const FOLDERS: [&str; 2] = ["run/algonius", "state/algonius"];
+
+fn setup() -> Setup {
+    let agents = format!(
+        "[agents.changer]\ncommand = 'HERE/changer'\nenv.PLACE = 'HERE'\n\
+         {}",
+        fake("one", "echo", "")
+    );
+    let setup = Setup::new(&agents).executable("changer", CHANGER).without_bubblewrap();
+    fs::set_permissions(setup.here().join("changer"), fs::Permissions::from_mode(0o755)).unwrap();
+    setup
+}
+
+fn mode(path: &std::path::Path) -> u32 {
+    fs::metadata(path).unwrap().mode() & 0o7777
+}
+
+/// Files that the service keeps in its folders.
+fn files(service: &Service) -> Vec<PathBuf> {
+    let here = service.setup.here();
+    let entries = FOLDERS.iter().flat_map(|folder| fs::read_dir(here.join(folder)).unwrap());
+    let paths = entries.flatten().map(|entry| entry.path());
+    let found: Vec<_> = paths.filter(|path| path.is_file() && !path.ends_with("empty")).collect();
+    let has = |part: &str| found.iter().any(|path| path.to_string_lossy().contains(part));
+    for part in ["/token", "/ledger.db", "/ledger.db-wal", "/inputs-", "/wardens-"] {
+        assert!(has(part), "{part} is not in {found:?}");
+    }
+    found
+}
+
+async fn are_restored(setup: Setup) {
+    let mut service = setup.start().await;
+    assert_eq!(outcome(&service.send("one", "first").await), completed("first"));
+    let files = files(&service);
+    let folders = FOLDERS.iter().chain(&["run/algonius/scratch"]);
+    let folders: Vec<_> = folders.map(|folder| service.setup.here().join(folder)).collect();
+    let before: Vec<_> = files.iter().chain(&folders).map(|path| (path, mode(path))).collect();
+    for (files_mode, folders_mode) in [("000", "000"), ("666", "755")] {
+        let names: String = FOLDERS
+            .iter()
+            .map(|folder| format!("{files_mode} {folder}/[!e]*\n{folders_mode} {folder}\n"))
+            .collect();
+        let changed = outcome(&service.send("changer", &names).await);
+        let least = files.len() + folders.len();
+        assert!(changed.1.trim().parse::<usize>().unwrap() >= least, "{changed:?}");
+        let restored = async || {
+            let now: Vec<_> = before.iter().map(|(path, _)| (*path, mode(path))).collect();
+            let is_other = |(one, other): &(&(&PathBuf, u32), &(&PathBuf, u32))| one != other;
+            let other: Vec<_> = now.iter().zip(&before).filter(is_other).collect();
+            other.is_empty().then_some(())
+        };
+        until("the modes", restored).await;
+        assert_eq!(outcome(&service.send("one", "again").await), completed("again"));
+    }
+    let said = service.said();
+    assert!(said.contains("a file was closed to the service; its mode is restored"), "{said}");
+    // The service is not there to restore these.
+    service.sigterm();
+    assert!(service.exit().await.success());
+    let keys: Vec<_> =
+        files.iter().filter(|file| file.extension() == Some("key".as_ref())).collect();
+    assert_eq!(keys.len(), 2, "{files:?}");
+    for wrong in [0o644, 0o000] {
+        for key in &keys {
+            fs::set_permissions(key, fs::Permissions::from_mode(wrong)).unwrap();
+        }
+        service.restart().await;
+        assert_eq!(keys.iter().map(|key| mode(key)).collect::<Vec<_>>(), [0o600, 0o600]);
+        assert!(
+            service.said().contains("key file had unexpected permissions"),
+            "{}",
+            service.said()
+        );
+        assert_eq!(outcome(&service.send("one", "after").await), completed("after"));
+        service.sigterm();
+        assert!(service.exit().await.success());
+    }
+}
+
+#[tokio::test]
+async fn modes_that_an_agent_changes_stop_nothing() {
+    if !skips("Landlock 6") {
+        are_restored(setup()).await;
+    }
+}
+
+#[tokio::test]
+async fn modes_that_a_plain_agent_changes_stop_nothing() {
+    if !skips("Landlock 6") && !skips("root") {
+        are_restored(setup().of_nobody()).await;
+    }
+}

@@ -1,0 +1,76 @@
+//! Programs that create sandboxes themselves: they cannot reach the service's files either.
+
+use super::{attack, of_nobody, private, setup};
+use crate::harness::door::outcome;
+use crate::harness::{Service, Setup, until};
+use crate::read_only::skips;
+
+const NESTED: &str = "sandbox.nested = true";
+
+#[tokio::test]
+async fn an_agent_with_a_sandbox_of_its_own_reaches_nothing() {
+    if skips("bubblewrap") {
+        return;
+    }
+    attack(setup(NESTED)).await.worked(&[], "mount-namespace", &["user-files"]).await;
+    if !skips("root") {
+        let attack = attack(of_nobody(setup(NESTED))).await;
+        attack.worked(&[], "mount-namespace", &["user-files"]).await;
+    }
+}
+
+/// Makes a user namespace in which it is root with all capabilities, and tries to uncover what is hidden.
+const NEST: &str = r#"#!/bin/sh
+exec bwrap --unshare-user --uid 0 --gid 0 --cap-add ALL --unshare-pid --bind / / --dev /dev \
+    --ro-bind "$PLACE/site" "$PLACE/site" sh -c '
+    cat "$PLACE/site/own"
+    touch "$PLACE/site/own" 2>/dev/null && echo "changed what its own sandbox protects"
+    for hidden in "$PLACE/secrets/key" "$PLACE/secrets"; do umount -l "$hidden" 2>/dev/null; done
+    mount -o remount,rw,bind "$PLACE/secrets/key" 2>/dev/null
+    cat "$PLACE/secrets/key" 2>/dev/null
+    test -s "$PLACE/secrets/key" || echo "sees no key"'
+"#;
+
+async fn nests(setup: Setup) {
+    let service = setup.start().await;
+    let (state, said) = outcome(&service.send("nest", "go").await);
+    assert_eq!((state.as_str(), said.as_str()), ("completed", "its own\nsees no key\n"));
+    assert_eq!(service.agent("nest").await["enforcement"], "off");
+    is_watched(&service).await;
+}
+
+/// Automatic reload stays on: the agent cannot change the configuration.
+async fn is_watched(service: &Service) {
+    until("the watch", async || {
+        let status = service.get("/status").await.json();
+        (status["configuration"]["watched"] == true).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_nested_sandbox_uncovers_nothing() {
+    if skips("bubblewrap") {
+        return;
+    }
+    let stage = || {
+        let text = format!(
+            "[agents.nest]\ncommand = 'HERE/nest'\nworking_dir = 'HERE/site'\nenv.PLACE = 'HERE'\n{NESTED}\n\
+             [agents.keyed]\ncommand = 'cat'\nenv_file.API_KEY = 'HERE/secrets/key'\n"
+        );
+        let setup = Setup::new(&text).executable("nest", NEST);
+        std::fs::create_dir_all(setup.here().join("secrets")).unwrap();
+        std::fs::create_dir_all(setup.here().join("site")).unwrap();
+        private(&setup.here().join("secrets/key"), "first-secret-value\n");
+        private(&setup.here().join("site/own"), "its own\n");
+        setup
+    };
+    nests(stage()).await;
+    if !skips("root") {
+        let setup = stage().of_nobody();
+        for name in ["nest", "secrets", "secrets/key", "site", "site/own"] {
+            std::os::unix::fs::chown(setup.here().join(name), Some(65_532), Some(65_532)).unwrap();
+        }
+        nests(setup).await;
+    }
+}

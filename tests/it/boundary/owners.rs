@@ -1,0 +1,92 @@
+//! Owners of the service's files, where the service runs as root and so do its agents.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use crate::harness::door::{id, outcome};
+use crate::harness::{Service, Setup, until};
+use crate::read_only::skips;
+
+/// Another user, who would then read the token.
+const OTHER: u32 = 65_533;
+
+/// Prints which rights of root worked, and works with files of other users.
+const ROOT: &str = r#"#!/usr/bin/perl
+use POSIX ();
+my ($here, $tmp) = @ENV{qw(PLACE TMPDIR)};
+my $other = 65533;
+my %ways = (
+    'own the token' => sub { chown($other, -1, "$here/state/algonius/token") },
+    'own the token by its group' => sub { chown(-1, $other, "$here/state/algonius/token") },
+    'give a file of its own away' => sub { open(my $f, '>', "$tmp/own"); close $f; chown($other, $other, "$tmp/own") },
+    'change the mode of a file of another user' => sub { chmod(0644, "$here/foreign") },
+    'become another user' => sub { my $pid = fork() // die; if (!$pid) { $! = 0; $< = $> = $other; POSIX::_exit($> == $other ? 0 : 1) } waitpid($pid, 0); $? == 0 },
+    'become another group' => sub { my $pid = fork() // die; if (!$pid) { POSIX::_exit(defined POSIX::setgid($other) ? 0 : 1) } waitpid($pid, 0); $? == 0 },
+    'signal another user' => sub { open(my $f, '<', "$here/pid"); kill 0, 0 + <$f> },
+);
+print join(', ', grep { $ways{$_}->() } sort keys %ways), "\n";
+open(my $foreign, '<', "$here/foreign") or print "cannot read a file of another user: $!\n";
+print <$foreign>;
+"#;
+
+fn setup(settings: &str) -> Setup {
+    let agent = format!("[agents.root]\ncommand = 'HERE/root'\nenv.PLACE = 'HERE'\n{settings}\n");
+    let setup = Setup::new(&agent).executable("root", ROOT).without_bubblewrap();
+    fs::write(setup.here().join("pid"), "").unwrap();
+    let foreign = setup.here().join("foreign");
+    fs::write(&foreign, "text of another user\n").unwrap();
+    fs::set_permissions(&foreign, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    chown(&foreign, Some(OTHER), Some(OTHER)).unwrap();
+    setup
+}
+
+async fn worked(service: &Service) -> String {
+    let mut victim = Command::new("sleep").arg("600").uid(OTHER).gid(OTHER).spawn().unwrap();
+    fs::write(service.setup.here().join("pid"), victim.id().to_string()).unwrap();
+    let task = service.send("root", "go").await;
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    let (state, text) = outcome(&task);
+    assert_eq!(state, "completed", "{}", service.execution(&id(&task)).await);
+    text
+}
+
+/// It reads files of other users, as an agent of root does, and gives no file away.
+#[tokio::test]
+async fn a_read_only_agent_of_root_changes_no_owner() {
+    if skips("Landlock 6") || skips("root") {
+        return;
+    }
+    let service = setup("").start().await;
+    assert_eq!(worked(&service).await, "\ntext of another user\n");
+    assert_eq!(fs::metadata(service.setup.token_file()).unwrap().uid(), 0);
+}
+
+/// An agent that unpacks archives as root sets owners, and Landlock has no right for owners.
+#[tokio::test]
+async fn the_service_restores_owners() {
+    if skips("Landlock 6") || skips("root") {
+        return;
+    }
+    let confined = "access = 'read-write'\nworking_dir = 'HERE/home'\nsandbox.writable = []";
+    let service = setup(confined).start().await;
+    let token = service.setup.token_file();
+    let ways = "change the mode of a file of another user, give a file of its own away, \
+                own the token, own the token by its group\ntext of another user\n";
+    assert_eq!(worked(&service).await, ways);
+    let owner = async || {
+        let data = fs::metadata(&token).unwrap();
+        ((data.uid(), data.gid()) == (0, 0)).then_some(())
+    };
+    until("the owner", owner).await;
+    assert_eq!(fs::metadata(&token).unwrap().mode() & 0o777, 0o600);
+    let said = "a file was opened to other users; its mode and owner are restored";
+    until("the log", async || service.said().contains(said).then_some(())).await;
+    let reason = until("the reason", async || {
+        let shown = service.get("/status").await.json()["configuration"].clone();
+        (shown["watched"] == false).then(|| shown["unwatchedReason"].clone())
+    });
+    assert_eq!(reason.await, "`token` was opened to other users while the service ran");
+}

@@ -1,0 +1,77 @@
+//! Programs that the service starts outside of every sandbox, and other ways to the same file.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+
+use super::{CONFINED, private};
+use crate::harness::door::{completed, outcome};
+use crate::harness::{Service, Setup};
+use crate::read_only::skips;
+
+async fn boundary(service: &Service) -> Value {
+    service.agent("one").await["boundary"].clone()
+}
+
+/// An agent that could rewrite the program of alerts would run a program without a sandbox.
+#[tokio::test]
+async fn an_agent_does_not_change_the_program_of_alerts() {
+    if skips("bubblewrap") {
+        return;
+    }
+    let script = "echo changed > HERE/site/alert 2>/dev/null || echo refused";
+    let text = format!(
+        "[alerts]\ncommand = ['HERE/site/alert']\n[agents.one]\ncommand = 'sh'\nargs = ['-c', '{script}']\n\
+         working_dir = 'HERE/site'\n{CONFINED}\n"
+    );
+    let stage = || {
+        let setup = Setup::new(&text);
+        fs::create_dir_all(setup.here().join("site")).unwrap();
+        setup.executable("site/alert", "#!/bin/sh\n")
+    };
+    let service = stage().start().await;
+    assert_eq!(boundary(&service).await, json!({"level": "mount-namespace"}));
+    assert_eq!(outcome(&service.send("one", "go").await), completed("refused\n"));
+    // Landlock cannot except a file from a folder that the agent may change.
+    let (_, output) = stage().without_bubblewrap().attempt().await.err().unwrap();
+    assert!(output.stderr.contains("change the service's configuration"), "{}", output.stderr);
+}
+
+#[tokio::test]
+async fn an_alert_program_that_others_can_write_stops_the_start() {
+    let setup = Setup::new("[alerts]\ncommand = ['HERE/alert']\n[agents.one]\ncommand = 'cat'\n");
+    let setup = setup.executable("alert", "#!/bin/sh\n");
+    fs::set_permissions(setup.here().join("alert"), fs::Permissions::from_mode(0o777)).unwrap();
+    let (_, output) = setup.attempt().await.err().unwrap();
+    let said = "alert is writable by other users; run `chmod go-w ";
+    assert!(output.stderr.contains(said), "{}", output.stderr);
+}
+
+/// The folder with the secret is mounted a second time, and there it is closed to the agent too.
+#[tokio::test]
+async fn a_second_mount_of_a_secret_file_is_closed_too() {
+    if skips("root") || skips("bubblewrap") || skips("Landlock 6") {
+        return;
+    }
+    let script = "cat HERE/alias/key HERE/secrets/key 2>/dev/null; echo closed";
+    let agents = |settings: &str| {
+        format!(
+            "[agents.one]\ncommand = 'sh'\nargs = ['-c', '{script}']\nworking_dir = 'HERE/site'\n{settings}\n\
+             [agents.keyed]\ncommand = 'cat'\nenv_file.API_KEY = 'HERE/secrets/key'\n"
+        )
+    };
+    for settings in ["", "access = 'read-write'"] {
+        let setup = Setup::new(&agents(settings));
+        let here = setup.here().to_owned();
+        for folder in ["secrets", "alias", "site"] {
+            fs::create_dir_all(here.join(folder)).unwrap();
+        }
+        private(&here.join("secrets/key"), "first-secret-value\n");
+        let mount = "mount --bind \"$0/secrets\" \"$0/alias\" && exec \"$@\"";
+        let words = ["unshare", "--mount", "sh", "-c", mount, here.to_str().unwrap()];
+        let service = setup.through(&words).start().await;
+        assert_eq!(outcome(&service.send("one", "go").await), completed("closed\n"), "{settings}");
+        assert_ne!(boundary(&service).await["level"], "none");
+    }
+}

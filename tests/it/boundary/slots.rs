@@ -1,0 +1,230 @@
+//! Agents that leave their folder in a slot: towards the folders, answers and leftovers of other executions.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::private;
+use crate::harness::door::{completed, outcome, state};
+use crate::harness::{Service, Setup, until};
+use crate::read_only::skips;
+
+const AGENTS: &str = "
+[agents.victim]
+command = 'sh'
+args = ['-c', 'cat $0 > $1; until [ -e HERE/go ]; do sleep 0.05; done', '{{ input_file }}', '{{ output_file }}']
+input = 'file'
+output = 'file'
+[agents.thief]
+command = 'sh'
+args = ['HERE/thief', '{{ output_file }}']
+output = 'file'
+[agents.sh]
+command = 'sh'
+args = ['-s']
+";
+
+/// Moves the own folder away and puts a link to the folder of another execution in its place.
+const THIEF: &str = r#"#!/bin/sh
+cat > /dev/null
+own=$(dirname "$1"); slot=$(dirname "$own")
+echo "own answer" > "$1"
+for other in $(ls -d "$(dirname "$slot")"/*/* | grep -v "^$slot/"); do
+  for place in "$own" "$slot"; do
+    mv "$place" "$slot/moved"; mv "$place" "$own/moved"; rmdir "$place"; ln -s "$other" "$place"
+  done
+  rm -f "$1"; ln -s "$other/output.txt" "$1"
+done
+test -f "$1" && test ! -L "$1" && exit 0
+rm -f "$1"; echo "own answer" > "$1"
+"#;
+
+fn setup() -> Setup {
+    let setup = Setup::new(AGENTS).executable("thief", THIEF).without_bubblewrap();
+    private(setup.write(), &fs::read_to_string(setup.write()).unwrap());
+    setup
+}
+
+fn each() -> impl Iterator<Item = Setup> {
+    let plain = (!skips("root")).then(|| {
+        let setup = setup().of_nobody();
+        let thief = setup.here().join("thief");
+        std::os::unix::fs::chown(thief, Some(65_532), Some(65_532)).unwrap();
+        setup
+    });
+    std::iter::once(setup()).chain(plain)
+}
+
+fn scratch(service: &Service) -> PathBuf {
+    service.setup.here().join("run/algonius/scratch")
+}
+
+/// Entries of a folder and of all folders in it.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let found = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    found.flat_map(|path| [vec![path.clone()], entries(&path)].concat()).collect()
+}
+
+async fn working(service: &Service, id: &str) {
+    until("the victim", async || {
+        let files = entries(&scratch(service));
+        let is_there = |path: &PathBuf| fs::metadata(path).is_ok_and(|file| file.len() > 0);
+        let wrote = files.iter().any(|path| path.ends_with("output.txt") && is_there(path));
+        (wrote && service.execution(id).await["state"] == "running").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_agent_reads_no_answer_of_another_execution() {
+    if skips("Landlock 6") {
+        return;
+    }
+    for setup in each() {
+        let service = setup.start().await;
+        let victim = service.begin("victim", "input of another caller").await;
+        working(&service, &victim).await;
+        let task = service.send("thief", "x").await;
+        assert_eq!(outcome(&task), completed("own answer\n"), "{task}");
+        service.setup.open("go");
+        let task = service.ended("victim", &victim).await;
+        assert_eq!(outcome(&task), completed("input of another caller"));
+    }
+}
+
+/// Plants the answer of every running execution in its own slot, in each layout that it knows of.
+fn plant(runtime: &Path, victim: &str) -> String {
+    format!(
+        "own=$(dirname \"$TMPDIR\"); slot=$(dirname \"$own\")\n\
+         for place in \"$own\" \"$slot\"; do for name in {victim}-1-1 own; do\n\
+         mkdir \"$place/$name\"; echo FORGED > \"$place/$name/output.txt\"; done\n\
+         echo FORGED > \"$place/output.txt\"; done\n\
+         for other in {}/*/* {}/*; do echo FORGED > \"$other/output.txt\"; done\n\
+         echo planted >> $0.log; exec sleep 20",
+        runtime.display(),
+        runtime.display()
+    )
+}
+
+/// The service ends, and its successor takes the answer from the folder of the execution itself.
+#[tokio::test]
+async fn an_agent_forges_no_answer_of_another_execution() {
+    if skips("Landlock 6") {
+        return;
+    }
+    for setup in each() {
+        let mut service = setup.start().await;
+        let victim = service.begin("victim", "input of another caller").await;
+        working(&service, &victim).await;
+        let script = plant(&scratch(&service), &victim);
+        let mut begun = Vec::new();
+        for _ in 0..4 {
+            begun.push(service.begin("sh", &script).await);
+        }
+        until("what the others plant", async || {
+            let files = entries(&scratch(&service));
+            let planted =
+                |path: &&PathBuf| fs::read_to_string(path).is_ok_and(|it| it == "FORGED\n");
+            let planted = files.iter().filter(planted).count();
+            // Each plants three in its own slot.
+            let mut is_ready = planted >= 3 * begun.len();
+            for id in &begun {
+                is_ready &= service.execution(id).await["state"] == "running";
+            }
+            is_ready.then_some(())
+        })
+        .await;
+        service.kill9().await;
+        service.restart().await;
+        service.setup.open("go");
+        let task = service.ended("victim", &victim).await;
+        assert_eq!(outcome(&task), completed("input of another caller"), "{task}");
+        for id in begun {
+            service.cancel("sh", &id).await;
+        }
+    }
+}
+
+/// Files beside the own folder, deep folders, and folders without rights do not reach the next caller.
+const LEAVE: &str = r#"
+own=$(dirname "$TMPDIR"); slot=$(dirname "$own")
+for place in "$own" "$slot" "$TMPDIR"; do
+  echo "raw input of a caller" > "$place/left"; mkdir "$place/folder"; echo left > "$place/folder/left"
+  chmod 000 "$place/folder"; ln -s / "$place/link"; mkfifo "$place/pipe"
+done
+cd "$own"
+perl -e 'for (1 .. 100) { mkdir "d" or last; chdir "d" or last }'
+perl -e 'my ($name, $text) = ("user.left", "raw input of a caller"); syscall(188, $ARGV[0], $name, $text, length $text, 0)' "$own"
+echo "$own"
+"#;
+
+/// Prints the folder of the slot, and what an earlier execution has left in it.
+const LOOK: &str = r#"
+own=$(dirname "$TMPDIR"); slot=$(dirname "$own")
+echo "$own"
+find "$own" "$slot" -mindepth 1 -maxdepth 1 ! -name .tmp ! -path "$own"
+ls -A "$TMPDIR"
+perl -e 'my $room = " " x 4096; my $n = syscall(194, $ARGV[0], $room, 4096); print substr($room, 0, $n), "\n" if $n > 0' "$own"
+"#;
+
+/// Executions that have to find the slot of an earlier one, and how many are tried for that.
+const REUSED: usize = 1;
+const ROUNDS: usize = 200;
+
+#[tokio::test]
+async fn a_scratch_slot_is_empty_for_the_next_caller() {
+    if skips("Landlock 6") {
+        return;
+    }
+    for setup in each() {
+        let service = setup.start().await;
+        let (mut left, mut reused) = (HashSet::new(), 0);
+        // A slot is emptied after its execution has ended, so the next execution may have another one.
+        for _ in 0..ROUNDS {
+            let (state, slot) = outcome(&service.send("sh", LEAVE).await);
+            assert_eq!(state, "completed");
+            left.insert(slot.trim().to_owned());
+            let (state, found) = outcome(&service.send("sh", LOOK).await);
+            assert_eq!(state, "completed");
+            let (slot, others) = found.split_once('\n').unwrap();
+            assert_eq!(others, "", "the slot holds files or attributes");
+            reused += usize::from(left.remove(slot));
+            if reused == REUSED {
+                break;
+            }
+        }
+        assert_eq!(reused, REUSED, "too few slots were used again: {}", service.said());
+        until("empty slots", async || {
+            let left = entries(&scratch(&service));
+            left.iter().all(|path| path.is_dir()).then_some(())
+        })
+        .await;
+    }
+}
+
+/// A file that cannot be removed: its slot is not used again, and the log reports it.
+#[tokio::test]
+async fn a_slot_that_cannot_be_emptied_is_retired() {
+    if skips("Landlock 6") || skips("root") {
+        return;
+    }
+    let service = setup().start().await;
+    let id = service.begin("sh", "echo x > \"$TMPDIR/fixed\"; dirname \"$TMPDIR\"; sleep 1").await;
+    let file = until("the file", async || {
+        entries(&scratch(&service)).into_iter().find(|path| path.ends_with("fixed"))
+    })
+    .await;
+    let change = |flag: &str| Command::new("chattr").arg(flag).arg(&file).status();
+    if !change("+i").is_ok_and(|status| status.success()) {
+        algonius_skips::skip("needs a file system with immutable files");
+        return;
+    }
+    let task = service.ended("sh", &id).await;
+    let first = outcome(&task).1;
+    let next = outcome(&service.send("sh", "dirname \"$TMPDIR\"").await).1;
+    assert!(change("-i").unwrap().success());
+    assert_eq!(state(&task), "completed");
+    assert_ne!(first, next);
+    assert!(service.said().contains("failed to empty"), "{}", service.said());
+}

@@ -1,0 +1,305 @@
+//! Files that other users, or agents, could change: the service does not start with them, and does not reload
+//! them automatically.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::{MODES, attack, setup};
+use crate::harness::door::{completed, outcome};
+use crate::harness::{Service, Setup, fake, until};
+use crate::read_only::skips;
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().mode() & 0o777
+}
+
+/// A service with an agent that reads a variable from a file. It has run once, so all its files exist.
+async fn used() -> Setup {
+    let agent = "[agents.one]\ncommand = 'cat'\nenv_file.KEY = 'HERE/key'\n";
+    let setup = Setup::new(agent);
+    let key = setup.here().join("key");
+    fs::write(&key, "some-secret-value\n").unwrap();
+    set_mode(&key, 0o600);
+    let mut service = setup.start().await;
+    service.sigterm();
+    assert!(service.exit().await.success());
+    std::mem::replace(&mut service.setup, Setup::new(""))
+}
+
+/// The service names this path with this reason, and starts after the command that it prints.
+async fn refused(setup: Setup, path: &Path, reason: &str) {
+    let (setup, output) = setup.attempt().await.err().unwrap();
+    let shown = format!("{} {reason}; run `", path.display());
+    let (_, rest) = output.stderr.split_once(&shown).unwrap_or_else(|| panic!("{shown}{output:?}"));
+    let (command, _) = rest.split_once('`').unwrap();
+    let doctor = setup.run(&["doctor", setup.write().to_str().unwrap()], "").await;
+    assert_eq!(doctor.code, Some(1), "{doctor:?}");
+    assert!(doctor.stdout.contains(&format!("fix: {command}")), "{doctor:?}");
+    let check = setup.run(&["check", setup.write().to_str().unwrap()], "").await;
+    assert!(check.stderr.contains(&format!("run `{command}`")), "{check:?}");
+    let repaired = std::process::Command::new("sh").args(["-c", command]).status().unwrap();
+    assert!(repaired.success(), "{command}");
+    let service = setup.start().await;
+    assert_eq!(outcome(&service.send("one", "hello").await), completed("hello"));
+}
+
+fn service_folder(setup: &Setup) -> PathBuf {
+    setup.beside("supervisor.toml").parent().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_token_that_others_can_read_stops_the_start() {
+    let setup = used().await;
+    let token = setup.token_file().canonicalize().unwrap();
+    set_mode(&token, 0o644);
+    refused(setup, &token, "is accessible to other users").await;
+}
+
+#[tokio::test]
+async fn files_that_others_can_write_stop_the_start() {
+    for name in ["supervisor.toml", "state/algonius", "run/algonius", ""] {
+        let setup = used().await;
+        let path = match name {
+            "" => service_folder(&setup),
+            name => service_folder(&setup).join(name),
+        };
+        set_mode(&path, 0o777);
+        refused(setup, &path, "is writable by other users").await;
+    }
+    let setup = used().await;
+    let key = setup.here().join("key");
+    set_mode(&key, 0o602);
+    refused(setup, &key, "is writable by other users").await;
+}
+
+#[tokio::test]
+async fn files_of_another_user_stop_the_start() {
+    if skips("root") {
+        return;
+    }
+    let names =
+        ["supervisor.toml", "state/algonius", "state/algonius/token", "run/algonius", "state"];
+    for name in names {
+        let setup = used().await;
+        let path = service_folder(&setup).join(name);
+        chown(&path, Some(1), None).unwrap();
+        refused(setup, &path, "belongs to the user `daemon`").await;
+    }
+}
+
+/// A user who creates the runtime folder first, as a folder or a link, does not
+/// receive the requests of others.
+#[tokio::test]
+async fn a_runtime_folder_of_another_user_stops_the_start() {
+    if skips("root") {
+        return;
+    }
+    let setup = Setup::new(&fake("one", "echo", ""));
+    let run = service_folder(&setup).join("run/algonius");
+    let own = setup.here().join("of-another");
+    fs::create_dir(&own).unwrap();
+    chown(&own, Some(1), None).unwrap();
+    symlink(&own, &run).unwrap();
+    lchown(&run, Some(1), None).unwrap();
+    let (_, output) = setup.attempt().await.err().expect("the service started");
+    for path in [&run, &own] {
+        let said = format!("{} belongs to the user `daemon`", path.display());
+        assert!(output.stderr.contains(&said), "{output:?}");
+    }
+}
+
+#[tokio::test]
+async fn service_folders_that_others_can_read_are_closed() {
+    let setup = used().await;
+    let folder = service_folder(&setup).join("state/algonius");
+    set_mode(&folder, 0o755);
+    let service = setup.start().await;
+    assert_eq!(mode(&folder), 0o700);
+    assert!(
+        service.said().contains("removed access of other users to a folder"),
+        "{}",
+        service.said()
+    );
+}
+
+async fn configuration(service: &Service) -> Value {
+    service.get("/status").await.json()["configuration"].clone()
+}
+
+async fn agents(service: &Service) -> Vec<String> {
+    let list = service.get("/api/v1/agents").await.json();
+    let ids = list["agents"].as_array().unwrap().iter();
+    ids.map(|agent| agent["id"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Returns the reason in the status for not applying changed files.
+async fn unwatched(service: &Service) -> String {
+    let reason = until("the reason", async || {
+        let shown = configuration(service).await;
+        (shown["watched"] == false).then(|| shown["unwatchedReason"].clone())
+    });
+    reason.await.as_str().unwrap().to_owned()
+}
+
+fn with_another(config: &Path) -> String {
+    fs::read_to_string(config).unwrap() + "[agents.two]\ncommand = 'cat'\n"
+}
+
+/// A configuration that another user can write is applied neither automatically nor on request.
+#[tokio::test]
+async fn a_configuration_that_others_can_write_is_not_reloaded() {
+    let service = Setup::new(&fake("one", "echo", "")).start().await;
+    assert_eq!(configuration(&service).await["watched"], true);
+    let config = service.setup.beside("supervisor.toml");
+    set_mode(config.parent().unwrap(), 0o777);
+    fs::write(&config, with_another(&config)).unwrap();
+    let reason = "the configuration: `service` is writable by other users";
+    assert_eq!(unwatched(&service).await, reason);
+    let reload = service.command(&["reload"], "").await;
+    assert_eq!(reload.code, Some(4), "{reload:?}");
+    assert!(reload.stderr.contains("`service` is writable by other users"), "{reload:?}");
+    assert_eq!(agents(&service).await, ["one"]);
+    set_mode(config.parent().unwrap(), 0o755);
+    let reload = service.command(&["reload"], "").await;
+    assert_eq!((reload.code, agents(&service).await.len()), (Some(0), 2), "{reload:?}");
+    let shown = configuration(&service).await;
+    assert_eq!((&shown["watched"], &shown["unwatchedReason"]), (&json!(true), &json!(null)));
+}
+
+/// The time in which others can open the file is shorter than the pause between two looks.
+#[tokio::test]
+async fn a_mode_change_of_the_configuration_stops_watching() {
+    let service = Setup::new(&fake("one", "echo", "")).start().await;
+    let config = service.setup.beside("supervisor.toml");
+    let text = with_another(&config);
+    let before = mode(&config);
+    set_mode(&config, 0o666);
+    set_mode(&config, before);
+    fs::write(&config, text).unwrap();
+    let reason = "the mode or the owner of `supervisor.toml` changed while the service ran";
+    assert_eq!(unwatched(&service).await, reason);
+    assert_eq!(agents(&service).await, ["one"]);
+    let reload = service.command(&["reload"], "").await;
+    assert_eq!((reload.code, agents(&service).await.len()), (Some(0), 2), "{reload:?}");
+    assert_eq!(configuration(&service).await["watched"], true);
+}
+
+/// The service restores the mode of the file, and a change from that time waits for an operator.
+#[tokio::test]
+async fn a_world_writable_configuration_stops_watching() {
+    let service = Setup::new(&fake("one", "echo", "")).start().await;
+    let config = service.setup.beside("supervisor.toml");
+    let other = service.setup.beside("other.toml");
+    fs::write(&other, with_another(&config)).unwrap();
+    set_mode(&other, 0o666);
+    fs::rename(&other, &config).unwrap();
+    let reason = "`supervisor.toml` was opened to other users while the service ran";
+    assert_eq!(unwatched(&service).await, reason);
+    until("its mode", async || (mode(&config) & 0o022 == 0).then_some(())).await;
+    assert_eq!(agents(&service).await, ["one"]);
+    let reload = service.command(&["reload"], "").await;
+    assert_eq!((reload.code, agents(&service).await.len()), (Some(0), 2), "{reload:?}");
+    assert_eq!(configuration(&service).await["watched"], true);
+}
+
+/// An agent that works beside the configuration can add a file to that folder, so
+/// nothing is applied automatically.
+#[tokio::test]
+async fn a_configuration_that_an_agent_can_change_is_not_watched() {
+    let agent = "[agents.writer]\ncommand = 'sh'\naccess = 'read-write'\nworking_dir = 'HERE/../service'\n\
+         args = ['-c', 'echo \"[agents.second]\\ncommand = \\\"cat\\\"\" > added && cat added >> supervisor.toml; echo done']\n";
+    let mut setup = Setup::new(agent);
+    // An agent that works in the very folder.
+    setup.rewrite(&format!("[pressure]\nenabled = false\n{agent}"));
+    let service = setup.start().await;
+    let shown = configuration(&service).await;
+    let reason = "the agent `writer` can change the configuration";
+    assert_eq!((&shown["watched"], &shown["unwatchedReason"]), (&json!(false), &json!(reason)));
+    assert!(service.said().contains("changed files are applied only by `algonius reload`"));
+    let check = service.command(&["check", service.setup.write().to_str().unwrap()], "").await;
+    assert!(check.stderr.contains(reason), "{check:?}");
+    let config = service.setup.write().to_str().unwrap().to_owned();
+    let doctor = service.command(&["doctor", &config], "").await;
+    assert!(doctor.stdout.contains(reason), "{doctor:?}");
+    assert_eq!(outcome(&service.send("writer", "go").await), completed("done\n"));
+    assert!(service.setup.beside("added").exists());
+    // An operator's order is another thing.
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, text + "[agents.two]\ncommand = 'cat'\n").unwrap();
+    let reload = service.command(&["reload"], "").await;
+    assert_eq!(reload.code, Some(0), "{reload:?}");
+    assert!(agents(&service).await.contains(&"two".to_owned()));
+}
+
+/// Landlock has no right for modes, so a confined agent can open a file of the service to other users.
+#[tokio::test]
+async fn the_service_restores_modes() {
+    if skips("Landlock 6") {
+        return;
+    }
+    let attack = attack(setup("").without_bubblewrap()).await;
+    let service = attack.worked(&MODES, "landlock", &[]).await;
+    let secret = service.setup.here().join("secrets/key");
+    let token = service.setup.token_file();
+    until("the modes", async || (mode(&secret) == 0o600 && mode(&token) == 0o600).then_some(()))
+        .await;
+    let said = "a file was opened to other users; its mode and owner are restored";
+    until("the log", async || service.said().contains(said).then_some(())).await;
+}
+
+/// The version of a program is requested before the first task of its agent, and in the sandbox too.
+#[tokio::test]
+async fn a_version_query_runs_in_the_sandbox_of_its_agent() {
+    let preset = "[about]\ntitle = 'Hostile'\nverified = false\n[agent]\ncommand = 'HERE/hostile'\n\
+         [agent.program_version]\nargs = ['--version']\nregex = '[a-z ]+'\n";
+    for way in ["landlock", "bubblewrap"] {
+        if skips(if way == "landlock" { "Landlock 6" } else { "bubblewrap" }) {
+            continue;
+        }
+        let agent = format!("[agents.one]\npreset = 'hostile'\nsandbox.isolation = '{way}'\n");
+        let program = "#!/bin/sh\n\
+             if cat \"$PLACE/state/algonius/token\" > /dev/null 2>&1; then echo token read; \
+             elif echo x > \"$PLACE/home\"/written 2> /dev/null; then echo file written; \
+             else echo nothing reached; fi\n";
+        let setup = Setup::new(&agent).executable("hostile", program);
+        let here = setup.here().display().to_string();
+        let presets = setup.beside("presets");
+        fs::create_dir(&presets).unwrap();
+        let text = preset.replace("HERE", &here) + &format!("[agent.env]\nPLACE = '{here}'\n");
+        fs::write(presets.join("hostile.toml"), text).unwrap();
+        let service = setup.start().await;
+        let version = until("its version", async || {
+            service.agent("one").await["program"]["version"].as_str().map(str::to_owned)
+        });
+        assert_eq!(version.await, "nothing reached", "{way}");
+        let config = service.setup.write().to_str().unwrap().to_owned();
+        let doctor = service.command(&["doctor", &config], "").await;
+        assert!(doctor.stdout.contains("nothing reached"), "{doctor:?}");
+    }
+}
+
+/// A token for one agent reveals nothing about the others.
+#[tokio::test]
+async fn the_status_shows_a_token_only_its_own_agents() {
+    let agents = [fake("one", "echo", ""), fake("two", "exit 7", "")].concat();
+    let schedule = "[schedules.of-two]\nagent = 'two'\ncron = '@daily'\ninput = 'x'\n";
+    let service = Setup::new(&(agents + schedule)).start().await;
+    service.send("two", "x").await;
+    let order = json!({"name": "ann", "scopes": ["read"], "agents": ["one"]}).to_string();
+    let made = service.post("/api/v1/tokens", &order).await.json();
+    let ann = service.with(made["token"].as_str().unwrap());
+    let whole = service.get("/status").await;
+    assert!(whole.body.contains("\"two\"") && whole.json()["ledger"].is_object(), "{whole:?}");
+    let shown = ann.get("/status").await;
+    assert!(!shown.body.contains("two"), "{}", shown.body);
+    assert_eq!(shown.json()["ledger"], json!(null), "it counts what others do");
+    let of_one: Vec<_> = shown.json()["agents"].as_array().unwrap().clone();
+    assert_eq!(of_one.iter().map(|agent| &agent["id"]).collect::<Vec<_>>(), ["one"]);
+}

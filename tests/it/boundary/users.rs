@@ -1,0 +1,162 @@
+//! Agents that run as users of their own.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use super::{attack, setup};
+use crate::harness::door::{completed, outcome, state};
+use crate::harness::{Setup, fake, until};
+use crate::read_only::skips;
+
+/// An account that every Debian machine has, and that owns nothing.
+const ACCOUNT: (&str, u32) = ("daemon", 1);
+
+/// Opens the folder of a test to other users, as a workspace of theirs would be.
+fn opened(setup: Setup) -> Setup {
+    for path in [setup.here().parent().unwrap(), setup.here(), &setup.here().join("hostile")] {
+        if path.exists() {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+    setup
+}
+
+/// It runs without groups and rights, in the home of its account.
+#[tokio::test]
+async fn an_agent_runs_as_its_user() {
+    if skips("root") {
+        return;
+    }
+    let script = "id -u; id -G; grep CapEff /proc/self/status; echo $HOME $USER; touch $TMPDIR/x";
+    for settings in ["", "sandbox.enforce = false\nenv.TMPDIR = '/tmp'"] {
+        let agent = format!(
+            "[agents.one]\nuser = '{}'\ncommand = 'sh'\nargs = ['-c', '{script}']\n\
+             working_dir = '/'\n{settings}\n",
+            ACCOUNT.0
+        );
+        let service = opened(Setup::new(&agent)).start().await;
+        let task = service.send("one", "go").await;
+        let said = "1\n1\nCapEff:\t0000000000000000\n/usr/sbin daemon\n";
+        assert_eq!(outcome(&task), completed(said), "{settings}");
+        assert_eq!(service.agent("one").await["boundary"]["level"], "own-user");
+    }
+}
+
+/// The agent's user owns the files of its request, and the service reads the files that the agent created.
+#[tokio::test]
+async fn input_files_belong_to_the_user_of_the_agent() {
+    if skips("root") {
+        return;
+    }
+    let agent = format!(
+        "[agents.one]\nuser = '{}'\ncommand = 'sort'\ninput = 'file'\noutput = 'file'\n\
+         args = ['-o', '{{{{ output_file }}}}', '{{{{ input_file }}}}']\nworking_dir = '/'\n",
+        ACCOUNT.0
+    );
+    let service = opened(Setup::new(&agent)).start().await;
+    assert_eq!(outcome(&service.send("one", "b\na\n").await), completed("a\nb\n"));
+}
+
+#[tokio::test]
+async fn an_agent_of_another_user_reaches_nothing() {
+    if skips("root") {
+        return;
+    }
+    // Without a domain it shares the network of the machine, of which abstract sockets are a part.
+    let network = ["connect to an abstract socket"];
+    for (access, worked) in
+        [("access = 'read-write'", &[][..]), ("", &[]), ("sandbox.enforce = false", &network)]
+    {
+        let settings = format!("user = '{}'\n{access}", ACCOUNT.0);
+        attack(opened(setup(&settings))).await.worked(worked, "own-user", &[]).await;
+    }
+}
+
+/// Each agent has its own number of the range, also after a restart, and its own home.
+#[tokio::test]
+async fn a_dynamic_user_is_stable_and_exclusive() {
+    if skips("root") {
+        return;
+    }
+    let agent = |id: &str| {
+        format!(
+            "[agents.{id}]\nuser = 'dynamic'\naccess = 'read-write'\nworking_dir = '/'\n\
+             command = 'sh'\nargs = ['-c', 'id -u; echo kept >> $HOME/file; cat $HOME/file']\n"
+        )
+    };
+    let agents = format!("{}{}", agent("one"), agent("two"));
+    let setup = Setup::server("agent_users = '61184-61199'", &agents);
+    let mut service = opened(setup).start().await;
+    let users = [service.send("one", "x").await, service.send("two", "x").await];
+    let users = users.map(|task| outcome(&task).1.lines().next().unwrap().parse::<u32>().unwrap());
+    assert!(users[0] != users[1] && users.iter().all(|uid| (61184..=61199).contains(uid)));
+    let home = service.setup.here().join("state/algonius/homes/one");
+    let facts = fs::metadata(&home).unwrap();
+    assert_eq!((facts.uid(), facts.mode() & 0o777), (users[0], 0o700));
+    service.kill9().await;
+    service.restart().await;
+    let again = outcome(&service.send("one", "x").await);
+    assert_eq!(again, completed(&format!("{}\nkept\nkept\n", users[0])));
+}
+
+/// The program of another user is killed, and continues across a kill of the service, like any other program.
+#[tokio::test]
+async fn a_program_of_another_user_is_held_and_killed() {
+    if skips("root") {
+        return;
+    }
+    let script = "trap \"\" TERM; while :; do sleep 0.1; done";
+    let agent = format!(
+        "[agents.one]\nuser = '{}'\ncommand = 'sh'\nargs = ['-c', '{script}']\nworking_dir = '/'\n\
+         stop_grace = 0.1\n",
+        ACCOUNT.0
+    );
+    let mut service = opened(Setup::new(&agent)).start().await;
+    let id = service.begin("one", "x").await;
+    // A program that is still being started at a kill is not held.
+    until("a program that runs", async || {
+        (service.execution(&id).await["state"] == "running").then_some(())
+    })
+    .await;
+    service.kill9().await;
+    service.restart().await;
+    assert_eq!(state(&service.cancel("one", &id).await), "canceled");
+    let mark = format!("ALGONIUS_EXECUTION_ID={id}");
+    assert_eq!(crate::harness::processes::marked(&mark), Vec::<i32>::new());
+}
+
+#[tokio::test]
+async fn user_errors_are_reported() {
+    let report = async |settings: &str| {
+        let setup = Setup::new(&fake("one", "echo", settings));
+        let config = setup.write().display().to_string();
+        setup.run(&["check", &config], "").await.stderr
+    };
+    for (settings, said) in [
+        ("user = 'no-such-user'", "there is no such user"),
+        ("user = 'root'", "must not be root"),
+        ("user = 'dynamic'\nhome = 'shared'", "must be \"per-agent\""),
+    ] {
+        let told = report(settings).await;
+        assert!(told.contains(said), "{settings}: {told}");
+    }
+    let setup = Setup::server("agent_users = '10-20'", &fake("one", "echo", ""));
+    let config = setup.write().display().to_string();
+    let told = setup.run(&["check", &config], "").await.stderr;
+    assert!(told.contains("must be two numbers from 1000 on"), "{told}");
+}
+
+/// A service that may not change users does not run an agent as itself instead.
+#[tokio::test]
+async fn a_service_without_the_right_refuses_a_user() {
+    if skips("root") {
+        return;
+    }
+    let agent = fake("one", "echo", &format!("user = '{}'", ACCOUNT.0));
+    let setup = Setup::new(&agent).of_nobody();
+    let config = setup.write().display().to_string();
+    let words = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
+    let output = setup.run(&words, "").await;
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.stderr.contains("may not change users"), "{output:?}");
+}

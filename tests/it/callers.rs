@@ -1,0 +1,9 @@
+//! Callers against each other: none is locked out by another one, and none starves the rest.
+
+mod bodies;
+mod connections;
+mod framing;
+mod lengths;
+mod lockout;
+mod signals;
+mod storage;

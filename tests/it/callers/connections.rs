@@ -1,0 +1,195 @@
+//! Connections without authentication: they use up the places of their own address,
+//! and do not delay valid callers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use algonius_supervisor::platform::tls;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use crate::harness::authority::Authority;
+use crate::harness::door::{completed, outcome};
+use crate::harness::processes::sockets;
+use crate::harness::{Answer, Service, Setup, ask, fake, message, soon, until};
+
+/// Default limit of connections of the service.
+const LIMIT: usize = 1024;
+
+/// Longest delay of a valid caller.
+const DELAY: Duration = Duration::from_secs(1);
+
+/// The first bytes of HTTP/2: the preface and an empty SETTINGS frame.
+const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
+/// An incomplete TLS record with a handshake.
+const TLS_HELLO: &[u8] = &[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
+
+/// Opens connections that have sent this and are silent then.
+async fn silent(service: &Service, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
+    let mut opened = Vec::with_capacity(count);
+    for _ in 0..count {
+        let mut stream = service.connect().await;
+        _ = stream.write_all(bytes).await; // It may be closed already.
+        opened.push(stream);
+    }
+    opened
+}
+
+/// A request with a token, on a connection that stays open.
+fn request(service: &Service) -> Vec<u8> {
+    let body = ask("message/send", &message("hello"));
+    let head = format!(
+        "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        service.token,
+        body.len()
+    );
+    [head.as_bytes(), body.as_bytes()].concat()
+}
+
+/// Sends a request and reads its task.
+async fn exchange(stream: &mut TcpStream, request: &[u8]) -> Value {
+    stream.write_all(request).await.unwrap();
+    let mut bytes = Vec::new();
+    soon("an answer", async {
+        loop {
+            assert!(stream.read_buf(&mut bytes).await.unwrap() > 0, "the connection was closed");
+            let answer = Answer::read(&bytes);
+            let length = answer.as_ref().and_then(|it| it.header("content-length")?.parse().ok());
+            if let Some(answer) = answer.filter(|it| Some(it.body.len()) == length) {
+                return answer.json()["result"].clone();
+            }
+        }
+    })
+    .await
+}
+
+/// Returns the longest time of some calls, each on a new connection; every call must succeed.
+async fn longest(service: &Service, calls: usize) -> Duration {
+    let mut longest = Duration::ZERO;
+    for _ in 0..calls {
+        let begun = Instant::now();
+        assert_eq!(service.get("/api/v1/agents").await.status, 200);
+        longest = longest.max(begun.elapsed());
+    }
+    longest
+}
+
+async fn start(server: &str) -> Service {
+    Setup::server(server, &fake("echo", "echo", "")).start().await
+}
+
+#[tokio::test]
+async fn silent_connections_delay_no_caller_with_a_token() {
+    let service = start("").await;
+    let mut kept = service.connect().await;
+    assert_eq!(outcome(&exchange(&mut kept, &request(&service)).await), completed("hello"));
+    for bytes in [b"".as_slice(), b"GET /status HTTP/1.1\r\nHost: localhost\r\nX-Slow: ", HTTP2] {
+        let crowd = silent(&service, LIMIT, bytes).await;
+        let longest = longest(&service, 20).await;
+        assert!(longest < DELAY, "{longest:?}");
+        assert_eq!(outcome(&service.send("echo", "hello").await), completed("hello"));
+        // A connection that was authenticated before is not displaced.
+        assert_eq!(outcome(&exchange(&mut kept, &request(&service)).await), completed("hello"));
+        assert!(sockets(service.pid()) < LIMIT / 2 + 100, "{}", sockets(service.pid()));
+        drop(crowd);
+    }
+    let lines = service.said().matches("connection limit reached").count();
+    assert_eq!(lines, 1, "{}", service.said());
+    assert!(!service.said().contains("panicked"), "{}", service.said());
+}
+
+/// Many clients connect again and again, as fast as they can, and use most of the processor time: the caller
+/// waits for the processors, and is never refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rush_of_callers_delays_no_caller_with_a_token() {
+    let service = Arc::new(start("").await);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let rush: Vec<_> = (0..4)
+        .map(|_| {
+            let (service, is_over) = (Arc::clone(&service), Arc::clone(&is_over));
+            tokio::spawn(async move {
+                let (mut held, mut count) = (std::collections::VecDeque::new(), 0_u64);
+                while !is_over.load(Ordering::Relaxed) {
+                    held.push_front(service.connect().await);
+                    count += 1;
+                    held.truncate(400);
+                }
+                count
+            })
+        })
+        .collect();
+    until("a full table", async || {
+        service.said().contains("connection limit reached").then_some(())
+    })
+    .await;
+    let longest = longest(&service, 100).await;
+    assert_eq!(outcome(&service.send("echo", "hello").await), completed("hello"));
+    is_over.store(true, Ordering::Relaxed);
+    let mut count = 0;
+    for one in rush {
+        count += one.await.unwrap();
+    }
+    assert!(longest < 5 * DELAY && count > 1000, "{longest:?} beside {count} connections");
+}
+
+#[tokio::test]
+async fn silent_tls_handshakes_delay_no_caller_with_a_token() {
+    let server = "tls = { cert = \"HERE/cert.pem\", key = \"HERE/key.pem\" }\n";
+    let setup = Setup::server(server, &fake("echo", "echo", ""));
+    let authority = Authority::new();
+    authority.issue(&["localhost"]).write(setup.here());
+    let trusted = authority.write(setup.here());
+    let service = setup.start().await;
+    let connector = TlsConnector::from(Arc::new(tls::client_config(Some(&trusted)).unwrap()));
+    for bytes in [b"".as_slice(), TLS_HELLO] {
+        let crowd = silent(&service, LIMIT, bytes).await;
+        for _ in 0..5 {
+            let begun = Instant::now();
+            let stream = service.connect().await;
+            let name = ServerName::try_from("localhost").unwrap();
+            let mut stream = soon("TLS", connector.connect(name, stream)).await.unwrap();
+            let head = format!(
+                "GET /api/v1/agents HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+                 Authorization: Bearer {}\r\n\r\n",
+                service.token
+            );
+            stream.write_all(head.as_bytes()).await.unwrap();
+            let mut answer = Vec::new();
+            soon("the answer", stream.read_to_end(&mut answer)).await.unwrap();
+            assert_eq!(Answer::read(&answer).unwrap().status, 200);
+            assert!(begun.elapsed() < DELAY, "{:?}", begun.elapsed());
+        }
+        drop(crowd);
+    }
+}
+
+/// Callers with tokens are refused only because of others with tokens, and each keeps its connections.
+#[tokio::test]
+async fn connections_of_callers_with_tokens_are_kept() {
+    let ann = "a".repeat(32);
+    let agents = [fake("echo", "echo", ""), "[tokens.ann]\ntoken_env = 'ANN'\n".to_owned()];
+    let setup = Setup::server("max_connections = 2", &agents.concat()).env("ANN", &ann);
+    let service = setup.start().await;
+    let own = request(&service);
+    let anns = String::from_utf8(own.clone()).unwrap().replace(&service.token, &ann);
+    let mut first = service.connect().await;
+    exchange(&mut first, &own).await;
+    let mut second = service.connect().await;
+    exchange(&mut second, anns.as_bytes()).await;
+    let health = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    assert_eq!(service.raw(health).await, b"");
+    exchange(&mut first, &own).await;
+    exchange(&mut second, anns.as_bytes()).await;
+    drop(first);
+    until("a free place", async || {
+        service.raw(health).await.starts_with(b"HTTP/1.1 200").then_some(())
+    })
+    .await;
+}

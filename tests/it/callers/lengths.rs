@@ -1,0 +1,145 @@
+//! Bodies that are too long: refused by their head or where they grow beyond the limit, at once and readably.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+
+use crate::harness::{Answer, Service, ask, fake, message, soon};
+
+/// Length of a body that the service refuses here.
+const LONG: usize = 99_000_000;
+
+/// Longest time of an answer that waits for nothing.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+/// Every kind of path that accepts a body.
+const PATHS: &[&str] = &[
+    "/agents/echo/v1",
+    "/agents/echo/v1/message:send",
+    "/api/v1/executions",
+    "/api/v1/tokens",
+    "/api/v1/reload",
+];
+
+async fn start() -> Service {
+    Service::start(&fake("echo", "echo", "")).await
+}
+
+/// Head of a request with these further lines.
+fn head(service: &Service, path: &str, lines: &str) -> String {
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\n{lines}\r\n",
+        service.token
+    )
+}
+
+/// Returns everything that the service sends until it closes the connection.
+async fn rest(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    soon("the end", stream.read_to_end(&mut bytes)).await.unwrap();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Sends a head and reads an answer that must come at once and end the connection.
+async fn refused(service: &Service, head: &str) -> Answer {
+    let mut stream = service.connect().await;
+    let begun = Instant::now();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut bytes = vec![0; 1 << 16];
+    let read = timeout(AT_ONCE, stream.read(&mut bytes)).await.unwrap().unwrap();
+    let answer = Answer::read(&bytes[..read]).unwrap();
+    assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
+    answer
+}
+
+#[tokio::test]
+async fn a_declared_length_over_the_limit_is_refused_by_the_head() {
+    let service = start().await;
+    for path in PATHS {
+        for expect in ["", "Expect: 100-continue\r\n"] {
+            let lines = format!("Content-Length: {LONG}\r\n{expect}");
+            let refused = refused(&service, &head(&service, path, &lines)).await;
+            // A path that reads no body sends its usual answer.
+            let expected = if path.ends_with("reload") { 200 } else { 413 };
+            assert_eq!(refused.status, expected, "{path} {expect:?}");
+            if expected == 413 {
+                assert_eq!(refused.header("connection"), Some("close"), "{path} {expect:?}");
+                assert!(refused.body.contains("body-too-large"), "{}", refused.body);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_caller_without_a_token_is_not_invited_to_send() {
+    let service = start().await;
+    for path in PATHS {
+        let lines = format!("Content-Length: {LONG}\r\nExpect: 100-continue\r\n");
+        let head = head(&service, path, &lines).replace(&service.token, "x");
+        // Each path is one wrong token; the fifth is blocked with the next one.
+        assert_eq!(refused(&service, &head).await.status, 401, "{path}");
+    }
+}
+
+/// The client reads nothing before it has written everything.
+#[tokio::test]
+async fn a_refusal_reaches_a_client_that_sends_its_whole_body() {
+    let service = start().await;
+    let piece = vec![b'x'; 1 << 20];
+    for token in [service.token.as_str(), "wrong"] {
+        let mut stream = service.connect().await;
+        let head = head(&service, PATHS[0], &format!("Content-Length: {LONG}\r\n"));
+        let head = head.replace(&service.token, token);
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut left = LONG;
+        while left > 0 {
+            let next = left.min(piece.len());
+            soon("writing", stream.write_all(&piece[..next])).await.unwrap();
+            left -= next;
+        }
+        let expected = if token == "wrong" { 401 } else { 413 };
+        let answer = rest(&mut stream).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {expected} ")), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_chunked_body_is_refused_where_it_grows_over_the_limit() {
+    let service = start().await;
+    let chunk = [format!("{:x}\r\n", 1 << 20).as_bytes(), &vec![b'x'; 1 << 20], b"\r\n"].concat();
+    for (chunks, stalls) in [(5, true), (30, false)] {
+        let mut stream = service.connect().await;
+        let head = head(&service, PATHS[0], "Transfer-Encoding: chunked\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        for _ in 0..chunks {
+            soon("writing", stream.write_all(&chunk)).await.unwrap();
+        }
+        let begun = Instant::now();
+        if !stalls {
+            stream.write_all(b"0\r\n\r\n").await.unwrap();
+        }
+        let answer = rest(&mut stream).await;
+        assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+        assert!(answer.contains("connection: close"), "{answer}");
+        assert!(begun.elapsed() < 3 * AT_ONCE, "{:?}", begun.elapsed());
+    }
+}
+
+#[tokio::test]
+async fn a_body_within_the_limit_is_still_invited() {
+    let service = start().await;
+    let body = ask("message/send", &message("hello"));
+    let lines = format!("Content-Length: {}\r\nExpect: 100-continue\r\n", body.len());
+    let mut stream = service.connect().await;
+    stream.write_all(head(&service, PATHS[0], &lines).as_bytes()).await.unwrap();
+    let mut invited = [0; 25];
+    soon("an invitation", stream.read_exact(&mut invited)).await.unwrap();
+    assert_eq!(&invited, b"HTTP/1.1 100 Continue\r\n\r\n");
+    stream.write_all(body.as_bytes()).await.unwrap();
+    let mut answer = [0; 12];
+    soon("an answer", stream.read_exact(&mut answer)).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200");
+}

@@ -1,0 +1,256 @@
+//! Wrong tokens: blocked per address and token, on every transport, and never at the cost of a valid one.
+
+use std::time::Duration;
+
+use algonius_a2a::grpc::proto::lf_a2a_v1 as proto;
+use bytes::Bytes;
+use futures_util::stream;
+use http_body_util::StreamBody;
+use hyper::body::Frame;
+use hyper::{Request, Response};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use prost::Message as _;
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout};
+
+use crate::harness::door::{completed, outcome};
+use crate::harness::{Answer, Service, ServiceClient, Setup, fake, message};
+
+/// Cards, health and a path that does not exist: they need no token.
+const PUBLIC: &[(&str, u16)] = &[
+    ("/.well-known/agent-card.json", 200),
+    ("/agents/echo/.well-known/agent-card.json", 200),
+    ("/health", 200),
+    ("/ready", 200),
+    ("/nowhere", 404),
+];
+
+const KEY: &str = "key-key-key-key-key-key-key-key-1";
+
+/// An agent that requires a token of the service, and one that accepts a key too.
+fn agents() -> String {
+    let keyed = "auth = { type = \"api_key\", header = \"X-Key\", token_env = \"KEY\" }";
+    [fake("echo", "echo", ""), fake("keyed", "echo", keyed)].concat()
+}
+
+async fn start() -> Service {
+    Setup::server("default_agent = 'echo'", &agents()).env("KEY", KEY).start().await
+}
+
+/// A wrong token of this number.
+fn wrong(number: usize) -> String {
+    format!("{number:040}")
+}
+
+/// Answers of every transport to this token: the name of the transport, the HTTP status or that of gRPC,
+/// and the seconds of `Retry-After`.
+async fn everywhere(service: &Service, token: &str) -> Vec<(&'static str, u64, Option<u64>)> {
+    let client = service.with(token);
+    let send = json!({"message": {"role": "ROLE_USER", "messageId": uuid::Uuid::new_v4(),
+        "parts": [{"text": "hello"}]}});
+    let bearer = format!("Authorization: Bearer {token}");
+    let json = "Content-Type: application/json".to_owned();
+    let rest = [bearer, json, "A2A-Version: 1.0".to_owned()];
+    let answers = [
+        ("JSON-RPC", client.call("echo", "message/send", &message("hello")).await),
+        (
+            "HTTP+JSON",
+            client
+                .request("POST /agents/echo/v1/message:send", &rest, send.to_string().as_bytes())
+                .await,
+        ),
+        ("API", client.get("/api/v1/executions").await),
+        ("status", client.get("/status").await),
+        ("metrics", client.get("/metrics").await),
+    ];
+    let told = |(name, answer): (&'static str, Answer)| (name, answer.status.into(), wait(&answer));
+    let mut told: Vec<_> = answers.into_iter().map(told).collect();
+    let response = grpc(&client, Some(("authorization", &format!("Bearer {token}"))), true).await;
+    let seconds = header(&response, "retry-after");
+    told.push(("gRPC", header(&response, "grpc-status").unwrap_or(0), seconds));
+    told
+}
+
+fn wait(answer: &Answer) -> Option<u64> {
+    answer.header("retry-after")?.parse().ok()
+}
+
+fn header<B>(response: &Response<B>, name: &str) -> Option<u64> {
+    response.headers().get(name)?.to_str().ok()?.parse().ok()
+}
+
+/// Head of the response to `ListTasks` of `echo`, whose body ends, or never does.
+async fn grpc(
+    client: &ServiceClient,
+    credential: Option<(&str, &str)>,
+    ends: bool,
+) -> Response<hyper::body::Incoming> {
+    let asked = proto::ListTasksRequest { tenant: "echo".to_owned(), ..Default::default() };
+    let asked = asked.encode_to_vec();
+    let prefix = [[0].as_slice(), &u32::try_from(asked.len()).unwrap().to_be_bytes()].concat();
+    let first = Ok::<_, std::io::Error>(Frame::data(Bytes::from([prefix, asked].concat())));
+    let mut frames = vec![Some(first)];
+    if !ends {
+        frames.push(None);
+    }
+    let body = StreamBody::new(stream::unfold(frames.into_iter(), async |mut frames| match frames
+        .next()?
+    {
+        Some(frame) => Some((frame, frames)),
+        None => std::future::pending().await,
+    }));
+    let url = format!("http://{}/lf.a2a.v1.A2AService/ListTasks", client.address);
+    let mut request =
+        Request::post(url).header("content-type", "application/grpc").header("te", "trailers");
+    if let Some((name, value)) = credential {
+        request = request.header(name, value);
+    }
+    let client = Client::builder(TokioExecutor::new()).http2_only(true).build_http();
+    let request = request.body(Box::pin(body)).unwrap();
+    // A second is less than any time-out for a body that does not come.
+    timeout(Duration::from_secs(5), client.request(request)).await.unwrap().unwrap()
+}
+
+async fn expect_open(service: &Service) {
+    for (path, status) in PUBLIC {
+        let answer = service.request(&format!("GET {path}"), &[], b"").await;
+        assert_eq!(answer.status, *status, "{path}");
+    }
+    for (name, status, wait) in everywhere(service, &service.token).await {
+        let expected = if name == "gRPC" { 0 } else { 200 };
+        assert_eq!((status, wait), (expected, None), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_token_is_blocked_alone_and_on_every_transport() {
+    let service = start().await;
+    for _ in 0..5 {
+        assert_eq!(service.with(&wrong(1)).get("/status").await.status, 401);
+    }
+    for (name, status, wait) in everywhere(&service, &wrong(1)).await {
+        let expected = if name == "gRPC" { 8 } else { 429 };
+        assert_eq!(status, expected, "{name}");
+        assert!(wait.is_some_and(|wait| (800..=900).contains(&wait)), "{name}: {wait:?}");
+    }
+    expect_open(&service).await;
+    assert_eq!(service.request("GET /status", &[], b"").await.status, 401);
+    assert_eq!(service.with(&wrong(2)).get("/status").await.status, 401);
+    let blocks = service.said().matches("wrong credential blocked").count();
+    assert_eq!(blocks, 1, "{}", service.said());
+}
+
+#[tokio::test]
+async fn different_wrong_tokens_block_the_wrong_ones_of_their_address() {
+    let service = start().await;
+    for number in 0..5 {
+        assert_eq!(service.with(&wrong(number)).get("/status").await.status, 401, "{number}");
+    }
+    for number in 3..9 {
+        let refused = service.with(&wrong(number)).get("/status").await;
+        assert_eq!((refused.status, wait(&refused).is_some()), (429, true), "{number}");
+        assert_eq!(refused.json()["code"], "locked-out");
+    }
+    for (name, status, wait) in everywhere(&service, &wrong(9)).await {
+        let expected = if name == "gRPC" { 8 } else { 429 };
+        assert_eq!((status, wait.is_some()), (expected, true), "{name}");
+    }
+    expect_open(&service).await;
+}
+
+/// Clients that send wrong tokens in a loop slow down no other caller, also while
+/// the table is locked and full.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_valid_caller_is_served_while_others_guess_tokens() {
+    let service = start().await;
+    let guessers: Vec<_> = (0..8)
+        .map(|guesser| {
+            let client = service.client.clone();
+            tokio::spawn(async move {
+                for number in 0..100 {
+                    let token = wrong(guesser * 1000 + number);
+                    let status =
+                        ServiceClient { token, ..client.clone() }.get("/status").await.status;
+                    assert!(matches!(status, 401 | 429), "{status}");
+                }
+            })
+        })
+        .collect();
+    let mut longest = Duration::ZERO;
+    while !guessers.iter().all(tokio::task::JoinHandle::is_finished) {
+        let begun = Instant::now();
+        assert_eq!(outcome(&service.send("echo", "hello").await), completed("hello"));
+        longest = longest.max(begun.elapsed());
+    }
+    for guesser in guessers {
+        guesser.await.unwrap();
+    }
+    assert!(longest < Duration::from_secs(5), "{longest:?}");
+    expect_open(&service).await;
+}
+
+#[tokio::test]
+async fn the_key_of_an_agent_is_blocked_like_a_token() {
+    let service = start().await;
+    let send = async |key: &str| {
+        let headers = [format!("X-Key: {key}"), "Content-Type: application/json".to_owned()];
+        let body = crate::harness::ask("message/send", &message("hello"));
+        service.request("POST /agents/keyed/v1", &headers, body.as_bytes()).await.status
+    };
+    for _ in 0..5 {
+        assert_eq!(send(&wrong(1)).await, 401);
+    }
+    assert_eq!(send(&wrong(1)).await, 429);
+    assert_eq!(send(KEY).await, 200);
+    let refused = grpc(&service.client, Some(("x-key", &wrong(1))), true).await;
+    assert_eq!(header(&refused, "grpc-status"), Some(8));
+    expect_open(&service).await;
+}
+
+/// For an agent that accepts a key, only the message names the agent. A caller who may use no agent is
+/// refused before the message is read: this body never ends.
+#[tokio::test]
+async fn the_message_of_an_anonymous_grpc_caller_is_not_read() {
+    let service = start().await;
+    for credential in [
+        None,
+        Some(("x-key", "no-key-no-key-no-key-no-key-no-key")),
+        Some(("authorization", "Bearer x")),
+    ] {
+        let refused = grpc(&service.client, credential, false).await;
+        assert_eq!(header(&refused, "grpc-status"), Some(16), "{credential:?}");
+    }
+    // A key of some agent is a credential: the message is read, and names another agent.
+    let refused = grpc(&service.client, Some(("x-key", KEY)), true).await;
+    assert_eq!(header(&refused, "grpc-status"), Some(16));
+}
+
+#[tokio::test]
+async fn the_command_line_reports_the_duration_of_a_lockout() {
+    let service = start().await;
+    std::fs::write(service.setup.here().join("wrong.token"), wrong(1)).unwrap();
+    let own = ["--token-file", "wrong.token"];
+    let run = async |words: &[&str]| service.command(&[words, &own].concat(), "").await;
+    for _ in 0..5 {
+        let refused = run(&["status"]).await;
+        assert_eq!(refused.code, Some(2));
+        assert!(refused.stderr.contains("(unauthenticated)"), "{}", refused.stderr);
+    }
+    for words in [&["status"][..], &["send", "echo", "x"], &["send", "--no-stream", "echo", "x"]] {
+        let refused = run(words).await;
+        let told = &refused.stderr;
+        assert_eq!(refused.code, Some(2), "{told}");
+        let left = ["14 min ", "15 min 0 s"];
+        let left = left.map(|left| format!("wrong tokens are blocked for another {left}"));
+        let is_told = left.iter().any(|left| told.contains(left));
+        assert!(is_told && told.contains("(locked-out)"), "{told}");
+    }
+    let refused = run(&["status", "--json"]).await;
+    let told: Value = serde_json::from_str(&refused.stderr).unwrap();
+    assert_eq!((&told["code"], &told["exitCode"]), (&json!("locked-out"), &json!(2)));
+    let seconds = told["retryAfterSeconds"].as_u64().unwrap();
+    assert!((800..=900).contains(&seconds), "{told}");
+    let good = service.command(&["send", "echo", "hello"], "").await;
+    assert_eq!((good.code, good.stdout.as_str()), (Some(0), "hello"));
+}

@@ -1,0 +1,148 @@
+//! A second signal during the drain: everything that runs is killed and recorded, and nothing continues.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::harness::door::{completed, outcome};
+use crate::harness::processes::marked;
+use crate::harness::{Service, Setup, fake, gated, soon, until};
+
+/// Ignores every polite request to end, as do its children, one of which has left its session.
+const STUBBORN: &str = r#"
+[agents.stubborn]
+command = "sh"
+args = ["-c", '''
+trap '' INT HUP
+trap 'echo asked >> HERE/asked' TERM
+setsid sh -c 'trap "" TERM; echo apart >> HERE/log; sleep 600' &
+echo begun >> HERE/log
+while :; do sleep 600; done
+''']
+access = "read-write"
+sandbox.writable = ["HERE"]
+stop_grace = 60
+"#;
+
+/// Longest time from the second signal to the end of the process.
+const PROMPT: Duration = Duration::from_secs(8);
+
+async fn draining(service: &Service, agent: &str) {
+    until("the drain", async || (service.agent(agent).await["health"] == "draining").then_some(()))
+        .await;
+}
+
+/// Starts an execution for which a caller waits; returns its id and the future answer of the caller.
+async fn begun(service: &Service) -> (String, JoinHandle<Value>) {
+    let client = service.client.clone();
+    let caller = tokio::spawn(async move { client.send("stubborn", "ann").await });
+    until("both processes", async || {
+        (service.setup.read("log").lines().count() == 2).then_some(())
+    })
+    .await;
+    let running = service.agent("stubborn").await["running"][0]["id"].clone();
+    (running.as_str().unwrap().to_owned(), caller)
+}
+
+#[tokio::test]
+async fn a_second_signal_kills_and_records_running_work() {
+    for (first, second) in [
+        (Signal::SIGTERM, Signal::SIGTERM),
+        (Signal::SIGTERM, Signal::SIGINT),
+        (Signal::SIGINT, Signal::SIGINT),
+    ] {
+        let agents = [STUBBORN, &fake("echo", "echo", "")].concat();
+        let mut service = Setup::server("drain_timeout = 600", &agents).start().await;
+        let (id, running) = begun(&service).await;
+        let client = service.client.clone();
+        let caller = tokio::spawn(async move { client.send("stubborn", "bob").await });
+        until("bob in the queue", async || {
+            (service.agent("stubborn").await["queued"].as_array().unwrap().len() == 1).then_some(())
+        })
+        .await;
+        service.signal(first);
+        draining(&service, "stubborn").await;
+        let at = Instant::now();
+        service.signal(second);
+        assert_eq!(service.exit().await.code(), Some(0), "{second}");
+        assert!(at.elapsed() < PROMPT, "{:?}", at.elapsed());
+        // Both callers were answered before that.
+        assert_eq!(soon("an answer", caller).await.unwrap()["status"]["state"], "submitted");
+        let expected = ("canceled".to_owned(), "execution-cancelled".to_owned());
+        assert_eq!(outcome(&soon("an answer", running).await.unwrap()), expected);
+        let left = marked(&format!("ALGONIUS_EXECUTION_ID={id}"));
+        assert_eq!(left, Vec::<i32>::new(), "{second}");
+        let home = format!("HOME={}", service.setup.here().join("home").display());
+        assert_eq!(marked(&home), Vec::<i32>::new(), "{second}");
+        service.restart().await;
+        // R-55: A second SIGTERM or SIGINT kills running work, records it as cancelled, and ends
+        // the service within seconds
+        assert_eq!(outcome(&service.task("stubborn", &id).await), expected, "{second}");
+        assert_eq!(outcome(&service.send("echo", "hello").await), completed("hello"));
+    }
+}
+
+/// The first deadline has passed and the agent is in its grace period.
+#[tokio::test]
+async fn a_second_signal_waits_for_no_grace_period() {
+    let mut service = Setup::server("drain_timeout = 0.1", STUBBORN).start().await;
+    let (id, _running) = begun(&service).await;
+    service.sigterm();
+    // The service asks the program to end when the drain is over. The grace is a minute.
+    service.setup.written("asked", "asked\n").await;
+    assert!(!marked(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty());
+    let at = Instant::now();
+    service.sigterm();
+    assert_eq!(service.exit().await.code(), Some(0));
+    // R-105: The second signal also ends programs in their grace period
+    assert!(at.elapsed() < PROMPT, "{:?}", at.elapsed());
+    assert_eq!(marked(&format!("ALGONIUS_EXECUTION_ID={id}")), Vec::<i32>::new());
+    service.restart().await;
+    assert_eq!(outcome(&service.task("stubborn", &id).await).0, "canceled");
+}
+
+/// Many at once, some of them just being started.
+#[tokio::test]
+async fn a_second_signal_kills_programs_that_are_just_started() {
+    let agents: Vec<_> = (0..8)
+        .map(|number| gated(&format!("one{number}"), "max_concurrent = 4\nstop_grace = 60"))
+        .collect();
+    let mut service = Setup::server("drain_timeout = 600", &agents.concat()).start().await;
+    let mut ids = Vec::new();
+    for number in 0..8 {
+        for word in ["ann", "bob", "cid", "dan"] {
+            let agent = format!("one{number}");
+            ids.push((agent.clone(), service.begin(&agent, word).await));
+        }
+    }
+    service.sigterm();
+    draining(&service, "one0").await;
+    service.sigterm();
+    assert_eq!(service.exit().await.code(), Some(0));
+    let home = format!("HOME={}", service.setup.here().join("home").display());
+    assert_eq!(marked(&home), Vec::<i32>::new());
+    service.setup.open("go");
+    service.restart().await;
+    for (agent, id) in ids {
+        let (state, text) = outcome(&service.ended(&agent, &id).await);
+        // An execution that had not started runs after the next start; one that had started
+        // runs once and was cancelled.
+        assert!(state == "completed" || text == "execution-cancelled", "{agent} {state} {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_handover_leaves_programs_to_the_next_service() {
+    let mut service = Service::start(&gated("one", "access = 'read-write'")).await;
+    let id = service.begin("one", "ann").await;
+    service.setup.written("log", "start ann\n").await;
+    service.signal(Signal::SIGUSR2);
+    assert_eq!(service.exit().await.code(), Some(0));
+    assert!(!marked(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty());
+    service.setup.open("go");
+    service.restart().await;
+    assert_eq!(outcome(&service.ended("one", &id).await), completed("ann\n"));
+}

@@ -1,0 +1,307 @@
+//! Conformance to A2A 1.0: the requirements of the official kit, which is in no registry, on the agent that
+//! it tests, over both JSON bindings.
+
+use serde_json::{Value, json};
+
+use crate::harness::door::{Answer, id};
+use crate::harness::{Service, ask, fake};
+
+/// The settings that the kit needs, as in `docs/conformance.md`.
+const SETTINGS: &str = "output = 'events'\na2a.input_modes = ['*/*']\n\
+    a2a.message_ids = 'reused'\na2a.versions = ['1.0']\n";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Binding {
+    JsonRpc,
+    Rest,
+}
+
+/// The number in JSON-RPC, the status in HTTP+JSON, and the reason, where the specification names one.
+type Refusal = (i64, u16, Option<&'static str>);
+
+const BINDINGS: [Binding; 2] = [Binding::JsonRpc, Binding::Rest];
+
+/// Methods of 1.0, and the request of each over HTTP+JSON; `{}` stand for the parameters after it, in order.
+const METHODS: &[(&str, &str, &[&str])] = &[
+    ("SendMessage", "POST message:send", &[]),
+    ("SendStreamingMessage", "POST message:stream", &[]),
+    ("GetTask", "GET tasks/{}?historyLength={}", &["id", "historyLength"]),
+    ("ListTasks", "GET tasks?contextId={}&pageSize={}", &["contextId", "pageSize"]),
+    ("CancelTask", "POST tasks/{}:cancel", &["id"]),
+    ("SubscribeToTask", "POST tasks/{}:subscribe", &["id"]),
+    ("CreateTaskPushNotificationConfig", "POST tasks/{}/pushNotificationConfigs", &["taskId"]),
+    ("GetTaskPushNotificationConfig", "GET tasks/{}/pushNotificationConfigs/{}", &["taskId", "id"]),
+    ("ListTaskPushNotificationConfigs", "GET tasks/{}/pushNotificationConfigs", &["taskId"]),
+    (
+        "DeleteTaskPushNotificationConfig",
+        "DELETE tasks/{}/pushNotificationConfigs/{}",
+        &["taskId", "id"],
+    ),
+];
+
+async fn kit() -> Service {
+    let agent = fake("kit", "tck 1.0", SETTINGS);
+    Service::start(&format!("{agent}[push]\nallow = ['127.0.0.1']\n")).await
+}
+
+/// Sends a request in a version over a binding.
+async fn asked(
+    service: &Service,
+    binding: Binding,
+    version: &str,
+    (method, params): (&str, &Value),
+) -> Answer {
+    let named = format!("A2A-Version: {version}");
+    if binding == Binding::JsonRpc {
+        return service.call_with("kit", &[named.as_str()], (method, params)).await;
+    }
+    let (_, pattern, names) = METHODS.iter().find(|(name, ..)| *name == method).unwrap();
+    let mut pieces = pattern.split("{}");
+    let mut path = pieces.next().unwrap().to_owned();
+    let mut body = params.clone();
+    for (piece, name) in pieces.zip(*names) {
+        let value = body.as_object_mut().unwrap().remove(*name).unwrap_or_default();
+        path += &value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        path += piece;
+    }
+    let path = path.replace("=null", "=").replace("historyLength=&", "");
+    let line = path.trim_end_matches("?historyLength=").trim_end_matches("&pageSize=");
+    let (verb, path) = line.split_once(' ').unwrap();
+    let has_body = verb == "POST" && !(path.ends_with(":cancel") || path.ends_with(":subscribe"));
+    let body = if has_body { body.to_string() } else { String::new() };
+    let headers = [
+        format!("Authorization: Bearer {}", service.token),
+        named,
+        "Content-Type: application/a2a+json".to_owned(),
+    ];
+    service.request(&format!("{verb} /agents/kit/v1/{path}"), &headers, body.as_bytes()).await
+}
+
+/// The result of a request that works.
+async fn told(service: &Service, binding: Binding, method: &str, params: &Value) -> Value {
+    let answer = asked(service, binding, "1.0", (method, params)).await;
+    assert_eq!(answer.status, 200, "{binding:?} {method} {answer:?}");
+    let mut document = answer.json();
+    if binding == Binding::Rest { document } else { document["result"].take() }
+}
+
+/// The events of a stream.
+async fn streamed(service: &Service, binding: Binding, method: &str, params: &Value) -> Vec<Value> {
+    let answer = asked(service, binding, "1.0", (method, params)).await;
+    assert_eq!(answer.header("content-type"), Some("text/event-stream"), "{answer:?}");
+    let lines = answer.body.lines().filter_map(|line| line.strip_prefix("data: "));
+    let documents = lines.map(|text| serde_json::from_str::<Value>(text).unwrap());
+    let bare = |mut document: Value| match binding {
+        Binding::Rest => document,
+        Binding::JsonRpc => document["result"].take(),
+    };
+    documents.map(bare).collect()
+}
+
+/// A message whose id starts with the instruction for the program.
+fn wants(prefix: &str) -> Value {
+    let id = format!("{prefix}-{}", uuid::Uuid::new_v4());
+    json!({"message": {"messageId": id, "role": "ROLE_USER", "parts": [{"text": "hello"}]}})
+}
+
+async fn sent(service: &Service, binding: Binding, prefix: &str) -> Value {
+    told(service, binding, "SendMessage", &wants(prefix)).await
+}
+
+fn state(task: &Value) -> &str {
+    task["status"]["state"].as_str().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn artifacts_of_a_program_are_in_the_task() {
+    let service = kit().await;
+    let file = json!({"filename": "output.txt", "mediaType": "text/plain", "raw": "dGNr"});
+    let url = "https://example.com/output.txt";
+    let url = json!({"filename": "output.txt", "mediaType": "text/plain", "url": url});
+    let made = [
+        ("tck-artifact-text", json!({"text": "Generated text content"})),
+        ("tck-artifact-file", file),
+        ("tck-artifact-file-url", url),
+        ("tck-artifact-data", json!({"data": {"key": "value", "count": 42}})),
+    ];
+    for binding in BINDINGS {
+        for (prefix, part) in &made {
+            let told = sent(&service, binding, prefix).await;
+            let task = &told["task"];
+            assert_eq!(state(task), "TASK_STATE_COMPLETED", "{binding:?} {prefix} {told}");
+            assert_eq!(task["artifacts"][0]["parts"], json!([part]), "{binding:?} {prefix}");
+            assert!(task["artifacts"][0]["artifactId"].is_string(), "{told}");
+            let found = told_again(&service, binding, task).await;
+            assert_eq!(&found, task, "{binding:?} {prefix}");
+        }
+        let told = sent(&service, binding, "tck-message-response").await;
+        assert_eq!(told["message"]["parts"], json!([{"text": "Direct message response"}]));
+        assert_eq!(told["message"]["role"], "ROLE_AGENT", "{told}");
+        assert_eq!(told["task"], Value::Null, "{told}");
+    }
+}
+
+async fn told_again(service: &Service, binding: Binding, task: &Value) -> Value {
+    told(service, binding, "GetTask", &json!({"id": id(task)})).await
+}
+
+#[tokio::test]
+async fn tasks_end_in_the_state_that_the_program_reports() {
+    let service = kit().await;
+    let states = [
+        ("tck-complete-task", "TASK_STATE_COMPLETED", "Hello from TCK"),
+        ("tck-reject-task", "TASK_STATE_REJECTED", "Task rejected"),
+        ("tck-task-failure", "TASK_STATE_FAILED", "Task failed"),
+        ("tck-input-required", "TASK_STATE_INPUT_REQUIRED", "Input is required"),
+        ("tck-auth-required", "TASK_STATE_AUTH_REQUIRED", "Authentication is required"),
+    ];
+    for binding in BINDINGS {
+        for (prefix, expected, words) in states {
+            let told = sent(&service, binding, prefix).await;
+            let status = &told["task"]["status"];
+            assert_eq!(status["state"], expected, "{binding:?} {prefix} {told}");
+            let text = status["message"]["parts"][0]["text"].as_str().unwrap_or_default();
+            assert!(text.ends_with(words), "{binding:?} {prefix} {told}");
+            assert!(status["timestamp"].as_str().unwrap().ends_with('Z'), "{told}");
+        }
+        let first = sent(&service, binding, "tck-multi-turn").await["task"].take();
+        let mut answer = wants("tck-multi-turn");
+        answer["message"]["taskId"] = json!(id(&first));
+        let second = told(&service, binding, "SendMessage", &answer).await["task"].take();
+        assert_eq!(state(&second), "TASK_STATE_COMPLETED", "{binding:?} {second}");
+        assert_eq!((&second["id"], &second["contextId"]), (&first["id"], &first["contextId"]));
+        answer["message"]["contextId"] = json!("another");
+        let refused = asked(&service, binding, "1.0", ("SendMessage", &answer)).await;
+        assert!(refused.json()["error"].is_object(), "{binding:?} {refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn streams_begin_with_the_task_and_end_with_its_end() {
+    let service = kit().await;
+    for binding in BINDINGS {
+        for prefix in ["tck-stream-001", "tck-stream-002", "tck-stream-artifact-file"] {
+            let events = streamed(&service, binding, "SendStreamingMessage", &wants(prefix)).await;
+            let task = id(&events[0]["task"]);
+            let context = &events[0]["task"]["contextId"];
+            for event in &events {
+                assert_eq!(event.as_object().map(serde_json::Map::len), Some(1), "{events:?}");
+            }
+            for event in &events[1..] {
+                let update = event.as_object().unwrap().values().next().unwrap();
+                assert_eq!((&update["taskId"], &update["contextId"]), (&json!(task), context));
+                assert_eq!(update["final"], Value::Null, "a field of 0.3: {update}");
+            }
+            let last = &events[events.len() - 1]["statusUpdate"];
+            assert_eq!(state(last), "TASK_STATE_COMPLETED", "{binding:?} {prefix} {events:?}");
+        }
+        let prefix = wants("tck-stream-artifact-chunked");
+        let events = streamed(&service, binding, "SendStreamingMessage", &prefix).await;
+        let chunks: Vec<_> = events.iter().map(|event| &event["artifactUpdate"]).collect();
+        let chunks: Vec<_> = chunks.into_iter().filter(|chunk| !chunk.is_null()).collect();
+        let seen = |chunk: &Value| {
+            let flag = |name: &str| chunk[name].as_bool().unwrap_or(false);
+            let text = chunk["artifact"]["parts"][0]["text"].as_str().map(str::to_owned);
+            (text.unwrap_or_default(), flag("append"), flag("lastChunk"))
+        };
+        let expected = [("chunk-1\n".to_owned(), false, false), ("chunk-2".to_owned(), true, true)];
+        assert_eq!(chunks.into_iter().map(seen).collect::<Vec<_>>(), expected, "{events:?}");
+    }
+}
+
+#[tokio::test]
+async fn tasks_are_listed_by_pages_and_canceled() {
+    let service = kit().await;
+    for binding in BINDINGS {
+        let first = sent(&service, binding, "tck-input-required").await["task"].take();
+        let mut second = wants("tck-complete-task");
+        second["message"]["contextId"] = first["contextId"].clone();
+        told(&service, binding, "SendMessage", &second).await;
+        let of = json!({"contextId": first["contextId"], "pageSize": 1});
+        let list = told(&service, binding, "ListTasks", &of).await;
+        assert_eq!((&list["totalSize"], &list["pageSize"]), (&json!(2), &json!(1)), "{list}");
+        assert!(!list["nextPageToken"].as_str().unwrap().is_empty(), "{list}");
+        assert_eq!(state(&list["tasks"][0]), "TASK_STATE_COMPLETED", "the newest is first: {list}");
+        assert_eq!(list["tasks"][0]["artifacts"], Value::Null, "{list}");
+
+        let canceled = told(&service, binding, "CancelTask", &json!({"id": id(&first)})).await;
+        assert_eq!(state(&canceled), "TASK_STATE_CANCELED", "{binding:?} {canceled}");
+        let short = json!({"id": id(&first), "historyLength": 0});
+        let short = told(&service, binding, "GetTask", &short).await;
+        assert_eq!(short["history"], Value::Null, "{short}");
+    }
+}
+
+#[tokio::test]
+async fn push_configurations_are_stored_and_deleted() {
+    let service = kit().await;
+    for binding in BINDINGS {
+        let task = id(&sent(&service, binding, "tck-input-required").await["task"]);
+        let url = "http://127.0.0.1:9/hook";
+        let config = json!({"taskId": task, "url": url, "token": "t"});
+        let made = told(&service, binding, "CreateTaskPushNotificationConfig", &config).await;
+        let one = json!({"taskId": task, "id": made["id"]});
+        let found = told(&service, binding, "GetTaskPushNotificationConfig", &one).await;
+        assert_eq!(found, made, "{binding:?}");
+        assert_eq!((&found["url"], &found["taskId"]), (&json!(url), &json!(task)), "{found}");
+        let all = json!({"taskId": task});
+        let list = told(&service, binding, "ListTaskPushNotificationConfigs", &all).await;
+        assert_eq!(list["configs"], json!([made]), "{binding:?}");
+        for _ in 0..2 {
+            told(&service, binding, "DeleteTaskPushNotificationConfig", &one).await;
+        }
+        let list = told(&service, binding, "ListTaskPushNotificationConfigs", &all).await;
+        assert!(list["configs"].as_array().is_none_or(Vec::is_empty), "{binding:?} {list}");
+    }
+}
+
+#[tokio::test]
+async fn errors_match_the_specification() {
+    let service = kit().await;
+    let ended = id(&sent(&service, Binding::JsonRpc, "tck-complete-task").await["task"]);
+    let no_id = json!({"message": {"role": "ROLE_USER", "parts": [{"text": "hello"}]}});
+    let no_parts = json!({"message": {"messageId": "m", "role": "ROLE_USER", "parts": []}});
+    let (unknown, of_ended) = (json!({"id": "no-such-task"}), json!({"id": ended}));
+    let mut to_ended = wants("tck-complete-task");
+    to_ended["message"]["taskId"] = json!(ended);
+    let mut to_unknown = wants("tck-complete-task");
+    to_unknown["message"]["taskId"] = json!("no-such-task");
+    let page = |size: u32| json!({"contextId": "c", "pageSize": size});
+    let (none, many) = (page(0), page(101));
+    let (missing, gone) = ("TASK_NOT_FOUND", "no-such-task");
+    let no_config = json!({"taskId": ended, "id": gone});
+    let cases: [(&str, &str, &Value, Refusal); 11] = [
+        ("1.0", "SendMessage", &no_id, (-32602, 400, None)),
+        ("1.0", "SendMessage", &no_parts, (-32602, 400, None)),
+        ("1.0", "SendMessage", &to_unknown, (-32001, 404, Some(missing))),
+        ("1.0", "SendMessage", &to_ended, (-32004, 400, Some("UNSUPPORTED_OPERATION"))),
+        ("1.0", "GetTask", &unknown, (-32001, 404, Some(missing))),
+        ("1.0", "CancelTask", &of_ended, (-32002, 400, Some("TASK_NOT_CANCELABLE"))),
+        ("1.0", "SubscribeToTask", &of_ended, (-32004, 400, Some("UNSUPPORTED_OPERATION"))),
+        ("1.0", "GetTaskPushNotificationConfig", &no_config, (-32001, 404, Some(missing))),
+        ("1.0", "ListTasks", &none, (-32602, 400, None)),
+        ("1.0", "ListTasks", &many, (-32602, 400, None)),
+        ("99.0", "GetTask", &of_ended, (-32009, 400, Some("VERSION_NOT_SUPPORTED"))),
+    ];
+    for (version, method, params, (number, status, reason)) in cases {
+        for binding in BINDINGS {
+            let answer = asked(&service, binding, version, (method, params)).await;
+            let about = format!("{binding:?} {version} {method} {params} {answer:?}");
+            let error = answer.json()["error"].take();
+            let info = if binding == Binding::JsonRpc {
+                assert_eq!((answer.status, &error["code"]), (200, &json!(number)), "{about}");
+                &error["data"][0]
+            } else {
+                assert_eq!((answer.status, &error["code"]), (status, &json!(status)), "{about}");
+                &error["details"][0]
+            };
+            assert_eq!(info["@type"], "type.googleapis.com/google.rpc.ErrorInfo", "{about}");
+            if let Some(reason) = reason {
+                assert_eq!(info["reason"], reason, "{about}");
+                assert_eq!(info["domain"], "a2a-protocol.org", "{about}");
+            }
+        }
+    }
+    let nothing = service.post("/agents/kit/v1", &ask("NoSuchMethod", &json!({}))).await;
+    assert_eq!(nothing.json()["error"]["code"], -32601, "{nothing:?}");
+}

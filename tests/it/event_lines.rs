@@ -1,0 +1,89 @@
+//! Programs that write events: a line that is no event is reported while the program works, and the answer of
+//! the task reports it too.
+
+use serde_json::{Value, json};
+
+use crate::harness::door::{completed, id, outcome};
+use crate::harness::{Service, ServiceClient, ask, message};
+use crate::streams::{opened, read_to};
+
+/// Writes an event, a line of words and, once the gate is open, an event that is cut and one more.
+const AGENT: &str = r#"
+[agents.teller]
+command = "sh"
+args = ["-c", '''
+printf '%s\n' '{"type":"text","text":"one\n"}'
+echo 'debug: asking someone@mail.example'
+until [ -e HERE/go ]; do sleep 0.02; done
+echo '{"type":"text","text":"lost'
+printf '%s\n' '{"type":"text","text":"two\n"}'
+''']
+output = "events"
+[agents.noisy]
+command = "sh"
+args = ["-c", '''yes 'no event' | head -n 5000; echo '{"type":"text","text":"fine"}' ''']
+output = "events"
+"#;
+
+const WARNING: &str = "2 lines of the agent's output are not events, the first is line 2; the output \
+                       keeps them";
+
+/// The facts of this kind in the history of an execution.
+async fn facts(service: &Service, id: &str, kind: &str) -> Vec<Value> {
+    let detail = service.execution(id).await;
+    let events = detail["events"].as_array().unwrap().clone();
+    let facts = events.into_iter().map(|mut event| event["data"].take());
+    facts.filter(|fact| fact["kind"] == kind).collect()
+}
+
+/// The task as a version of the protocol over HTTP has it.
+async fn by_rest(client: &ServiceClient, id: &str, version: &str) -> Value {
+    let headers =
+        [format!("Authorization: Bearer {}", client.token), format!("A2A-Version: {version}")];
+    let line = format!("GET /agents/teller/v1/tasks/{id}");
+    client.request(&line, &headers, b"").await.json()
+}
+
+#[tokio::test]
+async fn a_malformed_event_line_is_reported_at_once() {
+    let service = Service::start(AGENT).await;
+    let body = ask("message/stream", &message("hello"));
+    let mut stream = opened(&service, "teller", "0.3", &body).await;
+    // The program has not ended: it waits for the gate.
+    let before = read_to(&mut stream, "malformedLine").await;
+    assert!(before.contains("is not JSON") && before.contains("s***@mail.example"), "{before}");
+    assert!(!before.contains("someone"), "{before}");
+    service.setup.open("go");
+    let rest = read_to(&mut stream, "the end").await;
+    let last = rest.lines().filter_map(|line| line.strip_prefix("data: ")).next_back().unwrap();
+    let last: Value = serde_json::from_str(last).unwrap();
+    assert_eq!(last["result"]["metadata"]["warnings"], json!([WARNING]), "{last}");
+
+    let list = service.get("/api/v1/executions").await.json();
+    let execution = id(&list["executions"][0]);
+    let task = service.task("teller", &execution).await;
+    assert_eq!(outcome(&task), completed("one\ntwo\n"), "what is no event is not in the answer");
+    assert_eq!(task["metadata"]["warnings"], json!([WARNING]));
+    for version in ["0.3", "1.0"] {
+        let task = by_rest(&service, &execution, version).await;
+        assert_eq!(task["metadata"]["warnings"], json!([WARNING]), "{version}: {task}");
+    }
+    let detail = service.execution(&execution).await;
+    assert_eq!(detail["attempts"][0]["warnings"], json!([WARNING]));
+    let reported = facts(&service, &execution, "malformed-line").await;
+    let places: Vec<_> = reported.iter().map(|fact| fact["line"].clone()).collect();
+    assert_eq!(places, [2, 3], "{reported:?}");
+}
+
+#[tokio::test]
+async fn few_of_many_malformed_event_lines_are_reported() {
+    let service = Service::start(AGENT).await;
+    let task = service.send("noisy", "hello").await;
+    assert_eq!(outcome(&task), completed("fine"));
+    let warnings = task["metadata"]["warnings"].as_array().unwrap();
+    assert!(warnings[0].as_str().unwrap().starts_with("5000 lines "), "{warnings:?}");
+    assert_eq!(facts(&service, &id(&task), "malformed-line").await.len(), 20);
+    let output = service.command(&["send", "noisy", "hello"], "").await;
+    assert_eq!(output.stdout, "fine");
+    assert!(output.stderr.contains("warning: 5000 lines "), "{output:?}");
+}

@@ -1,0 +1,100 @@
+//! Integration tests of interactive agents: questions, their answers, and what the agent does then.
+
+mod answering;
+mod by_message;
+mod continuing;
+mod expiring;
+mod modes;
+mod refusing;
+
+use serde_json::{Value, json};
+
+use crate::harness::door::{completed, failed, outcome};
+use crate::harness::{Service, ServiceClient, ask, message, until};
+
+/// Control protocols, which are also the roles of the fake agent.
+const PROTOCOLS: [&str; 3] = ["acp", "claude-control", "codex-app-server"];
+
+/// Prompt of a turn that calls a tool and then answers.
+const TOOL: &str = r#"[[tool Bash kind=execute command="make test"]] [[say done]]"#;
+
+/// Variables of the fake agent, escaped because the setup replaces `FAKE` by the path of its program.
+const STATE: &str = r#""F\u0041KE_ACP_STATE""#;
+const RAN: &str = r#""F\u0041KE_ACP_RAN""#;
+
+const CONFIRM: &str = r#""F\u0041KE_ACP_CONFIRM""#;
+
+/// Returns an agent of this protocol with further settings. It writes its tool calls into `HERE/ran`.
+fn agent(id: &str, protocol: &str, settings: &str) -> String {
+    format!(
+        "[agents.{id}]\ncommand = 'FAKE'\nargs = ['{protocol}']\nprotocol = '{protocol}'\n\
+         sandbox.writable = ['HERE']\nenv.{STATE} = 'HERE/sessions'\n\
+         env.{RAN} = 'HERE/ran'\n{settings}\n"
+    )
+}
+
+/// Starts a service with these agents, whose sessions outlive their processes.
+async fn started(agents: &str) -> Service {
+    let service = Service::start(agents).await;
+    std::fs::create_dir(service.setup.here().join("sessions")).unwrap();
+    service
+}
+
+/// Returns the number of tool calls that ran.
+fn ran(service: &Service) -> usize {
+    service.setup.read("ran").lines().count()
+}
+
+/// Returns the interactions of a task in this state, newest first.
+async fn interactions(client: &ServiceClient, task: &str, state: &str) -> Vec<Value> {
+    let path = format!("/api/v1/interactions?execution={task}&state={state}");
+    client.get(&path).await.json()["interactions"].as_array().unwrap().clone()
+}
+
+/// Waits for the open question of a task, and returns it.
+async fn question(client: &ServiceClient, task: &str) -> Value {
+    until(&format!("a question of {task}"), async || {
+        let open = interactions(client, task, "open").await.pop();
+        if open.is_none() {
+            let execution = client.execution(task).await;
+            assert_eq!(execution["outcome"], Value::Null, "no question: {execution}");
+        }
+        open
+    })
+    .await
+}
+
+/// Returns the path of an interaction.
+fn place(question: &Value) -> String {
+    format!("/api/v1/interactions/{}", question["id"].as_str().unwrap())
+}
+
+/// Returns the interaction as it is now.
+async fn shown(client: &ServiceClient, question: &Value) -> Value {
+    client.get(&place(question)).await.json()
+}
+
+/// Answers a question; returns the status, and the state of the interaction or the code of the refusal.
+async fn answer(client: &ServiceClient, question: &Value, body: &Value) -> (u16, String) {
+    let told = client.post(&format!("{}/answer", place(question)), &body.to_string()).await;
+    let state = told.json()["state"].as_str().map(str::to_owned);
+    (told.status, state.unwrap_or_else(|| told.code()))
+}
+
+/// Returns the response to an answer that closed the question.
+fn answered() -> (u16, String) {
+    (200, "answered".to_owned())
+}
+
+/// Returns the verdicts about the tool calls of an agent, each with its source.
+async fn verdicts(client: &ServiceClient, agent: &str) -> Vec<(String, String)> {
+    let list = client.get(&format!("/api/v1/permission-decisions?agent={agent}")).await.json();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let decisions = list["decisions"].as_array().unwrap().iter();
+    decisions.map(|one| (text(&one["verdict"]), text(&one["by"]["source"]))).collect()
+}
+
+/// Returns the recorded verdict of a source.
+fn verdict(verdict: &str, source: &str) -> (String, String) {
+    (verdict.to_owned(), source.to_owned())
+}

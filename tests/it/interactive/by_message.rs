@@ -1,0 +1,139 @@
+//! Questions on the A2A task of an interactive agent, and answers in messages.
+
+use super::*;
+use crate::harness::door::{id, state};
+use crate::streams::{opened, read_to};
+
+/// Extensions that publish the questions of a task.
+const OWN: &str = "https://algonius.dev/a2a/ext/interactions/v1";
+const KAGENT: &str = "https://kagent.dev/extensions/hitl/v1";
+
+/// Sends a message with metadata to a task, and returns the task.
+async fn send(service: &Service, task: &str, text: &str, metadata: &Value) -> Value {
+    service.rpc("coder", "message/send", &reply(task, text, metadata)).await
+}
+
+fn reply(task: &str, text: &str, metadata: &Value) -> Value {
+    let mut params = message(text);
+    params["message"]["taskId"] = json!(task);
+    params["message"]["metadata"] = metadata.clone();
+    params
+}
+
+/// Starts a turn that asks for a tool call, and returns its task while the question is open.
+async fn paused(service: &Service) -> Value {
+    let task = service.send("coder", TOOL).await;
+    assert_eq!(state(&task), "input-required", "{task}");
+    task
+}
+
+#[tokio::test]
+async fn an_open_question_is_published_and_answered_by_a_word() {
+    for protocol in PROTOCOLS {
+        let service = started(&agent("coder", protocol, "")).await;
+        let task = paused(&service).await;
+        let card = service.rpc("coder", "agent/getAuthenticatedExtendedCard", &json!({})).await;
+        let offered = card["capabilities"]["extensions"].to_string();
+        assert!(offered.contains(OWN) && offered.contains(KAGENT), "{card}");
+        let said = &task["status"]["message"];
+        assert!(said["parts"][0]["text"].as_str().unwrap().contains("make test"), "{said}");
+        assert_eq!(said["extensions"], json!([OWN, KAGENT]), "{said}");
+        let published = &said["metadata"][OWN]["interactions"][0];
+        let asked = question(&service, &id(&task)).await;
+        assert_eq!(
+            (&published["id"], &published["digest"]),
+            (&asked["id"], &asked["question"]["digest"])
+        );
+        let refused = service.refused("coder", "message/send", reply(&id(&task), "hm", &json!({})));
+        assert_eq!(refused.await.1, "answer-invalid", "{protocol}");
+        let ended = send(&service, &id(&task), "Yes", &json!({})).await;
+        assert_eq!(outcome(&ended), completed("done"), "{protocol}: {ended}");
+        assert_eq!(ran(&service), 1, "{protocol}");
+        let by = &shown(&service, &asked).await["closed"]["by"];
+        assert_eq!((&by["name"], &by["channel"]), (&json!("operator"), &json!("a2a")), "{by}");
+    }
+}
+
+#[tokio::test]
+async fn a_structured_answer_counts_once_in_each_form() {
+    let service = started(&agent("coder", "acp", "")).await;
+    for form in [OWN, KAGENT] {
+        let task = paused(&service).await;
+        let asked = question(&service, &id(&task)).await;
+        let answer = |verdict: &str| match form {
+            OWN => json!({OWN: {"answers": [{"id": asked["id"], "verdict": verdict}]}}),
+            _ => json!({KAGENT: {"type": "tool_approval_response", "approvals": [
+                {"id": asked["id"], "approved": verdict == "allow"}
+            ]}}),
+        };
+        let ended = send(&service, &id(&task), "", &answer("deny")).await;
+        assert_eq!(outcome(&ended), completed("done"), "{form}: {ended}");
+        // A client that missed the response repeats the message.
+        let again = send(&service, &id(&task), "", &answer("deny")).await;
+        assert_eq!(id(&again), id(&ended), "{form}");
+        let other =
+            service.refused("coder", "message/send", reply(&id(&task), "", &answer("allow")));
+        assert_eq!(other.await.1, "interaction-closed", "{form}");
+    }
+    assert_eq!(ran(&service), 0);
+}
+
+#[tokio::test]
+async fn a_repeated_message_answers_no_later_question() {
+    let service = started(&agent("coder", "acp", "")).await;
+    let prompt = "[[tool Bash kind=execute command=one]] [[tool Bash kind=execute command=two]] [[say done]]";
+    let task = id(&service.send("coder", prompt).await);
+    let yes = reply(&task, "yes", &json!({}));
+    for _ in 0..2 {
+        let asks = service.rpc("coder", "message/send", &yes).await;
+        assert_eq!((state(&asks).as_str(), ran(&service)), ("input-required", 1), "{asks}");
+        let open = interactions(&service, &task, "open").await;
+        assert_eq!(open[0]["question"]["tool"]["command"], "two");
+    }
+    let ended = send(&service, &task, "no", &json!({})).await;
+    assert_eq!((outcome(&ended), ran(&service)), (completed("done"), 1), "{ended}");
+}
+
+#[tokio::test]
+async fn a_word_never_answers_several_questions() {
+    let service = started(&agent("coder", "acp", "")).await;
+    let task = service.begin("coder", "[[ask-twice one two]] [[say done]]").await;
+    until("two questions", async || {
+        (interactions(&service, &task, "open").await.len() == 2).then_some(())
+    })
+    .await;
+    let refused = service.refused("coder", "message/send", reply(&task, "yes", &json!({})));
+    assert_eq!(refused.await.1, "answer-invalid");
+    let open = interactions(&service, &task, "open").await;
+    let denial = |asked: &Value| json!({"id": asked["id"], "approved": false});
+    let approvals: Vec<_> = open.iter().map(denial).collect();
+    let all = json!({KAGENT: {"type": "tool_approval_response", "approvals": approvals}});
+    let ended = send(&service, &task, "", &all).await;
+    assert_eq!(outcome(&ended), completed("done"), "{ended}");
+    assert!(interactions(&service, &task, "open").await.is_empty());
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_a_question_and_1_0_goes_past_it() {
+    let service = started(&agent("coder", "acp", "")).await;
+    let body = ask("message/stream", &message(TOOL));
+    let mut stream = opened(&service, "coder", "0.3", &body).await;
+    let told = read_to(&mut stream, "\"final\":true").await;
+    let last = results(&told).pop().unwrap();
+    assert_eq!(last["status"]["state"], "input-required", "{last}");
+    assert!(last["status"]["message"]["metadata"][OWN].is_object(), "{last}");
+    let task = last["taskId"].as_str().unwrap();
+    let body = ask("SubscribeToTask", &json!({"id": task}));
+    let mut stream = opened(&service, "coder", "1.0", &body).await;
+    let told = read_to(&mut stream, "TASK_STATE_INPUT_REQUIRED").await;
+    assert!(!told.contains("statusUpdate"), "{told}");
+    send(&service, task, "yes", &json!({})).await;
+    let told = read_to(&mut stream, "TASK_STATE_COMPLETED").await;
+    assert!(told.contains("TASK_STATE_WORKING") && told.contains("done"), "{told}");
+}
+
+/// Returns the results of the events in a stream.
+fn results(told: &str) -> Vec<Value> {
+    let events = told.lines().filter_map(|line| line.strip_prefix("data:"));
+    events.map(|event| serde_json::from_str::<Value>(event).unwrap()["result"].clone()).collect()
+}

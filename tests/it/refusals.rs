@@ -1,0 +1,284 @@
+//! Integration tests of refusals before dispatch: each is written in the format of the path by which the request
+//! came, in the words of its version, and status and body agree.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, Service, Setup, fake};
+
+/// A path of A2A, the version that its caller names, and the format of its errors.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    line: &'static str,
+    version: Option<&'static str>,
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    JsonRpc,
+    Old,
+    Status,
+}
+
+const fn way(line: &'static str, version: Option<&'static str>, format: Format) -> Way {
+    Way { line, version, format }
+}
+
+/// Every kind of path in every version: none, each that is served, and others.
+const WAYS: &[Way] = &[
+    way("POST /agents/echo/v1", None, Format::JsonRpc),
+    way("POST /agents/echo/v1/", Some("0.3"), Format::JsonRpc),
+    way("POST /agents/echo/v1", Some("1.0"), Format::JsonRpc),
+    way("POST /agents/echo/v1", Some("7.0"), Format::JsonRpc),
+    way("POST /bots/echo/v1", Some("1.0"), Format::JsonRpc),
+    way("POST /agents/echo/v1/message:send", None, Format::Old),
+    way("POST /agents/echo/v1/message:stream", Some("0.3.0"), Format::Old),
+    way("GET /agents/echo/v1/tasks/x", Some("0.3"), Format::Old),
+    way("POST /agents/echo/v1/message:send", Some("1.0"), Format::Status),
+    way("POST /agents/echo/v1/message:stream", Some("1.0.1"), Format::Status),
+    way("GET /agents/echo/v1/tasks/x", Some("1.0"), Format::Status),
+    way("GET /agents/echo/v1/extendedAgentCard", Some("1.1"), Format::Status),
+    way("DELETE /bots/echo/v1/tasks/x/pushNotificationConfigs/y", Some("1.0"), Format::Status),
+];
+
+async fn sent(service: &Service, way: Way, further: &[String], body: &[u8]) -> Answer {
+    let version = way.version.map(|version| format!("A2A-Version: {version}"));
+    let has_type = further.iter().any(|line| line.starts_with("Content-Type:"));
+    let usual = "Content-Type: application/json".to_owned();
+    let headers: Vec<_> =
+        further.iter().cloned().chain(version).chain((!has_type).then_some(usual)).collect();
+    service.request(way.line, &headers, body).await
+}
+
+/// Sees that a refusal has this status, code and number of JSON-RPC, in the format of its way.
+fn expect(answer: &Answer, way: Way, (status, code, number): (u16, &str, i64)) {
+    let about = format!("{way:?} {answer:?}");
+    assert_eq!((answer.status, answer.code().as_str()), (status, code), "{about}");
+    assert_eq!(answer.header("content-type"), Some("application/json"), "{about}");
+    let document = answer.json();
+    let error = &document["error"];
+    let words = error["message"].as_str();
+    assert!(words.is_some_and(|words| !words.is_empty()), "{about}");
+    let info = match way.format {
+        Format::JsonRpc => {
+            assert_eq!((&document["jsonrpc"], &document["id"]), (&json!("2.0"), &Value::Null));
+            assert_eq!(error["code"], number, "{about}");
+            &error["data"]
+        }
+        Format::Old | Format::Status => {
+            assert_eq!(error["code"], status, "{about}");
+            assert!(error["status"].is_string(), "{about}");
+            &error["details"]
+        }
+    };
+    assert_eq!(info[0]["@type"], "type.googleapis.com/google.rpc.ErrorInfo", "{about}");
+    assert_eq!(info.as_array().map(Vec::len), Some(1), "{about}");
+    if way.format == Format::Old {
+        assert_eq!((&document["code"], &document["message"]), (&json!(number), &error["message"]));
+        assert_eq!(document["data"], info[0]["metadata"], "{about}");
+    } else {
+        let members: Vec<_> = document.as_object().unwrap().keys().collect();
+        let expected = if way.format == Format::JsonRpc { 3 } else { 1 };
+        assert_eq!(members.len(), expected, "{about}");
+    }
+}
+
+fn bearer(token: &str) -> String {
+    format!("Authorization: Bearer {token}")
+}
+
+fn agents() -> String {
+    fake("echo", "echo", "a2a.base_path = '/bots/echo'")
+}
+
+#[tokio::test]
+async fn unauthenticated_requests_are_refused_in_the_path_format() {
+    let setup = Setup::new(&format!("{}[lockout]\nfailures = 100\n", agents()));
+    let service = setup.start().await;
+    let wrong = [bearer(&"w".repeat(40))];
+    for way in WAYS.iter().copied() {
+        for headers in [&[][..], &wrong] {
+            let answer = sent(&service, way, headers, b"{}").await;
+            expect(&answer, way, (401, "unauthenticated", -32058));
+            assert_eq!(answer.header("www-authenticate"), Some("Bearer"), "{way:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn foreign_origins_and_hosts_are_refused_in_the_path_format() {
+    let service = Setup::new(&agents()).start().await;
+    for way in WAYS.iter().copied() {
+        let headers = [bearer(&service.token), "Origin: https://evil.example".to_owned()];
+        let answer = sent(&service, way, &headers, b"{}").await;
+        expect(&answer, way, (403, "origin-foreign", -32600));
+        let version = way.version.map(|version| format!("A2A-Version: {version}\r\n"));
+        let bytes = format!(
+            "{} HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n{}\r\n",
+            way.line,
+            version.unwrap_or_default()
+        );
+        let answer = Answer::read(&service.raw(bytes.as_bytes()).await).unwrap();
+        expect(&answer, way, (421, "host-unknown", -32600));
+    }
+}
+
+#[tokio::test]
+async fn a_locked_out_caller_is_refused_in_the_path_format() {
+    let service = Setup::new(&format!("{}[lockout]\nfailures = 1\n", agents())).start().await;
+    let wrong = [bearer(&"w".repeat(40))];
+    sent(&service, WAYS[0], &wrong, b"{}").await;
+    for way in WAYS.iter().copied() {
+        let answer = sent(&service, way, &wrong, b"{}").await;
+        expect(&answer, way, (429, "locked-out", -32057));
+        let wait: u32 = answer.header("retry-after").unwrap().parse().unwrap();
+        assert!(wait > 800, "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_rate_limited_call_is_refused_in_the_path_format() {
+    let limit = "a2a.rate_limit = { requests_per_second = 0.001, burst = 1 }\n";
+    let service = Setup::new(&format!("{}{limit}", agents())).start().await;
+    let good = [bearer(&service.token)];
+    sent(&service, WAYS[0], &good, b"{}").await;
+    for way in WAYS.iter().copied() {
+        let answer = sent(&service, way, &good, b"{}").await;
+        expect(&answer, way, (429, "rate-limited", -32057));
+        assert!(answer.header("retry-after").is_some(), "{answer:?}");
+    }
+}
+
+/// Ways whose body is read, in a version that is served.
+fn with_body() -> impl Iterator<Item = Way> {
+    let reads = |way: &&Way| way.line.starts_with("POST") && way.version != Some("7.0");
+    WAYS.iter().filter(reads).copied()
+}
+
+#[tokio::test]
+async fn long_late_and_mistyped_bodies_are_refused_in_the_format() {
+    let server = "max_body_bytes = 1024\nbody_timeout = 0.3";
+    let service = Setup::server(server, &agents()).start().await;
+    let good = bearer(&service.token);
+    for way in with_body() {
+        let long = "x".repeat(2000);
+        let answer = sent(&service, way, std::slice::from_ref(&good), long.as_bytes()).await;
+        expect(&answer, way, (413, "body-too-large", -32600));
+
+        let headers = [good.clone(), "Content-Type: text/plain".to_owned()];
+        let answer = sent(&service, way, &headers, b"{}").await;
+        expect(&answer, way, (415, "content-type-unsupported", -32005));
+
+        let version = way.version.map(|version| format!("A2A-Version: {version}\r\n"));
+        let bytes = format!(
+            "{} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{good}\r\n{}\
+             Content-Type: application/json\r\nContent-Length: 20\r\n\r\n{{",
+            way.line,
+            version.unwrap_or_default()
+        );
+        let answer = Answer::read(&service.raw(bytes.as_bytes()).await).unwrap();
+        expect(&answer, way, (408, "body-timeout", -32600));
+    }
+}
+
+#[tokio::test]
+async fn unserved_versions_and_paths_are_refused_in_the_path_format() {
+    let service = Setup::new(&agents()).start().await;
+    let good = [bearer(&service.token)];
+    let call = json!({"jsonrpc": "2.0", "id": null, "method": "SendMessage", "params": {}});
+    for version in ["1.1", "2.0", "latest"] {
+        let line = "GET /agents/echo/v1/tasks";
+        let way = way(line, Some(version), Format::Status);
+        let answer = sent(&service, way, &good, b"").await;
+        expect(&answer, way, (400, "version-unsupported", -32009));
+        assert_eq!(answer.json()["error"]["details"][0]["reason"], "VERSION_NOT_SUPPORTED");
+        let rpc = Way { line: "POST /agents/echo/v1", format: Format::JsonRpc, ..way };
+        let answer = sent(&service, rpc, &good, call.to_string().as_bytes()).await;
+        expect(&answer, rpc, (200, "version-unsupported", -32009));
+    }
+    let old = way("GET /agents/echo/v1/tasks", Some("0.2"), Format::Old);
+    expect(&sent(&service, old, &good, b"").await, old, (400, "version-unsupported", -32009));
+
+    for (version, format) in [(None, Format::Old), (Some("1.0"), Format::Status)] {
+        for line in ["GET /agents/echo/v1/nonsense", "GET /agents/echo/v1/tasks/%ff"] {
+            let way = way(line, version, format);
+            expect(&sent(&service, way, &good, b"").await, way, (404, "path-unknown", -32601));
+        }
+    }
+    for version in [None, Some("1.0")] {
+        let way = way("GET /agents/echo/v1", version, Format::JsonRpc);
+        let answer = sent(&service, way, &good, b"").await;
+        expect(&answer, way, (405, "method-not-allowed", -32600));
+        assert_eq!(answer.header("allow"), Some("POST"), "{answer:?}");
+    }
+}
+
+/// What is no path of A2A keeps the document of RFC 9457, whatever version its caller names.
+#[tokio::test]
+async fn other_paths_are_refused_with_a_problem_document() {
+    let service = Setup::server("public_card = false", &agents()).start().await;
+    for line in [
+        "GET /status",
+        "GET /api/v1/agents",
+        "GET /agents",
+        "GET /agents/echo/.well-known/agent-card.json",
+        "GET /agents/echo/v1/.well-known/agent-card.json",
+    ] {
+        for version in [None, Some("1.0")] {
+            let way = way(line, version, Format::Status);
+            let answer = sent(&service, way, &[], b"").await;
+            assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{line}");
+            assert_eq!((answer.status, &answer.json()["status"]), (401, &json!(401)), "{line}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_a2a_content_type_gets_errors_in_the_a2a_format() {
+    let service = Setup::new(&agents()).start().await;
+    let accept = "Accept: application/a2a+json".to_owned();
+    for (headers, status) in
+        [(vec![accept.clone()], 401), (vec![bearer(&service.token), accept], 404)]
+    {
+        let way = way("GET /agents/echo/v1/tasks/x", Some("1.0"), Format::Status);
+        let answer = sent(&service, way, &headers, b"").await;
+        let told = (answer.status, answer.header("content-type"));
+        assert_eq!(told, (status, Some("application/a2a+json")), "{answer:?}");
+        assert_eq!(answer.json()["error"]["code"], status, "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn results_of_1_0_have_the_a2a_type_by_default() {
+    let service = Setup::new(&agents()).start().await;
+    let (own, plain) = ("application/a2a+json", "application/json");
+    let message = json!({"message": {"messageId": "m", "role": "ROLE_USER",
+        "parts": [{"text": "x"}]}});
+    let send = "POST /agents/echo/v1/message:send";
+    let list = "GET /agents/echo/v1/tasks";
+    for (line, version, accept, kind, expected) in [
+        (list, "1.0", None, None, own),
+        (list, "1.0", Some("*/*"), None, own),
+        (list, "1.0", Some(plain), None, plain),
+        (list, "0.3", None, None, plain),
+        (list, "0.3", Some(own), None, own),
+        (send, "1.0", None, Some(own), own),
+        (send, "1.0", Some(own), Some(plain), own),
+        (send, "1.0", Some(plain), Some(own), plain),
+        (send, "1.0", Some("*/*"), Some(plain), plain),
+    ] {
+        let body = if kind.is_some() { message.to_string() } else { String::new() };
+        let headers: Vec<_> = [
+            Some(bearer(&service.token)),
+            Some(format!("A2A-Version: {version}")),
+            accept.map(|accept| format!("Accept: {accept}")),
+            kind.map(|kind| format!("Content-Type: {kind}")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let answer = service.request(line, &headers, body.as_bytes()).await;
+        let told = (answer.status, answer.header("content-type"));
+        assert_eq!(told, (200, Some(expected)), "{line} {headers:?}");
+    }
+}

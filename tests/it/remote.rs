@@ -1,0 +1,201 @@
+//! Agents of another service: two real services, of which one calls the other in each version and binding.
+
+mod dialogue;
+mod faults;
+mod hops;
+
+use serde_json::Value;
+
+use crate::harness::door::{completed, failed, outcome, state};
+use crate::harness::{Service, Setup, message, until};
+use crate::streams::{opened, read_to};
+
+/// Agent ids of the caller, with the version and the binding of each, and the path of the interface at the other
+/// service.
+const WAYS: [(&str, &str, &str, &str); 4] = [
+    ("new-rpc", "1.0", "jsonrpc", "/v1"),
+    ("new-http", "1.0", "http+json", "/v1"),
+    ("old-rpc", "0.3", "jsonrpc", "/v1"),
+    ("old-http", "0.3", "http+json", ""),
+];
+
+/// Agent of the other service. It writes its answer in two pieces: the second one after the file `HERE/go-WORD` is
+/// there. It fails, refuses, makes an artifact, asks or starts anew for the words of that name.
+const WORKER: &str = r#"
+[agents.worker]
+command = "sh"
+args = ["-c", '''
+read word
+echo "start $word" >> HERE/log
+case "$word" in
+  fail) echo '{"type":"failed","message":"no such order"}'; exit 0;;
+  reject) echo '{"type":"rejected","message":"not my trade"}'; exit 0;;
+  ask) echo '{"type":"input_required","text":"which colour?"}'; exit 0;;
+  again) if [ -e HERE/tried ]; then printf '{"type":"text","text":"second try"}\n'; exit 0; fi
+    touch HERE/tried; printf '{"type":"text","text":"first try, half"}\n'; exit 75;;
+  make) echo '{"type":"artifact","id":"sheet","name":"sheet.csv","file":{"name":"sheet.csv","text":"a,b"}}'; exit 0;;
+esac
+printf '{"type":"text","text":"first %s, "}\n' "$word"
+until [ -e HERE/go ] || [ -e "HERE/go-$word" ]; do sleep 0.05; done
+printf '{"type":"text","text":"then the rest"}\n'
+echo "end $word" >> HERE/log
+''']
+output = "events"
+sandbox.writable = ['HERE']
+transient_exit_codes = [75]
+retry.base = 0.01
+"#;
+
+/// Returns the configuration of one remote agent.
+fn remote(id: &str, url: &str, settings: &str) -> String {
+    format!(
+        "[agents.{id}]\nkind = 'remote'\nretry.max = 0\n[agents.{id}.remote]\nurl = '{url}'\n{settings}\n"
+    )
+}
+
+/// Returns the configuration of all ways to an agent of another service, with the token in a variable.
+fn ways(other: &Service, agent: &str, token: &str) -> String {
+    let way = |(id, version, binding, path): &(&str, &str, &str, &str)| {
+        let url = format!("http://{}/agents/{agent}{path}", other.address);
+        let settings =
+            format!("version = '{version}'\nbinding = '{binding}'\ntoken_env = '{token}'");
+        remote(id, &url, &settings)
+    };
+    WAYS.iter().map(way).collect()
+}
+
+/// Starts both services: the caller, and the one that has the worker.
+async fn pair() -> (Service, Service) {
+    let other = Service::start(WORKER).await;
+    let setup = Setup::new(&ways(&other, "worker", "OTHER_TOKEN"));
+    let caller = setup.env("OTHER_TOKEN", &other.token).start().await;
+    (caller, other)
+}
+
+#[tokio::test]
+async fn a_remote_agent_answers_in_each_version_and_binding() {
+    let (caller, other) = pair().await;
+    other.setup.open("go");
+    for (id, ..) in WAYS {
+        let task = caller.send(id, id).await;
+        assert_eq!(outcome(&task), completed(&format!("first {id}, then the rest")), "{id}");
+    }
+}
+
+#[tokio::test]
+async fn remote_text_is_streamed_before_the_remote_end() {
+    let (caller, other) = pair().await;
+    for (id, ..) in WAYS {
+        let body = crate::harness::ask("message/stream", &message(id));
+        let mut stream = opened(&caller, id, "0.3", &body).await;
+        let begun = read_to(&mut stream, "first").await;
+        assert!(begun.contains(&format!("first {id}")), "{id}: {begun}");
+        assert!(!other.setup.read("log").contains(&format!("end {id}")), "{id}");
+        other.setup.open(&format!("go-{id}"));
+        let rest = read_to(&mut stream, "\"final\":true").await;
+        assert!(rest.contains("rest\"") && rest.contains("completed"), "{id}: {rest}");
+    }
+}
+
+#[tokio::test]
+async fn cancelling_a_task_cancels_the_remote_task() {
+    let (caller, other) = pair().await;
+    let mut log = String::new();
+    for (id, ..) in WAYS {
+        let task = caller.begin(id, id).await;
+        log.push_str(&format!("start {id}\n"));
+        other.setup.written("log", &log).await;
+        assert_eq!(state(&caller.cancel(id, &task).await), "canceled", "{id}");
+        let executions = other.get("/api/v1/executions").await.json();
+        assert_eq!(executions["executions"][0]["state"], "cancelled", "{id}: {executions}");
+    }
+}
+
+#[tokio::test]
+async fn the_remote_outcome_is_the_outcome() {
+    let (caller, _other) = pair().await;
+    for (id, ..) in WAYS {
+        let task = caller.send(id, "fail").await;
+        assert_eq!(outcome(&task), failed("agent-reported"), "{id}");
+        let text = task.pointer("/status/message/parts/0/text").and_then(Value::as_str).unwrap();
+        assert!(text.contains("no such order"), "{id}: {text}");
+        let task = caller.send(id, "reject").await;
+        assert_eq!(outcome(&task), ("rejected".to_owned(), "agent-rejected".to_owned()), "{id}");
+        let task = caller.send(id, "make").await;
+        let part = &task["artifacts"][0]["parts"][0];
+        assert_eq!(part["file"]["bytes"], "YSxi", "{id}: {task}");
+        assert_eq!(part["file"]["name"], "sheet.csv", "{id}: {task}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_restarted_remotely_replaces_the_old_one() {
+    let (caller, other) = pair().await;
+    for (id, ..) in WAYS {
+        _ = std::fs::remove_file(other.setup.here().join("tried"));
+        let task = caller.send(id, "again").await;
+        assert_eq!(outcome(&task), completed("second try"), "{id}: {task}");
+    }
+}
+
+#[tokio::test]
+async fn the_kind_of_an_agent_is_shown() {
+    let (caller, other) = pair().await;
+    assert_eq!(caller.agent("new-rpc").await["kind"], "remote");
+    assert_eq!(other.agent("worker").await["kind"], "program");
+    let entry = caller.get("/api/v1/agents/old-http").await.json();
+    assert_eq!(entry["kind"], "remote");
+    let card = caller.get("/agents/new-rpc/.well-known/agent-card.json").await.json();
+    let extensions = card["capabilities"]["extensions"].as_array().unwrap();
+    let kind = |extension: &&Value| extension["uri"] == "https://algonius.dev/a2a/ext/kind/v1";
+    assert_eq!(extensions.iter().find(kind).unwrap()["description"], "Kind of the agent: remote.");
+    let shown = caller.command(&["agents", "show", "new-rpc"], "").await;
+    assert!(shown.stdout.contains("kind          remote"), "{shown:?}");
+    for fact in ["sandbox", "boundary", "resources"] {
+        assert!(!shown.stdout.contains(fact), "{shown:?}");
+    }
+    let status = caller.command(&["status"], "").await;
+    assert!(status.stdout.contains("kind remote"), "{status:?}");
+    assert!(!status.stdout.contains("boundary"), "{status:?}");
+    let checked = caller.command(&["check"], "").await;
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+}
+
+/// Facts about processes: a program has all of them, and a remote agent has none.
+#[tokio::test]
+async fn a_remote_agent_shows_no_facts_about_processes() {
+    let (caller, other) = pair().await;
+    let facts = |shown: &Value| {
+        let keys = ["enforcement", "isolation", "boundary", "resources", "program"];
+        keys.into_iter().filter(|key| shown.get(key).is_some()).collect::<Vec<_>>()
+    };
+    let of_program = facts(&other.agent("worker").await);
+    assert!(of_program.starts_with(&["enforcement"]) && of_program.contains(&"boundary"));
+    assert!(facts(&caller.agent("new-rpc").await).is_empty());
+    for path in ["/api/v1/agents/new-rpc", "/api/v1/agents/old-http"] {
+        let detail = caller.get(path).await.json();
+        assert!(facts(&detail).is_empty() && facts(&detail["status"]).is_empty(), "{detail}");
+    }
+    let extensions = async |service: &Service, agent: &str| {
+        let card = service.get(&format!("/agents/{agent}/.well-known/agent-card.json")).await;
+        card.json().pointer("/capabilities/extensions").unwrap().to_string()
+    };
+    let (program, remote) =
+        (extensions(&other, "worker").await, extensions(&caller, "new-rpc").await);
+    for fact in ["ext/stderr/v1", "ext/isolation/v1"] {
+        assert!(program.contains(fact) && !remote.contains(fact), "{program} {remote}");
+    }
+}
+
+#[tokio::test]
+async fn a_remote_token_is_never_shown() {
+    let (caller, other) = pair().await;
+    other.setup.open("go");
+    // The worker repeats its message, here the token by which it was reached.
+    let task = caller.send("new-rpc", &other.token).await;
+    assert!(!task.to_string().contains(&other.token), "{task}");
+    until("the log", async || (!caller.said().is_empty()).then_some(())).await;
+    assert!(!caller.said().contains(&other.token));
+    let ledger = String::from_utf8_lossy(&caller.setup.ledger()).into_owned();
+    assert!(!ledger.contains(&other.token));
+}

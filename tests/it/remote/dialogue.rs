@@ -1,0 +1,44 @@
+//! Questions of a remote agent, and conversations with it.
+
+use serde_json::json;
+
+use super::{WAYS, pair};
+use crate::harness::door::{completed, id, outcome, state};
+use crate::harness::message;
+
+#[tokio::test]
+async fn a_remote_question_is_passed_on_and_answered() {
+    let (caller, other) = pair().await;
+    other.setup.open("go");
+    for (way, ..) in WAYS {
+        let task = caller.send(way, "ask").await;
+        assert_eq!(state(&task), "input-required", "{way}: {task}");
+        let text = &task["status"]["message"]["parts"][0]["text"];
+        assert_eq!(text, "which colour?", "{way}");
+        let mut answer = message("blue");
+        answer["message"]["taskId"] = json!(id(&task));
+        let task = caller.rpc(way, "message/send", &answer).await;
+        assert_eq!(outcome(&task), completed("first blue, then the rest"), "{way}: {task}");
+        // The answer went to the task that asked: one execution, whose second turn it was.
+        let executions = other.get("/api/v1/executions").await.json();
+        assert_eq!(executions["executions"][0]["state"], "completed", "{way}: {executions}");
+    }
+    let executions = other.get("/api/v1/executions").await.json();
+    assert_eq!(executions["executions"].as_array().unwrap().len(), WAYS.len());
+}
+
+#[tokio::test]
+async fn a_conversation_keeps_one_remote_context() {
+    let (caller, other) = pair().await;
+    other.setup.open("go");
+    let first = caller.send("new-rpc", "one").await;
+    let mut next = message("two");
+    next["message"]["contextId"] = first["contextId"].clone();
+    caller.rpc("new-rpc", "message/send", &next).await;
+    caller.send("new-rpc", "three").await;
+    let executions = other.get("/api/v1/executions").await.json();
+    let context = |number: usize| executions["executions"][number]["contextId"].clone();
+    assert!(context(0).is_string(), "{executions}");
+    assert_eq!(context(1), context(2), "{executions}");
+    assert_ne!(context(0), context(1), "{executions}");
+}

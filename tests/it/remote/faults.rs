@@ -1,0 +1,86 @@
+//! Remote agents that cannot be reached, refuse the call, or answer with something else.
+
+use std::net::SocketAddr;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpSocket};
+
+use super::{WORKER, remote, ways};
+use crate::harness::door::{failed, outcome};
+use crate::harness::{Service, Setup};
+
+/// Answers each connection with these bytes.
+async fn answering(answer: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut bytes = [0; 65536];
+            _ = stream.read(&mut bytes).await;
+            _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    address
+}
+
+async fn told(answer: &'static str) -> (Value, Value) {
+    let url = format!("http://{}", answering(answer).await);
+    let caller = Service::start(&remote("far", &url, "")).await;
+    let id = caller.begin("far", "hello").await;
+    let task = crate::harness::until("an end or a deferral", async || {
+        let task = caller.task("far", &id).await;
+        let is_told = task.pointer("/status/message/metadata").is_some();
+        is_told.then_some(task)
+    })
+    .await;
+    (task, caller.execution(&id).await)
+}
+
+#[tokio::test]
+async fn a_wrong_remote_token_is_reported_as_not_authenticated() {
+    let other = Service::start(WORKER).await;
+    for way in super::WAYS {
+        // Each in a service of its own: the account of a refused credential is closed for the others.
+        let setup = Setup::new(&ways(&other, "worker", "WRONG"));
+        let caller = setup.env("WRONG", "no-token-of-the-other-service-0001").start().await;
+        let task = caller.send(way.0, "hello").await;
+        assert_eq!(outcome(&task), failed("not-authenticated"), "{}: {task}", way.0);
+    }
+    assert_eq!(other.setup.read("log"), "");
+}
+
+#[tokio::test]
+async fn an_unreachable_remote_agent_is_a_transient_failure() {
+    // A socket that is bound and does not listen refuses connections, and no other program gets its port.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let url = format!("http://{}", socket.local_addr().unwrap());
+    let caller = Service::start(&remote("far", &url, "")).await;
+    let task = caller.send("far", "hello").await;
+    assert_eq!(outcome(&task), failed("agent-transient"), "{task}");
+    let text = task.pointer("/status/message/parts/0/text").unwrap().as_str().unwrap();
+    assert!(text.contains("cannot be reached") && !text.contains("127.0.0.1"), "{text}");
+}
+
+#[tokio::test]
+async fn a_remote_answer_that_is_not_a2a_is_a_permanent_failure() {
+    for answer in [
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\nhome",
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\ndata: x\n\n",
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 13\r\n\r\n{\"result\":{}}",
+        "HTTP/1.1 307 Moved\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
+    ] {
+        let (task, _) = told(answer).await;
+        assert_eq!(outcome(&task), failed("agent-permanent"), "{answer}: {task}");
+    }
+}
+
+#[tokio::test]
+async fn a_remote_rate_limit_is_respected() {
+    let (task, execution) =
+        told("HTTP/1.1 429 Too Many Requests\r\nRetry-After: 3600\r\nContent-Length: 0\r\n\r\n")
+            .await;
+    let text = task.to_string() + &execution.to_string();
+    assert!(text.contains("rate-limit") && text.contains("\"until\""), "{text}");
+}

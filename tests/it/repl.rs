@@ -1,0 +1,193 @@
+//! Real interactive programs: a prompt without a line end tells where their answers end.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use algonius_skips::skip_without;
+use nix::unistd::Uid;
+use serde_json::json;
+
+use crate::harness::door::{completed, failed, outcome};
+use crate::harness::{Service, message, until};
+
+/// The user without rights, as which a database may be started.
+const NOBODY: u32 = 65534;
+/// Where tests and agents find programs.
+const FOLDERS: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
+
+/// An agent whose program is kept for a conversation.
+fn kept(command: &str, turn: &str) -> String {
+    format!(
+        "[agents.repl]\ncommand = 'sh'\nargs = ['-c', '''exec {command}''']\n\
+         mode = 'interactive'\nmax_concurrent = 2\n[agents.repl.turn]\n{turn}\n"
+    )
+}
+
+/// The outcome of a message in one conversation.
+async fn say(service: &Service, text: &str) -> (String, String) {
+    let mut params = message(text);
+    params["message"]["contextId"] = json!("c");
+    outcome(&service.rpc("repl", "message/send", &params).await)
+}
+
+fn find(program: &str) -> Option<PathBuf> {
+    FOLDERS.iter().map(|folder| Path::new(folder).join(program)).find(|file| file.exists())
+}
+
+/// Whether a program is installed; the test is counted as skipped where it is not.
+fn has(program: &str) -> bool {
+    let is_there = find(program).is_some();
+    if !is_there {
+        skip_without(program);
+    }
+    is_there
+}
+
+#[tokio::test]
+async fn a_python_repl_answers_and_keeps_its_state() {
+    if !has("python3") {
+        return;
+    }
+    let service = Service::start(&kept("python3 -i -q -u 2>&1", "prompt = '>>> '")).await;
+    assert_eq!(say(&service, "1 + 1").await, completed("2\n"));
+    assert_eq!(say(&service, "x = 20").await, completed(""), "an assignment prints nothing");
+    assert_eq!(say(&service, "x + 1").await, completed("21\n"));
+    // The prompt follows text on the same line.
+    assert_eq!(say(&service, "print('no end', end='')").await, completed("no end"));
+    let (state, text) = say(&service, "1 / 0").await;
+    assert_eq!(state, "completed");
+    assert!(text.ends_with("ZeroDivisionError: division by zero\n"), "{text}");
+    let long = say(&service, "print('\\n'.join(str(i) for i in range(20000)))").await.1;
+    assert_eq!((long.lines().count(), long.lines().last()), (20_000, Some("19999")));
+    assert_eq!(say(&service, "x").await, completed("20\n"), "one process served all of them");
+}
+
+#[tokio::test]
+async fn sqlite_answers_without_the_repeated_message() {
+    if !has("sqlite3") {
+        return;
+    }
+    let turn = "prompt = 'sqlite> '\necho = true";
+    let service = Service::start(&kept("sqlite3 -interactive 2>&1", turn)).await;
+    assert_eq!(say(&service, "create table t (a, b);").await, completed(""));
+    assert_eq!(say(&service, "insert into t values (1, 'one'), (2, 'two');").await, completed(""));
+    assert_eq!(say(&service, "select * from t;").await, completed("1|one\n2|two\n"));
+    let (_, text) = say(&service, "select unknown_column;").await;
+    assert!(text.contains("no such column: unknown_column"), "{text}");
+    assert_eq!(say(&service, "select count(*) from t;").await, completed("2\n"));
+}
+
+#[tokio::test]
+async fn bc_answers_with_a_prompt_that_the_message_prints() {
+    if !has("bc") {
+        return;
+    }
+    let turn = "prompt = 'calc> '\nprompt_at_start = false\n\
+                message = \"{{ input }}\\nprint \\\"calc> \\\"\\n\"";
+    let service = Service::start(&kept("bc -q 2>&1", turn)).await;
+    assert_eq!(say(&service, "6 * 7").await, completed("42\n"));
+    assert_eq!(say(&service, "n = 5").await, completed(""));
+    assert_eq!(say(&service, "n ^ 2").await, completed("25\n"));
+    let (_, text) = say(&service, "1 / 0").await;
+    assert!(text.to_lowercase().contains("divide by zero"), "{text}");
+    assert_eq!(say(&service, "n").await, completed("5\n"));
+}
+
+/// A database of the user without rights, on a socket in a folder of its own. Dropping it stops it.
+struct Database {
+    folder: tempfile::TempDir,
+    programs: PathBuf,
+}
+
+impl Database {
+    /// Makes and starts one; `None` where the server is not installed.
+    async fn start() -> Option<Self> {
+        let installed = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+        let programs = installed.map(|entry| entry.path().join("bin"));
+        let programs = programs.filter(|bin| bin.join("initdb").exists()).max()?;
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        if Uid::effective().is_root() {
+            chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        let database = Self { folder, programs };
+        let data = database.folder.path().join("data").display().to_string();
+        database.run("initdb", &["-D", &data, "-U", "tester", "--auth=trust", "-N"]);
+        let options = format!("-k {} -c listen_addresses=''", database.folder.path().display());
+        database.run("pg_ctl", &["-D", &data, "-o", &options, "-w", "start"]);
+        Some(database)
+    }
+
+    fn run(&self, program: &str, words: &[&str]) {
+        let program = self.programs.join(program).display().to_string();
+        let rights = [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}")];
+        let mut command = match Uid::effective().is_root() {
+            true => {
+                let mut command = Command::new("setpriv");
+                command.args(rights).args(["--clear-groups", &program]);
+                command
+            }
+            false => Command::new(program),
+        };
+        command.current_dir(self.folder.path()).args(words);
+        let done = command.stdin(Stdio::null()).stdout(Stdio::null()).status().unwrap();
+        assert!(done.success(), "{words:?}: {done}");
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let data = self.folder.path().join("data").display().to_string();
+        self.run("pg_ctl", &["-D", &data, "-m", "immediate", "stop"]);
+    }
+}
+
+#[tokio::test]
+async fn psql_answers_with_a_prompt_that_the_message_prints() {
+    let database = if has("psql") { Database::start().await } else { return };
+    let Some(database) = database else { return skip_without("psql") };
+    let place = database.folder.path().display();
+    let turn = "prompt = 'psql> '\nprompt_at_start = false\n\
+                message = \"{{ input }}\\n\\\\echo -n 'psql> '\\n\"";
+    let command = format!("psql -X -q -A -t -h {place} -U tester postgres 2>&1");
+    let service = Service::start(&kept(&command, turn)).await;
+    assert_eq!(say(&service, "select 6 * 7;").await, completed("42\n"));
+    assert_eq!(say(&service, "create temp table t (a int);").await, completed(""));
+    assert_eq!(say(&service, "insert into t values (1), (2);").await, completed(""));
+    assert_eq!(say(&service, "select sum(a) from t;").await, completed("3\n"), "one session");
+    let (_, text) = say(&service, "select nothing;").await;
+    assert!(text.contains("column \"nothing\" does not exist"), "{text}");
+}
+
+/// The program goes on after what the pattern took for the end.
+#[tokio::test]
+async fn a_premature_turn_end_fails_with_its_configuration_key() {
+    if !has("python3") {
+        return;
+    }
+    let service = Service::start(&kept("python3 -i -q -u 2>&1", "end_regex = '^'")).await;
+    let task = say(&service, "print('\\n1\\n2')").await;
+    assert_eq!(task, failed("empty-answer"));
+    let list = service.get("/api/v1/executions?limit=1").await.json();
+    let why = list["executions"][0]["error"]["message"].as_str().unwrap();
+    assert!(why.contains("`turn.end_regex`"), "{why}");
+}
+
+/// A prompt that never comes: the deadline ends the turn, and the program does not stay.
+#[tokio::test]
+async fn a_missing_prompt_ends_with_the_deadline() {
+    if !has("python3") {
+        return;
+    }
+    let agent = kept("python3 -i -q -u 2>&1", "prompt = 'In [1]: '")
+        .replace("mode =", "timeout = 1.5\nstop_grace = 0.2\nmode =");
+    let service = Service::start(&agent).await;
+    let (state, why) = say(&service, "1 + 1").await;
+    assert_eq!((state.as_str(), why.as_str()), ("failed", "execution-timeout"));
+    until("an empty pool", async || {
+        service.agent("repl").await["pooledProcesses"].is_null().then_some(())
+    })
+    .await;
+}

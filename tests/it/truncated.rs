@@ -1,0 +1,102 @@
+//! Answers that are longer than an agent may give: every interface to such an
+//! answer reports it beside the text.
+
+use serde_json::{Value, json};
+
+use crate::harness::door::id;
+use crate::harness::{Service, ServiceClient, message};
+
+/// Three ways to give an answer of 50,000 bytes of which 10,000 are kept, and an artifact that does not
+/// fit whole.
+const AGENTS: &str = r#"
+[agents.plain]
+command = "sh"
+args = ["-c", "yes 123456789 | head -n 5000"]
+max_output_bytes = 10_000
+[agents.file]
+command = "sh"
+args = ["-c", "yes 123456789 | head -n 5000 > \"$1\"", "-", "{{ output_file }}"]
+output = "file"
+max_output_bytes = 10_000
+[agents.teller]
+command = "sh"
+args = ["-c", '''yes '{"type":"text","text":"123456789 "}' | head -n 5000''']
+output = "events"
+max_output_bytes = 10_000
+[agents.maker]
+command = "sh"
+args = ["-c", '''
+echo '{"type":"artifact","id":"a","text":"begun ","last":false}'
+yes '{"type":"artifact","id":"a","text":"123456789 ","append":true,"last":false}' | head -n 200
+''']
+output = "events"
+max_output_bytes = 10_000
+[agents.short]
+command = "cat"
+"#;
+
+/// The first artifact of a task over HTTP.
+async fn by_rest(client: &ServiceClient, agent: &str, id: &str, version: &str) -> Value {
+    let headers =
+        [format!("Authorization: Bearer {}", client.token), format!("A2A-Version: {version}")];
+    let line = format!("GET /agents/{agent}/v1/tasks/{id}");
+    let mut task = client.request(&line, &headers, b"").await.json();
+    task["artifacts"][0].take()
+}
+
+/// The last artifact update of a stream.
+async fn streamed(client: &ServiceClient, agent: &str) -> Value {
+    let answer = client.call(agent, "message/stream", &message("hello")).await;
+    let lines = answer.body.lines().filter_map(|line| line.strip_prefix("data: "));
+    let mut events =
+        lines.map(|line| serde_json::from_str::<Value>(line).unwrap()["result"].take());
+    events.rfind(|event| event["kind"] == "artifact-update").unwrap()
+}
+
+/// Returns the number of missing bytes from an artifact's metadata.
+fn dropped(artifact: &Value) -> u64 {
+    artifact["metadata"]["truncated"]["droppedBytes"].as_u64().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_truncated_answer_is_marked_on_every_interface() {
+    let service = Service::start(AGENTS).await;
+    for agent in ["plain", "file", "teller"] {
+        let task = service.send(agent, "hello").await;
+        let (execution, artifact) = (id(&task), &task["artifacts"][0]);
+        let text = artifact["parts"][0]["text"].as_str().unwrap();
+        let (head, tail) = text.split_once("\n[... ").unwrap();
+        let (missing, tail) = tail.split_once(" bytes were dropped ...]\n").unwrap();
+        let missing: u64 = missing.parse().unwrap();
+        assert_eq!(dropped(artifact), missing, "{agent}");
+        assert_eq!((head.len() + tail.len()) as u64 + missing, 50_000, "{agent}");
+        let looked_up = service.task(agent, &execution).await;
+        assert_eq!(dropped(&looked_up["artifacts"][0]), missing, "{agent}");
+        for version in ["0.3", "1.0"] {
+            let artifact = by_rest(&service, agent, &execution, version).await;
+            assert_eq!(dropped(&artifact), missing, "{agent} {version}: {artifact}");
+        }
+        let last = streamed(&service, agent).await;
+        assert_eq!((dropped(&last["artifact"]), &last["lastChunk"]), (missing, &json!(true)));
+        let detail = service.execution(&execution).await;
+        assert_eq!(detail["outputDropped"], missing, "{agent}");
+        let channel = if agent == "plain" { "stdout" } else { "answer" };
+        assert_eq!(detail["attempts"][0]["dropped"][channel], missing, "{agent}");
+    }
+    let whole = service.send("short", "hello").await;
+    assert_eq!(whole["artifacts"][0]["metadata"], Value::Null, "{whole}");
+    assert_eq!(service.execution(&id(&whole)).await["outputDropped"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_truncated_artifact_is_marked_and_ends() {
+    let service = Service::start(AGENTS).await;
+    let task = service.send("maker", "hello").await;
+    let artifact = &task["artifacts"][0];
+    assert!(dropped(artifact) > 0, "{artifact}");
+    let last = streamed(&service, "maker").await;
+    assert_eq!(last["lastChunk"], true);
+    assert_eq!(dropped(&last["artifact"]), dropped(artifact));
+    let warnings = task["metadata"]["warnings"].as_array().unwrap();
+    assert!(warnings[0].as_str().unwrap().ends_with(" were not stored"), "{warnings:?}");
+}

@@ -1,0 +1,161 @@
+//! What a person reads of tasks, schedules and usage: sentences with times, tokens and cost, lost contexts.
+
+use serde_json::{Value, json};
+
+use crate::harness::door::{id, outcome};
+use crate::harness::{Service, message, until};
+
+/// Counts tokens and cost by events.
+const COUNTS: &str = r#"
+[agents.counts]
+command = "sh"
+args = ["-c", '''cat >/dev/null
+echo '{"type":"status","text":"reading the diff"}'
+echo '{"type":"usage","input_tokens":1200,"output_tokens":34,"cost_usd":0.0125}'
+echo '{"type":"text","text":"the answer"}' ''']
+output = "events"
+"#;
+
+const FAILS: &str = r#"
+[agents.fails]
+command = "sh"
+args = ["-c", 'for i in $(seq 60); do echo "line $i" >&2; done; echo "no licence" >&2; exit 7']
+"#;
+
+/// Answers each message, and ends when it is told to.
+const KEPT: &str = "session_timeout_min = 0.05\n[agents.kept]\ncommand = 'FAKE'\nargs = ['turns']\n\
+    mode = 'interactive'\nstop_grace = 0.3\n[agents.kept.turn]\nend_line = 'END'\n";
+
+#[tokio::test]
+async fn tokens_and_cost_are_counted_without_a_budget() {
+    let service = Service::start(&format!("{COUNTS}[agents.echo]\ncommand = 'cat'\n")).await;
+    for _ in 0..2 {
+        assert_eq!(outcome(&service.send("counts", "x").await).0, "completed");
+    }
+    service.send("echo", "x").await;
+    let report = service.get("/api/v1/usage").await.json();
+    let entries = report["entries"].as_array().unwrap();
+    assert_eq!(entries.len(), 1, "{report}");
+    let entry = &entries[0];
+    assert_eq!((&entry["agent"], &entry["inputTokens"]), (&json!("counts"), &json!(2400)));
+    assert_eq!((&entry["outputTokens"], &entry["costMicros"]), (&json!(68), &json!(25_000)));
+    assert_eq!(report["total"]["costMicros"], 25_000);
+    let of_echo = service.get("/api/v1/usage?agent=echo&days=1").await.json();
+    assert_eq!(of_echo["entries"], json!([]));
+    for wrong in ["?days=0", "?days=367", "?day=1", "?agent=%20"] {
+        let answer = service.get(&format!("/api/v1/usage{wrong}")).await;
+        assert_eq!(answer.status, 400, "{wrong}");
+    }
+    let list = service.get("/api/v1/executions?agent=counts&limit=1").await.json();
+    assert_eq!(list["executions"][0]["usage"]["inputTokens"], 1200, "{list}");
+}
+
+#[tokio::test]
+async fn usage_is_printed_by_day_and_by_task() {
+    let service = Service::start(&format!("{COUNTS}[agents.echo]\ncommand = 'cat'\n")).await;
+    service.send("counts", "x").await;
+    service.send("counts", "x").await;
+    let printed = service.command(&["usage"], "").await.stdout;
+    let row = printed.lines().nth(1).unwrap_or_else(|| panic!("{printed}"));
+    let cells: Vec<_> = row.split_whitespace().collect();
+    assert_eq!(cells[1..], ["counts", "-", "2400", "-", "68", "$0.025000"], "{printed}");
+    let printed = service.command(&["usage", "--tasks", "--agent", "counts"], "").await.stdout;
+    assert!(printed.contains("$0.012500") && printed.lines().count() == 3, "{printed}");
+    let none = service.command(&["usage", "--agent", "echo"], "").await.stdout;
+    assert!(none.starts_with("no agent has counted anything from "), "{none}");
+}
+
+#[tokio::test]
+async fn a_task_is_described_in_sentences_with_times() {
+    let service = Service::start(COUNTS).await;
+    let task = id(&service.send("counts", "look at this").await);
+    let shown = service.command(&["tasks", "show", &task], "").await.stdout;
+    for sentence in [
+        "asked: look at this",
+        "attempt 1 starts",
+        "the agent says: reading the diff",
+        "used 1200 input tokens, 34 output tokens, $0.012500",
+        "the answer is complete",
+        "completed",
+    ] {
+        let line = shown.lines().find(|line| line.ends_with(&format!("Z  {sentence}")));
+        assert!(line.is_some_and(|line| line.starts_with("20")), "{sentence}: {shown}");
+    }
+    assert!(
+        shown.contains("\nused     1200 input tokens, 34 output tokens, $0.012500\n"),
+        "{shown}"
+    );
+    for internal in ["{", "process-started", "cpuMs", "pid", "state-changed"] {
+        assert!(!shown.contains(internal), "{internal}: {shown}");
+    }
+    let events = service.command(&["tasks", "show", &task, "--events"], "").await.stdout;
+    assert!(events.contains(r#" state-changed {"from":"idle""#), "{events}");
+}
+
+#[tokio::test]
+async fn protocol_events_are_shown_as_the_answer() {
+    let service = Service::start(COUNTS).await;
+    let task = id(&service.send("counts", "look at this").await);
+    let watched = service.command(&["tasks", "watch", &task], "").await;
+    assert_eq!(watched.stdout, "the answer", "{watched:?}");
+    assert!(watched.stderr.contains("Z  the agent says: reading the diff"), "{watched:?}");
+    let logs = service.command(&["logs", "--agent", "counts"], "").await.stdout;
+    assert!(logs.contains(&format!("counts {task} answer: the answer\n")), "{logs}");
+    assert!(!logs.contains('{'), "{logs}");
+    let raw = service.command(&["logs", "--agent", "counts", "--output"], "").await.stdout;
+    assert!(raw.contains(r#"stdout: {"type":"status""#), "{raw}");
+}
+
+#[tokio::test]
+async fn a_failure_shows_the_last_lines_of_standard_error() {
+    let service = Service::start(FAILS).await;
+    let task = id(&service.send("fails", "x").await);
+    let watched = service.command(&["tasks", "watch", &task], "").await;
+    assert_eq!(watched.code, Some(5), "{watched:?}");
+    for part in ["exit code: 7", "standard error: no licence", "more: algonius tasks show "] {
+        assert!(watched.stderr.contains(part), "{part}: {watched:?}");
+    }
+    let shown = service.command(&["tasks", "show", &task], "").await;
+    assert!(shown.stdout.contains("line 60\nno licence\n"), "{shown:?}");
+    assert!(!shown.stdout.contains("line 1\n"), "{shown:?}");
+    assert!(shown.stderr.contains("21 earlier lines of standard error are not shown"), "{shown:?}");
+    assert!(shown.stdout.contains("Z  failed: exited with code 7"), "{shown:?}");
+}
+
+#[tokio::test]
+async fn a_lost_context_stays_visible() {
+    let service = Service::start(KEPT).await;
+    let say = async |text: &str| {
+        let mut params = message(text);
+        params["message"]["contextId"] = json!("c");
+        service.rpc("kept", "message/send", &params).await
+    };
+    let first: Value = say("one").await;
+    assert!(first["metadata"]["continuity"].is_null(), "{first}");
+    say("exit 3").await;
+    let task = say("two").await;
+    assert_eq!(task["metadata"]["continuity"], "lost", "{task}");
+    let again = service.task("kept", &id(&task)).await;
+    assert_eq!(again["metadata"]["continuity"], "lost", "{again}");
+    let shown = service.command(&["tasks", "show", &id(&task)], "").await.stdout;
+    assert!(shown.contains("\ncontext  lost: "), "{shown}");
+    assert!(shown.contains("Z  context was lost: "), "{shown}");
+}
+
+#[tokio::test]
+async fn a_schedule_is_described_in_sentences() {
+    let service = Service::start("[agents.echo]\ncommand = 'cat'\n").await;
+    let order = ["schedule", "create", "nightly", "--agent", "echo", "--cron", "0 3 * * *"];
+    let words = [&order[..], &["--input", "good night", "--timezone", "UTC"]].concat();
+    assert_eq!(service.command(&words, "").await.code, Some(0));
+    let shown = service.command(&["schedule", "show", "nightly"], "").await.stdout;
+    assert!(shown.contains("30 days   no time has passed yet\n"), "{shown}");
+    assert!(shown.contains("input     good night\n") && !shown.contains('{'), "{shown}");
+    assert_eq!(service.command(&["schedule", "run", "nightly"], "").await.code, Some(0));
+    let shown = until("its end", async || {
+        let shown = service.command(&["schedule", "show", "nightly"], "").await.stdout;
+        shown.contains("results   1 of 1 tasks succeeded (100.0 %)\n").then_some(shown)
+    })
+    .await;
+    assert!(shown.contains("30 days   1 fired times\n") && !shown.contains('{'), "{shown}");
+}

@@ -1,0 +1,131 @@
+//! Record of skipped tests: tests that cannot run on this machine.
+//!
+//! The test harness of Rust counts a test that returns early as passed. Each such test therefore records the
+//! skip with its reason before it returns. The test target `untested`, which `cargo test` runs last, prints
+//! the list; `.ci/run` prints it for each job.
+#![expect(clippy::panic, reason = "a skip that is not allowed fails the test")]
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::{env, process, thread};
+
+/// Programs that `.ci/run` installs. With `CI=true` a test that lacks one of them fails.
+pub const INSTALLED: [&str; 12] = [
+    "bash",
+    "bc",
+    "bwrap",
+    "curl",
+    "man",
+    "mdbook",
+    "psql",
+    "python3",
+    "sqlite3",
+    "strace",
+    "systemd-analyze",
+    "valgrind",
+];
+
+/// Environment variable that names the file of the list. `.ci/run` sets it.
+const FILE: &str = "ALGONIUS_SKIPS";
+
+/// Records that the calling test does not run here, or not in full, for a reason that no installation
+/// removes, such as the user, the kernel or an option that is not set.
+pub fn skip(reason: &str) {
+    skip_test(&test_name(), reason);
+}
+
+/// Records that the calling test does not run because `program` is missing or does not work here.
+///
+/// # Panics
+///
+/// With `CI=true`, because `.ci/run` installs the program: the green run would claim too much. Also for a
+/// program that is not in [`INSTALLED`].
+pub fn skip_without(program: &str) {
+    assert!(INSTALLED.contains(&program), "`.ci/run` does not install {program}: use `skip`");
+    let test = test_name();
+    if env::var("CI").is_ok_and(|value| value == "true") {
+        panic!("{test} needs {program}, which does not work here although `.ci/run` installs it");
+    }
+    skip_test(&test, &format!("{program} is missing or does not work here"));
+}
+
+/// Returns the skips of this run as lines `NAME: REASON`, sorted, each once.
+pub fn recorded() -> Vec<String> {
+    let text = fs::read_to_string(file()).unwrap_or_default();
+    let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+    lines.sort();
+    lines.dedup();
+    lines
+}
+
+/// Removes the list of this run and all lists whose run has ended.
+pub fn forget() {
+    if env::var_os(FILE).is_some() {
+        return; // Who named the file reads it.
+    }
+    _ = fs::remove_file(file()); // Without a skip there is none.
+    let folder = folder();
+    for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let run = name.to_str().and_then(|name| name.strip_prefix("skipped-"));
+        let is_over = run.is_some_and(|run| {
+            let pid = run.split('-').next().and_then(|pid| pid.parse().ok());
+            pid.is_none_or(|pid| run_of(pid) != run)
+        });
+        if is_over {
+            _ = fs::remove_file(entry.path()); // Another run may have removed it first.
+        }
+    }
+}
+
+/// Appends in one write, so that lines of tests that run at the same time stay whole.
+fn skip_test(test: &str, reason: &str) {
+    let line = format!("{test}: {}\n", reason.replace('\n', " "));
+    let file = file();
+    let written = OpenOptions::new().create(true).append(true).open(&file);
+    let written = written.and_then(|mut file| file.write_all(line.as_bytes()));
+    // A skip that is not recorded would be a test that passes without having run.
+    if let Err(error) = written {
+        panic!(
+            "{test} cannot run here ({reason}), which {} cannot record: {error}",
+            file.display()
+        );
+    }
+}
+
+/// The list of this run. A run is one process of `cargo test`, the parent of all test programs.
+fn file() -> PathBuf {
+    if let Some(file) = env::var_os(FILE) {
+        return PathBuf::from(file);
+    }
+    let run = run_of(std::os::unix::process::parent_id());
+    folder().join(format!("skipped-{run}"))
+}
+
+/// The folder of the test programs, which is the same for all targets.
+fn folder() -> PathBuf {
+    let program = env::current_exe().unwrap_or_default();
+    program.parent().map_or_else(env::temp_dir, PathBuf::from)
+}
+
+/// Id of a run: the process id and its start time, because the system uses process ids again.
+fn run_of(pid: u32) -> String {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name in parentheses may hold blanks; the start time is the twentieth field after it.
+    let started = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(19));
+    format!("{pid}-{}", started.unwrap_or("0"))
+}
+
+/// The harness names the thread after its test. When it runs one test at a time it uses the main thread:
+/// then the only argument that is not an option is the name.
+fn test_name() -> String {
+    let thread = thread::current();
+    let named = thread.name().filter(|name| *name != "main").map(str::to_owned);
+    let given = || env::args().skip(1).find(|word| !word.starts_with('-'));
+    let name = named.or_else(given).unwrap_or_else(|| format!("process {}", process::id()));
+    let program = env::current_exe().unwrap_or_default();
+    let program = program.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+    let target = program.rsplit_once('-').map_or(program, |(target, _)| target);
+    format!("{target} {name}")
+}

@@ -1,0 +1,303 @@
+//! Dependencies between modules: which modules and which crates a module may name.
+
+use crate::rust::{Path, paths};
+use crate::tree::{Faults, File, rust_files};
+
+/// Module of a crate, the modules of its own crate that it may name, and the modules of the actors crate that it may
+/// name. A module may always name itself; only `lib.rs`, `main.rs` and tests may name everything.
+struct Module {
+    name: &'static str,
+    /// Names such as `config`, or `app::confinement` for one module in another, or `algonius_warden` for a crate.
+    own: &'static [&'static str],
+    actors: &'static [&'static str],
+}
+
+const fn module(
+    name: &'static str,
+    own: &'static [&'static str],
+    actors: &'static [&'static str],
+) -> Module {
+    Module { name, own, actors }
+}
+
+/// Modules of the edge, from the bottom to the top.
+const EDGE: &[Module] = &[
+    module("platform", &[], &["model", "ports"]),
+    module("wire", &["algonius_a2a"], &["model"]),
+    module("push", &[], &["decide", "model", "ports"]),
+    module("observe", &["platform", "push"], &["model", "ports"]),
+    module("config", &["algonius_redact", "platform"], &["model"]),
+    module("alert", &["algonius_warden", "push"], &["decide", "model"]),
+    module(
+        "drivers",
+        &["algonius_a2a", "algonius_protocols", "algonius_warden", "platform"],
+        &["decide", "driver", "model", "ports", "report"],
+    ),
+    module(
+        "serve",
+        &["algonius_a2a", "observe", "platform", "push", "wire"],
+        &["api", "decide", "model"],
+    ),
+    module(
+        "app",
+        &[
+            "Running",
+            "StartError",
+            "algonius_redact",
+            "algonius_store",
+            "algonius_warden",
+            "alert",
+            "config",
+            "drivers",
+            "observe",
+            "platform",
+            "push",
+            "host_capabilities",
+            "serve",
+            "wire",
+        ],
+        &[
+            "api",
+            "decide",
+            "driver",
+            "maintenance",
+            "model",
+            "ports",
+            "root",
+            "scheduler",
+            "services",
+            "testing",
+        ],
+    ),
+    module(
+        "cli",
+        &[
+            "Running",
+            "StartError",
+            "algonius_a2a",
+            "algonius_redact",
+            "app::confinement",
+            "app::file_trust",
+            "app::program_versions",
+            "config",
+            "observe::logging",
+            "openapi",
+            "platform",
+            "host_capabilities",
+            "start_as",
+            "wire",
+        ],
+        &["decide", "model"],
+    ),
+];
+
+/// Modules at the bottom of the actors crate. Every other module of it is an actor or a part of one: it may name all of
+/// these, and is named by none of these.
+const ACTORS: &[Module] = &[
+    module("model", &[], &[]),
+    module("decide", &["algonius_redact", "model"], &[]),
+    module("ports", &["model"], &[]),
+    module("report", &["algonius_redact", "decide", "model", "ports"], &[]),
+    module("driver", &["model", "ports", "report"], &[]),
+];
+
+/// Whether a module without an entry is refused.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unlisted {
+    Refused,
+    Free,
+}
+
+/// Library of the project: its folder, the crates of the project that it may name, and the modules of the actors crate
+/// that it may name.
+struct Library {
+    folder: &'static str,
+    crates: &'static [&'static str],
+    actors: &'static [&'static str],
+}
+
+const LIBRARIES: &[Library] = &[
+    Library { folder: "crates/redact/src/", crates: &[], actors: &[] },
+    Library { folder: "crates/protocols/src/", crates: &[], actors: &[] },
+    Library { folder: "actors/src/", crates: &["algonius_redact"], actors: &[] },
+    Library { folder: "crates/a2a/src/", crates: &[], actors: &["model"] },
+    Library { folder: "crates/store/src/", crates: &[], actors: &["model", "ports", "report"] },
+    Library { folder: "crates/warden/src/", crates: &[], actors: &["model"] },
+];
+
+/// Crates that only some folders or files may name; tests may name more.
+const RESERVED: &[(&str, &[&str])] = &[
+    ("axum", &["src/serve"]),
+    ("axum_server", &["src/serve"]),
+    ("clap", &["src/cli"]),
+    ("clap_complete", &["src/cli"]),
+    ("clap_mangen", &["src/cli"]),
+    ("jsonschema", &["src/platform/json_schema"]),
+    ("minijinja", &["src/platform/template"]),
+    ("prost", &["crates/a2a/src/grpc", "src/serve/a2a/grpc/status"]),
+    ("prost_types", &["crates/a2a/src/grpc", "src/serve/a2a/grpc/status"]),
+    ("rusqlite", &["crates/store/src/engine/sql"]),
+    ("rustix", &["src/cli", "src/drivers/files/removal"]),
+    ("std::process::Command", &["src/drivers", "crates/warden", "src/cli/service"]),
+    ("tokio::process", &["src/cli/doctor", "src/drivers", "crates/warden"]),
+    ("tonic", &["crates/a2a/src/grpc", "src/serve/a2a/grpc"]),
+    ("tonic_prost", &["crates/a2a/src/grpc"]),
+];
+
+/// Crates that tests inside a library name.
+const TEST_CRATES: &[&str] = &["algonius_oracle", "algonius_skips"];
+
+/// Crates and modules that perform input or output: the actors crate names none of them.
+const OUTSIDE: &[&str] = &[
+    "axum",
+    "hyper",
+    "nix",
+    "rusqlite",
+    "std::env",
+    "std::fs",
+    "std::io",
+    "std::net",
+    "std::process",
+    "tokio::fs",
+    "tokio::net",
+    "tokio::process",
+    "tokio::signal",
+];
+
+const REMEDY: &str = "move the code to a module that may name it, or pass it in through a port; \
+     a new dependency or module goes into the tables of tests/tidy/dependencies.rs with a decision record";
+
+#[test]
+fn dependencies_between_modules_of_the_edge_point_downwards() {
+    check("src/", EDGE, Unlisted::Refused);
+}
+
+#[test]
+fn dependencies_between_modules_of_the_actors_point_downwards() {
+    check("actors/src/", ACTORS, Unlisted::Free);
+}
+
+#[test]
+fn the_actors_crate_performs_no_input_or_output() {
+    let mut faults = Faults::default();
+    for file in rust_files(&["actors/src/"]) {
+        for path in paths(&file.text) {
+            if OUTSIDE.iter().any(|outside| path.starts_with(outside)) {
+                faults.add(&file.path, path.line, format!("`{}` is input or output", path.show()));
+            }
+        }
+    }
+    faults.settle("call it through a port, and implement the port in src/");
+}
+
+#[test]
+fn a_reserved_crate_is_named_in_its_modules_only() {
+    let mut faults = Faults::default();
+    for file in rust_files(&["src/", "actors/src/", "crates/"]) {
+        if ["src/lib.rs", "src/main.rs"].contains(&&*file.path) || is_part_of_a_test(&file) {
+            continue;
+        }
+        let is_in = |owner: &&str| file.is_in(&[*owner]);
+        for path in paths(&file.text) {
+            let reserved = |(name, owners): &&(&str, &[&str])| {
+                path.starts_with(name) && !owners.iter().any(is_in)
+            };
+            if let Some((name, owners)) = RESERVED.iter().find(reserved) {
+                let owners = owners.join(", ");
+                faults.add(&file.path, path.line, format!("`{name}` is reserved for {owners}"));
+            }
+        }
+    }
+    faults.settle(REMEDY);
+}
+
+#[test]
+fn a_library_names_its_crates_only() {
+    let mut faults = Faults::default();
+    for library in LIBRARIES {
+        for file in rust_files(&[library.folder]) {
+            if is_part_of_a_test(&file) {
+                continue;
+            }
+            for path in paths(&file.text) {
+                let name = |at: usize| path.names.get(at).map(String::as_str);
+                let fits = match name(0) {
+                    Some("algonius_actors") => {
+                        name(1).is_some_and(|module| library.actors.contains(&module))
+                    }
+                    Some(target) if TEST_CRATES.contains(&target) => true,
+                    Some(target) if target.starts_with("algonius_") => {
+                        library.crates.contains(&target)
+                    }
+                    _ => true,
+                };
+                if !fits {
+                    faults.add(&file.path, path.line, format!("may not name `{}`", path.show()));
+                }
+            }
+        }
+    }
+    faults.settle(REMEDY);
+}
+
+fn is_part_of_a_test(file: &File) -> bool {
+    ["tests", "tests.rs", "conformance", "testing"]
+        .iter()
+        .any(|name| file.path.split('/').any(|part| part == *name))
+}
+
+fn check(folder: &str, modules: &[Module], unlisted: Unlisted) {
+    let mut faults = Faults::default();
+    for file in rust_files(&[folder]) {
+        let Some(name) = module_of(&file, folder).filter(|_| !is_part_of_a_test(&file)) else {
+            continue;
+        };
+        let Some(module) = modules.iter().find(|module| module.name == name) else {
+            if unlisted == Unlisted::Refused {
+                faults.add(&file.path, 1, format!("the module `{name}` is not in the table"));
+            }
+            continue;
+        };
+        let depth = file.path.matches('/').count() - folder.matches('/').count() + 1;
+        for path in paths(&file.text) {
+            if let Some(target) = forbidden(module, depth, modules, &path) {
+                faults.add(&file.path, path.line, format!("`{name}` may not name `{target}`"));
+            }
+        }
+    }
+    faults.settle(REMEDY);
+}
+
+/// Returns the top module of a file; `None` for `lib.rs` and `main.rs`.
+fn module_of<'f>(file: &'f File, folder: &str) -> Option<&'f str> {
+    let inner = file.path.strip_prefix(folder)?;
+    let name = inner.split('/').next()?.trim_end_matches(".rs");
+    (name != "lib" && name != "main").then_some(name)
+}
+
+/// Returns the path if the module, whose file is `depth` modules below the crate, may not name it.
+fn forbidden(module: &Module, depth: usize, modules: &[Module], path: &Path) -> Option<String> {
+    let name = |at: usize| path.names.get(at).map(String::as_str);
+    let ups = path.names.iter().take_while(|name| *name == "super").count();
+    let may_name = |target: &str, inner: Option<&str>| {
+        target == module.name
+            || module.own.contains(&target)
+            || inner.is_some_and(|inner| module.own.contains(&&*format!("{target}::{inner}")))
+    };
+    match name(0)? {
+        "crate" => (!may_name(name(1)?, name(2))).then(|| path.show()),
+        "algonius_actors" => {
+            let fits = name(1).is_some_and(|target| module.actors.contains(&target));
+            (!fits).then(|| path.show())
+        }
+        target if target.starts_with("algonius_") => {
+            (!module.own.contains(&target) && !TEST_CRATES.contains(&target)).then(|| path.show())
+        }
+        "super" if ups >= depth => {
+            let target = name(ups)?;
+            let is_known = modules.iter().any(|module| module.name == target);
+            (is_known && !may_name(target, name(ups + 1))).then(|| path.show())
+        }
+        _ => None,
+    }
+}

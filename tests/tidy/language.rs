@@ -1,0 +1,75 @@
+//! Language of doc comments: the form of their first line, and the terms in it.
+
+use crate::tree::{File, rust_files};
+
+const EVERYWHERE: &[&str] = &["src/", "actors/", "crates/", "tests/", "benches/"];
+
+/// Words that begin a subordinate clause without a main clause.
+const HEADLESS: [&str; 8] = ["What", "Who", "Whose", "How", "Whether", "Where", "When", "Why"];
+
+/// Colloquial words in place of report, receive, request and return.
+const COLLOQUIAL: [&str; 8] = ["tell", "tells", "told", "ask", "asks", "asked", "heard", "said"];
+
+/// Greatest share of doc comments that begin with a headless clause, in thousandths.
+const HEADLESS_LIMIT: usize = 20;
+
+/// Greatest share of doc comments with a colloquial word in the first line, in thousandths. The goal is 2.
+const COLLOQUIAL_LIMIT: usize = 12;
+
+/// Returns the first line of each doc comment, without its marker.
+fn first_lines(text: &str) -> impl Iterator<Item = &str> {
+    let is_doc = |line: &str| line.starts_with("///") || line.starts_with("//!");
+    let mut before = false;
+    text.lines().map(str::trim_start).filter_map(move |line| {
+        let is_first = is_doc(line) && !before;
+        before = is_doc(line);
+        is_first.then(|| line.trim_start_matches(['/', '!', ' ']))
+    })
+}
+
+fn is_headless(first: &str) -> bool {
+    first.split(' ').next().is_some_and(|word| HEADLESS.contains(&word))
+}
+
+fn is_colloquial(first: &str) -> bool {
+    let words = first.split(|char: char| !char.is_ascii_alphabetic());
+    words.into_iter().any(|word| COLLOQUIAL.contains(&word))
+}
+
+/// Checks that at most `limit` thousandths of the first lines are bad. The failure message lists the first 20 of them.
+fn check(files: &[File], limit: usize, is_bad: impl Fn(&str) -> bool) {
+    let all: Vec<_> = files
+        .iter()
+        .filter(|file| !file.is_in(&["crates/a2a/src/grpc/proto/"]))
+        .flat_map(|file| first_lines(&file.text).map(|first| (&file.path, first)))
+        .collect();
+    assert!(all.len() > 5_000, "only {} doc comments were found", all.len());
+    let bad: Vec<_> = all.iter().filter(|(_, first)| is_bad(first)).collect();
+    assert!(
+        bad.len() * 1000 <= all.len() * limit,
+        "{} of {} doc comments break the rule; begin each with a noun phrase or a verb in third person, and use the \
+         terms of docs/glossary.md:\n{:#?}",
+        bad.len(),
+        all.len(),
+        bad.iter().take(20).collect::<Vec<_>>(),
+    );
+}
+
+#[test]
+fn doc_comments_begin_with_a_noun_phrase_or_a_verb() {
+    check(&rust_files(EVERYWHERE), HEADLESS_LIMIT, is_headless);
+}
+
+#[test]
+fn doc_comments_use_standard_terms() {
+    check(&rust_files(EVERYWHERE), COLLOQUIAL_LIMIT, is_colloquial);
+}
+
+#[test]
+fn first_lines_are_extracted_and_classified() {
+    let text = "//! Module.\n\n/// What is over.\n/// Who waits.\nfn a() {}\n    /// Reports what was told.\n";
+    let read: Vec<_> = first_lines(text).collect();
+    assert_eq!(read, ["Module.", "What is over.", "Reports what was told."]);
+    assert_eq!(read.iter().map(|it| is_headless(it)).collect::<Vec<_>>(), [false, true, false]);
+    assert_eq!(read.iter().map(|it| is_colloquial(it)).collect::<Vec<_>>(), [false, false, true]);
+}

@@ -1,0 +1,87 @@
+//! Measurement tables of the agent pages. The test generates each table from a file that the agents job writes.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use serde_json::Value;
+
+use crate::tree::{Faults, root};
+
+/// Measurements by preset. `ALGONIUS_MEASURED=DATE just agents` writes this file.
+const FILE: &str = "docs/agents/measured.json";
+
+/// Environment variable that makes the test write the tables instead of comparing them.
+const REWRITE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
+
+/// Rows that every page has, in this order. Other rows follow.
+const ROWS: [&str; 6] = ["short answer", "stream", "cut answer", "session", "tokens", "cancel"];
+
+const HEADING: &str = "\n## Measured\n";
+
+/// Returns the section of a page with the measurements of its agent.
+fn section(measured: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or("not measured").to_owned();
+    let (version, date) = (text(&measured["version"]), text(&measured["date"]));
+    let mut section = format!(
+        "{HEADING}\nThe tests of real agents wrote this table. They drive the program over A2A, without a network, \
+         against a\nmodel that runs beside it.\n\n| | version {version}, {date} |\n|---|---|\n"
+    );
+    let rows = measured["rows"].as_object().cloned().unwrap_or_default();
+    let others = rows.keys().map(String::as_str).filter(|row| !ROWS.contains(row));
+    for row in ROWS.into_iter().chain(others) {
+        section.push_str(&format!(
+            "| {row} | {} |\n",
+            rows.get(row).map_or_else(|| "not measured".to_owned(), &text)
+        ));
+    }
+    section
+}
+
+/// Returns the presets of the agents that the agents job tests.
+fn tested_presets() -> Vec<String> {
+    let folder = fs::read_dir(root().join("tests/agents")).into_iter().flatten().flatten();
+    let files = folder.map(|entry| entry.path());
+    let settings = files.filter(|path| path.extension().is_some_and(|end| end == "toml"));
+    let presets = settings.filter_map(|path| {
+        let text = fs::read_to_string(path).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("preset = "))?;
+        Some(line.trim_matches('"').to_owned())
+    });
+    presets.collect()
+}
+
+#[test]
+fn agent_pages_show_the_measurements() {
+    let text = fs::read_to_string(root().join(FILE)).unwrap();
+    let measured: BTreeMap<String, Value> = serde_json::from_str(&text).unwrap();
+    let agents = fs::read_to_string(root().join("tests/agents/agents.rs")).unwrap();
+    let (mut faults, presets) = (Faults::default(), tested_presets());
+    assert!(presets.len() > 8, "{presets:?}");
+    for preset in presets {
+        let name = format!("docs/agents/{preset}.md");
+        let path = root().join(&name);
+        let page = fs::read_to_string(&path).expect("each tested preset has a page");
+        let Some(measured) = measured.get(&preset) else {
+            if page.contains(HEADING) {
+                faults.add(&name, 1, format!("{FILE} has no entry for `{preset}`"));
+            }
+            continue;
+        };
+        let version = measured["version"].as_str().unwrap_or_default();
+        if !agents.contains(&format!("@{version}\"")) && !agents.contains(&format!("=={version}\""))
+        {
+            faults.add(&name, 1, format!("tests/agents/agents.rs does not pin version {version}"));
+        }
+        let path = root().join(&name);
+        let page = fs::read_to_string(&path).unwrap();
+        let own = page.split(HEADING).next().unwrap_or_default();
+        let expected = format!("{own}{}", section(measured));
+        if std::env::var_os(REWRITE).is_some() {
+            fs::write(&path, &expected).unwrap();
+        } else if page != expected {
+            faults.add(&name, 1, format!("the section \"Measured\" differs from {FILE}"));
+        }
+    }
+    faults
+        .settle(&format!("run `{REWRITE}=1 cargo test --test tidy measured` to write the tables"));
+}

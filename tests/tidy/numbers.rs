@@ -1,0 +1,85 @@
+//! Numbers and lists that the documentation repeats: the tests compare each with its source.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use crate::tree::{Faults, files, root};
+
+fn text(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap_or_default()
+}
+
+/// Returns the pinned versions of agents, from `NAME@VERSION` and `NAME==VERSION` in the agent tests.
+fn pinned_versions() -> Vec<String> {
+    let agents = text("tests/agents/agents.rs");
+    let packages = agents.lines().filter_map(|line| line.trim().strip_prefix("package: Package::"));
+    let quoted = packages.filter_map(|rest| rest.split('"').nth(1));
+    quoted.filter_map(|package| package.rsplit(['@', '=']).next()).map(str::to_owned).collect()
+}
+
+#[test]
+fn agent_pages_name_the_pinned_versions() {
+    let mut faults = Faults::default();
+    let versions = pinned_versions();
+    assert!(versions.len() > 5, "{versions:?}");
+    for page in ["docs/agents.md", "docs/conformance.md"] {
+        let shown = text(page);
+        for version in versions.iter().filter(|version| !shown.contains(&format!("| {version} |")))
+        {
+            faults.add(page, 1, format!("does not name the version {version}"));
+        }
+    }
+    faults.settle(
+        "copy the versions from tests/agents/agents.rs, and repeat the measurements for them",
+    );
+}
+
+#[test]
+fn the_conformance_page_names_every_agent_case() {
+    let cases = text("tests/agents/cases.rs");
+    let ten = cases.split("const TEN: &str = ").nth(1).and_then(|rest| rest.split(';').next());
+    let cases = cases.replace("(TEN,", &format!("({},", ten.unwrap_or_default()));
+    let list = cases.split("const CASES").nth(1).and_then(|rest| rest.split("];").next());
+    let names: BTreeSet<_> = list.unwrap_or_default().split('"').skip(1).step_by(2).collect();
+    assert!(names.len() > 9, "{names:?}");
+    let page = text("docs/conformance.md").replace('\n', " ");
+    let shown = page.split("The cases: ").nth(1).and_then(|rest| rest.split(". ").next());
+    let shown: BTreeSet<_> = shown.unwrap_or_default().split(", ").collect();
+    assert_eq!(shown, names, "docs/conformance.md must name the cases of tests/agents/cases.rs");
+}
+
+#[test]
+fn the_contributor_page_lists_ci_jobs_and_budgets() {
+    let script = text(".ci/run");
+    let line = script.split("BUDGET=(").nth(1).and_then(|rest| rest.split(')').next());
+    let budgets = line.unwrap_or_default().split_whitespace().filter_map(|pair| {
+        let (name, minutes) = pair.strip_prefix('[')?.split_once("]=")?;
+        Some(format!("| `{name}` | {minutes} min |"))
+    });
+    let (budgets, page): (Vec<_>, _) = (budgets.collect(), text("CONTRIBUTING.md"));
+    assert!(budgets.len() > 5, "{budgets:?}");
+    let mut faults = Faults::default();
+    for row in budgets.iter().filter(|row| !page.contains(row.as_str())) {
+        faults.add("CONTRIBUTING.md", 1, format!("has no row {row}"));
+    }
+    let rows = page.lines().filter(|line| line.starts_with("| `") && line.contains(" min |"));
+    assert_eq!(rows.count(), budgets.len(), "CONTRIBUTING.md lists a job that .ci/run lacks");
+    faults.settle("copy the name and the budget from .ci/run");
+}
+
+#[test]
+fn the_contributor_page_states_the_number_of_crates() {
+    let mut tree = Command::new(env!("CARGO"));
+    tree.args(["tree", "-e", "normal,build", "--prefix", "none", "--locked", "--offline"]);
+    let output = tree.current_dir(root()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let listed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let name = |line: &str| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
+    let crates: BTreeSet<_> = listed.lines().map(name).filter(|name| !name.is_empty()).collect();
+    let page = files().into_iter().find(|file| file.path == "CONTRIBUTING.md");
+    let claim = format!("from {} crates", crates.len());
+    assert!(
+        page.is_some_and(|page| page.text.contains(&claim)),
+        "CONTRIBUTING.md does not contain `{claim}`"
+    );
+}

@@ -1,0 +1,96 @@
+//! Skipped tests: each test that cannot run records its skip, and `cargo test` prints the list of skips at its end.
+
+use crate::tree::{Faults, files, rust_files};
+
+/// Package whose test prints the list.
+const LAST: &str = "untested";
+
+#[test]
+fn no_test_prints_a_skip_without_recording_it() {
+    let words = ["NOT TESTED", "SKIPPED"];
+    let mut faults = Faults::default();
+    for file in rust_files(&["tests/", "src/", "actors/", "crates/"]) {
+        if file.path == "tests/tidy/skips.rs" {
+            continue;
+        }
+        for (number, line) in file.lines() {
+            if words.iter().any(|word| line.contains(word)) {
+                faults.add(&file.path, number, "prints a skip without a record");
+            }
+        }
+    }
+    faults.settle("call algonius_skips::skip or skip_without, then return");
+}
+
+/// Cargo runs the tests of packages in the order of their names, and documentation tests after all of them.
+#[test]
+fn cargo_test_prints_the_list_of_skips_last() {
+    let mut faults = Faults::default();
+    for file in files().iter().filter(|file| file.path.ends_with("Cargo.toml")) {
+        let mut is_package = false;
+        for (number, line) in file.lines() {
+            if line.starts_with('[') {
+                is_package = line == "[package]";
+            }
+            let name = line.strip_prefix("name = \"").map(|rest| rest.trim_end_matches('"'));
+            if is_package && name.is_some_and(|name| name > LAST) {
+                faults.add(&file.path, number, "the tests of this package run after the list");
+            }
+        }
+        let has_library = file.text.contains("[lib]");
+        let is_default =
+            ["Cargo.toml", "actors/", "benches/gauge/", "crates/", "tests/fakes/", "tests/skips/"]
+                .iter()
+                .any(|start| file.path.starts_with(start));
+        if is_default && has_library && !file.text.contains("doctest = false") {
+            faults.add(&file.path, 1, "the documentation tests of this package run after the list");
+        }
+    }
+    let manifest = files().into_iter().find(|file| file.path == "tests/untested/Cargo.toml");
+    let target = format!("[[test]]\nname = \"{LAST}\"\npath = \"main.rs\"\nharness = false\n");
+    assert!(
+        manifest.is_some_and(|file| file.text.contains(&target)),
+        "`{LAST}` is not a test target"
+    );
+    faults.settle("choose a name that sorts before `untested`; set `doctest = false`");
+}
+
+/// With `doctest = false`, Cargo skips documentation tests and reports nothing.
+#[test]
+fn doc_comments_contain_no_documentation_tests() {
+    let mut faults = Faults::default();
+    for file in rust_files(&["src/", "actors/", "crates/", "tests/", "benches/"]) {
+        let mut is_open = false;
+        for (number, line) in file.lines() {
+            let text = line.trim_start();
+            let comment = text.strip_prefix("//!").or_else(|| text.strip_prefix("///"));
+            let Some(kind) = comment.and_then(|text| text.trim().strip_prefix("```")) else {
+                continue;
+            };
+            is_open = !is_open;
+            if is_open && matches!(kind, "" | "rust" | "no_run" | "should_panic") {
+                faults.add(&file.path, number, "Cargo does not run this documentation test");
+            }
+        }
+    }
+    faults.settle("write a unit test, or name another language after the fence, such as `text`");
+}
+
+#[test]
+fn ci_installs_the_programs_that_tests_require() {
+    let script = files().into_iter().find(|file| file.path == ".ci/run").map(|file| file.text);
+    let script = script.unwrap_or_default();
+    let mut faults = Faults::default();
+    for program in algonius_skips::INSTALLED {
+        let is_installed = script
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("install_"))
+            .any(|line| line.split_whitespace().nth(1) == Some(program));
+        if !is_installed {
+            faults.add(".ci/run", 1, format!("does not install {program}"));
+        }
+    }
+    faults.settle(
+        "add a line `install_package PROGRAM PACKAGE`, or call `skip` instead of `skip_without`",
+    );
+}
