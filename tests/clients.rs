@@ -124,7 +124,10 @@ fn the_api_matches_its_openapi_document() {
     if !are_wanted() {
         return;
     }
-    let service = Service::start(include_str!("clients/api.toml"), STRANGER);
+    let test = std::env::current_exe().expect("the path of the test");
+    let fake = algonius_fakes::fake_agent_path(&test).display().to_string();
+    let service =
+        Service::start(&include_str!("clients/api.toml").replace("FAKE", &fake), STRANGER);
     let report = Sdk::OpenApi.report("api.py", &[service.url(), STRANGER]);
     hold(&report, 70, &service);
     assert!(service.stop().success(), "the service did not end well");

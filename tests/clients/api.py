@@ -11,6 +11,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.request
 
 from openapi_spec_validator import OpenAPIV31SpecValidator
@@ -22,6 +23,9 @@ DISABLE = "/api/v1/agents/{id}/disable"
 NOT_REACHED = ("POST /api/v1/executions/{id}/cancel", f"POST {DISABLE}")
 
 AGENTS = ("talk", "write", "fail")
+
+# It asks before it uses a tool, so its executions wait for an answer.
+INTERACTIVE = "coder"
 
 SEED = os.environ.get("ALGONIUS_SEED", "1")
 
@@ -36,15 +40,16 @@ def ask(url, token, path, body=None):
 
 # What a name of the description stands for in the narrowed one; of what is asked alone.
 THERE = {"AgentId": list(AGENTS), "ScheduleId": ["beat"], "MissedPolicy": ["skip", "once"]}
+NAMES = (*THERE, "ExecutionId", "InteractionId")
 ASKED = ("ScheduleRequest", "PreviewRequest", "ExecutionRequest", "TokenRequest")
 
 
-def narrowed(description, ids):
-    """The same description, whose requests name agents, schedules and executions that there are."""
+def narrowed(description, executions, interactions):
+    """The same description, whose requests name agents, schedules, executions and interactions that exist."""
     narrow = copy.deepcopy(description)
     del narrow["paths"][DISABLE]
     schemas = narrow["components"]["schemas"]
-    for name, words in (THERE | {"ExecutionId": ids}).items():
+    for name, words in (THERE | {"ExecutionId": executions, "InteractionId": interactions}).items():
         schemas[f"{name}There"] = {"type": "string", "enum": words}
     for methods in narrow["paths"].values():
         for operation in methods.values():
@@ -65,6 +70,13 @@ def narrowed(description, ids):
         order[name]["maxLength"] = 60
     texts = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
     order["parts"]["items"] = texts | {"additionalProperties": False}
+    # The question is about a tool call. The same answer again is accepted, another one conflicts.
+    schemas["AnswerRequest"] = {
+        "type": "object",
+        "properties": {"verdict": {"type": "string", "enum": ["allow", "deny"]}},
+        "required": ["verdict"],
+        "additionalProperties": False,
+    }
     schemas["TokenRequest"]["properties"]["expires"] = {"enum": ["2999-01-01T00:00:00Z"]}
     return narrow
 
@@ -73,7 +85,7 @@ def renamed(value):
     """Has every reference within lead to what there is."""
     if isinstance(value, dict):
         name = value.get("$ref", "").rpartition("/")[2]
-        if name in THERE or name == "ExecutionId":
+        if name in NAMES:
             value["$ref"] += "There"
         value = list(value.values())
     for inner in value if isinstance(value, list) else []:
@@ -88,6 +100,19 @@ def made(url, token):
         ask(url, token, "/api/v1/executions", {"agent": agent, "text": "hello", "wait": 20})["id"]
         for agent in AGENTS
     ]
+
+
+def asked(url, token):
+    """The open question of an interactive agent, which may be switched off by now."""
+    ask(url, token, f"/api/v1/agents/{INTERACTIVE}/enable", {})
+    request = {"agent": INTERACTIVE, "text": '[[tool Bash kind=execute command="make"]] [[say done]]'}
+    execution = ask(url, token, "/api/v1/executions", request)["id"]
+    for _ in range(300):
+        open_ones = ask(url, token, f"/api/v1/interactions?execution={execution}&state=open")
+        if open_ones["interactions"]:
+            return [one["id"] for one in open_ones["interactions"]]
+        time.sleep(0.1)
+    raise RuntimeError(f"no question: {ask(url, token, f'/api/v1/executions/{execution}')}")
 
 
 def driven(url, token, description, folder, options):
@@ -148,7 +173,7 @@ def main():
         # What a schema cannot say, such as what a cron expression is, is no fault here.
         plain += ["--exclude-checks", "positive_data_acceptance"]
         told |= verdicts("as it is", *driven(url, token, description, folder, plain), [])
-        narrow = narrowed(description, made(url, token))
+        narrow = narrowed(description, made(url, token), asked(url, token))
         deep = ["--phases", "coverage,fuzzing,stateful", "--mode", "positive", "--max-examples", "40"]
         # What became of a schedule's times stays known after the schedule is removed.
         deep += ["--exclude-checks", "use_after_free"]

@@ -57,6 +57,7 @@ pub struct DecisionQuery {
     #[schemars(with = "Option<ExecutionId>")]
     execution: Option<String>,
     /// Number after which the page begins; by default 0.
+    #[schemars(range(max = u64::MAX))]
     after: Option<u64>,
     /// Maximum number of decisions; by default 50.
     #[schemars(range(min = 1, max = LONGEST_PAGE))]

@@ -8,9 +8,9 @@ use algonius_actors::model::interaction::{
 };
 use algonius_actors::model::permission::{PermissionDecision, PermissionVerdict};
 use chrono::{DateTime, Utc};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 /// Question of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -119,6 +119,7 @@ pub struct InteractionList {
 /// Answer to an interaction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = exactly_one_answer)]
 pub struct AnswerRequest {
     /// Verdict about a tool call: `allow` or `deny`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -131,6 +132,7 @@ pub struct AnswerRequest {
     pub text: Option<String>,
     /// Values of a form, by field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Map<String, Value>>")]
     pub values: Option<Value>,
     /// True to decline the question.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -166,6 +168,32 @@ impl AnswerRequest {
         let mut given = given.into_iter().flatten();
         given.next().filter(|_| given.next().is_none())
     }
+}
+
+/// Requires exactly one kind of answer, with a reason for a denial only.
+fn exactly_one_answer(schema: &mut Schema) {
+    // A member that is null and `decline` that is false count as absent, which `required` alone cannot express.
+    let alternative = |member: &str, value: Value, more: &[&str]| {
+        let mut properties: Map<String, Value> = ["verdict", "option", "text", "values", "reason"]
+            .into_iter()
+            .filter(|name| !more.contains(name))
+            .map(|name| (name.to_owned(), json!({"type": "null"})))
+            .collect();
+        properties.insert("decline".to_owned(), json!({"const": false}));
+        properties.insert(member.to_owned(), value);
+        json!({"required": [member], "properties": properties})
+    };
+    schema.insert(
+        "oneOf".to_owned(),
+        json!([
+            alternative("verdict", json!({"const": "allow"}), &[]),
+            alternative("verdict", json!({"const": "deny"}), &["reason"]),
+            alternative("option", json!({"type": "string"}), &[]),
+            alternative("text", json!({"type": "string"}), &[]),
+            alternative("values", json!({"type": "object"}), &[]),
+            alternative("decline", json!({"const": true}), &[]),
+        ]),
+    );
 }
 
 /// Verdict about a tool call.
@@ -227,26 +255,52 @@ pub struct DecisionList {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
-    #[test]
-    fn a_request_with_one_answer_is_read() {
-        let read = |body: Value| serde_json::from_value::<AnswerRequest>(body).unwrap().value();
-        assert_eq!(read(json!({"verdict": "allow"})), Some(AnswerValue::Allow));
+    /// Bodies with exactly one answer, each with that answer.
+    fn valid() -> Vec<(Value, AnswerValue)> {
         let denied = AnswerValue::Deny { reason: Some("no".to_owned()) };
-        assert_eq!(read(json!({"verdict": "deny", "reason": "no"})), Some(denied));
-        assert_eq!(read(json!({"decline": true})), Some(AnswerValue::Decline));
-        for wrong in [
+        vec![
+            (json!({"verdict": "allow"}), AnswerValue::Allow),
+            (json!({"verdict": "allow", "option": null, "decline": false}), AnswerValue::Allow),
+            (json!({"verdict": "deny", "reason": "no"}), denied),
+            (json!({"decline": true}), AnswerValue::Decline),
+        ]
+    }
+
+    /// Bodies with no answer, or with more than one.
+    fn invalid() -> Vec<Value> {
+        vec![
             json!({}),
+            json!({"decline": false}),
             json!({"verdict": "ask"}),
             json!({"verdict": "allow", "reason": "why"}),
             json!({"verdict": "allow", "option": "a"}),
             json!({"text": "a", "values": {}}),
             json!({"reason": "alone"}),
-        ] {
-            assert_eq!(read(wrong.clone()), None, "{wrong}");
+        ]
+    }
+
+    #[test]
+    fn a_request_with_one_answer_is_read() {
+        let read = |body: Value| serde_json::from_value::<AnswerRequest>(body).unwrap().value();
+        for (body, answer) in valid() {
+            assert_eq!(read(body.clone()), Some(answer), "{body}");
+        }
+        for body in invalid() {
+            assert_eq!(read(body.clone()), None, "{body}");
+        }
+    }
+
+    #[test]
+    fn the_schema_of_an_answer_accepts_what_the_service_reads() {
+        let schema = schemars::schema_for!(AnswerRequest);
+        let validator = jsonschema::validator_for(schema.as_value()).unwrap();
+        for (body, _) in valid() {
+            assert!(validator.is_valid(&body), "{body}");
+        }
+        for body in invalid() {
+            assert!(!validator.is_valid(&body), "{body}");
         }
     }
 }

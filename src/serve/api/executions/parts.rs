@@ -87,6 +87,7 @@ pub async fn text(
 #[serde(deny_unknown_fields)]
 pub struct EventQuery {
     /// Number of the event after which the page starts; by default the page starts with the first event.
+    #[schemars(range(max = u64::MAX))]
     after: Option<u64>,
     /// Maximum number of events; by default 1000.
     #[schemars(range(min = 1, max = EVENTS))]
