@@ -41,6 +41,8 @@ pub(crate) struct Setup {
     pub(super) listen: String,
     /// Path of the binary.
     program: PathBuf,
+    /// Path of the fake agent.
+    fake: PathBuf,
 }
 
 /// Id of an unprivileged user that owns nothing but its test's folder.
@@ -84,8 +86,19 @@ impl Setup {
         ];
         let env = env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         let config = kept.join(CONFIG);
-        let (text, program, listen) = (text.to_owned(), PROGRAM.into(), "127.0.0.1:0".to_owned());
-        Self { text, folder, here, config, env, files: None, through: Vec::new(), listen, program }
+        let fake = algonius_fakes::fake_agent_path(&std::env::current_exe().unwrap());
+        Self {
+            text: text.to_owned(),
+            folder,
+            here,
+            config,
+            env,
+            files: None,
+            through: Vec::new(),
+            listen: "127.0.0.1:0".to_owned(),
+            program: PROGRAM.into(),
+            fake,
+        }
     }
 
     /// Returns a setup with the configuration of this file as it is.
@@ -113,8 +126,12 @@ impl Setup {
     }
 
     /// Returns the setup for an unprivileged user, who owns the test's folder. Requires root.
-    pub(crate) fn of_nobody(self) -> Self {
+    pub(crate) fn of_nobody(mut self) -> Self {
         use std::os::unix::fs::chown;
+        // The user may have no right to enter the folder of the build.
+        let fake = self.folder.path().join("fake-agent");
+        fs::copy(&self.fake, &fake).unwrap();
+        self.fake = fake;
         let own = ["", "home", "site"].map(|name| self.here.join(name));
         let kept =
             ["", "state", "run", CONFIG].map(|name| self.folder.path().join("service").join(name));
@@ -164,8 +181,7 @@ impl Setup {
     /// Writes the configuration; returns its path.
     pub(crate) fn write(&self) -> &Path {
         let here = self.here.display().to_string();
-        let beside = std::env::current_exe().unwrap();
-        let fake = algonius_fakes::fake_agent_path(&beside).display().to_string();
+        let fake = self.fake.display().to_string();
         if !self.text.is_empty() {
             let text = self.text.replace("HERE", &here).replace("FAKE", &fake);
             fs::write(&self.config, text).unwrap();

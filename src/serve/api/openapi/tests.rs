@@ -2,8 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::json;
+
 use super::*;
+use crate::platform::json_schema::ParsedSchema;
 use crate::serve::api::{document, operations};
+use crate::wire::api::interactions::AnswerRequest;
 
 /// Environment variable that makes the test rewrite the stored document instead of comparing it.
 const REWRITE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
@@ -90,4 +94,31 @@ fn success_and_error_statuses_do_not_overlap() {
         let twice: Vec<_> = refused.filter(|status| good.contains(status)).collect();
         assert!(twice.is_empty(), "{}: {twice:?}", operation.path);
     }
+}
+
+#[test]
+fn the_schema_of_an_answer_accepts_what_the_service_reads() {
+    let schema =
+        ParsedSchema::read(schemars::schema_for!(AnswerRequest).as_value()).expect("a schema");
+    let mut accepted = 0;
+    for body in [
+        json!({}),
+        json!({"decline": false}),
+        json!({"decline": true}),
+        json!({"verdict": "ask"}),
+        json!({"verdict": "allow"}),
+        json!({"verdict": "allow", "option": null, "decline": false}),
+        json!({"verdict": "allow", "reason": "why"}),
+        json!({"verdict": "allow", "option": "a"}),
+        json!({"verdict": "deny", "reason": "no"}),
+        json!({"text": "a", "values": {}}),
+        json!({"values": {"name": "main"}, "digest": "d"}),
+        json!({"reason": "alone"}),
+    ] {
+        let read: AnswerRequest = serde_json::from_value(body.clone()).expect("a request");
+        let is_answer = read.value().is_some();
+        assert_eq!(schema.fits(&body.to_string()).is_ok(), is_answer, "{body}");
+        accepted += usize::from(is_answer);
+    }
+    assert_eq!(accepted, 5);
 }
