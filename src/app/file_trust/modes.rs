@@ -52,7 +52,7 @@ impl FileRights {
     }
 }
 
-/// Files and folders of the service's user with their earlier rights.
+/// Files and folders of the service's user with the rights that they are to have.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Modes(Vec<KnownModes>);
 
@@ -75,12 +75,24 @@ pub(crate) struct ChangedFile {
 }
 
 impl Modes {
-    /// Reads the present rights of files that the service reads, and of files that it creates. A path that does not
-    /// exist or belongs to another user is omitted.
-    pub(crate) fn of<'p>(read: impl IntoIterator<Item = &'p Path>, made: &[PathBuf]) -> Self {
-        let mut modes = Self(read.into_iter().filter_map(|path| known(path, READING)).collect());
+    /// Returns the rights of files that the service reads, and of files that it creates: those of `earlier`, and for
+    /// other files the present ones. A path that does not exist or belongs to another user is omitted.
+    ///
+    /// An agent may have changed a mode since the last check, so the present rights of a known file are not read again.
+    pub(crate) fn of<'p>(
+        read: impl IntoIterator<Item = &'p Path>,
+        made: &[PathBuf],
+        earlier: &Self,
+    ) -> Self {
         // A file in both lists counts as created by the service.
-        modes.0.retain(|known| !made.contains(&known.path));
+        let read = read.into_iter().filter(|path| !made.iter().any(|made| made == path));
+        let earlier = |path: &Path, needed| {
+            let same = |known: &&KnownModes| known.path == path && known.needed == needed;
+            earlier.0.iter().find(same).cloned()
+        };
+        let known = |path: &Path| earlier(path, READING).or_else(|| known(path, READING));
+        let mut modes = Self(read.filter_map(known).collect());
+        modes.0.extend(made.iter().filter_map(|path| earlier(path, WRITING)));
         modes.record(made);
         modes
     }

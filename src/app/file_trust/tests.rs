@@ -123,7 +123,7 @@ fn a_service_folder_is_closed_to_readers() {
 fn wider_modes_are_restored_and_narrower_ones_kept() {
     let here = folder();
     let file = made(&here.path().join("secret"), 0o640);
-    let modes = Modes::of([file.as_path(), &here.path().join("missing")], &[]);
+    let modes = Modes::of([file.as_path(), &here.path().join("missing")], &[], &Modes::default());
     assert!(modes.restore().is_empty());
     fs::set_permissions(&file, Permissions::from_mode(0o666)).expect("a mode");
     assert_eq!(modes.restore().len(), 1);
@@ -143,11 +143,29 @@ fn a_folder_and_its_files_are_restored_in_one_pass() {
     let own = here.path().join("own");
     fs::create_dir(&own).expect("a folder");
     let file = made(&own.join("secret"), 0o600);
-    let modes = Modes::of([], &[file.clone(), own.clone()]);
+    let modes = Modes::of([], &[file.clone(), own.clone()], &Modes::default());
     fs::set_permissions(&file, Permissions::from_mode(0o000)).expect("a mode");
     fs::set_permissions(&own, Permissions::from_mode(0o000)).expect("a mode");
     let changed: Vec<_> = modes.restore().into_iter().map(|changed| changed.path).collect();
     assert_eq!(changed, [own, file]);
+}
+
+/// An agent may change modes between the last check and a reload of the configuration.
+#[test]
+fn modes_that_changed_before_a_reload_are_restored() {
+    let here = folder();
+    let own = here.path().join("own");
+    fs::create_dir(&own).expect("a folder");
+    fs::set_permissions(&own, Permissions::from_mode(0o700)).expect("a mode");
+    let file = made(&here.path().join("secret"), 0o600);
+    let of = |earlier: &Modes| Modes::of([file.as_path()], std::slice::from_ref(&own), earlier);
+    let modes = of(&Modes::default());
+    for path in [&own, &file] {
+        fs::set_permissions(path, Permissions::from_mode(0o755)).expect("a mode");
+    }
+    assert_eq!(of(&modes).restore().len(), 2);
+    let now = [&own, &file].map(|path| fs::metadata(path).expect("it").mode() & 0o777);
+    assert_eq!(now, [0o700, 0o700]);
 }
 
 #[test]
@@ -157,7 +175,7 @@ fn an_owner_is_restored() {
     }
     let here = folder();
     let file = made(&here.path().join("secret"), 0o600);
-    let modes = Modes::of([file.as_path()], &[]);
+    let modes = Modes::of([file.as_path()], &[], &Modes::default());
     for owner in [(Some(1), None), (None, Some(1))] {
         chown(&file, owner.0, owner.1).expect("an owner");
         let changed = modes.restore();

@@ -12,6 +12,8 @@ pub(super) struct FileProtection {
     file: Option<PathBuf>,
     /// Modes of the service's files, which an agent of the same user may widen.
     modes: Modes,
+    /// True if an operator accepted the present modes, which the next configuration in force records.
+    are_accepted: bool,
     /// Detector of modes that changed only for a moment.
     moments: Moments,
     /// Reason why a file may have been open to other users since an operator last requested a reload.
@@ -24,7 +26,8 @@ impl FileProtection {
     /// Returns the protection of no files, for a configuration in this file.
     pub(super) fn of(file: Option<&Path>) -> Self {
         let (modes, moments) = (Modes::default(), Moments::default());
-        Self { file: file.map(Path::to_owned), modes, moments, opened: None, obstacle: None }
+        let file = file.map(Path::to_owned);
+        Self { file, modes, are_accepted: false, moments, opened: None, obstacle: None }
     }
 
     /// Returns true if changed files are applied automatically.
@@ -41,6 +44,7 @@ impl FileProtection {
     pub(super) fn acknowledge(&mut self) {
         _ = self.moments.changed_path();
         self.opened = None;
+        self.are_accepted = true;
     }
 
     /// Records the files of the configuration in force that need protection.
@@ -48,7 +52,10 @@ impl FileProtection {
         let server = &settings.server;
         let inside = server.tls.iter().map(|pair| &*pair.key).chain([&*server.token_file]);
         let read = settings.service_files.trusted().chain(inside);
-        self.modes = Modes::of(read, &own_files(server));
+        if std::mem::take(&mut self.are_accepted) {
+            self.modes = Modes::default();
+        }
+        self.modes = Modes::of(read, &own_files(server), &self.modes);
         let moments = Moments::of(settings, self.file.as_deref());
         self.notice_moments(settings); // Until the new watches exist, the old ones count.
         self.moments = moments;
@@ -69,6 +76,7 @@ impl FileProtection {
     /// Restores the rights of the service's files that were changed while the service runs. Other users may have used
     /// the access that they received, so nothing is applied automatically until an operator requests it.
     pub(super) fn restore_modes(&mut self, settings: &Settings) {
+        self.are_accepted = false; // The reload that the operator requested was refused.
         self.notice_moments(settings);
         let changed = self.modes.restore();
         self.modes.record(&own_files(&settings.server));
