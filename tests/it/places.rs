@@ -102,6 +102,7 @@ async fn a_wait_for_a_workspace_is_shown_without_its_path() {
     service.begin("ann", "ann").await;
     service.setup.written("log", "start ann\n").await;
     service.begin("bob", "bob").await;
+    service.queued_for_workspace("bob").await;
     let last = id(&service.submit("cid", message("cid")).await);
     let words = "waiting: 2nd in line, the workspace is in use by another agent";
     until_said(&service, "cid", &last, words).await;

@@ -197,6 +197,16 @@ impl ServiceClient {
         let agents = status["agents"].as_array().unwrap();
         agents.iter().find(|agent| agent["id"] == id).unwrap().clone()
     }
+
+    /// Waits until the execution of an agent has a place in the queue of its workspace. The places of messages to
+    /// several agents follow the order in which the agents look at their workspaces.
+    pub(crate) async fn queued_for_workspace(&self, agent: &str) {
+        until(&format!("the place of {agent}"), async || {
+            let running = &self.agent(agent).await["running"];
+            (running[0]["queued"]["reason"] == "workspace-busy").then_some(())
+        })
+        .await;
+    }
 }
 
 /// Returns a request in its wire form.
