@@ -4,14 +4,21 @@ set shell := ["bash", "-euo", "pipefail", "-c"]
 _default:
     @just --list --unsorted
 
-# Checks format, lints, documents, repository rules and supply chain.
-check:
-    cargo fmt --all --check
-    cargo clippy --workspace --all-targets --locked -- -D warnings
-    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
-    cargo test --locked --test tidy
-    cargo test --locked -p algonius-proto
-    if cargo deny --version >/dev/null 2>&1; then cargo deny --offline check --hide-inclusion-graph licenses bans sources; else echo "SKIPPED: cargo deny is not installed"; fi
+# Decides whether a commit may reach main. An argument selects lanes, such as `tests`.
+gate *LANES:
+    .ci/run {{LANES}}
+
+# Checks what changed, in at most four minutes.
+quick:
+    .ci/quick
+
+# Runs what takes longer or comes from elsewhere, then writes docs/external.md.
+external *LANES:
+    {{ if LANES == "" { "ALGONIUS_RESULT=docs/external.md" } else { "" } }} .ci/external {{LANES}}
+
+# Runs the tests beside busy loops.
+busy LOOPS="6":
+    .ci/busy {{LOOPS}}
 
 # Tests the actors crate in virtual time, within seconds.
 core:

@@ -6,6 +6,8 @@
 mod cycles;
 #[path = "tidy/dependencies.rs"]
 mod dependencies;
+#[path = "tidy/gate.rs"]
+mod gate;
 #[path = "tidy/language.rs"]
 mod language;
 #[path = "tidy/measured.rs"]

@@ -18,6 +18,8 @@ mod limits;
 mod measured;
 mod model;
 mod processes;
+#[path = "../clients/registry.rs"]
+mod registry;
 #[path = "../clients/service.rs"]
 mod service;
 mod space;
@@ -44,7 +46,10 @@ fn drive(agent: &Agent) {
     };
     match why_not {
         Some(why) => skip(&format!("{}: {why}", agent.name)),
-        None => report(&space::enter(agent.test, &install::folders(agent))),
+        None => match install::folders(agent) {
+            Ok(folders) => report(&space::enter(agent.test, &folders)),
+            Err(reason) => skip(&format!("{}: {reason}", agent.name)),
+        },
     }
 }
 

@@ -49,7 +49,7 @@ fn the_conformance_page_names_every_agent_case() {
 }
 
 #[test]
-fn the_contributor_page_lists_ci_jobs_and_budgets() {
+fn the_contributor_page_lists_lanes_and_budgets() {
     let script = text(".ci/run");
     let line = script.split("BUDGET=(").nth(1).and_then(|rest| rest.split(')').next());
     let budgets = line.unwrap_or_default().split_whitespace().filter_map(|pair| {
@@ -63,7 +63,7 @@ fn the_contributor_page_lists_ci_jobs_and_budgets() {
         faults.add("CONTRIBUTING.md", 1, format!("has no row {row}"));
     }
     let rows = page.lines().filter(|line| line.starts_with("| `") && line.contains(" min |"));
-    assert_eq!(rows.count(), budgets.len(), "CONTRIBUTING.md lists a job that .ci/run lacks");
+    assert_eq!(rows.count(), budgets.len(), "CONTRIBUTING.md lists a lane that .ci/run lacks");
     faults.settle("copy the name and the budget from .ci/run");
 }
 

@@ -1,4 +1,4 @@
-//! Dockerfile, and metadata and scripts of the Debian package. `.ci/run` builds the package with `packaging/deb`,
+//! Dockerfile, and metadata and scripts of the Debian package. `.ci/external` builds the package with `packaging/deb`,
 //! `packaging/check` and `packaging/try`, and the image with `packaging/image` if its base images can be pulled.
 
 use std::os::unix::fs::PermissionsExt;

@@ -1,0 +1,73 @@
+//! Installation of packages from `PyPI` and npm.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// Options of pip: a registry that does not answer ends an installation soon.
+pub(crate) const PIP: &[&str] =
+    &["install", "--quiet", "--disable-pip-version-check", "--retries", "2", "--timeout", "20"];
+
+/// Options of npm, for the same purpose.
+pub(crate) const NPM: &[&str] = &[
+    "install",
+    "--no-audit",
+    "--no-fund",
+    "--loglevel=error",
+    "--fetch-retries=1",
+    "--fetch-timeout=60000",
+];
+
+/// Seconds after which one attempt is given up.
+const LIMIT: &str = "120";
+
+/// Time for which no test asks a registry again that did not answer in time.
+const PAUSE: Duration = Duration::from_mins(10);
+
+/// Runs a step of an installation, and once more if it fails.
+///
+/// # Errors
+///
+/// The last line that the second attempt wrote. It is a reason to skip a test: what a registry does is no fault of the
+/// code under test.
+pub(crate) fn install(step: &Command) -> Result<(), String> {
+    let silence = Path::new(env!("CARGO_TARGET_TMPDIR")).join("registry-silent");
+    let age = fs::metadata(&silence).and_then(|data| data.modified()).map(|time| time.elapsed());
+    if let Ok(Ok(age)) = age
+        && age < PAUSE
+    {
+        return Err(fs::read_to_string(&silence).unwrap_or_default());
+    }
+    attempt(step).or_else(|_| attempt(step)).map_err(|failure| {
+        if failure.is_silence {
+            _ = fs::write(silence, &failure.reason); // Without it the next test only waits longer.
+        }
+        failure.reason
+    })
+}
+
+/// Failed attempt of an installation.
+struct Failure {
+    reason: String,
+    /// True if the attempt was ended at its limit.
+    is_silence: bool,
+}
+
+fn attempt(step: &Command) -> Result<(), Failure> {
+    let program = step.get_program().to_string_lossy().into_owned();
+    let mut limited = Command::new("timeout");
+    limited.args(["--kill-after=5", LIMIT]).arg(step.get_program()).args(step.get_args());
+    limited.envs(step.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = match limited.output() {
+        Ok(output) if output.status.success() => return Ok(()),
+        Ok(output) => output,
+        Err(error) => {
+            return Err(Failure { reason: format!("{program}: {error}"), is_silence: false });
+        }
+    };
+    let log = String::from_utf8_lossy(&output.stderr).into_owned();
+    let last = log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let reason = format!("{program} could not install: {}, {last}", output.status);
+    Err(Failure { reason, is_silence: output.status.code() == Some(124) })
+}

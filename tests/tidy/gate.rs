@@ -1,0 +1,272 @@
+//! `.ci/lanes`, the library of the gate: which results of tests are green, and what the last lines name.
+//!
+//! A simulated `cargo nextest` writes the reports, so that each case is exact and takes seconds.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::tree::root;
+
+/// Script with two lanes of tests and one that never runs here.
+const SCRIPT: &str = r#"#!/usr/bin/env bash
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+readonly script=$PWD/gate
+readonly LANES=(first second elsewhere)
+declare -rA BUDGET=([first]=1 [second]=1 [elsewhere]=1)
+readonly TOTAL=3
+source ./lanes
+lane_first() { run_tests --test first -E 'not test(other)'; }
+lane_second() { run_tests --test second; }
+elsewhere_missing() { echo "no such program"; }
+main "$@"
+"#;
+
+/// Simulated `cargo`. A test fails as often as the file of its name has lines. `hang` makes a lane hang.
+const CARGO: &str = r#"#!/usr/bin/env bash
+lane=$(sed 's/.*--test \([a-z]*\).*/\1/' <<<"$*")
+for word in "$@"; do filter=$word; done
+if [[ $1 == clean ]]; then
+    echo clean >>"$PLAY/cleaned"
+    exit 0
+fi
+if [[ $1 == test && "$*" == *"--exact"* ]]; then
+    if grep -qx "$filter" "$PLAY/known"; then echo "test $filter ... ok"; else echo "running 0 tests"; fi
+    exit 0
+elif [[ $1 == test ]]; then
+    cat "$PLAY/libtest.$lane"
+    exit 101
+fi
+fails() {
+    [[ -s $PLAY/$1 ]] || return 1
+    sed -i 1d "$PLAY/$1"
+}
+if [[ $filter == binary_id* ]]; then
+    [[ "$*" == *" -E "*" -E "* ]] && exit 4 # nextest would run the tests of both filters.
+    test=${filter##*=}
+    if fails "${test%)}"; then exit 100; else exit 0; fi
+fi
+report=target/nextest/ci/junit.xml
+mkdir -p "${report%/*}"
+code=0
+{
+    echo '<testsuites>'
+    while read -r test; do
+        echo "<testcase name=\"$test\" classname=\"unit\" time=\"0.1\">"
+        if fails "$test"; then
+            code=100
+            [[ ! -e $PLAY/slow ]] || echo '<failure type="test timeout"/>'
+            echo '<failure type="test failure with exit code 101">'
+            echo "thread panicked: &quot;$test&quot; &lt;is wrong&gt;</failure>"
+            echo '<system-out>'
+            [[ ! -e $PLAY/long ]] || seq 5000
+            echo '</system-out>'
+        fi
+        echo '</testcase>'
+    done <"$PLAY/tests.$lane"
+    echo '</testsuites>'
+} >"$report"
+[[ ! -e $PLAY/lost ]] || echo '<testsuites></testsuites>' >"$report"
+if [[ -e $PLAY/skips.$lane ]]; then cat "$PLAY/skips.$lane" >>"$ALGONIUS_SKIPS"; fi
+if [[ -e $PLAY/hang.$lane ]]; then
+    echo '        SLOW [> 60.000s] (─────────) unit waits::for_ever'
+    sleep 60
+fi
+exit $code
+"#;
+
+/// Result of a run: exit code and printed text.
+struct Ran {
+    code: Option<i32>,
+    text: String,
+}
+
+impl Ran {
+    fn last_line(&self) -> &str {
+        self.text.lines().last().unwrap_or_default()
+    }
+
+    /// Returns the text after this line.
+    fn after(&self, line: &str) -> &str {
+        self.text.split(line).nth(1).unwrap_or_default()
+    }
+
+    fn has_line(&self, wanted: &str) -> bool {
+        self.text.lines().any(|line| line == wanted)
+    }
+}
+
+/// Runs lanes of three tests each, with these additional files of the simulation.
+#[expect(clippy::expect_used, reason = "a helper that cannot help fails the test")]
+fn run(lanes: &[&str], files: &[(&str, &str)]) -> Ran {
+    try_run(lanes, files).expect("files and a process of the simulation")
+}
+
+fn try_run(lanes: &[&str], files: &[(&str, &str)]) -> io::Result<Ran> {
+    let folder = TempDir::new()?;
+    stage(folder.path(), files)?;
+    gate(folder.path(), lanes)
+}
+
+/// Creates the simulation.
+fn stage(play: &Path, files: &[(&str, &str)]) -> io::Result<()> {
+    fs::copy(root().join(".ci/lanes"), play.join("lanes"))?;
+    fs::create_dir(play.join("bin"))?;
+    program(&play.join("gate"), SCRIPT)?;
+    program(&play.join("bin/cargo"), CARGO)?;
+    program(&play.join("bin/cargo-nextest"), CARGO)?;
+    fs::write(play.join("tests.first"), "a::one\na::two\na::three\n")?;
+    fs::write(play.join("tests.second"), "b::one\nb::two\nb::three\n")?;
+    for (name, text) in files {
+        fs::write(play.join(name), text)?;
+    }
+    Ok(())
+}
+
+/// Runs lanes of the simulation.
+fn gate(play: &Path, lanes: &[&str]) -> io::Result<Ran> {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let limit = if play.join("hang.first").exists() { "6" } else { "60" };
+    let nextest = if play.join("libtest.first").exists() { "0" } else { "1" };
+    let mut gate = Command::new(play.join("gate"));
+    gate.args(lanes).env("PLAY", play);
+    match fs::read_to_string(play.join("cache")) {
+        Ok(cache) => gate.env("XDG_CACHE_HOME", cache).env_remove("CARGO_TARGET_DIR"),
+        Err(_) => gate.env("CARGO_TARGET_DIR", play.join("target")),
+    };
+    gate.env("PATH", format!("{}:{path}", play.join("bin").display()));
+    gate.env_remove("ALGONIUS_PROFILE").env_remove("ALGONIUS_RESULT");
+    gate.env("ALGONIUS_LIMIT_SECONDS", limit).env("ALGONIUS_NEXTEST", nextest);
+    let output = gate.output()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok(Ran { code: output.status.code(), text })
+}
+
+fn program(path: &Path, text: &str) -> io::Result<()> {
+    fs::write(path, text)?;
+    fs::set_permissions(path, Permissions::from_mode(0o755))
+}
+
+#[test]
+fn a_gate_without_failures_is_green() {
+    let ran = run(&["first", "second"], &[]);
+    assert_eq!((ran.code, ran.last_line()), (Some(0), "6 passed, 0 failed, 0 skipped"));
+}
+
+#[test]
+fn one_failed_test_makes_the_gate_red() {
+    let ran = run(&["first", "second"], &[("a::two", "1\n2\n3\n")]);
+    assert_eq!((ran.code, ran.last_line()), (Some(1), "5 passed, 1 failed, 0 skipped"));
+    let end = ran.after("== FAILED (1)");
+    assert!(end.contains("unit a::two") && end.contains("\"a::two\" <is wrong>"), "{}", ran.text);
+}
+
+#[test]
+fn a_test_that_passes_when_it_runs_again_is_flaky() {
+    let ran = run(&["first", "second"], &[("a::two", "1\n2\n")]);
+    assert_eq!((ran.code, ran.last_line()), (Some(0), "6 passed, 0 failed, 0 skipped"));
+    let end = ran.after("== FLAKY (1)");
+    assert!(end.contains("unit a::two") && end.contains("\"a::two\" <is wrong>"), "{}", ran.text);
+}
+
+#[test]
+fn a_fourth_flaky_test_makes_the_gate_red() {
+    let three = [("a::one", "1\n"), ("a::two", "1\n"), ("b::one", "1\n")];
+    let ran = run(&["first", "second"], &three);
+    assert_eq!((ran.code, ran.last_line()), (Some(0), "6 passed, 0 failed, 0 skipped"));
+    let four = [three.as_slice(), &[("b::two", "1\n")]].concat();
+    let ran = run(&["first", "second"], &four);
+    assert_eq!((ran.code, ran.last_line()), (Some(1), "6 passed, 1 failed, 0 skipped"));
+    assert!(ran.has_line("FAILED: 4 tests are flaky"), "{}", ran.text);
+}
+
+#[test]
+fn many_failures_of_a_lane_are_not_repeated() {
+    let all = [("a::one", "1\n"), ("a::two", "1\n"), ("a::three", "1\n"), ("a::four", "1\n")];
+    let tests = [("tests.first", "a::one\na::two\na::three\na::four\n")];
+    let ran = run(&["first"], &[all.as_slice(), &tests].concat());
+    assert_eq!((ran.code, ran.last_line()), (Some(1), "0 passed, 4 failed, 0 skipped"));
+}
+
+#[test]
+fn a_failure_with_much_output_is_named() {
+    let ran = run(&["first"], &[("a::two", "1\n2\n3\n"), ("a::three", "1\n"), ("long", "")]);
+    assert_eq!((ran.code, ran.last_line()), (Some(1), "2 passed, 1 failed, 0 skipped"));
+    assert!(ran.after("== FLAKY (1)").contains("unit a::three"), "{}", ran.text);
+    assert!(ran.after("== FAILED (1)").contains("unit a::two"), "{}", ran.text);
+}
+
+#[test]
+fn a_test_that_was_ended_is_named_with_the_reason() {
+    let ran = run(&["first"], &[("a::two", "1\n2\n3\n"), ("slow", "")]);
+    let end = ran.after("== FAILED (1)");
+    assert!(end.contains("ended at its limit of .config/nextest.toml"), "{}", ran.text);
+}
+
+#[test]
+fn a_report_without_the_failed_test_is_no_success() {
+    let ran = run(&["first"], &[("a::two", "1\n"), ("lost", "")]);
+    assert_eq!((ran.code, ran.last_line()), (Some(1), "0 passed, 1 failed, 0 skipped"));
+}
+
+#[test]
+fn a_lane_that_hangs_is_ended_and_names_its_test() {
+    let skips = "it boundary::one: only root can\n";
+    let ran = run(&["first"], &[("hang.first", ""), ("skips.first", skips)]);
+    assert_eq!((ran.code, ran.last_line()), (Some(1), "0 passed, 1 failed, 1 skipped"));
+    let wanted = "lane first: ended at its limit of 6 s; it ran: unit waits::for_ever";
+    assert!(ran.has_line(wanted), "{}", ran.text);
+}
+
+#[test]
+fn cargo_test_replaces_a_missing_nextest() {
+    let failed = "test a::one ... ok\ntest a::two ... FAILED\ntest result: FAILED. 1 passed\n\
+        error: test failed, to rerun pass `--test first`\n";
+    let ran = run(&["first"], &[("libtest.first", failed), ("known", "a::two\n")]);
+    assert_eq!((ran.code, ran.last_line()), (Some(0), "2 passed, 0 failed, 0 skipped"));
+    assert!(ran.text.contains("== FLAKY (1)"), "{}", ran.text);
+    let ran = run(&["first"], &[("libtest.first", failed), ("known", "")]);
+    assert_eq!((ran.code, ran.last_line()), (Some(1), "1 passed, 1 failed, 0 skipped"));
+    let crashed = format!("{failed}error: test failed, to rerun pass `--test second`\n");
+    let ran = run(&["first"], &[("libtest.first", &crashed), ("known", "a::two\n")]);
+    assert_eq!((ran.code, ran.last_line()), (Some(1), "1 passed, 1 failed, 0 skipped"));
+}
+
+#[test]
+fn skips_are_counted_with_their_reasons() {
+    let skips = "it boundary::one: only root can\nit boundary::one: only root can\n";
+    let ran = run(&["first", "elsewhere"], &[("skips.first", skips)]);
+    assert_eq!((ran.code, ran.last_line()), (Some(0), "2 passed, 0 failed, 2 skipped"));
+    assert!(ran.has_line("lane elsewhere: no such program"), "{}", ran.text);
+    assert!(ran.has_line("it boundary::one: only root can"), "{}", ran.text);
+}
+
+/// Cargo compares only the times of files, so it would run the tests of the other clone.
+#[test]
+fn a_clone_does_not_use_crates_of_another_clone() -> io::Result<()> {
+    let (cache, one, other) = (TempDir::new()?, TempDir::new()?, TempDir::new()?);
+    let folder = cache.path().display().to_string();
+    for play in [&one, &other] {
+        stage(play.path(), &[("cache", &folder)])?;
+    }
+    let cleaned = |play: &TempDir| {
+        let list = fs::read_to_string(play.path().join("cleaned"));
+        list.map_or(0, |list| list.lines().count())
+    };
+    for (play, expected) in [(&one, 1), (&one, 1), (&other, 1), (&one, 2)] {
+        let ran = gate(play.path(), &["first"])?;
+        assert_eq!(ran.code, Some(0), "{}", ran.text);
+        assert_eq!(cleaned(play), expected);
+    }
+    Ok(())
+}
+
+#[test]
+fn an_unknown_lane_is_refused() {
+    assert_eq!(run(&["third"], &[]).code, Some(2));
+}
