@@ -55,7 +55,8 @@ struct Failure {
 }
 
 fn attempt(step: &Command) -> Result<(), Failure> {
-    let program = step.get_program().to_string_lossy().into_owned();
+    let program = Path::new(step.get_program()).file_name().unwrap_or_default();
+    let program = program.to_string_lossy().into_owned();
     let mut limited = Command::new("timeout");
     limited.args(["--kill-after=5", LIMIT]).arg(step.get_program()).args(step.get_args());
     limited.envs(step.get_envs().filter_map(|(name, value)| Some((name, value?))));
@@ -66,8 +67,12 @@ fn attempt(step: &Command) -> Result<(), Failure> {
             return Err(Failure { reason: format!("{program}: {error}"), is_silence: false });
         }
     };
+    if output.status.code() == Some(124) {
+        let reason = format!("{program} received nothing within {LIMIT} s");
+        return Err(Failure { reason, is_silence: true });
+    }
     let log = String::from_utf8_lossy(&output.stderr).into_owned();
     let last = log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let reason = format!("{program} could not install: {}, {last}", output.status);
-    Err(Failure { reason, is_silence: output.status.code() == Some(124) })
+    Err(Failure { reason, is_silence: false })
 }
