@@ -8,7 +8,7 @@ _default:
 gate *LANES:
     .ci/run {{LANES}}
 
-# Checks what changed, in at most four minutes.
+# Checks what changed.
 quick:
     .ci/quick
 

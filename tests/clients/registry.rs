@@ -22,7 +22,7 @@ pub(crate) const NPM: &[&str] = &[
 /// Seconds after which one attempt is given up.
 const LIMIT: &str = "120";
 
-/// Time for which no test asks a registry again that did not answer in time.
+/// Time for which tests do not install anything after a registry did not respond in time.
 const PAUSE: Duration = Duration::from_mins(10);
 
 /// Runs a step of an installation, and once more if it fails.
