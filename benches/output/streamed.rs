@@ -1,5 +1,7 @@
 //! Stream of server-sent events, against a single answer.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use algonius_gauge::ask::{is_completed, message, stamped};
 use algonius_gauge::client::Client;
 use algonius_gauge::load::number;
@@ -11,10 +13,26 @@ use tokio::time::Instant;
 
 use super::PROGRAM;
 
+/// Lines that [`CLOCK`] prints.
+const LINES: usize = 10;
+
+/// Prints the time of the day with each line, in milliseconds.
+const CLOCK: &str = r#"
+[agents.clock]
+command = "sh"
+args = ["-c", "for n in 1 2 3 4 5 6 7 8 9 10; do date '+at %s%3N'; sleep 0.05; done"]
+"#;
+
 /// Measures row 13.
 pub(crate) async fn measure(report: &mut Report) {
-    let agent = "[agents.cat]\ncommand = \"cat\"\nmax_concurrent = 10\n";
-    let service = Service::start(PROGRAM, "", agent).await;
+    let cat = "[agents.cat]\ncommand = \"cat\"\nmax_concurrent = 10\n";
+    let service = Service::start(PROGRAM, "", &[cat, CLOCK].concat()).await;
+    measure_events(report, &service).await;
+    measure_lines(report, &service).await;
+}
+
+/// Measures the first event and the end of a stream.
+async fn measure_events(report: &mut Report, service: &Service) {
     let [unary, stream] = ["message/send", "message/stream"]
         .map(|method| stamped(&service.call("cat", method, &message(1024))));
     let mut client = Client::to(service.address).await;
@@ -50,5 +68,37 @@ pub(crate) async fn measure(report: &mut Report) {
         unit: "ms".to_owned(),
         goal: Goal::AtMost(0.5, 0.25),
         behind: format!("stream: {}; one answer: {}", streams.told(), whole.told()),
+    });
+}
+
+/// Returns the time since each line of this piece of a stream was printed, in nanoseconds.
+#[expect(clippy::disallowed_methods, reason = "the program tells the time of the day")]
+fn delays_of(piece: &[u8]) -> Vec<u64> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, nanoseconds);
+    let text = String::from_utf8_lossy(piece);
+    let times = text.split("at ").skip(1).filter_map(|rest| rest.get(..13)?.parse::<u64>().ok());
+    times.map(|milliseconds| now.saturating_sub(milliseconds * 1_000_000)).collect()
+}
+
+/// Measures the time from a line that a program prints until the follower has it.
+async fn measure_lines(report: &mut Report, service: &Service) {
+    let request = stamped(&service.call("clock", "message/stream", &message(1)));
+    let mut client = Client::to(service.address).await;
+    let (mut delays, begin) = (Vec::new(), Instant::now());
+    for _ in 0..if is_quick() { 2 } else { 10 } {
+        let mut lines = Vec::new();
+        let seen = |piece: &[u8]| lines.extend(delays_of(piece));
+        let answer = client.follow(&request(number()), seen).await;
+        assert!(answer.holds("\"state\":\"completed\"") && lines.len() >= LINES);
+        delays.extend(lines.into_iter().take(LINES)); // The last event repeats the text.
+    }
+    let delays = Run::of(delays, begin.elapsed());
+    report.row(Row {
+        number: 13,
+        what: "a line, from its program to its follower".to_owned(),
+        value: delays.at(500),
+        unit: "ms".to_owned(),
+        goal: Goal::AtMost(300.0, 50.0),
+        behind: delays.told(),
     });
 }

@@ -1,6 +1,6 @@
-//! How many instructions each routine takes, as valgrind counts them: the same on a busy machine and on
-//! a quiet one. They are of the profile of tests, where nothing is optimised; what counts is that they
-//! do not grow.
+//! Counts the instructions of each routine with valgrind. The counts are the same on a busy machine and
+//! on an idle one. The routines have the profile of tests, which optimises only the hottest crates, so
+//! the counts show growth and not speed.
 
 use std::collections::BTreeMap;
 use std::env;

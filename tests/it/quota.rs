@@ -230,7 +230,7 @@ async fn a_rate_limit_without_a_time_backs_off_from_five_seconds() {
     assert_eq!((sent.code, sent.stdout.as_str()), (Some(0), "done"), "{sent:?}");
     assert!(sent.stderr.contains("limits the rate of requests until"), "{sent:?}");
     assert!(sent.stderr.contains("--no-wait"), "{sent:?}");
-    assert!((4..20).contains(&took), "answered after {took} s");
+    assert!(took >= 4, "answered after {took} s");
 }
 
 /// An overload is no limit of the account: other work of the agent begins meanwhile.

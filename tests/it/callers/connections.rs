@@ -3,13 +3,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use algonius_supervisor::platform::tls;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
@@ -21,8 +19,8 @@ use crate::harness::{Answer, Service, Setup, ask, fake, message, soon, until};
 /// Default limit of connections of the service.
 const LIMIT: usize = 1024;
 
-/// Longest delay of a valid caller.
-const DELAY: Duration = Duration::from_secs(1);
+/// Silent connections stay longer than any wait of a test, so a caller that waits for one of their places fails.
+const PATIENT: &str = "header_timeout = 600\n";
 
 /// The first bytes of HTTP/2: the preface and an empty SETTINGS frame.
 const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
@@ -70,15 +68,12 @@ async fn exchange(stream: &mut TcpStream, request: &[u8]) -> Value {
     .await
 }
 
-/// Returns the longest time of some calls, each on a new connection; every call must succeed.
-async fn longest(service: &Service, calls: usize) -> Duration {
-    let mut longest = Duration::ZERO;
+/// Makes some calls, each on a new connection; every call must succeed.
+async fn expect_served(service: &Service, calls: usize) {
     for _ in 0..calls {
-        let begun = Instant::now();
-        assert_eq!(service.get("/api/v1/agents").await.status, 200);
-        longest = longest.max(begun.elapsed());
+        let answer = soon("the answer", service.get("/api/v1/agents")).await;
+        assert_eq!(answer.status, 200);
     }
-    longest
 }
 
 async fn start(server: &str) -> Service {
@@ -87,13 +82,12 @@ async fn start(server: &str) -> Service {
 
 #[tokio::test]
 async fn silent_connections_delay_no_caller_with_a_token() {
-    let service = start("").await;
+    let service = start(PATIENT).await;
     let mut kept = service.connect().await;
     assert_eq!(outcome(&exchange(&mut kept, &request(&service)).await), completed("hello"));
     for bytes in [b"".as_slice(), b"GET /status HTTP/1.1\r\nHost: localhost\r\nX-Slow: ", HTTP2] {
         let crowd = silent(&service, LIMIT, bytes).await;
-        let longest = longest(&service, 20).await;
-        assert!(longest < DELAY, "{longest:?}");
+        expect_served(&service, 20).await;
         assert_eq!(outcome(&service.send("echo", "hello").await), completed("hello"));
         // A connection that was authenticated before is not displaced.
         assert_eq!(outcome(&exchange(&mut kept, &request(&service)).await), completed("hello"));
@@ -129,20 +123,20 @@ async fn a_rush_of_callers_delays_no_caller_with_a_token() {
         service.said().contains("connection limit reached").then_some(())
     })
     .await;
-    let longest = longest(&service, 100).await;
+    expect_served(&service, 100).await;
     assert_eq!(outcome(&service.send("echo", "hello").await), completed("hello"));
     is_over.store(true, Ordering::Relaxed);
     let mut count = 0;
     for one in rush {
         count += one.await.unwrap();
     }
-    assert!(longest < 5 * DELAY && count > 1000, "{longest:?} beside {count} connections");
+    assert!(count > 1000, "{count} connections");
 }
 
 #[tokio::test]
 async fn silent_tls_handshakes_delay_no_caller_with_a_token() {
     let server = "tls = { cert = \"HERE/cert.pem\", key = \"HERE/key.pem\" }\n";
-    let setup = Setup::server(server, &fake("echo", "echo", ""));
+    let setup = Setup::server(&[PATIENT, server].concat(), &fake("echo", "echo", ""));
     let authority = Authority::new();
     authority.issue(&["localhost"]).write(setup.here());
     let trusted = authority.write(setup.here());
@@ -151,7 +145,6 @@ async fn silent_tls_handshakes_delay_no_caller_with_a_token() {
     for bytes in [b"".as_slice(), TLS_HELLO] {
         let crowd = silent(&service, LIMIT, bytes).await;
         for _ in 0..5 {
-            let begun = Instant::now();
             let stream = service.connect().await;
             let name = ServerName::try_from("localhost").unwrap();
             let mut stream = soon("TLS", connector.connect(name, stream)).await.unwrap();
@@ -164,7 +157,6 @@ async fn silent_tls_handshakes_delay_no_caller_with_a_token() {
             let mut answer = Vec::new();
             soon("the answer", stream.read_to_end(&mut answer)).await.unwrap();
             assert_eq!(Answer::read(&answer).unwrap().status, 200);
-            assert!(begun.elapsed() < DELAY, "{:?}", begun.elapsed());
         }
         drop(crowd);
     }
