@@ -19,7 +19,7 @@ use crate::harness::{Answer, Service, Setup, ask, fake, message, soon, until};
 /// Default limit of connections of the service.
 const LIMIT: usize = 1024;
 
-/// Silent connections stay longer than any wait of a test, so a caller that waits for one of their places fails.
+/// Silent connections stay open longer than any wait of a test, so a test fails if a caller waits for their end.
 const PATIENT: &str = "header_timeout = 600\n";
 
 /// The first bytes of HTTP/2: the preface and an empty SETTINGS frame.
@@ -102,7 +102,7 @@ async fn silent_connections_delay_no_caller_with_a_token() {
 /// Many clients connect again and again, as fast as they can, and use most of the processor time: the caller
 /// waits for the processors, and is never refused.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rush_of_callers_delays_no_caller_with_a_token() {
+async fn a_rush_of_callers_refuses_no_caller_with_a_token() {
     let service = Arc::new(start("").await);
     let is_over = Arc::new(AtomicBool::new(false));
     let rush: Vec<_> = (0..4)

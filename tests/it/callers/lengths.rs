@@ -3,7 +3,7 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::{Answer, Service, ask, fake, message, soon};
+use crate::harness::{Answer, Service, Setup, ask, fake, message, soon};
 
 /// Length of a body that the service refuses here.
 const LONG: usize = 99_000_000;
@@ -17,8 +17,9 @@ const PATHS: &[&str] = &[
     "/api/v1/reload",
 ];
 
+/// A service that waits for a missing body longer than any wait of a test.
 async fn start() -> Service {
-    Service::start(&fake("echo", "echo", "")).await
+    Setup::server("body_timeout = 600", &fake("echo", "echo", "")).start().await
 }
 
 /// Head of a request with these further lines.
@@ -37,7 +38,7 @@ async fn rest(stream: &mut TcpStream) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Sends a head and reads the answer. A service that waits for the body answers 408 instead.
+/// Sends a head without a body and reads the answer.
 async fn refused(service: &Service, head: &str) -> Answer {
     let mut stream = service.connect().await;
     stream.write_all(head.as_bytes()).await.unwrap();

@@ -31,8 +31,12 @@ fn agents() -> String {
     [fake("echo", "echo", ""), fake("keyed", "echo", keyed)].concat()
 }
 
+/// A service that waits for a missing body longer than any wait of a test.
 async fn start() -> Service {
-    Setup::server("default_agent = 'echo'", &agents()).env("KEY", KEY).start().await
+    Setup::server("default_agent = 'echo'\nbody_timeout = 600", &agents())
+        .env("KEY", KEY)
+        .start()
+        .await
 }
 
 /// A wrong token of this number.

@@ -83,7 +83,8 @@ async fn a_second_signal_waits_for_no_grace_period() {
     let mut service = Setup::server("drain_timeout = 0.1", STUBBORN).start().await;
     let (id, _running) = begun(&service).await;
     service.sigterm();
-    // The service asks the program to end when the drain is over. The grace is a minute.
+    // The service asks the program to end when the drain is over. The grace is a minute, which is longer than any wait
+    // of a test.
     service.setup.written("asked", "asked\n").await;
     assert!(!marked(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty());
     service.sigterm();
